@@ -14,7 +14,7 @@ const maxFileSize = 4 * 1024 * 1024;
 const maxFiles = 1000;
 
 /** The name of a Secret; the namespace is `''` where its manifest has none. */
-interface SecretName {
+export interface SecretName {
   namespace: string;
   name: string;
 }
@@ -31,7 +31,7 @@ interface Secret extends SecretName {
 }
 
 /** What credentials are for: an image, a repository of git, a URL. */
-type CredentialsKind = 'image' | 'git' | 'http';
+export type CredentialsKind = 'image' | 'git' | 'http';
 
 const dockerType = 'kubernetes.io/dockerconfigjson';
 const basicType = 'kubernetes.io/basic-auth';

@@ -33,6 +33,13 @@ const flags = {
   catalogs: text('directory', 'serve the catalogs described by the manifests in this directory, over HTTP', {
     group: 'Input',
   }),
+  secrets: text(
+    'directory',
+    'with --catalogs: directory with manifests of Secrets for Git and HTTP sources',
+    {
+      group: 'Input',
+    },
+  ),
   cacheDir: text('directory', 'cache directory, reused by the next start', {
     mayBeEmpty: true,
     group: 'Behavior',

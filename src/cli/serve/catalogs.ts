@@ -5,6 +5,7 @@ import { addContext } from '../../core/diagnostics-error.js';
 import { digestOf, parseDigest } from '../../core/digest.js';
 import { OpmateError, UsageError, messageOf, systemCode, systemReason } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
+import type { LinkOptions } from '../../files/directory-root.js';
 import { acquireLock } from '../../files/lock.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import type { CatalogManifests } from '../../serve/catalogs/catalog-manifests.js';
@@ -17,6 +18,7 @@ import { type CatalogServerOptions, prepareCatalogServer } from './catalog-serve
 import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { writeAll } from '../output.js';
+import { credentialsOf, readSecrets } from '../../source/secrets.js';
 import { withChanges } from '../../source/session.js';
 import { useSession } from '../session.js';
 
@@ -27,6 +29,8 @@ type ServeCatalogsOptions = GlobalOptions &
   CatalogServerOptions & {
     /** Refused: it belongs to a single catalog. */
     cacheDir?: string | undefined;
+    /** Directory of manifests of Secrets. */
+    secrets?: string | undefined;
   };
 
 /** `opmate serve --catalogs`: the catalogs of a directory of manifests, over HTTP, until it is told to stop. */
@@ -54,6 +58,7 @@ export async function serveCatalogs(
       held,
       storage,
       origins: withChanges(session, { connect: session.connectAnew }),
+      credentials: credentialsIn(context, options.secrets, session),
       clock,
       random: Math.random,
       logger,
@@ -94,6 +99,17 @@ export async function serveCatalogs(
   });
   // Being told to stop is how a server ends.
   return 0;
+}
+
+/** Reads the Secrets anew for each request, so that credentials can be replaced while the server runs. */
+function credentialsIn(
+  { workingDirectory }: CommandContext,
+  secrets: string | undefined,
+  { followLinks }: LinkOptions,
+): ConstructorParameters<typeof CatalogKeeper>[0]['credentials'] {
+  if (secrets === undefined) return undefined;
+  const directory = path.resolve(workingDirectory, secrets);
+  return async (secret, kind) => credentialsOf(await readSecrets(directory, { followLinks }), secret, kind);
 }
 
 /**

@@ -2,7 +2,9 @@ import type { Catalog } from '../../catalog/catalog.js';
 import { CancelledError, OpmateError, messageOf, throwIfCancelled } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { Connection } from '../../oci/registry/connection.js';
-import { type CatalogPlace, isPinned } from '../../source/place.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type CatalogPlace, type SourceCredentials, isPinned } from '../../source/place.js';
+import type { CredentialsKind, SecretName } from '../../source/secrets.js';
 import { openResolved, resolvePlace } from '../../source/resolve-place.js';
 import type { PlaceState, ResolvedPlace } from '../../source/drivers/driver.js';
 import type { CatalogSource } from '../../source/source-types.js';
@@ -37,6 +39,8 @@ interface KeeperOptions {
   storage?: string | undefined;
   /** `connect` is called for every look, and its connection closed afterwards: credentials may change. */
   origins: SourceSession;
+  /** Finds the credentials in a Secret, for every look: they may change. Secrets are refused where it is left out. */
+  credentials?: ((secret: SecretName, kind: CredentialsKind) => Promise<SourceCredentials>) | undefined;
   clock: KeeperClock;
   /** From 0 to 1, so that many servers do not ask at the same moment. */
   random: () => number;
@@ -422,7 +426,7 @@ class KeptCatalog {
   async #lookAndTake(manifest: OriginManifest, session: SourceSession): Promise<void> {
     const known = this.record.originKey === manifest.originKey ? this.record.origin : undefined;
     // What was refused is still there, most likely, and need not be sent again either.
-    const found = await resolvePlace(manifest.origin, session, {
+    const found = await resolvePlace(await this.#withCredentials(manifest), session, {
       known: this.#refused?.state ?? known,
     });
     try {
@@ -435,6 +439,24 @@ class KeptCatalog {
       await this.#shared.turns.take(session.signal, () => this.#takeOver(manifest, found, session));
     } finally {
       await found.close();
+    }
+  }
+
+  /** Faults of a Secret are tried again, as those of the way to the content: another Secret may come. */
+  async #withCredentials({ origin, secret }: OriginManifest): Promise<CatalogPlace> {
+    const { credentials } = this.#shared;
+    if (secret === undefined || (origin.kind !== 'git' && origin.kind !== 'http')) return origin;
+    try {
+      if (credentials === undefined) {
+        throw new OpmateError('AUTH', `Secret ${quoteGo(secret.name)}: no directory of Secrets`, {
+          hint: 'name it with --secrets',
+        });
+      }
+      return { ...origin, credentials: await credentials(secret, origin.kind) };
+    } catch (error) {
+      if (!(error instanceof OpmateError)) throw error;
+      const { message, hint } = error;
+      throw new OpmateError('AUTH', message, { hint, cause: error });
     }
   }
 

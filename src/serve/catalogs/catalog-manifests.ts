@@ -15,6 +15,7 @@ import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
 import { parseArchiveUrl, parseServed } from '../../source/parse-place.js';
 import type { CatalogPlace } from '../../source/place.js';
+import type { SecretName } from '../../source/secrets.js';
 import { catalogNameFault } from '../http/catalog-names.js';
 
 /** A catalog that is to be served, as a manifest says. */
@@ -30,6 +31,8 @@ export interface CatalogManifest {
   /** How often to look for another state; never where it is left out. */
   pollMs: number | undefined;
   origin: CatalogPlace;
+  /** The Secret with the credentials of the origin. */
+  secret?: SecretName | undefined;
   /** The same for as long as the catalog comes from the same place. */
   originKey: string;
   /** The same for as long as nothing that counts has changed. */
@@ -264,11 +267,12 @@ function readCatalog(object: WrittenDocument, context: ReadContext): CatalogMani
   const inner = { ...context, namespace: metadata.namespace.optionalText(), isFirst, warn };
   const read = kind === 'CatalogSource' ? readCatalogSource(spec, inner) : readClusterCatalog(spec, inner);
   if (name === undefined || read?.origin === undefined) return undefined;
-  const { origin, priority, isAvailable, pollMs } = read;
+  const { origin, secret, priority, isAvailable, pollMs } = read;
   const originKey = keyOf(origin as unknown as JsonValue);
-  const key = keyOf([originKey, labels, priority, isAvailable, pollMs ?? 0]);
+  const named = secret === undefined ? [] : [{ ...secret }];
+  const key = keyOf([originKey, labels, priority, isAvailable, pollMs ?? 0, ...named]);
   const { line } = placeOf(metadata.name.path);
-  return { name, kind, file, line, labels, priority, isAvailable, pollMs, origin, originKey, key };
+  return { name, kind, file, line, labels, priority, isAvailable, pollMs, origin, secret, originKey, key };
 }
 
 function keyOf(value: JsonValue): string {
@@ -287,11 +291,15 @@ function readLabels(field: Field, name: string): Record<string, string> {
   return labels;
 }
 
-interface ReadSpec {
+interface ReadSource {
   origin: CatalogPlace | undefined;
+  secret?: SecretName | undefined;
+  pollMs: number | undefined;
+}
+
+interface ReadSpec extends ReadSource {
   priority: number;
   isAvailable: boolean;
-  pollMs: number | undefined;
 }
 
 const int32 = [-(2 ** 31), 2 ** 31 - 1] as const;
@@ -311,8 +319,7 @@ function readClusterCatalog(spec: Field, context: ManifestContext): ReadSpec | u
   const isAvailable = mode !== 'Unavailable' && mode !== 'Disabled';
   const member = readMember(fields.source, isFirst);
   if (member === undefined) return undefined;
-  const { origin, pollMs } = readUnion(member, context);
-  return { origin, priority, isAvailable, pollMs };
+  return { ...readUnion(member, context), priority, isAvailable };
 }
 
 /** Kinds of sources, each with the field that describes it. */
@@ -355,10 +362,7 @@ export function typeOf(kind: string): string {
   return Object.entries(unionTypes).find(([, member]) => member === kind)?.[0] ?? '';
 }
 
-function readUnion(
-  { type, field }: UnionMember,
-  context: ManifestContext,
-): { origin: CatalogPlace | undefined; pollMs: number | undefined } {
+function readUnion({ type, field }: UnionMember, context: ManifestContext): ReadSource {
   const minutes = field.field('pollIntervalMinutes').optionalInteger(1, maxPollMinutes);
   let pollMs = minutes === undefined ? undefined : minutes * 60_000;
   const poll = 'pollIntervalMinutes';
@@ -395,21 +399,22 @@ function readUnion(
       return { origin: { kind: unionTypes[type], path: path.resolve(context.directory, written) }, pollMs };
     }
     case 'Git': {
-      const git = field.object(['repository', 'ref', 'directory', poll]);
+      const git = field.object(['repository', 'ref', 'directory', 'secretRef', poll]);
       const repository = git && readRepository(git.repository);
       const named = git && readGitRef(git.ref);
       const origin =
         repository === undefined ? undefined : { kind: unionTypes[type], repository, ...named, ...within() };
-      return { origin, pollMs };
+      return { origin, secret: git && readSecretRef(git.secretRef), pollMs };
     }
     case 'HTTP': {
-      const http = field.object(['url', 'directory', 'insecure', poll]);
+      const http = field.object(['url', 'directory', 'insecure', 'secretRef', poll]);
       const place = http?.url.parsed(parseArchiveUrl);
       const insecure = http?.insecure.optionalBoolean() === true ? { insecure: true } : {};
       if (place?.checksum !== undefined && minutes !== undefined) {
         http?.[poll].fail('an archive with a checksum never changes', { hint: 'remove it' });
       }
-      return { origin: place && { ...place, ...insecure, ...within() }, pollMs };
+      const origin = place && { ...place, ...insecure, ...within() };
+      return { origin, secret: http && readSecretRef(http.secretRef), pollMs };
     }
     case 'Served': {
       const served = field.object(['url', 'insecure', poll]);
@@ -424,6 +429,14 @@ function readUnion(
       return { origin, pollMs: undefined };
     }
   }
+}
+
+/** The name of a Secret; one without namespace is found in any. */
+function readSecretRef(field: Field): SecretName | undefined {
+  const reference = field.optionalObject(['name', 'namespace']);
+  const name = reference?.name.text(253);
+  if (reference === undefined || name === undefined) return undefined;
+  return { name, namespace: reference.namespace.optionalText(253) ?? '' };
 }
 
 /** A directory inside of something, without leaving it. */
@@ -477,7 +490,7 @@ function readRepository(field: Field): string | undefined {
     return field.fail('not the URL of a git repository', { hint });
   }
   if (url.password !== '' || (url.username !== '' && url.protocol !== 'ssh:')) {
-    return field.fail('a URL must not contain credentials', { hint: 'use ssh with a key' });
+    return field.fail('a URL must not contain credentials', { hint: 'name a Secret that holds them' });
   }
   if (/^[a-z]+:\/\/-/.test(text) || (url.protocol === 'file:' && url.host !== '')) {
     return field.fail('invalid host');

@@ -1,9 +1,12 @@
 import { readFile, readdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { LogLevel } from '../../../../src/core/log.js';
 import { imageLabels } from '../../../../src/model/image-labels.js';
 import type { SourceSession } from '../../../../src/source/session.js';
+import { credentialsOf, readSecrets } from '../../../../src/source/secrets.js';
 import { CatalogKeeper, type KeeperClock } from '../../../../src/serve/catalogs/catalog-keeper.js';
 import {
   type CatalogManifest,
@@ -102,6 +105,8 @@ async function push(
   return registry.serveManifest('ns/catalog', tag, image.manifest);
 }
 
+type KeeperCredentials = ConstructorParameters<typeof CatalogKeeper>[0]['credentials'];
+
 interface Setup {
   keeper: CatalogKeeper;
   held: HeldCatalogs;
@@ -110,7 +115,11 @@ interface Setup {
   storage: string | undefined;
 }
 
-function setUp(storage: string | undefined, temporaryDirectory: string): Setup {
+function setUp(
+  storage: string | undefined,
+  temporaryDirectory: string,
+  secrets: string | undefined = undefined,
+): Setup {
   const held = new HeldCatalogs();
   const clock = new FakeClock();
   const logged: string[] = [];
@@ -127,7 +136,19 @@ function setUp(storage: string | undefined, temporaryDirectory: string): Setup {
     environment: {},
     logger,
   };
-  const keeper = new CatalogKeeper({ held, storage, origins, clock, random: () => 0.5, logger });
+  const credentials: KeeperCredentials =
+    secrets === undefined
+      ? undefined
+      : async (secret, kind) => credentialsOf(await readSecrets(secrets), secret, kind);
+  const keeper = new CatalogKeeper({
+    held,
+    storage,
+    origins,
+    credentials,
+    clock,
+    random: () => 0.5,
+    logger,
+  });
   keepers.push({ keeper, held });
   return { keeper, held, clock, logged, storage };
 }
@@ -179,6 +200,11 @@ async function contentOf({ held }: Pick<Setup, 'held'>, name: string): Promise<s
 function conditionsOf({ keeper }: Setup, name: string): string[] {
   const record = keeper.records().find((one) => one.name === name);
   return (record?.conditions ?? []).map(({ type, status, reason }) => `${type}=${status} ${reason}`);
+}
+
+function messageOf({ keeper }: Setup, name: string): string {
+  const record = keeper.records().find((one) => one.name === name);
+  return record?.conditions.find(({ type }) => type === 'Progressing')?.message ?? '';
 }
 
 const tagRequests = (): number =>
@@ -386,6 +412,63 @@ describe('serve/catalogs/catalog-keeper', () => {
     await until(() => conditionsOf(setup, 'first').includes('Progressing=True Succeeded'));
     const said = JSON.stringify([setup.keeper.records(), setup.logged]);
     expect(said).not.toMatch(new RegExp(`${basic('user', 'first')}|${basic('user', 'second')}`));
+  });
+
+  it('reads the Secret of an HTTP source for each request, and never keeps or shows it', async () => {
+    const archive = (await layerOf([{ path: 'c.json', content: Buffer.from(packageOf('widget')) }])).bytes;
+    let password = 'first';
+    const server = createServer((request, response) => {
+      const isKnown = request.headers.authorization === basic('ann', password);
+      response.writeHead(isKnown ? 200 : 401, { 'cache-control': 'no-cache' }).end(isKnown ? archive : '');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => closeHttpServer(server, 0));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/c.tar.gz`;
+    const http = { url, insecure: true, secretRef: { name: 'catalogs' }, pollIntervalMinutes: 10 };
+    const manifests = await manifestsOf(clusterCatalog('c', { type: 'HTTP', http }));
+    const secrets = await directoryWith();
+    const setup = setUp(await directoryWith(), await directoryWith(), secrets);
+    const trouble = (): string => conditionsOf(setup, 'c').join('\n');
+    await setup.keeper.apply(manifests);
+    await until(() => messageOf(setup, 'c').startsWith('Secret catalogs: not found'));
+    await idle(setup);
+
+    const writeSecret = (): Promise<void> =>
+      writeFile(
+        path.join(secrets, 's.json'),
+        JSON.stringify({
+          apiVersion: 'v1',
+          kind: 'Secret',
+          metadata: { name: 'catalogs' },
+          type: 'kubernetes.io/basic-auth',
+          stringData: { username: 'ann', password },
+        }),
+      );
+    await writeSecret();
+    setup.clock.go(11 * minute);
+    await until(async () => (await contentOf(setup, 'c'))?.includes('widget') === true);
+    await idle(setup);
+
+    password = 'second';
+    setup.clock.go(11 * minute);
+    await until(() => trouble().includes('Retrying'));
+    await idle(setup);
+    await writeSecret();
+    setup.clock.go(11 * minute);
+    await until(() => !trouble().includes('Retrying'));
+    const record = await readFile(path.join(setup.storage as string, 'catalogs', 'c'), 'utf8');
+    expect(record + setup.logged.join('\n')).not.toMatch(/first|second|YW5u/);
+  });
+
+  it('fails a catalog with a Secret without a directory of Secrets, and no other', async () => {
+    await push('latest', { 'c.json': packageOf('widget') });
+    const git = { repository: 'https://127.0.0.1:1/a/b', secretRef: { name: 'git' } };
+    const setup = await setUpStored();
+    await setup.keeper.apply(
+      await manifestsOf(clusterCatalog('a', { type: 'Git', git }), clusterCatalog('b', imageSource())),
+    );
+    await until(() => messageOf(setup, 'a').includes('name it with --secrets'));
+    await until(async () => (await contentOf(setup, 'b')) !== undefined);
   });
 
   it('is blocked by an image without label that is named by digest, and tries a tag again', async () => {

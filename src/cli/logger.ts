@@ -14,9 +14,10 @@ export interface ClosableLogger extends Logger {
   close(): void;
 }
 
-/** The level that the options ask for: `--debug` and `-v` mean debug, otherwise `--log-level`, or info. */
+/** The level that the options ask for: `--debug` and `-v` mean debug, `-q` error, otherwise `--log-level`, or info. */
 export function levelOf(options: GlobalOptions): LogLevel {
-  return options.debug === true || options.verbose === true ? 'debug' : (options.logLevel ?? 'info');
+  if (options.debug === true || options.verbose === true) return 'debug';
+  return options.quiet === true ? 'error' : (options.logLevel ?? 'info');
 }
 
 /**
@@ -27,7 +28,7 @@ export function createLogger(context: CommandContext, options: GlobalOptions): C
   const level = levelOf(options);
   return options.logFormat === 'json'
     ? new JsonLogger(context, level)
-    : new TextLogger(context, level, wantsSpinner(context));
+    : new TextLogger(context, level, order.info <= order[level] && wantsSpinner(context));
 }
 
 function wantsSpinner(context: CommandContext): boolean {

@@ -4,6 +4,7 @@ import { type Diagnostic, formatWithHint } from '../core/diagnostic.js';
 import { CancelledError, OpmateError, messageOf, redact, reportedError } from '../core/errors.js';
 import type { CommandContext } from './context.js';
 import { exitCodeOf, exitCodes } from './exit-codes.js';
+import { JsonLines } from './json-lines.js';
 import { OutputClosedError } from './output.js';
 import { type Paint, loadPaint } from './paint.js';
 import { printable } from './printable.js';
@@ -53,9 +54,40 @@ export async function run(
   context: CommandContext,
   name = 'opmate',
 ): Promise<number> {
+  const isJson = wantsJson(args);
+  if (!isJson) return runAs(args, context, name, 'text');
+  const stderr = new JsonLines(context);
+  const code = await runAs(args, withStderr(context, stderr), name, 'json');
+  stderr.flush();
+  return code;
+}
+
+/** Whether the log format is JSON, which holds for wrong usage too: then the flags are not all read. */
+function wantsJson(args: readonly string[]): boolean {
+  const end = args.indexOf('--');
+  const flags = end === -1 ? args : args.slice(0, end);
+  const at = flags.findLastIndex((word) => /^--log-format(?:=|$)/.test(word));
+  return at !== -1 && (flags[at] === '--log-format=json' || flags[at + 1] === 'json');
+}
+
+/** Returns the context with another stderr; its stdin is opened when it is first asked for. */
+function withStderr(context: CommandContext, stderr: CommandContext['stderr']): CommandContext {
+  const properties = {
+    ...Object.getOwnPropertyDescriptors(context),
+    stderr: { value: stderr, enumerable: true },
+  };
+  return Object.defineProperties({}, properties) as CommandContext;
+}
+
+async function runAs(
+  args: readonly string[],
+  context: CommandContext,
+  name: string,
+  logFormat: RunState['logFormat'],
+): Promise<number> {
   const state: RunState = {
     debug: false,
-    logFormat: 'text',
+    logFormat,
     usageCode: name === 'opm' ? exitCodes.failed : exitCodes.usage,
   };
   try {

@@ -35,7 +35,6 @@ export async function runProgram(
     onCommand(command) {
       const options = command.optsWithGlobals<GlobalOptions>();
       state.debug = options.debug === true;
-      state.logFormat = options.logFormat ?? 'text';
       const last = command.commands.length > 0 ? named : command;
       state.usageCode = commandLine.toolOf(last) === undefined ? exitCodes.usage : exitCodes.failed;
     },

@@ -15,6 +15,8 @@ import type { Platform } from '../../oci/image/types.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { withCatalog } from '../../api/open-catalog.js';
 import type { CommandContext } from '../context.js';
+import type { LogLevel } from '../../core/log.js';
+import { levelOf } from '../logger.js';
 import { exitCodes } from '../exit-codes.js';
 import {
   type ImageOutput,
@@ -76,7 +78,7 @@ export const command = defineCommand({
         return exitCodes.findings;
       }
       if (files.length === 0) logger.log('warn', `${directory}: is empty, and so is the catalog`);
-      else if (!options.skipValidation && !(await isValid(context, directory, session)))
+      else if (!options.skipValidation && !(await isValid(context, directory, session, levelOf(options))))
         return exitCodes.findings;
       return withTemporaryDirectory(session, async (temporary) => {
         const base = await openBase(session, options.baseImage, '--base-image', defaultImage);
@@ -175,13 +177,14 @@ async function isValid(
   context: CommandContext,
   directory: string,
   session: CommandSession,
+  level: LogLevel,
 ): Promise<boolean> {
   const verdict = await withCatalog(directory, session, ({ catalog }) => judge(catalog, session));
   if (verdict.message === undefined && verdict.warnings.length === 0) return true;
   const isEmpty = verdict.warnings.some(({ code }) => code === 'empty-catalog');
   const isRefused = verdict.message !== undefined || isEmpty;
   if (isRefused) session.logger.close();
-  await writeAll(context.stderr, describeVerdict(verdict));
+  await writeAll(context.stderr, describeVerdict(verdict, level));
   return !isRefused;
 }
 

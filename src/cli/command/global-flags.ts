@@ -15,6 +15,7 @@ const logLevel: Flag<LogLevel | undefined> = {
 export const globalFlags = {
   debug: flag('show debug messages, causes and stack traces'),
   verbose: flag('show debug messages', { short: 'v' }),
+  quiet: flag('show errors only', { short: 'q' }),
   logLevel,
   logFormat: choice('format', ['text', 'json'], 'log format'),
   authfile: text('file', 'credentials file; takes precedence over all others'),

@@ -101,7 +101,6 @@ const ocMirrorFlags = {
   'registries.d': unneeded('directory'),
   rootlessStoragePath: unneeded('directory'),
   v2: flag(compatible, { hidden: true }),
-  quiet: flag(compatible, { hidden: true }),
   ignoreReleaseSignature: flag(compatible, { hidden: true }),
   v1: flag('not supported', { hidden: true }),
   since: refused('date'),

@@ -1,3 +1,4 @@
+import { createLogger } from '../logger.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { repeated, text } from '../command/flags.js';
 import { open, rm, stat } from 'node:fs/promises';
@@ -34,7 +35,8 @@ export const command = defineCommand({
       });
     }
     if (binaryImage !== undefined) {
-      context.stderr.write('warning: --binary-image is the old name of --base-image and --builder-image\n');
+      const problem = '--binary-image is the old name of --base-image and --builder-image';
+      createLogger(context, options).log('warn', problem);
     }
     const builder = builderImage ?? binaryImage ?? defaultImage;
     if (builder === 'scratch') {

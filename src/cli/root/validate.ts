@@ -17,7 +17,9 @@ import { validateCatalog } from '../../graph/validate.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { openSource } from '../../source/source.js';
+import type { LogLevel } from '../../core/log.js';
 import { exitCodes } from '../exit-codes.js';
+import { levelOf } from '../logger.js';
 import { writeAll } from '../output.js';
 import { countMore, printable } from '../printable.js';
 import { type Report, pickFields, writeReport } from '../reports/report.js';
@@ -59,7 +61,7 @@ export const command = defineCommand({
         const verdict = await judge(source.catalog, session);
         session.logger.close();
         if (format !== undefined) await writeReport(context, toReport(verdict), format);
-        else await writeAll(context.stderr, describeVerdict(verdict));
+        else await writeAll(context.stderr, describeVerdict(verdict, levelOf(options)));
         return verdict.message === undefined ? exitCodes.done : exitCodes.failed;
       } finally {
         await source.close();
@@ -110,10 +112,10 @@ export async function judge(
 const maxShown = 20;
 
 /** A verdict as text for people; empty where there is nothing to tell. */
-export function describeVerdict(verdict: Verdict): string {
+export function describeVerdict(verdict: Verdict, level: LogLevel = 'info'): string {
   const lines: string[] = [];
   if (verdict.message !== undefined) lines.push(verdict.message, '');
-  const findings = [...verdict.problems, ...verdict.warnings];
+  const findings = [...verdict.problems, ...(level === 'error' ? [] : verdict.warnings)];
   for (const finding of findings.slice(0, maxShown)) lines.push(...describeFinding(finding));
   const more = findings.length - maxShown;
   if (more > 0) lines.push(`… and ${countMore(more, 'finding')}; opmate validate -o json shows all`);

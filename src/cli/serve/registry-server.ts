@@ -7,6 +7,8 @@ import type { RegistryAnswers } from '../../serve/grpc/registry-answers.js';
 import { startRegistryServer } from '../../serve/grpc/server.js';
 import { readCertificateFiles, watchCertificateFiles } from '../../serve/server/certificate-files.js';
 import type { FlagValues } from '../command/flags.js';
+import type { GlobalOptions } from '../command/global-flags.js';
+import { createLogger } from '../logger.js';
 import type { CommandContext } from '../context.js';
 import { tlsFilesOf } from './listen-options.js';
 import type { connectionFlags, registryServerFlags } from './server-flags.js';
@@ -56,12 +58,13 @@ export async function serveAnswers(
  */
 export async function reportingFailure<T>(
   context: CommandContext,
-  { terminationLog }: Pick<RegistryServerOptions, 'terminationLog'>,
+  options: Pick<RegistryServerOptions, 'terminationLog'> & GlobalOptions,
   work: () => Promise<T>,
 ): Promise<T> {
   try {
     return await work();
   } catch (error) {
+    const { terminationLog } = options;
     const file = terminationLog ?? defaultTerminationLog;
     const isExpected = terminationLog !== undefined && terminationLog !== '';
     if (file === '' || error instanceof CancelledError || context.signal.aborted) throw error;
@@ -75,7 +78,8 @@ export async function reportingFailure<T>(
         await handle.close();
       }
     } catch (failure) {
-      if (isExpected) context.stderr.write(`warn: cannot write ${file}: ${systemReason(failure)}\n`);
+      const problem = `cannot write ${file}: ${systemReason(failure)}`;
+      if (isExpected) createLogger(context, options).log('warn', problem);
     }
     throw error;
   }

@@ -8,6 +8,7 @@ describe('cli/logger', () => {
     expect(levelOf({ logLevel: 'error' })).toBe('error');
     expect(levelOf({ debug: true, logLevel: 'error' })).toBe('debug');
     expect(levelOf({ verbose: true })).toBe('debug');
+    expect(levelOf({ quiet: true, logLevel: 'debug' })).toBe('error');
   });
 
   it('writes lines of text from its level on, without secrets and control characters', () => {

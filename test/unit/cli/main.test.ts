@@ -16,6 +16,29 @@ describe('cli/main', () => {
     expect([world.stdout.text, world.stderr.text]).toEqual(['', 'interrupted\n']);
   });
 
+  it('writes JSON lines only with --log-format json: wrong usage, findings and warnings too', async () => {
+    const invalid = await directoryWith({
+      'all.json': catalogOf('x', [{ name: 'b' }]).replace('"c"', '"d"'),
+    });
+    const broken = await directoryWith({ 'all.yaml': 'a: [' });
+    for (const [code, ...args] of [
+      [2, 'catalog', 'filter', 'catalog', '--latest'],
+      [2, 'filtre'],
+      [1, 'render', '--nope'],
+      [2, 'catalog', 'diff', 'a', 'b', '-o', 'nope'],
+      [1, 'validate', broken],
+      [1, 'validate', invalid],
+      [1, 'generate', 'dockerfile', '--binary-image', 'scratch', broken],
+      [3, 'bundle', 'validate', broken],
+      [2, 'probe', '--addr', 'localhost:1', '--connect-timeout', '50ms'],
+    ] as [number, ...string[]][]) {
+      const world = createWorld({ workingDirectory: broken });
+      expect([args, await run([...args, '--log-format', 'json'], world)]).toEqual([args, code]);
+      const lines = world.stderr.text.trimEnd().split('\n');
+      for (const line of lines) expect(JSON.parse(line)).toHaveProperty('level');
+    }
+  });
+
   it('never lets control characters from elsewhere reach the terminal', async () => {
     const broken = await directoryWith({ [`${escape}.yaml`]: 'a: [' });
     const odd = await directoryWith({ 'all.json': catalogOf(`x${escape}`, [{ name: `b${escape}` }]) });

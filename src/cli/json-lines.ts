@@ -1,0 +1,66 @@
+import { Writable } from 'node:stream';
+import { redact } from '../core/errors.js';
+import type { CommandContext } from './context.js';
+
+const maxLine = 1024 * 1024;
+
+/**
+ * Makes JSON lines of the text that is written to stderr, for `--log-format json`: findings and whatever is not logged.
+ * Lines that are JSON objects already pass; `hint:` lines become the hint of the line before them.
+ */
+export class JsonLines extends Writable {
+  readonly #target: CommandContext['stderr'];
+  readonly #now: () => Date;
+  #rest = '';
+
+  constructor({ stderr, now }: Pick<CommandContext, 'stderr' | 'now'>) {
+    super({ decodeStrings: false });
+    this.#target = stderr;
+    this.#now = now;
+  }
+
+  override _write(chunk: string | Buffer, _encoding: string, done: () => void): void {
+    const text = this.#rest + String(chunk);
+    const end = text.length > maxLine ? text.length : text.lastIndexOf('\n') + 1;
+    this.#rest = text.slice(end);
+    const lines = this.#encode(text.slice(0, end).split('\n'));
+    this.#write(lines, done);
+  }
+
+  override _final(done: () => void): void {
+    this.#write(this.#encode([this.#rest]), done);
+  }
+
+  /** Writes what has no end of line yet. */
+  flush(): void {
+    this.#write(this.#encode([this.#rest]), () => undefined);
+    this.#rest = '';
+  }
+
+  #write(lines: string, done: () => void): void {
+    if (lines === '') done();
+    else this.#target.write(lines, () => done());
+  }
+
+  #encode(lines: readonly string[]): string {
+    const entries: (string | { level: string; message: string; hint?: string })[] = [];
+    for (const line of lines) {
+      const last = entries.at(-1);
+      const hint = /^\s*hint: (.*)$/s.exec(line)?.[1];
+      if (line.trim() === '') continue;
+      if (line.startsWith('{')) entries.push(line);
+      else if (hint !== undefined && typeof last === 'object') last.hint = hint;
+      else entries.push({ level: levelOfLine(line), message: line.replace(/^(?:warn|warning|error): /, '') });
+    }
+    const time = this.#now().toISOString();
+    return entries
+      .map((one) => (typeof one === 'string' ? one : redact(JSON.stringify({ time, ...one }))))
+      .map((line) => `${line}\n`)
+      .join('');
+  }
+}
+
+/** Findings are errors unless they say otherwise, with or without a place before that. */
+function levelOfLine(line: string): string {
+  return /^(?:[^ ]+: )?warn(?:ing)?: /.test(line) ? 'warn' : 'error';
+}

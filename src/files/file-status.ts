@@ -1,5 +1,5 @@
 import type { Stats } from 'node:fs';
-import { lstat, stat } from 'node:fs/promises';
+import { lstat, readdir, stat } from 'node:fs/promises';
 import { fileError, systemCode } from '../core/errors.js';
 
 /**
@@ -13,6 +13,16 @@ export function statIfPresent(file: string): Promise<Stats | undefined> {
 /** Returns the status of a file or link; otherwise as `statIfPresent`. */
 export function lstatIfPresent(file: string): Promise<Stats | undefined> {
   return ifPresent(lstat(file), file);
+}
+
+/** Returns the names in a directory; none if missing. Throws OpmateError for any other failure. */
+export async function readdirIfPresent(directory: string): Promise<string[]> {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    if (isAbsence(error)) return [];
+    throw fileError(`open ${directory}`, error, { file: directory });
+  }
 }
 
 /** Whether an error of the system says that there is no file of a name. */

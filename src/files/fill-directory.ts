@@ -93,7 +93,7 @@ async function fillExisting(
     if (!isShared && there.size > 2) throw notEmpty(directory);
     const taken = names.find((name) => there.has(name));
     if (taken !== undefined) {
-      throw new OpmateError('INVALID', `output dir ${quoteGo(target)}: ${quoteGo(taken)} is there already`, {
+      throw new OpmateError('INVALID', `output dir ${quoteGo(target)}: ${quoteGo(taken)} already exists`, {
         hint: 'give a directory that does not exist yet',
       });
     }

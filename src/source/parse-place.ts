@@ -1,4 +1,6 @@
 import path from 'node:path';
+import { addContext } from '../core/diagnostics-error.js';
+import { parseGitRepository } from './git-names.js';
 import { OpmateError, UsageError, redact } from '../core/errors.js';
 import { isDigest } from '../core/digest.js';
 import { type Reference, parseReference } from '../core/reference.js';
@@ -98,15 +100,17 @@ function parseGit(text: string): GitPlace {
   const [, base = '', last = ''] = /^([a-z]+:\/\/.*\/)([^/]*)$/s.exec(address) ?? [];
   const at = last.lastIndexOf('@');
   const repository = at < 0 ? address : base + last.slice(0, at);
-  const url = URL.canParse(repository) ? new URL(repository) : undefined;
   const shown = redact(text);
-  if (url === undefined || !/^(?:https?|ssh|file):$/.test(url.protocol) || url.pathname.length < 2) {
-    throw new UsageError('not the address of a git repository', {
+  try {
+    parseGitRepository(repository, { allowHttp: true });
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    const hint = 'write git+https://HOST/REPOSITORY[#REF[:DIRECTORY]], or git+ssh, git+file';
+    throw addContext(error, {
       subject: shown,
-      hint: 'write git+https://HOST/REPOSITORY[#REF[:DIRECTORY]], or git+ssh, git+file',
+      newHint: /:\/\/[^/]*@/.test(repository) ? credentialsInUrl(shown).hint : hint,
     });
   }
-  if (url.password !== '' || (url.username !== '' && url.protocol !== 'ssh:')) throw credentialsIn(shown);
   if (at >= 0 && fragment !== undefined) {
     throw new UsageError('@ and # both name a ref', { subject: shown, hint: 'write #REF:DIRECTORY alone' });
   }
@@ -144,13 +148,13 @@ export function parseArchiveUrl(text: string): HttpPlace {
   const [, address = '', checksum] = /^(.*?)(?:[#@](sha256:[^/]*))?$/s.exec(text) ?? [];
   const url = parseHttpUrl(address);
   if (url.hash !== '') {
-    throw new UsageError(`${quoteGo(url.hash)} is no checksum`, {
+    throw new UsageError(`${quoteGo(url.hash)} is not a checksum`, {
       subject: formatUrl(url),
       hint: 'write #sha256: and 64 hexadecimal digits behind the URL',
     });
   }
   if (checksum !== undefined && !isDigest(checksum)) {
-    throw new UsageError(`${quoteGo(checksum)} is no checksum`, {
+    throw new UsageError(`${quoteGo(checksum)} is not a checksum`, {
       subject: formatUrl(url),
       hint: 'write sha256: and 64 hexadecimal digits in lower case',
     });

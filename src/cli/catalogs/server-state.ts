@@ -1,6 +1,6 @@
 import { type FlagValues, text } from '../command/flags.js';
-import { readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { readdirIfPresent } from '../../files/file-status.js';
 import { OpmateError, UsageError, messageOf, throwIfCancelled } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
@@ -26,7 +26,7 @@ export async function findStorage(context: CommandContext, options: ServerChoice
     return storageOf(context, { storage, catalogs: catalogs ?? '' });
   }
   const root = storagesOf(context);
-  const names = await readdir(root).catch(() => []);
+  const names = await readdirIfPresent(root);
   const [only, ...more] = names.filter((name) => /^[0-9a-f]{16}$/.test(name));
   if (only !== undefined && more.length === 0) return path.join(root, only);
   if (only === undefined) {

@@ -85,7 +85,7 @@ async function readManifest(store: LayoutStore, digest: string): Promise<unknown
   const fail = (problem: string): OpmateError =>
     new OpmateError('INVALID', `${digest}: ${problem}`, {
       subject: store.directory,
-      hint: 'remove or push it again; without it nobody can know what is referenced',
+      hint: 'remove or push it again; without it references are unknown',
     });
   const bytes = await readFile(store.blobPath(digest));
   if (digestOf(bytes, parseDigest(digest).algorithm) !== digest) {

@@ -1,7 +1,7 @@
-import { lstat, open, readdir, rm, stat, utimes } from 'node:fs/promises';
+import { open, readdir, rm, stat, utimes } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { statIfPresent } from '../../files/file-status.js';
+import { lstatIfPresent, readdirIfPresent, statIfPresent } from '../../files/file-status.js';
 import { isDigest, parseDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, systemCode, systemReason } from '../../core/errors.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
@@ -185,11 +185,11 @@ export class LayoutStore {
   /** Every file below `blobs` whose name is a digest. */
   async *blobs(): AsyncGenerator<{ digest: string; size: number; mtimeMs: number }> {
     const root = join(this.directory, 'blobs');
-    for (const algorithm of await readdir(root).catch(() => [])) {
-      for (const hex of await readdir(join(root, algorithm)).catch(() => [])) {
+    for (const algorithm of await readdirIfPresent(root)) {
+      for (const hex of await readdirIfPresent(join(root, algorithm))) {
         const digest = `${algorithm}:${hex}`;
         if (!isDigest(digest)) continue;
-        const found = await lstat(this.blobPath(digest)).catch(() => undefined);
+        const found = await lstatIfPresent(this.blobPath(digest));
         if (found?.isFile()) yield { digest, size: found.size, mtimeMs: found.mtimeMs };
       }
     }
@@ -201,7 +201,7 @@ export class LayoutStore {
     for await (const { size } of this.blobs()) bytes += size;
     for (const name of await readdir(this.directory)) {
       if (!isStagingName(name)) continue;
-      bytes += (await lstat(join(this.directory, name)).catch(() => undefined))?.size ?? 0;
+      bytes += (await lstatIfPresent(join(this.directory, name)))?.size ?? 0;
     }
     return bytes;
   }

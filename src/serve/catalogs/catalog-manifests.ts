@@ -13,6 +13,7 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../document/js
 import type { Logger } from '../../core/log.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
+import { isGitRefName, parseGitRepository } from '../../source/git-names.js';
 import { parseArchiveUrl, parseServed } from '../../source/parse-place.js';
 import type { CatalogPlace } from '../../source/place.js';
 import type { SecretName } from '../../source/secrets.js';
@@ -400,7 +401,7 @@ function readUnion({ type, field }: UnionMember, context: ManifestContext): Read
     }
     case 'Git': {
       const git = field.object(['repository', 'ref', 'directory', 'secretRef', poll]);
-      const repository = git && readRepository(git.repository);
+      const repository = git?.repository.parsed((text) => parseGitRepository(text));
       const named = git && readGitRef(git.ref);
       const origin =
         repository === undefined ? undefined : { kind: unionTypes[type], repository, ...named, ...within() };
@@ -479,25 +480,6 @@ function isPinnedRef(ref: string): boolean {
   return parseReference(ref).digest !== undefined;
 }
 
-function readRepository(field: Field): string | undefined {
-  const text = field.text();
-  if (text === undefined) return undefined;
-  const scp = /^([\w.-]+@)?[\w.-]+:(?!\/\/)[\w./~-]+$/.test(text) && !text.startsWith('-');
-  if (scp) return text;
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !['https:', 'ssh:', 'file:'].includes(url.protocol)) {
-    const hint = 'write https://HOST/PATH, ssh://git@HOST/PATH or file:///PATH';
-    return field.fail('not the URL of a git repository', { hint });
-  }
-  if (url.password !== '' || (url.username !== '' && url.protocol !== 'ssh:')) {
-    return field.fail('a URL must not contain credentials', { hint: 'name a Secret that holds them' });
-  }
-  if (/^[a-z]+:\/\/-/.test(text) || (url.protocol === 'file:' && url.host !== '')) {
-    return field.fail('invalid host');
-  }
-  return url.href;
-}
-
 const gitRefKinds = ['branch', 'tag', 'commit'] as const;
 
 function readGitRef(field: Field): { branch?: string; tag?: string; commit?: string } {
@@ -508,8 +490,7 @@ function readGitRef(field: Field): { branch?: string; tag?: string; commit?: str
   if (kind === undefined) return {};
   const text = ref[kind].text(250);
   if (text === undefined) return {};
-  const isName = /^(?![-/.])(?!.*(?:\.\.|\/\/|@\{|\.lock$|[/.]$))[^\0-\x20\x7f~^:?*[\\]+$/.test(text);
-  if (kind === 'commit' ? !/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text) : !isName) {
+  if (kind === 'commit' ? !/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text) : !isGitRefName(text)) {
     const hint = kind === 'commit' ? 'write all 40 hexadecimal digits, in lower case' : undefined;
     ref[kind].fail(`expected a git ${kind}, got ${quoteShort(text)}`, { hint });
   }

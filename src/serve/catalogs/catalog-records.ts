@@ -1,7 +1,8 @@
-import { lstat, readFile, readdir, rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { lstatIfPresent, readdirIfPresent } from '../../files/file-status.js';
 import { isDigest } from '../../core/digest.js';
-import { fileError, systemCode } from '../../core/errors.js';
+import { fileError } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import type { PlaceState } from '../../source/drivers/driver.js';
@@ -30,10 +31,7 @@ export class CatalogRecords {
 
   /** All records that are sound, by name. */
   async list(): Promise<CatalogRecord[]> {
-    const names = await readdir(this.#directory).catch((error: unknown) => {
-      if (systemCode(error) === 'ENOENT') return [];
-      throw fileError(this.#directory, error);
-    });
+    const names = await readdirIfPresent(this.#directory);
     const records: CatalogRecord[] = [];
     for (const name of names.sort()) {
       const record = catalogNameFault(name) === undefined ? await this.read(name) : undefined;
@@ -45,7 +43,7 @@ export class CatalogRecords {
   /** The record of a catalog; undefined if missing, or none of this program. */
   async read(name: string): Promise<CatalogRecord | undefined> {
     const file = path.join(this.#directory, name);
-    const found = await lstat(file).catch(() => undefined);
+    const found = await lstatIfPresent(file);
     if (found?.isFile() !== true || found.size > maxRecordBytes) return undefined;
     try {
       const record = recordFrom(parseGoJson(await readFile(file, 'utf8')));

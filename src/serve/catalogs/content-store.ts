@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { type FileHandle, lstat, open, readFile, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
+import { lstatIfPresent, readdirIfPresent } from '../../files/file-status.js';
 import type { Catalog } from '../../catalog/catalog.js';
 import { digestOf, isDigest, parseDigest } from '../../core/digest.js';
 import { OpmateError, systemCode, systemReason, throwIfCancelled } from '../../core/errors.js';
@@ -305,7 +306,7 @@ export async function pruneContents(directory: string, keep: ReadonlySet<string>
   for (const name of await readdir(directory)) {
     if (kept.has(name) || !/^[0-9a-f]{64}$/.test(name)) continue;
     const place = path.join(directory, name);
-    const found = await lstat(place).catch(() => undefined);
+    const found = await lstatIfPresent(place);
     if (found === undefined || now.getTime() - found.mtimeMs < staleMs) continue;
     await rm(place, { recursive: true, force: true });
   }
@@ -321,12 +322,12 @@ export async function removeContents(directory: string, hashes: readonly string[
 /** Removes keys of contents that are gone. */
 async function pruneKeys(directory: string): Promise<void> {
   const keys = path.join(directory, keysName);
-  for (const name of await readdir(keys).catch(() => [])) {
+  for (const name of await readdirIfPresent(keys)) {
     const file = path.join(keys, name);
     const hash = await readKeyFile(file);
     const place =
       hash !== undefined && isDigest(hash) ? path.join(directory, parseDigest(hash).hex) : undefined;
-    if (place !== undefined && (await lstat(place).catch(() => undefined)) !== undefined) continue;
+    if (place !== undefined && (await lstatIfPresent(place)) !== undefined) continue;
     await rm(file, { force: true });
   }
 }

@@ -1,7 +1,7 @@
 import type { ArchiveLimits } from '../../archive/limits.js';
-import { lstat, readdir, utimes } from 'node:fs/promises';
+import { readdir, utimes } from 'node:fs/promises';
 import path from 'node:path';
-import { statIfPresent } from '../../files/file-status.js';
+import { lstatIfPresent, statIfPresent } from '../../files/file-status.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { isDigest, parseDigest } from '../../core/digest.js';
 import { OpmateError, fileError, messageOf, systemCode } from '../../core/errors.js';
@@ -94,7 +94,7 @@ async function prune(directory: string, now: Date): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!namePattern.test(name)) continue;
     const place = path.join(directory, name);
-    const found = await lstat(place).catch(() => undefined);
+    const found = await lstatIfPresent(place);
     if (found === undefined || now.getTime() - found.mtimeMs < keptMs) continue;
     await removeWhole(place, path.join(directory, 'tmp')).catch(() => undefined);
   }

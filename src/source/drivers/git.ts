@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises';
+import { isGitRefName } from '../git-names.js';
 import path from 'node:path';
 import { normalizeEntryPath } from '../../archive/entry-path.js';
 import { type ExtractedLayers, extractLayers } from '../../archive/layers.js';
@@ -70,21 +71,14 @@ export async function commitOfGit(source: GitPlace, options: GitOptions): Promis
 function checkNames({ repository, branch, tag, commit, revision }: GitPlace): void {
   const shown = redact(repository);
   if (commit !== undefined && !isCommit(commit)) {
-    throw new OpmateError('INVALID', `${quoteGo(commit)} is no commit`, {
+    throw new OpmateError('INVALID', `invalid commit ${quoteGo(commit)}`, {
       subject: shown,
-      hint: 'write all 40 digits of it, in lower case',
+      hint: 'write all 40 hexadecimal digits, in lower case',
     });
   }
   for (const name of [branch, tag, revision]) {
-    // As git check-ref-format has it; none of these could be a pattern.
-    if (
-      name === undefined ||
-      /^(?!.*(?:\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)))[^\0-\x20\x7f~^:?*[\\/.-][^\0-\x20\x7f~^:?*[\\]*(?<![/.])$|^[\w]$/.test(
-        name,
-      )
-    )
-      continue;
-    throw new OpmateError('INVALID', `${quoteGo(name)} is no name of a branch or tag`, { subject: shown });
+    if (name === undefined || isGitRefName(name)) continue;
+    throw new OpmateError('INVALID', `invalid branch or tag ${quoteGo(name)}`, { subject: shown });
   }
 }
 

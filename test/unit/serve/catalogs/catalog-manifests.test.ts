@@ -280,8 +280,8 @@ status:
   it.each([
     ['repository: "ext::sh -c id"', 'not the URL of a git repository'],
     ['repository: "--upload-pack=id"', 'not the URL of a git repository'],
-    ['repository: "ssh://-oProxyCommand=id/x"', 'invalid host'],
-    ['repository: "https://user:secret@example.com/x"', 'a URL must not contain credentials'],
+    ['repository: "ssh://-oProxyCommand=id/x"', 'not the URL of a git repository'],
+    ['repository: "https://user:secret@example.com/x"', 'credentials do not belong into a URL'],
     [
       'repository: "https://a.example/b"\nref: {branch: "--help"}',
       'spec.source.git.ref.branch: expected a git branch, got "--help"',

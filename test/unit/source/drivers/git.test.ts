@@ -85,7 +85,7 @@ describe('source/drivers/git', () => {
     async (revision) => {
       const { url } = await gitRepository({ 'a.yaml': 'one' });
       const error = await failureOf(commitOfGit({ kind: 'git', repository: url, revision }, options));
-      expect(error.message).toContain('is no name of a branch or tag');
+      expect(error.message).toContain('invalid branch or tag');
     },
   );
 

@@ -18,7 +18,7 @@ export interface CatalogChannel {
   deprecation?: string;
 }
 
-/** A bundle's place in a channel. Empty texts and lists mean that there is none. */
+/** A bundle's place in a channel. Empty where the catalog has no value. */
 export interface CatalogEntry {
   package: string;
   channel: string;

@@ -138,7 +138,7 @@ function adviseOnSurplusHead(
   const wrong = misspelled.get(name);
   if (wrong !== undefined) {
     const deed = `${quoteGo(wrong.name)} replaces ${quoteGo(wrong.replaces)}`;
-    const hint = `${deed}, which is no entry: write ${quoted}`;
+    const hint = `${deed}, which is not an entry: write ${quoted}`;
     return { hint, entry: wrong.name, field: 'replaces' };
   }
   const others = function* (): Iterable<string> {
@@ -197,7 +197,7 @@ function adviseOnStranded(graph: ChannelGraph, compare: CompareBundles): GraphAd
     return { hint: `${end}, ${why}: remove that skip, or ${remedy}`, entry: last, field: 'replaces' };
   }
   if (graph.end === 'missing') {
-    return { hint: `${end}, as ${quoteGo(next)} is no entry: ${remedy}`, entry: last, field: 'replaces' };
+    return { hint: `${end}, as ${quoteGo(next)} is not an entry: ${remedy}`, entry: last, field: 'replaces' };
   }
   return { hint: `${end}: ${remedy}, or skip ${quoted}`, entry: last };
 }

@@ -759,7 +759,7 @@ class Validation {
         const verb = String(field[0]);
         this.warn(
           'misspelled-name',
-          `${inChannel(channel)}: entry ${quoteGo(entry.name)} ${verb} ${quoteGo(name)}, which is no entry`,
+          `${inChannel(channel)}: entry ${quoteGo(entry.name)} ${verb} ${quoteGo(name)}, which is not an entry`,
           {
             package: channel.package,
             channel: channel.name,

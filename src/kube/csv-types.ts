@@ -88,7 +88,7 @@ const release: TextType<string, undefined> = {
   expected: 'a release such as 1 or 2.alpha',
   explain: (value) =>
     typeof value === 'string'
-      ? `${JSON.stringify(badReleasePart(value))} is no release identifier`
+      ? `${JSON.stringify(badReleasePart(value))} is not a release identifier`
       : `expected a string with a release, got ${describeKind(value)}`,
 };
 

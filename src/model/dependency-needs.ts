@@ -113,7 +113,7 @@ const constraintKinds = ['package', 'gvk', 'all', 'any', 'not', 'cel'] as const;
 
 /** The kind of a constraint and its value. Throws OpmateError INVALID where it has not just one. */
 function constraintOf(value: JsonValue): { kind: (typeof constraintKinds)[number]; value: JsonValue } {
-  if (!isJsonObject(value)) throw new OpmateError('INVALID', 'a constraint is no object');
+  if (!isJsonObject(value)) throw new OpmateError('INVALID', 'a constraint is not an object');
   const kinds = constraintKinds.filter((kind) => Object.hasOwn(value, kind) && value[kind] !== null);
   const [kind] = kinds;
   if (kind === undefined || kinds.length > 1) {

@@ -217,7 +217,7 @@ function checkPlace(text: string, place: string): void {
     if (!(error instanceof OpmateError)) throw error;
   }
   if (parsed === undefined) {
-    throw fail('is no registry or beginning of a repository', 'leave out schemes, tags and digests');
+    throw fail('is not a registry or repository prefix', 'leave out schemes, tags and digests');
   }
 }
 

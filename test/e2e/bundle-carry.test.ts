@@ -137,7 +137,7 @@ describe('opmate bundle unpack', () => {
     expect(await filesBelow(at('shared'))).toEqual({ ...files, 'own.txt': 'mine' });
     const again = await sandbox.run(args, { cwd: at('shared') });
     expect(again.code).toBe(1);
-    expect(again.stderr).toMatch(/: "(?:manifests|metadata|tests|root.txt)" is there already\n/);
+    expect(again.stderr).toMatch(/: "(?:manifests|metadata|tests|root.txt)" already exists\n/);
     await mkdir(at('taken'));
     await sandbox.write({ 'taken/root.txt': 'mine' });
     expect((await sandbox.run([...args, '-o', '../taken'], { cwd: at('shared') })).code).toBe(1);

@@ -172,7 +172,7 @@ describe
       });
       const forged = await run('rollback', 'widget', '-n', namespace, '--to', '1', '--yes');
       expect([forged.code, forged.stdout, settings()]).toEqual([1, '', { value: '1' }]);
-      expect(forged.stderr).toContain('what is kept is not what revision 1 applied');
+      expect(forged.stderr).toContain('stored objects differ from those of revision 1');
       const none = await run('rollback', 'widget', '-n', namespace, '--to', '9', '--yes');
       expect([none.code, none.stderr]).toEqual([
         1,

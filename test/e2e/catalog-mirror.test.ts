@@ -179,7 +179,7 @@ describe('opmate catalog mirror', () => {
     );
     const copying = await mirror('catalog', 'reg.example/olm', '--source-name', 'quay.io/acme/c:v1');
     expect(copying).toMatchObject({ code: 1, stdout: '' });
-    expect(copying.stderr).toContain('catalog: is no image, so it cannot be copied');
+    expect(copying.stderr).toContain('catalog: not an image, so it cannot be copied');
   });
 
   it('copies a catalog from a layout under the name that it is given', async () => {

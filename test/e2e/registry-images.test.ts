@@ -445,7 +445,7 @@ describe('registry images', () => {
     ['--from a:1 --to mirror.io/ns:v1', '--to mirror.io/ns:v1: has a tag or digest'],
     ['--from a:1 --to b.c --catalog-image a.b/C:1', '--catalog-image a.b/C:1: invalid reference'],
     ['--from a:1 --to ns', '--to ns: names no registry'],
-    ['--from a:1 --to file://x', '--to file://x: is no registry'],
+    ['--from a:1 --to file://x', '--to file://x: not a registry'],
   ])('refuses %s', async (args, message) => {
     const { code, stderr } = await sandbox.run(`registry images ${args}`.trim().split(' '));
     expect(code).toBe(2);

@@ -122,7 +122,7 @@ function instructionOf(text: string, line: number): Instruction {
     } catch {
       // Said below.
     }
-    return { ...base, words: [], fault: 'its list is no JSON' };
+    return { ...base, words: [], fault: 'its list is not JSON' };
   }
   if (!['FROM', 'LABEL', 'COPY'].includes(base.name)) return { ...base, words: [], fault: undefined };
   return { ...base, ...wordsOf(rest) };

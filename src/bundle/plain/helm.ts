@@ -137,7 +137,7 @@ async function findChart(directory: string): Promise<{ chart: string; prefix: st
   }
   const hint = 'Chart.yaml must be at the root, or in exactly one directory';
   if (only === undefined)
-    return { severity: 'error', code: 'missing-chart', problem: 'no chart of helm is there', hint };
+    return { severity: 'error', code: 'missing-chart', problem: 'no Helm chart found', hint };
   return {
     severity: 'error',
     code: 'several-charts',

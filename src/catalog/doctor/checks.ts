@@ -63,7 +63,7 @@ export const checks = {
   },
   'misspelled-name': {
     severity: 'warning',
-    summary: 'A name in replaces or skips is no entry, but looks like one',
+    summary: 'A name in replaces or skips is not an entry, but looks like one',
   },
   'openshift-versions': {
     severity: 'warning',

@@ -258,7 +258,7 @@ function readMaxOpenShift(
     return undefined;
   }
   const version = typeof value === 'string' ? readOpenShiftVersion(value) : undefined;
-  if (version === undefined) tell('is no version of OpenShift', 'write it as in "4.18"');
+  if (version === undefined) tell('is not an OpenShift version', 'write it as in "4.18"');
   return version;
 }
 
@@ -285,7 +285,7 @@ function readMinKube(csv: CsvParts | undefined, at: At, findings: FindingList): 
     return parseTolerantVersion(text);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    const message = `minKubeVersion ${quoteGo(text)} is no version: ${error.message}`;
+    const message = `minKubeVersion ${quoteGo(text)} is not a version: ${error.message}`;
     findings.add('min-kube', at(...(csv?.path ?? [])), message, 'write it as in 1.31.0');
     return undefined;
   }

@@ -78,7 +78,7 @@ class ChannelExamination {
     const { name, replaces, skips, skipRange } = entry;
     const own = this.#versions.get(name);
     if (replaces !== '' && !this.#graph.entries.has(replaces)) {
-      const message = `replaces ${quoteGo(replaces)}, which is no entry of the channel`;
+      const message = `replaces ${quoteGo(replaces)}, which is not an entry of the channel`;
       const hint =
         'ordinary where a catalog was cut short: only clusters that have it already can go on from it';
       this.#findings.add('replaces-outside', this.#subject(name, 'replaces'), message, hint);

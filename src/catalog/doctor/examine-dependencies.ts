@@ -21,7 +21,7 @@ export function examineDependencies(
       for (const { part, isKnown } of stock.unmetOf(need)) {
         const subject = { package: bundle.package, bundle: bundle.name, origin: bundle.origin, path };
         const hint = isKnown
-          ? 'add a version that will do to the catalog, or ask for one that is there'
+          ? 'add a matching version to the catalog, or require an available one'
           : 'nothing to do where another catalog on the cluster provides it';
         const message = `depends on ${part.text}, which no bundle of the catalog provides`;
         findings.add('dependency-unmet', subject, message, hint, isKnown ? 'warning' : 'notice');

@@ -156,7 +156,7 @@ class PackageExamination {
       if (wrong.length * 2 >= group.length) continue;
       for (const channel of wrong) {
         const { head, version } = channel;
-        const message = `its head ${quoteGo(head)} has version ${formatVersion(version as Version)}, which is not the one that its name tells`;
+        const message = `its head ${quoteGo(head)} has version ${formatVersion(version as Version)}, not the version in the name of the channel`;
         const hint = 'move the bundle to the channel of its version, or rename the channel';
         this.#findings.add('channel-version', { ...this.#ofChannel(channel), bundle: head }, message, hint);
       }

@@ -34,7 +34,7 @@ export function examineIcon({ icon }: PackageBlob, subject: CatalogSubject, find
   if (found === 'unknown') {
     // What begins as text may be an SVG image that only reads so with a parser.
     if (!/<svg[\s>]/i.test(content.toString('latin1', 0, 64 * 1024)))
-      add('the icon is no image', 'write an SVG or PNG image as base64', ['base64data']);
+      add('the icon is not an image', 'write an SVG or PNG image as base64', ['base64data']);
   } else if (given === '') {
     add('the icon has no media type', `write mediatype ${quoteGo(found)}`, []);
   } else if ((otherNames[given] ?? given) !== found) {

@@ -235,7 +235,7 @@ class PackageAddition {
       if (versions.get(name) !== text) {
         throw new OpmateError(
           'INVALID',
-          `bundle ${quoteGo(name)} is there with the version ${versions.get(name)}, and would get ${text}`,
+          `bundle ${quoteGo(name)} already exists with version ${versions.get(name)}, got ${text}`,
           { hint: 'remove the bundle first, then add it' },
         );
       }

@@ -50,7 +50,7 @@ export async function buildCatalogImages(
   const labels: Record<string, string | undefined> = {};
   for (const [key, value] of options.labels ?? []) {
     if (key === imageLabels.configs || key === imageLabels.database) {
-      throw new OpmateError('INVALID', `label ${key}: tells where the catalog is, and cannot be chosen`, {
+      throw new OpmateError('INVALID', `label ${key}: reserved for the location of the catalog`, {
         hint: `the catalog is at ${places.catalog}`,
       });
     }

@@ -18,7 +18,7 @@ export interface KeptEntries {
 /**
  * Keeps the stretch of a channel's upgrade chain that holds all wanted entries, with what its entries skip of these.
  * Wanted entries of which `keyOf` returns the same count as one; it returns undefined for all others. Where the stretch
- * is no valid channel by itself, it is taken further up the chain, in the end the whole channel. Nothing is kept where
+ * is not a valid channel on its own, it is taken further up the chain, in the end the whole channel. Nothing is kept where
  * the chain leads to no wanted entry. Returns undefined for a chain that is a cycle. (Source: the filter of oc-mirror v2.)
  */
 export function keepChain(

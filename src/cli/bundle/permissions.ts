@@ -318,7 +318,7 @@ function describeCloud({ provider, effect, actions, resources, roles }: CloudPer
     ...(roles.length > 0 ? [`roles ${roles.join(', ')}`] : []),
     ...(resources.length > 0 ? [`on ${resources.join(', ')}`] : []),
   ];
-  return `${provider}: ${effect} ${parts.length === 0 ? 'what is not told here' : parts.join(' ')}`;
+  return `${provider}: ${effect} ${parts.length === 0 ? 'permissions not listed here' : parts.join(' ')}`;
 }
 
 function checkOptions(options: FlagValues<typeof permissionFlags>, output: string): void {

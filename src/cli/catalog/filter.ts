@@ -148,7 +148,7 @@ async function writeDryRun(
   { logger }: CommandSession,
 ): Promise<void> {
   if (output === 'yaml') {
-    throw new UsageError('--output yaml cannot be used with --dry-run', { hint: 'it tells text, or JSON' });
+    throw new UsageError('--output yaml cannot be used with --dry-run', { hint: 'use text or json' });
   }
   logger.close();
   await writeAll(context.stdout, output === 'json' ? jsonOf(report) : filterText(report), context.signal);

@@ -1,7 +1,7 @@
 import { certificateProviders } from '../../bundle/plain/certificates.js';
 import { choice } from '../command/flags.js';
 
-/** The flag for who makes the certificates of webhooks. */
+/** Flag for the certificate provider of webhooks. */
 export const certificateFlags = {
   certProvider: choice('provider', certificateProviders, 'certificate provider of webhooks', {
     default: 'none',

@@ -45,9 +45,9 @@ export const command = defineCommand({
       if ((await hashOfObjects(objects, session)) !== target.hash) {
         throw new OpmateError(
           'DIGEST',
-          `${place.name}: what is kept is not what revision ${target.revision} applied`,
+          `${place.name}: stored objects differ from those of revision ${target.revision}`,
           {
-            hint: 'somebody has changed the inventory: apply the deployment from its document',
+            hint: 'the inventory was changed; apply the deployment from its document',
           },
         );
       }

@@ -29,8 +29,8 @@ export async function watchDeployments(
 ): Promise<void> {
   const { interval = defaultInterval, file = [] } = options;
   if (options.yes !== true && options.approve === undefined) {
-    throw new UsageError('--watch: nobody is asked each time', {
-      hint: 'say --yes, or --approve HASH to apply nothing but what was reviewed',
+    throw new UsageError('--watch: no terminal to confirm each change', {
+      hint: 'add --yes, or --approve HASH to apply only reviewed changes',
     });
   }
   if (file.includes('-')) throw new UsageError('--watch: standard input can be read only once');

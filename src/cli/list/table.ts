@@ -43,7 +43,7 @@ export async function printList(
         const report = validateCatalog(facts);
         if (!report.passed) {
           throw new OpmateError('INVALID', report.message ?? 'invalid index', {
-            hint: 'opmate validate tells every problem with its place',
+            hint: 'run opmate validate to list every problem',
           });
         }
         await rememberNames(context, reference, facts);

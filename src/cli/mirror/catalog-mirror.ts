@@ -114,7 +114,7 @@ export const command = defineCommand({
     );
     const local = options.sourceName === undefined ? undefined : await findLocal(source);
     if (typeof local === 'string' && !manifestsOnly && !dryRun) {
-      throw new UsageError(`${source}: is no image, so it cannot be copied`, {
+      throw new UsageError(`${source}: not an image, so it cannot be copied`, {
         hint: 'add --manifests-only, or make an image of the catalog first',
       });
     }

@@ -21,7 +21,7 @@ export async function readNamedLock(text: string, workingDirectory: string): Pro
     if ((await kindOf(path.join(place, name))) !== undefined)
       return readLock(path.join(place, name), path.join(shown, name));
   }
-  throw new OpmateError('NOT_FOUND', `${shown}: neither an archive nor a lock is there`, {
+  throw new OpmateError('NOT_FOUND', `${shown}: no archive or lock found`, {
     file: shown,
     hint: `name a lock file, or a directory with ${archiveIndexName} or ${path.join('working-dir', lockName)}`,
   });

@@ -167,7 +167,7 @@ function outputOf(context: CommandContext, options: BuildOptions): Output {
     throw new UsageError('--db-only needs --save DIR', { hint: `${databaseName} is written there` });
   if (dbOnly && to !== undefined)
     throw new UsageError('--db-only and --to cannot be used together', {
-      hint: 'a database alone is no image',
+      hint: 'a database is not an image',
     });
   if (to === undefined && save === undefined) {
     throw new UsageError('nowhere to put the catalog', {

@@ -185,7 +185,7 @@ function destinationOf(text: string): ImageName {
   const place = parseTypedReference(text.replace(/\/+$/, ''), { isPrefix: true });
   const { tag, digest, registry } = place.name;
   if (place.scheme !== 'registry')
-    throw new UsageError(`--to ${text}: is no registry`, { hint: 'write REGISTRY or REGISTRY/NAMESPACE' });
+    throw new UsageError(`--to ${text}: not a registry`, { hint: 'write REGISTRY or REGISTRY/NAMESPACE' });
   const isHost = registry === '' && /^\d+$/.test(tag ?? '');
   if (isHost)
     return { registry: text.replace(/\/+$/, '').replace(/^docker:\/\//, ''), namespace: '', name: '' };

@@ -148,7 +148,7 @@ export async function writeInventory(
     isCancellable,
   });
   if (errors.some((error) => /\((?:Conflict|AlreadyExists)\)/.test(error))) {
-    throw new OpmateError('INVALID', `${subject}: somebody else changes this deployment`, {
+    throw new OpmateError('INVALID', `${subject}: another process is changing this deployment`, {
       hint: 'wait for the other run to end, and try again',
     });
   }

@@ -65,7 +65,7 @@ export class Budget {
     return value;
   }
 
-  /** Throws before a text of so many characters is made. */
+  /** Throws LimitError before a text becomes longer than the budget. */
   requireLength(length: number): void {
     if (length > maxTextLength)
       throw new TemplateFault('limit', `a text of more than ${maxTextLength} characters`);

@@ -65,14 +65,14 @@ export async function openCatalogImage(
   if (options.path !== undefined) return openUnpacked(pinned, options.path, chosen);
   const source = await openImageSource(pinned, chosen, { bundles: false, catalogs: true });
   if (source.kind !== 'catalog')
-    throw new OpmateError('INTERNAL', 'is no catalog', { subject: reference.text });
+    throw new OpmateError('INTERNAL', 'not a catalog', { subject: reference.text });
   return { catalog: source.catalog, image: pinned, close: () => source.close() };
 }
 
 /** Opens the catalog in a directory or database file. Throws OpmateError. */
 export async function openLocalCatalog(file: string, session: Session): Promise<OpenedCatalog> {
   const source = await openSource(file, session, { bundles: false, catalogs: true });
-  if (source.kind !== 'catalog') throw new OpmateError('INTERNAL', 'is no catalog', { subject: file });
+  if (source.kind !== 'catalog') throw new OpmateError('INTERNAL', 'not a catalog', { subject: file });
   return { catalog: source.catalog, image: undefined, close: () => source.close() };
 }
 

@@ -164,7 +164,7 @@ function parseFileName(text: string, isPrefix: boolean): ImageName {
     (tag === undefined || /^\w[\w.-]{0,127}$/.test(tag)) &&
     (digest === undefined || isDigest(digest));
   if (!isValid) {
-    throw new OpmateError('INVALID', 'is no place of images in files', {
+    throw new OpmateError('INVALID', 'not a file:// image location', {
       subject: text,
       hint: isPrefix ? 'write file://PATH' : 'write file://PATH:TAG or file://PATH@sha256:DIGEST',
     });

@@ -159,7 +159,7 @@ async function requireSignature(bytes: Buffer, file: string, key: KeyObject): Pr
   throw new OpmateError('DIGEST', 'its signature is not of this key, or not over this archive', {
     subject: file,
     file,
-    hint: 'do not use the archive: it was changed, or signed by somebody else',
+    hint: 'do not use the archive: it was changed, or signed with another key',
   });
 }
 

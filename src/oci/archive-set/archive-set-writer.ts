@@ -376,7 +376,7 @@ class ArchiveWriter {
       const handle = await openPart(file, constants.O_RDONLY);
       const sum = await this.#hash(handle, 0, size, 'sha256', file).finally(() => handle.close());
       if (sum === sha256) continue;
-      this.#logger.log('warn', `${file}: damaged: what is whole of it is kept`);
+      this.#logger.log('warn', `${file}: damaged; keeping its intact blobs`);
       return false;
     }
     return true;
@@ -419,7 +419,7 @@ class ArchiveWriter {
     const isOther = ({ key }: OldArchive): boolean => key !== undefined && key !== own;
     let { needed, free } = await this.#measureSpace();
     if (needed > free && old.some(isOther)) {
-      this.#logger.log('warn', `${this.#directory}: what is left of other content is removed to make room`);
+      this.#logger.log('warn', `${this.#directory}: removing leftovers of other content to make room`);
       await this.#removeLeftovers((name) => name.includes(own) || !leftoverPattern.test(name));
       old = old.filter((archive) => !isOther(archive));
       ({ needed, free } = await this.#measureSpace());

@@ -116,7 +116,7 @@ export class AppRegistryClient {
       if (isWhole && owner !== namespace) continue;
       const name = isWhole ? rest.join('/') : (owner as string);
       if (!namePattern.test(name))
-        throw new OpmateError('UNSAFE', `${quoteGo(name.slice(0, 200))} is no name of a package`, {
+        throw new OpmateError('UNSAFE', `${quoteGo(name.slice(0, 200))} is not a package name`, {
           subject,
         });
       packages.set(name, { name, release: releaseOf(item['default'], item['releases']) });
@@ -134,7 +134,7 @@ export class AppRegistryClient {
     const path = `/${namespace}/${name}`;
     const chosen = release ?? (await this.#findRelease(path, subject, options));
     if (!releasePattern.test(chosen))
-      throw new OpmateError('UNSAFE', `${quoteGo(chosen.slice(0, 200))} is no release`, { subject });
+      throw new OpmateError('UNSAFE', `${quoteGo(chosen.slice(0, 200))} is not a release`, { subject });
     const at = `${path}/${encodeURIComponent(chosen)}`;
     const what = `${subject}:${chosen}`;
     let answer: unknown;

@@ -513,7 +513,7 @@ async function* readPages(
 
 function nextPage(current: string, link: string, subject: string): string {
   if (!URL.canParse(link, current))
-    throw new OpmateError('REGISTRY', 'the link to the next page is no URL', { subject });
+    throw new OpmateError('REGISTRY', 'the link to the next page is not a URL', { subject });
   const next = new URL(link, current);
   if (next.origin === new URL(current).origin) return next.href;
   throw new OpmateError('UNSAFE', `the list goes on at another origin (${next.origin})`, { subject });

@@ -134,7 +134,7 @@ export class CatalogContent {
     const report = await validateInTurns(facts, options);
     if (!report.passed) {
       throw new OpmateError('INVALID', report.message ?? 'invalid index', {
-        hint: 'opmate validate tells every problem with its place',
+        hint: 'run opmate validate to list every problem',
       });
     }
     addPackages(index, facts);
@@ -267,7 +267,7 @@ export class CatalogContent {
     const text = await this.#read(blob.text);
     const value = text === undefined ? await this.#blobAt(blob.origin) : parseGoJson(text.toString());
     if (isJsonObject(value)) return value;
-    throw new DamagedRecordError('INTERNAL', 'cache: a blob is no object');
+    throw new DamagedRecordError('INTERNAL', 'cache: a blob is not an object');
   }
 
   /** Encodes what is not encoded yet. Returns whether all of it is in the file. */
@@ -324,7 +324,7 @@ export class CatalogContent {
       origin: origin as BlobOrigin,
     });
     if (decoded.kind === 'bundle') return decoded.blob;
-    throw new DamagedRecordError('INTERNAL', `bundle ${quoteGo(name)} is no bundle`);
+    throw new DamagedRecordError('INTERNAL', `bundle ${quoteGo(name)} is not a bundle`);
   }
 
   async #blobAt(origin: BlobOrigin | undefined) {
@@ -342,7 +342,7 @@ export class CatalogContent {
       const value = await this.#blobAt(origin);
       const decoded = decodeMeta({ schema: schemas.package, package: '', name, value, origin });
       if (decoded.kind === 'package') return decoded.blob;
-      throw new DamagedRecordError('INTERNAL', `package ${quoteGo(name)} is no package`);
+      throw new DamagedRecordError('INTERNAL', `package ${quoteGo(name)} is not a package`);
     };
     this.#owner = { name, blob: read() };
     this.#owner.blob.catch(() => (this.#owner = undefined));

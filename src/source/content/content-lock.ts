@@ -38,7 +38,7 @@ export function parseContentLock(text: string, file: string): Pin[] {
     new OpmateError('INVALID', problem, {
       subject: file,
       file,
-      hint: 'this is no lock of a bundle; name another file, or write it anew with --update-lock',
+      hint: 'name a bundle lock, or rewrite the file with --update-lock',
     });
   let value: JsonValue;
   try {

@@ -120,7 +120,7 @@ export function changed(file: string): OpmateError {
   return new OpmateError('IO', 'changed while it was read', {
     subject: file,
     file,
-    hint: 'run this again when nobody writes there',
+    hint: 'run the command again when nothing writes there',
   });
 }
 

@@ -37,7 +37,7 @@ export async function resolveHttp(
       if (checksum !== undefined && checksum !== digest) {
         throw new OpmateError('DIGEST', `expected ${checksum}, got ${digest}`, {
           subject: shown,
-          hint: 'what is there has changed, or the checksum is of something else',
+          hint: 'the archive has changed, or the checksum is for another one',
         });
       }
       const ref = `${shown}@${digest}`;

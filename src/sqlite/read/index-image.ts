@@ -93,7 +93,7 @@ async function checkJournal(file: string, subject: string): Promise<void> {
   }
   throw new OpmateError('UNSAFE', 'the journal of its database names a file outside the image', {
     subject,
-    hint: 'build the index image from a database that nobody writes to',
+    hint: 'build the index image from a database that is not being written',
   });
 }
 

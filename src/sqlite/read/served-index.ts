@@ -431,7 +431,7 @@ export class ServedIndex {
 function parseObject(bytes: Buffer): JsonObject {
   const value = parseJson(bytes);
   if (isJsonObject(value)) return value;
-  throw new OpmateError('INVALID', 'a value is no object');
+  throw new OpmateError('INVALID', 'a value is not an object');
 }
 
 function parseJson(bytes: Buffer): JsonValue {

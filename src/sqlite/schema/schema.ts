@@ -22,7 +22,7 @@ export function readVersion(database: Database): number {
     if (row !== undefined) {
       const version = row.version;
       if (!Number.isSafeInteger(version) || Number(version) < -1) {
-        throw new OpmateError('INVALID', 'the schema version is no version', {
+        throw new OpmateError('INVALID', 'invalid schema version', {
           subject: database.name,
           hint: notAnIndex,
         });

@@ -138,7 +138,7 @@ describe('graph/validate, beyond it', () => {
     [
       'a name without its beginning',
       [{ name: 'w.v1.0.0' }, { name: 'w.v1.1.0', replaces: 'v1.0.0' }],
-      '"w.v1.1.0" replaces "v1.0.0", which is no entry: write "w.v1.0.0"',
+      '"w.v1.1.0" replaces "v1.0.0", which is not an entry: write "w.v1.0.0"',
     ],
     [
       'an entry that nothing leads away from',
@@ -251,7 +251,7 @@ describe('graph/validate, beyond it', () => {
     );
     expect(passed).toBe(true);
     expect(texts(warnings)).toEqual([
-      'package "p" channel "c": entry "w.v1.1.0" skips "W.v1.0.0", which is no entry',
+      'package "p" channel "c": entry "w.v1.1.0" skips "W.v1.0.0", which is not an entry',
     ]);
     expect(warnings[0]?.hint).toBe('write "w.v1.0.0" if that was meant');
   });

@@ -104,7 +104,7 @@ describe('model/csv-metadata', () => {
       'spec.webhookdefinitions[0].containerPort: expected a whole number of 32 bits',
       { webhookdefinitions: [{ containerPort: 1.5 }] },
     ],
-    ['spec.release: "01" is no release identifier', { release: '1.01' }],
+    ['spec.release: "01" is not a release identifier', { release: '1.01' }],
     ['spec.version: ', { version: 'x.y.z' }],
     ['spec.version: expected a string with a version', { version: 1 }],
   ])('refuses %s', (message, spec) => {

@@ -272,8 +272,8 @@ describe('source/bundles parsePullFrom', () => {
     [['a.io=b.io=c.io'], 'not of the form PREFIX=OTHER'],
     [['prod=registry.internal/stage'], 'prod begins with no registry'],
     [['quay.io/prod=stage'], 'stage begins with no registry'],
-    [['quay.io/prod:v1=b.io'], 'quay.io/prod:v1 is no registry'],
-    [['https://quay.io=b.io'], 'is no registry'],
+    [['quay.io/prod:v1=b.io'], 'quay.io/prod:v1 is not a registry'],
+    [['https://quay.io=b.io'], 'not a registry'],
     [['a.io=b.io', 'a.io=c.io'], 'a.io is pulled from b.io already'],
   ])('refuses %j', (texts, message) => {
     expect(() => parsePullFrom(texts)).toThrow(message);

@@ -47,7 +47,7 @@ describe('bundle/author/dockerfile', () => {
     expect(findingsOf('LABEL a=b c d')).toHaveLength(2);
     expect(findingsOf('COPY --from=x a /b')).toEqual(['2: COPY: --from is not supported']);
     expect(findingsOf('COPY a b /c/', 'COPY a* /c/')).toHaveLength(2);
-    expect(findingsOf('COPY ["a", 1]')).toEqual(['2: COPY: its list is no JSON']);
+    expect(findingsOf('COPY ["a", 1]')).toEqual(['2: COPY: its list is not JSON']);
     expect(read('# escape=`', 'FROM scratch').findings).toHaveLength(1);
     expect(read('FROM a AS b').findings).toHaveLength(1);
     expect(read('').findings).toMatchObject([{ problem: 'no FROM' }]);

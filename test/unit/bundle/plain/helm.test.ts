@@ -44,7 +44,7 @@ describe('bundle/plain/helm', () => {
     const options = await withPrograms({ helm: standIn });
     const messageOf = async (files: Record<string, string>): Promise<string | undefined> =>
       (await renderHelm(await directoryWith(files), options, options)).findings.map(formatMessage)[0];
-    expect(await messageOf({ 'a/b': '' })).toBe('no chart of helm is there');
+    expect(await messageOf({ 'a/b': '' })).toBe('no Helm chart found');
     expect(await messageOf({ 'b/Chart.yaml': chartFile, 'a/Chart.yaml': chartFile })).toBe(
       'several charts of helm are there: a, b',
     );

@@ -207,7 +207,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
     what: 'a replaced bundle that is not there',
     blobs: [widget(), channel('stable', [{ name: 'widget.v1.0.0', replaces: 'old' }]), bundle('1.0.0')],
     check: 'replaces-outside',
-    says: 'replaces "old", which is no entry',
+    says: 'replaces "old", which is not an entry',
   },
   {
     what: 'versions that differ after the plus sign only',
@@ -233,7 +233,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
       ...versions('1.0.0', '1.1.0'),
     ],
     check: 'misspelled-name',
-    says: 'which is no entry',
+    says: 'which is not an entry',
   },
   {
     what: 'a channel with the head of another version',
@@ -245,7 +245,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
       ...versions('1.0.0', '1.1.0'),
     ],
     check: 'channel-version',
-    says: 'has version 1.1.0, which is not the one',
+    says: 'has version 1.1.0, not the version',
   },
   {
     what: 'channels without a way from one to the next',
@@ -341,7 +341,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
     what: 'a maximal version that is none',
     blobs: withProperty('olm.maxOpenShiftVersion', 'latest'),
     check: 'max-openshift',
-    says: 'is no version of OpenShift',
+    says: 'is not an OpenShift version',
   },
   {
     what: 'versions of OpenShift that cannot be read',
@@ -355,7 +355,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
       properties: [{ type: 'olm.csv.metadata', value: { ...metadata.value, minKubeVersion: 'new' } }],
     }),
     check: 'min-kube',
-    says: 'is no version',
+    says: 'is not a version',
   },
   {
     what: 'no icon',
@@ -370,7 +370,12 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
     check: 'icon',
     says: 'media type',
   },
-  { what: 'an icon that is none', blobs: withIcon('hello', 'image/png'), check: 'icon', says: 'is no image' },
+  {
+    what: 'an icon that is none',
+    blobs: withIcon('hello', 'image/png'),
+    check: 'icon',
+    says: 'is not an image',
+  },
   {
     what: 'an icon with a script',
     blobs: withIcon('<svg xmlns="a" onload="alert(1)"></svg>', 'image/svg+xml'),

@@ -399,7 +399,7 @@ describe
         const second = await planApply(kubectl, await deploymentOf([configMap('one', '2')]), options());
         await applyPlan(kubectl, first, options());
         await expect(applyPlan(kubectl, second, options())).rejects.toThrow(
-          'somebody else changes this deployment',
+          'another process is changing this deployment',
         );
         expect(server.get('ConfigMap', 'one', 'here')?.['data']).toEqual({ value: '1' });
       }));

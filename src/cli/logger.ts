@@ -47,8 +47,12 @@ class JsonLogger implements ClosableLogger {
     this.#level = level;
   }
 
+  shows(level: LogLevel): boolean {
+    return order[level] <= order[this.#level];
+  }
+
   log(level: LogLevel, message: string, fields: LogFields = {}): void {
-    if (order[level] <= order[this.#level]) this.#write({ level, message: redact(message), ...fields });
+    if (this.shows(level)) this.#write({ level, message: redact(message), ...fields });
   }
 
   say(line: string): void {
@@ -84,8 +88,12 @@ class TextLogger implements ClosableLogger {
     this.#spins = spins;
   }
 
+  shows(level: LogLevel): boolean {
+    return order[level] <= order[this.#level];
+  }
+
   log(level: LogLevel, message: string, fields: LogFields = {}): void {
-    if (order[level] > order[this.#level]) return;
+    if (!this.shows(level)) return;
     const extra = Object.entries(fields)
       .filter(([, value]) => value !== undefined)
       .map(([key, value]) => ` ${key}=${String(value)}`)

@@ -66,8 +66,8 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
   const { cache } = options;
   return {
     async send(request) {
-      const key = challengeKey(request, options.registry);
-      const known = cache.challenges.get(key);
+      const key = (): string => challengeKey(request, options.registry);
+      const known = cache.challenges.size === 0 ? undefined : cache.challenges.get(key());
       const first = known && (await authorize(known, request, options, undefined));
       const response = await next.send(withAuthorization(request, first));
       if (response.status !== 401) return response;
@@ -90,7 +90,7 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
         throw await refusal(response, request, options);
       }
       discard(response);
-      cache.challenges.set(key, met);
+      cache.challenges.set(key(), met);
       const answer = await next.send(withAuthorization(request, second));
       if (answer.status === 401) throw await refusal(answer, request, options);
       return answer;

@@ -10,8 +10,8 @@ export interface ExchangeRequest {
   /** A stream that fails fails the exchange with its error. */
   body: Readable | Buffer | undefined;
   agent: Agent;
-  /** Destroys the connection, before the response and after it. */
-  signal: AbortSignal;
+  /** Called at once with what destroys the connection, before the response and after it. */
+  onOpen(destroy: () => void): void;
 }
 
 export interface ExchangeResponse {
@@ -27,17 +27,22 @@ export interface ExchangeResponse {
 export type Exchange = (url: URL, request: ExchangeRequest) => Promise<ExchangeResponse>;
 
 /** Sends requests by node:http and node:https. */
-export const httpExchange: Exchange = (url, { method, headers, body, agent, signal }) =>
+export const httpExchange: Exchange = (url, { method, headers, body, agent, onOpen }) =>
   new Promise((resolve, reject) => {
     const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
-    const request = send(url, { method, headers: { accept: '*/*', ...headers }, agent });
-    const destroy = (): void => {
+    const request = send({
+      protocol: url.protocol,
+      ...hostOf(url),
+      path: `${url.pathname}${url.search}`,
+      method,
+      headers: { accept: '*/*', ...headers },
+      agent,
+    });
+    onOpen(() => {
       request.destroy();
       // A request that has no socket yet says nothing until it gets one.
       reject(new Error('stopped'));
-    };
-    if (signal.aborted) destroy();
-    else signal.addEventListener('abort', destroy, { once: true });
+    });
     request.once('response', (response: IncomingMessage) => {
       // Nobody else listens where the response is refused for its header.
       response.on('error', () => undefined);
@@ -50,13 +55,15 @@ export const httpExchange: Exchange = (url, { method, headers, body, agent, sign
     });
     // What comes after the response is met in its body.
     request.on('error', reject);
-    request.once('close', () => {
-      signal.removeEventListener('abort', destroy);
-      reject(new Error('connection closed before the response'));
-    });
+    request.once('close', () => reject(new Error('connection closed before the response')));
     if (body instanceof Readable) sendStream(body, request);
     else request.end(body);
   });
+
+function hostOf({ hostname, port }: URL): { host: string; port: string | undefined } {
+  // Node.js takes addresses of version 6 without brackets.
+  return { host: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname, port: port || undefined };
+}
 
 function headerOf({ headers }: IncomingMessage, name: string): string | null {
   const value = headers[name.toLowerCase()];
@@ -72,12 +79,16 @@ function sendStream(body: Readable, request: ClientRequest): void {
 }
 
 /** Sends requests by node-fetch: for servers that are no registries. */
-export const fetchExchange: Exchange = async (url, { agent, body, ...request }) => {
+export const fetchExchange: Exchange = async (url, { method, headers, body, agent, onOpen }) => {
   const { default: fetch } = await import('node-fetch');
+  const controller = new AbortController();
+  onOpen(() => controller.abort());
   let socket: Socket | undefined;
   const response = await fetch(url, {
-    ...request,
+    method,
+    headers,
     body: body ?? null,
+    signal: controller.signal,
     redirect: 'manual',
     compress: false,
     agent: watchSocket(agent, (used) => (socket = used)),

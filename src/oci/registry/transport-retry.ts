@@ -36,6 +36,7 @@ export class TemporaryAnswerError extends RegistryError {
  */
 export function withRetry(next: Transport, options: RetryOptions): Transport {
   const logger = options.logger ?? silentLogger;
+  const deadlines = new Deadlines();
   let nextNotice = -Infinity;
 
   function tell(failure: OpmateError, attempt: number, waitMs: number, elapsedMs: number): void {
@@ -51,7 +52,7 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
     async send(request) {
       const begun = options.now();
       for (let attempt = 1; ; attempt++) {
-        const outcome = await tryOnce(next, request, begun + options.timeoutMs - options.now());
+        const outcome = await tryOnce(next, request, begun + options.timeoutMs - options.now(), deadlines);
         if (!('failure' in outcome)) return outcome.response;
         const { failure, status, asked } = outcome;
         const elapsedMs = options.now() - begun;
@@ -76,11 +77,48 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
   };
 }
 
+/** Deadlines of all requests behind one timer: setting and clearing one for each costs more than what it watches. */
+class Deadlines {
+  readonly #ends = new Map<() => void, number>();
+  #timer: NodeJS.Timeout | undefined;
+  #next = Infinity;
+
+  /** Calls `end` after a time; returns what takes it back. */
+  add(end: () => void, ms: number): () => void {
+    const at = performance.now() + ms;
+    this.#ends.set(end, at);
+    if (at < this.#next) this.#arm(at);
+    return () => this.#ends.delete(end);
+  }
+
+  #arm(at: number): void {
+    clearTimeout(this.#timer);
+    this.#next = at;
+    this.#timer = setTimeout(() => this.#check(), at - performance.now()).unref();
+  }
+
+  #check(): void {
+    this.#next = Infinity;
+    const now = performance.now();
+    for (const [end, at] of this.#ends) {
+      if (at > now) continue;
+      this.#ends.delete(end);
+      end();
+    }
+    if (this.#ends.size > 0) this.#arm(Math.min(...this.#ends.values()));
+  }
+}
+
 type Outcome =
   | { response: TransportResponse }
   | { failure: OpmateError; status: number | undefined; asked: number | undefined };
 
-async function tryOnce(next: Transport, request: TransportRequest, timeMs: number): Promise<Outcome> {
+async function tryOnce(
+  next: Transport,
+  request: TransportRequest,
+  timeMs: number,
+  deadlines: Deadlines,
+): Promise<Outcome> {
   // AbortSignal.any would leave something behind at a signal that lives as long as the run, request by request.
   const attempt = new AbortController();
   let release = onAbort(request.signal, () => attempt.abort(request.signal?.reason));
@@ -91,7 +129,7 @@ async function tryOnce(next: Transport, request: TransportRequest, timeMs: numbe
   }
   // A large upload may well take longer; it is held to making progress instead.
   const bounded = isShortBody(request.body);
-  const timeout = bounded ? setTimeout(end, Math.max(1, timeMs)) : undefined;
+  const cancel = bounded ? deadlines.add(end, Math.max(1, timeMs)) : undefined;
   try {
     const response = await next.send({ ...request, signal: attempt.signal });
     // The body is still to be read.
@@ -122,7 +160,7 @@ async function tryOnce(next: Transport, request: TransportRequest, timeMs: numbe
     }
     throw error;
   } finally {
-    clearTimeout(timeout);
+    cancel?.();
     release();
   }
 }

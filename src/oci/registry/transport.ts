@@ -80,11 +80,11 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
       throwIfCancelled(request.signal);
       const url = new URL(request.url);
       const route = await options.routeTo(url, request.lead);
-      const controller = new AbortController();
       let stopped: OpmateError | undefined;
+      let destroy: (() => void) | undefined;
       function stop(reason: OpmateError): void {
         stopped ??= reason;
-        controller.abort();
+        destroy?.();
       }
       const unwatch = onAbort(request.signal, () =>
         stop(new CancelledError('cancelled', { cause: request.signal?.reason })),
@@ -112,7 +112,10 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
           headers: requestHeaders(request, content?.size),
           body: upload,
           agent: route.agent,
-          signal: controller.signal,
+          onOpen(open) {
+            destroy = open;
+            if (stopped) open();
+          },
         });
         if (status === 407) throw proxyFault(url.host, route.proxy ?? 'proxy', 407);
         const length = headers.get('content-length');
@@ -129,7 +132,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         return { status, headers, body, url: url.href, address };
       } catch (error) {
         release();
-        controller.abort();
+        destroy?.();
         if (stopped) throw stopped;
         if (error instanceof OpmateError) throw error;
         if (request.lead && systemCode(error) === refusedAddressCode) {
@@ -470,6 +473,7 @@ export function resolveUploadLocation(base: string, location: string): string {
 export function withLog(next: Transport, logger: Logger): Transport {
   return {
     async send(request) {
+      if (logger.shows?.('debug') === false) return next.send(request);
       const what = `${request.method} ${describeUrl(request.url)}`;
       try {
         const response = await next.send(request);

@@ -180,9 +180,7 @@ export class ImageSetWork {
       // What would be wrong with their names is known by now, before anything is copied.
       this.#resources(plan, templates);
       await mirror.prepare();
-      const bytes = await mirror.survey();
-      await mirror.surveySignatures();
-      describeBytes(bytes, session.logger);
+      describeBytes(await mirror.surveyWithSignatures(), session.logger);
       const report = await mirror.copy();
       for (const change of report.changes) session.logger.log('warn', change);
       const lock = mirror.lock(digest, this.lockOptions('yes'), templates);

@@ -105,17 +105,27 @@ export class ImageSetMirror {
     return planSurveyed(this.lockedImages(), this.#surveyed);
   }
 
-  /** Looks for signatures of all images, those that are there included: they may have been signed since. */
-  async surveySignatures(): Promise<void> {
-    if (!this.#options.signatures) return;
-    const before = new Map(this.#surveyed.map(({ transfer }) => [transfer.targetName, transfer.contents]));
-    const found = await this.#findSignatures(this.#surveyed.map(({ transfer }) => transfer));
-    const changed = found.filter(
-      ({ targetName, contents }) => before.get(targetName)?.manifests.length !== contents.manifests.length,
-    );
+  /**
+   * Does what `survey` does, signatures included, which are looked for at the same time; also those of images that are
+   * there, since they may have been signed since.
+   */
+  async surveyWithSignatures(): Promise<BytePlan> {
+    if (!this.#options.signatures) return this.survey();
+    const pinned = [...this.#prepared.values()].map(({ transfer }) => transfer);
+    const [found] = await Promise.all([this.#findSignatures(pinned), this.#survey(pinned)]);
+    const before = new Map(pinned.map(({ targetName, contents }) => [targetName, contents]));
+    const surveyed = new Set(this.#surveyed.map(({ transfer }) => transfer.targetName));
+    const changed = found.filter(({ targetName, contents }) => {
+      const known = before.get(targetName);
+      return (
+        known === undefined ||
+        (known.manifests.length !== contents.manifests.length && surveyed.has(targetName))
+      );
+    });
     const names = new Set(changed.map(({ targetName }) => targetName));
     this.#surveyed = this.#surveyed.filter(({ transfer }) => !names.has(transfer.targetName));
     await this.#survey(changed);
+    return planSurveyed(this.lockedImages(), this.#surveyed);
   }
 
   /** Copies what the survey found to be lacking: catalogs last, and only with what is there. */

@@ -1,6 +1,6 @@
 import { mapConcurrent } from '../../core/concurrency.js';
 import { OpmateError, RegistryError } from '../../core/errors.js';
-import { createLimiter } from '../../core/limiter.js';
+import { createDistanceLimiter, createLimiter } from '../../core/limiter.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { Reference } from '../../core/reference.js';
 import { putContents } from '../../oci/image/copy.js';
@@ -23,6 +23,8 @@ import {
 const largeBlobBytes = 1024 * 1024;
 /** Blobs of one image that are under way at a time. */
 const blobsOfImageAtOnce = 6;
+/** Small requests that are under way at a time to a registry that is far away; as many connections are opened to it. */
+const maxDistantRequests = 64;
 /** Progress is told so many times in a run, about. */
 const progressSteps = 200;
 
@@ -37,7 +39,8 @@ export async function copyTransfers(
   shared = new SharedBlobs(),
 ): Promise<TransferReport> {
   const places = new OpenPlaces(options);
-  const small = createLimiter(smallRequestsAtOnce(options.maxPerRegistry));
+  const atOnce = smallRequestsAtOnce(options.maxPerRegistry);
+  const small = createDistanceLimiter(atOnce, atOnce === 1 ? 1 : Math.min(maxDistantRequests, 2 * atOnce));
   const large = createLimiter(options.maxPerRegistry);
   const progress = new ByteProgress(surveyed, options.logger ?? silentLogger);
   noteKnown(surveyed, shared);

@@ -30,13 +30,14 @@ export class TemporaryAnswerError extends RegistryError {
 }
 
 /**
- * Tries a request again after a network fault, 408, 429, 500, 502, 503 or 504, as `decideRetry` says. Every other
- * answer is handed on. Throws the last fault, or RegistryError with the last status, when the time, or the attempts,
+ * Tries a request again after a network fault, 408, 429, 500, 502, 503 or 504, as `decideRetry` says; after 429 with
+ * half as many under way, and one more for each that many that succeed. Every other answer is handed on. Throws the last fault, or RegistryError with the last status, when the time, or the attempts,
  * are used up; at once when `Retry-After` lies beyond the time. A wait of seconds is told as a warning.
  */
 export function withRetry(next: Transport, options: RetryOptions): Transport {
   const logger = options.logger ?? silentLogger;
   const deadlines = new Deadlines();
+  const throttle = new Throttle();
   let nextNotice = -Infinity;
 
   function tell(failure: OpmateError, attempt: number, waitMs: number, elapsedMs: number): void {
@@ -50,9 +51,13 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
 
   return {
     async send(request) {
-      const begun = options.now();
+      let begun: number | undefined;
       for (let attempt = 1; ; attempt++) {
-        const outcome = await tryOnce(next, request, begun + options.timeoutMs - options.now(), deadlines);
+        const turn = await throttle.enter();
+        begun ??= options.now();
+        const leftMs = begun + options.timeoutMs - options.now();
+        const outcome = await tryOnce(next, request, leftMs, deadlines).finally(() => throttle.leave());
+        throttle.note(turn, 'status' in outcome && outcome.status === 429);
         if (!('failure' in outcome)) return outcome.response;
         const { failure, status, asked } = outcome;
         const elapsedMs = options.now() - begun;
@@ -106,6 +111,42 @@ class Deadlines {
       end();
     }
     if (this.#ends.size > 0) this.#arm(Math.min(...this.#ends.values()));
+  }
+}
+
+/** How many requests may be under way: any number until the registry says that there are too many. */
+class Throttle {
+  #limit = Infinity;
+  #running = 0;
+  #begun = 0;
+  /** Requests that began before this one say nothing about the limit. */
+  #limited = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  /** Waits for room; returns the number of the request. */
+  async enter(): Promise<number> {
+    while (this.#running >= this.#limit) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    this.#running++;
+    return this.#begun++;
+  }
+
+  leave(): void {
+    this.#running--;
+    this.#release();
+  }
+
+  note(turn: number, isTooMany: boolean): void {
+    if (!isTooMany) this.#limit += 1 / this.#limit;
+    else if (turn >= this.#limited) {
+      this.#limit = Math.max(1, Math.floor(Math.min(this.#limit, this.#running + 1) / 2));
+      this.#limited = this.#begun;
+    }
+    this.#release();
+  }
+
+  #release(): void {
+    for (let free = this.#limit - this.#running; free >= 1 && this.#waiting.length > 0; free--)
+      this.#waiting.shift()?.();
   }
 }
 

@@ -1,3 +1,4 @@
+import { createServer } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -377,6 +378,30 @@ describe('oci/transport: retry', () => {
     const transport = await bench.transportTo(registry.host, { ...http, retryTimeoutMs: 60 });
     const failure = await failureOf(transport.send({ method: 'GET', url: `${registry.origin}/a`, scope }));
     expect(failure).toMatchObject({ code: 'NETWORK', hint: 'raise it with --retry-timeout' });
+  });
+
+  it('sends fewer requests at a time to a registry that has too many', async () => {
+    let [running, refused] = [0, 0];
+    const server = createServer((_request, response) => {
+      const isTooMany = running >= 3;
+      if (isTooMany) refused++;
+      running++;
+      setTimeout(() => {
+        running--;
+        response.writeHead(isTooMany ? 429 : 200).end();
+      }, 5);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const host = `127.0.0.1:${(server.address() as { port: number }).port}`;
+    const transport = await bench.transportTo(host, { ...http, maxAttempts: undefined });
+    const send = () => transport.send({ method: 'GET', url: `http://${host}/a` });
+    const sent = await Promise.all(Array.from({ length: 60 }, send));
+    for (const { body } of sent) body.resume();
+    expect(sent.map(({ status }) => status)).toEqual(sent.map(() => 200));
+    // About a hundred; without a limit more than four hundred.
+    expect(refused).toBeLessThan(200);
+    server.close();
+    server.closeAllConnections();
   });
 
   it('stops waiting when cancelled', async () => {

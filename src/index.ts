@@ -11,6 +11,40 @@ export type { Session, SessionOptions } from './source/session.js';
 export { type FilteredCatalog, type FilteredOutput, filterCatalog } from './api/filter-catalog.js';
 export { type CatalogFilter, emptyFilter } from './catalog/selection/catalog-filter.js';
 export { readFilterFile } from './catalog/selection/filter-file.js';
+export { type RenderedTemplate, renderTemplate, type RenderTemplateOptions } from './api/templates.js';
+export { listImages } from './api/list-images.js';
+export {
+  encodeRegistryManifests,
+  type ImageList,
+  type ImageSelection,
+  mapToRegistry,
+} from './mirror/mapping/registry-images.js';
+export { type BundleSourceOptions } from './api/bundle-sources.js';
+export { type RenderedBundle, type RenderObjectsOptions, renderBundle } from './api/render-bundle.js';
+export {
+  type BundlePermissions,
+  type PermissionsOptions,
+  readBundlePermissions,
+} from './api/bundle-permissions.js';
+export { rightsBeyond } from './bundle/plain/rights/rights.js';
+export { writeObjects } from './bundle/plain/write.js';
+export { type BundleValidation, validateBundle } from './api/validate-bundle.js';
+export { type ResolveBundleRequest, type ResolvedBundle, resolveBundle } from './api/resolve-bundle.js';
+export { type NamedCatalog, parseNamedCatalog } from './api/named-catalogs.js';
+export {
+  mirrorImageSet,
+  type MirrorOptions,
+  type MirrorPlan,
+  type MirrorResult,
+  planMirror,
+  readMirrorStatus,
+} from './api/mirror.js';
+export {
+  serveCatalog,
+  type ServeAddress,
+  type ServeCatalogOptions,
+  type ServedCatalog,
+} from './api/serve-catalog.js';
 export { diffCatalogs } from './api/diff-catalogs.js';
 export { type CatalogDiff, isSameCatalog } from './catalog/diff/diff.js';
 export { diagnoseCatalog } from './api/diagnose-catalog.js';

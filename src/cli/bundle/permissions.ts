@@ -3,20 +3,13 @@ import { type FlagValues, list, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { contentFlags, scopeFlags, sourceForms } from './content-flags.js';
 import { type MissingRule, heldRules, missingRules } from '../../bundle/plain/rights/can-install.js';
-import {
-  type CloudPermission,
-  cloudPermissionsOf,
-  cloudsOf,
-  isCloudWildcard,
-  takeCredentialsRequests,
-} from '../../bundle/plain/rights/cloud-permissions.js';
-import { convertRegistryV1 } from '../../bundle/plain/convert.js';
+import { type CloudPermission, isCloudWildcard } from '../../bundle/plain/rights/cloud-permissions.js';
 import { formatDiagnostic } from '../../core/diagnostic.js';
-import { type Impact, impactKinds, impactsOf } from '../../bundle/plain/rights/impact.js';
+import { type Impact, impactKinds } from '../../bundle/plain/rights/impact.js';
 import { installerObjects, neededRules } from '../../bundle/plain/rights/installer.js';
 import { readManifests } from '../../kube/manifests.js';
 import type { PlainObject } from '../../kube/object.js';
-import { type Right, rightsBeyond, rightsOf } from '../../bundle/plain/rights/rights.js';
+import { type Right, rightsBeyond } from '../../bundle/plain/rights/rights.js';
 import { riskNames } from '../../bundle/plain/rights/risks.js';
 import { writeObjects } from '../../bundle/plain/write.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
@@ -33,7 +26,8 @@ import { rightCells, rightHeader } from './rights-table.js';
 import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { inSource, tellFindings } from './findings.js';
-import { type SourceOpener, pinValues, useSources } from './content.js';
+import { type BundlePermissions, permissionsFrom } from '../../api/bundle-permissions.js';
+import { type SourceOpener, pinValues, useSources } from '../../api/bundle-sources.js';
 
 const outputs = ['table', 'json', 'yaml', 'rbac', 'installer'] as const;
 
@@ -74,9 +68,11 @@ export const command = defineCommand({
     checkOptions(options, output);
     return useSession(context, options, async (session) => {
       const { current, older, pins } = await useSources(session, options, async (sources) => ({
-        current: await convert(context, reference, options, sources),
+        current: await readInstalled(context, reference, options, sources),
         older:
-          options.diff === undefined ? undefined : await convert(context, options.diff, options, sources),
+          options.diff === undefined
+            ? undefined
+            : await readInstalled(context, options.diff, options, sources),
         pins: sources.pins,
       }));
       session.logger.close();
@@ -133,7 +129,7 @@ async function readHeld(context: CommandContext, file: string): Promise<ReturnTy
 /** Shows what an installer who holds these rules lacks. Exit code 3 where that is something. */
 async function tellMissing(
   context: CommandContext,
-  { name, objects, installNamespace }: Installed,
+  { name, objects, installNamespace }: BundlePermissions,
   held: ReturnType<typeof heldRules>,
   output: (typeof outputs)[number],
 ): Promise<number> {
@@ -156,42 +152,19 @@ function encoded(value: JsonObject, output: string): string {
   return output === 'json' ? `${encodeGoJson(value, { indent: 2 })}\n` : encodeYaml(value);
 }
 
-interface Installed {
-  name: string;
-  objects: PlainObject[];
-  installNamespace: string;
-  impacts: Impact[];
-  /** Clouds for which the operator asks for credentials. */
-  clouds: string[];
-  cloud: CloudPermission[];
-}
-
-/** Undefined, after saying why, where the bundle cannot be installed like this. */
-async function convert(
+/** Undefined, after the reasons, if the bundle cannot be installed with these options. */
+async function readInstalled(
   context: CommandContext,
   reference: string,
   options: FlagValues<typeof permissionFlags>,
   sources: SourceOpener,
-): Promise<Installed | undefined> {
-  const { installNamespace = '', watchNamespace } = options;
-  const { files: all, isInPlace } = await sources.readBundle(reference);
-  const { files, requests } = takeCredentialsRequests(all);
-  const { objects, findings, bundle } = convertRegistryV1(files, {
-    installNamespace,
-    watchNamespaces: watchNamespace,
-  });
-  if (findings.length > 0 || bundle === undefined) {
-    await tellFindings(context, findings.map(inSource(reference, isInPlace)));
-    return undefined;
-  }
-  return {
-    name: bundle.packageName,
-    objects,
-    installNamespace,
-    impacts: impactsOf(objects, installNamespace),
-    clouds: cloudsOf(bundle),
-    cloud: cloudPermissionsOf(requests),
-  };
+): Promise<BundlePermissions | undefined> {
+  const { installNamespace = '', watchNamespace: watchNamespaces } = options;
+  const permissions = await permissionsFrom(reference, sources, { installNamespace, watchNamespaces });
+  const { findings, isInPlace } = permissions;
+  if (findings.length === 0 && permissions.name !== '') return permissions;
+  await tellFindings(context, findings.map(inSource(reference, isInPlace)));
+  return undefined;
 }
 
 interface Report {
@@ -207,9 +180,9 @@ interface Report {
   removedCloud: CloudPermission[];
 }
 
-function reportOf(current: Installed, older: Installed | undefined): Report {
-  const rights = rightsOf(current.objects);
-  const before = older && rightsOf(older.objects);
+function reportOf(current: BundlePermissions, older: BundlePermissions | undefined): Report {
+  const rights = current.rights;
+  const before = older?.rights;
   return {
     added: before === undefined ? rights : rightsBeyond(rights, before),
     removed: before && rightsBeyond(before, rights),
@@ -241,7 +214,7 @@ function webhooksOf(object: PlainObject): JsonObject[] {
 
 function textOf(
   report: Report,
-  { name, objects, installNamespace }: Installed,
+  { name, objects, installNamespace }: BundlePermissions,
   pins: readonly Pin[],
   output: (typeof outputs)[number],
   installer = `${name}-installer`,

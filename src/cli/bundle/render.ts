@@ -1,26 +1,20 @@
-import { renameDirectory } from '../../core/diagnostics-error.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, optionalList, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { certificateFlags } from '../deployment/certificate-flags.js';
 import { composeFlags, contentFlags, scopeFlags, sourceForms } from './content-flags.js';
 import { parseAvailableApis, withAvailableApis } from '../../bundle/plain/available-apis.js';
-import type { CertificateProvider } from '../../bundle/plain/certificates.js';
-import { convertRegistryV1 } from '../../bundle/plain/convert.js';
 import { isFormatName } from '../../bundle/plain/external-format.js';
-import type { PlainObject } from '../../kube/object.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
 import { writeObjectDirectory } from '../../bundle/plain/object-directory.js';
-import { objectWarnings } from '../../bundle/plain/object-warnings.js';
-import { knownFormats, renderContent } from '../../bundle/plain/render-content.js';
+import { knownFormats } from '../../bundle/plain/render-content.js';
 import { writeObjects } from '../../bundle/plain/write.js';
-import { OpmateError, UsageError, redact } from '../../core/errors.js';
+import { UsageError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { type SourceOpener, useSources } from './content.js';
+import { renderBundle } from '../../api/render-bundle.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInput, readInputFile } from '../input.js';
 import { writeAll } from '../output.js';
-import { type CommandSession, useSession } from '../session.js';
+import { useSession } from '../session.js';
 import { inSource, tellFindings, tellWarnings } from './findings.js';
 
 const renderFlags = {
@@ -82,15 +76,9 @@ export const command = defineCommand({
         options.config === undefined
           ? undefined
           : { text: (await readInput(options.config, context)).toString('utf8'), file: options.config };
-      const made = await useSources(
-        session,
-        options,
-        (sources) =>
-          options.format === 'registry-v1'
-            ? renderRegistryV1(reference, sources, { options, provider, config })
-            : renderOther(reference, sources, { options, provider, config }, session),
-        ({ findings }) => findings.length > 0,
-      );
+      const { installNamespace = '', watchNamespace: watchNamespaces, releaseName } = options;
+      const install = { installNamespace, watchNamespaces, releaseName, provider, config };
+      const made = await renderBundle(reference, session, { ...options, ...install });
       const named = inSource(redact(reference), made.isInPlace, [options.config]);
       tellWarnings(session, made.warnings.map(named));
       let { objects, findings } = made;
@@ -119,58 +107,6 @@ export const command = defineCommand({
     });
   },
 });
-
-interface Rendered {
-  objects: PlainObject[];
-  findings: Diagnostic[];
-  warnings: Diagnostic[];
-  /** Whether the files are where the user keeps them. */
-  isInPlace: boolean;
-}
-
-interface Given {
-  options: FlagValues<typeof renderFlags>;
-  provider: CertificateProvider;
-  config: { text: string; file: string } | undefined;
-}
-
-async function renderRegistryV1(
-  reference: string,
-  sources: SourceOpener,
-  { options, provider, config }: Given,
-): Promise<Rendered> {
-  const { files, isInPlace } = await sources.readBundle(reference);
-  const converted = convertRegistryV1(files, {
-    installNamespace: options.installNamespace ?? '',
-    watchNamespaces: options.watchNamespace,
-    provider,
-    config,
-  });
-  const warnings = [...converted.warnings, ...objectWarnings(converted.objects)];
-  return { ...converted, warnings, isInPlace };
-}
-
-async function renderOther(
-  reference: string,
-  sources: SourceOpener,
-  { options, provider, config }: Given,
-  session: CommandSession,
-): Promise<Rendered> {
-  const { directory, isInPlace } = await sources.open(reference);
-  try {
-    const rendered = await renderContent(directory, options.format, session, {
-      name: options.releaseName,
-      installNamespace: options.installNamespace ?? '',
-      watchNamespaces: options.watchNamespace,
-      provider,
-      config,
-    });
-    return { ...rendered, isInPlace };
-  } catch (error) {
-    if (!(error instanceof OpmateError) || isInPlace) throw error;
-    throw renameDirectory(error, directory, redact(reference));
-  }
-}
 
 function checkOptions(options: FlagValues<typeof renderFlags>): void {
   const { format, installNamespace } = options;

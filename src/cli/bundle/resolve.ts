@@ -8,22 +8,15 @@ import {
   namedCatalogForms,
   parseInstalled,
 } from './resolve-input.js';
-import { OpmateError, UsageError } from '../../core/errors.js';
+import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { SemverError } from '../../core/semver.js';
 import { parseVersionRange } from '../../core/semver-range.js';
-import { type BundleVersion } from '../../graph/resolve-content.js';
-import { readableVersion } from '../../graph/upgrade-graph.js';
 import { labelSelector } from '../command/values.js';
-import {
-  type DeprecationNotice,
-  type Resolution,
-  type ResolveCatalog,
-  type ResolveRequest,
-  resolveBundle,
-} from '../../graph/resolve.js';
-import { type NamedCatalog, parseNamedCatalog, readNamedCatalog } from './resolve-catalogs.js';
+import { type DeprecationNotice, type Resolution, type ResolveRequest } from '../../graph/resolve.js';
+import { resolveBundle } from '../../api/resolve-bundle.js';
+import { type NamedCatalog, parseNamedCatalog } from '../../api/named-catalogs.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
@@ -73,12 +66,11 @@ export const command = defineCommand({
     const { request, installed } = readRequest(packageName, options);
     const catalogs = chooseCatalogs(options);
     return useSession(context, options, async (session) => {
-      const contents: ResolveCatalog[] = [];
-      for (const catalog of catalogs) {
-        contents.push(await readNamedCatalog(catalog, packageName, session));
-      }
-      const known = installed && findInstalled(installed, contents);
-      const resolution = resolveBundle({ ...request, installed: known }, contents);
+      const { resolution, installed: known } = await resolveBundle(
+        { ...request, installed },
+        catalogs,
+        session,
+      );
       for (const notice of resolution.deprecations) session.logger.log('warn', describeNotice(notice));
       session.logger.close();
       const asked = { ...request, installed: known && { name: known.name, version: known.version.text } };
@@ -134,27 +126,6 @@ function chooseCatalogs(options: FlagValues<typeof resolveFlags>): NamedCatalog[
   const selected = catalogs.filter(({ labels }) => isSelected(labels));
   if (selected.length > 0) return selected;
   throw new UsageError(`--selector ${options.selector}: no catalog has such labels`);
-}
-
-/** The installed bundle with the version that the catalogs give it, where the user gives none. */
-function findInstalled(
-  { name, version }: { name: string; version: BundleVersion | undefined },
-  catalogs: readonly ResolveCatalog[],
-): { name: string; version: BundleVersion } {
-  if (version !== undefined) return { name, version };
-  const found = new Map<string, BundleVersion>();
-  for (const { content } of catalogs) {
-    for (const bundle of content.bundles) {
-      const known = bundle.name === name ? readableVersion(bundle) : undefined;
-      if (known !== undefined) found.set(JSON.stringify([known.text, known.release.map(String)]), known);
-    }
-  }
-  const [only, ...more] = found.values();
-  if (only !== undefined && more.length === 0) return { name, version: only };
-  const problem = only === undefined ? 'no catalog has it' : 'catalogs give it several versions';
-  throw new OpmateError('NOT_FOUND', `installed bundle ${quoteGo(name)}: ${problem}`, {
-    hint: `say which version it has: --installed ${name}@VERSION`,
-  });
 }
 
 function describeNotice({ kind, name, message }: DeprecationNotice): string {

@@ -26,7 +26,7 @@ import {
   shortestPath,
   streamOf,
 } from '../../graph/upgrade-graph.js';
-import { parseNamedCatalog, readNamedCatalog } from './resolve-catalogs.js';
+import { parseNamedCatalog, readNamedCatalog } from '../../api/named-catalogs.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';

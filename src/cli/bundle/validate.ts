@@ -2,27 +2,19 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, list, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { contentFlags, sourceForms } from './content-flags.js';
-import path from 'node:path';
-import type { BundleFiles } from '../../bundle/read.js';
 import type { ValidationDiagnostic } from '../../bundle/validate/diagnostic.js';
-import {
-  type OptionalValidator,
-  optionalValidators,
-  validateBundle,
-} from '../../bundle/validate/validate-bundle.js';
+import { type OptionalValidator, optionalValidators } from '../../bundle/validate/validate-bundle.js';
 import { formatMessage, withSubject } from '../../core/diagnostic.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { GoJsonError, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
-import { statIfPresent } from '../../files/file-status.js';
-import { useSources } from './content.js';
-import type { ContentFlags } from './content-flags.js';
+import { validateBundle } from '../../api/validate-bundle.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../input.js';
 import { requireFlag } from '../command/require-flag.js';
 import { type ReportFormat, reportFormats } from '../reports/formats.js';
 import { type Report, writeReport } from '../reports/report.js';
-import { type CommandSession, useSession } from '../session.js';
+import { useSession } from '../session.js';
 import { inSource, tellFindings } from './findings.js';
 
 const builders = ['docker', 'podman', 'none'];
@@ -67,18 +59,14 @@ export const command = defineCommand({
     const reference = requireFlag(options.tag ?? source, 'tag');
     const categories = await readCategories(context.environment['OPERATOR_BUNDLE_CATEGORIES']);
     return useSession(context, options, async (session) => {
-      const read = await readFiles(reference, options, session);
       const { k8sVersion } = options;
-      const { signal } = session;
-      const all =
-        read.files === undefined
-          ? read.findings
-          : validateBundle(read.files, { optional, k8sVersion, categories, signal });
+      const checked = { ...options, optional, k8sVersion, categories };
+      const { findings: all, isInPlace } = await validateBundle(reference, session, checked);
       const findings = isOpm ? all.filter(({ isUntold }) => isUntold !== true) : all;
       const isValid = !findings.some(({ severity }) => severity === 'error');
       if (isValid) session.logger.log('info', 'All validation tests have been completed successfully');
       session.logger.close();
-      const named = inSource(reference, read.isInPlace);
+      const named = inSource(reference, isInPlace);
       if (format === 'text') {
         await tellFindings(
           context,
@@ -143,27 +131,6 @@ async function readCategories(file: string | undefined): Promise<ReadonlySet<str
     if (error instanceof GoJsonError) throw fail(error.message);
     throw error;
   }
-}
-
-type ReadFiles = { isInPlace: boolean } & (
-  { files: BundleFiles } | { files: undefined; findings: ValidationDiagnostic[] }
-);
-
-/** A directory that lacks one of the two that a bundle has is told of both. */
-async function readFiles(
-  reference: string,
-  flags: ContentFlags,
-  session: CommandSession,
-): Promise<ReadFiles> {
-  if ((await statIfPresent(reference))?.isDirectory() === true) {
-    const findings: ValidationDiagnostic[] = [];
-    for (const part of ['manifests', 'metadata']) {
-      if ((await statIfPresent(path.join(reference, part)))?.isDirectory() === true) continue;
-      findings.push({ severity: 'error', code: 'format', problem: `Unable to locate ${part} directory` });
-    }
-    if (findings.length > 0) return { isInPlace: true, files: undefined, findings };
-  }
-  return useSources(session, flags, (sources) => sources.readBundle(reference));
 }
 
 function valueOf(diagnostic: ValidationDiagnostic): JsonObject {

@@ -21,13 +21,7 @@ import {
   requireListedImages,
 } from '../../mirror/image-set/archived-set.js';
 import { type MirrorTarget, pathBelow } from '../../mirror/image-set/image-set-names.js';
-import {
-  type ImageSetPlan,
-  type NamedImage,
-  mappingLines,
-  openPinnedCatalog,
-  planImageSet,
-} from '../../mirror/image-set/image-set-plan.js';
+import { type ImageSetPlan, type NamedImage, mappingLines } from '../../mirror/image-set/image-set-plan.js';
 import {
   type MirroredSet,
   clusterResources,
@@ -53,7 +47,6 @@ import {
 import { rebuiltOnDemand } from '../../mirror/lock/locked-catalogs.js';
 import { withSignatures } from '../../mirror/lock/locked-signatures.js';
 import { transfersOfLock } from '../../mirror/lock/locked-transfers.js';
-import { rebuildFrom } from '../../mirror/selection/rebuilt-source.js';
 import { type ArchivableSet, archiveImageSet } from '../../mirror/image-set/set-archive.js';
 import { type Shard, parseShard } from '../../mirror/lock/shard.js';
 import { type OpenedArchive, openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
@@ -63,11 +56,11 @@ import {
   readArchiveIndex,
   signArchive,
 } from '../../oci/archive-set/archive-index.js';
-import { openCharts } from '../../mirror/helm/open-charts.js';
 import { parseSigningKey } from '../../oci/archive-set/detached-signature.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { openReference } from '../../oci/image/open.js';
 import { formatPlatform } from '../../oci/image/platform.js';
+import { planImageSet } from '../../api/mirror.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { describeBytes, describePlan } from './image-set-messages.js';
@@ -390,7 +383,7 @@ export class ImageSetWork {
     session: CommandSession,
     lock?: ImageSetLock,
   ): Promise<ImageSetPlan> {
-    const { logger, signal, platform } = session;
+    const { logger, platform } = session;
     const charts = [...config.helm.local, ...config.helm.repositories.flatMap((one) => one.charts ?? [])];
     const isNamed = [...config.operators, ...config.additionalImages, ...charts].some(
       (one) => one.platforms.length > 0,
@@ -406,25 +399,12 @@ export class ImageSetWork {
         `${what}: their index keeps its digest, and the registry must take it without the others`,
       );
     }
-    return planImageSet(config, {
+    return planImageSet(config, session, {
       target: this.#destination.target,
       maxNestedPaths: this.#maxNestedPaths,
       dependencies: dependenciesOf(this.#options),
-      platforms: platform === undefined ? undefined : [platform],
-      logger,
-      signal,
-      openCatalog: (reference) => {
-        const digest = lock?.catalogs.find(({ catalog }) => catalog === reference.text)?.sourceDigest;
-        return openPinnedCatalog(digest === undefined ? reference : { ...reference, digest }, session);
-      },
-      openCharts: (helm) => openCharts(helm, { ...session, directory: this.#context.workingDirectory }),
       withCharts: this.#options.helmCharts === true || this.#destination.kind === 'disk',
-      digestOfRebuilt: async (source, platforms) => {
-        const { temporaryDirectory } = session;
-        const rebuilt = await rebuildFrom(source, { session, temporaryDirectory, platforms, logger, signal });
-        await rebuilt.close();
-        return rebuilt.digest;
-      },
+      lock,
     });
   }
 

@@ -2,12 +2,6 @@ import path from 'node:path';
 import type { Catalog } from '../../catalog/catalog.js';
 import { onAbort } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, UsageError } from '../../core/errors.js';
-import {
-  type CatalogAnswers,
-  type CatalogAnswersOptions,
-  openCatalogAnswers,
-} from '../../serve/grpc/catalog-answers.js';
-import type { RegistryAnswers } from '../../serve/grpc/registry-answers.js';
 import { inReference } from '../../source/reference-error.js';
 import type { Source } from '../../source/source-types.js';
 import { openSource } from '../../source/source.js';
@@ -15,11 +9,12 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { type Flag, type FlagValues, flag, optional, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { catalogForms } from '../../api/open-catalog.js';
+import { openAnswers } from '../../api/serve-catalog.js';
 import type { CommandContext } from '../context.js';
 import { portOf } from '../serve/listen-options.js';
 import { reportingFailure, serveAnswers } from '../serve/registry-server.js';
 import { catalogServerFlags, registryServerFlags } from '../serve/server-flags.js';
-import { type CommandSession, useSession } from '../session.js';
+import { useSession } from '../session.js';
 
 /** Undefined unless given, for opm refuses it without `--cache-dir` whatever its value. */
 const cacheEnforceIntegrity: Flag<boolean | undefined> = {
@@ -104,13 +99,9 @@ async function serveCatalog(
       try {
         const catalog = catalogIn(source, reference);
         const answers = await openAnswers(catalog, reference, session, {
-          temporaryDirectory: session.temporaryDirectory,
           cacheDirectory:
             cacheDir === undefined ? undefined : path.resolve(context.workingDirectory, cacheDir),
           requireCache: cacheEnforceIntegrity === true && !cacheOnly,
-          now: context.now,
-          logger,
-          signal: session.signal,
         });
         try {
           if (!cacheOnly) {
@@ -162,18 +153,4 @@ async function serveCatalog(
 function catalogIn(source: Source, reference: string): Catalog {
   if (source.kind === 'catalog') return source.catalog;
   throw new OpmateError('UNSUPPORTED', `${reference}: a bundle, not a catalog`);
-}
-
-/** Opens the answers of a file-based catalog, or of a sqlite index, which needs no cache. */
-async function openAnswers(
-  catalog: Catalog,
-  reference: string,
-  session: CommandSession,
-  options: CatalogAnswersOptions,
-): Promise<RegistryAnswers & Partial<Pick<CatalogAnswers, 'encoded'>>> {
-  if (catalog.listFiles !== undefined) return openCatalogAnswers(catalog, options);
-  const { SqliteCatalog } = await import('../../sqlite/read/catalog.js');
-  if (!(catalog instanceof SqliteCatalog)) return openCatalogAnswers(catalog, options);
-  const { openSqliteAnswers } = await import('../../serve/grpc/sqlite-answers.js');
-  return openSqliteAnswers(catalog.file, session, { name: reference });
 }

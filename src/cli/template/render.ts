@@ -2,14 +2,13 @@ import { argument, defineCommand } from '../command/declaration.js';
 import type { FlagValues } from '../command/flags.js';
 import { migrateLevel, outputFormat } from '../command/shared-flags.js';
 import { addContext } from '../../core/diagnostics-error.js';
-import { readTemplate } from '../../catalog/template/read.js';
 import { type TemplateType, isTemplateType, templateSchemas } from '../../catalog/template/template.js';
-import { formatDiagnostic } from '../../core/diagnostic.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { drawGraph, drawingLimits } from '../../graph/mermaid.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
-import { describeProblems, renderTemplate } from '../../source/template.js';
+import { renderOpenTemplate } from '../../api/templates.js';
+import { describeProblems } from '../../source/template.js';
 import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { type OpenedInput, openInput } from '../opened-input.js';
@@ -44,18 +43,14 @@ async function renderFile(
 ): Promise<void> {
   const { type, file } = readArguments(args);
   const { output } = options;
-  const migrationLevel = resolveMigrationLevel(options.migrateLevel ?? '');
+  const { migrateLevel } = options;
+  resolveMigrationLevel(migrateLevel ?? '');
   await useSession(context, options, async (session) => {
     const { logger } = session;
     const input = await openTemplate(file, context);
     try {
-      const template = await readTemplate(input, type, session);
-      for (const warning of template.warnings) {
-        const line = await template.lineOf(warning.path ?? []);
-        logger.log('warn', formatDiagnostic({ ...warning, line }));
-      }
       const format = output === 'mermaid' ? 'json' : output;
-      const rendered = await renderTemplate(template, session, { format, migrationLevel });
+      const rendered = await renderOpenTemplate(input, session, { type, format, migrateLevel });
       try {
         const drawing =
           output === 'mermaid'
@@ -65,8 +60,7 @@ async function renderFile(
               })
             : undefined;
         logger.close();
-        if (drawing === undefined)
-          await writeAll(context.stdout, rendered.assembly.write(context), context.signal);
+        if (drawing === undefined) await writeAll(context.stdout, rendered.write(context), context.signal);
         else {
           const output = new Output(context.stdout, context.signal);
           for (const piece of drawing.text) await output.write(piece);

@@ -30,7 +30,7 @@ import {
 } from './image-names.js';
 
 /** Which part of a catalog is meant: the bundles for which all hold that are given. */
-interface ImageSelection {
+export interface ImageSelection {
   packages?: readonly string[] | undefined;
   channels?: readonly string[] | undefined;
   bundles?: readonly string[] | undefined;

@@ -1,20 +1,34 @@
 import path from 'node:path';
-import { type BundleFiles, bundleFilesOf, readBundleDirectory } from '../../bundle/read.js';
-import { UsageError, redact } from '../../core/errors.js';
-import type { JsonObject } from '../../document/json.js';
-import { openContent } from '../../source/content/content.js';
-import { toFileTree } from '../../source/drivers/file-tree.js';
-import { bundleRoots } from '../../source/drivers/local.js';
-import { readContentLock, writeContentLock } from '../../source/content/content-lock.js';
-import { type ContentStore, openContentStore } from '../../source/content/content-store.js';
-import { parsePlacedSource } from '../../source/content/placed-source.js';
-import { parsePlace } from '../../source/parse-place.js';
-import { findUnpinned } from '../../source/content/content-pins.js';
-import type { ContentOptions, OpenedContent, Pin, PlacedSource } from '../../source/content/content-types.js';
-import { withChanges } from '../../source/session.js';
-import { credentialsOf, readSecrets } from '../../source/secrets.js';
-import type { ContentFlags } from './content-flags.js';
-import type { CommandSession } from '../session.js';
+import { type BundleFiles, bundleFilesOf, readBundleDirectory } from '../bundle/read.js';
+import { UsageError, redact } from '../core/errors.js';
+import type { JsonObject } from '../document/json.js';
+import { openContent } from '../source/content/content.js';
+import { toFileTree } from '../source/drivers/file-tree.js';
+import { bundleRoots } from '../source/drivers/local.js';
+import { readContentLock, writeContentLock } from '../source/content/content-lock.js';
+import { type ContentStore, openContentStore } from '../source/content/content-store.js';
+import { parsePlacedSource } from '../source/content/placed-source.js';
+import { parsePlace } from '../source/parse-place.js';
+import { findUnpinned } from '../source/content/content-pins.js';
+import type { ContentOptions, OpenedContent, Pin, PlacedSource } from '../source/content/content-types.js';
+import { type Session, withChanges } from '../source/session.js';
+import { credentialsOf, readSecrets } from '../source/secrets.js';
+
+/** How the sources of bundles are resolved, pinned and put together. */
+export interface BundleSourceOptions {
+  /** Refuse sources without a digest, commit or checksum. */
+  requireDigest?: boolean | undefined;
+  /** Lock file with pinned sources; created if missing. */
+  lock?: string | undefined;
+  /** Resolve sources again and update the lock file. */
+  updateLock?: boolean | undefined;
+  /** Directory with manifests of Secrets. */
+  secrets?: string | undefined;
+  /** With `secrets`: `[NAMESPACE/]NAME` of the Secret for remote sources. */
+  secret?: string | undefined;
+  /** Further sources, each `DESTINATION=SOURCE`. */
+  add?: readonly string[] | undefined;
+}
 
 /** Files of a bundle, and where they came from. */
 export interface ReadBundle {
@@ -45,30 +59,30 @@ const maxBundleFiles = 25_000;
  * written once `work` is done, unless its result is refused. Throws OpmateError, and what `work` throws.
  */
 export async function useSources<T>(
-  session: CommandSession,
-  flags: ContentFlags,
+  session: Session,
+  options: BundleSourceOptions,
   work: (sources: SourceOpener) => Promise<T>,
   isRefused: (result: T) => boolean = () => false,
 ): Promise<T> {
-  const { lock, updateLock, secret } = flags;
+  const { lock, updateLock, secret } = options;
   if (updateLock === true && lock === undefined) {
     throw new UsageError('--update-lock: needs --lock', { hint: 'name the file with --lock FILE' });
   }
-  if (secret !== undefined && flags.secrets === undefined) {
+  if (secret !== undefined && options.secrets === undefined) {
     throw new UsageError('--secret: needs --secrets', {
       hint: 'name the directory of Secrets with --secrets',
     });
   }
   const locked = lock === undefined || updateLock === true ? undefined : await readContentLock(lock);
   const contentStore = await openStore(session);
-  const options: ContentOptions = { contentStore, requireDigest: flags.requireDigest, pins: locked };
+  const contentOptions: ContentOptions = { contentStore, requireDigest: options.requireDigest, pins: locked };
   const opened: OpenedContent[] = [];
   const pins: Pin[] = [];
   const open = async (reference: string, roots?: readonly string[]): Promise<OpenedContent> => {
-    const placed = await placedSources(reference, flags, session);
+    const placed = await placedSources(reference, options, session);
     const unpinned = new Set(placed.filter((one) => findUnpinned([one]).length > 0).map(({ name }) => name));
     const limits = { ...session.limits, ...(roots === bundleRoots && { maxFiles: maxBundleFiles }) };
-    const content = await openContent(placed, withChanges(session, { limits }), { ...options, roots });
+    const content = await openContent(placed, withChanges(session, { limits }), { ...contentOptions, roots });
     opened.push(content);
     for (const pin of content.pins) {
       // What may be something else tomorrow is told; of images, everybody knows it.
@@ -94,25 +108,21 @@ export async function useSources<T>(
 }
 
 /** Opens what the cache keeps of content; undefined without a cache. */
-export async function openStore({
-  cacheDirectory,
-  logger,
-  now,
-}: CommandSession): Promise<ContentStore | undefined> {
+export async function openStore({ cacheDirectory, logger, now }: Session): Promise<ContentStore | undefined> {
   if (cacheDirectory === undefined) return undefined;
   return openContentStore({ directory: path.join(cacheDirectory, 'content'), now: now(), logger });
 }
 
 async function placedSources(
   reference: string,
-  flags: ContentFlags,
-  session: CommandSession,
+  options: BundleSourceOptions,
+  session: Session,
 ): Promise<PlacedSource[]> {
   const source = await parsePlace(reference, {
     purpose: 'content',
     workingDirectory: session.workingDirectory,
   });
-  const { secret, secrets, add = [] } = flags;
+  const { secret, secrets, add = [] } = options;
   const isRemote = source.kind === 'image' || source.kind === 'git' || source.kind === 'http';
   if (secret !== undefined && secrets !== undefined && isRemote) {
     const at = secret.indexOf('/');
@@ -127,7 +137,7 @@ async function placedSources(
 async function readBundleOf(
   reference: string,
   open: SourceOpener['open'],
-  session: CommandSession,
+  session: Session,
 ): Promise<ReadBundle> {
   const { limits, signal, followLinks } = session;
   const content = await open(reference, bundleRoots);

@@ -1,12 +1,12 @@
-import { addContext } from '../../core/diagnostics-error.js';
-import { readPackageContent } from '../../catalog/package-content.js';
-import { OpmateError, UsageError, redact } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
-import type { PackageContent } from '../../graph/resolve-content.js';
-import type { ResolveCatalog } from '../../graph/resolve.js';
-import { parsePlace } from '../../source/parse-place.js';
-import { openPlace } from '../../source/resolve-place.js';
-import type { CommandSession } from '../session.js';
+import { addContext } from '../core/diagnostics-error.js';
+import { readPackageContent } from '../catalog/package-content.js';
+import { OpmateError, UsageError, redact } from '../core/errors.js';
+import { quoteGo } from '../document/go-json.js';
+import type { PackageContent } from '../graph/resolve-content.js';
+import type { ResolveCatalog } from '../graph/resolve.js';
+import { parsePlace } from '../source/parse-place.js';
+import { openPlace } from '../source/resolve-place.js';
+import type { Session } from '../source/session.js';
 
 /** A catalog as it is named on the command line. */
 export interface NamedCatalog {
@@ -60,7 +60,7 @@ export function parseNamedCatalog(text: string): NamedCatalog {
 export async function readNamedCatalog(
   { name, reference, priority }: NamedCatalog,
   packageName: string,
-  session: CommandSession,
+  session: Session,
 ): Promise<ResolveCatalog> {
   try {
     return { name, priority, content: await readContent(reference, packageName, session) };
@@ -78,7 +78,7 @@ function inCatalog(error: unknown, name: string): unknown {
 async function readContent(
   reference: string,
   packageName: string,
-  session: CommandSession,
+  session: Session,
 ): Promise<PackageContent> {
   const place = await parsePlace(reference, { purpose: 'catalog' });
   const source = await openPlace(

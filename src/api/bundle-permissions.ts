@@ -1,0 +1,73 @@
+import { convertRegistryV1 } from '../bundle/plain/convert.js';
+import {
+  type CloudPermission,
+  cloudPermissionsOf,
+  cloudsOf,
+  takeCredentialsRequests,
+} from '../bundle/plain/rights/cloud-permissions.js';
+import { type Impact, impactsOf } from '../bundle/plain/rights/impact.js';
+import { type Right, rightsOf } from '../bundle/plain/rights/rights.js';
+import type { Diagnostic } from '../core/diagnostic.js';
+import type { PlainObject } from '../kube/object.js';
+import type { Session } from '../source/session.js';
+import { type BundleSourceOptions, type SourceOpener, useSources } from './bundle-sources.js';
+
+/** Options of `readBundlePermissions`. */
+export interface PermissionsOptions extends BundleSourceOptions {
+  installNamespace: string;
+  /** Namespaces to watch; default those that the bundle supports. */
+  watchNamespaces?: readonly string[] | undefined;
+}
+
+/** Permissions that an installed operator has; empty if there are findings. */
+export interface BundlePermissions {
+  /** Name of the package. */
+  name: string;
+  installNamespace: string;
+  objects: PlainObject[];
+  rights: Right[];
+  /** Effects on the cluster beyond permissions, such as host access. */
+  impacts: Impact[];
+  /** Clouds for which the operator requests credentials. */
+  clouds: string[];
+  cloud: CloudPermission[];
+  /** Reasons why the bundle cannot be installed. */
+  findings: Diagnostic[];
+  /** Whether the files were read in place, so that findings name the caller's own paths. */
+  isInPlace: boolean;
+}
+
+/**
+ * Returns the permissions that a bundle has once installed. `rightsBeyond` compares them with those of another version.
+ * Throws OpmateError for a bundle that cannot be read.
+ */
+export async function readBundlePermissions(
+  reference: string,
+  session: Session,
+  options: PermissionsOptions,
+): Promise<BundlePermissions> {
+  return useSources(session, options, (sources) => permissionsFrom(reference, sources, options));
+}
+
+/** Returns the permissions of a bundle from sources that are open. */
+export async function permissionsFrom(
+  reference: string,
+  sources: SourceOpener,
+  { installNamespace, watchNamespaces }: PermissionsOptions,
+): Promise<BundlePermissions> {
+  const { files: all, isInPlace } = await sources.readBundle(reference);
+  const { files, requests } = takeCredentialsRequests(all);
+  const { objects, findings, bundle } = convertRegistryV1(files, { installNamespace, watchNamespaces });
+  const isInstallable = findings.length === 0 && bundle !== undefined;
+  return {
+    name: bundle?.packageName ?? '',
+    installNamespace,
+    objects,
+    rights: isInstallable ? rightsOf(objects) : [],
+    impacts: isInstallable ? impactsOf(objects, installNamespace) : [],
+    clouds: isInstallable ? cloudsOf(bundle) : [],
+    cloud: isInstallable ? cloudPermissionsOf(requests) : [],
+    findings,
+    isInPlace,
+  };
+}

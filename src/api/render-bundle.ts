@@ -1,0 +1,93 @@
+import { type InstallOptions, convertRegistryV1 } from '../bundle/plain/convert.js';
+import { objectWarnings } from '../bundle/plain/object-warnings.js';
+import { renderContent } from '../bundle/plain/render-content.js';
+import type { Diagnostic } from '../core/diagnostic.js';
+import { OpmateError, redact } from '../core/errors.js';
+import type { PlainObject } from '../kube/object.js';
+import type { Session } from '../source/session.js';
+import { type BundleSourceOptions, type SourceOpener, useSources } from './bundle-sources.js';
+
+/** Options of `renderBundle`. */
+export interface RenderObjectsOptions extends InstallOptions, BundleSourceOptions {
+  /** `registry-v1` (default), `plain`, `helm`, or NAME of a program `opmate-format-NAME`. */
+  format?: string | undefined;
+  /** Release name of a Helm chart; default the name of the chart. */
+  releaseName?: string | undefined;
+}
+
+/** Objects that installing a bundle applies. */
+export interface RenderedBundle {
+  /** Sorted by kind, namespace and name; empty if there are findings. `writeObjects` prints them. */
+  objects: PlainObject[];
+  /** Reasons why the bundle cannot be installed. */
+  findings: Diagnostic[];
+  warnings: Diagnostic[];
+  /** Whether the files were read in place, so that findings name the caller's own paths. */
+  isInPlace: boolean;
+}
+
+/**
+ * Renders the manifests that installing a bundle applies, as OLM v1 makes them. What speaks against installing it is
+ * returned as findings. Throws OpmateError for sources that cannot be read.
+ */
+export async function renderBundle(
+  reference: string,
+  session: Session,
+  options: RenderObjectsOptions,
+): Promise<RenderedBundle> {
+  return useSources(
+    session,
+    options,
+    (sources) =>
+      (options.format ?? 'registry-v1') === 'registry-v1'
+        ? renderRegistryV1(reference, sources, options)
+        : renderOther(reference, sources, options, session),
+    ({ findings }) => findings.length > 0,
+  );
+}
+
+async function renderRegistryV1(
+  reference: string,
+  sources: SourceOpener,
+  { installNamespace, watchNamespaces, provider, config }: RenderObjectsOptions,
+): Promise<RenderedBundle> {
+  const { files, isInPlace } = await sources.readBundle(reference);
+  const { objects, findings, warnings } = convertRegistryV1(files, {
+    installNamespace,
+    watchNamespaces,
+    provider,
+    config,
+  });
+  return { objects, findings, warnings: [...warnings, ...objectWarnings(objects)], isInPlace };
+}
+
+async function renderOther(
+  reference: string,
+  sources: SourceOpener,
+  {
+    format = '',
+    releaseName,
+    installNamespace,
+    watchNamespaces,
+    provider = 'none',
+    config,
+  }: RenderObjectsOptions,
+  session: Session,
+): Promise<RenderedBundle> {
+  const { directory, isInPlace } = await sources.open(reference);
+  try {
+    const rendered = await renderContent(directory, format, session, {
+      name: releaseName,
+      installNamespace,
+      watchNamespaces,
+      provider,
+      config,
+    });
+    return { ...rendered, isInPlace };
+  } catch (error) {
+    if (!(error instanceof OpmateError) || isInPlace || !error.message.includes(directory)) throw error;
+    // The temporary directory means nothing to the reader.
+    const message = error.message.replaceAll(directory, redact(reference));
+    throw new OpmateError(error.code, message, { hint: error.hint, cause: error });
+  }
+}

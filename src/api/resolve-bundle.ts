@@ -1,0 +1,62 @@
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../document/go-json.js';
+import type { BundleVersion } from '../graph/resolve-content.js';
+import {
+  type Resolution,
+  type ResolveCatalog,
+  type ResolveRequest,
+  resolveBundle as resolveFrom,
+} from '../graph/resolve.js';
+import { readableVersion } from '../graph/upgrade-graph.js';
+import type { Session } from '../source/session.js';
+import { type NamedCatalog, readNamedCatalog } from './named-catalogs.js';
+
+/** Request for a bundle; an installed bundle without a version has that of the catalogs. */
+export interface ResolveBundleRequest extends Omit<ResolveRequest, 'installed'> {
+  installed?: { name: string; version?: BundleVersion | undefined } | undefined;
+}
+
+/** Resolution, with the request as it was resolved. */
+export interface ResolvedBundle {
+  resolution: Resolution;
+  /** Installed bundle with its version. */
+  installed: { name: string; version: BundleVersion } | undefined;
+}
+
+/**
+ * Resolves the bundle of a package that OLM v1 would install, with the reasons for each candidate. `parseNamedCatalog`
+ * makes catalogs of text. Throws OpmateError, NOT_FOUND for an installed bundle whose version no catalog has.
+ */
+export async function resolveBundle(
+  request: ResolveBundleRequest,
+  catalogs: readonly NamedCatalog[],
+  session: Session,
+): Promise<ResolvedBundle> {
+  const contents: ResolveCatalog[] = [];
+  for (const catalog of catalogs) {
+    contents.push(await readNamedCatalog(catalog, request.packageName, session));
+  }
+  const installed = request.installed && findInstalled(request.installed, contents);
+  return { resolution: resolveFrom({ ...request, installed }, contents), installed };
+}
+
+/** Returns the installed bundle with the version that the catalogs have, unless the caller names one. */
+function findInstalled(
+  { name, version }: { name: string; version?: BundleVersion | undefined },
+  catalogs: readonly ResolveCatalog[],
+): { name: string; version: BundleVersion } {
+  if (version !== undefined) return { name, version };
+  const found = new Map<string, BundleVersion>();
+  for (const { content } of catalogs) {
+    for (const bundle of content.bundles) {
+      const known = bundle.name === name ? readableVersion(bundle) : undefined;
+      if (known !== undefined) found.set(JSON.stringify([known.text, known.release.map(String)]), known);
+    }
+  }
+  const [only, ...more] = found.values();
+  if (only !== undefined && more.length === 0) return { name, version: only };
+  const problem = only === undefined ? 'no catalog has it' : 'catalogs give it several versions';
+  throw new OpmateError('NOT_FOUND', `installed bundle ${quoteGo(name)}: ${problem}`, {
+    hint: `say which version it has: --installed ${name}@VERSION`,
+  });
+}

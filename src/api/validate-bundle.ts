@@ -1,0 +1,41 @@
+import path from 'node:path';
+import type { ValidationDiagnostic } from '../bundle/validate/diagnostic.js';
+import { type ValidateOptions, validateBundle as validateFiles } from '../bundle/validate/validate-bundle.js';
+import { statIfPresent } from '../files/file-status.js';
+import type { Session } from '../source/session.js';
+import { type BundleSourceOptions, useSources } from './bundle-sources.js';
+
+/** Findings about a bundle. */
+export interface BundleValidation {
+  findings: ValidationDiagnostic[];
+  /** Whether the files were read in place, so that findings name the caller's own paths. */
+  isInPlace: boolean;
+}
+
+/**
+ * Checks that a bundle can be published and installed. Every problem is returned as a finding; throws OpmateError for a
+ * source that cannot be read.
+ */
+export async function validateBundle(
+  reference: string,
+  session: Session,
+  options: BundleSourceOptions & Omit<ValidateOptions, 'signal'> = {},
+): Promise<BundleValidation> {
+  const missing = await missingParts(reference);
+  if (missing.length > 0) return { findings: missing, isInPlace: true };
+  const { files, isInPlace } = await useSources(session, options, (sources) => sources.readBundle(reference));
+  const { optional, k8sVersion, categories } = options;
+  const { signal } = session;
+  return { findings: validateFiles(files, { optional, k8sVersion, categories, signal }), isInPlace };
+}
+
+/** Reports both directories of a bundle if both are missing. */
+async function missingParts(reference: string): Promise<ValidationDiagnostic[]> {
+  if ((await statIfPresent(reference))?.isDirectory() !== true) return [];
+  const findings: ValidationDiagnostic[] = [];
+  for (const part of ['manifests', 'metadata']) {
+    if ((await statIfPresent(path.join(reference, part)))?.isDirectory() === true) continue;
+    findings.push({ severity: 'error', code: 'format', problem: `Unable to locate ${part} directory` });
+  }
+  return findings;
+}

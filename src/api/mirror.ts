@@ -126,8 +126,7 @@ export async function mirrorImageSet(
     // Names that a cluster would refuse are errors before anything is copied.
     clusterResources(plan, settings);
     await mirror.prepare();
-    const bytes = await mirror.survey();
-    await mirror.surveySignatures();
+    const bytes = await mirror.surveyWithSignatures();
     const report = await mirror.copy();
     const resources = clusterResources(mirror.mirrored(), settings);
     return { bytes, report, resources, lock: await lockOf('yes') };

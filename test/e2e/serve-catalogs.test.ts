@@ -7,6 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RunningCommand, projectRoot, useSandbox } from '../support/command-line.js';
 import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
+import { registryClient } from '../support/registry-client.js';
 import { digestOf, parseDigest } from '../../src/core/digest.js';
 import { type Registry, startRegistry } from '../../src/serve/registry.js';
 import { catalogOf } from './catalogs.js';
@@ -479,8 +480,13 @@ describe('opmate serve --catalogs', () => {
     const env = { XDG_CACHE_HOME: path.join(sandbox.work, 'cache') };
     const none = await sandbox.run(['catalogs', 'status'], { env });
     expect(none).toMatchObject({ code: 1, stdout: '' });
-    const { command } = await serve('d7', [], env);
+    const { command } = await serve('d7', ['--grpc', '127.0.0.1:0', '--log-level', 'info'], env);
     expect((await sandbox.run(['catalogs', 'wait', '--catalogs', 'd7'], { env })).code).toBe(0);
+    // The same catalog over gRPC, by host name.
+    const port = Number(/serving registry.*?port[=":]+(\d+)/.exec(command.stderr())?.[1]);
+    const client = registryClient(port, { authority: 'a.catalogs.svc' });
+    expect(await client.call('GetPackage', { name: 'widget' })).toMatchObject([{ name: 'widget' }]);
+    client.close();
     const status = await sandbox.run(['catalogs', 'status', 'a', '-o', 'yaml'], { env });
     expect(status.stdout).toContain('reason: Available');
     // Another server with the same storage would remove contents of this one.

@@ -29,19 +29,21 @@ export interface RegistryClient {
   close(): void;
 }
 
-/** Connects when it is first used. `service` is another than `api.Registry`. */
+/** Connects when it is first used. `service` is another than `api.Registry`; `authority` a host name other than the address. */
 export function registryClient(
   port: number,
   {
     service = 'api.Registry',
     credentials = ChannelCredentials.createInsecure(),
-  }: { service?: string; credentials?: ChannelCredentials } = {},
+    authority,
+  }: { service?: string; credentials?: ChannelCredentials; authority?: string } = {},
 ): RegistryClient {
   const definition = definitions[service] as never;
   const Constructor = makeGenericClientConstructor(definition, service);
   const client = new Constructor(`127.0.0.1:${port}`, credentials, {
     'grpc.max_receive_message_length': -1,
     'grpc.use_local_subchannel_pool': 1,
+    ...(authority !== undefined && { 'grpc.default_authority': authority }),
   });
   const self: RegistryClient = {
     call(method, request = {}, headers = {}) {

@@ -35,6 +35,11 @@ const flags = {
       group: 'Input',
     },
   ),
+  grpc: optional(
+    'address',
+    'with --catalogs: also serve gRPC on HOST:PORT, each catalog by host name (default: 127.0.0.1:50051)',
+    { group: 'Server' },
+  ),
   cacheDir: text('directory', 'cache directory, reused by the next start', {
     mayBeEmpty: true,
     group: 'Behavior',
@@ -66,6 +71,7 @@ export const command = defineCommand({
       if (reference !== undefined) throw new UsageError('--catalogs: serves no other catalog beside them');
       return (await import('../serve/catalogs.js')).serveCatalogs(context, catalogs, options);
     }
+    if (options.grpc !== undefined) throw new UsageError('--grpc needs --catalogs', { hint: 'use --port' });
     if (reference === undefined) throw new UsageError("missing required argument 'catalog'");
     await serveCatalog(context, reference, options);
     return 0;

@@ -13,14 +13,16 @@ import { CatalogKeeper, type KeeperClock } from '../../serve/catalogs/catalog-ke
 import { writeServerUrl } from '../../serve/catalogs/catalog-records.js';
 import { catalogStatus } from '../../serve/catalogs/catalog-status.js';
 import { HeldCatalogs } from '../../serve/catalogs/catalog-set.js';
+import type { ListenAddress } from '../../serve/server/listening.js';
 import { watchManifests } from '../../serve/catalogs/catalog-watch.js';
 import { type CatalogServerOptions, prepareCatalogServer } from './catalog-server.js';
+import { addressOf } from './listen-options.js';
 import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { writeAll } from '../output.js';
 import { credentialsOf, readSecrets } from '../../source/secrets.js';
 import { withChanges } from '../../source/session.js';
-import { useSession } from '../session.js';
+import { type CommandSession, useSession } from '../session.js';
 
 /** Stored catalogs are checked before the server listens, for no longer than this; then requests for the rest get 503. */
 const maxRestoreMs = 10_000;
@@ -29,6 +31,8 @@ type ServeCatalogsOptions = GlobalOptions &
   CatalogServerOptions & {
     /** Refused: it belongs to a single catalog. */
     cacheDir?: string | undefined;
+    /** Address of the gRPC registry API; not served where it is left out. */
+    grpc?: string | true | undefined;
     /** Directory of manifests of Secrets. */
     secrets?: string | undefined;
   };
@@ -44,6 +48,13 @@ export async function serveCatalogs(
   }
   if (options.cacheDir !== undefined) {
     throw new UsageError('--cache-dir does not go with --catalogs', { hint: 'use --storage' });
+  }
+  const grpcAddress =
+    options.grpc === undefined ? undefined : addressOf(options.grpc, '--grpc', '127.0.0.1:50051');
+  if (grpcAddress !== undefined && options.tlsSelfSigned) {
+    throw new UsageError('--tls-self-signed does not go with --grpc', {
+      hint: 'use --tls-cert and --tls-key',
+    });
   }
   const directory = path.resolve(context.workingDirectory, catalogs);
   await useSession(context, options, async (session) => {
@@ -66,6 +77,7 @@ export async function serveCatalogs(
     const stop = new AbortController();
     const stopStopping = onAbort(context.signal, () => stop.abort());
     let watching: { done: Promise<void> } | undefined;
+    let registry: { close(): Promise<void> } | undefined;
     try {
       const use = ({ manifests, refused }: CatalogManifests): Promise<void> =>
         keeper.apply(manifests, refused);
@@ -79,6 +91,9 @@ export async function serveCatalogs(
       });
       // Clients of a server that restarts never find it without the catalogs that it has.
       await Promise.race([keeper.restored(), wait(maxRestoreMs, stop.signal)]);
+      if (grpcAddress !== undefined) {
+        registry = await startRegistry(held, catalogs, grpcAddress, options, session);
+      }
       const url = await server.listen();
       if (storage !== undefined) {
         await writeServerUrl(storage, url).catch((error: unknown) => logger.log('warn', messageOf(error)));
@@ -91,7 +106,7 @@ export async function serveCatalogs(
       stopStopping();
       stop.abort();
       await watching?.done;
-      await server.close();
+      await Promise.all([server.close(), registry?.close()]);
       await keeper.close();
       await held.close();
       await lock?.release();
@@ -110,6 +125,26 @@ function credentialsIn(
   if (secrets === undefined) return undefined;
   const directory = path.resolve(workingDirectory, secrets);
   return async (secret, kind) => credentialsOf(await readSecrets(directory, { followLinks }), secret, kind);
+}
+
+/** Serves each catalog over gRPC under host names that begin with its name. */
+async function startRegistry(
+  catalogs: HeldCatalogs,
+  name: string,
+  address: ListenAddress,
+  options: ServeCatalogsOptions,
+  { temporaryDirectory, now, logger }: CommandSession,
+): Promise<{ close(): Promise<void> }> {
+  const { NamedAnswers } = await import('../../serve/grpc/named-answers.js');
+  const { startAnswers } = await import('./registry-server.js');
+  const answers = new NamedAnswers({ catalogs, temporaryDirectory, now, logger });
+  const server = await startAnswers(answers, name, address, options, logger);
+  return {
+    async close() {
+      await server.close();
+      await answers.close();
+    },
+  };
 }
 
 /**

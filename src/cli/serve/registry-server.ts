@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises';
 import { onAbort } from '../../core/concurrency.js';
 import { CancelledError, messageOf, redact, systemReason } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
+import type { AnswersSet } from '../../serve/grpc/named-answers.js';
 import type { RegistryAnswers } from '../../serve/grpc/registry-answers.js';
 import { startRegistryServer } from '../../serve/grpc/server.js';
 import { readCertificateFiles, watchCertificateFiles } from '../../serve/server/certificate-files.js';
@@ -28,28 +29,38 @@ export async function serveAnswers(
   options: RegistryServerOptions,
   logger: Logger,
 ): Promise<void> {
+  const server = await startAnswers(answers, name, { host: options.host, port }, options, logger);
+  try {
+    await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
+    logger.log('info', 'stopping: calls that are under way are finished');
+  } finally {
+    await server.close();
+  }
+}
+
+/** Serves answers until it is closed, which finishes calls that are under way. Throws OpmateError IO. */
+export async function startAnswers(
+  answers: RegistryAnswers | AnswersSet,
+  name: string,
+  address: { host?: string | undefined; port: number },
+  options: Pick<RegistryServerOptions, 'tlsCert' | 'tlsKey' | 'maxConnections'>,
+  logger: Logger,
+): Promise<{ close(): Promise<void> }> {
   const files = tlsFilesOf(options);
   const certificate = files === undefined ? undefined : await readCertificateFiles(files);
-  const server = await startRegistryServer({
-    answers,
-    host: options.host,
-    port,
-    certificate,
-    maxConnections: options.maxConnections,
-    logger,
-  });
+  const { maxConnections } = options;
+  const server = await startRegistryServer({ answers, ...address, certificate, maxConnections, logger });
   const watcher =
     files !== undefined && certificate !== undefined
       ? watchCertificateFiles(files, certificate, (next) => server.replaceCertificate(next), logger)
       : undefined;
-  try {
-    logger.log('info', 'serving registry', { catalog: name, port: server.port, tls: files !== undefined });
-    await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
-    logger.log('info', 'stopping: calls that are under way are finished');
-  } finally {
-    watcher?.stop();
-    await server.close();
-  }
+  logger.log('info', 'serving registry', { catalog: name, port: server.port, tls: files !== undefined });
+  return {
+    async close() {
+      watcher?.stop();
+      await server.close();
+    },
+  };
 }
 
 /**

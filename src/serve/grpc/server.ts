@@ -24,6 +24,7 @@ import { listenOn } from '../server/listening.js';
 import { GrpcConnections } from './connections.js';
 import { channelEntryType, encodeStruct, packageNameType, packageType, requestTypes } from './messages.js';
 import { type Encodable, type MessageType, messageType } from './protobuf.js';
+import type { AnswersSet } from './named-answers.js';
 import { Reflection } from './reflection.js';
 import type { RegistryAnswers } from './registry-answers.js';
 
@@ -49,7 +50,8 @@ const flushGraceMs = 5_000;
 const pollMs = 10;
 
 export interface RegistryServerOptions {
-  answers: RegistryAnswers;
+  /** Of one catalog, or of several by the `:authority` of calls. */
+  answers: RegistryAnswers | AnswersSet;
   /** Address to listen on; all of them, IPv6 included where there is any, when left out. */
   host?: string | undefined;
   /** 0 takes a free port. */
@@ -88,8 +90,11 @@ export async function startRegistryServer(options: RegistryServerOptions): Promi
   });
   const open = new GrpcConnections({ max: options.maxConnections ?? defaultMaxConnections, logger });
   const calls = new Calls(open, logger);
-  const services = [registryService(answers, calls), healthService(calls)];
-  if (answers.listCustomSchemas !== undefined) services.push(experimentalService(answers, calls));
+  const find = finderOf(answers);
+  const services = [registryService(find, calls), healthService(calls)];
+  if ('lease' in answers || answers.listCustomSchemas !== undefined) {
+    services.push(experimentalService(find, calls));
+  }
   const versions = ['grpc.reflection.v1.ServerReflection', 'grpc.reflection.v1alpha.ServerReflection'];
   const reflection = new Reflection([...services.map(({ name }) => name), ...versions]);
   services.push(...versions.map((name) => reflectionService(name, reflection)));
@@ -195,8 +200,12 @@ function method(
   };
 }
 
-type Unary = (request: Buffer) => Uint8Array | Promise<Uint8Array>;
-type Stream = (request: Buffer, metadata: Metadata) => Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+type Unary = (request: Buffer, authority: string) => Uint8Array | Promise<Uint8Array>;
+interface StreamCall {
+  metadata: Metadata;
+  authority: string;
+}
+type Stream = (request: Buffer, call: StreamCall) => Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 
 class ServiceBuilder implements Service {
   readonly definition: Record<string, MethodDefinition<Buffer, Buffer>> = {};
@@ -235,7 +244,7 @@ class ServiceBuilder implements Service {
           call.end();
         };
         try {
-          const bytes = answer(call.request);
+          const bytes = answer(call.request, call.getHost());
           if (bytes instanceof Promise) bytes.then(succeed, fail);
           else succeed(bytes);
         } catch (error) {
@@ -257,7 +266,7 @@ class ServiceBuilder implements Service {
         // A call that is taken back at once, as many together may be, has been by then.
         setImmediate(() => {
           if (call.cancelled) return answered.taken();
-          const messages = () => answer(call.request, call.metadata);
+          const messages = () => answer(call.request, { metadata: call.metadata, authority: call.getHost() });
           sendAll(call, messages, answered, () => end(status.OK))
             .catch((error: unknown) => {
               const told = statusOf(error);
@@ -436,51 +445,100 @@ function* encoded<T extends object>(
   for (const item of items) yield type.encode(item);
 }
 
-function registryService(answers: RegistryAnswers, calls: Calls): Service {
-  return new ServiceBuilder('api.Registry', calls)
-    .stream('ListPackages', () =>
-      encoded(
-        answers.listPackages().map((name) => ({ name })),
-        packageNameType,
-      ),
-    )
-    .unary('GetPackage', (request) =>
-      packageType.encode(answers.getPackage(requestTypes.getPackage.decode(request).name)),
-    )
-    .unary('GetBundle', (request) => {
-      const { pkgName, channelName, csvName } = requestTypes.getBundle.decode(request);
-      return answers.getBundle(pkgName, channelName, csvName);
-    })
-    .unary('GetBundleForChannel', (request) => {
-      const { pkgName, channelName } = requestTypes.getBundleInChannel.decode(request);
-      return answers.getBundleForChannel(pkgName, channelName);
-    })
-    .stream('GetChannelEntriesThatReplace', (request) => {
-      const { csvName } = requestTypes.getAllReplacements.decode(request);
-      return encoded(answers.getChannelEntriesThatReplace(csvName), channelEntryType);
-    })
-    .unary('GetBundleThatReplaces', (request) => {
-      const { csvName, pkgName, channelName } = requestTypes.getReplacement.decode(request);
-      return answers.getBundleThatReplaces(csvName, pkgName, channelName);
-    })
-    .stream('GetChannelEntriesThatProvide', (request) => {
-      const api = requestTypes.getAllProviders.decode(request);
-      return encoded(answers.getChannelEntriesThatProvide(api), channelEntryType);
-    })
-    .stream('GetLatestChannelEntriesThatProvide', (request) => {
-      const api = requestTypes.getLatestProviders.decode(request);
-      return encoded(answers.getLatestChannelEntriesThatProvide(api), channelEntryType);
-    })
-    .unary('GetDefaultBundleThatProvides', (request) =>
-      answers.getDefaultBundleThatProvides(requestTypes.getDefaultProvider.decode(request)),
-    )
-    .stream('ListBundles', () => answers.listBundles());
+/** Passes the answers for an authority to work, and keeps them open until that is done. */
+interface Finder {
+  unary(authority: string, work: (answers: RegistryAnswers) => Awaitable<Uint8Array>): Awaitable<Uint8Array>;
+  stream(authority: string, work: (answers: RegistryAnswers) => Messages): Messages;
+}
+
+type Awaitable<T> = T | Promise<T>;
+type Messages = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+
+function finderOf(answers: RegistryAnswers | AnswersSet): Finder {
+  if (!('lease' in answers)) {
+    return { unary: (_, work) => work(answers), stream: (_, work) => work(answers) };
+  }
+  return {
+    async unary(authority, work) {
+      const lease = await answers.lease(authority);
+      try {
+        return await work(lease.answers);
+      } finally {
+        lease.release();
+      }
+    },
+    async *stream(authority, work) {
+      const lease = await answers.lease(authority);
+      try {
+        yield* work(lease.answers);
+      } finally {
+        lease.release();
+      }
+    },
+  };
+}
+
+function registryService(find: Finder, calls: Calls): Service {
+  const service = new ServiceBuilder('api.Registry', calls);
+  const unary = <T>(
+    name: string,
+    type: { decode(bytes: Buffer): T },
+    answer: (answers: RegistryAnswers, request: T) => Awaitable<Uint8Array>,
+  ): void => {
+    service.unary(name, (bytes, authority) => {
+      const request = type.decode(bytes);
+      return find.unary(authority, (answers) => answer(answers, request));
+    });
+  };
+  const stream = (name: string, answer: (answers: RegistryAnswers, request: Buffer) => Messages): void => {
+    service.stream(name, (request, { authority }) =>
+      find.stream(authority, (answers) => answer(answers, request)),
+    );
+  };
+  stream('ListPackages', (answers) =>
+    encoded(
+      answers.listPackages().map((name) => ({ name })),
+      packageNameType,
+    ),
+  );
+  unary('GetPackage', requestTypes.getPackage, (answers, { name }) =>
+    packageType.encode(answers.getPackage(name)),
+  );
+  unary('GetBundle', requestTypes.getBundle, (answers, { pkgName, channelName, csvName }) =>
+    answers.getBundle(pkgName, channelName, csvName),
+  );
+  unary('GetBundleForChannel', requestTypes.getBundleInChannel, (answers, { pkgName, channelName }) =>
+    answers.getBundleForChannel(pkgName, channelName),
+  );
+  stream('GetChannelEntriesThatReplace', (answers, request) => {
+    const { csvName } = requestTypes.getAllReplacements.decode(request);
+    return encoded(answers.getChannelEntriesThatReplace(csvName), channelEntryType);
+  });
+  unary('GetBundleThatReplaces', requestTypes.getReplacement, (answers, { csvName, pkgName, channelName }) =>
+    answers.getBundleThatReplaces(csvName, pkgName, channelName),
+  );
+  stream('GetChannelEntriesThatProvide', (answers, request) => {
+    const api = requestTypes.getAllProviders.decode(request);
+    return encoded(answers.getChannelEntriesThatProvide(api), channelEntryType);
+  });
+  stream('GetLatestChannelEntriesThatProvide', (answers, request) => {
+    const api = requestTypes.getLatestProviders.decode(request);
+    return encoded(answers.getLatestChannelEntriesThatProvide(api), channelEntryType);
+  });
+  unary('GetDefaultBundleThatProvides', requestTypes.getDefaultProvider, (answers, api) =>
+    answers.getDefaultBundleThatProvides(api),
+  );
+  stream('ListBundles', (answers) => answers.listBundles());
+  return service;
 }
 
 const customNamePattern = /^[a-zA-Z0-9][a-zA-Z0-9._-]*$/;
 
-function experimentalService(answers: RegistryAnswers, calls: Calls): Service {
-  async function* listCustomSchemas(request: Buffer, metadata: Metadata): AsyncGenerator<Uint8Array> {
+function experimentalService(find: Finder, calls: Calls): Service {
+  async function* listCustomSchemas(
+    request: Buffer,
+    { metadata, authority }: StreamCall,
+  ): AsyncGenerator<Uint8Array> {
     if (metadata.get('x-acknowledge-experimental')[0] !== 'true') return;
     const { schema, packageName } = requestTypes.listCustomSchemas.decode(request);
     if (schema === '') throw new OpmateError('USAGE', 'schema is required');
@@ -489,8 +547,10 @@ function experimentalService(answers: RegistryAnswers, calls: Calls): Service {
       const fault = `invalid ${what} ${quoteGo(name)}: must match ${customNamePattern.source}`;
       throw new OpmateError('USAGE', `invalid custom schema query: ${fault}`);
     }
-    const blobs = answers.listCustomSchemas?.(schema, packageName) ?? [];
-    for await (const blob of blobs) yield encodeStruct(blob);
+    yield* find.stream(authority, async function* (answers) {
+      const blobs = answers.listCustomSchemas?.(schema, packageName) ?? [];
+      for await (const blob of blobs) yield encodeStruct(blob);
+    });
   }
   return new ServiceBuilder('api.ExperimentalRegistry', calls).stream(
     'ExperimentalListPackageCustomSchemas',

@@ -90,7 +90,7 @@ function drained(stream: Writable, signal: AbortSignal | undefined): Promise<voi
 /** Writes all of `text` and waits for it. */
 export async function writeAll(
   stream: Writable,
-  text: string | AsyncIterable<string | Buffer>,
+  text: string | Iterable<string | Buffer> | AsyncIterable<string | Buffer>,
   signal?: AbortSignal,
 ): Promise<void> {
   const output = new Output(stream, signal);

@@ -109,6 +109,23 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
   return { text: { [Symbol.iterator]: write }, warnings };
 }
 
+/**
+ * Returns the channels that a drawing shows, with the entries that are left of them. Throws what `drawGraph` throws.
+ */
+export function selectDrawn(
+  facts: CatalogFacts,
+  options: Pick<DrawOptions, 'minimumEdge' | 'packages'>,
+): ChannelFacts[] {
+  const channels = [...facts.channels].sort(
+    (a, b) => compareBytes(a.package, b.package) || compareBytes(a.name, b.name),
+  );
+  const keep = channelFilter(channels, readVersions(facts), new SkipRanges(), options);
+  return channels.flatMap((channel) => {
+    const entries = keep(channel);
+    return entries === undefined ? [] : [{ ...channel, entries }];
+  });
+}
+
 function* writeGraph(
   facts: CatalogFacts,
   plans: Plan[],

@@ -1,6 +1,6 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { catalogForms } from '../../api/open-catalog.js';
-import { printList } from './table.js';
+import { listFlags, printList } from './table.js';
 
 /** `opmate list bundles`. */
 export const command = defineCommand({
@@ -9,6 +9,7 @@ export const command = defineCommand({
     argument('<reference>', `catalog: ${catalogForms}`),
     argument('[package]', 'show only this package'),
   ],
+  flags: listFlags,
   examples: [
     ['List the bundles of a catalog directory', 'opmate list bundles ./catalog'],
     [

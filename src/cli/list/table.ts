@@ -3,16 +3,28 @@ import { collectFacts, readDisplayNames } from '../../catalog/facts.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { CatalogFacts } from '../../model/facts.js';
-import { listBundles, listChannels, listPackages } from '../../graph/list.js';
+import {
+  type BundleRow,
+  type ChannelRow,
+  type PackageRow,
+  listBundles,
+  listChannels,
+  listPackages,
+} from '../../graph/list.js';
 import { validateCatalog } from '../../graph/validate.js';
 import { inReference } from '../../source/reference-error.js';
 import { openSource } from '../../source/source.js';
 import { rememberNames } from '../completion/cache.js';
 import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
+import type { FlagValues } from '../command/flags.js';
+import { outputFormat } from '../command/shared-flags.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
+
+/** The flags of all list commands. */
+export const listFlags = { output: outputFormat(['table', 'json'], { default: 'table' }) };
 
 /** Prints a table of the packages, channels or bundles of a catalog. Throws INVALID for a catalog that is not valid. */
 export async function printList(
@@ -20,7 +32,7 @@ export async function printList(
   noun: 'packages' | 'channels' | 'bundles',
   reference: string,
   packageName: string | undefined,
-  options: GlobalOptions,
+  options: GlobalOptions & FlagValues<typeof listFlags>,
 ): Promise<void> {
   await useSession(context, options, async (session) => {
     const table = await tableOf();
@@ -47,7 +59,17 @@ export async function printList(
           });
         }
         await rememberNames(context, reference, facts);
-        return await formatRows(noun, source.catalog, facts, packageName);
+        const rows = await readRows(noun, source.catalog, facts, packageName);
+        if (options.output === 'json')
+          return `${JSON.stringify(
+            rows.map(({ row }) => row),
+            null,
+            2,
+          )}\n`;
+        return formatTable(
+          headers[noun],
+          rows.map(({ cells }) => cells),
+        );
       } finally {
         await source.close();
       }
@@ -55,32 +77,38 @@ export async function printList(
   });
 }
 
-async function formatRows(
+const headers = {
+  packages: ['NAME', 'DISPLAY NAME', 'DEFAULT CHANNEL'],
+  channels: ['PACKAGE', 'CHANNEL', 'HEAD'],
+  bundles: ['PACKAGE', 'CHANNEL', 'BUNDLE', 'REPLACES', 'SKIPS', 'SKIP RANGE', 'IMAGE'],
+};
+
+/** A row as data, and as cells of the table. */
+interface ListRow {
+  row: PackageRow | ChannelRow | BundleRow;
+  cells: string[];
+}
+
+async function readRows(
   noun: 'packages' | 'channels' | 'bundles',
   catalog: Catalog,
   facts: CatalogFacts,
   packageName: string | undefined,
-): Promise<string> {
+): Promise<ListRow[]> {
   switch (noun) {
     case 'packages': {
       const rows = listPackages(facts, await readDisplayNames(catalog, facts));
-      return formatTable(
-        ['NAME', 'DISPLAY NAME', 'DEFAULT CHANNEL'],
-        rows.map((row) => [row.name, row.displayName, row.defaultChannel]),
-      );
+      return rows.map((row) => ({ row, cells: [row.name, row.displayName, row.defaultChannel] }));
     }
-    case 'channels': {
-      const rows = listChannels(facts, packageName);
-      return formatTable(
-        ['PACKAGE', 'CHANNEL', 'HEAD'],
-        rows.map((row) => [row.package, row.channel, row.head]),
-      );
-    }
-    case 'bundles': {
-      const rows = listBundles(facts, packageName);
-      return formatTable(
-        ['PACKAGE', 'CHANNEL', 'BUNDLE', 'REPLACES', 'SKIPS', 'SKIP RANGE', 'IMAGE'],
-        rows.map((row) => [
+    case 'channels':
+      return listChannels(facts, packageName).map((row) => ({
+        row,
+        cells: [row.package, row.channel, row.head],
+      }));
+    case 'bundles':
+      return listBundles(facts, packageName).map((row) => ({
+        row,
+        cells: [
           row.package,
           row.channel,
           row.bundle,
@@ -88,8 +116,7 @@ async function formatRows(
           row.skips.join(','),
           row.skipRange,
           row.image,
-        ]),
-      );
-    }
+        ],
+      }));
   }
 }

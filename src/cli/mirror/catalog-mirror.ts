@@ -159,7 +159,11 @@ export const command = defineCommand({
         const next = formatTarget(plan.catalog.target);
         logger.log('info', `to go on from there: opmate catalog mirror ${next} REGISTRY/NAMESPACE`);
       }
-      exitCode = await finishTransfer(context, logger, report, { dryRun, faults: plan.faults.length });
+      exitCode = await finishTransfer(context, logger, report, {
+        output: options.output,
+        dryRun,
+        faults: plan.faults.length,
+      });
       return exitCode;
     });
   },

@@ -1,4 +1,5 @@
 import { type Flag, type FlagValues, flag, repeated, text } from '../command/flags.js';
+import { outputFormat } from '../command/shared-flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { archiveProofFlags } from '../archive/flags.js';
 
@@ -8,6 +9,7 @@ export const copyFlags = {
   fromDir: text('directory', 'root of file:// sources, if different', { group: 'Input' }),
   referrers: flag('also copy referrers such as signatures', { group: 'Selection' }),
   dryRun: flag('check that every image exists without copying', { group: 'Output' }),
+  output: outputFormat(['text', 'json'], { default: 'text' }),
   insecure: flag('allow plain HTTP and unverified certificates', { group: 'Registry' }),
   skipVerification: flag('ignored; digests are always verified', { group: 'Registry' }),
   registryConfig: text('file', 'credentials file; the same as --authfile', { short: 'a', group: 'Registry' }),

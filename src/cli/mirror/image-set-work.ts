@@ -178,7 +178,10 @@ export class ImageSetWork {
       for (const change of report.changes) session.logger.log('warn', change);
       const lock = mirror.lock(digest, this.lockOptions('yes'), templates);
       await this.#writeResult(mirror.mirrored(), templates, session, lock);
-      return finishTransfer(this.#context, session.logger, report, { dryRun: false });
+      return finishTransfer(this.#context, session.logger, report, {
+        output: this.#options.output,
+        dryRun: false,
+      });
     });
   }
 
@@ -197,7 +200,11 @@ export class ImageSetWork {
       await this.writeLock(await this.#archive(set, directory, config, session));
       const report = mirror.report();
       for (const change of report.changes) session.logger.log('warn', change);
-      return finishTransfer(this.#context, session.logger, report, { dryRun: false, isTold: true });
+      return finishTransfer(this.#context, session.logger, report, {
+        output: this.#options.output,
+        dryRun: false,
+        isTold: true,
+      });
     });
   }
 
@@ -363,7 +370,10 @@ export class ImageSetWork {
       const what = `${count(report.waiting, 'image')} of other machines not there yet`;
       session.logger.log('info', `${what}: the catalogs are copied by the one that ends last`);
     }
-    return finishTransfer(this.#context, session.logger, report, { dryRun: false });
+    return finishTransfer(this.#context, session.logger, report, {
+      output: this.#options.output,
+      dryRun: false,
+    });
   }
 
   async readConfig(): Promise<{ config: ImageSetConfiguration; digest: string }> {

@@ -1,5 +1,6 @@
 import { defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, text } from '../command/flags.js';
+import { outputFormat } from '../command/shared-flags.js';
 import { mirrorFlags } from './flags.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
 import { collectFacts } from '../../catalog/facts.js';
@@ -29,6 +30,7 @@ const flags = {
   channel: text('name', 'with --package: list versions in this channel', { group: 'Selection' }),
   catalogs: flag('with --version: list the well-known catalogs', { group: 'Selection' }),
   version: text('version', 'with --catalogs: cluster version, e.g. 4.18', { group: 'Selection' }),
+  output: outputFormat(['text', 'json'], { default: 'text' }),
 };
 
 type ListOptions = FlagValues<typeof flags>;
@@ -55,7 +57,7 @@ export const command = defineCommand({
     checkFlags(options, catalogs);
     await useSession(context, options, async (session) => {
       const text = catalogs
-        ? await catalogsText(version as string, session)
+        ? await catalogsText(version as string, options.output, session)
         : await catalogText(catalog as string, options, context, session);
       session.logger.close();
       await writeAll(context.stdout, text);
@@ -82,7 +84,7 @@ function checkFlags(options: ListOptions, catalogs: boolean): void {
 
 async function catalogText(
   reference: string,
-  { package: packageName, channel }: ListOptions,
+  { package: packageName, channel, output }: ListOptions,
   context: CommandContext,
   session: CommandSession,
 ): Promise<string> {
@@ -101,6 +103,7 @@ async function catalogText(
     await rememberNames(context, reference, facts);
     if (packageName !== undefined && channel !== undefined) {
       const versions = listVersions(facts, packageName, channel, reference);
+      if (output === 'json') return jsonOf({ versions });
       return formatTable(
         ['VERSIONS'],
         versions.map((one) => [one]),
@@ -111,12 +114,13 @@ async function catalogText(
     const rows = listPackages(facts, names).filter(
       ({ name }) => packageName === undefined || name === packageName,
     );
+    const channels = packageName === undefined ? undefined : listChannels(facts, packageName);
+    if (output === 'json') return jsonOf({ packages: rows, channels });
     const table = formatTable(
       ['NAME', 'DISPLAY NAME', 'DEFAULT CHANNEL'],
       rows.map((row) => [row.name, row.displayName, row.defaultChannel]),
     );
-    if (packageName === undefined) return table;
-    const channels = listChannels(facts, packageName);
+    if (channels === undefined) return table;
     const header = ['PACKAGE', 'CHANNEL', 'HEAD'];
     return `${table}\n${formatTable(
       header,
@@ -128,17 +132,28 @@ async function catalogText(
 }
 
 /** Which of the catalogs of a version there are. Throws what asking for them throws. */
-async function catalogsText(version: string, session: CommandSession): Promise<string> {
+async function catalogsText(
+  version: string,
+  output: ListOptions['output'],
+  session: CommandSession,
+): Promise<string> {
+  const catalogs: { image: string; isPresent: boolean }[] = [];
   const lines = ['Available OpenShift OperatorHub catalogs:', `OpenShift ${printable(version)}:`];
   for (const text of wellKnownCatalogs(version)) {
     const opened = await openReference(parseReference(text), session);
     try {
       const found = await opened.repository.headManifest(opened.reference, session);
       const isThere = found !== undefined;
+      catalogs.push({ image: text, isPresent: isThere });
       lines.push(isThere ? text : `Invalid catalog reference, please check version: ${text}`);
     } finally {
       await opened.close();
     }
   }
+  if (output === 'json') return jsonOf({ catalogs });
   return lines.map((line) => `${line}\n`).join('');
+}
+
+function jsonOf(value: object): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
 }

@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { UsageError } from '../../core/errors.js';
-import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
+import { UsageError, redact } from '../../core/errors.js';
+import type { Transfer, TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { CommandContext } from '../context.js';
 import type { CopyOptions } from './flags.js';
 import { exitCodes } from '../exit-codes.js';
@@ -47,7 +47,13 @@ export async function finishTransfer(
   context: CommandContext,
   logger: ClosableLogger,
   report: TransferReport,
-  options: { dryRun: boolean; faults?: number; skipMissing?: boolean; isTold?: boolean },
+  options: {
+    output: CopyOptions['output'];
+    dryRun: boolean;
+    faults?: number;
+    skipMissing?: boolean;
+    isTold?: boolean;
+  },
 ): Promise<number> {
   const { done, missing, failed, blobs, bytes } = report;
   const { dryRun, faults = 0 } = options;
@@ -64,9 +70,19 @@ export async function finishTransfer(
     logger.log('error', `${count(lost, 'image')} not ${what}: ${parts.join(', ')}`);
   }
   logger.close();
-  await writeAll(
-    context.stdout,
-    done.map(({ transfer, digest }) => `${digest} ${transfer.targetName}\n`).join(''),
-  );
+  const lines = done.map(({ transfer, digest }) => `${digest} ${transfer.targetName}\n`);
+  await writeAll(context.stdout, options.output === 'json' ? encodeReport(report) : lines);
   return lost > 0 ? exitCodes.partly : exitCodes.done;
+}
+
+function encodeReport({ done, missing, failed, blobs, bytes }: TransferReport): string {
+  const namesOf = ({ sourceName, targetName }: Transfer) => ({ source: sourceName, target: targetName });
+  const shown = {
+    images: done.map(({ transfer, digest }) => ({ ...namesOf(transfer), digest })),
+    missing: missing.map(namesOf),
+    failed: failed.map(({ transfer, error }) => ({ ...namesOf(transfer), error: error.message })),
+    blobs,
+    bytes,
+  };
+  return `${redact(JSON.stringify(shown, null, 2))}\n`;
 }

@@ -2,10 +2,13 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { flag, list, text } from '../command/flags.js';
 import { mapConcurrent } from '../../core/concurrency.js';
 import { drawGraph, drawingLimits } from '../../graph/mermaid.js';
+import { readGraph } from '../../graph/channel-graph.js';
 import { joinFacts, sourceFacts } from '../../source/facts.js';
 import { inReference } from '../../source/reference-error.js';
 import { openSource } from '../../source/source.js';
-import { Output } from '../output.js';
+import { type DrawnChannel, drawSvg, readDrawnChannels } from '../../view/graph-svg.js';
+import { outputFormat } from '../command/shared-flags.js';
+import { Output, writeAll } from '../output.js';
 import { useSession } from '../session.js';
 
 const flags = {
@@ -17,18 +20,20 @@ const flags = {
     // As in opm: an empty name draws all.
     mayBeNone: true,
   }),
-  drawV0Semantics: flag('mark upgrades that OLM v0 cannot perform', { group: 'Output' }),
+  drawV0Semantics: flag('with -o mermaid: mark upgrades that OLM v0 cannot perform', { group: 'Output' }),
+  output: outputFormat(['mermaid', 'svg', 'json'], { default: 'mermaid' }),
 };
 
 /**
  * `opmate graph`; as `opm alpha render-graph` it draws a link for every entry in every range, however many there are.
  */
 export const command = defineCommand({
-  summary: 'draw the upgrade graph as Mermaid text',
+  summary: 'draw the upgrade graph as Mermaid text, SVG or JSON',
   arguments: [argument('<reference...>', 'catalog or bundle: directory or image')],
   flags,
   examples: [
     ['Draw the upgrade graph of one package', 'opmate graph ./catalog -p demo'],
+    ['Draw it as a picture', 'opmate graph ./catalog -p demo -o svg'],
     ['Draw only what is newer than a bundle', 'opmate graph ./catalog -p demo --minimum-edge demo.v1.0.0'],
   ],
   async run({ context, args: [references], options, tool }) {
@@ -50,9 +55,17 @@ export const command = defineCommand({
         },
         session,
       );
-      const { text, warnings } = drawGraph(joinFacts(all), {
-        minimumEdge: options.minimumEdge,
-        packages: options.package,
+      const facts = joinFacts(all);
+      const selection = { minimumEdge: options.minimumEdge, packages: options.package };
+      if (options.output !== 'mermaid') {
+        const channels = readDrawnChannels(facts, selection);
+        const drawing = options.output === 'svg' ? drawSvg(channels) : writeJson(channels);
+        session.logger.close();
+        await writeAll(context.stdout, drawing, context.signal);
+        return;
+      }
+      const { text, warnings } = drawGraph(facts, {
+        ...selection,
         drawV0Semantics: options.drawV0Semantics,
         ...(tool === undefined && drawingLimits),
       });
@@ -64,3 +77,27 @@ export const command = defineCommand({
     });
   },
 });
+
+/** Writes one channel at a time: the graph of a large catalog is larger than a string may be. */
+function* writeJson(channels: readonly DrawnChannel[]): Generator<string, void> {
+  yield '{\n  "channels": [';
+  for (const [at, { package: packageName, name, entries, versionOf, deprecationOf }] of channels.entries()) {
+    const { heads } = readGraph(entries);
+    const shown = {
+      package: packageName,
+      name,
+      heads,
+      entries: entries.map((entry) => ({
+        name: entry.name,
+        version: versionOf(entry.name),
+        ...(entry.replaces !== '' && { replaces: entry.replaces }),
+        ...(entry.skips.length > 0 && { skips: entry.skips }),
+        ...(entry.skipRange !== '' && { skipRange: entry.skipRange }),
+        ...(deprecationOf(entry.name) !== undefined && { deprecation: deprecationOf(entry.name) }),
+      })),
+    };
+    const text = JSON.stringify(shown, null, 2).replaceAll('\n', '\n    ');
+    yield `${at === 0 ? '' : ','}\n    ${text}`;
+  }
+  yield channels.length === 0 ? ']\n}\n' : '\n  ]\n}\n';
+}

@@ -1,4 +1,4 @@
-import { pushTo } from '../../core/groups.js';
+import { OfferIndex } from '../../graph/offer-index.js';
 import type { Catalog } from '../../catalog/catalog.js';
 import { type CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
@@ -50,13 +50,13 @@ export async function closeDependencies(
   options: CancelOptions,
 ): Promise<Closure> {
   if (mode === 'none') return { selections: new Map(), added: [], unmet: [] };
-  const stocks = catalogs.map((given) => new Stock(given, config.file));
-  return new DependencyClosure(stocks, options).close(mode);
+  const growing = catalogs.map((given) => new GrowingCatalog(given, config.file));
+  return new DependencyClosure(growing, options).close(mode);
 }
 
 /** A selected bundle: what it provides and what it needs. */
 interface SelectedBundle extends Offer {
-  stock: Stock;
+  source: GrowingCatalog;
   name: string;
   needs: readonly Need[];
   /** Why it was added, from what the configuration asks for onwards; empty for what it asks for itself. */
@@ -71,7 +71,7 @@ interface BundleProperties {
 
 /** A bundle that is not selected and could meet a need, in a channel that leads to it. */
 interface Candidate {
-  stock: Stock;
+  source: GrowingCatalog;
   package: string;
   channel: string;
   bundle: BundleFacts;
@@ -82,8 +82,8 @@ interface BundleOffer {
   offer: Offer;
 }
 
-/** A catalog with what is selected of it so far. */
-class Stock {
+/** A catalog of the image set with what is selected of it so far. */
+class GrowingCatalog {
   readonly given: DependencyCatalog;
   readonly name: string;
   readonly #file: string;
@@ -198,7 +198,7 @@ class Stock {
     for (const [channel, offers] of channels) {
       const found = offers.find(({ offer }) => need.isMetBy(offer));
       // What is wrong with the channel would be wrong for its other entries, too.
-      if (found !== undefined) yield { stock: this, package: name, channel, bundle: found.bundle };
+      if (found !== undefined) yield { source: this, package: name, channel, bundle: found.bundle };
     }
   }
 
@@ -282,25 +282,24 @@ interface MissingNeed {
 }
 
 class DependencyClosure {
-  readonly #stocks: readonly Stock[];
+  readonly #catalogs: readonly GrowingCatalog[];
   readonly #options: CancelOptions;
-  readonly #byPackage = new Map<string, SelectedBundle[]>();
-  readonly #byApi = new Map<string, SelectedBundle[]>();
+  readonly #offers = new OfferIndex({ meetsUnclear: false });
   readonly #queue: SelectedBundle[] = [];
   readonly #added: string[] = [];
 
-  constructor(stocks: readonly Stock[], options: CancelOptions) {
-    this.#stocks = stocks;
+  constructor(catalogs: readonly GrowingCatalog[], options: CancelOptions) {
+    this.#catalogs = catalogs;
     this.#options = options;
   }
 
   async close(mode: 'report' | 'add'): Promise<Closure> {
-    for (const stock of this.#stocks) await this.#readSelection(stock);
+    for (const source of this.#catalogs) await this.#readSelection(source);
     const missing = new Map<string, MissingNeed>();
     const check = async (bundle: SelectedBundle, need: Need): Promise<void> => {
       if (mode === 'add') await this.#provide(need, bundle);
-      if (this.#isMet(need)) return;
-      const key = keyOf(bundle.stock.name, bundle.package, need.text);
+      if (this.#offers.meets(need)) return;
+      const key = keyOf(bundle.source.name, bundle.package, need.text);
       const known = missing.get(key);
       if (known === undefined) missing.set(key, { need, bundles: [bundle] });
       else known.bundles.push(bundle);
@@ -318,41 +317,42 @@ class DependencyClosure {
     const unmet: string[] = [];
     // What was missing for one bundle may have been added for another one since.
     for (const { need, bundles } of missing.values()) {
-      for (const part of this.#openParts(need)) unmet.push(await this.#describeMissing(part, bundles));
+      for (const part of this.#offers.unmetParts(need))
+        unmet.push(await this.#describeMissing(part, bundles));
     }
-    const grown = this.#stocks.filter((stock) => stock.hasGrown);
+    const grown = this.#catalogs.filter((source) => source.hasGrown);
     return {
-      selections: new Map(grown.map((stock) => [stock.given, stock.select()])),
+      selections: new Map(grown.map((source) => [source.given, source.select()])),
       added: this.#added,
       unmet,
     };
   }
 
-  async #readSelection(stock: Stock): Promise<void> {
-    const { isWhole, facts } = stock.given.selection;
+  async #readSelection(source: GrowingCatalog): Promise<void> {
+    const { isWhole, facts } = source.given.selection;
     if (!isWhole) {
-      for await (const { bundle, properties } of stock.readBundles(facts.bundles, this.#options)) {
-        this.#select(stock, bundle, properties, []);
+      for await (const { bundle, properties } of source.readBundles(facts.bundles, this.#options)) {
+        this.#select(source, bundle, properties, []);
       }
       return;
     }
     const needs = new Map<string, Need[]>();
-    await stock.index(this.#options, (key, found) => needs.set(key, found));
+    await source.index(this.#options, (key, found) => needs.set(key, found));
     for (const bundle of facts.bundles) {
       const key = keyOf(bundle.package, bundle.name);
-      this.#select(stock, bundle, { apis: stock.apisOf(key), needs: needs.get(key) ?? [] }, []);
+      this.#select(source, bundle, { apis: source.apisOf(key), needs: needs.get(key) ?? [] }, []);
     }
   }
 
   #select(
-    stock: Stock,
+    source: GrowingCatalog,
     facts: BundleFacts,
     { apis, needs }: { apis: readonly string[]; needs: readonly Need[] },
     because: readonly string[],
   ): void {
     const { package: packageName, name } = facts;
     const bundle = {
-      stock,
+      source,
       package: packageName,
       name,
       version: readBundleVersion(facts),
@@ -360,69 +360,46 @@ class DependencyClosure {
       needs,
       because,
     };
-    pushTo(this.#byPackage, packageName, bundle);
-    for (const api of new Set(apis)) pushTo(this.#byApi, api, bundle);
+    this.#offers.add(bundle);
     if (needs.length > 0) this.#queue.push(bundle);
-  }
-
-  #isMet(need: Need): boolean {
-    switch (need.kind) {
-      case 'one': {
-        const { package: name, api } = need;
-        const bundles = name === undefined ? this.#byApi.get(api ?? '') : this.#byPackage.get(name);
-        return bundles?.some((bundle) => need.isMetBy(bundle)) === true;
-      }
-      case 'every':
-        return need.parts.every((part) => this.#isMet(part));
-      case 'some':
-        return need.parts.some((part) => this.#isMet(part));
-      case 'unclear':
-        return false;
-    }
-  }
-
-  /** The parts of a need that are missing and can be told alone. */
-  #openParts(need: Need): Need[] {
-    if (this.#isMet(need)) return [];
-    return need.kind === 'every' ? need.parts.flatMap((part) => this.#openParts(part)) : [need];
   }
 
   /** Adds what meets a need, as far as there is something. */
   async #provide(need: Need, bundle: SelectedBundle): Promise<void> {
-    if (this.#isMet(need) || need.kind === 'unclear') return;
+    if (this.#offers.meets(need) || need.kind === 'unclear') return;
     if (need.kind === 'one') {
       await this.#provideOne(need, bundle);
       return;
     }
     for (const part of need.parts) {
       await this.#provide(part, bundle);
-      if (need.kind === 'some' && this.#isMet(part)) return;
+      if (need.kind === 'some' && this.#offers.meets(part)) return;
     }
   }
 
   async #provideOne(need: SingleNeed, bundle: SelectedBundle): Promise<void> {
     for await (const candidate of this.#candidates(need, bundle)) {
-      const { stock, package: name, channel } = candidate;
-      const wasSelected = stock.isSelected(name);
-      const added = stock.add(candidate);
+      const { source, package: name, channel } = candidate;
+      const wasSelected = source.isSelected(name);
+      const added = source.add(candidate);
       if (added === undefined) continue;
       const because = shortened([...bundle.because, `${quoteGo(bundle.name)} needs ${need.text}`]);
-      const isNewDefault = !wasSelected && added.defaultChannel !== defaultChannelOf(stock, name);
+      const isNewDefault = !wasSelected && added.defaultChannel !== defaultChannelOf(source, name);
       const what = `package ${quoteGo(name)} ${versionsText(added.bundles)} in ${channel}`;
-      const from = `${isNewDefault ? ', now its default channel,' : ''} from ${stock.name}`;
+      const from = `${isNewDefault ? ', now its default channel,' : ''} from ${source.name}`;
       this.#added.push(`${what}${from}: ${because.join(', and ')}`);
-      for await (const one of stock.readBundles(added.bundles, this.#options)) {
-        this.#select(stock, one.bundle, one.properties, because);
+      for await (const one of source.readBundles(added.bundles, this.#options)) {
+        this.#select(source, one.bundle, one.properties, because);
       }
       return;
     }
   }
 
   /** What could meet a need, best first. */
-  async *#candidates(need: SingleNeed, { stock: own }: SelectedBundle): AsyncGenerator<Candidate, void> {
-    for (const stock of [own, ...this.#stocks.filter((one) => one !== own)]) {
-      await stock.index(this.#options);
-      yield* stock.candidates(need);
+  async *#candidates(need: SingleNeed, { source: own }: SelectedBundle): AsyncGenerator<Candidate, void> {
+    for (const source of [own, ...this.#catalogs.filter((one) => one !== own)]) {
+      await source.index(this.#options);
+      yield* source.candidates(need);
     }
   }
 
@@ -430,12 +407,12 @@ class DependencyClosure {
     const subject = `${namesOf(bundles)} ${bundles.length === 1 ? 'needs' : 'need'} ${need.text}`;
     if (need.kind === 'unclear') return `${subject}, which opmate does not understand`;
     if (need.kind !== 'one') return `${subject}, of which nothing is selected`;
-    for await (const { stock, channel, bundle } of this.#candidates(need, bundles[0] as SelectedBundle)) {
-      return `${subject}, which is not selected: ${stock.name} has ${quoteGo(bundle.name)} in ${channel}`;
+    for await (const { source, channel, bundle } of this.#candidates(need, bundles[0] as SelectedBundle)) {
+      return `${subject}, which is not selected: ${source.name} has ${quoteGo(bundle.name)} in ${channel}`;
     }
-    for (const stock of this.#stocks) {
-      const versions = need.package === undefined ? undefined : stock.versionsOf(need.package);
-      if (versions !== undefined) return `${subject}, of which ${stock.name} has ${versions}`;
+    for (const source of this.#catalogs) {
+      const versions = need.package === undefined ? undefined : source.versionsOf(need.package);
+      if (versions !== undefined) return `${subject}, of which ${source.name} has ${versions}`;
     }
     return `${subject}, which no given catalog has`;
   }
@@ -478,7 +455,7 @@ function holdsAll({ bundles }: CatalogFacts, names: Iterable<string>): boolean {
   return [...names].every((name) => held.has(name));
 }
 
-function defaultChannelOf({ given: { facts } }: Stock, name: string): string | undefined {
+function defaultChannelOf({ given: { facts } }: GrowingCatalog, name: string): string | undefined {
   return facts.packages.find((one) => one.name === name)?.defaultChannel;
 }
 

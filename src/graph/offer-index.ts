@@ -1,0 +1,45 @@
+import { pushTo } from '../core/groups.js';
+import type { Need, Offer } from '../model/dependency-needs.js';
+
+/** Offers of bundles by package and API, and the needs that they meet. Offers may be added between questions. */
+export class OfferIndex {
+  readonly #byPackage = new Map<string, Offer[]>();
+  readonly #byApi = new Map<string, Offer[]>();
+  readonly #meetsUnclear: boolean;
+
+  /** `meetsUnclear` says whether what cannot be judged is taken for met. */
+  constructor(options: { meetsUnclear: boolean }) {
+    this.#meetsUnclear = options.meetsUnclear;
+  }
+
+  add(offer: Offer): void {
+    pushTo(this.#byPackage, offer.package, offer);
+    for (const api of new Set(offer.apis)) pushTo(this.#byApi, api, offer);
+  }
+
+  hasPackage(name: string): boolean {
+    return this.#byPackage.has(name);
+  }
+
+  meets(need: Need): boolean {
+    switch (need.kind) {
+      case 'every':
+        return need.parts.every((part) => this.meets(part));
+      case 'some':
+        return need.parts.some((part) => this.meets(part));
+      case 'unclear':
+        return this.#meetsUnclear;
+      case 'one': {
+        const { package: name, api = '' } = need;
+        const offers = name === undefined ? this.#byApi.get(api) : this.#byPackage.get(name);
+        return offers?.some((offer) => need.isMetBy(offer)) === true;
+      }
+    }
+  }
+
+  /** Returns the parts of a need that are not met and can be reported alone. */
+  unmetParts(need: Need): Need[] {
+    if (this.meets(need)) return [];
+    return need.kind === 'every' ? need.parts.flatMap((part) => this.unmetParts(part)) : [need];
+  }
+}

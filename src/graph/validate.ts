@@ -73,7 +73,7 @@ export async function validateInTurns(
 type Steps<T> = Generator<void, T, void>;
 
 /** A package, and the state of its validation. */
-interface PackageState extends Omit<PackageModel, 'deprecations'> {
+interface CheckedPackage extends Omit<PackageModel, 'deprecations'> {
   /** Names in the entries of all channels, duplicates of channels included. */
   entryNames: Set<string>;
   lastChannel: ChannelFacts | undefined;
@@ -106,7 +106,7 @@ const maxNameLength = 63;
 
 class Validation {
   private readonly facts: CatalogFacts;
-  private readonly packages = new Map<string, PackageState>();
+  private readonly packages = new Map<string, CheckedPackage>();
   private readonly problems: CatalogDiagnostic<'invalid'>[] = [];
   private readonly warnings: CatalogDiagnostic<WarningCode>[] = [];
   private readonly unknownPackages = new Set<string>();
@@ -322,7 +322,7 @@ class Validation {
   }
 
   /** Bundles without an entry. They wait for this until it is known which entries lack a bundle. */
-  private reportUnlisted(model: PackageState): void {
+  private reportUnlisted(model: CheckedPackage): void {
     if (model.unlisted.length === 0) return;
     const index = new NameIndex([...model.entryNames].filter((entry) => !model.bundles.has(entry)));
     for (const bundle of model.unlisted) {
@@ -343,7 +343,7 @@ class Validation {
   private *checkMissingBundles(): Steps<void> {
     const names = [...this.packages.keys()].sort(compareBytes);
     for (const name of names) {
-      const model = this.packages.get(name) as PackageState;
+      const model = this.packages.get(name) as CheckedPackage;
       const last = (model.lastChannel?.entries ?? []).filter((entry) => !model.bundles.has(entry.name));
       if (last.length > 0) {
         const missing = [...new Set(last.map((entry) => entry.name))].sort(compareBytes).join(' ');
@@ -357,14 +357,14 @@ class Validation {
   }
 
   /** Parses the versions of bundles ahead of work that compares all of them. */
-  private *readVersions(model: PackageState, names: Iterable<string>): Steps<void> {
+  private *readVersions(model: CheckedPackage, names: Iterable<string>): Steps<void> {
     for (const name of names) {
       this.bundleVersion(model, name);
       yield;
     }
   }
 
-  private *reportMissingBundles(model: PackageState): Steps<void> {
+  private *reportMissingBundles(model: CheckedPackage): Steps<void> {
     const packageName = model.facts.name;
     const reported = new Set<string>();
     for (const channel of model.channels.values()) {
@@ -458,7 +458,7 @@ class Validation {
 
   // The second stage.
 
-  private *checkPackage(model: PackageState): Steps<ErrorTree> {
+  private *checkPackage(model: CheckedPackage): Steps<ErrorTree> {
     const { name, defaultChannel, origin } = model.facts;
     const quoted = quoteGo(name);
     const tree: ErrorTree = { message: `invalid package ${quoted}`, children: [] };
@@ -492,7 +492,7 @@ class Validation {
   }
 
   /** `opm` makes up an empty channel for a default channel that has no blob, and finds that one empty. */
-  private addMissingDefault(model: PackageState, tree: ErrorTree, place: CatalogSubject): void {
+  private addMissingDefault(model: CheckedPackage, tree: ErrorTree, place: CatalogSubject): void {
     const { name, defaultChannel } = model.facts;
     const channel: ErrorTree = { message: `invalid channel ${quoteGo(defaultChannel)}`, children: [] };
     addLeaf(channel, emptyChannel);
@@ -515,7 +515,11 @@ class Validation {
     this.report(message, place, hint);
   }
 
-  private *checkChannel(model: PackageState, channel: ChannelFacts, reported: Set<string>): Steps<ErrorTree> {
+  private *checkChannel(
+    model: CheckedPackage,
+    channel: ChannelFacts,
+    reported: Set<string>,
+  ): Steps<ErrorTree> {
     const { origin, entries } = channel;
     const tree: ErrorTree = { message: `invalid channel ${quoteGo(channel.name)}`, children: [] };
     const place: CatalogSubject = { package: channel.package, channel: channel.name, origin };
@@ -587,7 +591,7 @@ class Validation {
     return tree;
   }
 
-  private checkBundle(model: PackageState, entry: ChannelEntry): readonly BundleFault[] {
+  private checkBundle(model: CheckedPackage, entry: ChannelEntry): readonly BundleFault[] {
     const bundle = model.bundles.get(entry.name);
     let faults: BundleFault[] | undefined;
     const add = (fault: BundleFault): void => {
@@ -646,7 +650,7 @@ class Validation {
     return faults ?? noFaults;
   }
 
-  private *checkVersions(model: PackageState, tree: ErrorTree): Steps<void> {
+  private *checkVersions(model: CheckedPackage, tree: ErrorTree): Steps<void> {
     const byVersion = new Map<string, string[]>();
     const add = (version: string, name: string): void => {
       const names = byVersion.get(version);
@@ -674,7 +678,7 @@ class Validation {
     this.warnOfEqualVersions(model, byVersion);
   }
 
-  private reportVersion(model: PackageState, version: string, names: string[]): void {
+  private reportVersion(model: CheckedPackage, version: string, names: string[]): void {
     const last = model.bundles.get(names[names.length - 1] as string);
     const subject = `package ${quoteGo(model.facts.name)}`;
     this.report(
@@ -704,7 +708,7 @@ class Validation {
   }
 
   /** Versions that differ in build metadata only are equal to whoever compares them. */
-  private warnOfEqualVersions(model: PackageState, byVersion: ReadonlyMap<string, string[]>): void {
+  private warnOfEqualVersions(model: CheckedPackage, byVersion: ReadonlyMap<string, string[]>): void {
     if (![...byVersion.keys()].some((version) => version.includes('+'))) return;
     const builds = new Map<string, string>();
     for (const [version, [name = '']] of byVersion) {
@@ -776,12 +780,12 @@ class Validation {
     }
   }
 
-  private compareBundles(model: PackageState, a: string, b: string): number | undefined {
+  private compareBundles(model: CheckedPackage, a: string, b: string): number | undefined {
     const [x, y] = [this.bundleVersion(model, a), this.bundleVersion(model, b)];
     return x === undefined || y === undefined ? undefined : compareVersions(x, y);
   }
 
-  private bundleVersion(model: PackageState, name: string): Version | undefined {
+  private bundleVersion(model: CheckedPackage, name: string): Version | undefined {
     if (!model.versions.has(name)) model.versions.set(name, readBundleVersion(model.bundles.get(name)));
     return model.versions.get(name);
   }
@@ -808,7 +812,7 @@ function addBranch(tree: ErrorTree, branch: ErrorTree): void {
   if (branch.children.length > 0) tree.children.push(branch);
 }
 
-function nearestIn(model: PackageState, what: 'bundles' | 'channels', name: string): string | undefined {
+function nearestIn(model: CheckedPackage, what: 'bundles' | 'channels', name: string): string | undefined {
   return (model.indexes[what] ??= new NameIndex(model[what].keys())).nearest(name);
 }
 

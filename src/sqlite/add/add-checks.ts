@@ -5,7 +5,7 @@ import { BundleImageAlreadyAddedError, VersionAlreadyAddedError } from './alread
 import type { BundleRecord } from '../schema/bundle-record.js';
 import { type ColumnValue, type Database, textOf } from '../schema/database.js';
 import { packagesOf } from './overwrite.js';
-import { type PackageState, edgesOf, readBundle, readPackage } from '../schema/package-state.js';
+import { type IndexedPackage, edgesOf, readBundle, readPackage } from '../schema/package-state.js';
 import type { StagedBundle } from './stage.js';
 
 /** A bundle that is not added, and why. */
@@ -93,7 +93,7 @@ async function twiceError(twin: StagedBundle, bundle: StagedBundle): Promise<Opm
 
 /** A package of the index with what the checks look up in it, made once. */
 class KnownPackage {
-  readonly state: PackageState;
+  readonly state: IndexedPackage;
   readonly images: ReadonlyMap<string, string>;
   /** The channels that a bundle is in. */
   readonly #channels = new Map<string, string[]>();
@@ -101,7 +101,7 @@ class KnownPackage {
   readonly #replacedBy = new Map<string, { by: string; channel: string }>();
   overwrites = 0;
 
-  constructor(state: PackageState) {
+  constructor(state: IndexedPackage) {
     this.state = state;
     this.images = new Map([...state.bundles].map(([name, { image }]) => [image, name]));
     for (const [channel, edges] of edgesOf(state)) {

@@ -19,7 +19,7 @@ import { insertBundle, writeManifests } from '../schema/insert-bundle.js';
 import { dropManifestsOfNonHeads, findManifestsWithoutImage } from './minimal.js';
 import { removeOverwritten } from './overwrite.js';
 import { writePackageChannels } from '../schema/package-channels.js';
-import { type PackageState, readPackage } from '../schema/package-state.js';
+import { type IndexedPackage, readPackage } from '../schema/package-state.js';
 import { findPruned } from './pruned.js';
 import { refuseBytesAsNames } from '../schema/schema.js';
 import { addToSemverChannels } from './semver-channels.js';
@@ -348,7 +348,7 @@ class PackageAddition {
  * skipped before; then it is also one of these.
  */
 function membersOf(
-  { entries, bundles, defaultChannel }: PackageState,
+  { entries, bundles, defaultChannel }: IndexedPackage,
   records: readonly BundleRecord[],
 ): ChannelMember[] {
   const versions = new Map([...bundles].map(([name, { version }]) => [name, version]));

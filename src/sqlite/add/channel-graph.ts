@@ -3,7 +3,7 @@ import { OpmateError } from '../../core/errors.js';
 import { groupBy } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type ColumnValue, type Database, textOf } from '../schema/database.js';
-import { type PackageEntry, type PackageState, edgesOf, findHeads } from '../schema/package-state.js';
+import { type PackageEntry, type IndexedPackage, edgesOf, findHeads } from '../schema/package-state.js';
 
 /**
  * The channels of a package as it stands. A bundle is a node when the line that starts at the head's first entry
@@ -15,7 +15,7 @@ import { type PackageEntry, type PackageState, edgesOf, findHeads } from '../sch
 export function channelGraphs(
   database: Database,
   packageName: string,
-  state: PackageState,
+  state: IndexedPackage,
   absent: ReadonlySet<string>,
 ): Map<string, ReplacesChain> {
   const graphs = new Map<string, ReplacesChain>();

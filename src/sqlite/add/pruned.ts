@@ -1,7 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { BundleRecord } from '../schema/bundle-record.js';
-import { type PackageState, edgesOf, findHeads } from '../schema/package-state.js';
+import { type IndexedPackage, edgesOf, findHeads } from '../schema/package-state.js';
 
 /** A bundle that is not in its channel, though it should be. */
 interface PrunedBundle {
@@ -15,7 +15,7 @@ interface PrunedBundle {
  */
 export function findPruned(
   packageName: string,
-  state: PackageState,
+  state: IndexedPackage,
   records: readonly BundleRecord[],
 ): PrunedBundle[] {
   const channels = new Map<string, { head: string; skips: string[]; reached: Set<string> }>();
@@ -52,7 +52,7 @@ function headOf(
   packageName: string,
   channel: string,
   edges: ReadonlyMap<string, ReadonlySet<string>>,
-  { bundles }: PackageState,
+  { bundles }: IndexedPackage,
 ): string | undefined {
   if (![...edges.keys()].some((name) => bundles.has(name))) return undefined;
   const heads = findHeads(edges, bundles);

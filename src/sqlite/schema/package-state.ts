@@ -3,14 +3,14 @@ import { readGraph } from '../../graph/channel-graph.js';
 import { type ColumnValue, type Database, textOf } from './database.js';
 
 /** A package as it stands in an index. */
-export interface PackageState {
+export interface IndexedPackage {
   /** Empty where it has none, or is not there. */
   defaultChannel: string;
   /** Names of its channels. */
   channels: Set<string>;
   entries: PackageEntry[];
   /** The bundles of the index that have an entry in it, by name. */
-  bundles: Map<string, PackageBundle>;
+  bundles: Map<string, IndexedBundle>;
 }
 
 export interface PackageEntry {
@@ -22,15 +22,15 @@ export interface PackageEntry {
   replaces: number | undefined;
 }
 
-export interface PackageBundle {
+export interface IndexedBundle {
   version: string;
   /** Empty for one that is in no registry. */
   image: string;
 }
 
 /** Reads a package; one that is not there has nothing. Throws OpmateError INVALID for entries without names. */
-export function readPackage(database: Database, packageName: string): PackageState {
-  const state: PackageState = { defaultChannel: '', channels: new Set(), entries: [], bundles: new Map() };
+export function readPackage(database: Database, packageName: string): IndexedPackage {
+  const state: IndexedPackage = { defaultChannel: '', channels: new Set(), entries: [], bundles: new Map() };
   const row = database.get<{ default_channel: ColumnValue }>(
     'SELECT default_channel FROM package WHERE name = ?',
     packageName,
@@ -76,7 +76,7 @@ export function readPackage(database: Database, packageName: string): PackageSta
 }
 
 /** What an index has of a bundle, whether it is in a channel or not; undefined where it has none. */
-export function readBundle(database: Database, name: string): PackageBundle | undefined {
+export function readBundle(database: Database, name: string): IndexedBundle | undefined {
   // By the index that has all three columns: the row itself is as long as its manifests.
   const row = database.get<{ version: ColumnValue; bundlepath: ColumnValue }>(
     'SELECT version, bundlepath FROM operatorbundle INDEXED BY pk WHERE name = ?',
@@ -126,7 +126,7 @@ export function findHeads(
 }
 
 /** The names that each bundle replaces or skips in each channel: channel, bundle, names. */
-export function edgesOf({ entries }: PackageState): Map<string, Map<string, Set<string>>> {
+export function edgesOf({ entries }: IndexedPackage): Map<string, Map<string, Set<string>>> {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   const edges = new Map<string, Map<string, Set<string>>>();
   for (const { channel, name, replaces } of entries) {

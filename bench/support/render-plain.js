@@ -1,5 +1,5 @@
 // Turns bundle directories into plain manifests, one after another in one process, and prints how many.
-import { convertRegistryV1 } from '../../dist/bundle/plain/convert.js';
+import { convertRegistryV1 } from '../../dist/bundle/plain/registry-v1/convert.js';
 import { writeObjects } from '../../dist/bundle/plain/write.js';
 import { readBundleDirectory } from '../../dist/bundle/read.js';
 

@@ -1,4 +1,4 @@
-import { convertRegistryV1 } from '../bundle/plain/convert.js';
+import { convertRegistryV1 } from '../bundle/plain/registry-v1/convert.js';
 import {
   type CloudPermission,
   cloudPermissionsOf,

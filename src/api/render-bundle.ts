@@ -1,4 +1,4 @@
-import { type InstallOptions, convertRegistryV1 } from '../bundle/plain/convert.js';
+import { type InstallOptions, convertRegistryV1 } from '../bundle/plain/registry-v1/convert.js';
 import { objectWarnings } from '../bundle/plain/object-warnings.js';
 import { renderContent } from '../bundle/plain/render-content.js';
 import type { Diagnostic } from '../core/diagnostic.js';

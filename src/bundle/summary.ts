@@ -7,11 +7,11 @@ import { type ApiKey, csvApiServices, csvCustomResources, csvSpec, readCsvMetada
 import { propertyTypes } from '../model/declarative-config.js';
 import { maxConfigMapData } from './config-map-extract.js';
 import { type Bundle, type RawProperty, parseBundle } from './parse.js';
-import { convertRegistryV1 } from './plain/convert.js';
+import { convertRegistryV1 } from './plain/registry-v1/convert.js';
 import { type Diagnostic, formatMessage } from '../core/diagnostic.js';
-import { supportedModes } from './plain/install-modes.js';
+import { supportedModes } from './plain/registry-v1/install-modes.js';
 import { permissionObjects } from './plain/rights/permissions.js';
-import type { RegistryV1 } from './plain/registry-v1.js';
+import type { RegistryV1 } from './plain/registry-v1/registry-v1.js';
 import { rightsOf } from './plain/rights/rights.js';
 import { riskNames } from './plain/rights/risks.js';
 import type { BundleFile, BundleFiles } from './read.js';

@@ -11,7 +11,7 @@ import {
 } from '../model/declarative-config.js';
 import { decodeBundle, decodeChannel, decodeDeprecations, decodePackage } from '../model/decode.js';
 import { describeKind } from '../document/field.js';
-import { oneLine } from '../oci/registry/transport-answers.js';
+import { oneLine } from '../oci/transport/transport-answers.js';
 import { maxShownText } from './client-options.js';
 
 /** What every blob has: its names, empty where there are none, and all of it as it came. */

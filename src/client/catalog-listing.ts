@@ -1,7 +1,7 @@
 import { OpmateError } from '../core/errors.js';
 import { decodeUtf8, parseGoJson } from '../document/go-json.js';
 import { listOf, readTyped, stringMap, struct } from '../kube/struct.js';
-import { oneLine } from '../oci/registry/transport-answers.js';
+import { oneLine } from '../oci/transport/transport-answers.js';
 import { maxShownText } from './client-options.js';
 
 /** A catalog as a server lists it. */

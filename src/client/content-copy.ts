@@ -9,8 +9,8 @@ import { makeDirectory } from '../files/make-directory.js';
 import { moveWhole } from '../files/move-whole.js';
 import { replaceFile } from '../files/replace-file.js';
 import { stagingName, sweepLeftovers } from '../files/staging.js';
-import type { TransportResponse } from '../oci/registry/transport.js';
-import { readBody } from '../oci/registry/response-body.js';
+import type { TransportResponse } from '../oci/transport/transport.js';
+import { readBody } from '../oci/transport/response-body.js';
 import { type Validators, labelOf, usableValidators, validatorsOf } from './http-requests.js';
 
 const formatVersion = 1;

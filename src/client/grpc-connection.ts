@@ -17,8 +17,8 @@ import {
   redact,
   throwIfCancelled,
 } from '../core/errors.js';
-import { oneLine } from '../oci/registry/transport-answers.js';
-import { NetworkError } from '../oci/registry/transport-faults.js';
+import { oneLine } from '../oci/transport/transport-answers.js';
+import { NetworkError } from '../oci/transport/transport-faults.js';
 import {
   type ClientOptions,
   certificateHint,

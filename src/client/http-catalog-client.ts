@@ -21,7 +21,7 @@ import type { BundleKey, CatalogQueries, CatalogEntry, CatalogPackage } from './
 import { type ListedCatalog, readListing } from './catalog-listing.js';
 import { type ClientOptions, maxCollectedBytes } from './client-options.js';
 import { ContentCopy } from './content-copy.js';
-import { readBody } from '../oci/registry/response-body.js';
+import { readBody } from '../oci/transport/response-body.js';
 import { HttpRequests, type Validators, labelOf, validatorsOf } from './http-requests.js';
 
 export interface HttpClientOptions extends ClientOptions {

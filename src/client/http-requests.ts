@@ -2,18 +2,18 @@ import { addNote } from '../core/diagnostics-error.js';
 import { Agent as HttpAgent, STATUS_CODES } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { OpmateError, RegistryError } from '../core/errors.js';
-import { fetchExchange } from '../oci/registry/exchange.js';
-import { guardLookup } from '../oci/registry/guarded-lookup.js';
-import { checkLiteralAddress, type Lead } from '../oci/registry/network-policy.js';
-import { NetworkError } from '../oci/registry/transport-faults.js';
-import { withRetry } from '../oci/registry/transport-retry.js';
+import { fetchExchange } from '../oci/transport/exchange.js';
+import { guardLookup } from '../oci/transport/guarded-lookup.js';
+import { checkLiteralAddress, type Lead } from '../oci/transport/network-policy.js';
+import { NetworkError } from '../oci/transport/transport-faults.js';
+import { withRetry } from '../oci/transport/transport-retry.js';
 import {
   type Transport,
   type TransportResponse,
   createHttpTransport,
   discard,
   withRedirects,
-} from '../oci/registry/transport.js';
+} from '../oci/transport/transport.js';
 import {
   type ClientOptions,
   certificateHint,

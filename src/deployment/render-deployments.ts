@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import type { CertificateProvider } from '../bundle/plain/certificates.js';
+import type { CertificateProvider } from '../bundle/plain/registry-v1/certificates.js';
 import type { Manifest } from '../kube/manifests.js';
 import type { PlainObject } from '../kube/object.js';
 import { type Diagnostic, formatMessage, formatPath, withSubject } from '../core/diagnostic.js';

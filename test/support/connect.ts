@@ -9,7 +9,7 @@ import {
   createConnection,
   type Endpoint,
 } from '../../src/oci/registry/connection.js';
-import type { Transport } from '../../src/oci/registry/transport.js';
+import type { Transport } from '../../src/oci/transport/transport.js';
 
 export interface Workbench {
   /** An empty home directory. */

@@ -4,7 +4,7 @@ import { type TemporaryPlace, withTemporaryDirectory } from '../../files/tempora
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import type { CertificateProvider } from './certificates.js';
+import type { CertificateProvider } from './registry-v1/certificates.js';
 import type { PlainManifests } from './plain-directory.js';
 import { readPlainFiles } from './plain-directory.js';
 import { type Environment, findProgram, runProgram } from './run-program.js';

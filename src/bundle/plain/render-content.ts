@@ -3,7 +3,7 @@ import type { LinkOptions } from '../../files/directory-root.js';
 import { readBundleDirectory } from '../read.js';
 import { cloudsOf } from './rights/cloud-permissions.js';
 import { placeInNamespace } from './cluster-scope.js';
-import { convertRegistryV1 } from './convert.js';
+import { convertRegistryV1 } from './registry-v1/convert.js';
 import { findDuplicates } from './duplicates.js';
 import { type ProgramOptions, type ProgramSession, renderExternal } from './external-format.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
@@ -11,7 +11,7 @@ import { renderHelm } from './helm.js';
 import { type PlainObject, sortObjects } from '../../kube/object.js';
 import { objectWarnings } from './object-warnings.js';
 import { type PlainManifests, readPlainDirectory } from './plain-directory.js';
-import { type RegistryV1, readRegistryV1 } from './registry-v1.js';
+import { type RegistryV1, readRegistryV1 } from './registry-v1/registry-v1.js';
 
 /** What rendering content needs of a session. */
 type RenderSession = ProgramSession & LinkOptions;

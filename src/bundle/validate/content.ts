@@ -3,7 +3,7 @@ import type { JsonObject, JsonValue } from '../../document/json.js';
 import { isJsonObject } from '../../document/json.js';
 import { TypeMismatchError, conform, readTyped, struct } from '../../kube/struct.js';
 import { objectMeta } from '../../kube/meta-types.js';
-import { supportedKinds } from '../plain/supported-kinds.js';
+import { supportedKinds } from '../plain/registry-v1/supported-kinds.js';
 import { describeKind } from '../../document/field.js';
 import { csvRelease } from '../../model/csv.js';
 import { quoteGo } from '../../document/go-json.js';

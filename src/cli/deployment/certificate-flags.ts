@@ -1,4 +1,4 @@
-import { certificateProviders } from '../../bundle/plain/certificates.js';
+import { certificateProviders } from '../../bundle/plain/registry-v1/certificates.js';
 import { choice } from '../command/flags.js';
 
 /** Flag for the certificate provider of webhooks. */

@@ -4,7 +4,7 @@ import { readdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { formatMessage } from '../../core/diagnostic.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
-import type { CertificateProvider } from '../../bundle/plain/certificates.js';
+import type { CertificateProvider } from '../../bundle/plain/registry-v1/certificates.js';
 import { type Manifest, readManifests } from '../../kube/manifests.js';
 import { labelFault } from '../../kube/names.js';
 import type { BundleFile } from '../../bundle/read.js';

@@ -5,7 +5,7 @@ import { checkAuthorities } from '../../client/client-options.js';
 import { GrpcConnection } from '../../client/grpc-connection.js';
 import { checkHealth } from '../../client/health.js';
 import { CancelledError, OpmateError, fileError, messageOf, redact } from '../../core/errors.js';
-import { maxPemBytes } from '../../oci/registry/certificates.js';
+import { maxPemBytes } from '../../oci/transport/certificates.js';
 import { readNamedFile } from '../../files/read-file.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';

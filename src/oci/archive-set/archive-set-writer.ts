@@ -51,7 +51,7 @@ import { makeDirectory, syncDirectory } from '../../files/make-directory.js';
 import { moveWhole } from '../../files/move-whole.js';
 import { stagingBeside, sweepLeftovers } from '../../files/staging.js';
 import { writeNewFile } from '../../files/write-new-file.js';
-import { retryDamaged } from '../registry/retry-policy.js';
+import { retryDamaged } from '../transport/retry-policy.js';
 import type { Descriptor } from '../image/types.js';
 
 /** An image to be written into an archive set. */

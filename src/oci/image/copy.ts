@@ -4,7 +4,7 @@ import { type Logger, silentLogger } from '../../core/log.js';
 import { type ContentManifest, describeManifest, type ImageContents, readContents } from './contents.js';
 import { subjectOf } from './platform.js';
 import type { Repository, WritableRepository } from '../registry/repository.js';
-import { maxContentAttempts, pauseBeforeAttempt } from '../registry/retry-policy.js';
+import { maxContentAttempts, pauseBeforeAttempt } from '../transport/retry-policy.js';
 import { SharedBlobs } from './shared-blobs.js';
 import type { Descriptor, Platform } from './types.js';
 

@@ -12,7 +12,7 @@ import { parseImageConfig } from './manifest.js';
 import { type PlatformChoice, resolveImage, subjectOf } from './platform.js';
 import { readLimited } from './read-limited.js';
 import type { Repository } from '../registry/repository.js';
-import { retryDamaged } from '../registry/retry-policy.js';
+import { retryDamaged } from '../transport/retry-policy.js';
 import {
   type Descriptor,
   type ImageConfig,

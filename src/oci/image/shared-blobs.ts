@@ -2,7 +2,7 @@ import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { isNonDistributable } from '../layout/layout-manifest.js';
 import type { PutBlobOptions, Repository, WritableRepository } from '../registry/repository.js';
-import { retryDamaged } from '../registry/retry-policy.js';
+import { retryDamaged } from '../transport/retry-policy.js';
 import type { Descriptor } from './types.js';
 
 /** What became of a blob: sent, mounted from a neighbour, there already, or not to be had and not needed. */

@@ -16,9 +16,9 @@ import { isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { compareVersions, parseTolerantVersion, tryParse } from '../../core/semver.js';
 import { readLimited } from '../image/read-limited.js';
-import { readRegistryErrors } from './transport-answers.js';
-import { NetworkError } from './transport-faults.js';
-import { type Transport, type TransportResponse, describeUrl } from './transport.js';
+import { readRegistryErrors } from '../transport/transport-answers.js';
+import { NetworkError } from '../transport/transport-faults.js';
+import { type Transport, type TransportResponse, describeUrl } from '../transport/transport.js';
 
 interface AppRegistryOptions {
   transport: Transport;

@@ -8,12 +8,17 @@ import {
   leadFrom,
   literalKind,
   mayLeadTo,
-} from './network-policy.js';
+} from '../transport/network-policy.js';
 import { readLimited } from '../image/read-limited.js';
-import { oneLine, readRegistryErrors, subjectOf } from './transport-answers.js';
-import { retryStatuses } from './retry-policy.js';
-import { retryAfterMs, TemporaryAnswerError } from './transport-retry.js';
-import { discard, type Transport, type TransportRequest, type TransportResponse } from './transport.js';
+import { oneLine, readRegistryErrors, subjectOf } from '../transport/transport-answers.js';
+import { retryStatuses } from '../transport/retry-policy.js';
+import { retryAfterMs, TemporaryAnswerError } from '../transport/transport-retry.js';
+import {
+  discard,
+  type Transport,
+  type TransportRequest,
+  type TransportResponse,
+} from '../transport/transport.js';
 
 /** One challenge of a `WWW-Authenticate` header; scheme and parameter names in lower case. */
 interface Challenge {

@@ -7,9 +7,9 @@ import { DigestMismatchError, LimitError, OpmateError, redact, throwIfCancelled 
 import type { Logger } from '../../core/log.js';
 import { readLimited } from '../image/read-limited.js';
 import type { RegistryRequester } from './registry-request.js';
-import { retryDamaged } from './retry-policy.js';
-import { discard, type TransportResponse } from './transport.js';
-import { NetworkError } from './transport-faults.js';
+import { retryDamaged } from '../transport/retry-policy.js';
+import { discard, type TransportResponse } from '../transport/transport.js';
+import { NetworkError } from '../transport/transport-faults.js';
 import type { Descriptor } from '../image/types.js';
 
 /** Blobs up to this size are held in memory. */

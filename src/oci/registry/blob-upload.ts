@@ -5,8 +5,8 @@ import { isDigest, parseDigest } from '../../core/digest.js';
 import { DigestMismatchError, OpmateError, RegistryError, throwIfCancelled } from '../../core/errors.js';
 import { smallBlobBytes } from './blob-download.js';
 import type { RegistryRequester } from './registry-request.js';
-import { discard, resolveUploadLocation, type TransportResponse } from './transport.js';
-import { NetworkError } from './transport-faults.js';
+import { discard, resolveUploadLocation, type TransportResponse } from '../transport/transport.js';
+import { NetworkError } from '../transport/transport-faults.js';
 import type { Descriptor } from '../image/types.js';
 
 /** How often an upload that the registry has lost is begun again. */

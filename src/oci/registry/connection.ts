@@ -7,18 +7,18 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import { messageOf, OpmateError } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { createTokenCache, withAuth } from './auth.js';
-import { type CertificateStore, createCertificateStore, type TlsFiles } from './certificates.js';
+import { type CertificateStore, createCertificateStore, type TlsFiles } from '../transport/certificates.js';
 import { createCredentialStore } from './credentials.js';
-import { type Exchange, fetchExchange } from './exchange.js';
-import { defaultLookup, guardLookup } from './guarded-lookup.js';
+import { type Exchange, fetchExchange } from '../transport/exchange.js';
+import { defaultLookup, guardLookup } from '../transport/guarded-lookup.js';
 import {
   type AddressKind,
   checkLiteralAddress,
   isAllowedHost,
   type ServerTrust,
   trustServer,
-} from './network-policy.js';
-import { type Environment, readProxies } from './proxy.js';
+} from '../transport/network-policy.js';
+import { type Environment, readProxies } from '../transport/proxy.js';
 import {
   isInsecureHost,
   readRegistriesConf,
@@ -26,8 +26,8 @@ import {
   type ResolvedLocation,
   resolveLocations,
 } from './registries-conf.js';
-import { NetworkError } from './transport-faults.js';
-import { withRetry } from './transport-retry.js';
+import { NetworkError } from '../transport/transport-faults.js';
+import { withRetry } from '../transport/transport-retry.js';
 import {
   type AgentRoute,
   createHttpTransport,
@@ -35,7 +35,7 @@ import {
   type Transport,
   withLog,
   withRedirects,
-} from './transport.js';
+} from '../transport/transport.js';
 
 /**
  * Everything that decides how registries are talked to; made once by the caller from environment and flags.
@@ -361,12 +361,12 @@ function createAgents(options: ConnectionOptions, certificatesOf: CertificateSto
   }
 
   async function openHttpProxy(proxy: URL, common: object): Promise<HttpAgent> {
-    const { HttpProxyAgent } = await import('./proxy-agents.js');
+    const { HttpProxyAgent } = await import('../transport/proxy-agents.js');
     return new HttpProxyAgent(proxy.href as string, { ...common, ...(await proxyTls(proxy)) });
   }
 
   async function openTunnel(proxy: URL, common: object, tls: object): Promise<HttpAgent> {
-    const { HttpsProxyAgent } = await import('./proxy-agents.js');
+    const { HttpsProxyAgent } = await import('../transport/proxy-agents.js');
     const agent = new HttpsProxyAgent(proxy.href as string, { ...common, ...(await proxyTls(proxy)) });
     // What the constructor takes is for the proxy itself; these are for the host behind it.
     Object.assign(agent.options, tls);

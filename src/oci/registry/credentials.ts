@@ -5,7 +5,7 @@ import { messageOf, OpmateError, redact, systemCode } from '../../core/errors.js
 import { isJsonObject, type JsonObject, type JsonValue } from '../../document/json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { readNamedFile } from '../../files/read-file.js';
-import type { Environment } from './proxy.js';
+import type { Environment } from '../transport/proxy.js';
 
 /** What a registry is logged in to with. */
 export interface Credentials {

@@ -6,7 +6,7 @@ import { type ParsedManifest, parseManifest } from '../image/manifest.js';
 import { subjectOf } from '../image/platform.js';
 import type { RegistryRequester } from './registry-request.js';
 import type { ManifestContent } from './repository.js';
-import { discard } from './transport.js';
+import { discard } from '../transport/transport.js';
 import { type Descriptor, type ImageIndex, mediaTypes } from '../image/types.js';
 
 /** How many listed manifests are read at a time. */

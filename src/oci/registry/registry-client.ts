@@ -20,10 +20,10 @@ import { subjectOf } from '../image/platform.js';
 import { ReferrersTags, referrerOf, referrersTag, subjectDigest } from './referrers-tag.js';
 import { type Access, mayBeElsewhere, RegistryRequester } from './registry-request.js';
 import type { ManifestContent, PutBlobOptions, ReferrersOptions, WritableRepository } from './repository.js';
-import { maxContentAttempts, pauseBeforeAttempt } from './retry-policy.js';
-import { discard, type TransportResponse } from './transport.js';
+import { maxContentAttempts, pauseBeforeAttempt } from '../transport/retry-policy.js';
+import { discard, type TransportResponse } from '../transport/transport.js';
 import { readLimited } from '../image/read-limited.js';
-import { NetworkError } from './transport-faults.js';
+import { NetworkError } from '../transport/transport-faults.js';
 import { type Descriptor, mediaTypes, maxManifestBytes, manifestMediaTypes } from '../image/types.js';
 
 /** Tags that a page of their list is asked for. */

@@ -1,7 +1,7 @@
 import { OpmateError, RegistryError } from '../../core/errors.js';
 import type { Endpoint } from './connection.js';
-import type { TransportRequest, TransportResponse } from './transport.js';
-import { readRegistryErrors } from './transport-answers.js';
+import type { TransportRequest, TransportResponse } from '../transport/transport.js';
+import { readRegistryErrors } from '../transport/transport-answers.js';
 
 type RequestOptions = Pick<TransportRequest, 'headers' | 'body' | 'bodySize' | 'signal'>;
 

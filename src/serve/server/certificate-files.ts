@@ -1,5 +1,5 @@
 import { readNamedFile } from '../../files/read-file.js';
-import { maxPemBytes } from '../../oci/registry/certificates.js';
+import { maxPemBytes } from '../../oci/transport/certificates.js';
 import { createSecureContext } from 'node:tls';
 import { OpmateError, fileError, messageOf } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';

@@ -11,7 +11,7 @@ import { makeDirectory } from '../../files/make-directory.js';
 import { extractBlobs } from '../../oci/image/image.js';
 import { openReference } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
-import { retryDamaged } from '../../oci/registry/retry-policy.js';
+import { retryDamaged } from '../../oci/transport/retry-policy.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { type ArtifactPlace, pinReference } from '../place.js';
 import type { SourceSession } from '../session.js';

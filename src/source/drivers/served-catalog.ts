@@ -5,7 +5,7 @@ import { DirectoryCatalog } from '../../catalog/catalog.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
-import type { TransportResponse } from '../../oci/registry/transport.js';
+import type { TransportResponse } from '../../oci/transport/transport.js';
 import { type ServedPlace, formatUrl } from '../place.js';
 import type { SourceSession } from '../session.js';
 import type { PlaceState, ResolvedPlace } from './driver.js';

@@ -2,7 +2,7 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../../document
 import { sortedByBytes } from '../../../core/order.js';
 import type { BundleFiles } from '../../read.js';
 import { type Manifest, readManifests } from '../../../kube/manifests.js';
-import type { RegistryV1 } from '../registry-v1.js';
+import type { RegistryV1 } from '../registry-v1/registry-v1.js';
 import { textsOf } from './rights.js';
 
 /** What an operator may do in a cloud, by one statement of a CredentialsRequest. */

@@ -2,9 +2,9 @@ import type { JsonObject } from '../../../document/json.js';
 import { sortedByBytes } from '../../../core/order.js';
 import type { Permission } from '../../../kube/csv-types.js';
 import type { PolicyRule } from '../../../kube/meta-types.js';
-import { permissionName } from '../generated-names.js';
+import { permissionName } from '../registry-v1/generated-names.js';
 import { type PlainObject, generated } from '../../../kube/object.js';
-import type { RegistryV1 } from '../registry-v1.js';
+import type { RegistryV1 } from '../registry-v1/registry-v1.js';
 
 const rbac = 'rbac.authorization.k8s.io';
 

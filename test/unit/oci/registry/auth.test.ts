@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkRealm, parseChallenges, tokenKey } from '../../../../src/oci/registry/auth.js';
 import type { ConnectionOptions, Endpoint } from '../../../../src/oci/registry/connection.js';
-import type { TransportResponse } from '../../../../src/oci/registry/transport.js';
+import type { TransportResponse } from '../../../../src/oci/transport/transport.js';
 import { failureOf, openWorkbench, type Workbench } from '../../../support/connect.js';
 import {
   basic,

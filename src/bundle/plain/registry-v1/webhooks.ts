@@ -1,9 +1,9 @@
-import type { JsonObject } from '../../document/json.js';
-import { compareBytes } from '../../core/order.js';
+import type { JsonObject } from '../../../document/json.js';
+import { compareBytes } from '../../../core/order.js';
 import { type CertificateProvider, injectAuthority, requestSecret } from './certificates.js';
-import type { WebhookDescription } from '../../kube/csv-types.js';
+import type { WebhookDescription } from '../../../kube/csv-types.js';
 import { webhookServiceName } from './generated-names.js';
-import { type PlainObject, generated } from '../../kube/object.js';
+import { type PlainObject, generated } from '../../../kube/object.js';
 import type { RegistryV1 } from './registry-v1.js';
 
 /** What the objects around webhooks depend on. */

@@ -2,7 +2,7 @@ import type { LookupFunction } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ConnectionOptions } from '../../../../src/oci/registry/connection.js';
-import { addressKind } from '../../../../src/oci/registry/network-policy.js';
+import { addressKind } from '../../../../src/oci/transport/network-policy.js';
 import { createAuthority, createSelfSigned } from '../../../support/certificates.js';
 import { failureOf, openWorkbench, type Workbench } from '../../../support/connect.js';
 import {

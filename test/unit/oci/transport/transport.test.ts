@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LimitError } from '../../../../src/core/errors.js';
-import { describeUrl, resolveUploadLocation } from '../../../../src/oci/registry/transport.js';
+import { describeUrl, resolveUploadLocation } from '../../../../src/oci/transport/transport.js';
 import { readLimited } from '../../../../src/oci/image/read-limited.js';
 import { failureOf, openWorkbench, type Workbench } from '../../../support/connect.js';
 import {

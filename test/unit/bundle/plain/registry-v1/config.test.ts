@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { readInstallConfig } from '../../../../src/bundle/plain/config.js';
-import { convertRegistryV1 } from '../../../../src/bundle/plain/convert.js';
-import { formatDiagnostic } from '../../../../src/core/diagnostic.js';
-import type { JsonObject } from '../../../../src/document/json.js';
-import { deployment, smallOperator } from './small-operator.js';
+import { readInstallConfig } from '../../../../../src/bundle/plain/registry-v1/config.js';
+import { convertRegistryV1 } from '../../../../../src/bundle/plain/registry-v1/convert.js';
+import { formatDiagnostic } from '../../../../../src/core/diagnostic.js';
+import type { JsonObject } from '../../../../../src/document/json.js';
+import { deployment, smallOperator } from '../small-operator.js';
 
 const A = 'AllNamespaces';
 const O = 'OwnNamespace';
@@ -28,7 +28,7 @@ function podWith(config: object, podFields: object = {}): JsonObject {
   return (object as { spec: { template: { spec: JsonObject } } }).spec.template.spec;
 }
 
-describe('bundle/plain/config', () => {
+describe('bundle/plain/registry-v1/config', () => {
   it.each([
     { modes: [A], namespace: 'here', said: ['c.yaml:1: unknown field "watchNamespace"'] },
     { modes: [M], namespace: 'here', said: ['c.yaml:1: unknown field "watchNamespace"'] },

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { PolicyRule } from '../../../../src/kube/meta-types.js';
+import type { PolicyRule } from '../../../../../src/kube/meta-types.js';
 import {
   certificateName,
   issuerName,
   nameWithSuffix,
   permissionName,
   webhookServiceName,
-} from '../../../../src/bundle/plain/generated-names.js';
+} from '../../../../../src/bundle/plain/registry-v1/generated-names.js';
 
 const write = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete'];
 const read = ['get', 'list', 'watch'];
@@ -16,7 +16,7 @@ const rule = (apiGroup: string, resource: string, verbs: string[]): PolicyRule =
   resources: [resource],
 });
 
-describe('bundle/plain/generated-names', () => {
+describe('bundle/plain/registry-v1/generated-names', () => {
   it('names permissions as operator-controller does', () => {
     const permission = {
       serviceAccountName: 'fence-agents-remediation-controller-manager',

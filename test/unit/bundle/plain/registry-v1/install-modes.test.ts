@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { defaultTargets, targetsFault } from '../../../../src/bundle/plain/install-modes.js';
+import { defaultTargets, targetsFault } from '../../../../../src/bundle/plain/registry-v1/install-modes.js';
 
 const all = 'AllNamespaces';
 const many = 'MultiNamespace';
 const own = 'OwnNamespace';
 const single = 'SingleNamespace';
 
-describe('bundle/plain/install-modes', () => {
+describe('bundle/plain/registry-v1/install-modes', () => {
   it.each([
     { modes: [all], targets: [''] },
     { modes: [own], targets: ['here'] },

@@ -1,13 +1,13 @@
-import { OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
-import { type JsonObject, isJsonObject } from '../../document/json.js';
-import { parseYamlWithPlaces } from '../../document/yaml.js';
-import type { PlacedYaml, YamlPath } from '../../document/yaml-full.js';
-import { describeKind } from '../../document/field.js';
-import { type Of, conform, struct } from '../../kube/struct.js';
-import { labelFault } from '../../kube/names.js';
-import { deploymentConfigFields } from '../../kube/pod-types.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { OpmateError } from '../../../core/errors.js';
+import { quoteGo } from '../../../document/go-json.js';
+import { type JsonObject, isJsonObject } from '../../../document/json.js';
+import { parseYamlWithPlaces } from '../../../document/yaml.js';
+import type { PlacedYaml, YamlPath } from '../../../document/yaml-full.js';
+import { describeKind } from '../../../document/field.js';
+import { type Of, conform, struct } from '../../../kube/struct.js';
+import { labelFault } from '../../../kube/names.js';
+import { deploymentConfigFields } from '../../../kube/pod-types.js';
+import type { Diagnostic } from '../../../core/diagnostic.js';
 
 /** What a user may set for all deployments of an operator. (Source: the Subscription of OLM v0, `spec.config`.) */
 export type DeploymentConfig = Of<typeof deploymentConfigStruct>;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { describeFault } from '../../../../src/oci/registry/transport-faults.js';
+import { describeFault } from '../../../../src/oci/transport/transport-faults.js';
 
 describe('oci/transport-faults', () => {
   const url = new URL('https://registry.test/v2/');

@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readProxies } from '../../../../src/oci/registry/proxy.js';
+import { readProxies } from '../../../../src/oci/transport/proxy.js';
 import { failureOf, openWorkbench, type Workbench } from '../../../support/connect.js';
 import { createAuthority } from '../../../support/certificates.js';
 import { basic, type FaultRegistry, startFaultRegistry } from '../../../support/fault-registry.js';

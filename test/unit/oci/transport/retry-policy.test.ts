@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decideRetry } from '../../../../src/oci/registry/retry-policy.js';
+import { decideRetry } from '../../../../src/oci/transport/retry-policy.js';
 
 describe('oci/retry-policy', () => {
   const budget = { timeoutMs: 60_000, baseDelayMs: 500 };

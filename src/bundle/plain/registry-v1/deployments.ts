@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import { encodeGoJson } from '../../document/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { encodeGoJson } from '../../../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
 import type { CertificateProvider } from './certificates.js';
 import type { DeploymentConfig } from './config.js';
-import type { StrategyDeployment } from '../../kube/csv-types.js';
+import type { StrategyDeployment } from '../../../kube/csv-types.js';
 import { certificateName } from './generated-names.js';
-import { type PlainObject, generated } from '../../kube/object.js';
+import { type PlainObject, generated } from '../../../kube/object.js';
 import type { RegistryV1 } from './registry-v1.js';
 import { webhookDeployments } from './webhooks.js';
 

@@ -1,13 +1,13 @@
-import { decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from '../../document/go-json.js';
-import { OpmateError } from '../../core/errors.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import { parseYaml, parseYamlWithPlaces } from '../../document/yaml.js';
-import type { BundleFile, BundleFiles } from '../read.js';
-import { crdStruct } from '../../kube/crd-types.js';
-import { type ClusterServiceVersion, csvStruct } from '../../kube/csv-types.js';
-import { type Conformed, type Of, conform } from '../../kube/struct.js';
-import { type Manifest, readManifests, titleOf } from '../../kube/manifests.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from '../../../document/go-json.js';
+import { OpmateError } from '../../../core/errors.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
+import { parseYaml, parseYamlWithPlaces } from '../../../document/yaml.js';
+import type { BundleFile, BundleFiles } from '../../read.js';
+import { crdStruct } from '../../../kube/crd-types.js';
+import { type ClusterServiceVersion, csvStruct } from '../../../kube/csv-types.js';
+import { type Conformed, type Of, conform } from '../../../kube/struct.js';
+import { type Manifest, readManifests, titleOf } from '../../../kube/manifests.js';
+import type { Diagnostic } from '../../../core/diagnostic.js';
 import { unsupportedKinds } from './supported-kinds.js';
 
 /** A bundle of the format registry+v1, as far as installing it depends on it. */

@@ -1,8 +1,8 @@
-import { isJsonObject } from '../../document/json.js';
-import { sortedByBytes } from '../../core/order.js';
-import { describeKind } from '../../document/field.js';
-import { type Manifest, titleOf } from '../../kube/manifests.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { isJsonObject } from '../../../document/json.js';
+import { sortedByBytes } from '../../../core/order.js';
+import { describeKind } from '../../../document/field.js';
+import { type Manifest, titleOf } from '../../../kube/manifests.js';
+import type { Diagnostic } from '../../../core/diagnostic.js';
 
 /**
  * Kinds that a bundle may hold in addition to its ClusterServiceVersion and custom resource definitions, and whether

@@ -1,10 +1,10 @@
-import { quoteGo } from '../../document/go-json.js';
-import { compareBytes, sortedByBytes } from '../../core/order.js';
-import type { WebhookDescription } from '../../kube/csv-types.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { quoteGo } from '../../../document/go-json.js';
+import { compareBytes, sortedByBytes } from '../../../core/order.js';
+import type { WebhookDescription } from '../../../kube/csv-types.js';
+import type { Diagnostic } from '../../../core/diagnostic.js';
 import { supportedModes } from './install-modes.js';
-import { titleOf } from '../../kube/manifests.js';
-import { objectNameFault, subdomainFault } from '../../kube/names.js';
+import { titleOf } from '../../../kube/manifests.js';
+import { objectNameFault, subdomainFault } from '../../../kube/names.js';
 import type { RegistryV1 } from './registry-v1.js';
 
 /**

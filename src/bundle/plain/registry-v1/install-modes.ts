@@ -1,5 +1,5 @@
-import { sortedByBytes } from '../../core/order.js';
-import type { ClusterServiceVersion } from '../../kube/csv-types.js';
+import { sortedByBytes } from '../../../core/order.js';
+import type { ClusterServiceVersion } from '../../../kube/csv-types.js';
 
 /** How operators may be told which namespaces to watch. */
 export const installModes = ['AllNamespaces', 'MultiNamespace', 'OwnNamespace', 'SingleNamespace'] as const;

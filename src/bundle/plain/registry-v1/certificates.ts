@@ -1,6 +1,6 @@
-import type { JsonObject } from '../../document/json.js';
+import type { JsonObject } from '../../../document/json.js';
 import { certificateName, issuerName, webhookServiceName } from './generated-names.js';
-import { type PlainObject, generated } from '../../kube/object.js';
+import { type PlainObject, generated } from '../../../kube/object.js';
 
 /** Who makes the certificates that webhooks are served with. */
 export const certificateProviders = ['none', 'cert-manager', 'service-ca'] as const;

@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { type InstallOptions, convertRegistryV1 } from '../../../../src/bundle/plain/convert.js';
-import { formatDiagnostic, formatMessage } from '../../../../src/core/diagnostic.js';
-import type { JsonObject } from '../../../../src/document/json.js';
-import { type SmallOperator, deployment, smallCrd, smallOperator } from './small-operator.js';
+import {
+  type InstallOptions,
+  convertRegistryV1,
+} from '../../../../../src/bundle/plain/registry-v1/convert.js';
+import { formatDiagnostic, formatMessage } from '../../../../../src/core/diagnostic.js';
+import type { JsonObject } from '../../../../../src/document/json.js';
+import { type SmallOperator, deployment, smallCrd, smallOperator } from '../small-operator.js';
 
 type Given = Partial<InstallOptions> & { keepBelow?: number };
 
@@ -48,7 +51,7 @@ const owned = { owned: [{ name: 'widgets.example.com', kind: 'Widget', version: 
 const noSubdomain =
   'not a DNS-1123 subdomain: lower case letters, digits, - and ., with a letter or digit at both ends';
 
-describe('bundle/plain/convert', () => {
+describe('bundle/plain/registry-v1/convert', () => {
   it('promotes permissions to the cluster when all namespaces are watched', () => {
     const objects = objectsOf({});
     const role = Object.values(objects).find(({ kind }) => kind === 'ClusterRole');

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { encodeGoJson } from '../../document/go-json.js';
-import type { JsonValue } from '../../document/json.js';
-import type { Permission } from '../../kube/csv-types.js';
+import { encodeGoJson } from '../../../document/go-json.js';
+import type { JsonValue } from '../../../document/json.js';
+import type { Permission } from '../../../kube/csv-types.js';
 
 /** Characters that names of generated objects have at most, but for one quirk. */
 const maxNameLength = 63;

@@ -34,7 +34,8 @@ export async function manPages(version: string): Promise<Map<string, string>> {
   return pages;
 }
 
-async function loadedTree(): Promise<CommandLine> {
+/** Returns the command tree with every command loaded. */
+export async function loadedTree(): Promise<CommandLine> {
   // Of the world the tree asks for the environment only, and only in order to show what is hidden.
   const context = { environment: {} } as CommandContext;
   const none = (): void => undefined;
@@ -47,7 +48,8 @@ async function loadedTree(): Promise<CommandLine> {
   return commandLine;
 }
 
-function commandsOf(command: Command): Command[] {
+/** Returns the visible commands directly below one. */
+export function commandsOf(command: Command): Command[] {
   const visible = command.createHelp().visibleCommands(command);
   return visible.filter((one) => one.name() !== 'help' && command.commands.includes(one));
 }
@@ -80,7 +82,8 @@ function mainPage(program: Command, commands: readonly Command[], version: strin
   ]);
 }
 
-const environment: readonly (readonly [string, string])[] = [
+/** Environment variables by name, with what they do. */
+export const environment: readonly (readonly [string, string])[] = [
   ['REGISTRY_AUTH_FILE, DOCKER_CONFIG, XDG_RUNTIME_DIR', 'Where credentials files are, after --authfile.'],
   ['CONTAINERS_REGISTRIES_CONF', 'registries.conf with mirrors, rewrites, blocked and insecure registries.'],
   ['HTTPS_PROXY, HTTP_PROXY, NO_PROXY', 'Proxies, also in lower case.'],
@@ -91,7 +94,8 @@ const environment: readonly (readonly [string, string])[] = [
   ['HELP_ALPHA', 'true shows alpha commands and flags in help.'],
 ];
 
-const exitStatus: readonly (readonly [string, string])[] = [
+/** Exit codes, with what they mean. */
+export const exitStatus: readonly (readonly [string, string])[] = [
   ['0', 'Done.'],
   ['1', 'Failed.'],
   ['2', 'Wrong usage.'],
@@ -141,7 +145,7 @@ function commandPage(
 }
 
 /** The commands below one that do something themselves, and the command itself where it does. */
-function leavesOf(command: Command, path: string[]): { command: Command; path: string[] }[] {
+export function leavesOf(command: Command, path: string[]): { command: Command; path: string[] }[] {
   const below = commandsOf(command);
   const isLeaf =
     below.length === 0 || command.registeredArguments.length > 0 || ownOptions(command).length > 0;
@@ -152,14 +156,15 @@ function leavesOf(command: Command, path: string[]): { command: Command; path: s
 }
 
 /** All but `--help`. */
-function ownOptions(command: Command): Option[] {
+export function ownOptions(command: Command): Option[] {
   return command
     .createHelp()
     .visibleOptions(command)
     .filter((option) => command.options.includes(option));
 }
 
-function usageOf(command: Command): string {
+/** Returns options and arguments as the usage line shows them. */
+export function usageOf(command: Command): string {
   const values = command.registeredArguments.map((argument) => {
     const name = `${argument.name()}${argument.variadic ? '...' : ''}`;
     return argument.required ? `<${name}>` : `[${name}]`;
@@ -252,7 +257,8 @@ function withSmallStart(sentence: string): string {
   return sentence.slice(0, 1).toLowerCase() + sentence.slice(1);
 }
 
-function withGreatStart(sentence: string): string {
+/** Returns a summary as a sentence. */
+export function withGreatStart(sentence: string): string {
   const start = sentence.slice(0, 1).toUpperCase() + sentence.slice(1);
   return start === '' || start.endsWith('.') ? start : `${start}.`;
 }

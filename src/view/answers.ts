@@ -6,10 +6,18 @@
 /** Header of every answer: which view of the catalog it is from. The page asks for everything again when it changes. */
 export const runHeader = 'Opmate-Run';
 
-/** `GET api/catalog`: all that the first view shows. */
-export interface CatalogAnswer {
+/** `GET api/state`: what the page polls. Other answers differ only where this one does. */
+export interface StateAnswer {
   /** The view of the catalog: another one once its files change. Part of the URLs of icons, which browsers keep. */
-  run?: string;
+  run: string;
+  /** When the catalog was read, in ISO 8601. */
+  readAt: string;
+  /** Whether more checks are still running: numbers of problems may grow. */
+  isChecking: boolean;
+}
+
+/** `GET api/catalog`: all that the first view shows. */
+export interface CatalogAnswer extends StateAnswer {
   /** The catalog as the user named it. */
   name: string;
   /** The catalog that it is compared with, as the user named it. */
@@ -18,8 +26,6 @@ export interface CatalogAnswer {
   channels: number;
   errors: number;
   warnings: number;
-  /** Whether more checks are still running: numbers of problems may grow. */
-  isChecking: boolean;
   /** By name. */
   packages: PackageSummary[];
 }

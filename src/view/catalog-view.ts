@@ -43,6 +43,7 @@ import type {
   ProblemsAnswer,
   RowMark,
   SearchAnswer,
+  StateAnswer,
 } from './answers.js';
 import { readBundleDetails, readBundleHeading } from './bundle-details.js';
 import { layOutChannel } from './channel-rows.js';
@@ -173,6 +174,11 @@ export class CatalogView {
       });
   }
 
+  /** Whether checks are still running: numbers of problems may grow. */
+  get isChecking(): boolean {
+    return this.#checking !== undefined;
+  }
+
   /** Waits until no check reads the catalog; the signal that they were started with ends them. */
   async endChecks(): Promise<void> {
     await this.#checking;
@@ -231,7 +237,7 @@ export class CatalogView {
   }
 
   /** All packages, as the list shows them. */
-  overview(): CatalogAnswer {
+  overview(): Omit<CatalogAnswer, keyof StateAnswer> {
     const packages = [...this.#packages.values()]
       .map((one) => this.#summaryOf(one))
       .sort((a, b) => compareBytes(a.name, b.name));
@@ -243,7 +249,6 @@ export class CatalogView {
       bundles: sum(({ bundles }) => bundles),
       channels: sum(({ channels }) => channels),
       ...countBySeverity(this.#findings),
-      isChecking: this.#checking !== undefined,
       packages,
     };
   }

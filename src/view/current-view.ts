@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { StateAnswer } from './answers.js';
 import type { CatalogView } from './catalog-view.js';
 
 /** Requests within this time share one look at the files; a page has an icon for each package. */
@@ -15,14 +16,16 @@ interface CurrentViewOptions {
   open: (signal: AbortSignal) => Promise<OpenedView>;
   /** Reads a text that differs once the catalog does; a catalog without one does not change. Throws OpmateError. */
   readState?: (() => Promise<string>) | undefined;
+  now: () => Date;
 }
 
-type Work<T> = (view: CatalogView, run: string) => T | Promise<T>;
+/** Names a view in URLs and answers (what browsers keep belongs to it), and says when its catalog was read. */
+export type ViewRun = Pick<StateAnswer, 'run' | 'readAt'>;
+
+type Work<T> = (view: CatalogView, run: ViewRun) => T | Promise<T>;
 
 /** A view, the state that its catalog was in before it was read, and how many requests read it. */
-interface Shown {
-  /** Names this view in URLs and answers: what browsers keep belongs to it. */
-  run: string;
+interface Shown extends ViewRun {
   state: string | undefined;
   opened: Promise<OpenedView>;
   hasFailed: boolean;
@@ -45,20 +48,20 @@ export class CurrentView {
   }
 
   /**
-   * Runs `work` with the view, which stays open meanwhile, and the id of this view. `isReload` looks for changes now;
+   * Runs `work` with the view, which stays open meanwhile, and its id. `isReload` looks for changes now;
    * otherwise those of the last moment may be missing. Throws what opening the catalog throws.
    */
   async use<T>(isReload: boolean, work: Work<T>): Promise<T> {
     const shown = await this.#borrow(isReload);
     try {
-      return await work((await shown.opened).view, shown.run);
+      return await work((await shown.opened).view, shown);
     } catch (error) {
       if (shown.hasFailed) throw error;
       // Its files may have changed while they were read.
       const next = await this.#borrow(true);
       try {
         if (next === shown) throw error;
-        return await work((await next.opened).view, next.run);
+        return await work((await next.opened).view, next);
       } finally {
         this.#giveBack(next);
       }
@@ -110,7 +113,8 @@ export class CurrentView {
     if (before !== undefined) this.#retire(before);
     opened ??= this.#options.open(this.#stop.signal);
     const run = randomBytes(6).toString('hex');
-    const shown: Shown = { run, state, opened, hasFailed: false, readers: 0, isRetired: false };
+    const readAt = this.#options.now().toISOString();
+    const shown: Shown = { run, readAt, state, opened, hasFailed: false, readers: 0, isRetired: false };
     this.#shown = shown;
     await opened.catch(() => (shown.hasFailed = true));
     return shown;

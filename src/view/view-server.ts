@@ -6,7 +6,7 @@ import { OpmateError, fileError, messageOf, redact } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { HostRule } from '../serve/server/host-rule.js';
 import { createHttpServer } from '../serve/server/http-server.js';
-import { type ErrorAnswer, runHeader } from './answers.js';
+import { type CatalogAnswer, type ErrorAnswer, type StateAnswer, runHeader } from './answers.js';
 import type { CatalogView } from './catalog-view.js';
 import type { CurrentView } from './current-view.js';
 
@@ -137,23 +137,32 @@ class ViewRequests {
       return { status: isKnown ? 304 : 200, ...file, headers: { ETag: file.etag } };
     }
     const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
-    return this.#view.use(path === '/api/catalog', async (view, run) => {
-      const answer = await answerAbout(view, run, path, query);
-      return { ...answer, headers: { ...answer.headers, [runHeader]: run } };
+    const isReload = path === '/api/catalog' || path === '/api/state';
+    return this.#view.use(isReload, async (view, { run, readAt }) => {
+      const state: StateAnswer = { run, readAt, isChecking: view.isChecking };
+      const etag = `"${run}${state.isChecking ? '-checking' : ''}"`;
+      const isKnown = request.headers['if-none-match'] === etag;
+      const answer = isKnown ? { ...json({}), status: 304 } : await answerAbout(view, state, path, query);
+      const known = answer.status < 400 ? { ETag: etag, [runHeader]: run } : { [runHeader]: run };
+      return { ...answer, headers: { ...answer.headers, ...known } };
     });
   }
 }
 
 async function answerAbout(
   view: CatalogView,
-  run: string,
+  state: StateAnswer,
   path: string,
   query: URLSearchParams,
 ): Promise<Answer> {
   const of = (name: string): string => parameter(query, name);
   switch (path) {
-    case '/api/catalog':
-      return json({ ...view.overview(), run });
+    case '/api/state':
+      return json(state);
+    case '/api/catalog': {
+      const catalog: CatalogAnswer = { ...view.overview(), ...state };
+      return json(catalog);
+    }
     case '/api/search':
       return json(view.search(of('q')));
     case '/api/package':
@@ -170,7 +179,7 @@ async function answerAbout(
       return json(view.comparePackage(of('package')));
     case '/icon': {
       const { mediaType, content } = await view.icon(of('package'));
-      const isOfThisView = query.get('run') === run;
+      const isOfThisView = query.get('run') === state.run;
       const headers = {
         'Content-Security-Policy': iconPolicy,
         'Cache-Control': isOfThisView ? 'private, max-age=86400, immutable' : 'no-cache',

@@ -115,10 +115,18 @@ async function view(...args: string[]): Promise<{ url: string; command: RunningC
 /** The status and headers of an answer, for a `Host` of any kind. */
 function ask(
   url: string,
-  { host, method = 'GET', path = '' }: { host?: string; method?: string; path?: string },
+  {
+    host,
+    method = 'GET',
+    path = '',
+    ifNoneMatch,
+  }: { host?: string; method?: string; path?: string; ifNoneMatch?: string },
 ): Promise<{ status: number; headers: Record<string, unknown>; body: string }> {
   return new Promise((resolve, reject) => {
-    const headers = host === undefined ? {} : { host };
+    const headers = {
+      ...(host !== undefined && { host }),
+      ...(ifNoneMatch !== undefined && { 'If-None-Match': ifNoneMatch }),
+    };
     const sent = request(new URL(path, url), { method, headers }, (response) => {
       const parts: Buffer[] = [];
       response.on('data', (part: Buffer) => parts.push(part));
@@ -208,6 +216,13 @@ describe('opmate view', () => {
     expect(first.value).toMatchObject({ bundles: 1, packages: [{ name: 'gadget' }] });
     expect(first.headers).toMatchObject({ 'opmate-run': first.value.run });
     expect((await read('api/catalog')).value.run).toBe(first.value.run);
+    // What the browser keeps needs no second answer, for any question about the same state.
+    await expect.poll(async () => (await read('api/state')).value).toMatchObject({ isChecking: false });
+    const { etag } = (await ask(url, { path: 'api/state' })).headers;
+    for (const one of ['api/state', 'api/catalog', 'api/package?package=gadget']) {
+      const answer = await ask(url, { path: one, ifNoneMatch: String(etag) });
+      expect([one, answer.status, answer.body]).toEqual([one, 304, '']);
+    }
 
     // The blobs of the package move within the file, and there is another file.
     await sandbox.write({ 'edited/a.json': `\n\n${text(gadget)}`, 'edited/b.json': text(widget) });
@@ -448,16 +463,35 @@ withBrowser('the page', () => {
     expect(await page.locator('.canvas a', { hasText: 'new' }).innerText()).toContain('widget.v1.2.0');
   });
 
-  it('shows an edit once the user comes back to the page, without a reload', async () => {
+  it('shows an edit without a reload, says when it was read, and what keeps it from being current', async () => {
     await sandbox.write({ 'open/a.json': text(gadget) });
-    const { url } = await view('open');
-    const page = await open(url, '#/package/gadget');
+    const { url, command } = await view('open');
+    const page = await open(url);
+    const read = page.locator('.bar time');
+    const first = (await read.getAttribute('datetime')) ?? '';
+    expect(Date.parse(first)).not.toBeNaN();
     await sandbox.write({ 'open/a.json': text(gadget), 'open/b.json': text(widget) });
-    await page.evaluate("dispatchEvent(new Event('focus'))");
-    await page.getByRole('link', { name: 'Packages' }).first().click();
-    await page.locator('.card').nth(1).waitFor();
-    expect(await page.locator('.card').count()).toBe(2);
+    await expect.poll(() => page.locator('.card').count(), { timeout: 15_000 }).toBe(2);
+    const second = (await read.getAttribute('datetime')) ?? '';
+    expect(Date.parse(second)).toBeGreaterThan(Date.parse(first));
+    await page.getByText('The catalog has changed and was read again at').waitFor({ state: 'attached' });
+
+    await page.goto(`${url}#/package/gadget`);
+    await page.locator('.panel').waitFor();
+    const directory = path.join(sandbox.work, 'open');
+    await rename(directory, `${directory}-away`);
+    const alert = page.getByRole('alert').first();
+    await alert.getByText(/Not current\..*no such file/).waitFor({ timeout: 15_000 });
+    await rename(`${directory}-away`, directory);
+    await page.locator('.panel').waitFor({ timeout: 15_000 });
+    await expect.poll(() => page.getByRole('alert').count(), { timeout: 15_000 }).toBe(0);
+
+    await command.stop('SIGTERM');
+    await alert.getByText('opmate does not respond').waitFor({ timeout: 15_000 });
+    expect(await page.locator('.panel h2').innerText()).toBe('gadget.v0.1.0');
     await page.close();
+    // The browser has said of each poll that it failed.
+    faults.splice(0, faults.length, ...faults.filter((text) => !text.startsWith('Failed to load resource')));
   });
 
   it('keeps the chosen colours, and fits on a telephone', async () => {

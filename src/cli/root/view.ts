@@ -39,6 +39,7 @@ export const command = defineCommand({
       const current = new CurrentView({
         open: (stop) => openReferences(reference, compare, withSignal(session, stop)),
         readState: async () => (await Promise.all(readers.map((read) => read()))).join('\n'),
+        now: context.now,
       });
       try {
         await current.use(true, () => undefined);

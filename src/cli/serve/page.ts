@@ -53,6 +53,7 @@ export async function startUi(
   const address = addressOf(ui, '--ui', '127.0.0.1:8081');
   const current = new CurrentView({
     open: (stop) => openView({ name: reference, catalog }, undefined, withSignal(session, stop)),
+    now: context.now,
   });
   // What is served otherwise is not kept waiting: requests of the page wait, and get the error.
   void current.use(true, () => undefined).catch(() => undefined);

@@ -1,19 +1,18 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import type { CatalogAnswer } from '../answers.js';
-import { forgetAnswers, question, useAnswer, watchCatalog } from './ask.js';
+import { useAnswer, useStatePoll } from './ask.js';
 import { CompareView } from './compare-view.js';
-import { PackageView } from './package-view.js';
+import { PackageView } from './package/package-view.js';
 import { PackagesView } from './packages-view.js';
 import { Waiting } from './parts.js';
 import { ProblemsView } from './problems-view.js';
 import { addressOf, go, useRoute } from './route.js';
 import { ThemeSwitch } from './theme.js';
 
-const checkAgainMs = 1_500;
-
 /** The whole page: a bar above, and below it what the address says. */
 export function App() {
-  const { catalog, error } = useCatalog();
+  const { value: catalog, error } = useAnswer<CatalogAnswer>('api/catalog');
+  const problem = useStatePoll();
   return (
     <>
       <a class="skip-link" href="#content" onClick={toContent}>
@@ -21,40 +20,32 @@ export function App() {
       </a>
       <Bar catalog={catalog} />
       <main id="content">
-        {catalog === undefined ? <Waiting error={error} /> : <View key={catalog.run} catalog={catalog} />}
+        {catalog !== undefined && problem !== undefined && (
+          <p class="note error" role="alert">
+            <strong>Not current.</strong> <bdi>{problem}</bdi>
+          </p>
+        )}
+        {catalog === undefined ? <Waiting error={error} /> : <View catalog={catalog} />}
       </main>
+      <Changes catalog={catalog} />
     </>
   );
 }
 
-/** The catalog; asked for again while checks are running, when it has changed, and when the user comes back to the page. */
-function useCatalog(): { catalog: CatalogAnswer | undefined; error: string | undefined } {
-  const [times, setTimes] = useState(0);
-  const { value, error } = useAnswer<CatalogAnswer>(question('catalog', { times: String(times) }));
-  const last = useRef<CatalogAnswer>(undefined);
-  useEffect(() => {
-    const askAgain = (): void => setTimes((before) => before + 1);
-    const unwatch = watchCatalog(askAgain);
-    addEventListener('focus', askAgain);
-    return () => {
-      unwatch();
-      removeEventListener('focus', askAgain);
-    };
-  }, []);
-  const catalog = value ?? last.current;
-  useEffect(() => {
-    if (value === undefined) return undefined;
-    if (!value.isChecking) {
-      // What was told of problems before is no longer all of them.
-      if (last.current?.isChecking === true) forgetAnswers();
-      last.current = value;
-      return undefined;
-    }
-    last.current = value;
-    const timer = setTimeout(() => setTimes((before) => before + 1), checkAgainMs);
-    return () => clearTimeout(timer);
-  }, [value, times]);
-  return { catalog, error: catalog === undefined ? error : undefined };
+/** Says that the catalog was read again, where the page does not show it by itself. */
+function Changes({ catalog }: { catalog: CatalogAnswer | undefined }) {
+  const first = useRef<string>(undefined);
+  if (catalog !== undefined) first.current ??= catalog.run;
+  const hasChanged = catalog !== undefined && catalog.run !== first.current;
+  return (
+    <p class="unseen" role="status">
+      {hasChanged ? `The catalog has changed and was read again at ${timeOf(catalog.readAt)}` : ''}
+    </p>
+  );
+}
+
+function timeOf(iso: string): string {
+  return new Date(iso).toLocaleTimeString('en', { hour12: false });
 }
 
 /** The address behind `#` says what is shown, so the jump is made by hand. */
@@ -91,6 +82,11 @@ function Bar({ catalog }: { catalog: CatalogAnswer | undefined }) {
           <span class="catalog" title={catalog.name}>
             {catalog.name}
           </span>
+        )}
+        {catalog !== undefined && (
+          <time class="read" dateTime={catalog.readAt} title={`read at ${catalog.readAt}`}>
+            read {timeOf(catalog.readAt)}
+          </time>
         )}
       </p>
       <nav aria-label="Catalog">

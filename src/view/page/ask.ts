@@ -1,12 +1,17 @@
 import { useEffect, useState } from 'preact/hooks';
-import { type ErrorAnswer, runHeader } from '../answers.js';
+import { type ErrorAnswer, type StateAnswer, runHeader } from '../answers.js';
 
 /** Answers that are kept until the catalog changes. */
 const maxKept = 60;
+/** How often the page asks whether the catalog has changed, while it is in sight. */
+const pollMs = 2_000;
+
 const kept = new Map<string, unknown>();
 /** The view of the catalog that the kept answers are from. */
 let currentRun: string | undefined;
-let onChange: (() => void) | undefined;
+/** Grows whenever everything is to be asked anew. */
+let generation = 0;
+const listeners = new Set<() => void>();
 
 /** What is known of an answer: the value once it is there, or why it is missing. */
 export interface Asked<T> {
@@ -19,44 +24,105 @@ export function question(name: string, values: Record<string, string>): string {
   return `api/${name}?${new URLSearchParams(values).toString()}`;
 }
 
-/** Lets everything be asked anew. */
-export function forgetAnswers(): void {
-  kept.clear();
-}
-
-/** Calls `listener` when an answer is from another view of the catalog than those before. */
-export function watchCatalog(listener: () => void): () => void {
-  onChange = listener;
-  return () => (onChange = undefined);
-}
-
-/** Asks the server; nothing is asked while the address is undefined. */
+/** Asks the server, and again once the catalog has changed; nothing is asked while the address is undefined. */
 export function useAnswer<T>(address: string | undefined): Asked<T> {
   const [asked, setAsked] = useState<Asked<T> & { address?: string | undefined }>({});
+  const current = useGeneration();
   useEffect(() => {
-    if (address === undefined || kept.has(address)) return undefined;
+    if (address === undefined) return undefined;
+    if (kept.has(address)) {
+      setAsked({ address, value: kept.get(address) as T });
+      return undefined;
+    }
     const abort = new AbortController();
     ask<T>(address, abort.signal).then(
       (value) => setAsked({ address, value }),
       (error: unknown) => {
-        if (!abort.signal.aborted) setAsked({ address, error: reasonOf(error) });
+        if (abort.signal.aborted) return;
+        // What was read before stays in sight while the server is away: the bar says so.
+        setAsked((before) =>
+          before.address === address && before.value !== undefined && isAway(error)
+            ? before
+            : { address, error: reasonOf(error) },
+        );
       },
     );
     return () => abort.abort();
-  }, [address]);
+  }, [address, current]);
   if (address === undefined) return {};
   if (kept.has(address)) return { value: kept.get(address) as T };
   return asked.address === address ? asked : {};
 }
 
-async function ask<T>(address: string, signal: AbortSignal): Promise<T> {
-  const response = await fetch(address, { signal });
+/**
+ * Asks for the state of the catalog again and again while the page is in sight, and at once when the user comes back
+ * to it; all answers are asked anew when it differs. Returns why it cannot be had, as long as that is so.
+ */
+export function useStatePoll(): string | undefined {
+  const [error, setError] = useState<string>();
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let last: string | undefined;
+    let isAsking = false;
+    const poll = async (): Promise<void> => {
+      if (isAsking) return;
+      clearTimeout(timer);
+      isAsking = true;
+      try {
+        const { run, isChecking } = await ask<StateAnswer>('api/state', undefined);
+        const state = `${run} ${isChecking}`;
+        if (last !== undefined && last !== state) forgetAnswers();
+        last = state;
+        setError(undefined);
+      } catch (reason) {
+        setError(reasonOf(reason));
+        last = 'failed';
+      }
+      isAsking = false;
+      if (!document.hidden) timer = setTimeout(() => void poll(), pollMs);
+    };
+    const pollNow = (): void => {
+      if (!document.hidden) void poll();
+    };
+    pollNow();
+    addEventListener('focus', pollNow);
+    document.addEventListener('visibilitychange', pollNow);
+    return () => {
+      clearTimeout(timer);
+      removeEventListener('focus', pollNow);
+      document.removeEventListener('visibilitychange', pollNow);
+    };
+  }, []);
+  return error;
+}
+
+/** The number of the generation of answers; what uses it is drawn again with each. */
+function useGeneration(): number {
+  const [current, setCurrent] = useState(generation);
+  useEffect(() => {
+    const listener = (): void => setCurrent(generation);
+    listeners.add(listener);
+    listener();
+    return () => void listeners.delete(listener);
+  }, []);
+  return current;
+}
+
+function forgetAnswers(): void {
+  kept.clear();
+  generation++;
+  for (const listener of listeners) listener();
+}
+
+async function ask<T>(address: string, signal: AbortSignal | undefined): Promise<T> {
+  const response = await fetch(address, signal === undefined ? {} : { signal });
   const value = (await response.json()) as T | ErrorAnswer;
   noteRun(response.headers.get(runHeader));
   if (!response.ok) {
     const { error, hint } = value as ErrorAnswer;
     throw new Error(hint === undefined ? error : `${error} (${hint})`);
   }
+  if (address === 'api/state') return value as T;
   kept.set(address, value);
   const [oldest] = kept.keys();
   if (kept.size > maxKept && oldest !== undefined) kept.delete(oldest);
@@ -67,11 +133,15 @@ function noteRun(run: string | null): void {
   if (run === null || run === currentRun) return;
   const isFirst = currentRun === undefined;
   currentRun = run;
-  forgetAnswers();
-  if (!isFirst) onChange?.();
+  if (!isFirst) forgetAnswers();
+}
+
+/** Whether the server does not respond at all. */
+function isAway(error: unknown): boolean {
+  return error instanceof TypeError;
 }
 
 function reasonOf(error: unknown): string {
-  if (error instanceof TypeError) return 'opmate does not answer: it may have been stopped';
+  if (isAway(error)) return 'opmate does not respond: it may have been stopped';
   return error instanceof Error ? error.message : String(error);
 }

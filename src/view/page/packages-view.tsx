@@ -58,7 +58,7 @@ export function PackagesView({
       )}
       <ul class="cards">
         {found.map((one) => (
-          <PackageCard key={one.name} package={one} run={catalog.run ?? ''} />
+          <PackageCard key={one.name} package={one} run={catalog.run} />
         ))}
       </ul>
       <FoundBundles query={query.trim()} />

@@ -19,7 +19,7 @@ export function ProblemsView({
   const of = `${name}\0${severity}\0${isChecking}`;
   useEffect(() => setFrom(0), [of]);
   const { value, error } = useAnswer<ProblemsAnswer>(
-    question('problems', { from: String(from), package: name, severity, while: String(isChecking) }),
+    question('problems', { from: String(from), package: name, severity }),
   );
   useEffect(() => {
     if (value === undefined) return;

@@ -117,9 +117,9 @@ describe('CatalogView', () => {
   it('adds what the doctor finds, the worst first', async () => {
     const view = await viewOf({ 'a.json': text(blobs) });
     view.startChecks();
-    expect(view.overview().isChecking).toBe(true);
+    expect(view.isChecking).toBe(true);
     await view.endChecks();
-    expect(view.overview().isChecking).toBe(false);
+    expect(view.isChecking).toBe(false);
     const { problems } = await view.problems(0, 'widget', '');
     expect(problems.map(({ check }) => check)).toContain('bundle-image-tag');
     const ranks = problems.map(({ severity }) => ['error', 'warning', 'notice'].indexOf(severity));

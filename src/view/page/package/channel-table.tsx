@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
-import type { ChannelAnswer } from '../answers.js';
+import type { ChannelAnswer } from '../../answers.js';
 import { RowMarks } from './marks.js';
-import { addressOfPackage } from './route.js';
+import { addressOfPackage } from '../route.js';
 
 /** Rows that are shown before one asks for more. */
 const firstRows = 200;

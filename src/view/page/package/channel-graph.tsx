@@ -1,8 +1,8 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { BundlePlace, ChannelAnswer, GraphEdge, GraphRow, SkipBracket } from '../answers.js';
+import type { BundlePlace, ChannelAnswer, GraphEdge, GraphRow, SkipBracket } from '../../answers.js';
 import { NodeSign, RowMarks } from './marks.js';
-import { Badge, count } from './parts.js';
-import { addressOfPackage } from './route.js';
+import { Badge, count } from '../parts.js';
+import { addressOfPackage } from '../route.js';
 
 const rowHeight = 30;
 const laneWidth = 18;

@@ -6,15 +6,15 @@ import type {
   ChannelSummary,
   PackageAnswer,
   ProblemAnswer,
-} from '../answers.js';
-import { type Asked, question, useAnswer } from './ask.js';
+} from '../../answers.js';
+import { type Asked, question, useAnswer } from '../ask.js';
 import { BundlePanel } from './bundle-panel.js';
 import { ChannelGraph } from './channel-graph.js';
 import { ChannelTable } from './channel-table.js';
-import { Markdown } from './markdown-view.js';
-import { PackageIcon } from './packages-view.js';
-import { Badge, PageHeading, ProblemBadges, ProblemList, Waiting, count } from './parts.js';
-import { type Route, addressOf, addressOfPackage } from './route.js';
+import { Markdown } from '../markdown-view.js';
+import { PackageIcon } from '../packages-view.js';
+import { Badge, PageHeading, ProblemBadges, ProblemList, Waiting, count } from '../parts.js';
+import { type Route, addressOf, addressOfPackage } from '../route.js';
 
 /** A package: its channels, the upgrade graph of one of them, and a bundle's details. */
 export function PackageView({
@@ -41,7 +41,7 @@ export function PackageView({
   if (value === undefined) return <Waiting error={error} />;
   return (
     <>
-      <PackageHeader package={value} run={catalog.run ?? ''} />
+      <PackageHeader package={value} run={catalog.run} />
       {value.channels.length === 0 ? (
         <p class="note">The package has no channels.</p>
       ) : (

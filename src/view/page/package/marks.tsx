@@ -1,5 +1,5 @@
-import type { GraphRow, RowMark } from '../answers.js';
-import { Badge, ProblemBadges } from './parts.js';
+import type { GraphRow, RowMark } from '../../answers.js';
+import { Badge, ProblemBadges } from '../parts.js';
 
 const words: Record<RowMark, { text: string; title: string }> = {
   head: { text: 'head', title: 'The newest: nothing replaces or skips it' },

@@ -1,10 +1,10 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { ApiAnswer, BundleAnswer, BundlePlace, PermissionAnswer } from '../answers.js';
-import { webAddress } from './markdown.js';
-import { Markdown } from './markdown-view.js';
-import { Badge, Copyable, ProblemList, count } from './parts.js';
-import { addressOfPackage } from './route.js';
+import type { ApiAnswer, BundleAnswer, BundlePlace, PermissionAnswer } from '../../answers.js';
+import { webAddress } from '../markdown.js';
+import { Markdown } from '../markdown-view.js';
+import { Badge, Copyable, ProblemList, count } from '../parts.js';
+import { addressOfPackage } from '../route.js';
 
 /** Names that a list shows before one asks for more. */
 const firstNames = 8;

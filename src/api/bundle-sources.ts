@@ -31,7 +31,7 @@ export interface BundleSourceOptions {
 }
 
 /** Files of a bundle, and where they came from. */
-export interface ReadBundle {
+interface ReadBundle {
   files: BundleFiles;
   /** Whether they were read where the user keeps them, so that findings are told by their paths. */
   isInPlace: boolean;

@@ -24,7 +24,7 @@ import { formatPlatform } from '../oci/image/platform.js';
 import type { Session } from '../source/session.js';
 
 /** What a plan of an image set depends on, in addition to the configuration. */
-export interface PlanImageSetOptions {
+interface PlanImageSetOptions {
   target: MirrorTarget;
   /** Handling of bundles that selected ones depend on; default `report`. */
   dependencies?: DependencyMode | undefined;

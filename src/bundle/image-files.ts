@@ -30,7 +30,7 @@ export interface ListedFiles {
   findings: Diagnostic[];
 }
 
-export interface ListOptions extends CancelOptions, LinkOptions {
+interface ListOptions extends CancelOptions, LinkOptions {
   /** How messages name the directory. */
   label: string;
   /** A directory below that is passed over. */

@@ -63,7 +63,7 @@ export type TreeItem =
   /** A file that is no manifest. */
   | { kind: 'skipped'; file: string; reason: string };
 
-export interface ReadTreeOptions extends CancelOptions, LinkOptions {
+interface ReadTreeOptions extends CancelOptions, LinkOptions {
   /** How messages name the directory. */
   label?: string | undefined;
 }

@@ -48,7 +48,7 @@ export interface StoredImage {
 }
 
 /** A bundle that a catalog has stored in a channel. */
-export interface StoredMember {
+interface StoredMember {
   package: string;
   channel: string;
   bundle: string;

@@ -6,7 +6,7 @@ import { quoteGo } from './go-json-quote.js';
 export type DigestAlgorithm = 'sha256' | 'sha384' | 'sha512';
 
 /** A digest taken apart; its parts are safe to build a path or URL with. */
-export interface Digest {
+interface Digest {
   algorithm: DigestAlgorithm;
   /** Lower case, of the length that the algorithm has. */
   hex: string;

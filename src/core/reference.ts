@@ -69,7 +69,7 @@ export function parseTargetReference(text: string): Reference {
 }
 
 /** Returns whether a registry reference names its registry. */
-export function hasRegistry(text: string): boolean {
+function hasRegistry(text: string): boolean {
   const [first = '', ...path] = text.replace(/^docker:\/\//, '').split('/');
   return path.length > 0 && (first === 'localhost' || /[.:]/.test(first));
 }

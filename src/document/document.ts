@@ -108,7 +108,7 @@ export interface WrittenDocument {
   placeOf(path: DocumentPath): Place;
 }
 
-export interface ReadOptions {
+interface ReadOptions {
   /** Characters. */
   maxLength: number;
   /** What one file holds, for the message about a second one: `configuration`. */

@@ -40,7 +40,7 @@ export interface ResolveCatalog {
 }
 
 /** A bundle of the package, and what became of it. */
-export interface Candidate {
+interface Candidate {
   name: string;
   version: string;
   image: string;

@@ -2,7 +2,7 @@ import { messageOf } from '../core/errors.js';
 import { type VersionRange, parseRange } from '../core/semver.js';
 
 /** A range that entries skip; `fault` says why one does not parse. Neither for an empty text. */
-export interface SkipRange {
+interface SkipRange {
   range?: VersionRange;
   fault?: string;
 }

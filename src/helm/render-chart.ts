@@ -35,7 +35,7 @@ export interface FaultyTemplate {
   evaluate: (text: string) => string | undefined;
 }
 
-export interface RenderedChart {
+interface RenderedChart {
   files: RenderedFile[];
   faulty: FaultyTemplate[];
 }

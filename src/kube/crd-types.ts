@@ -105,7 +105,7 @@ const crdNames = struct({
 });
 
 /** `subresources` of a version. */
-export const subresources = optionalStruct({
+const subresources = optionalStruct({
   'status?': optionalStruct({}),
   'scale?': optionalStruct({
     specReplicasPath: 'string',
@@ -115,7 +115,7 @@ export const subresources = optionalStruct({
 });
 
 /** How the webhook that converts resources is reached. */
-export const clientConfig = optionalStruct({
+const clientConfig = optionalStruct({
   'url?': pointerTo('string'),
   'service?': optionalStruct({
     namespace: 'string',

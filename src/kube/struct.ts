@@ -35,7 +35,7 @@ type ScalarType = 'string' | 'bool' | 'int32' | 'int64' | 'float' | 'any' | 'raw
 export type Type =
   ScalarType | ListType | MapType | PointerType | LaterType | ChoiceType | TextType | StructType;
 
-export interface ListType<T extends Type = Type> {
+interface ListType<T extends Type = Type> {
   readonly list: T;
 }
 
@@ -44,7 +44,7 @@ interface MapType<T extends Type = Type> {
 }
 
 /** Left out when absent or null; otherwise kept, however empty. */
-export interface PointerType<T extends Type = Type> {
+interface PointerType<T extends Type = Type> {
   readonly pointer: T;
 }
 
@@ -195,7 +195,7 @@ export function optionalStruct<const F extends Fields>(table: F): PointerType<St
   return { pointer: struct(table) };
 }
 
-export interface ReadOptions {
+interface ReadOptions {
   /** Where the value stands in its document. */
   path?: readonly (string | number)[] | undefined;
   /** Whether names of fields match in any case, as with encoding/json; not within the struct `except`. */

@@ -14,7 +14,7 @@ import { inReference } from './reference-error.js';
 import { openSource } from './source.js';
 
 /** How references are rendered. */
-export interface RenderOptions extends Omit<AssemblyOptions, 'temporaryDirectory'> {
+interface RenderOptions extends Omit<AssemblyOptions, 'temporaryDirectory'> {
   /** Text of the template that makes the image references of bundles that come from no registry. */
   imageTemplate?: string | undefined;
   /** References that are opened at the same time; 8 unless told. */
@@ -23,7 +23,7 @@ export interface RenderOptions extends Omit<AssemblyOptions, 'temporaryDirectory
 }
 
 /** What was rendered; `close` releases the sources, which are read again while writing. */
-export interface Rendered {
+interface Rendered {
   assembly: Assembly;
   close(): Promise<void>;
 }

@@ -97,6 +97,32 @@ function findCircles(imported: ReadonlyMap<string, readonly string[]>): string[]
   );
 }
 
+/** Exports of `src` that no other module imports, nor a test: a module that is imported must name them somewhere. */
+function findUnusedExports(): string[] {
+  const files = ['src', 'test', 'bench', 'bin'].flatMap((folder) =>
+    filesBelow(path.join(root, folder)).filter((file) => /\.(tsx?|js)$/.test(file)),
+  );
+  const readers = new Map<string, Set<string>[]>();
+  for (const file of files) {
+    const text = readFileSync(file, 'utf8');
+    const words = new Set(text.match(/\w+/g));
+    for (const [, target] of text.matchAll(/(?:from|import)\s*\(?'([^']+)'/g)) {
+      if (!target?.startsWith('.')) continue;
+      const imported = path.relative(root, path.resolve(path.dirname(file), target));
+      const module = imported.replace(/\.js$/, '').replace(/^(dist|lib)\//, 'src/');
+      readers.set(module, [...(readers.get(module) ?? []), words]);
+    }
+  }
+  const exported = /^export (?:async |abstract )*(?:function\*?|class|const|interface|type) (\w+)/gm;
+  return filesBelow(source).flatMap((file) => {
+    const module = path.relative(root, file).replace(/\.tsx?$/, '');
+    return [...readFileSync(file, 'utf8').matchAll(exported)]
+      .map(([, name]) => name as string)
+      .filter((name) => !readers.get(module)?.some((words) => words.has(name)))
+      .map((name) => `${module} exports ${name}`);
+  });
+}
+
 function rank(folder: string): number {
   return arrow.findIndex((level) => level.includes(folder));
 }
@@ -113,6 +139,24 @@ describe('architecture', () => {
       })
       .map(({ file, target }) => `${file} imports ${target}`);
     expect(wrong).toEqual([]);
+  });
+
+  it('knows every folder of src', () => {
+    const folders = readdirSync(source, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    expect(folders.map(({ name }) => name).sort()).toEqual(arrow.flat().sort());
+  });
+
+  it('keeps folders of src at 20 files at most', () => {
+    const counts = new Map<string, number>();
+    for (const file of filesBelow(source)) {
+      counts.set(path.dirname(file), (counts.get(path.dirname(file)) ?? 0) + 1);
+    }
+    expect(counts.size).toBeGreaterThan(40);
+    expect([...counts].filter(([, count]) => count > 20)).toEqual([]);
+  });
+
+  it('exports only what another module or a test imports', () => {
+    expect(findUnusedExports()).toEqual([]);
   });
 
   it('lets the page know nothing of the server but the shape of its answers and how text is made printable', () => {

@@ -23,7 +23,7 @@ import { type BundleFacts, annotationsOf, bundleKeys } from './annotations.js';
 import type { ListedFile } from '../image-files.js';
 import { maxManifestSize } from './media-type.js';
 
-export interface CheckOptions extends CancelOptions {
+interface CheckOptions extends CancelOptions {
   /** How messages name the directory that the files are in. */
   label: string;
 }

@@ -15,7 +15,7 @@ import type { PlainManifests } from './plain-directory.js';
 import { findProgram, runProgram } from './run-program.js';
 
 /** What a chart becomes. */
-export interface RenderedChart extends PlainManifests {
+interface RenderedChart extends PlainManifests {
   chartName: string | undefined;
   version: string | undefined;
   /** A namespace after the chart where none was asked for. */

@@ -47,7 +47,7 @@ export interface BundleContent {
 }
 
 /** The object that a file holds, or what is wrong with it. */
-export function readObject(file: string, content: Buffer): BundleObject | CheckDiagnostic {
+function readObject(file: string, content: Buffer): BundleObject | CheckDiagnostic {
   let value: JsonValue;
   try {
     ({ value } = parseFirstDocument(content));
@@ -92,7 +92,7 @@ function headOf({ apiVersion, kind, metadata }: JsonObject): JsonObject {
 }
 
 /** Whether `readObject` found an object. */
-export function isObject(read: BundleObject | CheckDiagnostic): read is BundleObject {
+function isObject(read: BundleObject | CheckDiagnostic): read is BundleObject {
   return 'value' in read;
 }
 

@@ -17,7 +17,7 @@ import type { FindingList } from './finding-list.js';
 const maxComparisons = 10_000_000;
 
 /** What is known of the versions of a package. */
-export type Versions = ReadonlyMap<string, Version>;
+type Versions = ReadonlyMap<string, Version>;
 
 /** Examines one channel. `versions` are those of all bundles of the package. Other work has its turn between entries. */
 export async function examineChannel(

@@ -17,7 +17,7 @@ import { type BlobEdit, type FileEdit, type Splice, planFiles } from './blob-edi
 import { type EditableCatalog, changedMeanwhile, joinedFacts, listVersions } from './editable-catalog.js';
 import { diffFiles } from './file-diff.js';
 
-export interface ApplyOptions extends CancelOptions {
+interface ApplyOptions extends CancelOptions {
   /** Nothing is written to the catalog; what would be is told as a unified diff. */
   dryRun?: boolean | undefined;
   /** Where a dry run puts files. */

@@ -23,7 +23,7 @@ export interface Removal {
 }
 
 /** How something is removed, and the clusters that this would leave behind. */
-export interface RemovalPlan extends EditPlan<BlobEdit> {
+interface RemovalPlan extends EditPlan<BlobEdit> {
   orphans: Orphans[];
 }
 

@@ -24,7 +24,7 @@ export interface CatalogFilter {
   /** Whether `createdSince` takes bundles that do not tell when they were created. */
   undated: 'keep' | 'drop';
   /**
-   * What is kept in addition to what is asked for. `needed`: what the way to the head goes through (`keepWays`); `chain`:
+   * What is kept in addition to what is asked for. `needed`: what the way to the head goes through (`ChannelWays.keep`); `chain`:
    * what stands between along the upgrade chain (`keepChain`); `nothing`: edges lead past the rest (`repairChannel`).
    */
   keep: 'needed' | 'chain' | 'nothing';

@@ -37,7 +37,7 @@ interface FilterOptions {
  * - What is to be dropped goes first, and edges lead past it (see `repairChannel`): it was said that it must not be
  *   there.
  * - What is to be kept is not cut out of its channel: between bundles that are kept stay those that the way from one to
- *   the other goes through (see `keepWays`), each with its reason in `kept`. For an edge that leads past a bundle is an
+ *   the other goes through (see `ChannelWays.keep`), each with its reason in `kept`. For an edge that leads past a bundle is an
  *   upgrade that the author of the operator never offered; a catalog must not invent it unasked. `keep` may ask for it:
  *   then only what was asked for is kept; or for the stretch of the upgrade chain that an image set means.
  * - A channel of which nothing is left goes, and so does a package. If the default channel goes, that of the channels

@@ -9,29 +9,13 @@ import { UpgradeRules } from '../../graph/upgrade-rules.js';
 import { findWaysTo } from '../../graph/ways.js';
 import { type KeptEntries, describeBetween } from './keep-chain.js';
 
-/**
- * Adds to entries of a valid channel those that they need to be a valid channel by themselves in which every one of
- * them still has its way to the head, if it had one. No edge is made or changed, so no cluster is offered an upgrade
- * that the author of the operator did not mean. Added are, as few as there need to be: the entry that all lead to as the
- * head (the highest asked for, else the lowest of the upgrade chain), those on the way to it, and those that skip what
- * nothing else leads on from. Where that does not make a valid channel the head is taken further up the chain, in the
- * end the whole channel. `versions` are those of the bundles by name, as far as they are known.
- */
-export function keepWays(
-  entries: readonly ChannelEntry[],
-  asked: ReadonlySet<string>,
-  versions: ReadonlyMap<string, Version>,
-): KeptEntries {
-  return new ChannelWays(entries, versions).keep(asked);
-}
-
 /** Entries that lead to one, and what to go to next from each of them. */
 interface WaysTo {
   target: string;
   next: ReadonlyMap<string, string>;
 }
 
-/** The ways through a channel. */
+/** The ways through a channel. `versions` are those of its bundles by name, as far as they are known. */
 export class ChannelWays {
   /** The only head; undefined if missing. */
   readonly head: string | undefined;
@@ -115,7 +99,12 @@ export class ChannelWays {
     return new Set([...running, ...walkUpgrades(graph, sources, this.#versions, isOnWay)]);
   }
 
-  /** See `keepWays`. */
+  /**
+   * Adds to the requested entries as few others as make a valid channel in which each keeps its way to the head: the
+   * head (the highest requested, else the lowest of the chain), entries on the way, and those that skip what nothing
+   * else leads on from. If that is not valid, the head moves up the chain, in the end to the whole channel. No edge is
+   * made or changed, so no cluster is offered an upgrade that the author did not mean.
+   */
   keep(asked: ReadonlySet<string>): KeptEntries {
     const none = new Map<string, string>();
     if (asked.size === 0 || asked.size === this.#entries.size) return { names: asked, reasons: none };

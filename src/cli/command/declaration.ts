@@ -42,7 +42,7 @@ export interface LoadedCommands {
 }
 
 /** One call of a command. */
-export interface Call<A extends readonly Argument[], F extends Flags, G extends Flags> {
+interface Call<A extends readonly Argument[], F extends Flags, G extends Flags> {
   readonly context: CommandContext;
   readonly commands: LoadedCommands;
   /** The tool whose command this is called as; see `CommandDeclaration.tool`. */
@@ -57,7 +57,7 @@ export interface Call<A extends readonly Argument[], F extends Flags, G extends 
 export type Example = readonly [purpose: string, line: string];
 
 /** What `--help`, man pages, completion and the reference tell of a command, and what runs it. */
-export interface CommandDeclaration<A extends readonly Argument[], F extends Flags, G extends Flags> {
+interface CommandDeclaration<A extends readonly Argument[], F extends Flags, G extends Flags> {
   /** One line: an imperative, without a full stop. */
   readonly summary: string;
   /** What else a reader must know, in a few sentences. */

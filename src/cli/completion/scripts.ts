@@ -4,7 +4,7 @@ import { kindOfArgument, kindOfOption } from './words.js';
 /** The shells that completion scripts are made for. */
 export const shells = ['bash', 'zsh', 'fish'] as const;
 /** One of `shells`. */
-export type Shell = (typeof shells)[number];
+type Shell = (typeof shells)[number];
 
 /** One command of the tree, with what may be typed after it. */
 interface Node {

@@ -28,7 +28,7 @@ import { writeAll } from '../output.js';
 import { type CommandSession, useSession } from '../session.js';
 
 /** Options of the commands that make index images, of which some lack the index or the tools. */
-export type IndexImageOptions = GlobalOptions &
+type IndexImageOptions = GlobalOptions &
   FlagValues<typeof indexImageFlags> &
   Partial<FlagValues<typeof toolFlags>> & { fromIndex?: string | undefined };
 

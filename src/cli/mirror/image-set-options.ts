@@ -22,7 +22,7 @@ export function parseDestination(text: string, context: CommandContext): Destina
 }
 
 /** The directory, absolute, that `file://DIR` names. Throws UsageError. */
-export function directoryOf(text: string, context: CommandContext): string {
+function directoryOf(text: string, context: CommandContext): string {
   if (text.startsWith('file://') && text !== 'file://')
     return path.resolve(context.workingDirectory, text.slice('file://'.length));
   throw new UsageError(`${quoteGo(text)}: not a directory`, { hint: 'write file://DIRECTORY' });

@@ -23,7 +23,7 @@ import { count } from '../printable.js';
 import type { CommandSession } from '../session.js';
 
 /** Options of the commands that add bundles; those of the flags that a command lacks are as if not given. */
-export type AddOptions = GlobalOptions &
+type AddOptions = GlobalOptions &
   Partial<FlagValues<typeof addFlags>> & { containerTool?: string | undefined };
 
 /** What is to be added, and how; checked. */

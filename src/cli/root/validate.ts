@@ -26,7 +26,7 @@ import { type Report, pickFields, writeReport } from '../reports/report.js';
 import { useSession } from '../session.js';
 
 /** What checking a catalog has found. */
-export interface Verdict {
+interface Verdict {
   /** The message of `opm validate`; undefined when the catalog passes. */
   message: string | undefined;
   problems: CatalogDiagnostic[];

@@ -7,7 +7,7 @@ import type { Kubectl } from './kubectl.js';
 import { type ObjectId, groupOf } from './objects.js';
 
 /** How the API names a kind. */
-export interface Resource {
+interface Resource {
   group: string;
   /** As in `deployments`. */
   plural: string;

@@ -42,7 +42,7 @@ export interface Revision {
 }
 
 /** A run that has begun to change the cluster. It is there until the run ends, however it ends. */
-export interface Unfinished {
+interface Unfinished {
   time: string;
   hash: string;
   objects: ObjectId[];

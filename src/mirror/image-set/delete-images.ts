@@ -11,7 +11,7 @@ import { tagOfDigest } from './image-set-names.js';
 import type { KeptImages } from './kept-images.js';
 import { smallRequestsAtOnce } from '../transfer/transfer-step.js';
 
-export interface DeleteOptions extends CancelOptions {
+interface DeleteOptions extends CancelOptions {
   session: ImageSession;
   maxPerRegistry: number;
   /** Signatures and what else is attached to the images too, by tag or by referring to them. */
@@ -23,7 +23,7 @@ export interface DeleteOptions extends CancelOptions {
 }
 
 /** What became of a list; each part in its order. */
-export interface DeleteReport {
+interface DeleteReport {
   done: { digest: string; name: string }[];
   /** Names that are not there. */
   missing: string[];

@@ -57,7 +57,7 @@ const repositoryOfType: Readonly<Record<string, string>> = {
   cincinnatiGraph: 'openshift/graph-image',
 };
 
-export interface ListOptions {
+interface ListOptions {
   target: MirrorTarget;
   /** The signatures of images that are named by digest, too. */
   signatures: boolean;

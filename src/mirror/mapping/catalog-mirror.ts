@@ -14,7 +14,7 @@ export interface CatalogMirrorPlan extends Mapping {
   name: string;
 }
 
-export interface PlanOptions extends MappingOptions, CancelOptions {
+interface PlanOptions extends MappingOptions, CancelOptions {
   logger?: Logger | undefined;
 }
 

@@ -13,7 +13,7 @@ import { withChanges } from '../../source/session.js';
 import type { PinnedTransfer, StepFaults, Transfer, TransferOptions } from './transfer-types.js';
 
 /** What became of an image in a step: its result, that it is not at the source, or why it failed. */
-export type Outcome<R> = R | 'missing' | OpmateError;
+type Outcome<R> = R | 'missing' | OpmateError;
 
 /** Images that may fail one after the other for want of an answer or permission before anything works. */
 const maxFailuresAtFirst = 8;

@@ -11,7 +11,7 @@ import { refNameAnnotation } from '../layout/layout-store.js';
 import type { Descriptor } from '../image/types.js';
 
 /** Where the content of a blob lies. */
-export interface BlobPlace {
+interface BlobPlace {
   file: string;
   offset: number;
   size: number;

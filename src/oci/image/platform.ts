@@ -188,7 +188,7 @@ async function chooseFrom(
 }
 
 /** Reads what an index lists, held to the type and size that it gives. */
-export async function readEntry(
+async function readEntry(
   repository: Repository,
   entry: Descriptor,
   options: CancelOptions,

@@ -4,7 +4,7 @@ import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 
-export interface ExchangeRequest {
+interface ExchangeRequest {
   method: string;
   headers: Record<string, string>;
   /** A stream that fails fails the exchange with its error. */
@@ -14,7 +14,7 @@ export interface ExchangeRequest {
   onOpen(destroy: () => void): void;
 }
 
-export interface ExchangeResponse {
+interface ExchangeResponse {
   status: number;
   headers: { get(name: string): string | null };
   /** The raw bytes; fails where the connection is cut. */

@@ -41,7 +41,7 @@ export interface CatalogManifest {
 }
 
 /** The label that a cluster gives each catalog, so that selectors can choose by name. (Source: catalogd.) */
-export const nameLabel = 'olm.operatorframework.io/metadata.name';
+const nameLabel = 'olm.operatorframework.io/metadata.name';
 
 /** A manifest, or what is in the place of one, that cannot be used. */
 export interface RefusedManifest {

@@ -10,7 +10,7 @@ const settleMs = 200;
 /** How often it is looked at where no change is told, as on network file systems. */
 const rescanMs = 30_000;
 
-export interface WatchOptions extends LinkOptions {
+interface WatchOptions extends LinkOptions {
   directory: string;
   clock: KeeperClock;
   /** Takes the manifests, every time that they have changed. */

@@ -6,7 +6,7 @@ import { type CatalogAnswersOptions, openCatalogAnswers } from './catalog-answer
 import type { RegistryAnswers } from './registry-answers.js';
 
 /** Answers that stay open until they are released. */
-export interface AnswersLease {
+interface AnswersLease {
   answers: RegistryAnswers;
   release(): void;
 }

@@ -11,7 +11,7 @@ export interface Representation {
 }
 
 /** What the conditions of a request come to; `etag` is the one that the client has. */
-export type Verdict = { kind: 'send' } | { kind: 'unchanged'; etag: string } | { kind: 'failed' };
+type Verdict = { kind: 'send' } | { kind: 'unchanged'; etag: string } | { kind: 'failed' };
 
 const send: Verdict = { kind: 'send' };
 

@@ -28,7 +28,7 @@ export interface ContentStore {
   put(content: string, directory: string): Promise<string>;
 }
 
-export interface StoredContent {
+interface StoredContent {
   directory: string;
   tree: ContentTree;
 }

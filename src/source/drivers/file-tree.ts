@@ -13,7 +13,7 @@ import { openIfRegularFile } from '../../files/read-file.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 
 /** A file that content consists of. */
-export interface ContentFile {
+interface ContentFile {
   /** Slash path within the content. */
   path: string;
   size: number;
@@ -31,7 +31,7 @@ export interface ContentTree {
   directories: string[];
 }
 
-export interface ReadTreeOptions extends CancelOptions, LinkOptions {
+interface ReadTreeOptions extends CancelOptions, LinkOptions {
   /** Paths that are looked at; `['']` for all. One that is not there is passed over. */
   roots?: readonly string[] | undefined;
   limits?: ArchiveLimits | undefined;

@@ -14,7 +14,7 @@ export interface Refusal {
   error: OpmateError;
 }
 
-export interface CheckOptions {
+interface CheckOptions {
   overwriteLatest: boolean;
   enableAlpha: boolean;
 }

@@ -156,7 +156,7 @@ export async function settleDatabase(file: string, name: string): Promise<void> 
   });
 }
 
-export interface IndexImageOptions extends CancelOptions {
+interface IndexImageOptions extends CancelOptions {
   /** What to build on, an image a platform; none makes an image of the data only. */
   bases: readonly Image[];
   /** Platform of an image without base; linux/amd64 unless told. */

@@ -22,7 +22,7 @@ export interface PackageEntry {
   replaces: number | undefined;
 }
 
-export interface IndexedBundle {
+interface IndexedBundle {
   version: string;
   /** Empty for one that is in no registry. */
   image: string;

@@ -10,7 +10,7 @@ import type { RegistryV1 } from './registry-v1.js';
 import { webhookDeployments } from './webhooks.js';
 
 /** What deployments depend on. */
-export interface DeploymentOptions {
+interface DeploymentOptions {
   installNamespace: string;
   targets: readonly string[];
   provider: CertificateProvider;

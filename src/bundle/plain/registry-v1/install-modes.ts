@@ -1,9 +1,6 @@
 import { sortedByBytes } from '../../../core/order.js';
 import type { ClusterServiceVersion } from '../../../kube/csv-types.js';
 
-/** How operators may be told which namespaces to watch. */
-export const installModes = ['AllNamespaces', 'MultiNamespace', 'OwnNamespace', 'SingleNamespace'] as const;
-
 /** The install modes that a ClusterServiceVersion supports, sorted. */
 export function supportedModes(csv: ClusterServiceVersion): string[] {
   const modes = csv.spec.installModes ?? [];

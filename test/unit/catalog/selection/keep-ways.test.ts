@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { keepWays, ChannelWays } from '../../../../src/catalog/selection/keep-ways.js';
+import { ChannelWays } from '../../../../src/catalog/selection/keep-ways.js';
 import { describeGraphFault, readGraph } from '../../../../src/graph/channel-graph.js';
 import { entriesOf, randomChannels, reaching, versionsOf } from './channels.js';
 
 function keep(texts: string[], asked: string[]) {
   const entries = entriesOf(texts);
   expect(describeGraphFault(readGraph(entries))).toBeUndefined();
-  const { names, reasons } = keepWays(entries, new Set(asked), versionsOf(entries));
+  const { names, reasons } = new ChannelWays(entries, versionsOf(entries)).keep(new Set(asked));
   const left = entries.filter(({ name }) => names.has(name));
   expect(describeGraphFault(readGraph(left))).toBeUndefined();
   expect([...reasons.keys()].sort()).toEqual([...names].filter((name) => !asked.includes(name)).sort());
@@ -78,7 +78,7 @@ describe('catalog/selection/keep-ways', () => {
           const asked = new Set(entries.map(({ name }) => name).filter(() => dice.next().value === true));
           fc.pre(asked.size > 0);
           looked++;
-          const { names, reasons } = keepWays(entries, asked, versionsOf(entries));
+          const { names, reasons } = new ChannelWays(entries, versionsOf(entries)).keep(asked);
           const left = entries.filter(({ name }) => names.has(name));
           const after = readGraph(left);
           expect(describeGraphFault(after)).toBeUndefined();

@@ -15,6 +15,7 @@ const arrow = [
   ['graph'],
   ['archive'],
   ['helm'],
+  ['trust'],
   ['oci'],
   ['bundle'],
   ['catalog'],

@@ -1,0 +1,187 @@
+import { type KeyObject, createHash, verify, constants } from 'node:crypto';
+import { OpmateError } from '../core/errors.js';
+import { PacketReader, readNewLength } from './openpgp-packets.js';
+import type { PublicKeyPacket } from './openpgp-public-key.js';
+
+/** A signature packet of version 3 or 4 (RFC 9580, section 5.2), read but not verified. */
+export interface SignaturePacket {
+  /** 0x00 over bytes, 0x01 over text, others over keys. */
+  type: number;
+  algorithm: number;
+  hash: number;
+  /** Seconds since 1970. */
+  created: number | undefined;
+  /** Seconds after `created`; 0 or undefined: never. */
+  expiresAfter: number | undefined;
+  /** Seconds after the creation of the key that it certifies. */
+  keyExpiresAfter: number | undefined;
+  keyFlags: number | undefined;
+  /** Key id of the signer, 16 upper-case hexadecimal digits. */
+  issuer: string | undefined;
+  issuerFingerprint: string | undefined;
+  /** Signature of a subkey over its primary key. */
+  embedded: SignaturePacket | undefined;
+  /** Reason why it must not be believed, whatever it signs. */
+  problem: string | undefined;
+  /** What is hashed after the signed content. */
+  trailer: Buffer;
+  /** Multiprecision integers, or native bytes, of the signature. */
+  values: Buffer;
+}
+
+const hashNames: Readonly<Record<number, string>> = {
+  2: 'sha1',
+  8: 'sha256',
+  9: 'sha384',
+  10: 'sha512',
+  11: 'sha224',
+  12: 'sha3-256',
+  14: 'sha3-512',
+};
+const weakHashes: Readonly<Record<number, string>> = { 1: 'MD5', 2: 'SHA-1', 3: 'RIPEMD-160' };
+
+/** Subpackets that are read here, or that say nothing about whether a signature holds (RFC 9580, section 5.2.3.7). */
+const harmlessSubpackets = new Set([
+  2, 3, 4, 5, 7, 9, 11, 16, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 39,
+]);
+
+/** Reads a signature packet. Throws OpmateError SYNTAX, or UNSUPPORTED for versions other than 3 and 4. */
+export function readSignature(body: Buffer): SignaturePacket {
+  const reader = new PacketReader(body);
+  const version = reader.uint(1);
+  if (version === 3) return readVersion3(reader);
+  if (version !== 4) throw new OpmateError('UNSUPPORTED', `OpenPGP signature of version ${version}`);
+  const type = reader.uint(1);
+  const algorithm = reader.uint(1);
+  const hash = reader.uint(1);
+  const signature: SignaturePacket = {
+    ...{ type, algorithm, hash, created: undefined, expiresAfter: undefined, keyExpiresAfter: undefined },
+    ...{ keyFlags: undefined, issuer: undefined, issuerFingerprint: undefined, embedded: undefined },
+    ...{ problem: undefined, trailer: Buffer.alloc(0), values: Buffer.alloc(0) },
+  };
+  readSubpackets(reader.take(reader.uint(2)), signature, true);
+  const hashed = body.subarray(0, reader.offset);
+  readSubpackets(reader.take(reader.uint(2)), signature, false);
+  const length = Buffer.alloc(6);
+  length.writeUInt16BE(0x04ff, 0);
+  length.writeUInt32BE(hashed.length, 2);
+  reader.take(2);
+  return { ...signature, trailer: Buffer.concat([hashed, length]), values: reader.rest() };
+}
+
+function readVersion3(reader: PacketReader): SignaturePacket {
+  if (reader.uint(1) !== 5) throw new OpmateError('SYNTAX', 'damaged OpenPGP signature of version 3');
+  const trailer = reader.take(5);
+  const issuer = reader.take(8).toString('hex').toUpperCase();
+  const algorithm = reader.uint(1);
+  const hash = reader.uint(1);
+  reader.take(2);
+  return {
+    ...{ type: trailer.readUInt8(0), algorithm, hash, created: trailer.readUInt32BE(1), issuer, trailer },
+    ...{ expiresAfter: undefined, keyExpiresAfter: undefined, keyFlags: undefined },
+    ...{ issuerFingerprint: undefined, embedded: undefined, problem: undefined, values: reader.rest() },
+  };
+}
+
+function readSubpackets(area: Buffer, signature: SignaturePacket, isHashed: boolean): void {
+  const reader = new PacketReader(area);
+  while (reader.remaining > 0) {
+    const { length, isPartial } = readNewLength(reader);
+    if (length === 0 || isPartial) throw new OpmateError('SYNTAX', 'damaged OpenPGP subpacket');
+    const typeByte = reader.uint(1);
+    const body = reader.take(length - 1);
+    readSubpacket(signature, { type: typeByte & 0x7f, isCritical: (typeByte & 0x80) !== 0, body, isHashed });
+  }
+}
+
+function readSubpacket(
+  signature: SignaturePacket,
+  {
+    type,
+    isCritical,
+    body,
+    isHashed,
+  }: { type: number; isCritical: boolean; body: Buffer; isHashed: boolean },
+): void {
+  const reader = new PacketReader(body);
+  // Whoever forwards a signature can change its unhashed part: only hints, and what is signed itself, count there.
+  if (type === 16) signature.issuer ??= reader.take(8).toString('hex').toUpperCase();
+  else if (type === 33) {
+    signature.issuerFingerprint ??= reader.rest().subarray(1).toString('hex').toUpperCase();
+  } else if (type === 32) signature.embedded ??= readEmbedded(signature, body);
+  else if (!isHashed) return;
+  else if (type === 2) signature.created = reader.uint(4);
+  else if (type === 3) signature.expiresAfter = reader.uint(4);
+  else if (type === 9) signature.keyExpiresAfter = reader.uint(4);
+  else if (type === 27) signature.keyFlags = reader.remaining > 0 ? reader.uint(1) : 0;
+  else if (isCritical && !harmlessSubpackets.has(type)) {
+    signature.problem ??= `unknown critical subpacket ${type}`;
+  }
+}
+
+function readEmbedded(outer: SignaturePacket, body: Buffer): SignaturePacket | undefined {
+  // One level is all that a binding needs; deeper ones could nest without end.
+  return outer.type === 0x18 ? readSignature(body) : undefined;
+}
+
+/**
+ * Returns why a signature does not hold over `content` with this key; undefined when it does. SHA-1 is accepted
+ * only where `isSelfSignature`: keys of 2009 that are still in use have no other.
+ */
+export function signatureProblem(
+  signature: SignaturePacket,
+  content: readonly Buffer[],
+  key: PublicKeyPacket,
+  isSelfSignature = false,
+): string | undefined {
+  const weak = weakHashes[signature.hash];
+  if (weak !== undefined && !(isSelfSignature && signature.hash === 2))
+    return `made with the weak hash ${weak}`;
+  const name = hashNames[signature.hash];
+  if (name === undefined) return `unknown hash ${signature.hash}`;
+  if (signature.problem !== undefined) return signature.problem;
+  if (signature.created === undefined) return 'without a creation time';
+  if (key.publicKey === undefined) return key.problem;
+  // RSA has an older number for keys that only sign.
+  const algorithm = signature.algorithm === 3 ? 1 : signature.algorithm;
+  if (algorithm !== (key.algorithm === 3 ? 1 : key.algorithm)) return 'made with another kind of key';
+  const data = Buffer.concat([...content, signature.trailer]);
+  return verifyValues(signature, name, data, key.publicKey) ? undefined : 'not over this content';
+}
+
+function verifyValues(signature: SignaturePacket, hash: string, data: Buffer, key: KeyObject): boolean {
+  const reader = new PacketReader(signature.values);
+  switch (signature.algorithm) {
+    case 1:
+    case 3: {
+      const bytes = Math.ceil((key.asymmetricKeyDetails?.modulusLength ?? 0) / 8);
+      const value = leftPadded(reader.mpi(), bytes);
+      return value !== undefined && verify(hash, data, { key, padding: constants.RSA_PKCS1_PADDING }, value);
+    }
+    case 19: {
+      const bytes = { prime256v1: 32, secp384r1: 48, secp521r1: 66 }[
+        key.asymmetricKeyDetails?.namedCurve ?? ''
+      ];
+      const value = pair(reader, bytes ?? 0);
+      return value !== undefined && verify(hash, data, { key, dsaEncoding: 'ieee-p1363' }, value);
+    }
+    case 22: {
+      const value = pair(reader, 32);
+      return value !== undefined && verify(null, createHash(hash).update(data).digest(), key, value);
+    }
+    case 27:
+    case 28:
+      return verify(null, createHash(hash).update(data).digest(), key, reader.rest());
+    default:
+      return false;
+  }
+}
+
+function pair(reader: PacketReader, bytes: number): Buffer | undefined {
+  const [r, s] = [leftPadded(reader.mpi(), bytes), leftPadded(reader.mpi(), bytes)];
+  return r === undefined || s === undefined ? undefined : Buffer.concat([r, s]);
+}
+
+function leftPadded(value: Buffer, bytes: number): Buffer | undefined {
+  return value.length > bytes ? undefined : Buffer.concat([Buffer.alloc(bytes - value.length), value]);
+}

@@ -1,0 +1,212 @@
+import { addContext } from '../core/diagnostics-error.js';
+import { LimitError, OpmateError } from '../core/errors.js';
+import { type OpenPgpKeyring, type SigningKey, isIssuedBy } from './openpgp-keyring.js';
+import { type Packet, packetType, readArmor, readMessagePackets } from './openpgp-packets.js';
+import { type SignaturePacket, readSignature, signatureProblem } from './openpgp-signature.js';
+
+/** A signature that holds. */
+export interface VerifiedSignature {
+  /** The key that made it: 16 upper-case hexadecimal digits. */
+  keyId: string;
+  /** Fingerprint of that key, 40 upper-case hexadecimal digits. */
+  fingerprint: string;
+  /** Fingerprint of the primary key that it belongs to. */
+  primaryFingerprint: string;
+  /** Time that the signer states. */
+  created: Date;
+}
+
+/** A message with a signature that holds. */
+export interface VerifiedMessage extends VerifiedSignature {
+  /** Signed bytes. */
+  content: Buffer;
+}
+
+export interface VerifyMessageOptions {
+  /** Names the message in errors: a file or URL. */
+  subject: string;
+  /** Time at which keys and signatures must be valid. */
+  now: Date;
+  /** Maximum bytes of the signed content; 1 MiB by default. */
+  limit?: number;
+}
+
+const defaultLimit = 1024 * 1024;
+/** Maximum size of a signed message above that of its content, and of a detached signature. */
+const maxEnvelope = 256 * 1024;
+const maxSignatures = 16;
+
+/**
+ * Verifies a signed message (RFC 9580, section 10.3), binary or in ASCII armor, compressed or not, and returns what it
+ * signs. One signature of a key of the keyring must hold; the key must be neither expired nor revoked at `now`.
+ *
+ * Throws OpmateError: SYNTAX for data that is no message, INVALID for one without a valid signature, LIMIT and
+ * UNSUPPORTED (encryption, unknown versions, BZip2).
+ */
+export function verifySignedMessage(
+  message: Buffer,
+  keyring: OpenPgpKeyring,
+  { subject, now, limit = defaultLimit }: VerifyMessageOptions,
+): VerifiedMessage {
+  return withSubject(subject, () => {
+    const packets = readMessage(message, 'MESSAGE', limit);
+    const { content, signatures } = readSignedContent(packets);
+    if (content.length > limit) throw new LimitError(`signed content of more than ${limit} bytes`);
+    return { content, ...findValidSignature(signatures, content, keyring, now) };
+  });
+}
+
+/**
+ * Verifies a detached signature, binary or in ASCII armor, over `content`. Otherwise as `verifySignedMessage`.
+ */
+export function verifyDetachedSignature(
+  content: Buffer,
+  signature: Buffer,
+  keyring: OpenPgpKeyring,
+  { subject, now }: Omit<VerifyMessageOptions, 'limit'>,
+): VerifiedSignature {
+  return withSubject(subject, () => {
+    const packets = readMessage(signature, 'SIGNATURE', maxEnvelope);
+    const other = packets.find(({ type }) => type !== packetType.signature);
+    if (other !== undefined) {
+      throw new OpmateError('INVALID', 'expected a detached signature, got an OpenPGP message');
+    }
+    return findValidSignature(readSignatures(packets), content, keyring, now);
+  });
+}
+
+function withSubject<T>(subject: string, verify: () => T): T {
+  try {
+    return verify();
+  } catch (error) {
+    throw error instanceof OpmateError ? addContext(error, { subject }) : error;
+  }
+}
+
+function readMessage(bytes: Buffer, kind: 'MESSAGE' | 'SIGNATURE', limit: number): Packet[] {
+  // Armor is a third longer than what it holds.
+  if (bytes.length > (limit + maxEnvelope) * 1.4) {
+    throw new LimitError(`OpenPGP ${kind.toLowerCase()} of more than ${limit} bytes`);
+  }
+  const blocks = readArmor(bytes);
+  if (blocks !== undefined && (blocks.length !== 1 || blocks[0]?.kind !== kind)) {
+    const kinds = blocks.map((block) => `"${block.kind.toLowerCase()}"`).join(', ');
+    throw new OpmateError('INVALID', `expected an OpenPGP ${kind.toLowerCase()}, got ${kinds}`);
+  }
+  const packets = readMessagePackets(blocks?.[0]?.bytes ?? bytes, limit + maxEnvelope);
+  if (packets.length === 0) throw new OpmateError('SYNTAX', 'empty OpenPGP message');
+  return packets;
+}
+
+/** Takes a signed message apart: one-pass signatures, content, signatures; or signatures, content. */
+function readSignedContent(packets: readonly Packet[]): { content: Buffer; signatures: SignaturePacket[] } {
+  const kinds = packets.map(({ type }) => type);
+  const encrypted = [1, 3, 9, 18, 20];
+  if (kinds.some((type) => encrypted.includes(type))) {
+    throw new OpmateError('UNSUPPORTED', 'an encrypted OpenPGP message');
+  }
+  const literal = kinds.indexOf(packetType.literalData);
+  if (literal < 0) {
+    const isDetached = kinds.every((type) => type === packetType.signature);
+    const problem = isDetached
+      ? 'a detached signature, without signed content'
+      : 'an OpenPGP message without content';
+    throw new OpmateError('INVALID', problem);
+  }
+  const [before, after] = [packets.slice(0, literal), packets.slice(literal + 1)];
+  const isOnePass =
+    before.every(({ type }) => type === packetType.onePassSignature) &&
+    after.every(({ type }) => type === packetType.signature) &&
+    after.length === before.length;
+  const isPrefixed = after.length === 0 && before.every(({ type }) => type === packetType.signature);
+  const isUnfinished = after.length < before.length && before[0]?.type === packetType.onePassSignature;
+  if (!isOnePass && !isPrefixed) {
+    const problem = isUnfinished ? 'truncated: a signature is missing' : 'not a signed OpenPGP message';
+    throw new OpmateError('SYNTAX', problem);
+  }
+  const signatures = readSignatures(isOnePass ? after : before);
+  if (signatures.length === 0) throw new OpmateError('INVALID', 'not signed');
+  if (isOnePass) requireAnnounced(before, signatures);
+  return { content: readLiteral((packets[literal] as Packet).body), signatures };
+}
+
+/** Requires that each one-pass signature announces its signature: the first the last, as brackets do. */
+function requireAnnounced(onePass: readonly Packet[], signatures: readonly SignaturePacket[]): void {
+  const announced = onePass.toReversed().every(({ body }, index) => {
+    const { type, hash, algorithm, ...names } = signatures[index] as SignaturePacket;
+    const issuer = Buffer.from(names.issuer ?? names.issuerFingerprint?.slice(-16) ?? '', 'hex');
+    const expected = Buffer.from([3, type, hash, algorithm, ...issuer]);
+    return body.length === 13 && body.subarray(0, 12).equals(expected);
+  });
+  if (!announced)
+    throw new OpmateError('SYNTAX', 'damaged: a one-pass signature announces another signature');
+}
+
+function readLiteral(body: Buffer): Buffer {
+  const nameLength = body[1];
+  if (nameLength === undefined || body.length < 6 + nameLength) {
+    throw new OpmateError('SYNTAX', 'truncated OpenPGP packet');
+  }
+  return body.subarray(6 + nameLength);
+}
+
+function readSignatures(packets: readonly Packet[]): SignaturePacket[] {
+  if (packets.length > maxSignatures) throw new LimitError(`more than ${maxSignatures} OpenPGP signatures`);
+  return packets.map(({ body }) => readSignature(body));
+}
+
+/** Returns the first signature that holds. Throws with the reason of each otherwise. */
+function findValidSignature(
+  signatures: readonly SignaturePacket[],
+  content: Buffer,
+  keyring: OpenPgpKeyring,
+  now: Date,
+): VerifiedSignature {
+  const problems: string[] = [];
+  for (const signature of signatures) {
+    const keys = keyring.keys.filter((key) => isIssuedBy(signature, key));
+    const id = signature.issuerFingerprint?.slice(-16) ?? signature.issuer ?? 'unknown';
+    if (keys.length === 0) problems.push(`signed by key ${id}, which is not trusted`);
+    for (const key of keys) {
+      const problem = messageSignatureProblem(signature, content, key, now);
+      if (problem === undefined) {
+        const { keyId, fingerprint, primaryFingerprint } = key;
+        return { keyId, fingerprint, primaryFingerprint, created: new Date((signature.created ?? 0) * 1000) };
+      }
+      problems.push(`signature by key ${id}: ${problem}`);
+    }
+  }
+  throw new OpmateError('INVALID', [...new Set(problems)].join('; '), {
+    hint: 'do not use what it signs, or verify with the key of its signer',
+  });
+}
+
+function messageSignatureProblem(
+  signature: SignaturePacket,
+  content: Buffer,
+  key: SigningKey,
+  now: Date,
+): string | undefined {
+  if (key.problem !== undefined) return `the key is unusable: ${key.problem}`;
+  if (signature.type !== 0x00 && signature.type !== 0x01) return 'not a signature over a document';
+  const signed = signature.type === 0x01 ? withNetworkLineEnds(content) : content;
+  const problem = signatureProblem(signature, [signed], key);
+  if (problem !== undefined) return problem;
+  const seconds = now.getTime() / 1000;
+  const { created = 0, expiresAfter = 0 } = signature;
+  if (created > seconds) return `made in the future, at ${showTime(created)}`;
+  if (created < key.created) return 'made before its key';
+  if (expiresAfter !== 0 && created + expiresAfter <= seconds)
+    return `expired at ${showTime(created + expiresAfter)}`;
+  if (key.expires !== undefined && key.expires <= seconds)
+    return `its key expired at ${showTime(key.expires)}`;
+  return undefined;
+}
+
+function withNetworkLineEnds(content: Buffer): Buffer {
+  return Buffer.from(content.toString('latin1').replace(/\r?\n/g, '\r\n'), 'latin1');
+}
+
+function showTime(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+}

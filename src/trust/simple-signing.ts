@@ -1,0 +1,82 @@
+import { isDigest } from '../core/digest.js';
+import { OpmateError } from '../core/errors.js';
+import { openValue } from '../document/document.js';
+import { decodeUtf8, parseGoJson } from '../document/go-json.js';
+import type { JsonValue } from '../document/json.js';
+
+/** Document that a signature of an image is over: the "simple signing" format of containers and cosign. */
+export interface SimpleSigning {
+  /** `atomic container signature` (OpenPGP), `cosign container image signature` and the like. */
+  type: string;
+  /** Digest of the signed manifest. */
+  digest: string;
+  /** Reference that the signer gave the image; cosign leaves it without tag. */
+  reference: string;
+  /** Seconds since 1970, where the signer states it as a number. */
+  timestamp: number | undefined;
+}
+
+/** Type of documents under OpenPGP signatures, release signatures among them. */
+export const atomicSignatureType = 'atomic container signature';
+/** Type that `cosign sign` writes. */
+export const cosignSignatureType = 'cosign container image signature';
+
+/**
+ * Reads a simple signing document (containers/image, docs/containers-signature.5.md). Unknown fields of `critical` are
+ * refused: the signer demands that they are understood.
+ *
+ * Throws OpmateError SYNTAX or INVALID.
+ */
+export function parseSimpleSigning(content: Buffer, subject: string): SimpleSigning {
+  const document = { name: subject, kind: 'reference' as const };
+  const root = openValue(parseContent(content, subject), document).object(['critical', 'optional'], {
+    unknown: 'refuse',
+  });
+  const critical = root.critical.object(['type', 'image', 'identity'], { unknown: 'refuse' });
+  const image = critical.image.object(['docker-manifest-digest'], { unknown: 'refuse' });
+  const identity = critical.identity.object(['docker-reference'], { unknown: 'refuse' });
+  const timestamp = root.optional.isPresent ? root.optional.field('timestamp').value : undefined;
+  return {
+    type: critical.type.text(),
+    digest: image['docker-manifest-digest'].matching(isDigest, 'a digest'),
+    reference: identity['docker-reference'].anyText(),
+    timestamp: typeof timestamp === 'number' ? timestamp : undefined,
+  };
+}
+
+function parseContent(content: Buffer, subject: string): JsonValue {
+  try {
+    return parseGoJson(decodeUtf8(content));
+  } catch (cause) {
+    throw new OpmateError('SYNTAX', 'the signed content is not JSON', { subject, cause });
+  }
+}
+
+/**
+ * Reads the content of a verified OpenPGP signature of a release image, and requires that it is over `digest`.
+ * Returns what it says, with the reference that the release is published as.
+ *
+ * Throws OpmateError SYNTAX, INVALID, or DIGEST for a signature of another image.
+ */
+export function checkReleaseSignature(content: Buffer, digest: string, subject: string): SimpleSigning {
+  const signed = parseSimpleSigning(content, subject);
+  if (signed.type !== atomicSignatureType) {
+    throw new OpmateError(
+      'INVALID',
+      `expected type "${atomicSignatureType}", got "${signed.type.slice(0, 100)}"`,
+      {
+        subject,
+      },
+    );
+  }
+  requireSignedDigest(signed, digest, subject);
+  return signed;
+}
+
+/** Requires that a signature is over the manifest with this digest. Throws OpmateError DIGEST. */
+export function requireSignedDigest(signed: SimpleSigning, digest: string, subject: string): void {
+  if (signed.digest === digest) return;
+  throw new OpmateError('DIGEST', `signature of another image: expected ${digest}, got ${signed.digest}`, {
+    subject,
+  });
+}

@@ -21,6 +21,7 @@ const arrow = [
   ['catalog'],
   ['sqlite'],
   ['source'],
+  ['release'],
   ['mirror', 'serve', 'deployment'],
   ['client', 'view'],
   ['api'],

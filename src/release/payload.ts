@@ -1,0 +1,199 @@
+import { ArchiveMeter, type ArchiveLimits, defaultArchiveLimits, showSize } from '../archive/limits.js';
+import { readTar } from '../archive/tar-reader.js';
+import type { CancelOptions } from '../core/concurrency.js';
+import { addContext } from '../core/diagnostics-error.js';
+import { LimitError, OpmateError } from '../core/errors.js';
+import { type RegistryReference, parseReference } from '../core/reference.js';
+import { openValue } from '../document/document.js';
+import type { Field } from '../document/field.js';
+import { GoJsonError, parseGoJson } from '../document/go-json.js';
+import { type JsonValue, isJsonObject } from '../document/json.js';
+import { parseYaml } from '../document/yaml.js';
+import type { ImageContents } from '../oci/image/contents.js';
+import { parseManifest } from '../oci/image/manifest.js';
+import { isAttestation, subjectOf } from '../oci/image/platform.js';
+import type { Descriptor } from '../oci/image/types.js';
+import { isTag } from '../oci/registry/registry-names.js';
+import type { Repository } from '../oci/registry/repository.js';
+import { retryDamaged } from '../oci/transport/retry-policy.js';
+
+/** An image in a registry by digest. */
+export type DigestReference = RegistryReference & { digest: string };
+
+/** An image that a release consists of. */
+export interface ReleaseComponent {
+  name: string;
+  image: DigestReference;
+}
+
+/** What a release image says about itself. */
+export interface ReleasePayload {
+  /** Of the release. */
+  version: string;
+  /** By name; several may be one image. */
+  components: ReleaseComponent[];
+}
+
+export interface ReadPayloadOptions extends CancelOptions {
+  limits?: ArchiveLimits | undefined;
+  /** Keys of the boot images (`x86_64`, `s390x`) whose KubeVirt disk is a component too; none where left out. */
+  kubeVirt?: readonly string[] | undefined;
+}
+
+const directory = 'release-manifests';
+const referencesFile = 'image-references';
+const bootImagesFile = '0000_50_installer_coreos-bootimages.yaml';
+const maxFileBytes = 16 * 1024 * 1024;
+const maxComponents = 10_000;
+
+/**
+ * Reads the components of a release from its image, whose manifests are known. Layers are read from the top until all
+ * files are found; of an index the first image is read. Throws OpmateError for a payload without
+ * `release-manifests/image-references`, for one that names an image without digest, and what reading layers throws.
+ * (Source: oc adm release; oc-mirror v2.)
+ */
+export async function readPayload(
+  repository: Repository,
+  contents: ImageContents,
+  options: ReadPayloadOptions,
+): Promise<ReleasePayload> {
+  const label = subjectOf(repository.name, contents.root.digest);
+  const layers = layersOf(contents, label);
+  const { kubeVirt = [] } = options;
+  const names = kubeVirt.length > 0 ? [referencesFile, bootImagesFile] : [referencesFile];
+  const files = await retryDamaged(() => readTopFiles(repository, layers, names, options), options);
+  const references = files.get(referencesFile);
+  if (references === undefined) {
+    throw new OpmateError('INVALID', `not a release image: ${directory}/${referencesFile} not found`, {
+      subject: label,
+    });
+  }
+  try {
+    const payload = parseImageReferences(references.toString(), `${directory}/${referencesFile}`);
+    const disks = kubeVirt.length > 0 ? readKubeVirt(files.get(bootImagesFile), kubeVirt) : [];
+    return { ...payload, components: [...payload.components, ...disks] };
+  } catch (error) {
+    throw error instanceof OpmateError ? addContext(error, { subject: label }) : error;
+  }
+}
+
+/** The layers of the first image, top first. */
+function layersOf({ root, manifests }: ImageContents, label: string): Descriptor[] {
+  const byDigest = new Map(manifests.map((manifest) => [manifest.descriptor.digest, manifest]));
+  let digest: string | undefined = root.digest;
+  // An index lists what stands before it, so this ends.
+  while (digest !== undefined) {
+    const manifest = byDigest.get(digest);
+    if (manifest?.bytes === undefined) break;
+    const { mediaType } = manifest.descriptor;
+    const parsed = parseManifest(manifest.bytes, { subject: label, mediaType });
+    if (parsed.kind === 'image') return [...parsed.manifest.layers].reverse();
+    const listed = parsed.index.manifests.filter((one) => !isAttestation(one) && byDigest.has(one.digest));
+    const images = listed.filter((one) => byDigest.get(one.digest)?.manifests.length === 0);
+    digest = (images[0] ?? listed[0])?.digest;
+  }
+  throw new OpmateError('INVALID', 'not a release image: no image for any platform', { subject: label });
+}
+
+const whiteout = '.wh.';
+const opaque = '.wh..wh..opq';
+
+/** Reads files of the directory as the topmost layer has them that has them or takes them away. */
+async function readTopFiles(
+  repository: Repository,
+  layers: readonly Descriptor[],
+  names: readonly string[],
+  { limits = defaultArchiveLimits, signal }: ReadPayloadOptions,
+): Promise<Map<string, Buffer>> {
+  const meter = new ArchiveMeter(limits);
+  const wanted = new Set(names);
+  const files = new Map<string, Buffer>();
+  for (const layer of layers) {
+    if (wanted.size === 0) break;
+    const label = `layer ${layer.digest}`;
+    const hidden = new Set<string>();
+    const own = new Map<string, Buffer>();
+    const stream = await repository.openBlob(layer, { signal });
+    for await (const entry of readTar(stream, { label, meter, signal })) {
+      const { path, type, size } = entry;
+      if (path === whiteout + directory || path === opaque || path === `${directory}/${opaque}`)
+        for (const name of wanted) hidden.add(name);
+      if (path === directory && type !== 'directory')
+        throw new OpmateError('UNSUPPORTED', `${directory} is a ${type}`, { subject: label });
+      if (!path.startsWith(`${directory}/`)) continue;
+      const name = path.slice(directory.length + 1);
+      if (name.startsWith(whiteout)) hidden.add(name.slice(whiteout.length));
+      if (!wanted.has(name)) continue;
+      if (type !== 'file') throw new OpmateError('UNSUPPORTED', `${path} is a ${type}`, { subject: label });
+      if (size > maxFileBytes)
+        throw new LimitError(`${path} is larger than ${showSize(maxFileBytes)}`, { subject: label });
+      const chunks: Buffer[] = [];
+      for await (const chunk of entry.body) chunks.push(chunk);
+      own.set(name, Buffer.concat(chunks));
+    }
+    for (const [name, content] of own) files.set(name, content);
+    for (const name of [...own.keys(), ...hidden]) wanted.delete(name);
+  }
+  return files;
+}
+
+/** Reads an ImageStream. Throws OpmateError, which `file` begins. */
+export function parseImageReferences(text: string, file: string): ReleasePayload {
+  const top = openValue(parseJson(text, file), { name: file, kind: 'reference' });
+  const fields = top.object(['kind', 'metadata', 'spec'], { unknown: 'ignore' });
+  fields.kind.constant('ImageStream');
+  const version = fields.metadata.field('name').text();
+  const components = new Map<string, ReleaseComponent>();
+  for (const tag of fields.spec.field('tags').list(maxComponents)) {
+    const { name: named, from } = tag.object(['name', 'from'], { unknown: 'ignore' });
+    const name = named.matching(isTag, 'the name of a component');
+    const image = readImage(from.field('name'));
+    const other = components.get(name);
+    if (other !== undefined && other.image.digest !== image.digest)
+      return named.fail(`duplicate component ${name} with another image`, { code: 'duplicate' });
+    components.set(name, { name, image });
+  }
+  if (components.size === 0) return fields.spec.fail('no components');
+  return { version, components: [...components.values()] };
+}
+
+function readImage(field: Field<never>): DigestReference {
+  const image = field.parsed(parseReference);
+  const { digest } = image;
+  if (image.transport !== 'docker' || digest === undefined)
+    return field.mismatch('an image in a registry by digest');
+  return { ...image, digest };
+}
+
+function parseJson(text: string, file: string): JsonValue {
+  try {
+    return parseGoJson(text);
+  } catch (error) {
+    if (!(error instanceof GoJsonError)) throw error;
+    throw new OpmateError('SYNTAX', `not JSON: ${error.message}`, { subject: file });
+  }
+}
+
+/** The KubeVirt disks of boot images. Throws OpmateError where there is none. */
+function readKubeVirt(file: Buffer | undefined, keys: readonly string[]): ReleaseComponent[] {
+  const name = `${directory}/${bootImagesFile}`;
+  if (file === undefined) throw noKubeVirt(`${name} not found`);
+  const value = parseYaml(file.toString());
+  const stream = isJsonObject(value) && isJsonObject(value['data'] ?? null) ? value['data'] : undefined;
+  const text = isJsonObject(stream) ? stream['stream'] : undefined;
+  if (typeof text !== 'string') throw noKubeVirt(`${name} has no data.stream`);
+  const architectures = openValue(parseJson(text, name), { name, kind: 'reference' }).field('architectures');
+  const disks = keys.flatMap((key) => {
+    const disk = architectures.field(key).field('images').field('kubevirt').field('digest-ref');
+    const suffix = keys.length > 1 ? `-${key}` : '';
+    return disk.isSet ? [{ name: `kube-virt-container${suffix}`, image: readImage(disk) }] : [];
+  });
+  if (disks.length === 0) throw noKubeVirt(`${name} names none for ${keys.join(', ')}`);
+  return disks;
+}
+
+function noKubeVirt(problem: string): OpmateError {
+  return new OpmateError('NOT_FOUND', `no KubeVirt disk image: ${problem}`, {
+    hint: 'remove kubeVirtContainer',
+  });
+}

@@ -1,0 +1,265 @@
+import { combineErrors } from '../core/diagnostics-error.js';
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
+import { type Version, compareVersions, parseVersion } from '../core/semver.js';
+import { findNearest } from '../document/field.js';
+import type { ReleaseNode, UpdateGraph } from './update-graph.js';
+import { type UpdatePath, findNearestReached, findUpdatePath } from './update-path.js';
+
+/** Who publishes the releases of a channel. */
+export type ReleaseType = 'ocp' | 'okd';
+
+/** A channel of a configuration, and what of it. */
+export interface ChannelRequest {
+  name: string;
+  type: ReleaseType;
+  minVersion: string | undefined;
+  maxVersion: string | undefined;
+  /** From the oldest release of the channel on. */
+  full: boolean;
+  /** Only the releases of the shortest path between both ends. */
+  shortestPath: boolean;
+}
+
+/** A release that is to be mirrored. */
+export interface SelectedRelease {
+  architecture: string;
+  node: ReleaseNode;
+  type: ReleaseType;
+  /** Of the graph that it was found in. */
+  channel: string;
+  /** Why it was selected, as messages say it. */
+  reason: string;
+}
+
+interface SelectOptions {
+  /** Fails instead of using updates with known risks. */
+  avoidRisks: boolean;
+  /** Reads a graph; asked for once per channel. */
+  readGraph: (type: ReleaseType, channel: string) => Promise<UpdateGraph>;
+}
+
+interface SelectedReleases {
+  releases: SelectedRelease[];
+  warnings: string[];
+}
+
+/**
+ * Selects the releases of one architecture: of each channel those between both ends, or on the shortest path; of several
+ * channels also the path from the oldest to the newest one. Throws OpmateError for channels without releases,
+ * versions that are in no channel, and ends that no updates connect. (Source: oc-mirror v2.)
+ */
+export async function selectReleases(
+  channels: readonly ChannelRequest[],
+  architecture: string,
+  options: SelectOptions,
+): Promise<SelectedReleases> {
+  return new Selection(architecture, options).select(channels);
+}
+
+/** A channel with both of its ends. */
+interface ChannelRange {
+  channel: ChannelRequest;
+  graph: UpdateGraph;
+  min: Version;
+  max: Version;
+}
+
+class Selection {
+  readonly #architecture: string;
+  readonly #options: SelectOptions;
+  readonly #graphs = new Map<string, Promise<UpdateGraph>>();
+  readonly #releases = new Map<string, SelectedRelease>();
+  readonly #warnings = new Set<string>();
+
+  constructor(architecture: string, options: SelectOptions) {
+    this.#architecture = architecture;
+    this.#options = options;
+  }
+
+  async select(channels: readonly ChannelRequest[]): Promise<SelectedReleases> {
+    const faults: OpmateError[] = [];
+    const ranges: ChannelRange[] = [];
+    for (const channel of channels) {
+      try {
+        const range = await this.#rangeOf(channel);
+        ranges.push(range);
+        if (channel.shortestPath) this.#addShortestPath(range);
+        else this.#addRange(range);
+      } catch (error) {
+        if (!(error instanceof OpmateError) || error.code === 'CANCELLED' || error.code === 'INTERNAL')
+          throw error;
+        faults.push(error);
+      }
+    }
+    if (faults.length > 0) throw combineErrors(faults);
+    const published = ranges.filter(({ channel }) => channel.type === 'ocp');
+    if (ranges.length > 1 && published.length > 0) await this.#addCrossPath(published);
+    const releases = [...this.#releases.values()];
+    releases.sort((a, b) => compareVersions(a.node.parsed, b.node.parsed));
+    return { releases, warnings: [...this.#warnings] };
+  }
+
+  #graph(type: ReleaseType, channel: string): Promise<UpdateGraph> {
+    const key = `${type} ${channel}`;
+    let graph = this.#graphs.get(key);
+    if (graph === undefined) this.#graphs.set(key, (graph = this.#options.readGraph(type, channel)));
+    return graph;
+  }
+
+  async #rangeOf(channel: ChannelRequest): Promise<ChannelRange> {
+    const { name, type, minVersion, maxVersion, full } = channel;
+    const graph = await this.#graph(type, name);
+    const [first, last] = [graph.nodes[0], graph.nodes.at(-1)];
+    if (first === undefined || last === undefined) {
+      throw new OpmateError('NOT_FOUND', 'no releases', {
+        subject: graph.label,
+        hint: 'check the name: opmate mirror list releases --channels --version X.Y',
+      });
+    }
+    const max = maxVersion === undefined ? last.parsed : parseVersion(maxVersion);
+    const fromFirst = full || maxVersion !== undefined;
+    const min = minVersion === undefined ? (fromFirst ? first.parsed : max) : parseVersion(minVersion);
+    return { channel, graph, min, max };
+  }
+
+  #addRange({ channel, graph, min, max }: ChannelRange): void {
+    const chosen = graph.nodes.filter(
+      ({ parsed }) => compareVersions(parsed, min) >= 0 && compareVersions(parsed, max) <= 0,
+    );
+    if (chosen.length === 0) {
+      const [first, last] = [graph.nodes[0] as ReleaseNode, graph.nodes.at(-1) as ReleaseNode];
+      const { minVersion, maxVersion } = channel;
+      const wanted = [
+        minVersion === undefined ? '' : `from version ${minVersion}`,
+        maxVersion === undefined ? '' : `up to version ${maxVersion}`,
+      ];
+      throw new OpmateError('NOT_FOUND', `no release ${wanted.filter(Boolean).join(' ')}`, {
+        subject: graph.label,
+        hint: `the channel has releases from ${first.version} to ${last.version}`,
+      });
+    }
+    const isHead = channel.minVersion === undefined && chosen.length === 1;
+    for (const node of chosen)
+      this.#add(node, channel, isHead ? `head of ${channel.name}` : `in ${channel.name}`);
+  }
+
+  #addShortestPath({ channel, graph, min, max }: ChannelRange): void {
+    const [from, to] = [nodeOf(graph, min, channel.minVersion), nodeOf(graph, max, channel.maxVersion)];
+    const path = findUpdatePath(graph, from, to);
+    if (path === undefined) {
+      const nearest = findNearestReached(graph, from, to);
+      const reached =
+        nearest === from
+          ? `no update leads from ${from.version} on`
+          : `updates lead to ${nearest.version} at most`;
+      throw new OpmateError('INVALID', `no update path from ${from.version} to ${to.version}`, {
+        subject: graph.label,
+        hint: `${reached}: change minVersion or maxVersion, or leave out shortestPath`,
+      });
+    }
+    this.#addPath(path, graph, channel, `on the shortest path in ${channel.name}`);
+  }
+
+  #addPath(path: UpdatePath, graph: UpdateGraph, channel: ChannelRequest, reason: string): void {
+    for (const { from, to, risks } of path.risky) {
+      const named = risks.map(({ name, url }) => (url === '' ? name : `${name}, ${url}`)).join('; ');
+      const problem = `the only way from ${from} to ${to} is a conditional update (${named})`;
+      if (this.#options.avoidRisks) {
+        throw new OpmateError('INVALID', problem, {
+          subject: graph.label,
+          hint: 'leave out --avoid-risks once you have read about the risk',
+        });
+      }
+      this.#warnings.add(`${graph.label}: ${problem}`);
+    }
+    for (const node of path.nodes) this.#add(node, channel, reason);
+  }
+
+  #add(node: ReleaseNode, { type, name }: ChannelRequest, reason: string): void {
+    const key = `${node.payload.registry}/${node.payload.repository}@${node.payload.digest}`;
+    if (this.#releases.has(key)) return;
+    this.#releases.set(key, { architecture: this.#architecture, node, type, channel: name, reason });
+  }
+
+  /** Adds what leads from the oldest release of several channels to the newest one. */
+  async #addCrossPath(ranges: readonly ChannelRange[]): Promise<void> {
+    const [first, last] = [
+      ranges.reduce((one, other) => (compareVersions(other.min, one.min) < 0 ? other : one)),
+      ranges.reduce((one, other) => (compareVersions(other.max, one.max) > 0 ? other : one)),
+    ];
+    const [source, target] = [first.channel.name, last.channel.name];
+    const path = `update path from ${source} to ${target}`;
+    const from = findNode(first.graph, first.min);
+    const to = findNode(last.graph, last.max);
+    if (from === undefined || to === undefined) {
+      const missing = from === undefined ? first.channel.minVersion : last.channel.maxVersion;
+      this.#warnings.add(`${path}: not computed, version ${missing} is not in its channel`);
+      return;
+    }
+    this.#add(to, last.channel, `head of ${target}`);
+    if (source === target) return this.#addStep(last, from, to);
+    const [begin, end] = [parseChannel(source), parseChannel(target)];
+    if (begin === undefined || end === undefined) {
+      this.#warnings.add(`${path}: not computed, the channels do not end with -X.Y`);
+      return;
+    }
+    const isSameMinor = begin.major === end.major && begin.minor === end.minor;
+    let reached = from;
+    if (!isSameMinor) {
+      const latest = first.graph.nodes.at(-1) as ReleaseNode;
+      this.#addStep(first, from, latest);
+      reached = latest;
+    }
+    for (let minor = isSameMinor ? end.minor : begin.minor + 1; minor <= end.minor; minor++) {
+      const isTarget = minor === end.minor;
+      const name = isTarget ? target : `${begin.prefix}-${begin.major}.${minor}`;
+      const channel = isTarget ? last.channel : { ...first.channel, name };
+      const graph = isTarget ? last.graph : await this.#graph('ocp', name);
+      if (!graph.byVersion.has(reached.version)) {
+        this.#warnings.add(
+          `${path}: ${reached.version} is not in channel ${name}, so no update path leads on from it`,
+        );
+        return;
+      }
+      const next = isTarget ? to : (graph.nodes.at(-1) as ReleaseNode);
+      this.#addStep({ channel, graph }, graph.byVersion.get(reached.version) as ReleaseNode, next);
+      reached = next;
+    }
+  }
+
+  #addStep(
+    { channel, graph }: Pick<ChannelRange, 'channel' | 'graph'>,
+    from: ReleaseNode,
+    to: ReleaseNode,
+  ): void {
+    const path = findUpdatePath(graph, from, to);
+    if (path === undefined)
+      this.#warnings.add(`${graph.label}: no update path from ${from.version} to ${to.version}`);
+    else this.#addPath(path, graph, channel, `on the update path between channels`);
+  }
+}
+
+/** Prefix, major and minor version of a channel, e.g. of `stable-4.18`. */
+function parseChannel(name: string): { prefix: string; major: number; minor: number } | undefined {
+  const [, prefix, major, minor] = /^(.+)-(\d{1,6})\.(\d{1,6})$/.exec(name) ?? [];
+  return prefix === undefined ? undefined : { prefix, major: Number(major), minor: Number(minor) };
+}
+
+function findNode({ nodes }: UpdateGraph, version: Version): ReleaseNode | undefined {
+  return nodes.find(({ parsed }) => compareVersions(parsed, version) === 0);
+}
+
+/** Throws OpmateError NOT_FOUND for a version that is not in the channel. */
+function nodeOf(graph: UpdateGraph, version: Version, text: string | undefined): ReleaseNode {
+  const node = findNode(graph, version);
+  if (node !== undefined) return node;
+  const near = text === undefined ? undefined : findNearest(text, [...graph.byVersion.keys()]);
+  throw new OpmateError('NOT_FOUND', `version ${quoteGo(text ?? '')} is not in the channel`, {
+    subject: graph.label,
+    hint:
+      near === undefined
+        ? `the channel has releases up to ${graph.nodes.at(-1)?.version}`
+        : `use ${quoteGo(near)}`,
+  });
+}

@@ -1,0 +1,160 @@
+import { LimitError, OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
+import { type RegistryReference, parseReference } from '../core/reference.js';
+import { type Version, compareVersions, parseVersion } from '../core/semver.js';
+import { openValue } from '../document/document.js';
+import { type Field, quoteShort } from '../document/field.js';
+import { GoJsonError, parseGoJson } from '../document/go-json.js';
+import type { JsonValue } from '../document/json.js';
+
+/** A release in a channel. */
+export interface ReleaseNode {
+  /** As the graph writes it. */
+  version: string;
+  parsed: Version;
+  /** By digest. */
+  payload: RegistryReference & { digest: string };
+  /** Channels that the release is in, sorted; empty where the graph does not tell them. */
+  channels: readonly string[];
+}
+
+/** Why an update is not for every cluster. */
+export interface UpdateRisk {
+  name: string;
+  url: string;
+  message: string;
+}
+
+/** The releases of a channel for an architecture, and which updates lead from one to another. */
+export interface UpdateGraph {
+  /** How messages name it: channel and architecture. */
+  label: string;
+  /** Oldest first. */
+  nodes: readonly ReleaseNode[];
+  byVersion: ReadonlyMap<string, ReleaseNode>;
+  /** By version. */
+  edges: ReadonlyMap<string, readonly Update[]>;
+}
+
+/** An update to a version; recommended to all clusters where it has no risks. */
+export interface Update {
+  to: ReleaseNode;
+  risks: readonly UpdateRisk[];
+}
+
+/** Bytes of a graph; public ones have up to 10 MiB. */
+export const maxGraphBytes = 64 * 1024 * 1024;
+const maxNodes = 100_000;
+const maxEdges = 2_000_000;
+const maxRisks = 1000;
+
+const channelsKey = 'io.openshift.upgrades.graph.release.channels';
+const manifestKey = 'io.openshift.upgrades.graph.release.manifestref';
+
+/**
+ * Reads the answer of an update service. Of a version that is listed twice the first node is taken; edges to versions
+ * that are no nodes are left out. Throws OpmateError SYNTAX, INVALID or LIMIT, which `label` begins.
+ * (Source: Cincinnati, docs/design/cincinnati.md; conditional edges: openshift/enhancements.)
+ */
+export function parseUpdateGraph(text: string, label: string): UpdateGraph {
+  let value: JsonValue;
+  try {
+    value = parseGoJson(text);
+  } catch (error) {
+    if (!(error instanceof GoJsonError)) throw error;
+    throw new OpmateError('SYNTAX', `update graph is not JSON: ${error.message}`, { subject: label });
+  }
+  const top = openValue(value, { name: label, kind: 'reference' });
+  const lists = top.object(['nodes', 'edges', 'conditionalEdges'], { unknown: 'ignore' });
+  const listed = lists.nodes.optionalList(maxNodes).map(readNode);
+  const byVersion = new Map<string, ReleaseNode>();
+  for (const node of listed) if (!byVersion.has(node.version)) byVersion.set(node.version, node);
+  const edges = new EdgeTable(byVersion, label);
+  for (const item of lists.edges.optionalList(maxEdges)) {
+    const [from, to, ...more] = item.list(3).map((one) => listed[one.integer(0, listed.length - 1)]);
+    if (from === undefined || to === undefined || more.length > 0)
+      return item.mismatch('two indexes of nodes');
+    edges.add(from.version, to.version, []);
+  }
+  for (const item of lists.conditionalEdges.optionalList(maxEdges)) {
+    const fields = item.object(['edges', 'risks'], { unknown: 'ignore' });
+    const risks = fields.risks.list(maxRisks).map(readRisk);
+    for (const edge of fields.edges.list(maxEdges)) {
+      const { from, to } = edge.object(['from', 'to'], { unknown: 'ignore' });
+      edges.add(from.text(), to.text(), risks);
+    }
+  }
+  const nodes = [...byVersion.values()].sort((a, b) => compareVersions(a.parsed, b.parsed));
+  return { label, nodes, byVersion, edges: edges.byVersion };
+}
+
+function readNode(item: Field<never>): ReleaseNode {
+  const fields = item.object(['version', 'payload', 'metadata'], { unknown: 'ignore' });
+  const version = fields.version.text();
+  const parsed = fields.version.parsed((text) => {
+    try {
+      return parseVersion(text);
+    } catch {
+      throw new OpmateError('INVALID', `invalid version ${quoteGo(text)}`);
+    }
+  });
+  const payload = fields.payload.parsed(parseReference);
+  const { digest } = payload;
+  if (payload.transport !== 'docker' || digest === undefined)
+    return fields.payload.mismatch('an image in a registry by digest');
+  const named = fields.metadata.field(manifestKey).optionalText();
+  if (named !== undefined && named !== digest)
+    return fields.metadata.fail(`names manifest ${quoteShort(named)}, payload has ${digest}`);
+  const channels = fields.metadata.field(channelsKey).optionalText(65_536) ?? '';
+  return {
+    version,
+    parsed,
+    payload: { ...payload, digest },
+    channels: channels
+      .split(',')
+      .filter((name) => name !== '')
+      .sort(),
+  };
+}
+
+function readRisk(item: Field<never>): UpdateRisk {
+  const fields = item.object(['name', 'url', 'message'], { unknown: 'ignore' });
+  return {
+    name: fields.name.optionalText() ?? 'unnamed',
+    url: fields.url.optionalText() ?? '',
+    message: fields.message.optionalText(65_536) ?? '',
+  };
+}
+
+/** Edges by version; of two between the same versions the one without risks is kept. */
+class EdgeTable {
+  readonly #nodes: ReadonlyMap<string, ReleaseNode>;
+  readonly #label: string;
+  readonly #edges = new Map<string, Map<string, Update>>();
+  #count = 0;
+
+  constructor(nodes: ReadonlyMap<string, ReleaseNode>, label: string) {
+    this.#nodes = nodes;
+    this.#label = label;
+  }
+
+  add(from: string, version: string, risks: readonly UpdateRisk[]): void {
+    if (++this.#count > maxEdges)
+      throw new LimitError(`more than ${maxEdges} edges`, { subject: this.#label });
+    const to = this.#nodes.get(version);
+    if (to === undefined || !this.#nodes.has(from)) return;
+    const known = this.#edges.get(from) ?? new Map<string, Update>();
+    const other = known.get(version);
+    if (other === undefined || risks.length === 0) known.set(version, { to, risks });
+    this.#edges.set(from, known);
+  }
+
+  get byVersion(): Map<string, Update[]> {
+    return new Map(
+      [...this.#edges].map(([from, known]) => [
+        from,
+        [...known.values()].sort((a, b) => compareVersions(b.to.parsed, a.to.parsed)),
+      ]),
+    );
+  }
+}

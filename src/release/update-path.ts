@@ -1,0 +1,89 @@
+import { compareVersions } from '../core/semver.js';
+import type { ReleaseNode, Update, UpdateGraph, UpdateRisk } from './update-graph.js';
+
+/** An update on a path that is not recommended to every cluster. */
+export interface RiskyUpdate {
+  from: string;
+  to: string;
+  risks: readonly UpdateRisk[];
+}
+
+/** Releases from one to another, both ends included. */
+export interface UpdatePath {
+  nodes: ReleaseNode[];
+  risky: RiskyUpdate[];
+}
+
+/** What an update costs: the risky ones on the way to it, and then all of them. */
+interface Reached {
+  node: ReleaseNode;
+  risky: number;
+  steps: number;
+  by: { from: Reached; update: Update } | undefined;
+}
+
+/**
+ * Returns the path with the fewest risky updates, of these the shortest one, of these the one with the newest first
+ * release; undefined where no updates lead there.
+ */
+export function findUpdatePath(
+  graph: UpdateGraph,
+  from: ReleaseNode,
+  to: ReleaseNode,
+): UpdatePath | undefined {
+  const end = reach(graph, from).get(to.version);
+  if (end === undefined) return undefined;
+  const path: UpdatePath = { nodes: [end.node], risky: [] };
+  for (let one = end; one.by !== undefined; one = one.by.from) {
+    const { from: before, update } = one.by;
+    path.nodes.unshift(before.node);
+    if (update.risks.length > 0)
+      path.risky.unshift({ from: before.node.version, to: one.node.version, risks: update.risks });
+  }
+  return path;
+}
+
+/** Returns the newest release up to `to` that updates lead to from `from`, which may be `from` itself. */
+export function findNearestReached(graph: UpdateGraph, from: ReleaseNode, to: ReleaseNode): ReleaseNode {
+  let nearest = from;
+  for (const { node } of reach(graph, from).values()) {
+    if (compareVersions(node.parsed, to.parsed) <= 0 && compareVersions(node.parsed, nearest.parsed) > 0)
+      nearest = node;
+  }
+  return nearest;
+}
+
+/** What updates lead to, each by its best path: those with n risky updates are all found before those with more. */
+function reach(graph: UpdateGraph, from: ReleaseNode): Map<string, Reached> {
+  const settled = new Map<string, Reached>();
+  let level: Reached[] = [{ node: from, risky: 0, steps: 0, by: undefined }];
+  while (level.length > 0) {
+    const riskier = new Map<string, Reached>();
+    // Those that come in by a risky update differ in length, so the shortest ones begin first.
+    const waiting = level.sort((a, b) => a.steps - b.steps);
+    let queue: Reached[] = [];
+    for (let steps = waiting[0]?.steps ?? 0; waiting.length > 0 || queue.length > 0; steps++) {
+      const next: Reached[] = [];
+      const entering = waiting.filter((one) => one.steps === steps);
+      waiting.splice(0, entering.length);
+      for (const one of [...queue, ...entering]) {
+        if (settled.has(one.node.version)) continue;
+        settled.set(one.node.version, one);
+        for (const update of graph.edges.get(one.node.version) ?? []) {
+          const { to, risks } = update;
+          if (settled.has(to.version)) continue;
+          const reached = { node: to, steps: one.steps + 1, by: { from: one, update } };
+          if (risks.length === 0) next.push({ ...reached, risky: one.risky });
+          else {
+            const known = riskier.get(to.version);
+            if (known === undefined || reached.steps < known.steps)
+              riskier.set(to.version, { ...reached, risky: one.risky + 1 });
+          }
+        }
+      }
+      queue = next;
+    }
+    level = [...riskier.values()].filter(({ node }) => !settled.has(node.version));
+  }
+  return settled;
+}

@@ -1,0 +1,78 @@
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { addContext } from '../core/diagnostics-error.js';
+import { OpmateError, fileError } from '../core/errors.js';
+import { statIfPresent } from '../files/file-status.js';
+import { readRegularFile } from '../files/read-file.js';
+import { readLimited } from '../oci/image/read-limited.js';
+import { readBody } from '../oci/transport/response-body.js';
+import { checkUrl, requestPlace } from '../source/drivers/http-request.js';
+import { formatUrl } from '../source/place.js';
+import type { SourceSession } from '../source/session.js';
+
+/** Where the public update services are. */
+export const updateServices = {
+  ocp: 'https://api.openshift.com/api/upgrades_info/v1/graph',
+  okd: 'https://origin-release.ci.openshift.org/graph',
+} as const;
+
+/**
+ * Reads at most `maxBytes` from a URL of http, https or file. `label` begins messages. Throws OpmateError NOT_FOUND for
+ * a missing file or status 404, NETWORK for other statuses, LIMIT, and what connecting throws.
+ */
+export async function readUrl(
+  url: URL,
+  maxBytes: number,
+  label: string,
+  session: SourceSession,
+  headers: Record<string, string> = {},
+): Promise<Buffer> {
+  if (url.protocol === 'file:') return readFileUrl(url, maxBytes, label);
+  try {
+    checkUrl({ kind: 'http', url: url.href }, session.network);
+    const { response, close } = await requestPlace({ url, headers }, {}, session);
+    try {
+      return await readLimited(readBody(response), maxBytes, formatUrl(url));
+    } finally {
+      response.body.destroy();
+      close();
+    }
+  } catch (error) {
+    throw error instanceof OpmateError ? addContext(error, { subject: label }) : error;
+  }
+}
+
+async function readFileUrl(url: URL, maxBytes: number, label: string): Promise<Buffer> {
+  const file = fileURLToPath(url);
+  try {
+    return await readRegularFile(file, maxBytes, { name: file });
+  } catch (error) {
+    throw fileError(label, error, { file });
+  }
+}
+
+/**
+ * Reads the graph of a channel from an update service. `service` is its URL; a `file:` URL names a directory of files
+ * `ARCHITECTURE-CHANNEL.json`, as oc-mirror keeps them, or one file. Throws OpmateError. (Source: Cincinnati.)
+ */
+export async function fetchUpdateGraph(
+  service: URL,
+  { architecture, channel, label }: { architecture: string; channel: string; label: string },
+  maxBytes: number,
+  session: SourceSession,
+): Promise<Buffer> {
+  const url = new URL(service);
+  if (url.protocol === 'file:') {
+    const place = fileURLToPath(url);
+    const isDirectory = (await statIfPresent(place))?.isDirectory() === true;
+    const file = isDirectory ? path.join(place, `${architecture}-${channel}.json`) : place;
+    try {
+      return await readRegularFile(file, maxBytes, { name: file });
+    } catch (error) {
+      throw fileError(label, error, { file });
+    }
+  }
+  url.searchParams.set('arch', architecture);
+  url.searchParams.set('channel', channel);
+  return readUrl(url, maxBytes, label, session, { accept: 'application/json' });
+}

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { loadAll } from 'js-yaml';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BuiltImage, buildImage, pushImage } from '../../src/oci/image/image-builder.js';
 import { layerOf } from '../../src/archive/tar-writer.js';
@@ -358,17 +359,33 @@ describe('opmate catalog mirror', () => {
     }
   });
 
-  it('refuses names that collide before anything is copied', async () => {
-    const twin = `${JSON.stringify({ schema: 'x', image: 'quay.io/acme/app:v9' })}\n`;
-    await sandbox.write({ 'twins/c.json': catalogText + twin });
+  it('warns of repositories that share one, and refuses a tag for two images before anything is copied', async () => {
+    const twin = (tag: string) => `${JSON.stringify({ schema: 'x', image: `quay.io/acme/bundle:${tag}` })}\n`;
+    await sandbox.write({ 'twins/c.json': catalogText + twin('v9') });
     const flags = ['--source-name', 'quay.io/acme/c:v1', '--manifests-only', '--to-manifests=twins-out'];
-    const result = await mirror('twins', 'reg.example', ...flags);
-    expect(result).toMatchObject({ code: 1 });
-    expect(result.stderr).toContain(
-      `reg.example/acme/app: is what both ${source.host}/acme/app and quay.io/acme/app would be called`,
+    const shared = await mirror('twins', 'reg.example', ...flags, '--itms');
+    expect(shared).toMatchObject({ code: 0 });
+    expect(shared.stderr).toContain(
+      `reg.example/acme/bundle: shared by ${source.host}/acme/bundle, quay.io/acme/bundle`,
     );
+    expect(loadAll(await readFile(at('twins-out/imageTagMirrorSet.yaml'), 'utf8'))).toMatchObject([
+      {
+        kind: 'ImageTagMirrorSet',
+        spec: {
+          imageTagMirrors: expect.arrayContaining([
+            { source: 'quay.io/acme/bundle', mirrors: ['reg.example/acme/bundle'] },
+          ]) as object,
+        },
+      },
+    ]);
+    const quiet = await mirror('twins', 'reg.example', ...flags, '--merge-repositories');
+    expect(quiet.stderr).not.toContain('shared by');
+    await rm(at('twins-out'), { recursive: true });
+    await sandbox.write({ 'twins/c.json': catalogText + twin('v1') });
+    const refused = await mirror('twins', 'reg.example', ...flags);
+    expect(refused).toMatchObject({ code: 1 });
+    expect(refused.stderr).toContain('reg.example/acme/bundle:v1: is where both');
     expect(existsSync(at('twins-out'))).toBe(false);
-    expect(await mirror('twins', 'reg.example', ...flags, '--merge-repositories')).toMatchObject({ code: 0 });
   });
 
   it.each([

@@ -226,6 +226,37 @@ describe('mirror --config --dry-run', () => {
     expect((await readdir(sandbox.work)).includes('clash')).toBe(false);
   });
 
+  it('mirrors repositories that share a name, with a warning, and one digest of both once', async () => {
+    const hex = '3'.repeat(64);
+    const images = [
+      `docker.io/example/tool@sha256:${hex}`,
+      `quay.io/example/tool@sha256:${hex}`,
+      'gcr.io/example/widget:v9',
+    ];
+    const additional = `  additionalImages:\n${images.map((name) => `  - name: ${name}\n`).join('')}`;
+    const result = await plan('shared', `${operators()}${additional}`);
+    expect(result).toMatchObject({ code: 0 });
+    expect(result.stderr).toContain(
+      'registry.test/ocm/example/tool: shared by docker.io/example/tool, quay.io/example/tool',
+    );
+    expect(result.stderr).toContain(
+      'registry.test/ocm/example/widget: shared by gcr.io/example/widget, quay.io/example/widget',
+    );
+    const lines = (await mappingOf('shared')).filter((line) => line.includes('/tool'));
+    expect(lines).toEqual([
+      `docker://docker.io/example/tool@sha256:${hex}=docker://registry.test/ocm/example/tool:sha256-${hex}`,
+    ]);
+    const { 'idms-oc-mirror.yaml': sets = '' } = await resourcesOf('shared');
+    expect(parseYaml(sets)).toMatchObject({
+      spec: {
+        imageDigestMirrors: ['docker.io', 'quay.io'].map((host) => ({
+          source: `${host}/example`,
+          mirrors: ['registry.test/ocm/example'],
+        })),
+      },
+    });
+  });
+
   it('says all that a configuration gets wrong before it asks any registry', async () => {
     const result = await plan('wrong', operators('    ful: true\n  platform:\n    graph: true\n'));
     expect(result).toMatchObject({ code: 1, stdout: '' });

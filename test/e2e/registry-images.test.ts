@@ -323,7 +323,7 @@ describe('registry images', () => {
     expect(await list('--from', 'catalog', ...to, '--manifests', 'out/m')).toEqual([
       'docker.io/library/busybox:latest=mirror:5000/olm/docker-io-library-busybox',
       'quay.io/acme/app:v1=mirror:5000/olm/quay-io-acme-app',
-      `quay.io/acme/app@${hex('a')}=mirror:5000/olm/quay-io-acme-app`,
+      `quay.io/acme/app@${hex('a')}=mirror:5000/olm/quay-io-acme-app:${tagOfName(`quay.io/acme/app@${hex('a')}`)}`,
       'quay.io/acme/widget-bundle:v1=mirror:5000/olm/quay-io-acme-widget-bundle',
       'quay.io/acme/widget-bundle:v2=mirror:5000/olm/quay-io-acme-widget-bundle',
     ]);
@@ -352,7 +352,11 @@ describe('registry images', () => {
       'imagecontentsourcepolicy.yaml',
     ]);
     await list('--from', 'catalog', ...to, '--manifests', 'out/m', '--idms');
-    expect((await readdir(at('out/m'))).sort()).toEqual(['catalogsource.yaml', 'imagedigestmirrorset.yaml']);
+    expect((await readdir(at('out/m'))).sort()).toEqual([
+      'catalogsource.yaml',
+      'imagedigestmirrorset.yaml',
+      'imagetagmirrorset.yaml',
+    ]);
     expect(await documents('imagedigestmirrorset.yaml')).toMatchObject([{ kind: 'ImageDigestMirrorSet' }]);
     const tagged = await list('--from', 'catalog', ...to, '--tag-digests', '--packages', 'widget');
     expect(tagged[1]).toMatch(
@@ -416,14 +420,14 @@ describe('registry images', () => {
     expect(stderr).not.toContain('""');
   });
 
-  it('refuses two repositories under one name, and prints nothing', async () => {
+  it('refuses a tag that would mean two images, and prints nothing', async () => {
     await sandbox.write({ 'folded/c.json': blobs(['quay.io/acme-app/x:v1', 'quay.io/acme/app-x:v1']) });
     const { code, stdout, stderr } = await sandbox.run(
       'registry images --from folded --to mirror.io/a --manifests folded-m'.split(' '),
     );
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain(
-      'mirror.io/a/quay-io-acme-app-x: is where both quay.io/acme-app/x and quay.io/acme/app-x would be put',
+      'mirror.io/a/quay-io-acme-app-x:v1: is where both quay.io/acme-app/x:v1 and quay.io/acme/app-x:v1 would be put',
     );
     expect(await readdir(sandbox.work)).not.toContain('folded-m');
   });

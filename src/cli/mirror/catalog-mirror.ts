@@ -51,7 +51,9 @@ const flags = {
     default: '2',
     group: 'Output',
   }),
-  mergeRepositories: flag('merge repositories that map to the same name', { group: 'Output' }),
+  mergeRepositories: flag('do not warn of source repositories that share a target repository', {
+    group: 'Output',
+  }),
   idmsScope: text('scope', 'scope of entries: repository or registry', {
     default: 'repository',
     group: 'Output',
@@ -60,6 +62,7 @@ const flags = {
     default: 'repository',
     group: 'Output',
   }),
+  itms: flag('also write imageTagMirrorSet.yaml, for images with a tag only', { group: 'Output' }),
   maxIdmsSize: text('bytes', 'maximum size of a document, in bytes', {
     default: String(maxMirrorSetBytes),
     group: 'Output',
@@ -137,7 +140,7 @@ export const command = defineCommand({
       } finally {
         await opened.close();
       }
-      reportPlan(plan, continueOnError, session);
+      reportPlan(plan, options, session);
       warnOfScope(plan, output, session);
       const files = encodeOutput(plan, output);
       let exitCode: number = plan.faults.length > 0 ? exitCodes.partly : exitCodes.done;
@@ -201,21 +204,27 @@ function transfer(
   });
 }
 
-function reportPlan(plan: CatalogMirrorPlan, continueOnError: boolean, { logger }: CommandSession): void {
+function reportPlan(
+  plan: CatalogMirrorPlan,
+  { continueOnError, itms }: CatalogMirrorOptions,
+  { logger }: CommandSession,
+): void {
   const [first] = plan.faults;
   if (first !== undefined && !continueOnError) throw first;
   for (const { message } of plan.faults) logger.log('error', message);
   for (const note of plan.notes) logger.log('warn', note);
   const { images, catalog } = plan;
-  const untold = images.filter(({ target }) => target.name.digest === undefined).length;
   logger.log(
     'info',
     `${formatTypedReference(catalog.source)}: ${count(images.length, 'image')} to mirror, itself included`,
   );
-  if (untold > 0 && catalog.target.scheme === 'registry')
+  const uncovered = images.filter(
+    ({ origin, isCatalog }) => !isCatalog && origin?.digest === undefined,
+  ).length;
+  if (uncovered > 0 && !itms && catalog.target.scheme === 'registry')
     logger.log(
       'info',
-      `${count(untold, 'image')} with a tag only: mirror sets by digest do not speak of them`,
+      `${count(uncovered, 'image')} with a tag only: not covered by ImageDigestMirrorSet; --itms writes an ImageTagMirrorSet`,
     );
 }
 
@@ -278,6 +287,7 @@ function scopeOf(text: string, flag: string): MirrorScope {
 function outputOptionsOf(options: CatalogMirrorOptions): OutputOptions {
   const sizeOf = (text: string, flag: string): number => integerOf(text, flag, 1, maxMirrorSetBytes);
   return {
+    itms: options.itms,
     icspScope: scopeOf(options.icspScope, 'icsp-scope'),
     idmsScope: scopeOf(options.idmsScope, 'idms-scope'),
     maxIcspSize: sizeOf(options.maxIcspSize, 'max-icsp-size'),

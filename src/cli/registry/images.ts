@@ -48,7 +48,10 @@ const flags = {
     'catalog image in catalogsource.yaml (default: --from, or its name in the archive)',
     { group: 'Output' },
   ),
-  idms: flag('write imagedigestmirrorset.yaml instead of imagecontentsourcepolicy.yaml', { group: 'Output' }),
+  idms: flag(
+    'write imagedigestmirrorset.yaml and imagetagmirrorset.yaml instead of imagecontentsourcepolicy.yaml',
+    { group: 'Output' },
+  ),
   tagDigests: flag(
     'tag every digest at the target, like oc adm catalog mirror (default: only where several share a repository)',
     { group: 'Output' },
@@ -101,7 +104,11 @@ export const command = defineCommand({
         await writeAll(context.stdout, images.map((image) => `${printableLine(image)}\n`).join(''));
         return exitCodes.done;
       }
-      const { pairs, faults } = mapToRegistry(images, { destination, tagDigests: options.tagDigests });
+      const { pairs, faults, notes } = mapToRegistry(images, {
+        destination,
+        tagDigests: options.tagDigests,
+      });
+      for (const note of notes) session.logger.log('warn', note);
       for (const { message } of faults) session.logger.log('error', message);
       const catalogImage =
         options.catalogImage ?? (archive ? await nameInArchive(session, archive) : await pullableOf(from));
@@ -110,12 +117,11 @@ export const command = defineCommand({
         catalogImage,
         mirrorSet: options.idms ? 'ImageDigestMirrorSet' : 'ImageContentSourcePolicy',
       });
-      tellManifests(
-        session,
-        pairs,
+      tellManifests(session, pairs, {
         catalogImage,
-        options.catalogImage === undefined ? destination : undefined,
-      );
+        destination: options.catalogImage === undefined ? destination : undefined,
+        idms: options.idms,
+      });
       await writeOutputFiles(path.resolve(context.workingDirectory, manifests), files);
       session.logger.close();
       await writeAll(context.stdout, pairs.map((pair) => `${printableLine(formatPair(pair))}\n`).join(''));
@@ -159,8 +165,11 @@ function tellFindings({ logger }: CommandSession, list: ImageList, includesAll: 
 function tellManifests(
   { logger }: CommandSession,
   pairs: readonly { source: ImageName }[],
-  catalogImage: string | undefined,
-  destination: ImageName | undefined,
+  {
+    catalogImage,
+    destination,
+    idms,
+  }: { catalogImage: string | undefined; destination: ImageName | undefined; idms: boolean },
 ): void {
   const registry = catalogImage === undefined ? undefined : registryOf(catalogImage);
   if (registry !== undefined && destination !== undefined && registry !== destination.registry)
@@ -174,10 +183,10 @@ function tellManifests(
       'catalogsource.yaml is not written: no image is known that a cluster could pull the catalog from; name it with --catalog-image',
     );
   const untold = pairs.filter(({ source }) => source.digest === undefined).length;
-  if (untold > 0)
+  if (untold > 0 && !idms)
     logger.log(
       'info',
-      `${count(untold, 'image')} with a tag only: not covered by mirror sets, which redirect digests only`,
+      `${count(untold, 'image')} with a tag only: not covered by ImageContentSourcePolicy; --idms writes an ImageTagMirrorSet`,
     );
 }
 

@@ -167,8 +167,14 @@ export class ImageSetMirror {
     return [...this.#prepared.values()].flatMap(({ image, transfer }) => {
       if (image === undefined) return [signatureOf(transfer, this.#plan)];
       if (this.#failed.has(image)) return [];
-      const { kind, source, name, bundles, reference } = image;
-      return [{ kind, reference: reference.text, source, ...name, bundles, contents: transfer.contents }];
+      const { kind, source, name, bundles, reference, aliases } = image;
+      return [
+        {
+          ...{ kind, reference: reference.text, source },
+          ...(aliases !== undefined && { aliases: aliases.map(({ text }) => text) }),
+          ...{ ...name, bundles, contents: transfer.contents },
+        },
+      ];
     });
   }
 

@@ -75,9 +75,10 @@ export function pathBelow(
   return [...parts.slice(0, maxParts - 1), parts.slice(maxParts - 1).join('-')].join('/');
 }
 
-/** The whole name of an image at a target. */
-export function destinationOf({ registry }: MirrorTarget, path: string, tag: string): string {
-  return registry === '' ? `${path}:${tag}` : `${registry}/${path}:${tag}`;
+/** Returns the whole name of an image at a target, or of its repository without a tag. */
+export function destinationOf({ registry }: MirrorTarget, path: string, tag?: string): string {
+  const name = tag === undefined ? path : `${path}:${tag}`;
+  return registry === '' ? name : `${registry}/${name}`;
 }
 
 /** An image at a target as a reference; of one on disk it names nothing but the image itself. */

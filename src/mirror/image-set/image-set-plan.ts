@@ -20,6 +20,7 @@ import { chartName } from '../helm/chart-name.js';
 import type { HelmConfig } from '../helm/helm-config.js';
 import type { OpenedChart, OpenedCharts } from '../helm/open-charts.js';
 import { type CatalogImage, imagesOf, readCatalogImages } from '../catalog-images.js';
+import { findSharedRepositories } from '../mapping/collisions.js';
 import { type DependencyCatalog, type DependencyMode, closeDependencies } from '../selection/dependencies.js';
 import {
   type AdditionalImageConfig,
@@ -60,12 +61,17 @@ export interface PlannedImage {
   platforms: readonly Platform[] | undefined;
   /** How it is written wherever it is named. */
   texts: Set<string>;
+  /** The same image, by digest, in other source repositories that have the same name at the target. */
+  aliases?: readonly Reference[] | undefined;
   /** Opens what exists nowhere but here: a chart as an artifact. */
   open?: (() => Promise<OpenedReference>) | undefined;
 }
 
 /** An image with its names at source and target. */
-export type NamedImage = Pick<PlannedImage, 'kind' | 'reference' | 'repository' | 'source' | 'destination'>;
+export type NamedImage = Pick<
+  PlannedImage,
+  'kind' | 'reference' | 'aliases' | 'repository' | 'source' | 'destination'
+>;
 
 export interface PlannedCatalog {
   operator: OperatorConfig;
@@ -378,6 +384,13 @@ class ImageCollection {
     return image;
   }
 
+  /** Source and target repository, unless the configuration chose the target. */
+  #mappedOf({ reference, name, repository }: PlannedImage): { source: string; target: string }[] {
+    if (reference.transport !== 'docker' || reference.repository !== name.repository) return [];
+    const source = `${reference.registry}/${reference.repository}`;
+    return [{ source, target: destinationOf(this.#options.target, repository) }];
+  }
+
   /** Throws OpmateError with every name that two different images would get. */
   finish(warnings: string[]): Pick<ImageSetPlan, 'images' | 'blocked' | 'warnings'> {
     const images = [...this.#images.values()].sort(
@@ -392,31 +405,43 @@ class ImageCollection {
         byDestination.set(image.destination, image);
         continue;
       }
-      const pinned = pinnedOf(image, other);
-      if (pinned === undefined) {
+      const kept = isSameDigest(image, other) ? other : pinnedOf(image, other);
+      if (kept === undefined) {
         const problem = `${image.destination}: two images would land here, ${other.source} and ${image.source}`;
         const hint =
           'block one of them with blockedImages, or give it a place of its own (targetRepo, targetTag)';
         faults.push(new OpmateError('INVALID', problem, { hint }));
         continue;
       }
-      const loose = pinned === image ? other : image;
-      pinned.bundles.push(...loose.bundles);
-      pinned.platforms = joinPlatforms(pinned.platforms, loose.platforms);
-      for (const text of loose.texts) pinned.texts.add(text);
-      byDestination.set(image.destination, pinned);
-      dropped.add(loose);
-      const what = `${image.destination}: ${pinned.source} is taken`;
-      warnings.push(`${what}; the catalog names the same tag without digest too`);
+      const left = kept === image ? other : image;
+      kept.bundles.push(...left.bundles);
+      kept.platforms = joinPlatforms(kept.platforms, left.platforms);
+      for (const text of left.texts) kept.texts.add(text);
+      byDestination.set(image.destination, kept);
+      dropped.add(left);
+      if (left.reference.digest !== undefined) kept.aliases = [...(kept.aliases ?? []), left.reference];
+      else {
+        const what = `${image.destination}: ${kept.source} is taken`;
+        warnings.push(`${what}; the catalog names the same tag without digest too`);
+      }
     }
     if (faults.length > 0) throw combineErrors(faults);
     const blocked = [...this.#blocked].map(([source, pattern]) => ({ source, pattern }));
     return {
       images: images.filter((image) => !dropped.has(image)),
       blocked: blocked.sort((a, b) => compareBytes(a.source, b.source)),
-      warnings,
+      warnings: [...warnings, ...findSharedRepositories(images.flatMap((image) => this.#mappedOf(image)))],
     };
   }
+}
+
+function isSameDigest(a: PlannedImage, b: PlannedImage): boolean {
+  const digest = a.reference.digest;
+  return isOperand(a) && isOperand(b) && digest !== undefined && digest === b.reference.digest;
+}
+
+function isOperand({ kind }: PlannedImage): boolean {
+  return kind !== 'catalog' && kind !== 'chart';
 }
 
 /** What two users of an image want of it; undefined for all. */
@@ -430,7 +455,6 @@ function joinPlatforms(
 
 /** Of two references to one tag the one that says by digest what that is; undefined where they may differ. */
 function pinnedOf(a: PlannedImage, b: PlannedImage): PlannedImage | undefined {
-  const isOperand = (image: PlannedImage): boolean => image.kind !== 'catalog' && image.kind !== 'chart';
   const nameOf = ({ reference: { transport, ...rest } }: PlannedImage): string =>
     'registry' in rest
       ? `${rest.registry}/${rest.repository}:${rest.tag ?? ''}`

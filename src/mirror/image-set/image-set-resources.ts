@@ -39,7 +39,7 @@ export interface MirroredSet<T extends MirroredImage = MirroredImage> {
   catalogs: readonly MirroredCatalog[];
 }
 
-export type MirroredImage = Pick<PlannedImage, 'kind' | 'reference' | 'repository'>;
+export type MirroredImage = Pick<PlannedImage, 'kind' | 'reference' | 'aliases' | 'repository'>;
 
 export interface MirroredCatalog extends Pick<PlannedCatalog, 'destination' | 'name'> {
   operator: { catalog: string; targetCatalogSourceTemplate?: string | undefined };
@@ -122,9 +122,9 @@ function encodeSets(
   prefix: string,
   takes: (image: MirroredImage) => boolean,
 ): string {
-  const chosen = plan.images.filter(
-    (image) => image.kind !== 'catalog' && image.kind !== 'chart' && takes(image),
-  );
+  const chosen = plan.images
+    .flatMap((image) => [image, ...(image.aliases ?? []).map((reference) => ({ ...image, reference }))])
+    .filter((image) => image.kind !== 'catalog' && image.kind !== 'chart' && takes(image));
   const isGeneric = ({ kind: of }: MirroredImage): boolean => of === 'additional' || of === 'helm';
   return [
     { name: `${prefix}-generic`, images: chosen.filter(isGeneric) },

@@ -142,7 +142,9 @@ export function mirroredOfLock(
     if (kind === 'signature') return [];
     const repository = pathBelow(target, image.repository, maxNestedPaths);
     const destination = targetNameOf(image, { target, maxNestedPaths });
-    return [{ kind, reference: parseReference(image.reference), source, repository, destination }];
+    const aliases = image.aliases?.map((text) => parseReference(text));
+    const reference = parseReference(image.reference);
+    return [{ kind, reference, aliases, source, repository, destination }];
   });
   const catalogs = lock.catalogs.map(({ catalog, repository, tag, targetCatalogSourceTemplate }) => ({
     operator: { catalog, targetCatalogSourceTemplate: targetCatalogSourceTemplate?.file },

@@ -82,6 +82,8 @@ export interface LockedImage {
   reference: string;
   /** What it was found by, as in the left side of a mapping line. */
   source: string;
+  /** References to the same image in other source repositories that have this name at the target too. */
+  aliases?: readonly string[] | undefined;
   /** Path below the target, and the tag there; no tag where a digest is all that names it. */
   repository: string;
   tag: string | undefined;
@@ -213,6 +215,7 @@ class Tables {
       kind: image.kind,
       reference: image.reference,
       source: image.source,
+      ...(image.aliases !== undefined && { aliases: [...image.aliases] }),
       repository: image.repository,
       ...(image.tag !== undefined && { tag: image.tag }),
       digest: root.digest,
@@ -500,6 +503,7 @@ class LockReader {
       'kind',
       'reference',
       'source',
+      'aliases',
       'repository',
       'tag',
       'digest',
@@ -517,6 +521,7 @@ class LockReader {
       kind: fields.kind.choice(kinds),
       reference: readReference(fields.reference),
       source: readReference(fields.source),
+      ...(fields.aliases.isPresent && { aliases: fields.aliases.list(maxNames).map(readReference) }),
       repository: fields.repository.matching(isRepositoryName, 'a repository'),
       tag: fields.tag.isPresent ? fields.tag.matching(isTag, 'a tag') : undefined,
       bundles: fields.bundles.list(maxNames).map((one) => {

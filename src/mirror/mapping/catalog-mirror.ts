@@ -2,7 +2,12 @@ import type { Catalog } from '../../catalog/catalog.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import type { Logger } from '../../core/log.js';
 import { readCatalogImages } from '../catalog-images.js';
-import { encodeCatalogSource, encodeMirrorSets, objectNameOf } from '../cluster-manifests.js';
+import {
+  type MirrorSetKind,
+  encodeCatalogSource,
+  encodeMirrorSets,
+  objectNameOf,
+} from '../cluster-manifests.js';
 import { formatTypedReference } from './image-names.js';
 import { type MappedImage, type Mapping, type MappingOptions, formatLine, mapImages } from './mapping.js';
 import { type MirrorScope, mirrorEntriesOf } from './mirror-sets.js';
@@ -35,6 +40,7 @@ const outputNames = {
   mapping: 'mapping.txt',
   contentSourcePolicy: 'imageContentSourcePolicy.yaml',
   digestMirrorSet: 'imageDigestMirrorSet.yaml',
+  tagMirrorSet: 'imageTagMirrorSet.yaml',
   catalogSource: 'catalogSource.yaml',
 } as const;
 
@@ -44,6 +50,8 @@ export interface OutputOptions {
   /** Bytes of one document. */
   maxIcspSize: number;
   maxIdmsSize: number;
+  /** Writes an ImageTagMirrorSet too, with the scope and size of the ImageDigestMirrorSet. */
+  itms?: boolean | undefined;
 }
 
 const labels = { 'operators.openshift.org/catalog': 'true' };
@@ -58,19 +66,19 @@ export function encodeOutput(
 ): Map<string, string | undefined> {
   const { images, catalog, name } = plan;
   const inRegistry = catalog.target.scheme === 'registry';
-  const mirrorSet = (
-    kind: 'ImageContentSourcePolicy' | 'ImageDigestMirrorSet',
-    scope: MirrorScope,
-    maxBytes: number,
-  ) =>
-    inRegistry
-      ? encodeMirrorSets(kind, mirrorEntriesOf(images, scope), { name, labels, maxBytes })
-      : undefined;
-  const { icspScope, idmsScope, maxIcspSize, maxIdmsSize } = options;
+  const mirrorSet = (kind: MirrorSetKind, scope: MirrorScope, maxBytes: number) => {
+    const entries = mirrorEntriesOf(images, scope, kind === 'ImageTagMirrorSet' ? 'tag' : 'digest');
+    return inRegistry ? encodeMirrorSets(kind, entries, { name, labels, maxBytes }) : undefined;
+  };
+  const { icspScope, idmsScope, maxIcspSize, maxIdmsSize, itms = false } = options;
   return new Map([
     [outputNames.mapping, images.map((image) => `${formatLine(image)}\n`).join('')],
     [outputNames.contentSourcePolicy, mirrorSet('ImageContentSourcePolicy', icspScope, maxIcspSize)],
     [outputNames.digestMirrorSet, mirrorSet('ImageDigestMirrorSet', idmsScope, maxIdmsSize)],
+    [
+      outputNames.tagMirrorSet,
+      itms ? mirrorSet('ImageTagMirrorSet', idmsScope, maxIdmsSize) || undefined : undefined,
+    ],
     [
       outputNames.catalogSource,
       inRegistry ? encodeCatalogSource({ name, image: formatTypedReference(catalog.target) }) : undefined,

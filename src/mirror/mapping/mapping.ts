@@ -1,5 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
+import { TagOwners, findSharedRepositories } from './collisions.js';
 import {
   type ImageName,
   type TypedImageReference,
@@ -32,7 +33,7 @@ export interface MappingOptions {
   destination: TypedImageReference;
   /** Most components of a path in a registry; 0 for any number. Not counted in `file://`. */
   maxComponents: number;
-  /** Lets several repositories share one, as long as no tag is used twice. */
+  /** Omits the notes about source repositories that share a target repository. */
   mergeRepositories?: boolean | undefined;
 }
 
@@ -41,13 +42,13 @@ export interface Mapping {
   images: MappedImage[];
   /** References that are none, one error each. */
   faults: OpmateError[];
-  /** What was decided about images that are told twice. */
+  /** Images that are named twice, and source repositories that share a target repository. */
   notes: string[];
 }
 
 /**
- * Says for each image of a catalog where a mirror puts it. Throws OpmateError INVALID, with one error each as its
- * cause, where two images would get one tag or two repositories one name.
+ * Maps each image of a catalog to its place at the mirror. Source repositories may share a target repository. Throws
+ * OpmateError INVALID, with one error each as its cause, for tags that would name two images.
  */
 export function mapImages(images: Iterable<string>, options: MappingOptions): Mapping {
   const { source, destination } = options;
@@ -77,7 +78,8 @@ export function mapImages(images: Iterable<string>, options: MappingOptions): Ma
   }
   const notes: string[] = [];
   const kept = withoutTwins([...mapped.values()], notes);
-  checkCollisions(kept, options.mergeRepositories === true);
+  requireOneImagePerTag(kept);
+  if (options.mergeRepositories !== true) notes.push(...findSharedRepositories(kept.map(repositoriesOf)));
   kept.sort((a, b) => compareBytes(formatLine(a), formatLine(b)));
   return { images: kept, faults: faults.sort((a, b) => compareBytes(a.message, b.message)), notes };
 }
@@ -157,48 +159,25 @@ function withoutTwins(images: readonly MappedImage[], notes: string[]): MappedIm
 
 const rankOf = ({ source }: MappedImage): number => (source.name.digest === undefined ? 1 : 0);
 
-function checkCollisions(images: readonly MappedImage[], mergeRepositories: boolean): void {
-  const tags = new Map<string, MappedImage>();
-  const repositories = new Map<string, MappedImage>();
-  const faults = new Map<string, OpmateError>();
+function requireOneImagePerTag(images: readonly MappedImage[]): void {
+  const owners = new TagOwners<MappedImage>();
   let isFolded = false;
-  const tell = (where: string, what: string, one: string, other: string): void => {
-    const message = `${where}: is ${what.replace('BOTH', `both ${one} and ${other}`)}`;
-    if (!faults.has(where)) faults.set(where, new OpmateError('INVALID', message));
-  };
   for (const image of [...images].sort((a, b) => compareBytes(formatLine(a), formatLine(b)))) {
     const target = formatTarget(image.target);
-    const onTag = tags.get(target) ?? image;
-    tags.set(target, onTag);
-    if (!isSameImage(onTag, image)) {
-      tell(
-        target,
-        'where BOTH would be put',
-        formatTypedReference(onTag.source),
-        formatTypedReference(image.source),
-      );
-      isFolded ||= pathOf(namesOf(onTag)) !== pathOf(namesOf(image));
-      continue;
-    }
-    const repository = repositoryOf(image.target.name);
-    const first = repositories.get(repository) ?? image;
-    repositories.set(repository, first);
-    const [one, other] = [namesOf(first), namesOf(image)];
-    if (mergeRepositories || canonicalRepositoryOf(one) === canonicalRepositoryOf(other)) continue;
-    tell(repository, 'what BOTH would be called', repositoryOf(one), repositoryOf(other));
-    isFolded ||= pathOf(one) !== pathOf(other);
+    const owner = owners.claim(target, image);
+    if (isSameImage(owner, image)) continue;
+    owners.refuse(target, formatTypedReference(owner.source), formatTypedReference(image.source));
+    isFolded ||= pathOf(namesOf(owner)) !== pathOf(namesOf(image));
   }
-  const errors = [...faults.values()];
-  const [only] = errors;
-  if (only === undefined) return;
-  const advice = [
-    isFolded ? 'a larger --max-components keeps more names apart' : '',
-    mergeRepositories ? '' : '--merge-repositories lets repositories share a name, though not a tag',
-  ].filter((text) => text !== '');
-  throw new OpmateError('INVALID', errors.length === 1 ? only.message : `${errors.length} names collide`, {
-    hint: advice.join('; ') || 'mirror the images by mappings of your own, with opmate mirror -f',
-    cause: errors.length === 1 ? undefined : new AggregateError(errors),
-  });
+  owners.throwIfRefused(
+    isFolded
+      ? 'keep the names apart with a larger --max-components'
+      : 'mirror the images by mappings of your own, with opmate mirror -f',
+  );
+}
+
+function repositoriesOf(image: MappedImage): { source: string; target: string } {
+  return { source: canonicalRepositoryOf(namesOf(image)), target: repositoryOf(image.target.name) };
 }
 
 /** The name by which an image is told from others. */

@@ -6,13 +6,20 @@ import type { MappedImage } from './mapping.js';
 export type MirrorScope = 'repository' | 'registry';
 
 /**
- * The entries by which a cluster finds mirrored images that it asks for by digest; images that have only a tag
- * give none. A cluster is told the names that the catalog has, wherever the images were mirrored from. In the scope `registry` only hosts are told, so paths must be the same at both.
+ * Returns the entries by which a cluster finds mirrored operand and bundle images, by digest or by tag. Sources are the
+ * names in the catalog, wherever the images were mirrored from. Entries of the scope `registry` have hosts only, so
+ * paths must be the same at both.
  */
-export function mirrorEntriesOf(images: readonly MappedImage[], scope: MirrorScope): MirrorEntry[] {
+export function mirrorEntriesOf(
+  images: readonly MappedImage[],
+  scope: MirrorScope,
+  by: 'digest' | 'tag' = 'digest',
+): MirrorEntry[] {
   return mergeEntries(
-    images.flatMap(({ origin, target: { name } }) => {
-      if (origin?.digest === undefined) return [];
+    images.flatMap(({ origin, isCatalog, target: { name } }) => {
+      if (origin === undefined || (origin.digest === undefined ? 'tag' : 'digest') !== by) return [];
+      // A CatalogSource names the copy itself.
+      if (isCatalog && by === 'tag') return [];
       return scope === 'registry'
         ? { source: origin.registry, mirrors: [name.registry] }
         : { source: repositoryOf(origin), mirrors: [repositoryOf(name)] };

@@ -14,10 +14,12 @@ import { type NamedKind, notFound } from '../../core/suggest.js';
 import { type CatalogImage, fieldOf, imagesOf } from '../catalog-images.js';
 import {
   type MirrorEntry,
+  type MirrorSetKind,
   encodeCatalogSource,
   encodeMirrorSets,
   objectNameOf,
 } from '../cluster-manifests.js';
+import { TagOwners, findSharedRepositories } from './collisions.js';
 import {
   type ImageName,
   canonicalRepositoryOf,
@@ -329,19 +331,20 @@ interface RegistryMapping {
   pairs: RegistryPair[];
   /** References that are none, one error each. */
   faults: OpmateError[];
+  /** Source repositories that share a target repository, one sentence per target. */
+  notes: string[];
 }
 
 /**
- * Says for each image where it goes: below the destination, to a repository whose name is the whole name of the
- * source's, registry included, with `-` for `/`, `.` and `:`. Several digests of a repository get a tag each, since
- * `oc image mirror` takes every target once. Throws OpmateError
- * INVALID, one for each as its cause, where two repositories would have one name or two images one tag.
+ * Maps each image to a repository below the destination, named by the source's whole name, registry included, with
+ * `-` for `/`, `.` and `:`. In a repository of several images each digest gets a tag, since `oc image mirror` takes
+ * every target once. Throws OpmateError INVALID, one for each as its cause, for tags that would name two images.
  */
 export function mapToRegistry(images: Iterable<string>, options: RegistryMappingOptions): RegistryMapping {
   const { destination, tagDigests = false } = options;
   const prefix = pathOf(destination);
   const pairs = new Map<string, RegistryPair & { written: ImageName }>();
-  const digests = new Map<string, number>();
+  const counts = new Map<string, number>();
   const faults: OpmateError[] = [];
   for (const text of sortedByBytes(images)) {
     try {
@@ -358,19 +361,28 @@ export function mapToRegistry(images: Iterable<string>, options: RegistryMapping
       const from = formatImageName(source);
       if (pairs.has(from)) continue;
       pairs.set(from, { source, target, written });
-      if (source.digest !== undefined) digests.set(name, (digests.get(name) ?? 0) + 1);
+      counts.set(name, (counts.get(name) ?? 0) + 1);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
       faults.push(error);
     }
   }
   const tagged = [...pairs.values()].map(({ source, target, written }) => {
-    const needsTag = source.digest !== undefined && (tagDigests || (digests.get(target.name) ?? 0) > 1);
+    const needsTag = source.digest !== undefined && (tagDigests || (counts.get(target.name) ?? 0) > 1);
     return needsTag ? { source, target: { ...target, tag: hashTagOf(written) } } : { source, target };
   });
   const sorted = tagged.sort((a, b) => compareBytes(formatPair(a), formatPair(b)));
-  checkTargets(sorted);
-  return { pairs: sorted, faults };
+  requireOneImagePerTag(sorted);
+  return {
+    pairs: sorted,
+    faults,
+    notes: findSharedRepositories(
+      sorted.map(({ source, target }) => ({
+        source: canonicalRepositoryOf(source),
+        target: repositoryOf(target),
+      })),
+    ),
+  };
 }
 
 function hashTagOf(name: ImageName): string {
@@ -382,38 +394,26 @@ export function formatPair({ source, target }: RegistryPair): string {
   return `${formatImageName(source)}=${formatImageName(target)}`;
 }
 
-function checkTargets(pairs: readonly RegistryPair[]): void {
-  const repositories = new Map<string, string>();
-  const tags = new Map<string, string>();
-  const faults = new Map<string, OpmateError>();
-  const claim = (known: Map<string, string>, place: string, owner: string): boolean => {
-    const other = known.get(place) ?? owner;
-    known.set(place, other);
-    if (other !== owner && !faults.has(place))
-      faults.set(
-        place,
-        new OpmateError('INVALID', `is where both ${other} and ${owner} would be put`, { subject: place }),
-      );
-    return other === owner;
-  };
+function requireOneImagePerTag(pairs: readonly RegistryPair[]): void {
+  const owners = new TagOwners<string>();
   for (const { source, target } of pairs) {
-    if (!claim(repositories, repositoryOf(target), canonicalRepositoryOf(source))) continue;
     const tag = target.tag ?? (source.digest === undefined ? source.tag : undefined);
-    if (tag !== undefined) claim(tags, `${repositoryOf(target)}:${tag}`, formatImageName(source));
+    if (tag === undefined) continue;
+    const place = `${repositoryOf(target)}:${tag}`;
+    const name = formatImageName(source);
+    const owner = owners.claim(place, name);
+    if (owner !== name) owners.refuse(place, owner, name);
   }
-  const errors = [...faults.values()];
-  const [only] = errors;
-  if (only === undefined) return;
-  throw new OpmateError('INVALID', errors.length === 1 ? only.message : `${errors.length} names collide`, {
-    hint: 'leave one of them out with --package, --channel or --bundle, and mirror it below another namespace',
-    cause: errors.length === 1 ? undefined : new AggregateError(errors),
-  });
+  owners.throwIfRefused(
+    'leave one of them out with --package, --channel or --bundle, and mirror it below another namespace',
+  );
 }
 
 /** The files that `registry images` writes. */
 const registryManifestNames = {
   contentSourcePolicy: 'imagecontentsourcepolicy.yaml',
   digestMirrorSet: 'imagedigestmirrorset.yaml',
+  tagMirrorSet: 'imagetagmirrorset.yaml',
   catalogSource: 'catalogsource.yaml',
 } as const;
 
@@ -422,32 +422,37 @@ interface RegistryManifestOptions {
   name: string;
   /** What the cluster is to pull the catalog from; undefined where there is no image of it. */
   catalogImage: string | undefined;
-  /** The kind of mirror set to write, since a cluster is given one of them; both when left out. */
-  mirrorSet?: 'ImageContentSourcePolicy' | 'ImageDigestMirrorSet';
+  /**
+   * The kind of mirror set to write, since a cluster is given one of them. ImageDigestMirrorSet comes with an
+   * ImageTagMirrorSet, which clusters know since the same version.
+   */
+  mirrorSet: 'ImageContentSourcePolicy' | 'ImageDigestMirrorSet';
 }
 
 /**
- * The texts of the manifests by file name; undefined for those that have nothing to say. A cluster finds by them what
- * it asks for by digest. Throws LimitError, see `encodeMirrorSets`.
+ * Returns the manifests of a cluster by file name; undefined for those without content. Throws LimitError, see
+ * `encodeMirrorSets`.
  */
 export function encodeRegistryManifests(
   pairs: readonly RegistryPair[],
   { name, catalogImage, mirrorSet }: RegistryManifestOptions,
 ): Map<string, string | undefined> {
   const labels = { 'operators.openshift.org/catalog': 'true' };
-  const entries: MirrorEntry[] = pairs.flatMap(({ source, target }) =>
-    source.digest === undefined
-      ? []
-      : { source: canonicalRepositoryOf(source), mirrors: [repositoryOf(target)] },
-  );
   const setName = objectNameOf(name);
-  const setOf = (kind: 'ImageContentSourcePolicy' | 'ImageDigestMirrorSet'): string | undefined =>
-    (mirrorSet ?? kind) === kind
-      ? encodeMirrorSets(kind, entries, { name: setName, labels }) || undefined
-      : undefined;
+  const setOf = (kind: MirrorSetKind, byDigest: boolean): string | undefined => {
+    const entries: MirrorEntry[] = pairs
+      .filter(({ source }) => (source.digest !== undefined) === byDigest)
+      .map(({ source, target }) => ({
+        source: canonicalRepositoryOf(source),
+        mirrors: [repositoryOf(target)],
+      }));
+    return encodeMirrorSets(kind, entries, { name: setName, labels }) || undefined;
+  };
+  const isNew = mirrorSet === 'ImageDigestMirrorSet';
   return new Map([
-    [registryManifestNames.contentSourcePolicy, setOf('ImageContentSourcePolicy')],
-    [registryManifestNames.digestMirrorSet, setOf('ImageDigestMirrorSet')],
+    [registryManifestNames.contentSourcePolicy, isNew ? undefined : setOf('ImageContentSourcePolicy', true)],
+    [registryManifestNames.digestMirrorSet, isNew ? setOf('ImageDigestMirrorSet', true) : undefined],
+    [registryManifestNames.tagMirrorSet, isNew ? setOf('ImageTagMirrorSet', false) : undefined],
     [
       registryManifestNames.catalogSource,
       catalogImage === undefined

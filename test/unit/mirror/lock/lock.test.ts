@@ -39,7 +39,10 @@ function fullLock(): ImageSetLock {
   const images = [
     lockedImage('whole', contentsOf([amd64, arm64, index]), { bundles: ['acme/acme.v1', 'beta/beta.v2'] }),
     lockedImage('sparse', contentsOf([amd64, sparse]), { bundles: ['acme/acme.v1'], kind: 'bundle' }),
-    lockedImage('signed', contentsOf([amd64, signature], amd64), { tag: undefined }),
+    lockedImage('signed', contentsOf([amd64, signature], amd64), {
+      tag: undefined,
+      aliases: ['docker.io/ns/signed:v1'],
+    }),
     lockedImage('nested', contentsOf([amd64, arm64, index, indexManifest('outer', [index, amd64])])),
     lockedImage('odd', contentsOf([asConfig]), { kind: 'signature', tag: 'sha256-aa.sig' }),
     lockedImage('index', contentsOf([arm64]), { kind: 'catalog', source: 'oci:catalogs/index:v1' }),

@@ -104,19 +104,20 @@ describe('mirror/mapping', () => {
     ]);
   });
 
-  it('refuses two repositories under one name, and names both', () => {
+  it('lets two repositories share one, and refuses a tag that would mean two images', () => {
     const folded = ['quay.io/a-b/c:v1', 'quay.io/a/b-c:v2'];
-    expect(collisionsOf(folded)).toEqual([
-      'reg.example/olm/a-b-c: is what both quay.io/a-b/c and quay.io/a/b-c would be called',
-    ]);
-    expect(collisionsOf(folded, { mergeRepositories: true })).toEqual([]);
-    expect(collisionsOf(folded, { maxComponents: 0 })).toEqual([]);
+    expect(collisionsOf(folded)).toEqual([]);
+    const note = 'reg.example/olm/a-b-c: shared by quay.io/a-b/c, quay.io/a/b-c';
+    expect(map(folded).notes).toEqual([note]);
+    expect(map(folded, undefined, undefined, { mergeRepositories: true }).notes).toEqual([]);
+    expect(map(folded, undefined, undefined, { maxComponents: 0 }).notes).toEqual([]);
+    expect(map([`quay.io/a-b/c:v1@${a}`, `quay.io/a/b-c:v1@${a}`]).notes).toEqual([note]);
     const sameTag = ['quay.io/a-b/c:v1', 'quay.io/a/b-c:v1', 'docker.io/x/y:1', 'gcr.io/x/y:2'];
-    expect(collisionsOf(sameTag)).toEqual([
-      'reg.example/olm/x-y: is what both docker.io/x/y and gcr.io/x/y would be called',
-      'reg.example/olm/a-b-c:v1: is where both quay.io/a-b/c:v1 and quay.io/a/b-c:v1 would be put',
-    ]);
-    expect(collisionsOf(sameTag, { mergeRepositories: true })).toHaveLength(1);
+    for (const mergeRepositories of [false, true]) {
+      expect(collisionsOf(sameTag, { mergeRepositories })).toEqual([
+        'reg.example/olm/a-b-c:v1: is where both quay.io/a-b/c:v1 and quay.io/a/b-c:v1 would be put',
+      ]);
+    }
   });
 
   it('knows that Docker Hub has two names', () => {

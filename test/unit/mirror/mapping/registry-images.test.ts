@@ -233,13 +233,33 @@ describe('mirror/registry-images', () => {
       ]);
     });
 
-    it('names both of what would be put in one place, every such pair', () => {
+    it('tags each digest of a repository that repeats, whatever else is in it', () => {
+      const pinned = `quay.io/coreos/etcd@${digest('a')}`;
+      expect(lines([pinned, 'quay.io/coreos/etcd:v3'], 'r.io/x')).toEqual([
+        'quay.io/coreos/etcd:v3=r.io/x/quay-io-coreos-etcd',
+        ...lines([pinned], 'r.io/x', true),
+      ]);
+    });
+
+    it('lets repositories share a target, and names them', () => {
+      const { pairs, notes } = map([
+        `quay.io/a-b/c@${digest('a')}`,
+        `quay.io/a/b-c@${digest('a')}`,
+        'quay.io/a/b-c:1',
+      ]);
+      expect(new Set(pairs.map((pair) => formatPair(pair).split('=')[1])).size).toBe(3);
+      expect(notes).toEqual([
+        'reg.example:5000/olm/sub/quay-io-a-b-c: shared by quay.io/a-b/c, quay.io/a/b-c',
+      ]);
+    });
+
+    it('names both of what one tag would mean, every such pair', () => {
       expect(() => map(['quay.io/a-b/c:1', 'quay.io/a/b-c:1'])).toThrow(
-        'reg.example:5000/olm/sub/quay-io-a-b-c: is where both quay.io/a-b/c and quay.io/a/b-c would be put',
+        'reg.example:5000/olm/sub/quay-io-a-b-c:1: is where both quay.io/a-b/c:1 and quay.io/a/b-c:1 would be put',
       );
       expect(() =>
         map(['quay.io/a-b/c:1', 'quay.io/a/b-c:1', 'q.io/x/y:1', 'q-io.io/y:1', 'q.io/io/y:1']),
-      ).toThrow('2 names collide');
+      ).toThrow('2 tags collide');
       const pinned = `quay.io/a/b@${digest('a')}`;
       const tag = lines([pinned], 'r.io', true)[0]?.split(':').at(-1);
       expect(() => map([`quay.io/a/b:${tag}`, pinned], 'r.io', true)).toThrow(
@@ -279,7 +299,9 @@ describe('mirror/registry-images', () => {
       const files = encodeRegistryManifests(pairs, {
         name: 'a/My_Index.v1',
         catalogImage: 'reg.example/olm/index:v1',
+        mirrorSet: 'ImageContentSourcePolicy',
       });
+      expect(files.get('imagedigestmirrorset.yaml')).toBeUndefined();
       const [policy] = loadAll(files.get('imagecontentsourcepolicy.yaml') ?? '') as object[];
       expect(policy).toMatchObject({
         metadata: { name: 'a-my-index.v1-0' },
@@ -297,19 +319,42 @@ describe('mirror/registry-images', () => {
       });
     });
 
+    it('redirect tags too where ImageDigestMirrorSet is asked for', () => {
+      const files = encodeRegistryManifests(pairs, {
+        name: 'index',
+        catalogImage: undefined,
+        mirrorSet: 'ImageDigestMirrorSet',
+      });
+      expect([...files].flatMap(([name, text]) => (text === undefined ? [] : [name]))).toEqual([
+        'imagedigestmirrorset.yaml',
+        'imagetagmirrorset.yaml',
+      ]);
+      expect(loadAll(files.get('imagetagmirrorset.yaml') ?? '')).toMatchObject([
+        {
+          kind: 'ImageTagMirrorSet',
+          spec: {
+            imageTagMirrors: [{ source: 'quay.io/t/x', mirrors: ['reg.example/olm/quay-io-t-x'] }],
+          },
+        },
+      ]);
+    });
+
     it.each([
       ['4.18', 'cs-4-18'],
       ['x'.repeat(80), 'x'.repeat(63)],
       ['_', 'catalog'],
     ])('call a CatalogSource of %s what a service can be called', (name, expected) => {
-      const text =
-        encodeRegistryManifests([], { name, catalogImage: 'a.b/c:1' }).get('catalogsource.yaml') ?? '';
+      const mirrorSet = 'ImageContentSourcePolicy';
+      const files = encodeRegistryManifests([], { name, catalogImage: 'a.b/c:1', mirrorSet });
+      const text = files.get('catalogsource.yaml') ?? '';
       expect(loadAll(text)).toMatchObject([{ metadata: { name: expected } }]);
     });
 
     it('are left out where they would say nothing', () => {
-      const files = encodeRegistryManifests([], { name: 'x', catalogImage: undefined });
-      expect([...files.values()]).toEqual([undefined, undefined, undefined]);
+      for (const mirrorSet of ['ImageContentSourcePolicy', 'ImageDigestMirrorSet'] as const) {
+        const files = encodeRegistryManifests([], { name: 'x', catalogImage: undefined, mirrorSet });
+        expect([...files.values()]).toEqual([undefined, undefined, undefined, undefined]);
+      }
     });
   });
 });

@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { commandFile, useSandbox } from '../support/command-line.js';
+import { bundlesDirectory, commandFile, useSandbox } from '../support/command-line.js';
 import { startFaultRegistry } from '../support/fault-registry.js';
 import { makeCatalogImage, serveBuilt } from './images.js';
 import { serve } from './served-catalogs.js';
@@ -56,9 +56,16 @@ beforeAll(async () => {
       ]),
     ),
     'flat/catalog.json': text([...widget, ...gadget]),
+    'files/one.yaml': '',
+    'files/two words.yaml': '',
+    'files/sub/three.yaml': '',
     'broken/catalog.json': `${text(widget)}{ "schema": `,
     'a b/widget/catalog.json': text(widget),
   });
+  const bundle = path.join(bundlesDirectory, 'microcks', '0.2.1');
+  expect(
+    await sandbox.run(['registry', 'add', '--mode', 'semver', '-d', 'index.db', '-b', bundle]),
+  ).toMatchObject({ code: 0 });
   const bin = path.join(sandbox.work, 'bin');
   await mkdir(bin);
   await symlink(commandFile, path.join(bin, 'opmate'));
@@ -68,11 +75,18 @@ beforeAll(async () => {
   }
 });
 
-/** What `__complete` answers. */
-async function names(...words: string[]): Promise<string[]> {
+/** What `__complete` offers: names and other words, and the kind of paths. */
+async function offered(...words: string[]): Promise<string[]> {
   const { code, stdout, stderr } = await sandbox.run(['__complete', '--', ...words]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  return stdout.split('\n').slice(0, -1);
+  const lines = stdout.split('\n').slice(0, -1);
+  return lines.map((line) => line.split('\t')[0] as string);
+}
+
+async function names(...words: string[]): Promise<string[]> {
+  const lines = await offered(...words);
+  expect(lines.at(-1)).toMatch(/^:/);
+  return lines.slice(0, -1);
 }
 
 describe('names for completion', () => {
@@ -109,10 +123,8 @@ describe('names for completion', () => {
     [['list', 'packages', 'catalog', ''], []],
     [['init', ''], []],
     [['graph', '--package', ''], []],
-    [['list', 'channels', 'catalog', '--'], []],
     [['list', 'channels', 'http://127.0.0.1:1/catalogs/x', ''], []],
     [['list', 'channels', 'registry.test/never/asked:v1', ''], []],
-    [[], []],
   ])('after %j are %j', async (words, found) => {
     expect(await names(...words)).toEqual(found);
   });
@@ -157,6 +169,27 @@ describe('names for completion', () => {
     }
   });
 });
+
+/** Starts bash on a terminal of its own, types a line and presses a key, and ends it with the line as it stands then. */
+const terminal = `
+import os, pty, select, sys, time
+line, keys = sys.argv[1], sys.argv[2].encode()
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp('bash', ['bash', '--rcfile', 'bashrc', '-i'])
+seen = b''
+def until(mark):
+    global seen
+    end = time.time() + 20
+    while mark not in seen and time.time() < end:
+        if select.select([fd], [], [], 0.2)[0]:
+            try: seen += os.read(fd, 65536)
+            except OSError: return
+until(b'READY')
+os.write(fd, line.encode() + keys + b'\\x14')
+until(b'>ENDS')
+sys.stdout.buffer.write(seen)
+`;
 
 /** Runs a shell in the sandbox, with `opmate` in its PATH. */
 function shell(file: string, args: string[]): Promise<string> {
@@ -204,19 +237,51 @@ describe('completion in bash', () => {
     ['opmate graph catalog --package=ga', ['gadget']],
     ['opmate mirror list operators --catalog=catalog --package widget --channel=stable-', ['stable-1.x']],
     ['opmate mirror list operators --catalog=oci:none:v1 --package ', []],
+    ['opmate list packages index.db --', expect.arrayContaining(['--output', '--debug'])],
+    ['opmate registry rm --database index.db --package ', ['microcks']],
     ['opmate render -o ', ['json', 'yaml']],
     ['opmate render --output=y', ['yaml']],
+    ['opmate catalog filter catalog --undated=', ['keep', 'drop']],
     ['opmate list chan', ['channels']],
-    ['opmate ', expect.not.arrayContaining(['__complete'])],
+    ['opmate help catalog fil', ['filter']],
+    ['opmate ', expect.not.arrayContaining(['__complete', '--debug'])],
   ])('after "%s" offers %j', async (line, expected) => {
-    const words = await offered(line);
-    expect(words.filter((word) => !word.startsWith('-') || !line.includes('--package '))).toEqual(expected);
+    expect(await offered(line)).toEqual(expected);
   });
 
   it('runs nothing that a catalog says', async () => {
     await offered('opmate list channels catalog ');
     await offered('opmate graph catalog --package=');
     expect(await readdir(sandbox.work)).not.toContain('pwned');
+  });
+});
+
+describe('completion on a terminal in bash', () => {
+  /** What a line has become after a Tab. */
+  async function completed(line: string): Promise<string> {
+    await sandbox.write({
+      bashrc: `PS1=READY; source completion.bash; leave() { printf '\nLINE<%s>ENDS\n' "$READLINE_LINE"; exit; }
+bind 'set bell-style none'; bind -x '"\\C-t": leave'
+`,
+      'terminal.py': terminal,
+    });
+    const printed = await shell('python3', ['terminal.py', line, '\t']);
+    return /LINE<(.*)>ENDS/.exec(printed)?.[1] ?? printed;
+  }
+
+  it.each([
+    ['opmate validate files/o', 'opmate validate files/one.yaml '],
+    ['opmate mirror plan --config files/two', 'opmate mirror plan --config files/two\\ words.yaml '],
+    ['opmate mirror plan --config=files/one', 'opmate mirror plan --config=files/one.yaml '],
+    ['opmate migrate catalog --outp', 'opmate migrate catalog --output '],
+    ['opmate migrate catalog --output=y', 'opmate migrate catalog --output=yaml '],
+    ['opmate catalog filter catalog --to fil', 'opmate catalog filter catalog --to files/'],
+    ['opmate catalog filter catalog --to files/o', 'opmate catalog filter catalog --to files/o'],
+    ['opmate completion ba', 'opmate completion bash '],
+    ['opmate completion bash fil', 'opmate completion bash fil'],
+    ['opmate list channels catalog wid', 'opmate list channels catalog widget '],
+  ])('makes of "%s" "%s"', async (line, expected) => {
+    expect(await completed(line)).toBe(expected);
   });
 });
 
@@ -248,10 +313,21 @@ while zpty -r shell seen; do print -rn -- "$seen"; done
       'LINE<opmate list channels catalog widget >',
     );
     const all = await shown('opmate graph catalog --package ');
-    expect(all).toMatch(/gadget\s+widget/);
+    expect(all).toMatch(/gadget\s+widget|widget\s+gadget/);
     expect(all).not.toContain('touch');
-    expect(await shown('opmate graph catalog --package=g')).toContain('--package-name=gadget');
+    expect(await shown('opmate graph catalog --package=g')).toContain('--package=gadget');
     expect(await shown('opmate list chan')).toContain('LINE<opmate list channels >');
+  });
+
+  it('offers files where files are taken, flags only after a dash, and values after "="', async () => {
+    expect(await shown('opmate validate files/o')).toContain('LINE<opmate validate files/one.yaml >');
+    expect(await shown('opmate mirror plan --config=files/on')).toContain('--config=files/one.yaml >');
+    expect(await shown('opmate catalog filter catalog --to files/s')).toContain('--to files/sub/>');
+    expect(await shown('opmate catalog filter catalog --to files/o')).toContain('--to files/o>');
+    expect(await shown('opmate render --output=y')).toContain('LINE<opmate render --output=yaml >');
+    expect(await shown('opmate migrate catalog --outp')).toContain('LINE<opmate migrate catalog --output >');
+    expect(await shown('opmate completion bash fil')).toContain('LINE<opmate completion bash fil>');
+    expect(await shown('opmate ')).not.toContain('--debug');
   });
 });
 
@@ -268,7 +344,16 @@ describe.runIf(hasShell('fish'))('completion in fish', () => {
     ['opmate list channels catalog ga', ['gadget']],
     ['opmate graph catalog --package ', ['gadget', 'widget']],
     ['opmate graph catalog -p w', ['widget']],
-    ['opmate graph catalog --package=w', ['--package-name=widget']],
+    ['opmate graph catalog --package=w', ['--package=widget']],
+    ['opmate graph catalog --package=', ['--package=gadget', '--package=widget']],
+    ['opmate validate files/o', ['files/one.yaml']],
+    ['opmate mirror plan --config=files/o', ['--config=files/one.yaml']],
+    ['opmate catalog filter catalog --to fil', ['files/']],
+    ['opmate catalog filter catalog --to files/o', []],
+    ['opmate render --output=y', ['--output=yaml']],
+    ['opmate migrate catalog --outp', ['--output']],
+    ['opmate completion bash fil', []],
+    ['opmate completion ', ['bash', 'fish', 'zsh']],
     ['opmate mirror list operators --catalog catalog --package widget --channel f', ['fast']],
     ['opmate list chan', ['channels']],
   ])('after "%s" offers %j', async (line, expected) => {

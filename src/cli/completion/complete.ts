@@ -1,31 +1,36 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { namesFor } from './names.js';
-import { wantedName } from './words.js';
 import { writeAll } from '../output.js';
 import { printableLine } from '../printable.js';
+import { namesFor } from './names.js';
+import { offerFor } from './words.js';
 
-/** Whoever presses a key waits no longer than this. */
+/** Maximum time that whoever presses a key waits for names. */
 const patienceMs = 1500;
 
 /**
- * What completion scripts call: names of packages or channels that the last word may become, one a line. The words
- * are those of the line after the command's name, as they were typed. Says nothing where it knows nothing.
+ * Completes the last word of a line for the scripts of `completion`. The words are those after the command's name, as they
+ * were typed. Prints a line for each word it may become, with a tab and a description, and at last `:files`,
+ * `:directories` or `:none`: the paths that it may become. Of `--flag=VALUE` it prints values only.
  */
 export const command = defineCommand({
-  summary: 'complete a name, for completion scripts',
+  summary: 'complete a word, for completion scripts',
   arguments: [argument('[word...]')],
   async run({ context, args: [words], commands }) {
     const { program } = commands;
-    await commands.loadNamed(words);
-    const wanted = wantedName(program, words, context.homeDirectory);
-    if (wanted === undefined || !/^[A-Za-z0-9._,-]*$/.test(wanted.before)) return;
-    const patience = new AbortController();
-    const timer = setTimeout(() => patience.abort(), patienceMs);
-    const names = await namesFor(wanted, context, {
-      signal: AbortSignal.any([context.signal, patience.signal]),
-    });
-    clearTimeout(timer);
-    const safe = names.filter((name) => printableLine(name) === name);
-    await writeAll(context.stdout, safe.map((name) => `${wanted.before}${name}\n`).join(''));
+    const named = await commands.loadNamed(words);
+    await commands.loadBelow(named);
+    const offer = offerFor(program, words, context.homeDirectory);
+    const lines = offer.words.map(({ word, description }) => `${word}\t${description.split('\n', 1)[0]}`);
+    const { name } = offer;
+    if (name !== undefined && /^[A-Za-z0-9._,-]*$/.test(name.before)) {
+      const patience = new AbortController();
+      const timer = setTimeout(() => patience.abort(), patienceMs);
+      const signal = AbortSignal.any([context.signal, patience.signal]);
+      const names = await namesFor(name, context, { signal });
+      clearTimeout(timer);
+      lines.push(...names.filter((one) => printableLine(one) === one).map((one) => `${name.before}${one}\t`));
+    }
+    lines.push(`:${offer.paths ?? 'none'}`);
+    await writeAll(context.stdout, lines.map((line) => `${line}\n`).join(''));
   },
 });

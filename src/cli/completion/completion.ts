@@ -18,7 +18,6 @@ export const command = defineCommand({
         hint: `use one of ${shells.join(', ')}`,
       });
     }
-    await commands.loadBelow(commands.program, { deeply: true });
-    await writeAll(context.stdout, completionScript(known, commands.program));
+    await writeAll(context.stdout, completionScript(known, commands.program.name()));
   },
 });

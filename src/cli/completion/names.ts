@@ -48,11 +48,9 @@ async function addNames(
   for (const one of new Set([reference, plain])) {
     if (/^https?:\/\//.test(one)) return addServed(one, wanted, add, signal);
     const directory = path.resolve(context.workingDirectory, one);
-    const isDirectory = await stat(directory).then(
-      (found) => found.isDirectory(),
-      () => false,
-    );
-    if (isDirectory) return addFromDirectory(directory, wanted, add, signal);
+    const status = await stat(directory).catch(() => undefined);
+    if (status?.isDirectory() === true) return addFromDirectory(directory, wanted, add, signal);
+    if (status?.isFile() === true) return addFromDatabase(directory, wanted, add);
     const recalled = await recalledNames(context, one);
     for (const [packageName, channels] of recalled ?? []) {
       if (wanted.kind === 'package') add(packageName);
@@ -82,6 +80,20 @@ async function addServed(
     }
   } finally {
     client.close();
+  }
+}
+
+async function addFromDatabase(file: string, wanted: WantedName, add: (name: string) => void): Promise<void> {
+  const { openDatabase } = await import('../../sqlite/schema/database.js');
+  const { IndexQueries } = await import('../../sqlite/read/queries.js');
+  const database = await openDatabase(file, { access: 'read' });
+  try {
+    for (const { name, channels } of new IndexQueries(database).packages()) {
+      if (wanted.kind === 'package') add(name);
+      else if (isWanted(wanted, name)) channels.forEach((channel) => add(channel.name));
+    }
+  } finally {
+    database.close();
   }
 }
 

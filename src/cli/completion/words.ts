@@ -1,5 +1,6 @@
 import type { Argument, Command, Option } from 'commander';
 import { findCommand } from '../command/command-line.js';
+import { helpTopics } from '../help-topics.js';
 
 /** What a name is the name of. */
 type NameKind = 'package' | 'channel';
@@ -17,6 +18,50 @@ export interface WantedName {
   typed: string;
 }
 
+/** A word that a shell may offer. */
+export interface OfferedWord {
+  word: string;
+  description: string;
+}
+
+/** What the last word of a line may become. */
+export interface Offer {
+  /** Commands, flags, or values of a closed set, that begin with what is typed. */
+  words: OfferedWord[];
+  /** A name from a catalog. */
+  name?: WantedName | undefined;
+  paths?: PathKind | undefined;
+}
+
+type PathKind = 'files' | 'directories';
+
+/** The paths that stand for a placeholder. References are among them: most may be a directory or a file. */
+const pathsOfPlaceholders: Readonly<Record<string, PathKind | undefined>> = {
+  archive: 'files',
+  catalog: 'files',
+  database: 'files',
+  directory: 'directories',
+  file: 'files',
+  lock: 'files',
+  path: 'files',
+  place: 'files',
+  reference: 'files',
+  source: 'files',
+};
+
+/** Arguments that are paths, besides these placeholders; a directory that is read may be an archive as well. */
+const pathArguments: ReadonlySet<string> = new Set([
+  'bundles',
+  'directory',
+  'from',
+  'new',
+  'old',
+  'ref',
+  'to',
+]);
+/** Options with bundles, which may be directories. */
+const pathOptions: ReadonlySet<string> = new Set(['batch', 'bundleImages', 'bundles']);
+
 const kindsOfOptions: Readonly<Record<string, NameKind | undefined>> = {
   package: 'package',
   packages: 'package',
@@ -29,6 +74,7 @@ const kindsOfOptions: Readonly<Record<string, NameKind | undefined>> = {
 };
 const catalogArguments: ReadonlySet<string> = new Set([
   'catalog',
+  'database',
   'directory',
   'from',
   'ref',
@@ -38,54 +84,113 @@ const catalogArguments: ReadonlySet<string> = new Set([
 ]);
 
 /** What the value of an option names, where that is something of a catalog. */
-export function kindOfOption(option: Option): NameKind | undefined {
+function kindOfOption(option: Option): NameKind | undefined {
   return option.required || option.optional ? kindsOfOptions[option.attributeName()] : undefined;
 }
 
 /** What an argument names, where that is something of a catalog. */
-export function kindOfArgument(argument: Argument): NameKind | undefined {
+function kindOfArgument(argument: Argument): NameKind | undefined {
   return kindsOfOptions[argument.name()];
 }
 
 /**
- * The name that the last of these words begins, by the command tree; undefined where it is none, or where none of
- * the words is a catalog. The words are those after the command's own, as they were typed, with their quotes.
+ * Returns what the last of these words may become, by the command tree. The words are those after the command's own, as
+ * they were typed, with their quotes.
  */
-export function wantedName(
-  program: Command,
-  words: readonly string[],
-  homeDirectory: string,
-): WantedName | undefined {
-  const read = readWords(
-    program,
-    words.slice(0, -1).map((word) => unquote(word, homeDirectory)),
-  );
-  const last = unquote(words.at(-1) ?? '', homeDirectory);
+export function offerFor(program: Command, words: readonly string[], homeDirectory: string): Offer {
+  const plain = words.map((word) => unquote(word, homeDirectory));
+  if (plain[0] === 'help') return offerHelp(program, plain.slice(1));
+  const last = plain.at(-1) ?? '';
+  const read = readWords(program, plain.slice(0, -1));
   const { command, waiting, positionals, onlyOperands } = read;
-  let kind: NameKind | undefined;
-  let value = last;
-  let isList = true;
-  const assigned = /^(--[^=]+)=(.*)$/s.exec(last);
-  if (waiting !== undefined) kind = kindOfOption(waiting);
-  else if (!onlyOperands && assigned !== null) {
-    const option = findOption(command, assigned[1] as string);
-    kind = option === undefined ? undefined : kindOfOption(option);
-    value = assigned[2] as string;
-  } else if (onlyOperands || !last.startsWith('-')) {
-    const argument = argumentAt(command, positionals.length);
-    kind = argument === undefined ? undefined : kindOfArgument(argument);
-    isList = false;
+  const isFlag = !onlyOperands && last.startsWith('-');
+  const assigned = isFlag ? /^(--[^=]+)=(.*)$/s.exec(last) : null;
+  // A value may be left out of some options: then a flag may follow.
+  const isValue = waiting !== undefined && (waiting.required || !isFlag);
+  const option = isValue
+    ? waiting
+    : assigned === null
+      ? undefined
+      : findOption(command, assigned[1] as string);
+  if (option !== undefined && (option.required || option.optional)) {
+    return offerValue(option, assigned === null || isValue ? last : (assigned[2] as string), read);
   }
-  if (kind === undefined) return undefined;
-  const catalogs = [...read.values('catalog'), ...read.operands((name) => catalogArguments.has(name))];
+  if (isFlag) return { words: assigned === null ? startingWith(last, flagsOf(command)) : [] };
+  const commands = positionals.length > 0 || onlyOperands ? [] : commandsOf(command);
+  const argument = argumentAt(command, positionals.length);
+  const choices = (argument?.argChoices ?? []).map((word) => ({ word, description: '' }));
+  const offered = startingWith(last, [...commands, ...choices]);
+  if (argument === undefined || choices.length > 0) return { words: offered };
+  const kind = kindOfArgument(argument);
+  const isPath = pathArguments.has(argument.name()) || pathsOfPlaceholders[argument.name()] !== undefined;
+  return {
+    words: offered,
+    name: kind === undefined ? undefined : nameFrom(kind, last, 0, read),
+    paths: isPath && kind === undefined ? 'files' : undefined,
+  };
+}
+
+/** Returns what the value of an option may become. */
+function offerValue(option: Option, value: string, read: ReadWords): Offer {
+  if (option.argChoices !== undefined) {
+    const words = option.argChoices.map((word) => ({ word, description: '' }));
+    return { words: startingWith(value, words) };
+  }
+  const kind = kindOfOption(option);
+  if (kind !== undefined) return { words: [], name: nameFrom(kind, value, value.lastIndexOf(',') + 1, read) };
+  if (pathOptions.has(option.attributeName())) return { words: [], paths: 'files' };
+  const placeholders = (/[<[](.*)[>\]]/.exec(option.flags)?.[1] ?? '').split('|');
+  const paths = placeholders.flatMap((one) => pathsOfPlaceholders[one] ?? []);
+  return { words: [], paths: paths.find((one) => one === 'files') ?? paths[0] };
+}
+
+function nameFrom(kind: NameKind, value: string, start: number, read: ReadWords): WantedName | undefined {
+  const catalogs = [
+    ...read.values('catalog', 'database', 'fromDb'),
+    ...read.operands((name) => catalogArguments.has(name)),
+  ];
   if (catalogs.length === 0) return undefined;
   const packages = [
     ...read.values('package', 'packages', 'packageName').flatMap((text) => text.split(',')),
     ...read.operands((name) => name === 'package'),
   ];
-  const start = isList ? value.lastIndexOf(',') + 1 : 0;
   return { kind, catalogs, packages, before: value.slice(0, start), typed: value.slice(start) };
 }
+
+function offerHelp(program: Command, words: readonly string[]): Offer {
+  let command = program;
+  for (const word of words.slice(0, -1)) {
+    const next = findCommand(command, word);
+    if (next === undefined) return { words: [] };
+    command = next;
+  }
+  const topics = Object.keys(helpTopics).map((word) => ({ word, description: '' }));
+  const offered = [...commandsOf(command), ...(command === program ? topics : [])];
+  return { words: startingWith(words.at(-1) ?? '', offered) };
+}
+
+function startingWith(typed: string, words: readonly OfferedWord[]): OfferedWord[] {
+  return words.filter(({ word }) => word.startsWith(typed));
+}
+
+function commandsOf(command: Command): OfferedWord[] {
+  return command
+    .createHelp()
+    .visibleCommands(command)
+    .map((sub) => ({ word: sub.name(), description: sub.summary() || sub.description() }));
+}
+
+function flagsOf(command: Command): OfferedWord[] {
+  const help = command.createHelp();
+  help.showGlobalOptions = true;
+  const global = command.parent === null ? [] : help.visibleGlobalOptions(command);
+  return [...help.visibleOptions(command), ...global].map((option) => ({
+    word: option.long ?? option.short ?? option.flags,
+    description: option.description,
+  }));
+}
+
+type ReadWords = ReturnType<typeof readWords>;
 
 function readWords(program: Command, words: readonly string[]) {
   let command = program;

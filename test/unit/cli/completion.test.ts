@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
-import { Command, Option } from 'commander';
+import { Argument, Command, Option } from 'commander';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { loadedTree } from '../../../src/cli/man-pages.js';
 import { completionScript, shells } from '../../../src/cli/completion/scripts.js';
-import { wantedName } from '../../../src/cli/completion/words.js';
+import { type WantedName, offerFor } from '../../../src/cli/completion/words.js';
 import { directoryWith } from '../../support/temporary.js';
 
 const program = new Command('opmate')
@@ -22,7 +23,7 @@ const program = new Command('opmate')
   .addCommand(new Command('merge').argument('<from>').argument('<to>').argument('<package...>'))
   .addCommand(new Command('plain').argument('<file>'));
 
-const wanted = (...words: string[]): ReturnType<typeof wantedName> => wantedName(program, words, '/home/me');
+const wanted = (...words: string[]): WantedName | undefined => offerFor(program, words, '/home/me').name;
 
 describe('cli/completion-words', () => {
   it.each<[string[], string, object]>([
@@ -84,27 +85,103 @@ describe('cli/completion-words', () => {
   });
 });
 
+describe('cli/completion offers', () => {
+  const tree = new Command('opmate')
+    .option('--debug', 'show more')
+    .addCommand(
+      new Command('copy')
+        .argument('<source>')
+        .addOption(new Option('-o, --output <format>', 'format').choices(['json', 'jsonl', 'yaml']))
+        .option('--save <path>')
+        .option('--dir <directory>')
+        .option('--label <text>')
+        .option('--http [address]')
+        .addOption(new Option('--old').hideHelp()),
+    )
+    .addCommand(new Command('shell').addArgument(new Argument('<shell>').choices(['bash', 'zsh'])))
+    .addCommand(new Command('group').addCommand(new Command('sub').description('do it\n\nat length')));
+
+  const offered = (...words: string[]): string[] => {
+    const { words: found, paths } = offerFor(tree, words, '/home/me');
+    return [...found.map(({ word }) => word), ...(paths === undefined ? [] : [`:${paths}`])];
+  };
+
+  it.each<[string[], string[]]>([
+    [[''], ['copy', 'shell', 'group', 'help']],
+    [['c'], ['copy']],
+    [
+      ['group', ''],
+      ['sub', 'help'],
+    ],
+    [['help', 'gr'], ['group']],
+    [
+      ['help', 'group', ''],
+      ['sub', 'help'],
+    ],
+    [['help', 'exit'], ['exit-codes']],
+    [['help', 'nope', ''], []],
+    // Flags only after a dash, and what an argument takes elsewhere.
+    [['copy', ''], [':files']],
+    [
+      ['copy', '-'],
+      ['--output', '--save', '--dir', '--label', '--http', '--help', '--debug'],
+    ],
+    [['copy', '--s'], ['--save']],
+    [['copy', 'a', ''], []],
+    [['copy', 'a', '--', '--s'], []],
+    [['copy', '--', '-'], [':files']],
+    [
+      ['shell', ''],
+      ['bash', 'zsh'],
+    ],
+    [['shell', 'z'], ['zsh']],
+    [['shell', 'bash', ''], []],
+    // Values, also after "=".
+    [
+      ['copy', '-o', 'j'],
+      ['json', 'jsonl'],
+    ],
+    [
+      ['copy', '--output', ''],
+      ['json', 'jsonl', 'yaml'],
+    ],
+    [['copy', '--output=jsonl'], ['jsonl']],
+    [['copy', '--save', 'x'], [':files']],
+    [['copy', '--save=x'], [':files']],
+    [['copy', '--dir='], [':directories']],
+    [['copy', '--label', ''], []],
+    [['copy', '--http', '--sa'], ['--save']],
+    [['copy', '--http', 'x'], []],
+    [['copy', '--save', '--sa'], [':files']],
+    [['copy', '--nope='], []],
+  ])('after %j %j', (words, expected) => {
+    expect(offered(...words)).toEqual(expected);
+  });
+});
+
 describe('cli/completion', () => {
-  it.each(shells)('writes a script that %s can read, also of a tree without names', async (shell) => {
-    for (const tree of [program, new Command('opmate').addCommand(new Command('plain'))]) {
-      const script = completionScript(shell, tree);
-      expect(script.includes('__complete')).toBe(true);
-      if (spawnSync(shell, ['--version']).status !== 0) continue;
-      const { status, stderr } = spawnSync(
-        shell,
-        ['-n', path.join(await directoryWith({ script }), 'script')],
-        { encoding: 'utf8' },
-      );
-      expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    }
+  it.each(shells)('writes a script that %s can read', async (shell) => {
+    const script = completionScript(shell, 'opmate');
+    expect(script.includes('__complete')).toBe(true);
+    if (spawnSync(shell, ['--version']).status !== 0) return;
+    const file = path.join(await directoryWith({ script }), 'script');
+    const { status, stderr } = spawnSync(shell, ['-n', file], { encoding: 'utf8' });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 
-  it('calls the command only where a name can stand', () => {
-    const script = completionScript('bash', program);
-    const calls = script.split('\n').filter((line) => line.includes('names=1'));
-    expect(calls).toEqual([
-      "    'show --package-name' | 'show -p' | 'show --channel') names=1 ;;",
-      "    'show' | 'resolve' | 'merge') names=1 ;;",
-    ]);
+  it('takes every value that is a path for one', async () => {
+    const { program: whole } = await loadedTree();
+    const wrong: string[] = [];
+    const visit = (command: Command, line: readonly string[]): void => {
+      for (const option of command.options) {
+        const value = /[<[](.*)[>\]]/.exec(option.flags)?.[1] ?? '';
+        if (!/^(?:file|directory|path|archive|database|lock)$/.test(value)) continue;
+        const { paths, name } = offerFor(whole, [...line, option.long ?? option.short ?? '', ''], '/');
+        if (paths === undefined && name === undefined) wrong.push([...line, option.flags].join(' '));
+      }
+      for (const sub of command.commands) visit(sub, [...line, sub.name()]);
+    };
+    visit(whole, []);
+    expect(wrong).toEqual([]);
   });
 });

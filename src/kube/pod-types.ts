@@ -1,4 +1,13 @@
-import { type Fields, listOf, optionalStruct, pointerTo, stringMap, strings, struct } from './struct.js';
+import {
+  type Fields,
+  type Of,
+  listOf,
+  optionalStruct,
+  pointerTo,
+  stringMap,
+  strings,
+  struct,
+} from './struct.js';
 import { intOrString, labelSelector, objectMeta, quantities, quantity } from './meta-types.js';
 
 /** Deployments and what is in their pods, field by field. (Source: Kubernetes 1.35, api/apps/v1 and api/core/v1.) */
@@ -386,6 +395,7 @@ const tolerations = listOf({
   'tolerationSeconds?': optionalInt64,
 });
 
+/** `spec` of a pod. */
 const podSpec = struct({
   'volumes?': volumes,
   'initContainers?': listOf(containerFields),
@@ -461,6 +471,9 @@ const podSpec = struct({
   'hostnameOverride?': optionalText,
   'workloadRef?': optionalStruct({ name: 'string', podGroup: 'string', 'podGroupReplicaKey?': 'string' }),
 });
+
+export type PodSpec = Of<typeof podSpec>;
+export type Container = NonNullable<PodSpec['containers']>[number];
 
 /** What a Deployment is to be. */
 export const deploymentSpec = struct({

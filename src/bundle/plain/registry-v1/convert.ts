@@ -206,17 +206,16 @@ function accountWarnings(bundle: RegistryV1, objects: readonly PlainObject[]): D
   const accounts = new Set(objects.filter(({ kind }) => kind === 'ServiceAccount').map(({ name }) => name));
   const deployments = bundle.csv.spec.install.spec?.deployments ?? [];
   return deployments.flatMap(({ name, spec }, index) => {
-    const template = spec['template'] as JsonObject;
-    const pod = template['spec'] as JsonObject;
-    const account = pod['serviceAccountName'] ?? pod['serviceAccount'] ?? 'default';
-    if (account === 'default' || accounts.has(account as string)) return [];
+    const pod = spec.template.spec;
+    const account = pod.serviceAccountName ?? pod.serviceAccount ?? 'default';
+    if (account === 'default' || accounts.has(account)) return [];
     const path = ['spec', 'install', 'spec', 'deployments', index, 'spec', 'template', 'spec'];
     return [
       {
         severity: 'warning',
         code: 'missing-service-account',
         subject: `deployment "${name}"`,
-        problem: `its service account "${String(account)}" is neither in the bundle nor among its permissions`,
+        problem: `its service account "${account}" is neither in the bundle nor among its permissions`,
         file: bundle.csvManifest.file,
         line: bundle.csvManifest.lineOf([...path, 'serviceAccountName']),
         hint: 'create the account before the operator is installed, or its pods will not start',

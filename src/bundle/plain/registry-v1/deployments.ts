@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { encodeGoJson } from '../../../document/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
+import type { JsonObject } from '../../../document/json.js';
 import type { CertificateProvider } from './certificates.js';
 import type { DeploymentConfig } from './config.js';
-import type { StrategyDeployment } from '../../../kube/csv-types.js';
+import type { Container, PodSpec } from '../../../kube/pod-types.js';
 import { certificateName } from './generated-names.js';
 import { type PlainObject, generated } from '../../../kube/object.js';
 import type { RegistryV1 } from './registry-v1.js';
@@ -21,53 +21,42 @@ interface DeploymentOptions {
 export function deploymentObjects(bundle: RegistryV1, options: DeploymentOptions): PlainObject[] {
   const served = new Set(webhookDeployments(bundle));
   const deployments = bundle.csv.spec.install.spec?.deployments ?? [];
-  return deployments.map((deployment) => {
-    const object = deploymentObject(bundle, deployment, options);
-    const pod = podSpecOf(object);
-    if (options.provider !== 'none' && served.has(deployment.name)) mountCertificates(pod, deployment.name);
-    if (options.config !== undefined) applyConfig(object, pod, options.config);
+  const { installNamespace, targets, provider, config } = options;
+  return deployments.map(({ name, label, spec: { ...deployment } }) => {
+    // The template is changed below, and the bundle may be rendered again.
+    const template = structuredClone(deployment.template);
+    const { metadata: templateMetadata, spec: pod } = template;
+    templateMetadata.annotations = {
+      ...bundle.csv.metadata.annotations,
+      ...templateMetadata.annotations,
+      'olm.targetNamespaces': targets.join(','),
+      'olm.operatorNamespace': installNamespace,
+    };
+    if (provider !== 'none' && served.has(name)) mountCertificates(pod, name);
+    if (config !== undefined) applyConfig(pod, config);
+    let added: JsonObject = {};
+    if (config?.annotations !== undefined) {
+      templateMetadata.annotations = { ...config.annotations, ...templateMetadata.annotations };
+      added = { annotations: config.annotations };
+    }
+    const labels = label !== undefined && { labels: label };
+    const object = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name, namespace: installNamespace, ...labels, ...added },
+      spec: { ...deployment, template, revisionHistoryLimit: 1 },
+      status: {},
+    };
     return generated(object, 'spec.install.spec.deployments');
   });
 }
 
-function deploymentObject(
-  bundle: RegistryV1,
-  { name, label, spec }: StrategyDeployment,
-  { installNamespace, targets }: DeploymentOptions,
-): JsonObject {
-  // The specification is changed below, and the bundle may be rendered again.
-  const copy = structuredClone(spec);
-  const template = copy['template'] as JsonObject;
-  const metadata = template['metadata'] as JsonObject;
-  metadata['annotations'] = {
-    ...bundle.csv.metadata.annotations,
-    ...(metadata['annotations'] as JsonObject | undefined),
-    'olm.targetNamespaces': targets.join(','),
-    'olm.operatorNamespace': installNamespace,
-  };
-  return {
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata: { name, namespace: installNamespace, ...(label !== undefined && { labels: label }) },
-    spec: { ...copy, revisionHistoryLimit: 1 },
-    status: {},
-  };
-}
-
-function podSpecOf(deployment: JsonObject): JsonObject {
-  const spec = deployment['spec'] as JsonObject;
-  return (spec['template'] as JsonObject)['spec'] as JsonObject;
-}
-
-type Items = JsonObject[];
-
-/** A list of objects in a pod or container; an empty one if missing. */
-function itemsOf(object: JsonObject, field: string): Items {
-  const items = object[field];
-  return Array.isArray(items) ? (items as Items) : [];
-}
-
-function setItems(object: JsonObject, field: string, items: Items): void {
+/** Sets a list, or removes it if it is empty. */
+function setItems<O extends object, K extends keyof O>(
+  object: O,
+  field: K,
+  items: NonNullable<O[K]> & unknown[],
+): void {
   if (items.length > 0) object[field] = items;
   else delete object[field];
 }
@@ -87,14 +76,12 @@ const certificateVolumes = [
 ] as const;
 
 /** Puts the secret with the certificate where it is looked for, in place of whatever is mounted there. */
-function mountCertificates(pod: JsonObject, deployment: string): void {
-  const names = new Set<JsonValue>(certificateVolumes.map(({ name }) => name));
-  const paths = new Set<JsonValue>(certificateVolumes.map(({ mountPath }) => mountPath));
-  const containers = itemsOf(pod, 'containers');
-  for (const container of containers) {
-    for (const mount of itemsOf(container, 'volumeMounts')) {
-      if (paths.has(mount['mountPath'] as JsonValue)) names.add(mount['name'] as JsonValue);
-    }
+function mountCertificates(pod: PodSpec, deployment: string): void {
+  const names = new Set<string>(certificateVolumes.map(({ name }) => name));
+  const paths = new Set<string>(certificateVolumes.map(({ mountPath }) => mountPath));
+  const containers = pod.containers ?? [];
+  for (const { volumeMounts = [] } of containers) {
+    for (const { name, mountPath } of volumeMounts) if (paths.has(mountPath)) names.add(name);
   }
   const volumes = certificateVolumes.map(({ name, files: [certificate, key] }) => ({
     name,
@@ -106,67 +93,53 @@ function mountCertificates(pod: JsonObject, deployment: string): void {
       ],
     },
   }));
-  const kept = itemsOf(pod, 'volumes').filter(({ name }) => !names.has(name as JsonValue));
-  pod['volumes'] = [...kept, ...volumes];
+  pod.volumes = [...(pod.volumes ?? []).filter(({ name }) => !names.has(name)), ...volumes];
   for (const container of containers) {
-    const mounts = itemsOf(container, 'volumeMounts').filter(
-      ({ name, mountPath }) => !names.has(name as JsonValue) && !paths.has(mountPath as JsonValue),
+    const mounts = (container.volumeMounts ?? []).filter(
+      ({ name, mountPath }) => !names.has(name) && !paths.has(mountPath),
     );
-    container['volumeMounts'] = [
+    container.volumeMounts = [
       ...mounts,
       ...certificateVolumes.map(({ name, mountPath }) => ({ name, mountPath })),
     ];
   }
 }
 
-/** Changes a deployment as its user asks, in the order of operator-controller. */
-function applyConfig(deployment: JsonObject, pod: JsonObject, config: DeploymentConfig): void {
-  const containers = itemsOf(pod, 'containers');
-  for (const container of containers) {
-    if (config.env !== undefined) {
-      setItems(container, 'env', overriddenByName(itemsOf(container, 'env'), config.env));
-    }
-    if (config.envFrom !== undefined) {
-      setItems(container, 'envFrom', withMissing(itemsOf(container, 'envFrom'), config.envFrom));
-    }
-    if (config.volumeMounts !== undefined) {
-      const mounts = overriddenByName(itemsOf(container, 'volumeMounts'), config.volumeMounts);
-      setItems(container, 'volumeMounts', mounts);
-    }
-    if (config.resources !== undefined) container['resources'] = config.resources;
-  }
-  if (config.volumes !== undefined) {
-    setItems(pod, 'volumes', overriddenByName(itemsOf(pod, 'volumes'), config.volumes));
-  }
+/** Changes a pod as the user of its operator configures it, in the order of operator-controller. */
+function applyConfig(pod: PodSpec, config: DeploymentConfig): void {
+  for (const container of pod.containers ?? []) configureContainer(container, config);
+  if (config.volumes !== undefined) setItems(pod, 'volumes', overriddenByName(pod.volumes, config.volumes));
   if (config.tolerations !== undefined) {
-    setItems(pod, 'tolerations', withMissing(itemsOf(pod, 'tolerations'), config.tolerations));
+    setItems(pod, 'tolerations', withMissing(pod.tolerations, config.tolerations));
   }
   if (config.nodeSelector !== undefined) {
-    pod['nodeSelector'] = config.nodeSelector;
-    if (Object.keys(config.nodeSelector).length === 0) delete pod['nodeSelector'];
+    pod.nodeSelector = config.nodeSelector;
+    if (Object.keys(config.nodeSelector).length === 0) delete pod.nodeSelector;
   }
   if (config.affinity !== undefined) applyAffinity(pod, config.affinity);
-  if (config.annotations !== undefined) {
-    const template = (deployment['spec'] as JsonObject)['template'] as JsonObject;
-    for (const object of [deployment, template]) {
-      const metadata = object['metadata'] as JsonObject;
-      const given = metadata['annotations'] as JsonObject | undefined;
-      metadata['annotations'] = { ...config.annotations, ...given };
-    }
-  }
 }
 
-function overriddenByName(items: Items, others: readonly JsonObject[]): Items {
+function configureContainer(container: Container, config: DeploymentConfig): void {
+  const { env, envFrom, volumeMounts } = container;
+  if (config.env !== undefined) setItems(container, 'env', overriddenByName(env, config.env));
+  if (config.envFrom !== undefined) setItems(container, 'envFrom', withMissing(envFrom, config.envFrom));
+  if (config.volumeMounts !== undefined) {
+    setItems(container, 'volumeMounts', overriddenByName(volumeMounts, config.volumeMounts));
+  }
+  if (config.resources !== undefined) container.resources = config.resources;
+}
+
+function overriddenByName<T extends { name: string }>(items: readonly T[] = [], others: readonly T[]): T[] {
   const result = [...items];
   for (const other of others) {
-    const at = result.findIndex(({ name }) => name === other['name']);
+    const at = result.findIndex(({ name }) => name === other.name);
     if (at < 0) result.push(other);
     else result[at] = other;
   }
   return result;
 }
 
-function withMissing(items: Items, others: readonly JsonObject[]): Items {
+function withMissing<T>(items: readonly T[] = [], others: readonly T[]): T[] {
   const result = [...items];
   for (const other of others) {
     if (!result.some((item) => isDeepStrictEqual(item, other))) result.push(other);
@@ -175,16 +148,12 @@ function withMissing(items: Items, others: readonly JsonObject[]): Items {
 }
 
 /** What is empty erases, what is not there keeps, all else replaces. */
-function applyAffinity(pod: JsonObject, given: JsonObject): void {
-  const affinity = isJsonObject(pod['affinity']) ? { ...pod['affinity'] } : {};
-  if (Object.keys(given).length === 0) {
-    delete pod['affinity'];
-    return;
-  }
-  for (const [field, value] of Object.entries(given)) {
-    if (isJsonObject(value) && encodeGoJson(value) === '{}') delete affinity[field];
+function applyAffinity(pod: PodSpec, configured: NonNullable<PodSpec['affinity']>): void {
+  const affinity: JsonObject = { ...pod.affinity };
+  for (const [field, value] of Object.entries(configured)) {
+    if (encodeGoJson(value) === '{}') delete affinity[field];
     else affinity[field] = value;
   }
-  if (Object.keys(affinity).length > 0) pod['affinity'] = affinity;
-  else delete pod['affinity'];
+  if (Object.keys(configured).length > 0 && Object.keys(affinity).length > 0) pod.affinity = affinity;
+  else delete pod.affinity;
 }

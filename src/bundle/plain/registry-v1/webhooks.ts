@@ -58,7 +58,7 @@ function admissionWebhook(webhook: WebhookDescription, name: string, options: We
   const { type, rules, failurePolicy, matchPolicy, objectSelector, timeoutSeconds } = webhook;
   const { reinvocationPolicy } = webhook;
   const isForAll = options.targets.length === 1 && options.targets[0] === '';
-  const fields: Record<string, unknown> = {
+  return {
     name,
     clientConfig: { service: serviceReference(webhook, options.installNamespace) },
     ...(rules !== undefined && { rules }),
@@ -71,7 +71,6 @@ function admissionWebhook(webhook: WebhookDescription, name: string, options: We
     admissionReviewVersions: webhook.admissionReviewVersions,
     ...(type === 'MutatingAdmissionWebhook' && reinvocationPolicy !== undefined && { reinvocationPolicy }),
   };
-  return fields as JsonObject;
 }
 
 function namespaceSelector(targets: readonly string[]): JsonObject {
@@ -93,7 +92,7 @@ function serviceReference(webhook: WebhookDescription, namespace: string): JsonO
 export function webhookServices(bundle: RegistryV1, options: WebhookOptions): PlainObject[] {
   const deployments = bundle.csv.spec.install.spec?.deployments ?? [];
   return webhookDeployments(bundle).map((deployment) => {
-    const ports = new Map<string, JsonObject>();
+    const ports = new Map<string, { name: string; port: number; targetPort: number | string }>();
     for (const webhook of webhooksOf(bundle)) {
       if (webhook.deploymentName !== deployment) continue;
       const port = portOf(webhook);
@@ -101,9 +100,7 @@ export function webhookServices(bundle: RegistryV1, options: WebhookOptions): Pl
       ports.set(`${port}\0${targetPort}`, { name: String(port), port, targetPort });
     }
     const sorted = [...ports.values()].sort(
-      (a, b) =>
-        (a['port'] as number) - (b['port'] as number) ||
-        comparePorts(a['targetPort'] as number | string, b['targetPort'] as number | string),
+      (a, b) => a.port - b.port || comparePorts(a.targetPort, b.targetPort),
     );
     const spec = deployments.find(({ name }) => name === deployment)?.spec;
     const labels = spec?.selector?.matchLabels;

@@ -35,7 +35,7 @@ type ScalarType = 'string' | 'bool' | 'int32' | 'int64' | 'float' | 'any' | 'raw
 export type Type =
   ScalarType | ListType | MapType | PointerType | LaterType | ChoiceType | TextType | StructType;
 
-interface ListType<T extends Type = Type> {
+export interface ListType<T extends Type = Type> {
   readonly list: T;
 }
 
@@ -44,7 +44,7 @@ interface MapType<T extends Type = Type> {
 }
 
 /** Left out when absent or null; otherwise kept, however empty. */
-interface PointerType<T extends Type = Type> {
+export interface PointerType<T extends Type = Type> {
   readonly pointer: T;
 }
 

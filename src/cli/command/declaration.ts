@@ -57,7 +57,7 @@ interface Call<A extends readonly Argument[], F extends Flags, G extends Flags> 
 export type Example = readonly [purpose: string, line: string];
 
 /** What `--help`, man pages, completion and the reference tell of a command, and what runs it. */
-interface CommandDeclaration<A extends readonly Argument[], F extends Flags, G extends Flags> {
+export interface CommandDeclaration<A extends readonly Argument[], F extends Flags, G extends Flags> {
   /** One line: an imperative, without a full stop. */
   readonly summary: string;
   /** What else a reader must know, in a few sentences. */

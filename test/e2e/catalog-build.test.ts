@@ -265,7 +265,7 @@ describe('opmate catalog build: refusals', () => {
       /cannot be used together/,
     ],
     [['catalog', ...out, '-l', 'x'], 2, /invalid label "x"/],
-    [['catalog', ...out, '-l', `${imageLabels.configs}=/x`], 1, /cannot be chosen/],
+    [['catalog', ...out, '-l', `${imageLabels.configs}=/x`], 1, /reserved for the location of the catalog/],
     [['nowhere', ...out], 1, /^nowhere: no such directory/m],
     [['secret.txt', ...out], 1, /secret\.txt: is not a directory/],
   ])('refuses %j', async (args, code, message) => {

@@ -100,9 +100,9 @@ describe('oci/app-registry-client', () => {
     ['null', 'null', 'INVALID', 'not a list of packages'],
     ['a list of anything', '[1]', 'INVALID', '[0]: the answer is not a package with a name'],
     ['names of another type', '[{"name":{}}]', 'INVALID', 'a package with a name'],
-    ['a name that is a path', '[{"name":"ns/../../etc"}]', 'UNSAFE', '"../../etc" is no name of a package'],
-    ['a name that hides', '[{"name":"ns/.x"}]', 'UNSAFE', '".x" is no name of a package'],
-    ['a name with a query', '[{"name":"ns/a?b"}]', 'UNSAFE', 'is no name of a package'],
+    ['a name that is a path', '[{"name":"ns/../../etc"}]', 'UNSAFE', '"../../etc" is not a package name'],
+    ['a name that hides', '[{"name":"ns/.x"}]', 'UNSAFE', '".x" is not a package name'],
+    ['a name with a query', '[{"name":"ns/a?b"}]', 'UNSAFE', 'is not a package name'],
   ])('refuses a list that is %s', async (_, body, code, message) => {
     answer(/namespace=/, (response) => void response.end(body));
     expect(await failureOf(clientOf().listPackages('ns'))).toMatchObject({

@@ -39,6 +39,7 @@ export {
   planMirror,
   readMirrorStatus,
 } from './api/mirror.js';
+export { readMirrorInventory, type MirrorInventoryOptions } from './api/mirror-inventory.js';
 export {
   serveCatalog,
   type ServeAddress,
@@ -149,6 +150,12 @@ export { verifyArchiveSet } from './oci/archive-set/archive-verify.js';
 export { openArchiveSets, type OpenedArchive } from './oci/archive-set/archive-set-reader.js';
 export { readCatalogImages, type CatalogImage } from './mirror/catalog-images.js';
 export { readImageSetConfiguration } from './mirror/image-set/image-set-config.js';
+export {
+  encodeInventory,
+  parseInventory,
+  type Inventory,
+  type InventoryRepository,
+} from './mirror/inventory/inventory.js';
 export { encodeLock, parseLock, type ImageSetLock } from './mirror/lock/lock.js';
 export { diffLocks, type LockDiff } from './mirror/lock/lock-diff.js';
 export { transferImages } from './mirror/transfer/transfer.js';

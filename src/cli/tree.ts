@@ -136,6 +136,7 @@ export const commands: CommandTree = {
       plan: leaf(() => import('./mirror/plan.js')),
       status: leaf(() => import('./mirror/status.js')),
       diff: leaf(() => import('./mirror/diff.js')),
+      inventory: leaf(() => import('./mirror/inventory.js')),
       delete: leaf(() => import('./mirror/delete.js')),
       list: group(
         'list catalogs, packages and versions that can be mirrored',

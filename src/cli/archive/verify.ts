@@ -64,7 +64,8 @@ export const command = defineCommand({
       const amounts = `${count(parts, 'part')}, ${count(images, 'image')}, ${count(blobs, 'blob')}, ${bytes} bytes`;
       await writeAll(context.stdout, `${index.id}: ${amounts}: sound\n`);
       if (index.base !== undefined) {
-        logger.log('info', `it needs ${index.base}, which is an archive of its own`);
+        const what = index.holders === undefined ? 'archive' : 'registry with the content of inventory';
+        logger.log('info', `it needs ${what} ${index.base}`);
       }
     }
     return faults.length === 0 ? exitCodes.done : exitCodes.findings;

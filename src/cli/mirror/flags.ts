@@ -70,7 +70,9 @@ const imageSetRunFlags = {
     { group: 'Behavior' },
   ),
   shard: text('i/n', 'with --config and --locked: copy shard I of N (zero-based)', { group: 'Selection' }),
-  base: text('archive', 'with --config and file://: omit content of this base archive', { group: 'Input' }),
+  base: text('file', 'with --config and file://: omit content of this base archive or inventory', {
+    group: 'Input',
+  }),
   signBy: text('file', 'with --config and file://: sign the archive with this private key, in PEM', {
     group: 'Output',
   }),

@@ -6,9 +6,9 @@ import { digestOf } from '../../core/digest.js';
 import { addContext } from '../../core/diagnostics-error.js';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { parseReference } from '../../core/reference.js';
 import { withLock } from '../../files/lock.js';
 import { type BytePlan, planBytes } from '../../mirror/lock/byte-plan.js';
+import { BaseContent } from '../../mirror/lock/base-content.js';
 import { LockMirror, mirroredOfLock } from '../../mirror/lock/lock-mirror.js';
 import {
   type ImageSetConfiguration,
@@ -44,21 +44,22 @@ import {
   requireWritableDirectory,
   writeOutputFiles,
 } from '../../mirror/output-files.js';
+import { baseOfInventory, readInventoryFile } from '../../mirror/inventory/inventory.js';
 import { rebuiltOnDemand } from '../../mirror/lock/locked-catalogs.js';
 import { withSignatures } from '../../mirror/lock/locked-signatures.js';
 import { transfersOfLock } from '../../mirror/lock/locked-transfers.js';
-import { type ArchivableSet, archiveImageSet } from '../../mirror/image-set/set-archive.js';
+import { type ArchivableSet, archiveImageSet, carriedOf } from '../../mirror/image-set/set-archive.js';
 import { type Shard, parseShard } from '../../mirror/lock/shard.js';
 import { type OpenedArchive, openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
 import {
-  type ArchiveIndex,
+  type ArchiveBase,
   archiveIndexName,
+  baseOfArchive,
   readArchiveIndex,
   signArchive,
 } from '../../oci/archive-set/archive-index.js';
 import { parseSigningKey } from '../../oci/archive-set/detached-signature.js';
 import { makeDirectory } from '../../files/make-directory.js';
-import { openReference } from '../../oci/image/open.js';
 import { formatPlatform } from '../../oci/image/platform.js';
 import { planImageSet } from '../../api/mirror.js';
 import type { CommandContext } from '../context.js';
@@ -226,12 +227,20 @@ export class ImageSetWork {
       signal,
     });
     if (this.#signingKey !== undefined) await signArchive(directory, this.#signingKey);
-    const { id, parts, blobs } = written.index;
+    const { id, base, parts, blobs, inBase } = written.index;
     const size = amountOfBytes(parts.reduce((sum, part) => sum + part.size, 0));
     const kept = written.keptBytes > 0 ? `, ${amountOfBytes(written.keptBytes)} from an earlier run` : '';
     const images = count(lock.images.length, 'image');
     const what = `${images}, ${count(parts.length, 'part')}, ${count(blobs.size, 'blob')}, ${size}${kept}`;
     logger.log('info', `archive ${id}: ${what}`);
+    if (base !== undefined) {
+      const omitted = [...inBase.values()].reduce((sum, bytes) => sum + bytes, 0);
+      const omittedBlobs = `${count(inBase.size, 'blob')}, ${amountOfBytes(omitted)}`;
+      logger.log(
+        'info',
+        `based on ${written.index.holders === undefined ? 'archive' : 'inventory'} ${base}: ${omittedBlobs} omitted`,
+      );
+    }
     return lock;
   }
 
@@ -248,18 +257,19 @@ export class ImageSetWork {
       const lock = parseLock(archive.index.lock, 'the lock of the archive');
       requireListedImages(archive, lock);
       const wanted = this.#options.helmCharts === true ? lock : withoutCharts(lock);
-      const { set, templates } = await this.#setOf(archive, lock, wanted, session);
+      const base = new BaseContent(archive, this.#destination.target.registry, session);
+      const { set, templates } = await this.#setOf({ archive, base }, lock, wanted, session);
       if (this.#options.dryRun === true) return await this.#writeNames(set, templates, session);
       const mirror = new LockMirror(wanted, {
         target: this.#destination.target,
         maxNestedPaths: this.#maxNestedPaths,
         transfer: this.#transferOptions(session),
-        archive,
+        ...{ archive, base },
         open:
           ({ repository, contents }) =>
           () =>
             Promise.resolve({
-              repository: archive.repository(repository),
+              repository: base.repository(repository),
               reference: contents.root.digest,
               close: () => Promise.resolve(),
             }),
@@ -276,7 +286,7 @@ export class ImageSetWork {
    * what that allows, which is computed here. Throws OpmateError for an archive that holds more.
    */
   async #setOf(
-    archive: OpenedArchive,
+    { archive, base }: { archive: OpenedArchive; base: BaseContent },
     lock: ImageSetLock,
     wanted: ImageSetLock,
     session: CommandSession,
@@ -299,11 +309,8 @@ export class ImageSetWork {
       archive,
       lock,
       session,
-      openAtTarget: ({ repository, contents: { root } }) => {
-        const path = pathBelow(target, repository, this.#maxNestedPaths);
-        const name = `docker://${target.registry}/${path}@${root.digest}`;
-        return openReference(parseReference(name), session);
-      },
+      contentOf: ({ repository }) =>
+        base.repository(repository, pathBelow(target, repository, this.#maxNestedPaths)),
     });
     try {
       return { set: requireAllowedImages(wanted, plan), templates };
@@ -518,7 +525,9 @@ export class ImageSetWork {
   async survey(mirror: ImageSetMirror): Promise<BytePlan> {
     if (this.#destination.kind === 'registry') return mirror.survey();
     const base = await this.#base();
-    return planBytes(mirror.lockedImages(), (digest) => base !== undefined && holds(base, digest));
+    const images = mirror.lockedImages();
+    const carried = carriedOf(images);
+    return planBytes(images, (digest) => base?.sizeOf(digest) !== undefined && !carried.has(digest));
   }
 
   async writeLock(lock: ImageSetLock): Promise<void> {
@@ -567,22 +576,25 @@ export class ImageSetWork {
     return read;
   }
 
-  async #base(): Promise<ArchiveIndex | undefined> {
+  /** What `--base` names: an archive, by its directory or index, or an inventory. */
+  async #base(): Promise<ArchiveBase | undefined> {
     const { base } = this.#options;
     if (base === undefined) return undefined;
-    const index = await readArchiveIndex(archiveDirectoryOf(base, this.#context));
+    const named = archiveDirectoryOf(base, this.#context);
+    const isFile = (await statIfPresent(named))?.isFile() === true;
+    const inventory = isFile ? await readInventoryFile(named, base) : undefined;
+    if (inventory !== undefined) return baseOfInventory(inventory);
+    const index = await readArchiveIndex(named);
     if (this.#destination.kind === 'disk') {
       const { directory } = this.#destination;
-      const [place, target] = await Promise.all(
-        [archiveDirectoryOf(base, this.#context), directory].map(realPath),
-      );
+      const [place, target] = await Promise.all([named, directory].map(realPath));
       if (place === target || place === path.join(target as string, archiveIndexName)) {
         const problem = `--base ${quoteGo(base)}: the new archive would replace it, and could not be used without it`;
         const hint = 'write to another directory, or keep its mirror_archive.json elsewhere and name that';
         throw new OpmateError('INVALID', problem, { hint });
       }
     }
-    return index;
+    return baseOfArchive(index);
   }
 
   #resolve(file: string): string {
@@ -672,8 +684,4 @@ export class ImageSetWork {
 /** What a path names in the end; the path itself where nothing is there yet. */
 function realPath(place: string): Promise<string> {
   return realpath(place).catch(() => place);
-}
-
-function holds({ blobs, inBase }: ArchiveIndex, digest: string): boolean {
-  return blobs.has(digest) || inBase.has(digest);
 }

@@ -24,7 +24,7 @@ export const command = defineCommand({
   inherits: mirrorFlags,
   flags: {
     config: text('file', 'ImageSetConfiguration', { short: 'c', group: 'Input' }),
-    base: text('archive', 'with file://: omit content of this base archive', { group: 'Input' }),
+    base: text('file', 'with file://: omit content of this base archive or inventory', { group: 'Input' }),
     ...imageSetFlags,
     output: outputFormat(['text', 'json'], { default: 'text' }),
   },

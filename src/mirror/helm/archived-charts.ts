@@ -4,14 +4,15 @@ import { OpmateError } from '../../core/errors.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { findChartImages } from '../../helm/chart-images.js';
 import { matchVersion, newestFirst } from '../../helm/chart-index.js';
-import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
-import type { ImageSetLock, LockedChart } from '../lock/lock.js';
+import type { Repository } from '../../oci/registry/repository.js';
+import type { ImageSetLock, LockedChart, LockedImage } from '../lock/lock.js';
 import type { ChartConfig, HelmConfig } from './helm-config.js';
 import { type OpenedChart, type OpenedCharts, maxChartBytes, readPackedChart } from './open-charts.js';
 
 interface ArchivedChartsOptions extends CancelOptions {
-  archive: OpenedArchive;
   lock: ImageSetLock;
+  /** Returns the content of a chart. */
+  contentOf: (image: LockedImage) => Repository;
 }
 
 /**
@@ -66,15 +67,16 @@ async function openArchived(
     locked,
     repository,
   }: { config: ChartConfig; locked: LockedChart; repository: string | undefined },
-  { archive, lock, signal }: ArchivedChartsOptions,
+  { lock, contentOf, signal }: ArchivedChartsOptions,
 ): Promise<OpenedChart> {
   const label = `chart ${repository === undefined ? locked.source : `${repository}/${locked.name}`} ${locked.version}`;
   const image = lock.images.find(
     (one) => one.kind === 'chart' && one.repository === locked.repository && one.tag === locked.tag,
   );
   const layer = image?.contents.manifests[0]?.blobs[1];
-  if (layer === undefined) throw new OpmateError('NOT_FOUND', `${label}: not in the archive`);
-  const stream = await archive.repository(locked.repository).openBlob(layer, { signal });
+  if (image === undefined || layer === undefined)
+    throw new OpmateError('NOT_FOUND', `${label}: not in the archive`);
+  const stream = await contentOf(image).openBlob(layer, { signal });
   const bytes = await readLimited(stream, maxChartBytes, label);
   const chart = await readPackedChart(bytes, label, { signal });
   const { name, version, metadata } = chart;

@@ -3,7 +3,6 @@ import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Reference } from '../../core/reference.js';
 import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
-import type { OpenedReference } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import { openCatalogIn } from '../../source/drivers/image.js';
 import type { SourceSession } from '../../source/session.js';
@@ -27,8 +26,8 @@ interface ArchivedSetOptions extends Omit<
   archive: OpenedArchive;
   lock: ImageSetLock;
   session: SourceSession;
-  /** Opens an image at the target, which holds what the base of the archive brought. */
-  openAtTarget: (image: LockedImage) => Promise<OpenedReference>;
+  /** Returns the content of an image, of which the base of the archive may hold a part. */
+  contentOf: (image: LockedImage) => Repository;
 }
 
 /**
@@ -101,43 +100,13 @@ function findCatalogImage(
 async function openArchivedCatalog(
   reference: Reference,
   image: LockedImage | undefined,
-  { archive, session, openAtTarget }: ArchivedSetOptions,
+  { session, contentOf }: ArchivedSetOptions,
 ): Promise<OpenedCatalog> {
   if (image === undefined)
     throw new OpmateError('NOT_FOUND', 'not in the archive', { subject: reference.text });
   const { digest } = image.contents.root;
-  const missing = archive.missing();
-  const isWhole = image.contents.manifests.every(
-    ({ descriptor, blobs }) =>
-      !missing.has(descriptor.digest) && !blobs.some((blob) => missing.has(blob.digest)),
-  );
-  const own = archive.repository(image.repository);
-  if (isWhole) {
-    const { catalog, close } = await openCatalogIn(own, digest, reference, session);
-    return { catalog, digest, close };
-  }
-  const target = await openAtTarget(image);
-  try {
-    const repository = withBase(own, target.repository, (wanted) => archive.locate(wanted) !== undefined);
-    const { catalog, close } = await openCatalogIn(repository, digest, reference, session);
-    return { catalog, digest, close };
-  } finally {
-    await target.close();
-  }
-}
-
-/** A repository whose content is found by digest in the archive, and else at the target, where its base was copied to. */
-function withBase(own: Repository, base: Repository, isOwn: (digest: string) => boolean): Repository {
-  const pick = (digest: string): Repository => (isOwn(digest) ? own : base);
-  return {
-    name: own.name,
-    getManifest: (digest, options) => pick(digest).getManifest(digest, options),
-    headManifest: (digest, options) => pick(digest).headManifest(digest, options),
-    openBlob: (blob, options) => pick(blob.digest).openBlob(blob, options),
-    hasBlob: (blob, options) => pick(blob.digest).hasBlob(blob, options),
-    listTags: (options) => own.listTags(options),
-    listReferrers: (digest, options) => own.listReferrers(digest, options),
-  };
+  const { catalog, close } = await openCatalogIn(contentOf(image), digest, reference, session);
+  return { catalog, digest, close };
 }
 
 /**

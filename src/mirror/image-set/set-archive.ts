@@ -9,7 +9,7 @@ import {
   type WrittenArchive,
   writeArchiveSet,
 } from '../../oci/archive-set/archive-set-writer.js';
-import type { ArchiveIndex } from '../../oci/archive-set/archive-index.js';
+import type { ArchiveBase } from '../../oci/archive-set/archive-index.js';
 import { type ImageSession, type OpenedReference, openReference } from '../../oci/image/open.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { type ImageSetLock, type LockedImage, encodeLock } from '../lock/lock.js';
@@ -27,7 +27,7 @@ interface ArchiveImageSetOptions extends CancelOptions {
   session: ImageSession;
   partBytes: number;
   strict: boolean;
-  base: ArchiveIndex | undefined;
+  base: ArchiveBase | undefined;
   concurrency: number;
   logger?: Logger | undefined;
 }
@@ -48,6 +48,7 @@ export async function archiveImageSet(
       const images = lock.images.flatMap(archivedImagesOf);
       const written = await writeArchiveSet(directory, images, sources.blobsOf(set.transfers()), {
         ...options,
+        carried: carriedOf(lock.images),
         lock: encodeLock(lock),
       });
       return { written, lock };
@@ -59,6 +60,18 @@ export async function archiveImageSet(
       await sources.close();
     }
   }
+}
+
+/** Digests of charts: the far side computes images from them, and its registry need not have them. */
+export function carriedOf(images: readonly LockedImage[]): Set<string> {
+  const charts = images.filter(({ kind }) => kind === 'chart');
+  return new Set(
+    charts.flatMap(({ contents }) =>
+      contents.manifests
+        .flatMap(({ descriptor, blobs }) => [descriptor, ...blobs])
+        .map(({ digest }) => digest),
+    ),
+  );
 }
 
 /** An image under its tag, and without tag what refers to it, so that whoever serves the archive finds that. */
@@ -85,14 +98,19 @@ class ImageSources {
   blobsOf(transfers: readonly PinnedTransfer[]): ArchivedBlob[] {
     const blobs = new Map<string, ArchivedBlob>();
     for (const transfer of transfers) {
+      const { target } = transfer;
+      const repository = target.transport === 'docker' ? target.repository : undefined;
       for (const { descriptor, bytes, blobs: own } of transfer.contents.manifests) {
         blobs.set(descriptor.digest, {
-          descriptor,
+          ...{ descriptor, repository },
           open: () => this.#openManifest(transfer, descriptor, bytes),
         });
         for (const blob of own) {
           if (blobs.has(blob.digest)) continue;
-          blobs.set(blob.digest, { descriptor: blob, open: () => this.#openBlob(transfer, blob) });
+          blobs.set(blob.digest, {
+            ...{ descriptor: blob, repository },
+            open: () => this.#openBlob(transfer, blob),
+          });
         }
       }
     }

@@ -1,8 +1,11 @@
+import { mapConcurrent } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { parseReference } from '../../core/reference.js';
 import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
 import { SharedBlobs } from '../../oci/image/shared-blobs.js';
+import type { Descriptor } from '../../oci/image/types.js';
+import type { BaseContent } from './base-content.js';
 import type { BytePlan } from './byte-plan.js';
 import { type MirrorTarget, destinationOf, pathBelow } from '../image-set/image-set-names.js';
 import type { NamedImage } from '../image-set/image-set-plan.js';
@@ -24,8 +27,9 @@ interface LockMirrorOptions extends LockedTransfersOptions {
   transfer: TransferOptions;
   /** Only this part of the images; the catalogs by whoever finds everything else there. */
   shard?: Shard | undefined;
-  /** Where the images come from, if it is an archive. */
+  /** Where the images come from, if it is an archive, and where what it lacks may be. */
   archive?: OpenedArchive | undefined;
+  base?: BaseContent | undefined;
   logger?: Logger | undefined;
 }
 
@@ -65,9 +69,14 @@ export class LockMirror {
   async survey(): Promise<BytePlan> {
     const transfers =
       this.#options.shard === undefined ? [...this.#operands, ...this.#catalogs] : this.#operands;
-    const { surveyed } = await surveyTransfers(transfers, this.#options.transfer);
+    // What an inventory found is trusted no longer than it is there, below manifests that are there, too.
+    const isExact = this.#options.base?.isOfRegistry;
+    const { surveyed } = await surveyTransfers(transfers, {
+      ...this.#options.transfer,
+      ...(isExact === true && { isExact, everyBlob: true }),
+    });
     this.#surveyed = surveyed;
-    this.#requireBase();
+    await this.#requireBase();
     const names = new Set(transfers.map(({ targetName }) => targetName));
     const images = this.#lock.images.filter((image) => names.has(targetNameOf(image, this.#options)));
     return planSurveyed(images, surveyed);
@@ -78,6 +87,7 @@ export class LockMirror {
     const { transfer: options, shard } = this.#options;
     const operands = this.#surveyed.filter(({ transfer }) => transfer.isLast !== true);
     const shared = new SharedBlobs();
+    for (const [digest, place] of this.#options.base?.places() ?? []) shared.note(place, digest);
     const first = await copyTransfers(operands, options, shared);
     let catalogs = this.#surveyed.filter(({ transfer }) => transfer.isLast === true);
     if (shard !== undefined) {
@@ -102,24 +112,79 @@ export class LockMirror {
     return mirroredOfLock(this.#lock, this.#options.target, this.#options.maxNestedPaths);
   }
 
-  #requireBase(): void {
-    const { archive } = this.#options;
-    if (archive === undefined) return;
+  /** Finds in the target what neither it has in its place nor the archive holds. Throws OpmateError for what is gone. */
+  async #requireBase(): Promise<void> {
+    const { archive, base, transfer: options } = this.#options;
+    if (archive === undefined || base === undefined) return;
     const missing = archive.missing();
     if (missing.size === 0) return;
+    const held = holdersIn(this.#surveyed);
+    const wanted = new Map<string, { descriptor: Descriptor; isManifest: boolean; targetName: string }>();
     for (const { transfer, manifests, blobs } of this.#surveyed) {
-      const lacking = [...manifests.map(({ descriptor }) => descriptor), ...blobs].find(({ digest }) =>
-        missing.has(digest),
-      );
-      if (lacking === undefined) continue;
-      const { id, base } = archive.index;
-      const problem = `archive ${id}: is based on archive ${base}, which is not at the target: ${transfer.targetName} needs ${lacking.digest}`;
-      throw new OpmateError('NOT_FOUND', problem, {
-        hint: 'copy the base to the target first, or name its directory with one more --from',
-      });
+      const { targetName } = transfer;
+      for (const descriptor of [...manifests.map((one) => one.descriptor), ...blobs]) {
+        if (!missing.has(descriptor.digest) || wanted.has(descriptor.digest)) continue;
+        wanted.set(descriptor.digest, { descriptor, targetName, isManifest: !blobs.includes(descriptor) });
+      }
     }
-    this.#logger.log('debug', `archive ${archive.index.id}: what its base holds is at the target`);
+    const gone = await mapConcurrent(
+      [...wanted.values()],
+      options.maxPerRegistry,
+      async (one) => {
+        const { digest } = one.descriptor;
+        const listed = archive.index.holders?.get(digest);
+        const places = new Set([...(listed === undefined ? [] : [listed]), ...(held.get(digest) ?? [])]);
+        const holder = await base.findHolder(one.descriptor, one.isManifest, places);
+        if (holder !== undefined) base.note(digest, holder);
+        return holder === undefined ? one : undefined;
+      },
+      options,
+    );
+    const [first, ...others] = gone.filter((one) => one !== undefined);
+    if (first === undefined) {
+      this.#logger.log('debug', `archive ${archive.index.id}: what its base holds is at the target`);
+      return;
+    }
+    throw baseError(archive.index, first, others.length);
   }
+}
+
+/** Repositories of the target that a survey found a blob in, by its digest. */
+function holdersIn(surveyed: readonly SurveyedTransfer[]): Map<string, Set<string>> {
+  const holders = new Map<string, Set<string>>();
+  for (const { transfer, manifests, blobs } of surveyed) {
+    if (transfer.target.transport !== 'docker') continue;
+    const lacking = new Set(
+      [...manifests.map((one) => one.descriptor), ...blobs].map(({ digest }) => digest),
+    );
+    for (const manifest of transfer.contents.manifests) {
+      for (const { digest } of [manifest.descriptor, ...manifest.blobs]) {
+        if (lacking.has(digest)) continue;
+        const known = holders.get(digest) ?? new Set();
+        holders.set(digest, known.add(transfer.target.repository));
+      }
+    }
+  }
+  return holders;
+}
+
+function baseError(
+  { id, base, holders }: OpenedArchive['index'],
+  { descriptor: { digest }, targetName }: { descriptor: Descriptor; targetName: string },
+  others: number,
+): OpmateError {
+  const more = others === 0 ? '' : `, and ${others} more ${others === 1 ? 'blob is' : 'blobs are'} missing`;
+  const holder = holders?.get(digest);
+  if (holder === undefined) {
+    const problem = `archive ${id}: is based on archive ${base}, which is not at the target: ${targetName} needs ${digest}${more}`;
+    return new OpmateError('NOT_FOUND', problem, {
+      hint: 'copy the base to the target first, or name its directory with one more --from',
+    });
+  }
+  const problem = `archive ${id}: is based on inventory ${base}: ${targetName} needs ${digest}, which is no longer in ${holder}${more}`;
+  return new OpmateError('NOT_FOUND', problem, {
+    hint: 'run opmate mirror inventory again, and write the archive anew with --base and that file',
+  });
 }
 
 function partOf(transfers: readonly PinnedTransfer[], shard: Shard): PinnedTransfer[] {

@@ -90,6 +90,8 @@ export async function surveyTransfers(
   options: TransferOptions & {
     /** Asks for every manifest and blob, whatever the list of tags says. */
     isExact?: boolean | undefined;
+    /** Asks for the blobs of manifests that are there, too; one that lacks a blob counts as missing. */
+    everyBlob?: boolean | undefined;
   },
 ): Promise<StepFaults & { surveyed: SurveyedTransfer[] }> {
   const targets = new Map<string, Promise<AskedTarget>>();

@@ -45,7 +45,7 @@ const indexKeys = ['version', 'id', 'base', 'parts', 'images', 'blobs', 'inBase'
 export interface ArchiveIndex {
   /** `sha256:…` over what the set holds and needs, however it is divided into parts; names it. */
   id: string;
-  /** The set whose blobs this one leaves out. */
+  /** The set or inventory whose blobs this one leaves out. */
   base: string | undefined;
   /** `sha256` is hexadecimal, as `sha256sum` prints it. */
   parts: { file: string; size: number; sha256: string }[];
@@ -53,18 +53,47 @@ export interface ArchiveIndex {
   blobs: ReadonlyMap<string, { size: number; part: number; offset: number }>;
   /** Blobs and manifests that the images need and the base, or its base, holds. */
   inBase: ReadonlyMap<string, number>;
+  /** Repositories of the target registry that an inventory found these blobs in, by digest; none for a base archive. */
+  holders?: ReadonlyMap<string, string> | undefined;
   /** Images by name: `repository:tag`, or `repository@digest` for those without tag. */
   images: readonly NamedImage[];
   /** What the archive was made of: the text of the lock. */
   lock: string;
 }
 
+/** What an archive set may leave out: the content of another set, or what an inventory found in a registry. */
+export interface ArchiveBase {
+  /** `sha256:…` of the set or inventory. */
+  id: string;
+  /** Bytes of a blob or manifest that it has. */
+  sizeOf(digest: string): number | undefined;
+  /** The repository of a registry that has it, preferably one whose name ends in `repository`. */
+  holderOf(digest: string, repository: string | undefined): string | undefined;
+}
+
+/** An archive set as the base of another. */
+export function baseOfArchive({ id, blobs, inBase, holders }: ArchiveIndex): ArchiveBase {
+  return {
+    id,
+    sizeOf: (digest) => blobs.get(digest)?.size ?? inBase.get(digest),
+    holderOf: (digest) => holders?.get(digest),
+  };
+}
+
 /** What an archive set is called: a digest of all that does not depend on how it is divided. */
-export function idOf({ base, blobs, inBase, images, lock }: Omit<ArchiveIndex, 'id' | 'parts'>): string {
+export function idOf({
+  base,
+  blobs,
+  inBase,
+  holders,
+  images,
+  lock,
+}: Omit<ArchiveIndex, 'id' | 'parts'>): string {
   const sizes = (items: ReadonlyMap<string, number | { size: number }>) =>
     sortedByBytes(items.keys()).map((digest) => {
       const item = items.get(digest) as number | { size: number };
-      return [digest, typeof item === 'number' ? item : item.size];
+      const holder = holders?.get(digest);
+      return [digest, typeof item === 'number' ? item : item.size, ...(holder === undefined ? [] : [holder])];
     });
   return digestOf(
     JSON.stringify([version, base ?? '', sizes(blobs), sizes(inBase), images.map(imageFields), lock]),
@@ -81,6 +110,7 @@ export function encodeArchiveIndex(index: ArchiveIndex): string {
   const inBase = sortedByBytes(index.inBase.keys()).map((digest) => ({
     digest,
     size: index.inBase.get(digest),
+    repository: index.holders?.get(digest),
   }));
   const fields = [
     ['version', String(version)],
@@ -229,11 +259,14 @@ export function parseArchiveIndex(
     });
   }
   const inBase = new Map<string, number>();
+  const holders = new Map<string, string>();
   for (const item of fields.inBase.list(maxItems)) {
-    const blob = item.object(['digest', 'size'], { unknown: 'ignore' });
+    const blob = item.object(['digest', 'size', 'repository'], { unknown: 'ignore' });
     const digest = blob.digest.digest();
     if (inBase.has(digest) || blobs.has(digest)) item.fail(`duplicate ${digest}`, { code: 'duplicate' });
     inBase.set(digest, blob.size.size());
+    const holder = blob.repository.optionalMatching(isRepositoryName, 'a repository name');
+    if (holder !== undefined) holders.set(digest, holder);
   }
   const images = fields.images.list(maxItems).map((item): NamedImage => {
     const image = item.object(['repository', 'tag', 'mediaType', 'digest', 'size'], { unknown: 'ignore' });
@@ -249,7 +282,10 @@ export function parseArchiveIndex(
   });
   const base = fields.base.isPresent ? fields.base.digest() : undefined;
   if (base === undefined && inBase.size > 0) fields.inBase.fail('lists blobs, but base is missing');
-  const index = { id, base, parts, blobs, inBase, images, lock: fields.lock.anyText(Infinity) };
+  const index: ArchiveIndex = {
+    ...{ id, base, parts, blobs, inBase, images, lock: fields.lock.anyText(Infinity) },
+    ...(holders.size > 0 && { holders }),
+  };
   for (const { repository, tag, descriptor } of images) {
     const { digest, size } = descriptor;
     const found = blobs.get(digest)?.size ?? inBase.get(digest);

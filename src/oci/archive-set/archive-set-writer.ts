@@ -20,9 +20,11 @@ import {
 import { type Logger, silentLogger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
 import {
+  type ArchiveBase,
   type ArchiveIndex,
   archiveIndexName,
   archiveSignatureName,
+  baseOfArchive,
   compareImages,
   encodeArchiveIndex,
   findNameProblem,
@@ -64,6 +66,8 @@ export interface ArchivedImage {
 /** A blob or manifest to be written, and how to get it. */
 export interface ArchivedBlob {
   descriptor: Descriptor;
+  /** A repository of the set that needs it. */
+  repository?: string | undefined;
   open: () => Promise<Readable> | Readable;
 }
 
@@ -72,8 +76,10 @@ export interface WriteArchiveOptions extends CancelOptions {
   partBytes: number;
   /** Refuses a blob that alone is above `partBytes`, which else gets a part of its own with a warning. */
   strict?: boolean | undefined;
-  /** The set, by its index, whose blobs are left out. */
-  base?: ArchiveIndex | undefined;
+  /** The set, by its index, or the inventory whose blobs are left out. */
+  base?: ArchiveIndex | ArchiveBase | undefined;
+  /** Blobs and manifests that are written although the base has them. */
+  carried?: ReadonlySet<string> | undefined;
   lock: string;
   /** Blobs that are fetched at a time; 6 when left out. */
   concurrency?: number | undefined;
@@ -139,7 +145,7 @@ function planArchive(
   directory: string,
   images: readonly ArchivedImage[],
   blobs: readonly ArchivedBlob[],
-  { base, partBytes, strict = false, lock, logger = silentLogger }: WriteArchiveOptions,
+  { base: given, carried, partBytes, strict = false, lock, logger = silentLogger }: WriteArchiveOptions,
 ): ArchivePlan {
   if (Math.max(blobs.length, images.length) > maxItems) {
     throw new LimitError(`more than ${maxItems} blobs or images`, { subject: directory });
@@ -147,15 +153,20 @@ function planArchive(
   const openers = new Map<string, ArchivedBlob['open']>();
   const sizes = new Map<string, number>();
   const inBase = new Map<string, number>();
-  const sizeInBase = (digest: string) => base?.blobs.get(digest)?.size ?? base?.inBase.get(digest);
-  for (const { descriptor, open: opener } of blobs) {
+  const holders = new Map<string, string>();
+  const base = given === undefined || 'sizeOf' in given ? given : baseOfArchive(given);
+  for (const { descriptor, repository, open: opener } of blobs) {
     const { digest, size } = descriptor;
     parseDigest(digest);
-    const known = sizes.get(digest) ?? sizeInBase(digest) ?? size;
+    const inBaseSize = base?.sizeOf(digest);
+    const known = sizes.get(digest) ?? inBaseSize ?? size;
     if (known !== size)
       throw new OpmateError('INVALID', `has ${size} bytes here, ${known} there`, { subject: digest });
-    if (sizeInBase(digest) !== undefined) inBase.set(digest, size);
-    else {
+    if (inBaseSize !== undefined && carried?.has(digest) !== true) {
+      inBase.set(digest, size);
+      const holder = base?.holderOf(digest, repository);
+      if (holder !== undefined) holders.set(digest, holder);
+    } else {
       sizes.set(digest, size);
       openers.set(digest, opener);
     }
@@ -188,8 +199,10 @@ function planArchive(
   const placed = parts.flatMap(({ number, blobs: content }) =>
     content.map(({ digest, size, offset }) => [digest, { size, part: number, offset }] as const),
   );
-  const unnamed = { base: base?.id, blobs: new Map(placed), inBase, images: sorted, lock };
-  if (inBase.size === 0) unnamed.base = undefined;
+  const unnamed = {
+    ...{ base: inBase.size === 0 ? undefined : base?.id, blobs: new Map(placed), inBase },
+    ...{ holders: holders.size === 0 ? undefined : holders, images: sorted, lock },
+  };
   const id = idOf(unnamed);
   const index = { ...unnamed, id, parts: parts.map(({ file, size }) => ({ file, size, sha256: '' })) };
   const key = keyOfParts(index);

@@ -110,7 +110,11 @@ export async function surveyContents(
   target: AskedTarget,
   contents: ImageContents,
   reference: string,
-  options: CancelOptions & { concurrency?: number | undefined },
+  options: CancelOptions & {
+    concurrency?: number | undefined;
+    /** A manifest that is there is missing where one of its blobs is. */
+    everyBlob?: boolean | undefined;
+  },
 ): Promise<MissingContents> {
   const { concurrency = defaultCopyConcurrency } = options;
   const { root } = contents;
@@ -130,8 +134,9 @@ export async function surveyContents(
     },
     options,
   );
-  const manifests = contents.manifests.filter((_, i) => !found[i]);
-  const needed = new Map(manifests.flatMap(({ blobs }) => blobs).map((blob) => [blob.digest, blob]));
+  let manifests = contents.manifests.filter((_, i) => !found[i]);
+  const asked = options.everyBlob === true ? contents.manifests : manifests;
+  const needed = new Map(asked.flatMap(({ blobs }) => blobs).map((blob) => [blob.digest, blob]));
   const wanted = [...needed.values()];
   const present = await mapConcurrent(
     wanted,
@@ -139,7 +144,14 @@ export async function surveyContents(
     async (blob) => !isNew && target.hasBlob(blob, options),
     options,
   );
-  return { manifests, blobs: wanted.filter((_, i) => !present[i]), isTagged };
+  const blobs = wanted.filter((_, i) => !present[i]);
+  if (options.everyBlob === true) {
+    const lacking = new Set(blobs.map(({ digest }) => digest));
+    manifests = contents.manifests.filter(
+      (one, i) => !found[i] || one.blobs.some(({ digest }) => lacking.has(digest)),
+    );
+  }
+  return { manifests, blobs, isTagged };
 }
 
 /**

@@ -1,0 +1,46 @@
+import { parseMirrorTarget, pathBelow } from '../mirror/image-set/image-set-names.js';
+import type { Inventory } from '../mirror/inventory/inventory.js';
+import { takeInventory } from '../mirror/inventory/take-inventory.js';
+import type { ImageSetLock } from '../mirror/lock/lock.js';
+import type { Session } from '../source/session.js';
+
+/** Options of reading an inventory. */
+export interface MirrorInventoryOptions {
+  /** Repositories to read, by name below the destination; default all that the registry lists. */
+  repositories?: readonly string[] | undefined;
+  /** Read the repositories of these locks, untagged images included. */
+  locks?: readonly ImageSetLock[] | undefined;
+  /** Maximum number of path components at the target, as the locks were mirrored with; default unlimited. */
+  maxNestedPaths?: number | undefined;
+  /** Maximum parallel requests, roughly twice this; default 6. */
+  maxPerRegistry?: number | undefined;
+}
+
+/**
+ * Reads which repositories, tags, manifests and blobs `docker://REGISTRY[/PATH]` has, for `mirror --base`. Every blob is
+ * asked for; manifests that cannot be read are left out, with a warning. Throws OpmateError: NOT_FOUND where the registry
+ * does not list its repositories and none are named.
+ */
+export async function readMirrorInventory(
+  destination: string,
+  session: Session,
+  options: MirrorInventoryOptions = {},
+): Promise<Inventory> {
+  const { repositories, locks, maxNestedPaths, maxPerRegistry = 6 } = options;
+  const target = parseMirrorTarget(destination);
+  const wanted = new Map<string, Set<string>>();
+  for (const name of repositories ?? []) wanted.set(pathBelow(target, name), new Set());
+  for (const { images } of locks ?? []) {
+    for (const { repository, tag, contents } of images) {
+      const name = pathBelow(target, repository, maxNestedPaths);
+      const digests = wanted.get(name) ?? new Set();
+      wanted.set(name, tag === undefined ? digests.add(contents.root.digest) : digests);
+    }
+  }
+  const named = new Map([...wanted].map(([name, digests]) => [name, [...digests]]));
+  const { logger, signal } = session;
+  return takeInventory(target, {
+    ...{ session, maxPerRegistry, logger, signal },
+    repositories: repositories === undefined && locks === undefined ? undefined : named,
+  });
+}

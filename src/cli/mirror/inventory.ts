@@ -1,0 +1,82 @@
+import path from 'node:path';
+import { readMirrorInventory } from '../../api/mirror-inventory.js';
+import { UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import { replaceFile } from '../../files/replace-file.js';
+import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
+import { encodeInventory, idOfInventory, summarizeInventory } from '../../mirror/inventory/inventory.js';
+import { isRepositoryName } from '../../oci/registry/registry-names.js';
+import { argument, defineCommand } from '../command/declaration.js';
+import { repeated, text } from '../command/flags.js';
+import { exitCodes } from '../exit-codes.js';
+import { writeAll } from '../output.js';
+import { amountOfBytes, count } from '../printable.js';
+import { useSession } from '../session.js';
+import { lockFlags, mirrorFlags } from './flags.js';
+import { maxNestedPathsOf, maxPerRegistryOf } from './image-set-options.js';
+import { readNamedLock } from './lock-input.js';
+import { readOcMirrorFlags } from './oc-mirror-flags.js';
+import { globalOptionsOf } from './options.js';
+
+/** `opmate mirror inventory`: what a registry has, as a file that `opmate mirror --base` takes. */
+export const command = defineCommand({
+  summary: 'write an inventory of what a registry has, for --base of a mirror run to disk',
+  arguments: [argument('<destination>', 'docker://REGISTRY[/PATH]')],
+  inherits: mirrorFlags,
+  flags: {
+    repository: repeated('name', 'read this repository below the destination (default: all)', {
+      group: 'Selection',
+    }),
+    lock: text('file', 'read the repositories of this lock, archive or workspace', { group: 'Selection' }),
+    maxNestedPaths: lockFlags.maxNestedPaths,
+    to: text('file', 'write to this file (default: stdout)', { group: 'Output' }),
+  },
+  examples: [
+    [
+      'Write what the disconnected registry has',
+      'opmate mirror inventory docker://registry.example.com/mirror --to inventory.json',
+    ],
+    [
+      'Mirror to disk only what it lacks',
+      'opmate mirror -c imageset.yaml file://carry --base inventory.json',
+    ],
+    [
+      'Read the repositories of a lock from a registry that does not list them',
+      'opmate mirror inventory docker://registry.example.com/mirror --lock working-dir/opmate.lock.json',
+    ],
+  ],
+  async run({ context, args: [destination], options: given }) {
+    const options = globalOptionsOf(readOcMirrorFlags(given, destination));
+    parseMirrorTarget(destination);
+    const repositories = options.repository ?? [];
+    for (const name of repositories) {
+      if (isRepositoryName(name)) continue;
+      throw new UsageError(`--repository ${quoteGo(name)}: not a repository name`, {
+        hint: 'write it as below the destination, without registry and tag: ns/name',
+      });
+    }
+    const maxNestedPaths = maxNestedPathsOf(options);
+    const maxPerRegistry = maxPerRegistryOf(options);
+    return useSession(context, options, async (session) => {
+      const { workingDirectory } = context;
+      const locks =
+        options.lock === undefined ? undefined : [await readNamedLock(options.lock, workingDirectory)];
+      const inventory = await readMirrorInventory(destination, session, {
+        repositories: repositories.length === 0 ? undefined : repositories,
+        ...{ locks, maxNestedPaths, maxPerRegistry },
+      });
+      const encoded = encodeInventory(inventory);
+      const { repositories: number, tags, manifests, blobs, bytes } = summarizeInventory(inventory);
+      session.logger.close();
+      const amounts = [
+        number === 1 ? '1 repository' : `${number} repositories`,
+        ...[count(tags, 'tag'), count(manifests, 'manifest'), count(blobs, 'blob'), amountOfBytes(bytes)],
+      ];
+      const size = amountOfBytes(Buffer.byteLength(encoded));
+      session.logger.log('info', `inventory ${idOfInventory(inventory)}: ${amounts.join(', ')}; ${size}`);
+      if (options.to === undefined) await writeAll(context.stdout, encoded, session.signal);
+      else await replaceFile(path.resolve(workingDirectory, options.to), encoded);
+      return exitCodes.done;
+    });
+  },
+});

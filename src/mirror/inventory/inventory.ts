@@ -1,0 +1,226 @@
+import { isUtf8 } from 'node:buffer';
+import { digestOf, isDigest } from '../../core/digest.js';
+import { LimitError, OpmateError, fileError } from '../../core/errors.js';
+import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { openValue } from '../../document/document.js';
+import { type Field, quoteShort } from '../../document/field.js';
+import { GoJsonError, parseGoJson } from '../../document/go-json.js';
+import type { JsonValue } from '../../document/json.js';
+import { readRegularFile } from '../../files/read-file.js';
+import type { ArchiveBase } from '../../oci/archive-set/archive-index.js';
+import { findRepeatedKey } from '../../oci/image/manifest.js';
+import { maxManifestBytes } from '../../oci/image/types.js';
+import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
+
+/** What a registry has: the content that an archive for it need not carry. Equal content has equal bytes. */
+export interface Inventory {
+  /** `docker://REGISTRY[/PATH]` as the run named it that wrote the inventory. */
+  registry: string;
+  /** By name within the registry, path included. */
+  repositories: ReadonlyMap<string, InventoryRepository>;
+  /** Bytes of each manifest, by digest. */
+  manifests: ReadonlyMap<string, number>;
+  /** Bytes of each blob, by digest. */
+  blobs: ReadonlyMap<string, number>;
+}
+
+export interface InventoryRepository {
+  /** Digests by tag. */
+  tags: ReadonlyMap<string, string>;
+  /** Digests of the manifests, untagged ones included. */
+  manifests: ReadonlySet<string>;
+  blobs: ReadonlySet<string>;
+}
+
+/** Bytes of an inventory file. */
+export const maxInventoryBytes = 256 * 1024 * 1024;
+/** Repositories, and manifests, blobs and tags of all of them together. */
+export const maxRepositories = 100_000;
+export const maxInventoryItems = 2_000_000;
+const formatVersion = 1;
+const kind = 'MirrorInventory';
+
+/** Returns the id of an inventory: a digest over the content, not over the name of the registry. */
+export function idOfInventory(inventory: Inventory): string {
+  const { repositories, manifests, blobs } = tablesOf(inventory);
+  return digestOf(JSON.stringify([formatVersion, repositories, manifests, blobs]));
+}
+
+/** Encodes an inventory as JSON. */
+export function encodeInventory(inventory: Inventory): string {
+  const fields = {
+    kind,
+    version: formatVersion,
+    id: idOfInventory(inventory),
+    registry: inventory.registry,
+    ...tablesOf(inventory),
+  };
+  return `${JSON.stringify(fields, null, 1)}\n`;
+}
+
+function tablesOf({ repositories, manifests, blobs }: Inventory) {
+  const table = <T, U>(map: ReadonlyMap<string, T>, encode: (value: T) => U): Record<string, U> =>
+    Object.fromEntries(
+      [...map].sort(([a], [b]) => compareBytes(a, b)).map(([key, value]) => [key, encode(value)]),
+    );
+  const same = <T>(value: T): T => value;
+  return {
+    repositories: table(repositories, (one) => ({
+      tags: table(one.tags, same),
+      manifests: sortedByBytes(one.manifests),
+      blobs: sortedByBytes(one.blobs),
+    })),
+    manifests: table(manifests, same),
+    blobs: table(blobs, same),
+  };
+}
+
+/** Whether a text looks like an inventory, whatever its version. */
+export function isInventory(text: string): boolean {
+  return /^\s*\{\s*"kind"\s*:\s*"MirrorInventory"/.test(text.slice(0, 1000));
+}
+
+/**
+ * Reads an inventory file, which `file` names in messages; undefined for a file that is no inventory. At most 256 MiB.
+ * Throws what `parseInventory` throws, NOT_FOUND and IO.
+ */
+export async function readInventoryFile(place: string, file = place): Promise<Inventory | undefined> {
+  let bytes: Buffer;
+  try {
+    bytes = await readRegularFile(place, maxInventoryBytes, { name: file, label: `open ${file}` });
+  } catch (error) {
+    throw fileError(`open ${file}`, error, { file });
+  }
+  if (!isInventory(bytes.subarray(0, 1000).toString())) return undefined;
+  if (!isUtf8(bytes)) throw new OpmateError('SYNTAX', 'not UTF-8', { subject: file, file });
+  return parseInventory(bytes.toString(), file);
+}
+
+/**
+ * Reads an inventory, checking all of it. Throws OpmateError SYNTAX, INVALID (also where the id is not of the content),
+ * LIMIT, or UNSUPPORTED for a newer version.
+ */
+export function parseInventory(text: string, file: string): Inventory {
+  if (text.length > maxInventoryBytes)
+    throw new LimitError(`more than ${maxInventoryBytes} bytes`, { subject: file, file });
+  let value: JsonValue;
+  try {
+    value = parseGoJson(text);
+  } catch (error) {
+    if (!(error instanceof GoJsonError)) throw error;
+    const line = text.slice(0, error.offset).split('\n').length;
+    throw new OpmateError('SYNTAX', `not JSON: ${error.message}`, { subject: `${file}:${line}`, file, line });
+  }
+  const top = openValue(value, { name: file });
+  const keys = ['kind', 'version', 'id', 'registry', 'repositories', 'manifests', 'blobs'] as const;
+  const fields = top.object(keys, { unknown: 'ignore' });
+  fields.kind.constant(kind);
+  if (fields.version.value !== formatVersion) {
+    const shown = JSON.stringify(fields.version.value)?.slice(0, 100) ?? 'none';
+    const hint = 'use the opmate that wrote it, or a newer one';
+    return top.fail(`version ${shown} of inventories is not supported`, { code: 'unsupported', hint });
+  }
+  const repeated = findRepeatedKey(text);
+  if (repeated !== undefined)
+    return top.fail(`duplicate key ${quoteShort(repeated)}`, { code: 'duplicate-key' });
+  const manifests = readSizes(fields.manifests, maxManifestBytes);
+  const blobs = readSizes(fields.blobs, Number.MAX_SAFE_INTEGER);
+  const inventory: Inventory = {
+    registry: fields.registry.text(),
+    repositories: readRepositories(fields.repositories, { manifests, blobs }),
+    manifests,
+    blobs,
+  };
+  if (fields.id.digest() !== idOfInventory(inventory)) {
+    const hint = 'the file is damaged or was edited: copy it again, or run opmate mirror inventory again';
+    return fields.id.fail('not the id of this content', { hint });
+  }
+  return inventory;
+}
+
+function readSizes(field: Field<never>, maxSize: number): Map<string, number> {
+  return new Map(
+    field.entries(maxInventoryItems).map(([digest, size]) => {
+      if (!isDigest(digest)) size.fail(`invalid digest ${quoteShort(digest)}`);
+      return [digest, size.size(maxSize)];
+    }),
+  );
+}
+
+function readRepositories(
+  field: Field<never>,
+  { manifests, blobs }: Pick<Inventory, 'manifests' | 'blobs'>,
+): Map<string, InventoryRepository> {
+  let items = 0;
+  const digestsOf = (list: Field<never>, known: ReadonlyMap<string, number>, table: string): Set<string> =>
+    new Set(
+      list.list(maxInventoryItems).map((item) => {
+        const digest = item.digest();
+        return known.has(digest) ? digest : item.fail(`${digest} is not in ${table}`);
+      }),
+    );
+  const repositories = field.entries(maxRepositories).map(([name, item]): [string, InventoryRepository] => {
+    if (!isRepositoryName(name)) item.fail('not a repository name');
+    const fields = item.object(['tags', 'manifests', 'blobs']);
+    const own = {
+      manifests: digestsOf(fields.manifests, manifests, 'manifests'),
+      blobs: digestsOf(fields.blobs, blobs, 'blobs'),
+    };
+    const tags = fields.tags.entries(maxInventoryItems).map(([tag, entry]): [string, string] => {
+      if (!isTag(tag)) entry.fail('not a tag');
+      const digest = entry.digest();
+      return [tag, own.manifests.has(digest) ? digest : entry.fail(`${digest} is not among the manifests`)];
+    });
+    items += tags.length + own.manifests.size + own.blobs.size;
+    if (items > maxInventoryItems)
+      return item.fail(`more than ${maxInventoryItems} tags, manifests and blobs`, { code: 'limit' });
+    return [name, { tags: new Map(tags), ...own }];
+  });
+  return new Map(repositories);
+}
+
+/** An inventory as the base of an archive: what the registry has need not be carried there. */
+export function baseOfInventory(inventory: Inventory): ArchiveBase {
+  const holders = new Map<string, string[]>();
+  for (const [name, { manifests, blobs }] of inventory.repositories) {
+    for (const digest of [...manifests, ...blobs]) {
+      const known = holders.get(digest);
+      if (known === undefined) holders.set(digest, [name]);
+      else known.push(name);
+    }
+  }
+  return {
+    id: idOfInventory(inventory),
+    // What no repository has is nowhere to be taken from.
+    sizeOf: (digest) =>
+      holders.has(digest) ? (inventory.blobs.get(digest) ?? inventory.manifests.get(digest)) : undefined,
+    holderOf(digest, repository) {
+      const names = holders.get(digest);
+      if (names === undefined || repository === undefined) return names?.[0];
+      return names.find((name) => name === repository || name.endsWith(`/${repository}`)) ?? names[0];
+    },
+  };
+}
+
+/** What an inventory amounts to. */
+export interface InventorySummary {
+  repositories: number;
+  tags: number;
+  manifests: number;
+  blobs: number;
+  /** Of blobs and manifests, each once. */
+  bytes: number;
+}
+
+/** Sums up an inventory. */
+export function summarizeInventory({ repositories, manifests, blobs }: Inventory): InventorySummary {
+  const sum = (sizes: ReadonlyMap<string, number>): number =>
+    [...sizes.values()].reduce((total, size) => total + size, 0);
+  return {
+    repositories: repositories.size,
+    tags: [...repositories.values()].reduce((total, { tags }) => total + tags.size, 0),
+    manifests: manifests.size,
+    blobs: blobs.size,
+    bytes: sum(manifests) + sum(blobs),
+  };
+}

@@ -1,0 +1,62 @@
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, RegistryError } from '../../core/errors.js';
+import { sortedByBytes } from '../../core/order.js';
+import { isJsonObject } from '../../document/json.js';
+import type { Connection } from './connection.js';
+import { readPages } from './list-pages.js';
+import { isRepositoryName } from './registry-names.js';
+import { RegistryRequester } from './registry-request.js';
+
+const repositoriesPerPage = 1_000;
+
+/** A registry without a list of its repositories, or that does not show it to this user. */
+export class NoCatalogError extends OpmateError {}
+
+/**
+ * Lists the repositories of a registry in byte order; names that no registry takes are left out. Throws NoCatalogError
+ * where the registry refuses to list them. (Source: distribution API, `/v2/_catalog`.)
+ */
+export async function listRepositories(
+  connection: Connection,
+  registry: string,
+  options: CancelOptions = {},
+): Promise<string[]> {
+  const { signal } = options;
+  const [endpoint] = await connection.endpoints(registry, '_catalog', { withoutMirrors: true, signal });
+  if (endpoint === undefined) throw new OpmateError('INTERNAL', 'no endpoint to list', { subject: registry });
+  const at = new RegistryRequester(endpoint, registry);
+  const first = `${endpoint.baseUrl.replace(/\/+$/, '')}/v2/_catalog?n=${repositoriesPerPage}`;
+  const found = new Set<string>();
+  const subject = `${registry}: repositories`;
+  for await (const page of pagesOf(at, first, subject, options)) {
+    if (page.status !== 200) throw await refusal(at, page.response, subject);
+    const list = isJsonObject(page.document) ? (page.document['repositories'] ?? []) : undefined;
+    if (!Array.isArray(list)) {
+      throw new NoCatalogError('REGISTRY', 'the response is not a list of repositories', { subject });
+    }
+    for (const name of list) if (typeof name === 'string' && isRepositoryName(name)) found.add(name);
+  }
+  return sortedByBytes(found);
+}
+
+/** Pages of the list; a refusal to show it is one to list. */
+async function* pagesOf(...args: Parameters<typeof readPages>): ReturnType<typeof readPages> {
+  try {
+    yield* readPages(...args);
+  } catch (error) {
+    if (!(error instanceof OpmateError) || error.code !== 'AUTH') throw error;
+    const { problem, subject, hint, cause } = error;
+    throw new NoCatalogError('AUTH', problem, { subject, hint, cause });
+  }
+}
+
+async function refusal(
+  at: RegistryRequester,
+  response: Parameters<RegistryRequester['failure']>[0],
+  subject: string,
+): Promise<OpmateError> {
+  const failure = await at.failure(response, subject, 'pull');
+  if (!(failure instanceof RegistryError) || failure.status >= 500) return failure;
+  const { code, problem, hint } = failure;
+  return new NoCatalogError(code, problem, { subject, hint, cause: failure });
+}

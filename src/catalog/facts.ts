@@ -11,8 +11,8 @@ import type { Meta } from './meta.js';
 interface FactsOptions extends MetasOptions {
   /** Is shown each bundle, for what facts do not keep. */
   onBundle?: ((bundle: BundleBlob) => void) | undefined;
-  /** Is told where each blob of another schema stands. */
-  onOther?: ((origin: BlobOrigin) => void) | undefined;
+  /** Is told where each blob of another schema stands, and shown the blob. */
+  onOther?: ((origin: BlobOrigin, meta: Meta) => void) | undefined;
 }
 
 /**
@@ -52,7 +52,7 @@ export function addFacts(facts: CatalogFacts, meta: Meta, options: FactsOptions 
       break;
     case 'other':
       facts.otherCount = (facts.otherCount ?? 0) + 1;
-      options.onOther?.(meta.origin);
+      options.onOther?.(meta.origin, meta);
       break;
   }
 }

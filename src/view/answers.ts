@@ -45,17 +45,36 @@ export interface PackageSummary {
   bundles: number;
   hasIcon: boolean;
   isDeprecated: boolean;
+  categories: string[];
+  /** Minor versions of OpenShift 4 that the head allows, both included; either is left out where there is no limit. */
+  openshift?: { min?: number; max?: number };
   errors: number;
   warnings: number;
   /** Against the catalog that this one is compared with. */
   change?: 'added' | 'changed';
 }
 
-/** `GET api/search?q=`: bundles whose name, version or image has the words; at most `limit` of them. */
+/** `GET api/search?q=`: what has all the words. */
 export interface SearchAnswer {
-  bundles: { package: string; channel: string; bundle: string; version: string; image: string }[];
-  /** How many there are in all. */
+  /** The best first, each with what matched in addition to its names. */
+  packages: { package: string; matches: SearchMatch[] }[];
+  /** The first of those found, each with the image that matched where neither name nor version did. */
+  bundles: {
+    package: string;
+    channel: string;
+    bundle: string;
+    version: string;
+    image: string;
+    match?: SearchMatch;
+  }[];
+  /** How many bundles there are in all. */
   total: number;
+}
+
+/** What has a word that was searched for. */
+export interface SearchMatch {
+  field: 'provider' | 'category' | 'API' | 'keyword' | 'description' | 'image' | 'related image';
+  text: string;
 }
 
 /** `GET api/package?package=`. */
@@ -72,11 +91,21 @@ export interface PackageAnswer {
   bundles: number;
   /** Why the package is deprecated. */
   deprecation?: string;
+  /** How long its minor versions are supported, the newest first; empty where the catalog does not say. */
+  lifecycle: LifecycleAnswer[];
   /** The default channel first, then by name. */
   channels: ChannelSummary[];
   problems: ProblemAnswer[];
   /** How many problems there are; `problems` has the first of them. */
   problemCount: number;
+}
+
+/** Support of a minor version. */
+export interface LifecycleAnswer {
+  version: string;
+  /** Dates are `YYYY-MM-DD`, the last day included. */
+  phases: { name: string; startDate?: string; endDate?: string }[];
+  platforms: { name: string; versions: string[] }[];
 }
 
 /** A channel in the list of a package's. */

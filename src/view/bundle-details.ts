@@ -70,18 +70,28 @@ export function readBundleDetails(blob: BundleBlob): BundleDetails {
 }
 
 /** What the list of packages shows of the bundle at the head of the default channel. */
-export function readBundleHeading(
-  blob: BundleBlob,
-): Pick<BundleDetails, 'displayName' | 'provider' | 'description' | 'summary'> {
+export function readBundleHeading(blob: BundleBlob): Pick<
+  BundleDetails,
+  'displayName' | 'provider' | 'description' | 'summary' | 'keywords'
+> & {
+  categories: string[];
+} {
   const csv = csvOf(blob);
   const metadata = propertiesOf(blob, propertyTypes.csvMetadata).map(objectOf)[0] ?? {};
   const shown = csv === undefined ? metadata : objectOf(csv['spec']);
-  const annotations = csv === undefined ? metadata['annotations'] : objectOf(csv['metadata'])['annotations'];
+  const annotations = objectOf(
+    csv === undefined ? metadata['annotations'] : objectOf(csv['metadata'])['annotations'],
+  );
   return {
     displayName: textOf(shown['displayName']),
     provider: textOf(objectOf(shown['provider'])['name']),
     description: textOf(shown['description'], maxDescription),
-    summary: textOf(objectOf(annotations)['description']),
+    summary: textOf(annotations['description']),
+    keywords: listOf(shown['keywords']).map((word) => textOf(word)),
+    categories: textOf(annotations['categories'])
+      .split(',')
+      .map((category) => category.trim())
+      .filter((category) => category !== ''),
   };
 }
 

@@ -2,11 +2,15 @@ import { notFound } from '../core/suggest.js';
 import { type Severity, formatMessage } from '../core/diagnostic.js';
 import { groupBy } from '../core/groups.js';
 import { severities } from '../catalog/doctor/checks.js';
+import { examineBundle } from '../catalog/doctor/examine-bundle.js';
+import { FindingList } from '../catalog/doctor/finding-list.js';
+import { allowedOpenShift } from '../catalog/doctor/openshift.js';
 import { collectFacts } from '../catalog/facts.js';
 import { placeDiagnostics } from '../catalog/locate.js';
 import type { Catalog, MetasOptions } from '../catalog/catalog.js';
 import { type CatalogDiff, diffCatalogs } from '../catalog/diff/diff.js';
 import { takeSnapshot } from '../catalog/diff/snapshot.js';
+import type { Meta } from '../catalog/meta.js';
 import { takeTurn } from '../core/concurrency.js';
 import { OpmateError, messageOf, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
@@ -17,6 +21,7 @@ import { type BundleBlob, schemas } from '../model/declarative-config.js';
 import { type CatalogDiagnostic, diagnoseFaults } from '../model/catalog-diagnostic.js';
 import { decodeBundle, decodePackage } from '../model/decode.js';
 import type {
+  BlobOrigin,
   BundleFacts,
   CatalogFacts,
   ChannelFacts,
@@ -46,17 +51,19 @@ import type {
   StateAnswer,
 } from './answers.js';
 import { readBundleDetails, readBundleHeading } from './bundle-details.js';
+import { CatalogIndex } from './catalog-index.js';
 import { layOutChannel } from './channel-rows.js';
 import { ComparedCatalogs } from './compared-catalogs.js';
 import { type Icon, iconOf } from './icon.js';
+import { type SearchIndex, type SearchedPackage, searchCatalog } from './search.js';
 import { summaryOf } from './summary.js';
 
 /** Problems that one answer has. */
 const problemWindow = 50;
 /** Lines are counted from the beginning of a file; beyond this byte a problem has none, so that no answer takes long. */
 const maxLineOffset = 64 * 1024 * 1024;
-/** Bundles that a search finds at most. */
-const searchLimit = 50;
+/** Characters of a description that are searched. */
+const maxSearched = 20_000;
 
 /** A catalog and how the user named it. */
 export interface NamedCatalog {
@@ -85,6 +92,10 @@ interface Heading {
   provider: string;
   summary: string;
   hasIcon: boolean;
+  categories: string[];
+  keywords: string[];
+  description: string;
+  openshift?: { min?: number; max?: number };
 }
 
 /**
@@ -102,15 +113,19 @@ export async function openCatalogView(
   const reading = { signal, logger, withoutManifests: false, onFault };
   let facts: CatalogFacts;
   let compared: { from: string; diff: CatalogDiff } | undefined;
-  if (compareWith === undefined) facts = await collectFacts(catalog, reading);
+  const index = new CatalogIndex();
+  const onBundle = (blob: BundleBlob): void => index.addBundle(blob);
+  const onOther = (_: BlobOrigin, meta: Meta): void => index.addOther(meta);
+  const keeping = { ...reading, onBundle, onOther };
+  if (compareWith === undefined) facts = await collectFacts(catalog, keeping);
   else {
     const before = await takeSnapshot(compareWith.catalog, { signal, logger, onFault: () => undefined });
-    const after = await takeSnapshot(catalog, reading);
+    const after = await takeSnapshot(catalog, keeping);
     compared = { from: compareWith.name, diff: await diffCatalogs(before, after, { signal }) };
     facts = after.facts;
   }
   const findings = await findingsOf(facts, faults, signal);
-  const view = new CatalogView({ name, catalog, facts, findings, compared });
+  const view = new CatalogView({ name, catalog, facts, index, findings, compared });
   await view.readHeadings(signal);
   return view;
 }
@@ -119,6 +134,7 @@ interface CatalogViewContent {
   name: string;
   catalog: Catalog;
   facts: CatalogFacts;
+  index: CatalogIndex;
   findings: CatalogDiagnostic[];
   compared: { from: string; diff: CatalogDiff } | undefined;
 }
@@ -127,15 +143,18 @@ interface CatalogViewContent {
 export class CatalogView {
   readonly #name: string;
   readonly #catalog: Catalog;
+  readonly #index: CatalogIndex;
+  #search: SearchIndex | undefined;
   readonly #packages = new Map<string, ViewedPackage>();
   #findings: CatalogDiagnostic[] = [];
   #checking: Promise<void> | undefined;
   readonly #versions = new Map<string, Version | undefined>();
   readonly #compared: ComparedCatalogs | undefined;
 
-  constructor({ name, catalog, facts, findings, compared }: CatalogViewContent) {
+  constructor({ name, catalog, facts, index, findings, compared }: CatalogViewContent) {
     this.#name = name;
     this.#catalog = catalog;
+    this.#index = index;
     for (const one of facts.packages) this.#packageOf(one.name).facts ??= one;
     for (const one of facts.channels) {
       const { channels } = this.#packageOf(one.package);
@@ -187,7 +206,15 @@ export class CatalogView {
   #packageOf(name: string): ViewedPackage {
     let found = this.#packages.get(name);
     if (found === undefined) {
-      const heading = { displayName: '', provider: '', summary: '', hasIcon: false };
+      const lists = { categories: [], keywords: [] };
+      const heading = {
+        displayName: '',
+        provider: '',
+        summary: '',
+        hasIcon: false,
+        description: '',
+        ...lists,
+      };
       found = {
         name,
         facts: undefined,
@@ -219,21 +246,28 @@ export class CatalogView {
       heading.hasIcon = blob !== undefined && iconOf(blob) !== undefined;
       const head = await this.#readAgain(
         one.bundles.get(findHead(one.channels.get(one.facts?.defaultChannel ?? '')?.entries ?? [])),
-        (value) => readBundleHeading(decodeBundle(value)),
+        (value, origin) => {
+          const bundle = decodeBundle(value);
+          return { ...readBundleHeading(bundle), openshift: openShiftOf(bundle, origin) };
+        },
       );
       heading.displayName = head?.displayName ?? '';
       heading.provider = head?.provider ?? '';
       heading.summary = summaryOf([head?.summary, blob?.description, head?.description]);
+      heading.description = (blob?.description || head?.description || '').slice(0, maxSearched);
+      heading.categories = head?.categories ?? [];
+      heading.keywords = head?.keywords ?? [];
+      if (head?.openshift !== undefined) heading.openshift = head.openshift;
     }
   }
 
   /** What is made of a blob; undefined where it cannot be read, or is not there. */
   async #readAgain<T>(
     facts: PackageFacts | BundleFacts | undefined,
-    decode: (value: Awaited<ReturnType<Catalog['read']>>) => T,
+    decode: (value: Awaited<ReturnType<Catalog['read']>>, origin: BlobOrigin) => T,
   ): Promise<T | undefined> {
     if (facts?.origin === undefined) return undefined;
-    return decode(await this.#catalog.read(facts.origin));
+    return decode(await this.#catalog.read(facts.origin), facts.origin);
   }
 
   /** All packages, as the list shows them. */
@@ -258,9 +292,10 @@ export class CatalogView {
     const defaultChannel = facts?.defaultChannel ?? '';
     const head = findHead(channels.get(defaultChannel)?.entries ?? []);
     const change = this.#compared?.changeOfPackage(name);
+    const { displayName, provider, summary, hasIcon, categories, openshift } = heading;
     return {
-      name,
-      ...heading,
+      ...{ name, displayName, provider, summary, hasIcon, categories },
+      ...(openshift !== undefined && { openshift }),
       defaultChannel,
       head,
       version: formatBundleVersion(bundles.get(head)?.packageProperties[0]),
@@ -272,23 +307,41 @@ export class CatalogView {
     };
   }
 
-  /** The bundles whose name, version or image has all the words. */
-  search(text: string): SearchAnswer {
-    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-    const answer: SearchAnswer = { bundles: [], total: 0 };
-    if (words.length === 0) return answer;
-    for (const one of this.#packages.values()) {
-      for (const bundle of one.bundles.values()) {
-        const version = formatBundleVersion(bundle.packageProperties[0]);
-        const searched = `${bundle.name} ${version} ${bundle.image}`.toLowerCase();
-        if (!words.every((word) => searched.includes(word))) continue;
-        if (++answer.total > searchLimit) continue;
-        const channel = channelWith(one, bundle.name);
-        const { name, image } = bundle;
-        answer.bundles.push({ package: one.name, channel, bundle: name, version, image });
+  /** Packages and bundles that have all the words. */
+  search(query: string): SearchAnswer {
+    return searchCatalog(this.searchIndex(), query);
+  }
+
+  /** What a search looks through. */
+  searchIndex(): SearchIndex {
+    this.#search ??= {
+      packages: [...this.#packages.values()]
+        .sort((a, b) => compareBytes(a.name, b.name))
+        .map((one) => this.#searchedPackage(one)),
+      images: this.#index.images,
+    };
+    return this.#search;
+  }
+
+  #searchedPackage({ name, facts, heading, channels, bundles }: ViewedPackage): SearchedPackage {
+    const { displayName, provider, categories, keywords, description } = heading;
+    const channelsOfBundles = new Map<string, string>();
+    const usual = channels.get(facts?.defaultChannel ?? '');
+    for (const channel of [...(usual === undefined ? [] : [usual]), ...channels.values()]) {
+      for (const entry of channel.entries) {
+        if (!channelsOfBundles.has(entry.name)) channelsOfBundles.set(entry.name, channel.name);
       }
     }
-    return answer;
+    return {
+      ...{ name, displayName, provider, categories, keywords, description },
+      apis: this.#index.apisOf(name),
+      bundles: [...bundles.values()].map((bundle) => ({
+        name: bundle.name,
+        version: formatBundleVersion(bundle.packageProperties[0]),
+        channel: channelsOfBundles.get(bundle.name) ?? '',
+        images: this.#index.imagesOf(name, bundle.name),
+      })),
+    };
   }
 
   /** A package with its channels and the first of its problems. */
@@ -311,6 +364,9 @@ export class CatalogView {
       isDefined: facts !== undefined,
       bundles: bundles.size,
       ...(deprecation !== undefined && { deprecation }),
+      lifecycle: [...(this.#index.lifecycles.get(name) ?? [])]
+        .sort((a, b) => byNumbers.compare(b.name, a.name))
+        .map(({ name: version, phases, platforms }) => ({ version, phases, platforms })),
       channels: channelsOf(one),
       problems: await this.#place([...problems].sort(worstFirst).slice(0, problemWindow)),
       problemCount: problems.length,
@@ -524,6 +580,16 @@ async function findingsOf(
   return [...problems, ...warnings];
 }
 
+/** Versions of OpenShift that a bundle allows; undefined where it does not say, or cannot be read. */
+function openShiftOf(bundle: BundleBlob, origin: BlobOrigin): PackageSummary['openshift'] {
+  try {
+    return allowedOpenShift(examineBundle(bundle, origin, new FindingList(new Set(), undefined)));
+  } catch {
+    // The checks report it.
+    return undefined;
+  }
+}
+
 /** Keeps the order of those that are as bad as each other. */
 function worstFirst(a: CatalogDiagnostic, b: CatalogDiagnostic): number {
   return severities.indexOf(a.severity) - severities.indexOf(b.severity);
@@ -560,14 +626,6 @@ function channelOf(one: ViewedPackage, name: string): ChannelFacts {
   const channel = one.channels.get(name);
   if (channel !== undefined) return channel;
   throw notFound('channel', name, one.channels.keys(), { scope: `package ${quoteGo(one.name)}` });
-}
-
-/** A channel in which the bundle is, the default one if it is there; empty where it is in none. */
-function channelWith({ channels, facts }: ViewedPackage, bundle: string): string {
-  const has = (channel: ChannelFacts | undefined): boolean =>
-    channel?.entries.some(({ name }) => name === bundle) === true;
-  const usual = channels.get(facts?.defaultChannel ?? '');
-  return (has(usual) ? usual : [...channels.values()].find(has))?.name ?? '';
 }
 
 function deprecationKey(schema: string, name: string): string {

@@ -343,6 +343,67 @@ withBrowser('the page', () => {
     );
   });
 
+  it('narrows, orders and searches packages, says what matched, and keeps all that in its address', async () => {
+    const large = Array.from({ length: 900 }, (_, at) => `p${String(at).padStart(3, '0')}`).flatMap(
+      (name) => [
+        { schema: 'olm.package', name, defaultChannel: 'a' },
+        { schema: 'olm.channel', package: name, name: 'a', entries: [{ name: `${name}.v1.0.0` }] },
+        bundle(name, '1.0.0'),
+      ],
+    );
+    const described = (name: string, max: string, categories: string, provider: string) => [
+      { schema: 'olm.package', name, defaultChannel: 'a' },
+      { schema: 'olm.channel', package: name, name: 'a', entries: [{ name: `${name}.v1.0.0` }] },
+      bundle(name, '1.0.0', {
+        properties: [
+          { type: 'olm.package', value: { packageName: name, version: '1.0.0' } },
+          { type: 'olm.gvk', value: { group: `${name}.test`, version: 'v1', kind: 'Thing' } },
+          { type: 'olm.maxOpenShiftVersion', value: max },
+          { type: 'olm.csv.metadata', value: { provider: { name: provider }, annotations: { categories } } },
+        ],
+      }),
+    ];
+    await sandbox.write({
+      'many/a.json': text(large),
+      'many/b.json': text([
+        ...described('aa', '4.14', 'Storage', 'Zeta'),
+        ...described('bb', '4.16', 'Storage, Database', 'Alpha'),
+      ]),
+    });
+    const { url } = await view('many');
+    const page = await open(url);
+    const cards = page.locator('.card');
+    await page.getByText('902 packages').waitFor();
+    // Not all at once, but all that one scrolls to.
+    expect(await cards.count()).toBeLessThan(902);
+    for (let times = 0; times < 4; times++) await page.keyboard.press('End');
+    await expect.poll(() => cards.count()).toBeGreaterThan(400);
+
+    await page.getByLabel('Category').selectOption('Storage');
+    await expect.poll(() => cards.count()).toBe(2);
+    await page.getByLabel('Sort by').selectOption('provider');
+    const names = () => page.locator('.card .id').allInnerTexts();
+    await expect.poll(names).toEqual(['bb', 'aa']);
+    await page.getByLabel('OpenShift').selectOption('4.15');
+    await expect.poll(names).toEqual(['bb']);
+    const address = page.url();
+    expect(address).toMatch(/#\/\?category=Storage&openshift=4\.15&sort=provider$/);
+    await page.reload();
+    await expect.poll(names).toEqual(['bb']);
+    expect(await page.getByLabel('OpenShift').inputValue()).toBe('4.15');
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.getByText('902 packages').waitFor();
+
+    await page.getByRole('searchbox').fill('bb.test thing');
+    await expect.poll(names).toEqual(['bb']);
+    expect(await cards.first().innerText()).toContain('API bb.test/v1/Thing');
+    expect(await cards.first().locator('.matches mark').allInnerTexts()).toEqual(['bb.test', 'Thing']);
+    await page.getByRole('searchbox').fill('operand:v1');
+    await expect.poll(() => page.locator('.rows li').count()).toBe(50);
+    expect(await page.locator('.rows li').first().innerText()).toContain('related image');
+    await page.close();
+  });
+
   it('has names and places for those who do not see it', async () => {
     const { url } = await view('catalog');
     const page = await open(url, '#/package/widget');

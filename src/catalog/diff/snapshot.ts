@@ -38,6 +38,10 @@ interface BlobState {
 interface SnapshotOptions extends MetasOptions {
   /** Only these packages; all, and what belongs to none, where it is left out. */
   packages?: ReadonlySet<string> | undefined;
+  /** Is shown each bundle, for what a snapshot does not keep. */
+  onBundle?: ((bundle: BundleBlob) => void) | undefined;
+  /** Is shown each blob of another schema. */
+  onOther?: ((origin: BlobOrigin, meta: Meta) => void) | undefined;
 }
 
 /** Reads a catalog once. Throws OpmateError with file and line for a blob that cannot be loaded. */
@@ -52,7 +56,7 @@ export async function takeSnapshot(
     const owner = meta.schema === schemas.package ? meta.name : meta.package;
     if (packages?.has(owner) === false) continue;
     try {
-      addBlob(snapshot, meta);
+      addBlob(snapshot, meta, options);
     } catch (error) {
       const located = await locate(catalog, meta.origin, error);
       if (options.onFault === undefined || !isFault(located)) throw located;
@@ -62,7 +66,11 @@ export async function takeSnapshot(
   return snapshot;
 }
 
-function addBlob({ facts, blobs, images }: CatalogSnapshot, meta: Meta): void {
+function addBlob(
+  { facts, blobs, images }: CatalogSnapshot,
+  meta: Meta,
+  { onBundle, onOther }: SnapshotOptions,
+): void {
   const { origin, text, value } = meta;
   const decoded = decodeMeta(meta);
   let packageName = meta.package;
@@ -77,11 +85,13 @@ function addBlob({ facts, blobs, images }: CatalogSnapshot, meta: Meta): void {
     case 'bundle':
       facts.bundles.push(describeBundle(decoded.blob, origin));
       for (const image of imagesOf(decoded.blob)) if (!images.has(image)) images.add(detach(image));
+      onBundle?.(decoded.blob);
       break;
     case 'deprecations':
       facts.deprecations.push(describeDeprecations(decoded.blob, origin));
       break;
     case 'other':
+      onOther?.(origin, meta);
       break;
   }
   const state = {

@@ -53,6 +53,10 @@ export const checks = {
   'head-not-highest': { severity: 'warning', summary: 'The head of a channel is lower than another entry' },
   icon: { severity: 'warning', summary: 'An icon is missing, or is not what it says' },
   'image-two-digests': { severity: 'notice', summary: 'One tag of a repository stands for two images' },
+  lifecycle: {
+    severity: 'warning',
+    summary: 'A lifecycle blob of OpenShift cannot be read, or does not fit the catalog',
+  },
   'max-openshift': {
     severity: 'warning',
     summary: 'olm.maxOpenShiftVersion cannot be read, or is below the version of OpenShift',

@@ -11,6 +11,7 @@ import {
 import type { Severity } from '../../core/diagnostic.js';
 import { type CatalogDiagnostic, diagnoseFaults } from '../../model/catalog-diagnostic.js';
 import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
+import { lifecycleSchema } from '../../model/lifecycle.js';
 import { validateInTurns } from '../../graph/validate.js';
 import { decodeMeta } from '../blob.js';
 import { type Catalog, type MetasOptions, isFault } from '../catalog.js';
@@ -21,6 +22,7 @@ import { type CheckName, checkNames, severities } from './checks.js';
 import { type BundleRecord, examineBundle } from './examine-bundle.js';
 import { examineDependencies } from './examine-dependencies.js';
 import { ImageExamination } from './examine-images.js';
+import { LifecycleExamination } from './examine-lifecycle.js';
 import { examinePackage } from './examine-package.js';
 import { FindingList } from './finding-list.js';
 import { examineIcon } from './icon.js';
@@ -63,12 +65,14 @@ class Diagnosis {
   readonly #records = new Map<BundleFacts, BundleRecord>();
   readonly #described = new Set<string>();
   readonly #images: ImageExamination;
+  readonly #lifecycles: LifecycleExamination;
 
   constructor(catalog: Catalog, list: FindingList, options: DiagnoseOptions) {
     this.#catalog = catalog;
     this.#list = list;
     this.#options = options;
     this.#images = new ImageExamination(list);
+    this.#lifecycles = new LifecycleExamination(list);
   }
 
   async run(): Promise<void> {
@@ -91,7 +95,9 @@ class Diagnosis {
     this.#reportFaults(faults);
     if (faults.length > 0) return;
     await this.#validate();
-    for (const [name, model] of readPackages(this.#facts)) {
+    const packages = readPackages(this.#facts);
+    this.#lifecycles.finish(packages);
+    for (const [name, model] of packages) {
       throwIfCancelled(signal);
       if (!this.#list.wantsPackage(name)) continue;
       const { openshift } = this.#options;
@@ -128,6 +134,7 @@ class Diagnosis {
         break;
       case 'other':
         this.#facts.otherCount = (this.#facts.otherCount ?? 0) + 1;
+        if (meta.schema === lifecycleSchema) this.#lifecycles.add(meta);
         break;
     }
   }

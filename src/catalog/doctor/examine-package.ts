@@ -19,6 +19,7 @@ import {
   compareOpenShift,
   firstWithCsvMetadata,
   formatOpenShift,
+  isAboveKubernetes,
   isInVersions,
   kubernetesMinorOf,
 } from './openshift.js';
@@ -237,11 +238,9 @@ class PackageExamination {
     }
     const minor = kubernetesMinorOf(openshift);
     if (minKube !== undefined && minor !== undefined) {
-      const isAbove =
-        Number(minKube.major) > 1 || (Number(minKube.major) === 1 && Number(minKube.minor) > minor);
       const message = `minKubeVersion ${formatVersion(minKube)} is above Kubernetes 1.${minor} of OpenShift ${wanted}`;
       const hint = 'leave the bundle out of the catalog of that version';
-      if (isAbove) this.#findings.add('min-kube', subject, message, hint);
+      if (isAboveKubernetes(minKube, minor)) this.#findings.add('min-kube', subject, message, hint);
     }
     if (openShiftVersions !== undefined && isInVersions(openShiftVersions, openshift) === false) {
       const message = `com.redhat.openshift.versions ${quoteGo(openShiftVersions)} leaves out OpenShift ${wanted}`;

@@ -38,6 +38,46 @@ export function kubernetesMinorOf({ major, minor }: OpenShiftVersion): number | 
   return major === 4 && minor >= 3 ? minor + 13 : undefined;
 }
 
+/** Minor versions of OpenShift 4 among which limits are looked for; what holds at an end is no limit. */
+const [firstMinor, lastMinor] = [3, 60];
+
+/**
+ * Returns the first and the last minor version of OpenShift 4 that a bundle allows by its `olm.maxOpenShiftVersion`,
+ * `com.redhat.openshift.versions` and `minKubeVersion`; either is left out where there is no limit. Undefined where it
+ * allows none. Of labels that name single versions, the first and last.
+ */
+export function allowedOpenShift({
+  maxOpenShift,
+  minKube,
+  openShiftVersions,
+}: {
+  maxOpenShift: OpenShiftVersion | undefined;
+  minKube: { major: number | bigint; minor: number | bigint } | undefined;
+  openShiftVersions: string | undefined;
+}): { min?: number; max?: number } | undefined {
+  const isAllowed = (minor: number): boolean => {
+    const version = { major: 4, minor };
+    if (maxOpenShift !== undefined && compareOpenShift(maxOpenShift, version) < 0) return false;
+    if (openShiftVersions !== undefined && isInVersions(openShiftVersions, version) === false) return false;
+    return minKube === undefined || !isAboveKubernetes(minKube, kubernetesMinorOf(version));
+  };
+  const minors = Array.from({ length: lastMinor - firstMinor + 1 }, (_, at) => firstMinor + at).filter(
+    isAllowed,
+  );
+  const [min, max] = [minors[0], minors.at(-1)];
+  if (min === undefined || max === undefined) return undefined;
+  return { ...(min > firstMinor && { min }), ...(max !== lastMinor && { max }) };
+}
+
+/** Whether a version is above minor version `minor` of Kubernetes 1; no version is above one that is not known. */
+export function isAboveKubernetes(
+  version: { major: number | bigint; minor: number | bigint },
+  minor: number | undefined,
+): boolean {
+  if (minor === undefined) return false;
+  return Number(version.major) > 1 || (Number(version.major) === 1 && Number(version.minor) > minor);
+}
+
 /**
  * Whether a version is among those of a `com.redhat.openshift.versions` label: `v4.12` for it and all later ones,
  * `=v4.12` for it alone, `v4.12-v4.15` for a range with its ends; `v4.5,v4.6` is an old way to write `v4.5` and later.

@@ -6,7 +6,7 @@ import { PackageView } from './package/package-view.js';
 import { PackagesView } from './packages-view.js';
 import { Waiting } from './parts.js';
 import { ProblemsView } from './problems-view.js';
-import { addressOf, go, useRoute } from './route.js';
+import { addressOf, allPackages, go, useRoute } from './route.js';
 import { ThemeSwitch } from './theme.js';
 
 /** The whole page: a bar above, and below it what the address says. */
@@ -58,7 +58,7 @@ function View({ catalog }: { catalog: CatalogAnswer }) {
   const route = useRoute();
   switch (route.view) {
     case 'packages':
-      return <PackagesView catalog={catalog} query={route.query} only={route.only} />;
+      return <PackagesView catalog={catalog} route={route} />;
     case 'package':
       return <PackageView key={route.package} route={route} catalog={catalog} />;
     case 'problems':
@@ -90,7 +90,7 @@ function Bar({ catalog }: { catalog: CatalogAnswer | undefined }) {
         )}
       </p>
       <nav aria-label="Catalog">
-        <a href={addressOf({ view: 'packages', query: '', only: '' })} {...current('packages')}>
+        <a href={addressOf(allPackages)} {...current('packages')}>
           Packages
         </a>
         <a href={addressOf({ view: 'problems', package: '', severity: '' })} {...current('problems')}>
@@ -130,8 +130,8 @@ function Search() {
   }, []);
   const search = (event: Event): void => {
     const { value } = event.currentTarget as HTMLInputElement;
-    const only = route.view === 'packages' ? route.only : '';
-    go({ view: 'packages', query: value, only }, route.view === 'packages' ? 'replace' : 'push');
+    const now = route.view === 'packages' ? route : allPackages;
+    go({ ...now, query: value }, route.view === 'packages' ? 'replace' : 'push');
   };
   return (
     <search>
@@ -139,7 +139,7 @@ function Search() {
         ref={field}
         type="search"
         aria-label="Search packages and bundles"
-        placeholder="Search packages and bundles  ( / )"
+        placeholder="Name, API, image, version  ( / )"
         autocomplete="off"
         spellcheck={false}
         maxLength={200}

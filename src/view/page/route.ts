@@ -2,10 +2,26 @@ import { useEffect, useState } from 'preact/hooks';
 
 /** What the page shows, as its address has it behind the `#`. */
 export type Route =
-  | { view: 'packages'; query: string; only: string }
+  | ({ view: 'packages' } & PackagesRoute)
   | { view: 'package'; package: string; channel: string; bundle: string }
   | { view: 'problems'; package: string; severity: string }
   | { view: 'compare'; package: string };
+
+/** What narrows and orders the list of packages; empty where nothing does. */
+export interface PackagesRoute {
+  query: string;
+  only: string;
+  category: string;
+  provider: string;
+  /** A minor version of OpenShift, `4.18`. */
+  openshift: string;
+  sort: string;
+}
+
+/** The list of all packages. */
+export const allPackages: Extract<Route, { view: 'packages' }> = {
+  ...{ view: 'packages', query: '', only: '', category: '', provider: '', openshift: '', sort: '' },
+};
 
 /** Reads an address; what is not known is the list of packages. */
 function parseRoute(hash: string): Route {
@@ -21,15 +37,25 @@ function parseRoute(hash: string): Route {
     case 'compare':
       return { view, package: first };
     default:
-      return { view: 'packages', query: values.get('q') ?? '', only: values.get('only') ?? '' };
+      return {
+        view: 'packages',
+        query: values.get('q') ?? '',
+        only: values.get('only') ?? '',
+        category: values.get('category') ?? '',
+        provider: values.get('provider') ?? '',
+        openshift: values.get('openshift') ?? '',
+        sort: values.get('sort') ?? '',
+      };
   }
 }
 
 /** The address of what is to be shown. */
 export function addressOf(route: Route): string {
   switch (route.view) {
-    case 'packages':
-      return `#/${queryOf({ q: route.query, only: route.only })}`;
+    case 'packages': {
+      const { query, only, category, provider, openshift, sort } = route;
+      return `#/${queryOf({ q: query, only, category, provider, openshift, sort })}`;
+    }
     case 'package': {
       const names = [route.package, route.channel, route.bundle].map(encodeURIComponent);
       return `#/package/${names.join('/').replace(/\/+$/, '')}`;

@@ -96,7 +96,105 @@ describe('CatalogView', () => {
     const view = await viewOf({ 'a.json': text(blobs) });
     expect(view.search('V1.1 widget').bundles.map((one) => one.bundle)).toEqual(['widget.v1.1.0']);
     expect(view.search('registry.test')).toMatchObject({ total: 3 });
-    expect(view.search('  ')).toEqual({ bundles: [], total: 0 });
+    expect(view.search('  ')).toEqual({ packages: [], bundles: [], total: 0 });
+  });
+
+  it('finds packages and bundles by API, category, keyword, description and image, and says by which', async () => {
+    const metadata = {
+      displayName: 'Gadgets',
+      provider: { name: 'Example Inc' },
+      keywords: ['turbine'],
+      annotations: {
+        categories: 'Storage, Big Data',
+        'com.redhat.openshift.versions': 'v4.12',
+      },
+      minKubeVersion: '1.26.0',
+    };
+    const gadget = {
+      schema: 'olm.bundle',
+      package: 'gadget',
+      name: 'gadget.v2.0.0',
+      image: 'registry.test/gadget:v2',
+      properties: [
+        { type: 'olm.package', value: { packageName: 'gadget', version: '2.0.0' } },
+        { type: 'olm.gvk', value: { group: 'spin.test', version: 'v1', kind: 'Rotor' } },
+        { type: 'olm.csv.metadata', value: metadata },
+        { type: 'olm.maxOpenShiftVersion', value: '4.16' },
+      ],
+      relatedImages: [
+        { name: '', image: 'registry.test/gadget:v2' },
+        { name: 'operand', image: 'quay.test/Deep/operand@sha256:abc' },
+      ],
+    };
+    const view = await viewOf({
+      'a.json': text(blobs),
+      'b.json': text([
+        {
+          schema: 'olm.package',
+          name: 'gadget',
+          defaultChannel: 'a',
+          description: `${'Long. '.repeat(40)}Spins quickly.`,
+        },
+        { schema: 'olm.channel', package: 'gadget', name: 'a', entries: [{ name: 'gadget.v2.0.0' }] },
+        gadget,
+      ]),
+    });
+    const matches = (query: string): unknown => view.search(query).packages;
+    const by = (field: string, shown: unknown): unknown => [
+      { package: 'gadget', matches: [{ field, text: shown }] },
+    ];
+    expect(matches('rotor')).toEqual(by('API', 'spin.test/v1/Rotor'));
+    expect(matches('gadg ROTOR')).toEqual(by('API', 'spin.test/v1/Rotor'));
+    expect(matches('storage')).toEqual(by('category', 'Storage'));
+    expect(matches('turbine')).toEqual(by('keyword', 'turbine'));
+    expect(matches('example inc')).toEqual(by('provider', 'Example Inc'));
+    expect(matches('quickly')).toEqual(by('description', expect.stringMatching(/^….*Spins quickly\.$/)));
+    expect(matches('gadget')).toEqual([{ package: 'gadget', matches: [] }]);
+    expect(matches('rotor storage widget')).toEqual([]);
+    const { bundles, total } = view.search('deep/operand');
+    expect([total, bundles]).toEqual([
+      1,
+      [
+        {
+          ...{ package: 'gadget', channel: 'a', bundle: 'gadget.v2.0.0', version: '2.0.0' },
+          image: 'registry.test/gadget:v2',
+          match: { field: 'related image', text: 'quay.test/Deep/operand@sha256:abc' },
+        },
+      ],
+    ]);
+    // A name comes before an image.
+    expect(view.search('v2').bundles[0]).not.toHaveProperty('match');
+    expect(view.overview().packages.find(({ name }) => name === 'gadget')).toMatchObject({
+      categories: ['Storage', 'Big Data'],
+      // The label allows 4.12, the version of Kubernetes 4.13 and later.
+      openshift: { min: 13, max: 16 },
+    });
+  });
+
+  it('shows the lifecycle of a package, of which what cannot be read is left out', async () => {
+    const lifecycle = {
+      schema: 'io.openshift.operators.lifecycles.v1alpha1',
+      package: 'widget',
+      versions: [
+        { name: '1.2', phases: [{ name: 'Full Support', startDate: '2026-01-01', endDate: '2026-12-31' }] },
+        {
+          name: '1.10',
+          phases: [{ name: 'GA', startDate: 'soon' }, 7],
+          platformCompatibility: [{ name: 'OpenShift', versions: ['4.18', 4.19] }],
+        },
+        { name: 'all', phases: [] },
+      ],
+    };
+    const view = await viewOf({ 'a.json': text([...blobs, lifecycle]) });
+    expect((await view.package('widget')).lifecycle).toEqual([
+      { version: '1.10', phases: [{ name: 'GA' }], platforms: [{ name: 'OpenShift', versions: ['4.18'] }] },
+      {
+        version: '1.2',
+        phases: [{ name: 'Full Support', startDate: '2026-01-01', endDate: '2026-12-31' }],
+        platforms: [],
+      },
+    ]);
+    expect((await (await viewOf({ 'a.json': text(blobs) })).package('widget')).lifecycle).toEqual([]);
   });
 
   it('shows the rest of a catalog of which a part cannot be read, and says what that is', async () => {

@@ -1,6 +1,13 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { ApiAnswer, BundleAnswer, BundlePlace, PermissionAnswer } from '../../answers.js';
+import type {
+  ApiAnswer,
+  BundleAnswer,
+  BundlePlace,
+  LifecycleAnswer,
+  PermissionAnswer,
+} from '../../answers.js';
+import { SupportLine } from './lifecycle.js';
 import { webAddress } from '../markdown.js';
 import { Markdown } from '../markdown-view.js';
 import { Badge, Copyable, ProblemList, count } from '../parts.js';
@@ -13,10 +20,12 @@ const firstNames = 8;
 export function BundlePanel({
   bundle,
   channel,
+  lifecycle,
   takesFocus,
 }: {
   bundle: BundleAnswer;
   channel: string;
+  lifecycle: LifecycleAnswer[];
   takesFocus: boolean;
 }) {
   const heading = useRef<HTMLHeadingElement>(null);
@@ -42,6 +51,7 @@ export function BundlePanel({
           </span>
         )}
       </p>
+      <SupportLine lifecycle={lifecycle} version={bundle.version} />
       {bundle.summary !== '' && <p>{bundle.summary}</p>}
       {deprecation !== undefined && (
         <p class="note warning">

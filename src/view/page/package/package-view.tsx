@@ -11,6 +11,7 @@ import { type Asked, question, useAnswer } from '../ask.js';
 import { BundlePanel } from './bundle-panel.js';
 import { ChannelGraph } from './channel-graph.js';
 import { ChannelTable } from './channel-table.js';
+import { LifecycleFold } from './lifecycle.js';
 import { Markdown } from '../markdown-view.js';
 import { PackageIcon } from '../packages-view.js';
 import { Badge, PageHeading, ProblemBadges, ProblemList, Waiting, count } from '../parts.js';
@@ -70,6 +71,7 @@ export function PackageView({
               key={details.value.name}
               bundle={details.value}
               channel={channel ?? ''}
+              lifecycle={value.lifecycle}
               takesFocus={route.bundle !== ''}
             />
           )}
@@ -135,6 +137,7 @@ function PackageHeader({ package: one, run }: { package: PackageAnswer; run: str
           )}
         </details>
       )}
+      <LifecycleFold lifecycle={one.lifecycle} />
       {description !== '' && (
         <details class="fold">
           <summary>

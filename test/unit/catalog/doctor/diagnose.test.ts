@@ -61,6 +61,10 @@ function deprecations(...references: { schema: string; name?: string }[]): objec
   return { schema: 'olm.deprecations', package: 'widget', entries };
 }
 
+function lifecycleOf(...versions: object[]): object {
+  return { schema: 'io.openshift.operators.lifecycles.v1alpha1', package: 'widget', versions };
+}
+
 async function diagnose(
   blobs: readonly object[],
   options: DiagnoseOptions = {},
@@ -392,6 +396,40 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
     says: '1.0 MiB',
   },
   {
+    what: 'a lifecycle with a date that is none',
+    blobs: [...one, lifecycleOf({ name: '1.0', phases: [{ name: 'GA', endDate: '2026-02-30' }] })],
+    check: 'lifecycle',
+    says: 'versions[0].phases[0].endDate: expected a date as in 2026-01-31, got "2026-02-30"',
+  },
+  {
+    what: 'a lifecycle phase that ends before it begins',
+    blobs: [
+      ...one,
+      lifecycleOf({ name: '1.0', phases: [{ name: 'GA', startDate: '2026-02-01', endDate: '2026-01-01' }] }),
+    ],
+    check: 'lifecycle',
+    says: '2026-01-01 is before the start date 2026-02-01',
+  },
+  {
+    what: 'a lifecycle version that is a number',
+    blobs: [...one, lifecycleOf({ name: '1.0', phases: [] }, { name: 1.1, phases: [] })],
+    check: 'lifecycle',
+    says: 'versions[1].name: expected a string, got the number 1.1',
+  },
+  {
+    what: 'two lifecycles of a package',
+    blobs: [...one, lifecycleOf({ name: '1.0', phases: [] }), lifecycleOf({ name: '1.0', phases: [] })],
+    check: 'lifecycle',
+    says: 'more than one lifecycle blob',
+  },
+  {
+    what: 'a lifecycle without the version of a head',
+    blobs: [...one, lifecycleOf({ name: '0.9', phases: [] })],
+    check: 'lifecycle',
+    says: 'does not list version "1.0"',
+    severity: 'notice',
+  },
+  {
     what: 'an image by tag',
     blobs: withBundle({ image: 'registry.test/w:1' }),
     check: 'bundle-image-tag',
@@ -487,6 +525,19 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
 ];
 
 describe('diagnoseCatalog', () => {
+  it('finds a lifecycle of a package that the catalog lacks, only if it is asked for', async () => {
+    const gone = { ...lifecycleOf({ name: '1.0', phases: [] }), package: 'gone' };
+    const checks = chooseChecks(['lifecycle']);
+    expect(await diagnose([...one, gone], { checks })).toMatchObject([
+      {
+        code: 'lifecycle',
+        package: 'gone',
+        problem: expect.stringContaining('not in the catalog') as string,
+      },
+    ]);
+    expect(await diagnose([...one, gone], { checks, packages: new Set(['widget']) })).toEqual([]);
+  });
+
   it('has nothing to say of a healthy catalog', async () => {
     expect(await diagnose(one)).toEqual([]);
     const grown = [

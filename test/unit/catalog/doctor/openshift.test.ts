@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { isOfName, readVersionedName } from '../../../../src/catalog/doctor/channel-names.js';
 import {
+  allowedOpenShift,
   isInVersions,
   kubernetesMinorOf,
   parseOpenShiftVersion,
@@ -23,6 +24,22 @@ describe('catalog/doctor/openshift', () => {
     ['', 4.12, undefined],
   ])('reads the label %j for %d', (label, version, expected) => {
     expect(isInVersions(label, parseOpenShiftVersion(String(version)))).toBe(expected);
+  });
+
+  it.each([
+    [{}, {}],
+    [{ openShiftVersions: 'v4.12-v4.15' }, { min: 12, max: 15 }],
+    [{ openShiftVersions: '=v4.14' }, { min: 14, max: 14 }],
+    [
+      { openShiftVersions: 'v4.12', maxOpenShift: { major: 4, minor: 16 } },
+      { min: 12, max: 16 },
+    ],
+    [{ minKube: parseVersion('1.26.0') }, { min: 13 }],
+    [{ minKube: parseVersion('1.16.0') }, {}],
+    [{ openShiftVersions: 'v4.18', maxOpenShift: { major: 4, minor: 16 } }, undefined],
+  ])('finds the first and last version that %j allows', (limits, expected) => {
+    const none = { maxOpenShift: undefined, minKube: undefined, openShiftVersions: undefined };
+    expect(allowedOpenShift({ ...none, ...limits })).toEqual(expected);
   });
 
   it('refuses what is no version', () => {

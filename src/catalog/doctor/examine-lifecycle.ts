@@ -1,0 +1,62 @@
+import { formatPath } from '../../core/diagnostic.js';
+import { DiagnosticList } from '../../document/document.js';
+import { quoteGo } from '../../document/go-json.js';
+import { readBundleVersion } from '../../graph/bundle-version.js';
+import { findHead } from '../../graph/channel-graph.js';
+import type { PackageModel } from '../../graph/package-model.js';
+import { type Lifecycle, readLifecycle } from '../../model/lifecycle.js';
+import type { BlobOrigin } from '../../model/facts.js';
+import type { Meta } from '../meta.js';
+import type { FindingList } from './finding-list.js';
+
+/** Examines the blobs that say how long versions are supported: each alone, then beside the packages of the catalog. */
+export class LifecycleExamination {
+  readonly #findings: FindingList;
+  readonly #lifecycles = new Map<string, { lifecycle: Lifecycle; origin: BlobOrigin }>();
+
+  constructor(findings: FindingList) {
+    this.#findings = findings;
+  }
+
+  add({ value, origin }: Meta): void {
+    if (!this.#findings.wants('lifecycle')) return;
+    const diagnostics = new DiagnosticList();
+    const lifecycle = readLifecycle(value, diagnostics);
+    const subject = { package: lifecycle.package, origin };
+    for (const { path = [], problem, hint = '' } of diagnostics.all) {
+      this.#findings.add(
+        'lifecycle',
+        { ...subject, path },
+        `lifecycle: ${formatPath(path)}: ${problem}`,
+        hint,
+      );
+    }
+    if (lifecycle.package === '') return;
+    if (this.#lifecycles.has(lifecycle.package)) {
+      this.#findings.add('lifecycle', subject, 'has more than one lifecycle blob', 'keep one of them');
+    } else this.#lifecycles.set(lifecycle.package, { lifecycle, origin });
+  }
+
+  finish(packages: ReadonlyMap<string, PackageModel>): void {
+    for (const [name, { lifecycle, origin }] of this.#lifecycles) {
+      const model = packages.get(name);
+      if (model === undefined) {
+        const hint = 'remove the blob, or correct its package';
+        const subject = { package: name, origin, path: ['package'] };
+        this.#findings.add('lifecycle', subject, 'has a lifecycle blob, but is not in the catalog', hint);
+        continue;
+      }
+      const known = new Set(lifecycle.versions.map((version) => version.name));
+      const missing = new Set<string>();
+      for (const { entries } of model.channels.values()) {
+        const version = readBundleVersion(model.bundles.get(findHead(entries)));
+        const minor = version && `${version.major}.${version.minor}`;
+        if (minor === undefined || known.has(minor) || missing.has(minor)) continue;
+        missing.add(minor);
+        const subject = { package: name, bundle: findHead(entries), origin, path: ['versions'] };
+        const problem = `its lifecycle does not list version ${quoteGo(minor)}, that of a channel head`;
+        this.#findings.add('lifecycle', subject, problem, `add version ${minor} to the lifecycle`, 'notice');
+      }
+    }
+  }
+}

@@ -1,0 +1,81 @@
+import { type DiagnosticList, openValue } from '../document/document.js';
+import type { Field } from '../document/field.js';
+import { type JsonObject, isJsonObject } from '../document/json.js';
+
+/** Blobs of OpenShift that say how long minor versions of an operator are supported, and on which platforms. */
+export const lifecycleSchema = 'io.openshift.operators.lifecycles.v1alpha1';
+
+/** Lifecycle of a package. */
+export interface Lifecycle {
+  package: string;
+  versions: LifecycleVersion[];
+}
+
+/** Lifecycle of a minor version, `2.16`. */
+export interface LifecycleVersion {
+  name: string;
+  /** In the order of the blob; dates are `YYYY-MM-DD`, and the last day is part of the phase. */
+  phases: { name: string; startDate?: string; endDate?: string }[];
+  /** Minor versions of the platforms that it supports. */
+  platforms: { name: string; versions: string[] }[];
+}
+
+const maxItems = 1_000;
+
+/**
+ * Reads a blob of `lifecycleSchema` and reports what is wrong with it; what cannot be read is left out. Unknown fields
+ * are allowed: the schema is an alpha version. (Source: types of fbc-update-planner, which writes these blobs.)
+ */
+export function readLifecycle(value: JsonObject, diagnostics: DiagnosticList): Lifecycle {
+  const root = openValue(value, { name: lifecycleSchema, kind: 'reference', diagnostics });
+  const lifecycle: Lifecycle = { package: root.field('package').text() ?? '', versions: [] };
+  const seen = new Set<string>();
+  for (const item of listOf(root.field('versions'))) {
+    const name = minorVersion(item.field('name'));
+    const phases = listOf(item.field('phases')).flatMap(readPhase);
+    const platforms = item.field('platformCompatibility').isPresent
+      ? listOf(item.field('platformCompatibility')).flatMap(readPlatform)
+      : [];
+    if (name === undefined) continue;
+    if (seen.has(name)) item.field('name').fail('duplicate', { code: 'duplicate' });
+    seen.add(name);
+    lifecycle.versions.push({ name, phases, platforms });
+  }
+  return lifecycle;
+}
+
+/** The items of a list that are objects; others are reported. */
+function listOf(list: Field): Field[] {
+  return (list.list(maxItems) ?? []).filter((item) => {
+    if (isJsonObject(item.value)) return true;
+    item.mismatch('an object');
+    return false;
+  });
+}
+
+function readPhase(item: Field): LifecycleVersion['phases'] {
+  const name = item.field('name').text();
+  const startDate = item.field('startDate').optionalMatching(isDate, 'a date as in 2026-01-31');
+  const endDate = item.field('endDate').optionalMatching(isDate, 'a date as in 2026-01-31');
+  if (startDate !== undefined && endDate !== undefined && endDate < startDate) {
+    item.field('endDate').fail(`${endDate} is before the start date ${startDate}`);
+  }
+  if (name === undefined) return [];
+  return [{ name, ...(startDate !== undefined && { startDate }), ...(endDate !== undefined && { endDate }) }];
+}
+
+function readPlatform(item: Field): LifecycleVersion['platforms'] {
+  const name = item.field('name').text();
+  const versions = (item.field('versions').list(maxItems) ?? []).flatMap((one) => minorVersion(one) ?? []);
+  return name === undefined ? [] : [{ name, versions }];
+}
+
+function minorVersion(field: Field): string | undefined {
+  return field.matching((text) => /^(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})$/.test(text), 'a version as in 4.18');
+}
+
+function isDate(text: string): boolean {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;
+  const day = new Date(`${text}T00:00:00Z`);
+  return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text);
+}

@@ -1,0 +1,97 @@
+import type { LifecycleAnswer } from '../../answers.js';
+import { Badge } from '../parts.js';
+
+type Phase = LifecycleAnswer['phases'][number];
+
+/** How long the minor versions of a package are supported, and on which platforms. */
+export function LifecycleFold({ lifecycle }: { lifecycle: LifecycleAnswer[] }) {
+  if (lifecycle.length === 0) return null;
+  const today = todayText();
+  return (
+    <details class="fold">
+      <summary>
+        Lifecycle <small>{lifecycle.length}</small>
+      </summary>
+      <div class="table-box" tabIndex={0} role="region" aria-label="Lifecycle of the versions">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Version</th>
+              <th scope="col">Phases</th>
+              <th scope="col">Platforms</th>
+            </tr>
+          </thead>
+          <tbody>
+            {lifecycle.map(({ version, phases, platforms }, at) => (
+              <tr key={at}>
+                <th scope="row" class="version">
+                  {version}
+                </th>
+                <td>
+                  <ul>
+                    {phases.map((phase, place) => (
+                      <li key={place}>
+                        {phase.name} <span class="id">{datesOf(phase)}</span>{' '}
+                        {isCurrent(phase, today) && <Badge kind="head">now</Badge>}
+                      </li>
+                    ))}
+                  </ul>
+                  {hasEnded(phases, today) && <Badge kind="warning">all phases have ended</Badge>}
+                </td>
+                <td>
+                  {platforms.map(({ name, versions }, place) => (
+                    <p key={place}>
+                      {name} {versions.join(', ')}
+                    </p>
+                  ))}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  );
+}
+
+/** The phase in which the version of a bundle is today; nothing where the catalog has no lifecycle of it. */
+export function SupportLine({ lifecycle, version }: { lifecycle: LifecycleAnswer[]; version: string }) {
+  const [, minor] = /^(\d+\.\d+)\./.exec(version) ?? [];
+  const own = lifecycle.find((one) => one.version === minor);
+  if (own === undefined) return null;
+  const today = todayText();
+  const phase = own.phases.find((one) => isCurrent(one, today));
+  return (
+    <p class="sums">
+      <span>Support of {own.version}:</span>
+      {phase === undefined ? (
+        <Badge kind="warning">
+          {hasEnded(own.phases, today) ? 'all phases have ended' : 'no phase today'}
+        </Badge>
+      ) : (
+        <span>
+          {phase.name}
+          {phase.endDate !== undefined && ` until ${phase.endDate}`}
+        </span>
+      )}
+    </p>
+  );
+}
+
+function datesOf({ startDate, endDate }: Phase): string {
+  if (startDate === undefined && endDate === undefined) return '';
+  return `${startDate ?? '…'} – ${endDate ?? '…'}`;
+}
+
+function isCurrent({ startDate = '', endDate }: Phase, today: string): boolean {
+  if (startDate === '' && endDate === undefined) return false;
+  return startDate <= today && (endDate === undefined || today <= endDate);
+}
+
+function hasEnded(phases: readonly Phase[], today: string): boolean {
+  return phases.length > 0 && phases.every(({ endDate }) => endDate !== undefined && endDate < today);
+}
+
+function todayText(): string {
+  return new Date().toISOString().slice(0, 10);
+}

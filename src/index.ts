@@ -46,6 +46,8 @@ export {
   type ServeCatalogOptions,
   type ServedCatalog,
 } from './api/serve-catalog.js';
+export { publishCatalog, type PublishCatalogOptions } from './api/publish-catalog.js';
+export type { Publication } from './serve/publish/publish-catalog.js';
 export { diffCatalogs } from './api/diff-catalogs.js';
 export { type CatalogDiff, isSameCatalog } from './catalog/diff/diff.js';
 export { diagnoseCatalog } from './api/diagnose-catalog.js';

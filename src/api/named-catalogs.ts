@@ -56,7 +56,7 @@ export function parseNamedCatalog(text: string): NamedCatalog {
   return { name, reference, priority, labels };
 }
 
-/** Reads what a catalog has of a package; from a server only that is fetched. Throws OpmateError. */
+/** Reads what a catalog has of a package; of a served or published catalog only that is read. Throws OpmateError. */
 export async function readNamedCatalog(
   { name, reference, priority }: NamedCatalog,
   packageName: string,
@@ -82,7 +82,7 @@ async function readContent(
 ): Promise<PackageContent> {
   const place = await parsePlace(reference, { purpose: 'catalog' });
   const source = await openPlace(
-    place.kind === 'served' ? { ...place, package: packageName } : place,
+    place.kind === 'served' || place.kind === 'directory' ? { ...place, package: packageName } : place,
     session,
   );
   try {

@@ -71,7 +71,7 @@ export const commands: CommandTree = {
     { hidden: 'alpha', tool: 'opm' },
   ),
   catalog: group(
-    'edit, check, compare, filter and build catalogs',
+    'edit, check, compare, filter, build and publish catalogs',
     {
       diff: leaf(() => import('./catalog/diff.js')),
       build: leaf(() => import('./catalog/build.js')),
@@ -80,6 +80,7 @@ export const commands: CommandTree = {
       deprecate: leaf(() => import('./catalog/deprecate.js')),
       filter: leaf(() => import('./catalog/filter.js'), { aliases: ['prune'] }),
       doctor: leaf(() => import('./catalog/doctor.js')),
+      publish: leaf(() => import('./catalog/publish.js')),
       mirror: leaf(() => import('./mirror/catalog-mirror.js')),
     },
     { tool: 'oc' },

@@ -24,6 +24,8 @@ export type Place =
 export interface DirectoryPlace {
   kind: 'directory';
   path: string;
+  /** The package whose blobs are wanted; others may come with them. All packages where it is left out. */
+  package?: string;
 }
 
 /** The file of a sqlite index. */

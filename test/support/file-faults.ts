@@ -72,6 +72,21 @@ export const writingCommands: readonly WritingCommand[] = [
     args: ['catalog', 'deprecate', 'cat', '--package', 'widget', '--message', 'old'],
     catalogs: ['cat'],
   },
+  { name: 'catalog publish to a new directory', args: ['catalog', 'publish', 'cat', '--to', 'public'] },
+  {
+    name: 'catalog publish to an empty directory',
+    args: ['catalog', 'publish', 'cat', '--to', 'public'],
+    directories: ['public'],
+  },
+  {
+    name: 'catalog publish of a changed catalog beside another',
+    prepare: [
+      ['catalog', 'publish', 'cat', '--to', 'public'],
+      ['catalog', 'publish', 'cat', '--name', 'other', '--to', 'public', '--update'],
+      ['catalog', 'deprecate', 'cat', '--package', 'widget', '--message', 'old'],
+    ],
+    args: ['catalog', 'publish', 'cat', '--to', 'public', '--update'],
+  },
   {
     name: 'catalog build to a layout',
     keepsProgress: true,

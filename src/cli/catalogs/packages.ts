@@ -1,8 +1,16 @@
-import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import path from 'node:path';
+import {
+  catalogIndexName,
+  catalogPath,
+  maxPublishedIndexBytes,
+  parsePublishedCatalog,
+} from '../../catalog/published/published-index.js';
+import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { labelSelector } from '../command/values.js';
+import { readRegularFile } from '../../files/read-file.js';
 import { parseGoJson } from '../../document/go-json.js';
-import { isJsonObject } from '../../document/json.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { CatalogRecords, contentsOf } from '../../serve/catalogs/catalog-records.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
@@ -11,10 +19,12 @@ import { writeAll } from '../output.js';
 import { printableLine } from '../printable.js';
 import {
   type ServerChoice,
+  checkChoice,
   fetchText,
   findStorage,
   labelsAt,
   listing,
+  listingOfDirectory,
   serverFlags,
   textAt,
 } from './server-state.js';
@@ -34,10 +44,8 @@ export const command = defineCommand({
   ],
   async run({ context, args: [name], options }) {
     const { catalog, selector } = options;
-    const found =
-      options.url === undefined
-        ? await packagesStored(context, options)
-        : await packagesServed(context, options.url);
+    checkChoice(options);
+    const found = await findPackages(context, options);
     const isSelected = labelSelector(selector ?? '');
     const [qualifier, plain] = name?.includes('/') === true ? name.split('/', 2) : [undefined, name];
     const chosen = found
@@ -78,6 +86,12 @@ interface FoundPackage {
   priority: number;
 }
 
+async function findPackages(context: CommandContext, options: ServerChoice): Promise<FoundPackage[]> {
+  if (options.url !== undefined) return packagesServed(context, options.url);
+  if (options.published !== undefined) return packagesOfDirectory(options.published);
+  return packagesStored(context, options);
+}
+
 async function packagesStored(context: CommandContext, options: ServerChoice): Promise<FoundPackage[]> {
   const storage = await findStorage(context, options);
   const { openContent } = await import('../../serve/catalogs/content-store.js');
@@ -98,17 +112,55 @@ async function packagesServed(context: CommandContext, url: string): Promise<Fou
   const found: FoundPackage[] = [];
   for (const one of await listing(context, root)) {
     const name = textAt(one, 'name');
-    const text = await fetchText(context, `${root}/catalogs/${name}/api/v1/metas?schema=olm.package`);
-    for (const line of text.split('\n').filter((line) => line !== '')) {
-      const value = parseGoJson(line);
-      if (!isJsonObject(value)) continue;
-      found.push({
-        catalog: name,
-        name: textAt(value, 'name'),
-        labels: labelsAt(one),
-        priority: typeof one['priority'] === 'number' ? one['priority'] : 0,
-      });
-    }
+    const names = isJsonObject(one['urls'] ?? null)
+      ? await namesServed(context, `${root}/catalogs/${name}/api/v1/metas?schema=olm.package`)
+      : await namesPublished(context, `${root}/${catalogPath(name, catalogIndexName)}`);
+    found.push(...toPackages(one, names));
   }
-  return found.sort((a, b) => compareBytes(a.catalog, b.catalog) || compareBytes(a.name, b.name));
+  return sorted(found);
+}
+
+async function namesServed(context: CommandContext, url: string): Promise<string[]> {
+  const lines = (await fetchText(context, url)).split('\n').filter((line) => line !== '');
+  return lines.flatMap((line) => {
+    const value = parseGoJson(line);
+    return isJsonObject(value) ? [textAt(value, 'name')] : [];
+  });
+}
+
+async function namesPublished(context: CommandContext, url: string): Promise<string[]> {
+  const { packages } = parsePublishedCatalog(Buffer.from(await fetchText(context, url)), url);
+  return packages.map(({ name }) => name);
+}
+
+async function packagesOfDirectory(directory: string): Promise<FoundPackage[]> {
+  const found: FoundPackage[] = [];
+  for (const one of await listingOfDirectory(directory)) {
+    const file = path.join(directory, catalogPath(textAt(one, 'name'), catalogIndexName));
+    const bytes = await readRegularFile(file, maxPublishedIndexBytes).catch((error: unknown) => {
+      throw fileError(file, error, { file });
+    });
+    const { packages } = parsePublishedCatalog(bytes, file);
+    found.push(
+      ...toPackages(
+        one,
+        packages.map(({ name }) => name),
+      ),
+    );
+  }
+  return sorted(found);
+}
+
+function toPackages(listed: JsonObject, names: readonly string[]): FoundPackage[] {
+  const priority = typeof listed['priority'] === 'number' ? listed['priority'] : 0;
+  return names.map((name) => ({
+    catalog: textAt(listed, 'name'),
+    name,
+    labels: labelsAt(listed),
+    priority,
+  }));
+}
+
+function sorted(found: readonly FoundPackage[]): FoundPackage[] {
+  return [...found].sort((a, b) => compareBytes(a.catalog, b.catalog) || compareBytes(a.name, b.name));
 }

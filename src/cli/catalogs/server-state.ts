@@ -1,7 +1,14 @@
 import { type FlagValues, text } from '../command/flags.js';
 import path from 'node:path';
+import {
+  catalogListName,
+  maxPublishedIndexBytes,
+  parseCatalogList,
+  publishedKind,
+} from '../../catalog/published/published-index.js';
 import { readdirIfPresent } from '../../files/file-status.js';
-import { OpmateError, UsageError, messageOf, throwIfCancelled } from '../../core/errors.js';
+import { readRegularFile } from '../../files/read-file.js';
+import { OpmateError, UsageError, fileError, messageOf, throwIfCancelled } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { CatalogRecords, readServerUrl } from '../../serve/catalogs/catalog-records.js';
@@ -13,7 +20,10 @@ import { storageOf, storagesOf } from '../serve/catalogs.js';
 export const serverFlags = {
   catalogs: text('directory', 'manifest directory of the server', { group: 'Server' }),
   storage: text('directory', 'storage directory of the server', { group: 'Server' }),
-  url: text('url', 'server URL, e.g. http://127.0.0.1:8080', { group: 'Server' }),
+  published: text('directory', 'directory of catalog publish', { group: 'Server' }),
+  url: text('url', 'URL of a server, e.g. http://127.0.0.1:8080, or of a published directory', {
+    group: 'Server',
+  }),
 };
 
 /** The server that is meant. */
@@ -43,10 +53,13 @@ export async function readStatuses(
   context: CommandContext,
   options: ServerChoice & { externalUrl?: string | undefined },
 ): Promise<JsonObject[]> {
-  if (options.url !== undefined && options.storage !== undefined) {
-    throw new UsageError('--url and --storage exclude each other');
-  }
+  const { published } = options;
+  checkChoice(options);
   if (options.url !== undefined) return statusesOfServer(context, options.url);
+  if (published !== undefined) {
+    const root = options.externalUrl ?? published;
+    return (await listingOfDirectory(published)).map((one) => statusOfListed(one, root.replace(/\/+$/, '')));
+  }
   const storage = await findStorage(context, options);
   const url = options.externalUrl ?? (await readServerUrl(storage));
   if (url === undefined) {
@@ -58,31 +71,55 @@ export async function readStatuses(
   return records.map((record) => catalogStatus(record, url.replace(/\/+$/, '')) as JsonObject);
 }
 
+/** Throws UsageError where several servers are named. */
+export function checkChoice({ url, storage, published }: ServerChoice): void {
+  const named = Object.entries({ '--url': url, '--storage': storage, '--published': published });
+  const [first, second] = named.filter(([, value]) => value !== undefined).map(([name]) => name);
+  if (first !== undefined && second !== undefined) {
+    throw new UsageError(`${first} and ${second} exclude each other`);
+  }
+}
+
 /** What a server tells of its catalogs: of those that it serves at least. */
 async function statusesOfServer(context: CommandContext, url: string): Promise<JsonObject[]> {
   const root = url.replace(/\/+$/, '').replace(/\/catalogs$/, '');
   const statuses = await statusesOf(context, root);
   if (statuses !== undefined) return statuses;
-  return (await listing(context, root)).map((one) => {
-    const changedAt = `${textAt(one, 'changedAt').slice(0, 19)}Z`;
-    const urls = isJsonObject(one['urls'] ?? null) ? (one['urls'] as JsonObject) : {};
-    const message = 'the catalog is served';
-    return {
-      apiVersion: 'olm.operatorframework.io/v1',
-      kind: 'ClusterCatalog',
-      metadata: { name: textAt(one, 'name'), labels: labelsAt(one) },
-      spec: { availabilityMode: 'Available', priority: one['priority'] ?? 0 },
-      status: {
-        conditions: [
-          { type: 'Serving', status: 'True', reason: 'Available', message, lastTransitionTime: changedAt },
-        ],
-        urls: { base: textAt(urls, 'base') },
-        contentURL: textAt(urls, 'all'),
-        contentHash: textAt(one, 'hash'),
-        lastUnpacked: changedAt,
-      },
-    };
-  });
+  return (await listing(context, root)).map((one) => statusOfListed(one, root));
+}
+
+function statusOfListed(one: JsonObject, root: string): JsonObject {
+  const changedAt = textAt(one, 'changedAt');
+  const lastUnpacked = changedAt === '' ? undefined : `${changedAt.slice(0, 19)}Z`;
+  const { base, all } = urlsOf(one, root);
+  const condition = {
+    type: 'Serving',
+    status: 'True',
+    reason: 'Available',
+    message: 'the catalog is served',
+  };
+  return {
+    apiVersion: 'olm.operatorframework.io/v1',
+    kind: 'ClusterCatalog',
+    metadata: { name: textAt(one, 'name'), labels: labelsAt(one) },
+    spec: { availabilityMode: 'Available', priority: one['priority'] ?? 0 },
+    status: {
+      conditions: [{ ...condition, ...(lastUnpacked !== undefined && { lastTransitionTime: lastUnpacked }) }],
+      urls: { base },
+      contentURL: all,
+      contentHash: textAt(one, 'hash'),
+      ...(lastUnpacked !== undefined && { lastUnpacked }),
+    },
+  };
+}
+
+/** The URLs that a server lists; a published directory lists none, as it does not know where it is served. */
+function urlsOf(one: JsonObject, root: string): { base: string; all: string } {
+  const urls = isJsonObject(one['urls'] ?? null) ? (one['urls'] as JsonObject) : undefined;
+  const base = `${root}/catalogs/${textAt(one, 'name')}`;
+  return urls === undefined
+    ? { base, all: `${base}/api/v1/all` }
+    : { base: textAt(urls, 'base'), all: textAt(urls, 'all') };
 }
 
 /** The statuses that `serve --catalogs` has; undefined where the server serves without them. */
@@ -97,7 +134,14 @@ async function statusesOf(context: CommandContext, root: string): Promise<JsonOb
   return Array.isArray(items) ? items.filter(isStatus) : undefined;
 }
 
+/** Returns the catalogs that a server lists, or those of a published directory. Throws OpmateError. */
 export async function listing(context: CommandContext, root: string): Promise<JsonObject[]> {
+  // Web servers have a page of their own for a directory.
+  const published = `${root}/${catalogListName}`;
+  const text = await fetchText(context, published, true);
+  if (text !== undefined && publishedKind(Buffer.from(text)) === 'list') {
+    return parseCatalogList(Buffer.from(text), published).map((one) => ({ ...one }));
+  }
   const url = `${root}/catalogs`;
   const value = parseJson(await fetchText(context, url), url);
   const catalogs = isJsonObject(value) ? value['catalogs'] : undefined;
@@ -107,6 +151,15 @@ export async function listing(context: CommandContext, root: string): Promise<Js
     });
   }
   return catalogs.filter((one): one is JsonObject => isJsonObject(one));
+}
+
+/** Returns the catalogs of a published directory. Throws OpmateError. */
+export async function listingOfDirectory(directory: string): Promise<JsonObject[]> {
+  const file = path.join(directory, catalogListName);
+  const bytes = await readRegularFile(file, maxPublishedIndexBytes).catch((error: unknown) => {
+    throw fileError(file, error, { file });
+  });
+  return parseCatalogList(bytes, file).map((one) => ({ ...one }));
 }
 
 function parseJson(text: string, subject: string): JsonValue {

@@ -3,7 +3,7 @@ import type { Catalog } from '../../catalog/catalog.js';
 import { UsageError } from '../../core/errors.js';
 import { HeldCatalogs } from '../../serve/catalogs/catalog-set.js';
 import { storeContent } from '../../serve/catalogs/content-store.js';
-import { catalogNameFault } from '../../serve/http/catalog-names.js';
+import { catalogNameFault, defaultCatalogName } from '../../serve/http/catalog-names.js';
 import { type CatalogServerOptions, prepareCatalogServer } from './catalog-server.js';
 import type { CommandContext } from '../context.js';
 import { writeAll } from '../output.js';
@@ -49,15 +49,7 @@ export async function startHttp(
 }
 
 function nameOf(given: string | undefined, reference: string): string {
-  if (given === undefined) {
-    const base = path.basename(reference.replace(/@.*$/, '').replace(/:[^/:]*$/, ''));
-    const name = base
-      .replace(/\.(db|tar|json|ya?ml)$/, '')
-      .toLowerCase()
-      .replace(/[^a-z0-9]+/g, '-')
-      .replace(/^-+|-+$/g, '');
-    return name === '' ? 'catalog' : name.slice(0, 63).replace(/-+$/, '');
-  }
+  if (given === undefined) return defaultCatalogName(reference);
   const fault = catalogNameFault(given);
   if (fault === undefined) return given;
   throw new UsageError(`--name ${given}: ${fault}`);

@@ -1,3 +1,5 @@
+import path from 'node:path';
+
 const label = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?';
 const subdomain = new RegExp(`^${label}(?:\\.${label})*$`);
 const maxLength = 253;
@@ -10,4 +12,15 @@ export function catalogNameFault(name: string): string | undefined {
     'must be a DNS-1123 subdomain: lower case letters, digits, "-" and ".", ' +
     'each part beginning and ending with a letter or digit'
   );
+}
+
+/** Returns a name for the catalog of a reference: that of its directory, file or image. */
+export function defaultCatalogName(reference: string): string {
+  const base = path.basename(reference.replace(/@.*$/, '').replace(/:[^/:]*$/, ''));
+  const name = base
+    .replace(/\.(db|tar|json|ya?ml)$/, '')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '');
+  return name === '' ? 'catalog' : name.slice(0, 63).replace(/-+$/, '');
 }

@@ -22,16 +22,17 @@ import { changed, confirmTree, readTree, toFileTree } from './file-tree.js';
 export const bundleRoots: readonly string[] = ['manifests', 'metadata'];
 
 /**
- * Opens a bundle directory, a catalog directory or the file of a sqlite index. Throws OpmateError.
+ * Opens a bundle directory, a catalog directory, a published catalog or the file of a sqlite index. Throws OpmateError.
  * (Source: `opm render`, reference resolution.)
  */
 export async function openPath(
-  { path: file }: DirectoryPlace | DatabasePlace,
+  place: DirectoryPlace | DatabasePlace,
   session: SourceSession,
   allowed: AllowedSources,
 ): Promise<Source> {
+  const { path: file } = place;
   const found = await statPath(file);
-  if (found.isDirectory()) return openDirectory(file, session, allowed);
+  if (found.isDirectory()) return openDirectory(place, session, allowed);
   if (found.isFile() && (await isDatabaseFile(file))) {
     if (!allowed.catalogs) throw new OpmateError('UNSUPPORTED', 'cannot render sqlite file: not allowed');
     return toSource(await openDatabase(file, file, session));
@@ -50,10 +51,11 @@ async function statPath(file: string): ReturnType<typeof stat> {
 }
 
 async function openDirectory(
-  directory: string,
+  place: DirectoryPlace | DatabasePlace,
   session: SourceSession,
   allowed: AllowedSources,
 ): Promise<Source> {
+  const { path: directory } = place;
   if (await isBundleDirectory(directory)) {
     requireBundles(allowed, directory);
     const { signal, followLinks } = session;
@@ -61,7 +63,13 @@ async function openDirectory(
     return { kind: 'bundle', image: '', files, close: nothingToClose };
   }
   requireCatalogs(allowed);
-  return toSource(new DirectoryCatalog(directory, directory, session));
+  const { openPublished } = await import('./published-catalog.js');
+  const published = await openPublished(
+    directory,
+    place.kind === 'directory' ? place.package : undefined,
+    session,
+  );
+  return published ?? toSource(new DirectoryCatalog(directory, directory, session));
 }
 
 function requireBundles({ bundles }: AllowedSources, name: string): void {

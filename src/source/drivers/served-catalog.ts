@@ -2,9 +2,19 @@ import { addContext } from '../../core/diagnostics-error.js';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { DirectoryCatalog } from '../../catalog/catalog.js';
-import { OpmateError } from '../../core/errors.js';
+import { DigestMismatchError, OpmateError } from '../../core/errors.js';
+import {
+  type PublishedFile,
+  catalogIndexName,
+  linesPath,
+  maxPublishedIndexBytes,
+  parsePublishedCatalog,
+  publishedKind,
+} from '../../catalog/published/published-index.js';
 import { quoteGo } from '../../document/go-json.js';
 import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
+import { readLimited } from '../../oci/image/read-limited.js';
+import { readBody } from '../../oci/transport/response-body.js';
 import type { TransportResponse } from '../../oci/transport/transport.js';
 import { type ServedPlace, formatUrl } from '../place.js';
 import type { SourceSession } from '../session.js';
@@ -13,8 +23,9 @@ import { unchanged } from './http-archive.js';
 import { checkUrl, receiveFile, requestPlace, validatorOf } from './http-request.js';
 import { toSource } from './local.js';
 
-/** Path below the base of a catalog, with all blobs as `all` and those of a query as `metas`. (Source: catalogd.) */
-const api = 'api/v1';
+/** Paths below the base of a catalog: all blobs, and those of a query. (Source: catalogd.) */
+const all = 'api/v1/all';
+const metas = 'api/v1/metas';
 
 /** How far the first character of a response is looked for. */
 const lookAhead = 4096;
@@ -32,14 +43,17 @@ export async function resolveServed(
 ): Promise<ResolvedPlace> {
   const base = checkUrl(place, session.network);
   const shownBase = formatUrl(base).replace(/\/+$/, '');
-  const { name, response, close } = await request(place, shownBase, known, session);
-  const shown = `${shownBase}/${api}/${name}`;
+  const { response, shown, digest: expected, close } = await request(place, shownBase, known, session);
   try {
     if (response.status === 304 && known !== undefined) return unchanged(known, shown);
     checkHeaders(response, shown);
     const temporary = await makeTemporaryDirectory(session.temporaryDirectory, session.now());
     try {
+      const name = path.posix.basename(shown);
       const digest = await receiveFile(response, shown, path.join(temporary.path, name), session);
+      if (expected !== undefined && digest !== expected) {
+        throw new DigestMismatchError(`expected ${expected}, got ${digest}`, { subject: shown });
+      }
       await checkBegin(path.join(temporary.path, name), shown);
       const ref = `${shownBase}@${digest}`;
       return {
@@ -48,7 +62,8 @@ export async function resolveServed(
         open: ({ catalogs }) => {
           if (!catalogs)
             throw new OpmateError('UNSUPPORTED', 'is a catalog, not a bundle', { subject: shownBase });
-          return Promise.resolve(toSource(new DirectoryCatalog(temporary.path, `${shownBase}/${api}`)));
+          const label = path.posix.dirname(shown);
+          return Promise.resolve(toSource(new DirectoryCatalog(temporary.path, label)));
         },
         close: () => temporary.remove(),
       };
@@ -62,30 +77,68 @@ export async function resolveServed(
   }
 }
 
-/** Asks for the blobs of the package of a place; for all blobs where none is named, or the server has no queries. */
+interface BlobsResponse {
+  response: TransportResponse;
+  /** URL for messages. */
+  shown: string;
+  /** The digest that the body must have, where one is known. */
+  digest?: string;
+  close: () => void;
+}
+
+/**
+ * Asks for the blobs of the package of a place: of a server with queries by one, of a published catalog by its index.
+ * Asks for all blobs where none is named, or the server has neither.
+ */
 async function request(
   { url, package: packageName }: ServedPlace,
   shownBase: string,
   known: PlaceState | undefined,
   session: SourceSession,
-): Promise<{ name: string; response: TransportResponse; close: () => void }> {
+): Promise<BlobsResponse> {
   const { search } = new URL(url);
+  const ask = async (path: string, digest?: string): Promise<BlobsResponse> => {
+    const target = new URL(`${shownBase}/${path}${search}`);
+    if (path === metas && packageName !== undefined) target.searchParams.set('package', packageName);
+    const answer = await requestPlace({ url: target, known }, {}, session);
+    return { ...answer, shown: formatUrl(target), ...(digest !== undefined && { digest }) };
+  };
   try {
     if (packageName !== undefined) {
-      const query = new URL(`${shownBase}/${api}/metas${search}`);
-      query.searchParams.set('package', packageName);
-      try {
-        return { name: 'metas', ...(await requestPlace({ url: query, known }, {}, session)) };
-      } catch (error) {
-        if (!isNotFound(error)) throw error;
-      }
+      const answer = await ask(metas).catch(throwUnlessAbsent);
+      if (answer !== undefined) return answer;
+      const file = await findPublished(ask, packageName);
+      if (file !== undefined) return await ask(`../../${linesPath(file)}`, file.hash);
     }
-    const all = new URL(`${shownBase}/${api}/all${search}`);
-    return { name: 'all', ...(await requestPlace({ url: all, known }, {}, session)) };
+    return await ask(all);
   } catch (error) {
     if (!isNotFound(error)) throw error;
     throw addContext(error, { newHint: catalogHint });
   }
+}
+
+/** Returns the file of a package of a published catalog; undefined where the server has no such catalog or package. */
+async function findPublished(
+  ask: (path: string) => Promise<BlobsResponse>,
+  packageName: string,
+): Promise<PublishedFile | undefined> {
+  const answer = await ask(catalogIndexName).catch(throwUnlessAbsent);
+  if (answer === undefined) return undefined;
+  const { response, shown, close } = answer;
+  try {
+    const bytes = await readLimited(readBody(response), maxPublishedIndexBytes, shown);
+    if (publishedKind(bytes) !== 'catalog') return undefined;
+    return parsePublishedCatalog(bytes, shown).packages.find(({ name }) => name === packageName);
+  } finally {
+    response.body.destroy();
+    close();
+  }
+}
+
+/** Buckets that may not be listed answer 403 for what they do not have. */
+function throwUnlessAbsent(error: unknown): undefined {
+  if (error instanceof OpmateError && ['NOT_FOUND', 'AUTH'].includes(error.code)) return undefined;
+  throw error;
 }
 
 function isNotFound(error: unknown): error is OpmateError {

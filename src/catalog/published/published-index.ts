@@ -1,0 +1,188 @@
+/**
+ * A published catalog: static files that any web server serves. Below the directory that `catalog publish` writes to
+ *
+ *     catalogs/index.json                     the catalogs
+ *     catalogs/NAME/catalog-index.json        the files of one catalog
+ *     catalogs/NAME/api/v1/all                all of its blobs, as the HTTP catalog API has them
+ *     blobs/sha256/AB/HEX.jsonl               the same, and the blobs of each package, by digest
+ *     blobs/sha256/AB/HEX.svg                 icons
+ *
+ * Files by digest never change. Of JSON lines there are compressed forms beside them, with `.gz` and `.zst` appended.
+ */
+import { parseDigest } from '../../core/digest.js';
+import { OpmateError } from '../../core/errors.js';
+import { openValue } from '../../document/document.js';
+import type { Field } from '../../document/field.js';
+import type { JsonValue } from '../../document/json.js';
+import { subdomainFault } from '../../kube/names.js';
+
+export const catalogIndexName = 'catalog-index.json';
+export const catalogsDirectory = 'catalogs';
+export const catalogListName = `${catalogsDirectory}/index.json`;
+export const blobsDirectory = 'blobs/sha256';
+
+/** Bytes of an index: about 200,000 packages. */
+export const maxPublishedIndexBytes = 64 * 1024 * 1024;
+const maxItems = 1_000_000;
+const version = 1;
+const catalogKind = 'PublishedCatalog';
+const listKind = 'PublishedCatalogs';
+
+/** A file by digest. */
+export interface PublishedFile {
+  /** `sha256:…` */
+  hash: string;
+  /** Bytes, uncompressed. */
+  size: number;
+}
+
+export interface PublishedIcon extends PublishedFile {
+  mediaType: string;
+}
+
+/** The blobs of a package: its `olm.package` without the icon, then all others in the order of the catalog. */
+export interface PublishedPackage extends PublishedFile {
+  name: string;
+  /** Blobs. */
+  count: number;
+  icon?: PublishedIcon | undefined;
+}
+
+/** A catalog in the list of all; the file is that of all its blobs. */
+export interface ListedPublication extends PublishedFile {
+  name: string;
+  /** Blobs. */
+  count: number;
+  /** Number of packages. */
+  packages: number;
+}
+
+export interface PublishedCatalog extends Omit<ListedPublication, 'packages'> {
+  /** Codings of the compressed forms: `gzip`, `zstd`. */
+  codings: string[];
+  /** By name. */
+  packages: PublishedPackage[];
+}
+
+/** Extensions of the files of icons, by media type. */
+const iconExtensions: Readonly<Record<string, string>> = {
+  'image/svg+xml': '.svg',
+  'image/png': '.png',
+  'image/jpeg': '.jpg',
+  'image/gif': '.gif',
+};
+
+/** Returns the path of JSON lines below the published directory. */
+export function linesPath({ hash }: PublishedFile): string {
+  return blobPath(hash, '.jsonl');
+}
+
+/** Returns the path of an icon below the published directory. */
+export function iconPath({ hash, mediaType }: PublishedIcon): string {
+  return blobPath(hash, iconExtensions[mediaType.toLowerCase()] ?? '.bin');
+}
+
+function blobPath(hash: string, extension: string): string {
+  const { hex } = parseDigest(hash);
+  return `${blobsDirectory}/${hex.slice(0, 2)}/${hex}${extension}`;
+}
+
+/** Returns the path of a file of a catalog below the published directory. */
+export function catalogPath(name: string, file: string): string {
+  return `${catalogsDirectory}/${name}/${file}`;
+}
+
+/** Returns the text of the index of a catalog, one package per line. */
+export function encodePublishedCatalog(catalog: PublishedCatalog): string {
+  const { name, hash, size, count, codings, packages } = catalog;
+  const head = JSON.stringify({ kind: catalogKind, version, name, hash, size, count, codings });
+  return withItems(head, 'packages', packages);
+}
+
+/** Returns the text of the list of catalogs, one per line. */
+export function encodeCatalogList(catalogs: readonly ListedPublication[]): string {
+  return withItems(JSON.stringify({ kind: listKind, version }), 'catalogs', catalogs);
+}
+
+function withItems(head: string, key: string, items: readonly object[]): string {
+  const lines = items.map((item) => `\n${JSON.stringify(item)}`).join(',');
+  return `${head.slice(0, -1)},${JSON.stringify(key)}:[${lines}\n]}\n`;
+}
+
+/** Returns whether bytes begin as the index of a catalog or the list of catalogs does: nothing else is read as one. */
+export function publishedKind(head: Buffer): 'catalog' | 'list' | undefined {
+  const text = head.toString('latin1');
+  if (text.startsWith(`{"kind":"${catalogKind}",`)) return 'catalog';
+  return text.startsWith(`{"kind":"${listKind}",`) ? 'list' : undefined;
+}
+
+/** Reads the index of a catalog. Throws OpmateError SYNTAX or INVALID, which `label` begins. */
+export function parsePublishedCatalog(bytes: Buffer, label: string): PublishedCatalog {
+  const root = openDocument(bytes, label, catalogKind);
+  const seen = new Set<string>();
+  const packages = root
+    .field('packages')
+    .list(maxItems)
+    .map((item): PublishedPackage => {
+      const name = item.field('name').anyText();
+      if (seen.has(name)) item.fail('duplicate package', { code: 'duplicate' });
+      seen.add(name);
+      const icon = item.field('icon');
+      return {
+        name,
+        ...fileOf(item),
+        count: item.field('count').size(),
+        ...(icon.isPresent && { icon: { ...fileOf(icon), mediaType: icon.field('mediaType').anyText() } }),
+      };
+    });
+  const codings = root
+    .field('codings')
+    .list(10)
+    .map((item) => item.text());
+  return { name: nameOf(root), ...fileOf(root), count: root.field('count').size(), codings, packages };
+}
+
+/** Reads the list of catalogs. Throws OpmateError SYNTAX or INVALID, which `label` begins. */
+export function parseCatalogList(bytes: Buffer, label: string): ListedPublication[] {
+  return openDocument(bytes, label, listKind)
+    .field('catalogs')
+    .list(maxItems)
+    .map((item) => ({
+      name: nameOf(item),
+      ...fileOf(item),
+      count: item.field('count').size(),
+      packages: item.field('packages').size(),
+    }));
+}
+
+function openDocument(bytes: Buffer, label: string, kind: string): Field<never> {
+  let value: JsonValue;
+  try {
+    value = JSON.parse(bytes.toString('utf8')) as JsonValue;
+  } catch (cause) {
+    throw new OpmateError('SYNTAX', 'not valid JSON', { subject: label, cause });
+  }
+  const root = openValue(value, { name: label, kind: 'reference' });
+  root.field('kind').constant(kind);
+  if (root.field('version').value !== version) {
+    const found = JSON.stringify(root.field('version').value)?.slice(0, 100) ?? 'none';
+    root.field('version').fail(`${found} is not supported`, {
+      code: 'unsupported',
+      hint: 'it may need a newer opmate',
+    });
+  }
+  return root;
+}
+
+/** The name becomes part of paths and URLs. */
+function nameOf(item: Field<never>): string {
+  const name = item.field('name').text();
+  const fault = subdomainFault(name);
+  return fault === undefined ? name : item.field('name').fail(fault);
+}
+
+function fileOf(item: Field<never>): PublishedFile {
+  const hash = item.field('hash').digest();
+  if (parseDigest(hash).algorithm !== 'sha256') item.field('hash').fail('expected a SHA-256 digest');
+  return { hash, size: item.field('size').size() };
+}

@@ -1,0 +1,52 @@
+import { catalogForms } from '../../api/open-catalog.js';
+import { publishCatalog } from '../../api/publish-catalog.js';
+import { requireFlag } from '../command/require-flag.js';
+import { argument, defineCommand } from '../command/declaration.js';
+import { flag, parsed, text } from '../command/flags.js';
+import { milliseconds } from '../command/values.js';
+import { count } from '../printable.js';
+import { writeAll } from '../output.js';
+import { useSession } from '../session.js';
+
+const defaultPruneMs = 60 * 60 * 1000;
+
+/** `opmate catalog publish`: a catalog as static files for any web server; prints the digest of all blobs. */
+export const command = defineCommand({
+  summary: 'write a catalog as static files that any web server can serve',
+  arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
+  flags: {
+    to: text('directory', 'new or empty directory to write to', { group: 'Output' }),
+    name: text('name', 'catalog name in URLs (default: from the directory or image)', { group: 'Output' }),
+    update: flag('add to a directory that has published catalogs; keep files in use', { group: 'Output' }),
+    prune: flag('with --update: remove files that no catalog refers to', { group: 'Output' }),
+    olderThan: parsed(
+      'duration',
+      'with --prune: minimum time since a catalog referred to a removed file (default: 1h)',
+      milliseconds,
+      { group: 'Output' },
+    ),
+  },
+  examples: [
+    ['Publish a catalog', 'opmate catalog publish ./catalog --name demo --to public'],
+    [
+      'Publish its next version, and remove what is no longer used',
+      'opmate catalog publish ./catalog --name demo --to public --update --prune',
+    ],
+  ],
+  async run({ context, args: [reference], options }) {
+    const { name, update, prune, olderThan } = options;
+    const directory = requireFlag(options.to, 'to');
+    const pruneMs = prune ? (olderThan ?? defaultPruneMs) : undefined;
+    return useSession(context, options, async (session) => {
+      const published = await publishCatalog(reference, directory, session, { name, update, pruneMs });
+      const { packages, added, removed, hash } = published;
+      session.logger.log(
+        'info',
+        `published ${count(packages, 'package')} as ${published.name}: added ${count(added, 'file')}, removed ${removed}`,
+      );
+      session.logger.close();
+      await writeAll(context.stdout, `${hash}\n`);
+      return 0;
+    });
+  },
+});

@@ -1,0 +1,98 @@
+import { symlink } from 'node:fs/promises';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { DirectoryCatalog } from '../../catalog/catalog.js';
+import {
+  type PublishedFile,
+  catalogIndexName,
+  catalogListName,
+  catalogPath,
+  linesPath,
+  maxPublishedIndexBytes,
+  parseCatalogList,
+  parsePublishedCatalog,
+  publishedKind,
+} from '../../catalog/published/published-index.js';
+import { verifyContent } from '../../core/digest.js';
+import { OpmateError, fileError } from '../../core/errors.js';
+import { openIfRegularFile, readRegularFile } from '../../files/read-file.js';
+import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
+import type { SourceSession } from '../session.js';
+import type { CatalogSource } from '../source-types.js';
+
+/**
+ * Opens the published catalog of a directory, or of its package file where a package is named; undefined for a directory
+ * that has none. Throws OpmateError, also for a directory with several catalogs, and DIGEST for damaged files.
+ */
+export async function openPublished(
+  directory: string,
+  packageName: string | undefined,
+  session: SourceSession,
+): Promise<CatalogSource | undefined> {
+  const place = await findPublished(directory);
+  if (place === undefined) return undefined;
+  const index = path.join(place, catalogIndexName);
+  const catalog = parsePublishedCatalog(await readRegularFile(index, maxPublishedIndexBytes), index);
+  const ofPackage =
+    packageName === undefined ? undefined : catalog.packages.find(({ name }) => name === packageName);
+  const chosen: PublishedFile = ofPackage ?? catalog;
+  const file = path.resolve(place, '../..', linesPath(chosen));
+  return openInTemporaryDirectory(session, async (temporary) => {
+    await requireSound(file, chosen, session.signal);
+    await symlink(file, path.join(temporary, path.basename(file)));
+    // Files by digest never change, so that the link is as good as a copy.
+    const opened = new DirectoryCatalog(temporary, path.dirname(file), { followLinks: true });
+    return { kind: 'catalog' as const, catalog: opened, close: () => opened.close() };
+  });
+}
+
+/** Returns the directory of the catalog in a published directory. Throws OpmateError unless it has exactly one. */
+async function findPublished(directory: string): Promise<string | undefined> {
+  if ((await kindOf(path.join(directory, catalogIndexName))) === 'catalog') return directory;
+  const list = path.join(directory, catalogListName);
+  if ((await kindOf(list)) !== 'list') return undefined;
+  const names = parseCatalogList(await readRegularFile(list, maxPublishedIndexBytes), list).map(
+    ({ name }) => name,
+  );
+  const [only, ...others] = names;
+  if (only !== undefined && others.length === 0) return path.join(directory, catalogPath(only, ''));
+  throw new OpmateError('INVALID', `has ${names.length} published catalogs`, {
+    subject: directory,
+    hint: `name one: ${names
+      .slice(0, 10)
+      .map((name) => path.join(directory, catalogPath(name, '')))
+      .join(', ')}`,
+  });
+}
+
+async function kindOf(file: string): Promise<ReturnType<typeof publishedKind>> {
+  const handle = await openIfRegularFile(file).catch((error: unknown) => {
+    throw fileError(file, error);
+  });
+  try {
+    const head = Buffer.alloc(100);
+    return handle && publishedKind(head.subarray(0, (await handle.read(head, 0, head.length, 0)).bytesRead));
+  } finally {
+    await handle?.close();
+  }
+}
+
+/** Throws OpmateError unless a file has its digest and size. */
+async function requireSound(
+  file: string,
+  { hash, size }: PublishedFile,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const handle = await openIfRegularFile(file);
+  if (handle === undefined) {
+    const hint = 'publish the catalog again with --update';
+    throw new OpmateError('NOT_FOUND', 'no such file', { subject: file, file, hint });
+  }
+  try {
+    const check = verifyContent({ digest: hash, size, subject: file });
+    check.resume();
+    await pipeline(handle.createReadStream({ autoClose: false }), check, { signal });
+  } finally {
+    await handle.close();
+  }
+}

@@ -12,7 +12,7 @@ import {
   looksLikeMetadata,
 } from './config-map.js';
 import { parseFirstDocument } from './manifest.js';
-import { fieldOf, scalarText } from './parse.js';
+import { getField, scalarText } from './parse.js';
 import { labelFault, subdomainFault } from '../kube/names.js';
 import type { Diagnostic } from '../core/diagnostic.js';
 import type { BundleFiles } from './read.js';
@@ -193,10 +193,10 @@ function bundleAnnotationsOf(files: BundleFiles, findings: Diagnostic[]): Record
   if (file === undefined) return {};
   try {
     const { value } = parseFirstDocument(file.content);
-    const given = isJsonObject(value) ? fieldOf(value, 'annotations') : null;
+    const source = isJsonObject(value) ? getField(value, 'annotations') : null;
     const annotations: Record<string, string> = {};
     for (const key of bundleAnnotations) {
-      const text = isJsonObject(given) ? scalarText(fieldOf(given, key)) : '';
+      const text = isJsonObject(source) ? scalarText(getField(source, key)) : '';
       if (text === undefined)
         findings.push({
           severity: 'error',

@@ -8,7 +8,7 @@ import { compareBytes, sortedByBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
 import { describeKind } from '../document/field.js';
 import { parseFirstDocument } from './manifest.js';
-import { fieldOf, isKubernetesObject } from './parse.js';
+import { getField, isKubernetesObject } from './parse.js';
 import { type Manifest, titleOf } from '../kube/manifests.js';
 import type { Diagnostic } from '../core/diagnostic.js';
 
@@ -99,7 +99,7 @@ export function looksLikeMetadata(content: Buffer): boolean {
   }
   if (!isJsonObject(value) || isKubernetesObject(value)) return false;
   const object = value;
-  return ['annotations', 'dependencies', 'properties'].some((name) => fieldOf(object, name) !== null);
+  return ['annotations', 'dependencies', 'properties'].some((name) => getField(object, name) !== null);
 }
 
 /** What a ConfigMap has under one key. */

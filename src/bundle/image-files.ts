@@ -109,11 +109,11 @@ async function addEntry(
     pending.push({ name, depth: depth + 1 });
     return undefined;
   }
-  let found: Stats;
+  let stats: Stats;
   let file: string;
   try {
     file = await realpath(path.join(root, name));
-    found = await stat(file);
+    stats = await stat(file);
   } catch (error) {
     const what = entry.isSymbolicLink() ? 'a link: ' : '';
     return {
@@ -131,15 +131,15 @@ async function addEntry(
       hint: 'copy the file there, or allow such links with --follow-links',
     };
   }
-  if (found.isDirectory())
+  if (stats.isDirectory())
     return {
       severity: 'error',
       code: 'link',
       problem: 'a link to a directory',
       hint: 'put the directory itself there',
     };
-  if (!found.isFile())
+  if (!stats.isFile())
     return { severity: 'error', code: 'file-type', problem: 'is not a regular file', hint: 'remove it' };
-  files.push({ path: name, file, size: found.size, mode: found.mode });
+  files.push({ path: name, file, size: stats.size, mode: stats.mode });
   return undefined;
 }

@@ -181,7 +181,7 @@ export function lineOfPath(text: string, path: readonly (string | number)[]): nu
     const content = line.trimStart();
     return { indent: content === '' || content.startsWith('#') ? -1 : line.length - content.length, content };
   });
-  let found: number | undefined;
+  let result: number | undefined;
   let outer = -1;
   let at = 0;
   for (const part of path) {
@@ -199,7 +199,7 @@ export function lineOfPath(text: string, path: readonly (string | number)[]): nu
       if (isItem ? content.startsWith('-') && ++seen === part : startsWithKey(content, part)) hit = i;
     }
     if (hit === undefined) break;
-    found = hit;
+    result = hit;
     outer = level as number;
     at = hit + 1;
     const line = lines[hit] as { indent: number; content: string };
@@ -210,7 +210,7 @@ export function lineOfPath(text: string, path: readonly (string | number)[]): nu
       at = hit;
     }
   }
-  return found === undefined ? undefined : found + 1;
+  return result === undefined ? undefined : result + 1;
 }
 
 function startsWithKey(content: string, key: string | number): boolean {

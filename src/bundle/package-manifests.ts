@@ -250,11 +250,11 @@ async function readPlace({
     const fault = content && isOutside ? outsideManifestFault(content, label) : undefined;
     if (fault !== undefined) return { kind: 'problem', error: fault };
     if (content !== undefined) return content;
-    const found = await stat(file).catch((error: unknown) => error);
-    if (found instanceof Error)
-      return problem(`symbolic link: ${systemReason(found)}`, 'remove or correct the link');
-    const { isDirectory } = found as { isDirectory?: () => boolean };
-    if (isDirectory?.call(found) === true)
+    const stats = await stat(file).catch((error: unknown) => error);
+    if (stats instanceof Error)
+      return problem(`symbolic link: ${systemReason(stats)}`, 'remove or correct the link');
+    const { isDirectory } = stats as { isDirectory?: () => boolean };
+    if (isDirectory?.call(stats) === true)
       return problem('symbolic link to a directory, which is not followed', 'put the directory itself there');
     return { kind: 'skipped', file: label, reason: 'no regular file' };
   } catch (error) {
@@ -304,7 +304,7 @@ function* parseManifestFile(
   }
   if (!isKubernetesObject(value)) return;
   try {
-    yield { kind: 'manifest', manifest: manifestOf(value, file) };
+    yield { kind: 'manifest', manifest: toManifest(value, file) };
   } catch (error) {
     yield { kind: 'fault', error: faultOf(error, file, content.toString()) };
   }
@@ -314,7 +314,7 @@ function* parseManifestFile(
  * A Kubernetes object as part of a bundle. Throws OpmateError INVALID for a custom resource definition that
  * cannot be read, LIMIT for an object that is nested too deep.
  */
-export function manifestOf(value: JsonObject, file: string): Manifest {
+export function toManifest(value: JsonObject, file: string): Manifest {
   const provides = value['kind'] === 'CustomResourceDefinition' ? customResourceApis(value) : [];
   return { file, text: manifestText(value), csvName: isCsv(value) ? nameOf(value) : undefined, provides };
 }

@@ -226,11 +226,11 @@ function nothingFound(subject: string, problem: string, skippedFiles: SkippedFil
 
 function annotationsMissing(subject: string, files: BundleFile[]): OpmateError {
   const names = files.map(({ name }) => name);
-  const found =
+  const listed =
     names.length === 0 ? 'nothing' : names.slice(0, 5).join(', ') + (names.length > 5 ? ' …' : '');
   return new OpmateError('INVALID', 'Could not find annotations file', {
     subject,
-    hint: `metadata/ must have a file with annotations such as ${packageAnnotation}; found there: ${found}`,
+    hint: `metadata/ must have a file with annotations such as ${packageAnnotation}; found there: ${listed}`,
   });
 }
 
@@ -284,8 +284,8 @@ export function checkOwnedApis(
   provided: ApiKey[],
   file: string,
 ): void {
-  const found = new Set(provided.map(showApi));
-  const missing = sortedByBytes(owned.map(showApi)).find((api) => !found.has(api));
+  const shown = new Set(provided.map(showApi));
+  const missing = sortedByBytes(owned.map(showApi)).find((api) => !shown.has(api));
   if (missing === undefined) return;
   const list = sortApis(provided)
     .map((api) => `${showApi(api)}:{}`)
@@ -345,11 +345,11 @@ function readMetadata(origin: Origin): {
 }
 
 function annotationsIn(document: JsonObject): Annotations | undefined {
-  const annotations = fieldOf(document, 'annotations');
+  const annotations = getField(document, 'annotations');
   if (!isJsonObject(annotations)) return undefined;
   const values: string[] = [];
   for (const key of [packageAnnotation, channelsAnnotation, defaultChannelAnnotation]) {
-    const text = scalarText(fieldOf(annotations, key));
+    const text = scalarText(getField(annotations, key));
     if (text === undefined) return undefined;
     values.push(text);
   }
@@ -359,7 +359,7 @@ function annotationsIn(document: JsonObject): Annotations | undefined {
 }
 
 /** A field by its name, whatever its case; of several spellings the last in byte order counts. */
-export function fieldOf(object: JsonObject, name: string): JsonValue {
+export function getField(object: JsonObject, name: string): JsonValue {
   const folded = foldFieldName(name);
   const keys = sortedByBytes(Object.keys(object).filter((key) => foldFieldName(key) === folded));
   const key = keys.findLast((candidate) => object[candidate] !== null);
@@ -383,15 +383,15 @@ export function scalarText(value: JsonValue): string | undefined {
 
 /** The list of typed values under `name`; empty if missing or any of it has a wrong kind. */
 function typedValuesIn(document: FirstDocument, name: string): RawProperty[] {
-  const list = fieldOf(document.value as JsonObject, name);
+  const list = getField(document.value as JsonObject, name);
   if (!Array.isArray(list)) return [];
   // JSON with a type that is no text is read again as YAML, which makes text of it, and of the values.
-  const isTyped = list.every((item) => !isJsonObject(item) || isText(fieldOf(item, 'type')));
+  const isTyped = list.every((item) => !isJsonObject(item) || isText(getField(item, 'type')));
   const texts = document.json === undefined || !isTyped ? undefined : rawListIn(document.json, name);
   const out: RawProperty[] = [];
   for (const [index, item] of list.entries()) {
     if (item !== null && !isJsonObject(item)) return [];
-    const type = item === null ? '' : scalarText(fieldOf(item, 'type'));
+    const type = item === null ? '' : scalarText(getField(item, 'type'));
     if (type === undefined) return [];
     const written = texts?.[index];
     out.push({ type, text: written === undefined ? valueText(item) : rawValue(written) });
@@ -440,7 +440,7 @@ export function annotatedProperties(annotations: JsonObject): RawProperty[] {
   return rawElements(text).map((element, index) => {
     const item = list[index];
     if (!isJsonObject(item)) return { type: '', text: undefined };
-    const type = fieldOf(item, 'type');
+    const type = getField(item, 'type');
     return { type: typeof type === 'string' ? type : '', text: rawValue(element) };
   });
 }

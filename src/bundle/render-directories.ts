@@ -160,7 +160,7 @@ function startWorker(
 }
 
 /** What of an error can be sent to another thread; undefined for a defect, which ends the thread. */
-export function faultOf(error: unknown): Fault | undefined {
+export function toFault(error: unknown): Fault | undefined {
   if (!(error instanceof OpmateError)) return undefined;
   const { code, message, hint, file, line } = error;
   return { code, message, hint, file, line };

@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import {
   type RenderWorkerData,
   type RenderWorkerMessage,
-  faultOf,
+  toFault,
   takeDirectories,
 } from './render-directories.js';
 
@@ -12,7 +12,7 @@ await takeDirectories(workerData as RenderWorkerData, undefined, (index, outcome
     post({ index, result: outcome.result });
     return;
   }
-  const fault = faultOf(outcome.error);
+  const fault = toFault(outcome.error);
   if (fault === undefined) throw outcome.error;
   post({ index, fault });
 });

@@ -34,21 +34,21 @@ function renderBundle(bundle: Bundle, options: { image: string; subject?: string
   // Base64 is ASCII, which the built-in order compares by bytes too, and much faster.
   objects.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
   const encoded = objects.map((data) => ({ type: propertyTypes.bundleObject, value: { data } }));
-  const [others, given] = sortedProperties(bundle, options.subject ?? bundle.name);
+  const [others, encodedObjects] = sortedProperties(bundle, options.subject ?? bundle.name);
   return {
     schema: schemas.bundle,
     name: bundle.name,
     package: bundle.packageName,
     image,
-    properties: [...others, ...mergeObjects(encoded, given)],
+    properties: [...others, ...mergeObjects(encoded, encodedObjects)],
     relatedImages: relatedImages(bundle, image),
   };
 }
 
 /** Properties of the two kinds that belong at the end may also be given by hand; they keep their order. */
-function mergeObjects(encoded: Property[], given: SortableProperty[]): Property[] {
-  if (given.length === 0) return encoded;
-  const all = encoded.map(({ type, value }) => ({ type, value, text: encodeGoJson(value) })).concat(given);
+function mergeObjects(encoded: Property[], objects: SortableProperty[]): Property[] {
+  if (objects.length === 0) return encoded;
+  const all = encoded.map(({ type, value }) => ({ type, value, text: encodeGoJson(value) })).concat(objects);
   return all.sort(compareProperties).map(({ type, value }) => ({ type, value }));
 }
 

@@ -30,9 +30,9 @@ export class BlobPlaces {
 }
 
 function findLineBreaks(text: string): number[] {
-  const found: number[] = [];
-  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) found.push(at);
-  return found;
+  const starts: number[] = [];
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at);
+  return starts;
 }
 
 /** How many of the ascending numbers are below `limit`. */

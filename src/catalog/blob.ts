@@ -1,6 +1,6 @@
 import { base64Fault } from '../core/base64.js';
 import { OpmateError } from '../core/errors.js';
-import { decodeUtf8, goKindOf, quoteGo } from '../document/go-json.js';
+import { decodeUtf8, getGoKind, quoteGo } from '../document/go-json.js';
 import { foldFieldName } from '../document/go-json-fold.js';
 import { type EncodableJson, isJsonObject } from '../document/json.js';
 import { YamlError, parseYaml } from '../document/yaml.js';
@@ -65,7 +65,7 @@ function checkBundleObjects(blob: BundleBlob): void {
 function objectData(value: EncodableJson): string | OpmateError {
   if (value === null) return '';
   if (!isJsonObject(value)) {
-    const kind = goKindOf(value as never);
+    const kind = getGoKind(value as never);
     return new OpmateError(
       'INVALID',
       `json: cannot unmarshal ${kind} into Go value of type property.BundleObject`,
@@ -79,7 +79,7 @@ function objectData(value: EncodableJson): string | OpmateError {
   if (typeof data === 'string') return data;
   return new OpmateError(
     'INVALID',
-    `json: cannot unmarshal ${goKindOf(data)} into Go struct field BundleObject.data of type []uint8`,
+    `json: cannot unmarshal ${getGoKind(data)} into Go struct field BundleObject.data of type []uint8`,
   );
 }
 

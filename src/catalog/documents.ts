@@ -145,8 +145,8 @@ class FileWindow {
   }
 
   indexOf(needle: Buffer | number, from: number): number {
-    const found = this.#buffer.subarray(0, this.#filled).indexOf(needle, from - this.#base);
-    return found < 0 ? -1 : found + this.#base;
+    const index = this.#buffer.subarray(0, this.#filled).indexOf(needle, from - this.#base);
+    return index < 0 ? -1 : index + this.#base;
   }
 
   /** Reads until `count` bytes from `position` are in memory, or the file ends. */
@@ -281,16 +281,16 @@ async function* readJsonDocuments(
     const start = await skipSpace(window, window.position);
     if (start === undefined) return;
     window.position = start;
-    const found = await nextJsonDocument(window);
-    if ('error' in found) {
-      const failure = await jsonFailure(window, found, count > 1);
+    const next = await nextJsonDocument(window);
+    if ('error' in next) {
+      const failure = await jsonFailure(window, next, count > 1);
       if (count > 1) throw failure;
       yield* readYamlDocuments(window, await afterFirstNewline(window, window.position), failure, options);
       return;
     }
     count++;
-    window.position = found.offset + found.length;
-    yield found;
+    window.position = next.offset + next.length;
+    yield next;
   }
 }
 
@@ -381,8 +381,8 @@ async function findLikelyEnd(window: FileWindow): Promise<{ end?: number; search
   const needle = windowsLines ? endOfPrettyObjectCrlf : endOfPrettyObject;
   let searched = start;
   for (;;) {
-    const found = window.indexOf(needle, searched);
-    if (found >= 0) return { end: found + needle.length, searched: found + needle.length };
+    const index = window.indexOf(needle, searched);
+    if (index >= 0) return { end: index + needle.length, searched: index + needle.length };
     searched = Math.max(start, window.end - needle.length);
     if (searched - start > maxSearch || !(await window.grow())) return { searched };
   }
@@ -514,12 +514,12 @@ async function nextYamlChunk(
   }
   let searched = offset;
   for (;;) {
-    const found = window.indexOf(separator, searched);
-    if (found >= 0) {
-      const rest = await restOfLine(window, found + separator.length);
-      if (rest !== '') return { badSeparator: rest, end: found + 1 };
-      const lineEnd = window.indexOf(newline, found + separator.length);
-      return { offset, end: found + 1, next: lineEnd < 0 ? window.end : lineEnd + 1 };
+    const index = window.indexOf(separator, searched);
+    if (index >= 0) {
+      const rest = await restOfLine(window, index + separator.length);
+      if (rest !== '') return { badSeparator: rest, end: index + 1 };
+      const lineEnd = window.indexOf(newline, index + separator.length);
+      return { offset, end: index + 1, next: lineEnd < 0 ? window.end : lineEnd + 1 };
     }
     searched = Math.max(offset, window.end - separator.length);
     if (!(await window.grow())) return { offset, end: window.end, next: window.end };

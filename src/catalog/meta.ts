@@ -1,6 +1,6 @@
 import { addContext } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
-import { encodeGoJson, goKindOf, quoteGo, sortKeysDeep } from '../document/go-json.js';
+import { encodeGoJson, getGoKind, quoteGo, sortKeysDeep } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import type { BlobOrigin } from '../model/facts.js';
@@ -147,7 +147,7 @@ function hintFor(value: JsonObject, file: string): string {
 
 function notAnObject(value: JsonValue): OpmateError {
   const pretty = encodeGoJson(value, { indent: 4 });
-  const kind = goKindOf(value);
+  const kind = getGoKind(value);
   const offset = kind === 'array' ? 1 : encodeGoJson(value).length;
   const marker = ' <== ';
   const marked = kind === 'array' ? `[${marker}${pretty.slice(1)}` : pretty + marker.trimEnd();

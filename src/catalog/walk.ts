@@ -31,15 +31,15 @@ export async function listCatalogFiles(
   label: string = root,
   { followLinks }: LinkOptions = {},
 ): Promise<CatalogFile[]> {
-  const found: FoundFile[] = [];
+  const result: FoundFile[] = [];
   const pending: (Omit<FoundFile, 'isRules'> & { isDirectory: boolean })[] = [
     { components: [], isDirectory: true, isLink: false },
   ];
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const { components, isLink } = next;
     if (!next.isDirectory) {
-      found.push({ components, isLink, isRules: components.at(-1) === ignoreFileName });
-      if (found.length > maxCatalogFiles)
+      result.push({ components, isLink, isRules: components.at(-1) === ignoreFileName });
+      if (result.length > maxCatalogFiles)
         throw new LimitError(`more than ${maxCatalogFiles} files`, { subject: label });
       continue;
     }
@@ -60,13 +60,13 @@ export async function listCatalogFiles(
     path: path.join(root, ...components),
     label: joinLabel(label, components),
   });
-  for (const file of found.filter(({ isRules }) => isRules)) {
+  for (const file of result.filter(({ isRules }) => isRules)) {
     const place = placeOf(file);
     if (file.isLink) await requireWithin(root, place.path, { label: place.label, followLinks });
     await rules.addFile(place.path, place.label, file.components.slice(0, -1));
   }
   const files: CatalogFile[] = [];
-  for (const file of found) {
+  for (const file of result) {
     if (file.isRules || rules.ignores(file.components)) continue;
     const place = placeOf(file);
     if (file.isLink) place.outside = await outsideError(root, place.path, place.label);

@@ -11,7 +11,7 @@ import { replaceFile } from '../files/replace-file.js';
 import { stagingName, sweepLeftovers } from '../files/staging.js';
 import type { TransportResponse } from '../oci/transport/transport.js';
 import { readBody } from '../oci/transport/response-body.js';
-import { type Validators, labelOf, usableValidators, validatorsOf } from './http-requests.js';
+import { type Validators, formatLabel, usableValidators, getValidators } from './http-requests.js';
 
 const formatVersion = 1;
 const digestPrefix = 'sha256:';
@@ -88,7 +88,7 @@ export class ContentCopy {
       for await (const chunk of readBody(response)) {
         if (size + chunk.length > this.#maxBytes) {
           throw new LimitError(`the answer is larger than ${this.#maxBytes} bytes`, {
-            subject: labelOf(this.#url),
+            subject: formatLabel(this.#url),
             hint: 'raise maxBytes if this is right',
           });
         }
@@ -101,7 +101,7 @@ export class ContentCopy {
       await handle.sync();
       const hash = digestPrefix + digest.digest('hex');
       await moveWhole(temporary, this.#fileOf(hash));
-      await this.#writeRecord({ url: this.#url, hash, size, validators: validatorsOf(response) });
+      await this.#writeRecord({ url: this.#url, hash, size, validators: getValidators(response) });
       const changed = before?.hash !== hash;
       if (changed && before !== undefined) await rm(this.#fileOf(before.hash), { force: true });
       this.#sound = await identityOf(handle, hash);

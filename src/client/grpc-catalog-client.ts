@@ -61,8 +61,8 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
 
   async getPackage(name: string, options: CancelOptions = {}): Promise<CatalogPackage> {
     const request = requestTypes.getPackage.encode({ name });
-    const found = await this.#call('GetPackage', request, decodePackage, options);
-    return { ...found, channels: found.channels.sort((a, b) => compareBytes(a.name, b.name)) };
+    const response = await this.#call('GetPackage', request, decodePackage, options);
+    return { ...response, channels: response.channels.sort((a, b) => compareBytes(a.name, b.name)) };
   }
 
   /** Reads all bundles, since the API has no call for this. */

@@ -22,7 +22,7 @@ import { type ListedCatalog, readListing } from './catalog-listing.js';
 import { type ClientOptions, maxCollectedBytes } from './client-options.js';
 import { ContentCopy } from './content-copy.js';
 import { readBody } from '../oci/transport/response-body.js';
-import { HttpRequests, type Validators, labelOf, validatorsOf } from './http-requests.js';
+import { HttpRequests, type Validators, formatLabel, getValidators } from './http-requests.js';
 
 export interface HttpClientOptions extends ClientOptions {
   /** Where `all` keeps what it has fetched, so that only changes are fetched again; nothing is kept without one. */
@@ -74,7 +74,10 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
   async catalogs({ signal }: CancelOptions = {}): Promise<ListedCatalog[]> {
     const url = `${this.#root}/catalogs`;
     const response = await this.#requests.send({ url, signal });
-    return readListing(await readLimited(readBody(response), maxListingBytes, labelOf(url)), labelOf(url));
+    return readListing(
+      await readLimited(readBody(response), maxListingBytes, formatLabel(url)),
+      formatLabel(url),
+    );
   }
 
   /**
@@ -85,12 +88,12 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
     const url = this.#url('all');
     if (this.#copy === undefined) {
       const response = await this.#requests.send({ url, signal });
-      yield* readBlobs(readBody(response), labelOf(url), this.#limits);
+      yield* readBlobs(readBody(response), formatLabel(url), this.#limits);
       return;
     }
     const { handle } = await this.#openCopy(this.#copy, signal);
     const stream = handle.createReadStream({ start: 0, highWaterMark: 256 * 1024 });
-    for await (const blob of readBlobs(stream as AsyncIterable<Buffer>, labelOf(url), this.#limits)) {
+    for await (const blob of readBlobs(stream as AsyncIterable<Buffer>, formatLabel(url), this.#limits)) {
       throwIfCancelled(signal);
       yield blob;
     }
@@ -115,7 +118,7 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
     const response = await this.#requests.send({ url: this.#url('all'), method: 'HEAD', validators, signal });
     response.body.resume();
     if (response.status === 304) return { changed: false };
-    this.#known = validatorsOf(response);
+    this.#known = getValidators(response);
     // A server that knows no conditions may still know tags.
     return { changed: this.#known.etag === undefined || this.#known.etag !== validators.etag };
   }
@@ -128,18 +131,18 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
 
   async getPackage(name: string, options: CancelOptions = {}): Promise<CatalogPackage> {
     if (name === '') throw new UsageError('getPackage needs the name of a package');
-    const [[found], channels, deprecations] = await Promise.all([
+    const [[response], channels, deprecations] = await Promise.all([
       this.#list({ schema: schemas.package, name }, options),
       this.#channels(name, options),
       this.#list({ schema: schemas.deprecations, package: name }, options),
     ]);
-    if (found?.kind !== 'package') throw this.#notFound(`package ${quoteGo(name)}`);
+    if (response?.kind !== 'package') throw this.#notFound(`package ${quoteGo(name)}`);
     const why = deprecationsOf(
       deprecations.flatMap((blob) => (blob.kind === 'deprecations' ? blob.blob : [])),
     );
     return {
       name,
-      defaultChannel: found.blob.defaultChannel,
+      defaultChannel: response.blob.defaultChannel,
       channels: channels
         .map((channel) => {
           const head = findHead(channel.entries ?? []);
@@ -188,12 +191,12 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
     { signal }: CancelOptions,
     limits: LineLimits,
   ): AsyncGenerator<CatalogBlob, void, undefined> {
-    const asked = Object.entries(query).filter(
+    const fields = Object.entries(query).filter(
       (entry): entry is [string, string] => typeof entry[1] === 'string' && entry[1] !== '',
     );
-    const parameters = new URLSearchParams(asked).toString();
+    const parameters = new URLSearchParams(fields).toString();
     const url = this.#url('metas') + (parameters === '' ? '' : `?${parameters}`);
-    const label = labelOf(url);
+    const label = formatLabel(url);
     const response = await this.#requests.send({ url, signal });
     for await (const blob of readBlobs(readBody(response), label, limits)) {
       checkAskedFor(blob, query, label);
@@ -249,10 +252,10 @@ function deprecationsOf(
 ): (schema: string, name: string) => { deprecation?: string } {
   const entries = blobs.flatMap((blob) => blob.entries ?? []);
   return (schema, name) => {
-    const found = entries.find(
+    const entry = entries.find(
       ({ reference }) => reference.schema === schema && (name === '' || reference.name === name),
     );
-    return found === undefined ? {} : { deprecation: found.message };
+    return entry === undefined ? {} : { deprecation: entry.message };
   };
 }
 

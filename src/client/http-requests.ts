@@ -94,7 +94,7 @@ export class HttpRequests {
     const headers: Record<string, string> = {};
     if (etag !== undefined) headers['if-none-match'] = etag;
     if (lastModified !== undefined) headers['if-modified-since'] = lastModified;
-    const label = labelOf(url);
+    const label = formatLabel(url);
     const response = await this.#transport.send({ method, url, headers, signal }).catch((error: unknown) => {
       throw translated(error, label);
     });
@@ -117,12 +117,12 @@ export class HttpRequests {
 }
 
 /** A URL for messages: without query. */
-export function labelOf(url: string): string {
+export function formatLabel(url: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname;
 }
 
-export function validatorsOf({ headers }: TransportResponse): Validators {
+export function getValidators({ headers }: TransportResponse): Validators {
   return usableValidators(headers.get('etag'), headers.get('last-modified'));
 }
 

@@ -55,7 +55,7 @@ export function diffObjects(
 
 /** Objects by what they are, whatever version of their API they are written in. */
 function byKey(objects: readonly PlainObject[]): Map<string, PlainObject> {
-  const found = new Map<string, PlainObject>();
+  const result = new Map<string, PlainObject>();
   for (const object of objects) {
     const { apiVersion, kind, namespace, name } = object;
     const group = apiVersion.slice(0, Math.max(0, apiVersion.lastIndexOf('/')));
@@ -63,12 +63,12 @@ function byKey(objects: readonly PlainObject[]): Map<string, PlainObject> {
     // Objects whose names the cluster makes up, and equal ones, are told apart by their order.
     for (let index = 0; ; index++) {
       const text = JSON.stringify([...key, index]);
-      if (found.has(text)) continue;
-      found.set(text, object);
+      if (result.has(text)) continue;
+      result.set(text, object);
       break;
     }
   }
-  return found;
+  return result;
 }
 
 function compare(older: PlainObject | undefined, newer: PlainObject | undefined): ObjectChange | undefined {

@@ -170,13 +170,13 @@ function isOurs({ apiVersion }: Manifest): boolean {
 }
 
 function byName(manifests: readonly Manifest[], findings: Diagnostic[]): Map<string, Manifest> {
-  const found = new Map<string, Manifest>();
+  const unique = new Map<string, Manifest>();
   for (const manifest of manifests) {
-    const first = found.get(manifest.name);
-    if (first === undefined) found.set(manifest.name, manifest);
+    const first = unique.get(manifest.name);
+    if (first === undefined) unique.set(manifest.name, manifest);
     else findings.push(nameSake(titleOf(manifest), manifest, first));
   }
-  return found;
+  return unique;
 }
 
 function nameSake(

@@ -24,7 +24,7 @@ import { type Secrets, credentialsOf, secretsIn } from '../source/secrets.js';
 import { type DeploymentDocument, type Documents, configText } from './documents.js';
 import type { RenderedDeployment } from './rendered-deployment.js';
 import type { DocumentSource, SecretReference } from './source-fields.js';
-import { type SourceAllowances, refusalsOf } from './source-rules.js';
+import { type SourceAllowances, findRefusals } from './source-rules.js';
 
 /** How deployments are to be rendered, in addition to what they say themselves. */
 interface RenderDeploymentsOptions extends SourceAllowances {
@@ -125,7 +125,7 @@ async function renderDeployment(
   };
   for (const source of deployment.sources) {
     const line = deployment.lineOf(source.path);
-    for (const { message, hint } of refusalsOf(source, allowances))
+    for (const { message, hint } of findRefusals(source, allowances))
       findings.push({
         severity: 'error',
         code: 'refused-source',
@@ -288,12 +288,12 @@ function placeSource(
   }
   const files = new Map<string, { name: string; path?: string }[]>();
   for (const wanted of source.configMaps) {
-    const found = placing.configMaps.find(
+    const configMap = placing.configMaps.find(
       (map) =>
         map.name === wanted.name &&
         (wanted.namespace === '' || map.namespace === '' || map.namespace === wanted.namespace),
     );
-    if (found === undefined) {
+    if (configMap === undefined) {
       placing.findings.push({
         severity: 'error',
         code: 'missing-object',
@@ -305,9 +305,9 @@ function placeSource(
       });
       continue;
     }
-    const list = files.get(found.file) ?? [];
+    const list = files.get(configMap.file) ?? [];
     list.push({ name: wanted.name, ...(wanted.path !== '' && { path: wanted.path }) });
-    files.set(found.file, list);
+    files.set(configMap.file, list);
   }
   return [...files].map(([file, configMaps], index) => ({
     name: index === 0 ? name : `${name} (${index + 1})`,

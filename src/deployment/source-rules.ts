@@ -16,7 +16,7 @@ export interface SourceAllowances {
  * Returns why a source of a document is refused: whoever writes documents must not choose which files of the machine
  * that renders them are read, nor where its credentials go unverified.
  */
-export function refusalsOf(
+export function findRefusals(
   { source, path }: DocumentSource,
   { allowLocal, allowInsecure }: SourceAllowances,
 ): { message: string; hint: string }[] {

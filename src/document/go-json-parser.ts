@@ -115,10 +115,10 @@ class Parser {
     let hasEscapes = false;
     for (this.#at++; ;) {
       special.lastIndex = this.#at;
-      const found = special.exec(this.#text);
-      this.#at = found === null ? this.#text.length : found.index;
-      if (found?.[0] === '"') break;
-      if (found?.[0] !== '\\') throw this.#unexpected('in string literal');
+      const match = special.exec(this.#text);
+      this.#at = match === null ? this.#text.length : match.index;
+      if (match?.[0] === '"') break;
+      if (match?.[0] !== '\\') throw this.#unexpected('in string literal');
       hasEscapes = true;
       this.#at++;
       const letter = this.#text[this.#at] ?? '';

@@ -354,7 +354,7 @@ function sortCopy(root: JsonValue): JsonValue {
 }
 
 /** What encoding/json calls the kind of a value in `cannot unmarshal … into …`. */
-export function goKindOf(value: JsonValue): string {
+export function getGoKind(value: JsonValue): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
   switch (typeof value) {

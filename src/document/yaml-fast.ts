@@ -308,8 +308,8 @@ class FastReader {
    */
   #plainLine(start: number): string {
     const text = this.#text;
-    const found = text.indexOf('\n', start);
-    const lineEnd = found < 0 ? this.#end : found;
+    const end = text.indexOf('\n', start);
+    const lineEnd = end < 0 ? this.#end : end;
     let line = text.slice(start, lineEnd);
     this.#pos = lineEnd;
     if (line.includes('\t') || line.includes(': ')) {
@@ -401,8 +401,8 @@ class FastReader {
         if (char === TAB) throw GIVE_UP;
         break;
       }
-      const found = text.indexOf('\n', at);
-      const end = found < 0 ? this.#end : found;
+      const newline = text.indexOf('\n', at);
+      const end = newline < 0 ? this.#end : newline;
       const blank = char === SPACE || char === TAB;
       if (parts.length === 0) parts.push('\n'.repeat(breaks));
       else if (literal || afterBlank || blank) parts.push('\n'.repeat(breaks + 1));
@@ -410,7 +410,7 @@ class FastReader {
       parts.push(text.slice(at, end));
       afterBlank = blank;
       breaks = 0;
-      ended = found >= 0;
+      ended = newline >= 0;
       start = end + 1;
     }
     if (chomping !== -1 && parts.length > 0 && ended) parts.push('\n');
@@ -535,18 +535,18 @@ const UNFOLD = /\\(?:\n[ \t\n]*|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^])|(?<!(?<!\\)
 /** The text of a double-quoted scalar. */
 function unescape(raw: string): string {
   if (/\n(?:---|\.\.\.)/.test(raw)) throw GIVE_UP;
-  return raw.replace(UNFOLD, (found) => {
-    if (found.charCodeAt(0) !== BACKSLASH) {
-      const breaks = countBreaks(found, 0, found.length);
+  return raw.replace(UNFOLD, (match) => {
+    if (match.charCodeAt(0) !== BACKSLASH) {
+      const breaks = countBreaks(match, 0, match.length);
       return breaks === 1 ? ' ' : '\n'.repeat(breaks - 1);
     }
-    if (found.charCodeAt(1) === LF) return '\n'.repeat(countBreaks(found, 2, found.length));
-    if (found.length > 2) {
-      const code = Number.parseInt(found.slice(2), 16);
+    if (match.charCodeAt(1) === LF) return '\n'.repeat(countBreaks(match, 2, match.length));
+    if (match.length > 2) {
+      const code = Number.parseInt(match.slice(2), 16);
       if (code >= 0xd800 && code <= 0xdfff) throw GIVE_UP;
       return String.fromCharCode(code);
     }
-    const simple = SINGLE_ESCAPES.get(found[1] as string);
+    const simple = SINGLE_ESCAPES.get(match[1] as string);
     if (simple === undefined) throw GIVE_UP;
     return simple;
   });

@@ -499,11 +499,11 @@ class Decoder {
     if (tag === `${YAML_TAG}binary`) return { type: 'str', value: decodeBinary(node) };
     const wanted = TAG_TYPES.get(tag);
     if (wanted === undefined || wanted === 'str') return { type: 'str', value };
-    const found = resolveScalar(value);
-    const type = found.type === 'timestamp' && wanted !== 'timestamp' ? 'str' : found.type;
-    if (type === wanted) return found;
-    if (wanted === 'float' && found.type === 'int' && found.value <= MAX_INT64) {
-      return { type: 'float', value: Number(found.value) };
+    const resolved = resolveScalar(value);
+    const type = resolved.type === 'timestamp' && wanted !== 'timestamp' ? 'str' : resolved.type;
+    if (type === wanted) return resolved;
+    if (wanted === 'float' && resolved.type === 'int' && resolved.value <= MAX_INT64) {
+      return { type: 'float', value: Number(resolved.value) };
     }
     const name = type === 'timestamp' ? 'timestamp' : type;
     throw new YamlError(`yaml: cannot decode !!${name} \`${value}\` as a !!${wanted}`, node.line + 1);

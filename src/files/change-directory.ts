@@ -11,11 +11,11 @@ import {
 import {
   type Journal,
   type JournalEntry,
-  identityOf,
+  readIdentity,
   isDirectoryIdentity,
   recoverDirectory,
   rewriteJournal,
-  stagingOf,
+  getStagingName,
   undo,
   writeJournal,
 } from './journal.js';
@@ -94,7 +94,7 @@ async function change<T>(
   await recoverDirectory(root);
   const isBeside = beside && (await canStageBeside(root));
   const start: Journal = { staging: stagingName(), isBeside, entries: [], directories: [] };
-  const staging = stagingOf(root, start);
+  const staging = getStagingName(root, start);
   let hasJournal = false;
   let isLost = false;
   const beat = setInterval(() => {
@@ -178,9 +178,9 @@ async function prepare(
   const entries: JournalEntry[] = [];
   for (const { staged, place, isNew } of plans) {
     const target = path.join(root, place);
-    const before = await identityOf(target);
+    const before = await readIdentity(target);
     if (isNew && before !== undefined) throw taken(target);
-    const after = staged === undefined ? undefined : await identityOf(staged);
+    const after = staged === undefined ? undefined : await readIdentity(staged);
     entries.push({ place: place.split(path.sep).join('/'), before, after });
     if (after === undefined) continue;
     if (before !== undefined && isDirectoryIdentity(before) !== isDirectoryIdentity(after)) {

@@ -39,11 +39,11 @@ export interface Journal {
 }
 
 /** Returns the identity of a file, link or directory; undefined if missing. Throws the error of the system. */
-export async function identityOf(file: string): Promise<FileIdentity | undefined> {
-  const found = await lstatIfPresent(file);
-  if (found === undefined) return undefined;
+export async function readIdentity(file: string): Promise<FileIdentity | undefined> {
+  const stats = await lstatIfPresent(file);
+  if (stats === undefined) return undefined;
   // The date of a directory changes with what is in it.
-  return found.isDirectory() ? `d${found.ino}` : `f${found.ino}-${found.size}-${found.mtimeMs}`;
+  return stats.isDirectory() ? `d${stats.ino}` : `f${stats.ino}-${stats.size}-${stats.mtimeMs}`;
 }
 
 export function isDirectoryIdentity(identity: FileIdentity): boolean {
@@ -99,11 +99,11 @@ export async function recoverDirectory(root: string): Promise<void> {
 }
 
 async function takeBack(root: string): Promise<void> {
-  const found = await lstatIfPresent(path.join(root, journalName));
-  if (found === undefined) return;
+  const stats = await lstatIfPresent(path.join(root, journalName));
+  if (stats === undefined) return;
   const { journal, writer } = await readJournal(root);
   const isAlive = writer === undefined ? undefined : isRunning(writer);
-  if (isAlive ?? (await readFileClock(root)) - found.mtimeMs < staleMs) {
+  if (isAlive ?? (await readFileClock(root)) - stats.mtimeMs < staleMs) {
     throw busy(root, writer === undefined ? '' : ` (process ${writer.pid})`);
   }
   await undo(root, journal);
@@ -135,11 +135,11 @@ export async function unfinishedError(root: string, label: string): Promise<Opma
 
 /** Takes a change back: whatever was done of it, and as often as it takes. Throws the error of the system, OpmateError. */
 export async function undo(root: string, journal: Journal): Promise<void> {
-  const staging = stagingOf(root, journal);
+  const staging = getStagingName(root, journal);
   for (const [i, { place, before, after }] of [...journal.entries.entries()].reverse()) {
     const target = path.join(root, place);
     await requireNoLinks(root, place);
-    const now = await identityOf(target);
+    const now = await readIdentity(target);
     const old = path.join(staging, 'old', String(i));
     // What somebody else has put there meanwhile stays.
     const isOurs = now !== undefined && now === after;
@@ -160,7 +160,7 @@ export async function undo(root: string, journal: Journal): Promise<void> {
 }
 
 /** The staging directory that a journal names. */
-export function stagingOf(
+export function getStagingName(
   root: string,
   { staging, isBeside }: Pick<Journal, 'staging' | 'isBeside'>,
 ): string {
@@ -172,14 +172,14 @@ async function readJournal(
   root: string,
 ): Promise<{ journal: Journal; writer: ReturnType<typeof parseProcess> }> {
   const file = path.join(root, journalName);
-  const found = await lstat(file);
+  const stats = await lstat(file);
   const problem = (text: string): OpmateError =>
     new OpmateError('UNSAFE', text, {
       subject: file,
       file,
       hint: 'if no opmate command was interrupted here, remove the file',
     });
-  if (!found.isFile() || found.size > maxJournalBytes) throw problem('not a journal');
+  if (!stats.isFile() || stats.size > maxJournalBytes) throw problem('not a journal');
   let value: unknown;
   try {
     value = JSON.parse(await readFile(file, 'utf8'));
@@ -213,8 +213,8 @@ async function requireNoLinks(root: string, place: string): Promise<void> {
   const parts = place.split('/').slice(0, -1);
   for (let depth = 1; depth <= parts.length; depth++) {
     const directory = path.join(root, ...parts.slice(0, depth));
-    const found = await lstatIfPresent(directory);
-    if (found?.isSymbolicLink() !== true) continue;
+    const stats = await lstatIfPresent(directory);
+    if (stats?.isSymbolicLink() !== true) continue;
     throw new OpmateError('UNSAFE', 'is a link, and a journal leads through it', { subject: directory });
   }
 }

@@ -142,7 +142,7 @@ async function findHolder(directory: string, ownName: string | undefined): Promi
   const names = await readdir(directory).catch((error: unknown) => {
     throw fileError(directory, error);
   });
-  let found: FoundLock | undefined;
+  let held: FoundLock | undefined;
   for (const name of names.sort()) {
     if (name === ownName) continue;
     const file = path.join(directory, name);
@@ -152,10 +152,10 @@ async function findHolder(directory: string, ownName: string | undefined): Promi
     if (lock === undefined) continue;
     const alive = isAlive(lock);
     // Only what has its final name is a lock.
-    if (alive && !isUnfinished) found ??= { file, holder: lock.holder };
+    if (alive && !isUnfinished) held ??= { file, holder: lock.holder };
     if (!alive) await rm(file, { force: true }).catch(() => undefined);
   }
-  return found;
+  return held;
 }
 
 /** Undefined for a file that is gone by now. */

@@ -22,8 +22,8 @@ async function makeOne(directory: string, mode: number | undefined): Promise<voi
   try {
     await mkdir(directory, mode === undefined ? {} : { mode });
   } catch (error) {
-    const found = await stat(directory).catch(() => undefined);
-    if (!found?.isDirectory()) throw error;
+    const stats = await stat(directory).catch(() => undefined);
+    if (!stats?.isDirectory()) throw error;
   }
 }
 

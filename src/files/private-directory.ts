@@ -13,10 +13,10 @@ export async function sharedDirectoryFault(
   user = getuid?.(),
 ): Promise<string | undefined> {
   if (user === undefined) return undefined;
-  const found = await stat(directory).catch(() => undefined);
-  if (found === undefined) return undefined;
-  if (found.uid !== user && found.uid !== 0) return `owned by another user (${found.uid})`;
-  if ((found.mode & othersMayWrite) !== 0)
-    return `writable by other users (mode ${(found.mode & 0o7777).toString(8).padStart(4, '0')})`;
+  const stats = await stat(directory).catch(() => undefined);
+  if (stats === undefined) return undefined;
+  if (stats.uid !== user && stats.uid !== 0) return `owned by another user (${stats.uid})`;
+  if ((stats.mode & othersMayWrite) !== 0)
+    return `writable by other users (mode ${(stats.mode & 0o7777).toString(8).padStart(4, '0')})`;
   return undefined;
 }

@@ -43,8 +43,8 @@ export function isRunning({ machine, pid, started }: ProcessIdentity): boolean |
   if (machine !== here) return undefined;
   if (pid <= 0) return false;
   if (ownStart > 0) {
-    const found = readStart(pid);
-    return found !== undefined && found.started === started && !found.isDead;
+    const start = readStart(pid);
+    return start !== undefined && start.started === started && !start.isDead;
   }
   try {
     kill(pid, 0);

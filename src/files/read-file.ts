@@ -24,8 +24,8 @@ export async function openRegularFile(
   const flags = constants.O_RDONLY | constants.O_NONBLOCK | (noFollow ? constants.O_NOFOLLOW : 0);
   const handle = await open(file, flags);
   try {
-    const found = await handle.stat();
-    if (found.isFile() || found.isDirectory()) return handle;
+    const stats = await handle.stat();
+    if (stats.isFile() || stats.isDirectory()) return handle;
     throw new OpmateError('IO', 'not an ordinary file', { subject: label, file: name });
   } catch (error) {
     await handle.close();
@@ -88,8 +88,8 @@ export async function readRegularFile(
  * Throws LimitError, and errors of the system as they are.
  */
 export async function readNamedFile(file: string, limit: number): Promise<Buffer> {
-  const found = await stat(file);
-  if (found.isFile() && found.size > limit) throw tooLarge(file, limit);
+  const stats = await stat(file);
+  if (stats.isFile() && stats.size > limit) throw tooLarge(file, limit);
   return collect(createReadStream(file), file, limit);
 }
 

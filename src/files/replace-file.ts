@@ -17,13 +17,13 @@ export type OutputFile = { target: string } & ({ text: string } | { copyOf: stri
  */
 export async function replacedFile(file: string): Promise<string> {
   try {
-    const found = await statIfPresent(file);
-    if (found === undefined) {
+    const stats = await statIfPresent(file);
+    if (stats === undefined) {
       if ((await lstatIfPresent(file)) === undefined) return file;
       throw new OpmateError('NOT_FOUND', 'a link to a file that does not exist', { subject: file, file });
     }
-    if (found.isDirectory()) throw new OpmateError('IO', 'is a directory', { subject: file, file });
-    if (!found.isFile()) {
+    if (stats.isDirectory()) throw new OpmateError('IO', 'is a directory', { subject: file, file });
+    if (!stats.isFile()) {
       throw new OpmateError('INVALID', 'is not a file', {
         subject: file,
         file,

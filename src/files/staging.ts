@@ -61,11 +61,11 @@ export async function sweepLeftovers(
     const isAlive = writer === undefined ? undefined : isRunning(writer);
     if (isAlive === true) continue;
     const leftover = path.join(directory, name);
-    const found = await lstat(leftover).catch(() => undefined);
-    if (found === undefined || (uid !== undefined && found.uid !== uid)) continue;
-    if (isTemporary && !found.isDirectory()) continue;
-    if (isAlive === undefined && now.getTime() - (await lastChange(leftover, found)) < maxAgeMs) continue;
-    if (await isNeeded(directory, leftover, found.isDirectory())) continue;
+    const stats = await lstat(leftover).catch(() => undefined);
+    if (stats === undefined || (uid !== undefined && stats.uid !== uid)) continue;
+    if (isTemporary && !stats.isDirectory()) continue;
+    if (isAlive === undefined && now.getTime() - (await lastChange(leftover, stats)) < maxAgeMs) continue;
+    if (await isNeeded(directory, leftover, stats.isDirectory())) continue;
     await rm(leftover, { recursive: true, force: true }).catch(() => undefined);
   }
 }
@@ -74,8 +74,8 @@ export async function sweepLeftovers(
 async function lastChange(leftover: string, { mtimeMs }: { mtimeMs: number }): Promise<number> {
   let last = mtimeMs;
   for (const name of await readdir(leftover).catch(() => [])) {
-    const found = await lstat(path.join(leftover, name)).catch(() => undefined);
-    last = Math.max(last, found?.mtimeMs ?? 0);
+    const stats = await lstat(path.join(leftover, name)).catch(() => undefined);
+    last = Math.max(last, stats?.mtimeMs ?? 0);
   }
   return last;
 }
@@ -87,8 +87,8 @@ async function isNeeded(directory: string, leftover: string, isDirectory: boolea
   const changed = await readFile(path.join(leftover, changedName), 'utf8').catch(() => '');
   if (changed !== '' && path.basename(changed) === changed) names.push(changed);
   for (const name of names) {
-    const found = await lstat(path.join(directory, name, journalName)).catch(() => undefined);
-    if (found !== undefined) return true;
+    const stats = await lstat(path.join(directory, name, journalName)).catch(() => undefined);
+    if (stats !== undefined) return true;
   }
   return false;
 }

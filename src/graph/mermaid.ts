@@ -348,8 +348,8 @@ function readVersions(facts: CatalogFacts): Map<string, Version> {
     }
     if (property === undefined || bundle.packageProperties.length > 1) {
       const type = quoteGo(propertyTypes.package);
-      const found = property === undefined ? 'no' : 'multiple';
-      throw new OpmateError('INVALID', `bundle ${name} has ${found} ${type} properties, expected exactly 1`);
+      const count = property === undefined ? 'no' : 'multiple';
+      throw new OpmateError('INVALID', `bundle ${name} has ${count} ${type} properties, expected exactly 1`);
     }
     try {
       versions.set(bundle.name, parseVersion(property.version));

@@ -109,8 +109,8 @@ function readVersion(properties: readonly Property[]): BundleVersion | string {
 }
 
 /** Whether the release is given at all; an empty one is. */
-function hasRelease({ value: given }: Property): boolean {
-  const value = unwrap(given);
+function hasRelease({ value: properties }: Property): boolean {
+  const value = unwrap(properties);
   return (
     isJsonObject(value) &&
     Object.keys(value).some((key) => foldFieldName(key) === 'release' && value[key] !== null)
@@ -134,7 +134,7 @@ export function parseBundleVersion(text: string, givenRelease?: string): BundleV
 }
 
 /** Why something of the package is deprecated; undefined where it is not. `name` is empty for the package. */
-export function deprecationOf(content: PackageContent, schema: string, name: string): string | undefined {
+export function findDeprecation(content: PackageContent, schema: string, name: string): string | undefined {
   return content.deprecations?.find(
     ({ reference }) => reference.schema === schema && (reference.name === name || schema === schemas.package),
   )?.message;

@@ -39,8 +39,8 @@ function parseRequirement(text: string): LabelSelector {
   if (membership === undefined) return (labels) => valueOf(labels, key) !== undefined;
   const values = list.split(',').map((item) => item.trim());
   const isIn: LabelSelector = (labels) => {
-    const found = valueOf(labels, key);
-    return found !== undefined && values.includes(found);
+    const actual = valueOf(labels, key);
+    return actual !== undefined && values.includes(actual);
   };
   return membership === 'in' ? isIn : (labels) => !isIn(labels);
 }

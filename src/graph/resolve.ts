@@ -8,7 +8,7 @@ import {
   type PackageBundle,
   type PackageContent,
   bundleDeprecations,
-  deprecationOf,
+  findDeprecation,
 } from './resolve-content.js';
 import {
   type Stream,
@@ -107,13 +107,13 @@ export interface Resolution {
  * one from the catalog of highest priority. The order in which catalogs and blobs come does not matter.
  * Throws SemverError for a range that cannot be read. (Source: operator-controller, resolve/catalog.go.)
  */
-export function resolveBundle(request: ResolveRequest, given: readonly ResolveCatalog[]): Resolution {
+export function resolveBundle(request: ResolveRequest, unsorted: readonly ResolveCatalog[]): Resolution {
   const { versionRange } = request;
   const range = versionRange === '' ? undefined : parseVersionRange(versionRange, 'olm-v1');
-  const found = [...given]
+  const judged = [...unsorted]
     .sort((a, b) => compareBytes(a.name, b.name))
     .map((catalog) => judgeCatalog(request, range, catalog));
-  const withMatch = found.filter(({ best }) => best !== undefined);
+  const withMatch = judged.filter(({ best }) => best !== undefined);
   const isFresh = ({ best }: Judged): boolean => best?.candidate.deprecation === undefined;
   const fresh = withMatch.filter(isFresh);
   const eligible = fresh.length > 0 ? fresh : withMatch;
@@ -126,7 +126,7 @@ export function resolveBundle(request: ResolveRequest, given: readonly ResolveCa
       : `its best match is deprecated, and that of ${namesOf(fresh)} is not`;
     best?.candidate.reasons.push(trace.verdict);
   }
-  const catalogs = found.map(({ trace }) => trace);
+  const catalogs = judged.map(({ trace }) => trace);
   const [winner, ...ties] = finalists;
   if (winner?.best === undefined || ties.length > 0) {
     for (const { trace, best } of finalists) {
@@ -138,7 +138,7 @@ export function resolveBundle(request: ResolveRequest, given: readonly ResolveCa
       reason: describeFailure(request, finalists),
       catalogs,
       deprecations: [],
-      successors: ties.length > 0 ? [] : streamSuccessors(request, given),
+      successors: ties.length > 0 ? [] : streamSuccessors(request, unsorted),
     };
   }
   const { trace, best, content } = winner;
@@ -317,7 +317,7 @@ function noticesOf(
   content: PackageContent,
   chosen: Candidate,
 ): DeprecationNotice[] {
-  const asked: [DeprecationNotice['kind'], string, string][] = [
+  const subjects: [DeprecationNotice['kind'], string, string][] = [
     ['package', schemas.package, packageName],
     ...sortedByBytes(new Set(channels)).map((name): [DeprecationNotice['kind'], string, string] => [
       'channel',
@@ -327,10 +327,10 @@ function noticesOf(
     ['bundle', schemas.bundle, chosen.name],
   ];
   if (installed !== undefined && installed.name !== chosen.name) {
-    asked.push(['installed', schemas.bundle, installed.name]);
+    subjects.push(['installed', schemas.bundle, installed.name]);
   }
-  return asked.flatMap(([kind, schema, name]) => {
-    const message = deprecationOf(content, schema, name);
+  return subjects.flatMap(([kind, schema, name]) => {
+    const message = findDeprecation(content, schema, name);
     return message === undefined ? [] : [{ kind, name, message }];
   });
 }
@@ -341,7 +341,7 @@ function streamSuccessors(
   catalogs: readonly ResolveCatalog[],
 ): StreamSuccessor[] {
   if (installed === undefined) return [];
-  const found = catalogs.flatMap(({ name: catalog, content }) => {
+  const providers = catalogs.flatMap(({ name: catalog, content }) => {
     const channelsOf = new Map<string, string[]>();
     for (const { to, channel } of new UpgradeGraph(content.channels).edgesFrom(installed)) {
       channelsOf.set(to, [...(channelsOf.get(to) ?? []), channel]);
@@ -356,7 +356,7 @@ function streamSuccessors(
       return [{ stream, bundle, version, catalog, channels: sortedByBytes(new Set(channels)), isDeprecated }];
     });
   });
-  found.sort(
+  providers.sort(
     (a, b) =>
       Number(a.isDeprecated) - Number(b.isDeprecated) ||
       compareVersionReleases(b.version, a.version) ||
@@ -364,7 +364,7 @@ function streamSuccessors(
       compareBytes(a.bundle.name, b.bundle.name),
   );
   return (['z', 'y', 'x'] as const).flatMap((stream) => {
-    const best = found.find((one) => one.stream === stream);
+    const best = providers.find((one) => one.stream === stream);
     if (best === undefined) return [];
     const { bundle, version, catalog, channels } = best;
     return [{ stream, name: bundle.name, version: version.text, catalog, channels }];

@@ -24,12 +24,12 @@ const substitutesFor = 'olm.substitutesFor';
  * counts as one in bundles that are annotated with what they substitute. `csvText` is the bundle's
  * ClusterServiceVersion where the caller has it. Throws OpmateError INVALID.
  */
-export function versionReleaseOf(blob: BundleBlob, csvText?: string): VersionRelease {
+export function readVersionRelease(blob: BundleBlob, csvText?: string): VersionRelease {
   const name = quoteGo(blob.name);
-  const given = blob.properties.filter(({ type }) => type === propertyTypes.package);
-  const [property] = given;
+  const properties = blob.properties.filter(({ type }) => type === propertyTypes.package);
+  const [property] = properties;
   if (property === undefined) throw invalid(`no "olm.package" property found for bundle ${name}`);
-  if (given.length > 1) throw invalid('must be exactly one property of type "olm.package"');
+  if (properties.length > 1) throw invalid('must be exactly one property of type "olm.package"');
   const value = reading(`unable to unmarshal "olm.package" property for bundle ${name}`, () => {
     if (property.valueMissing) throw invalid('unexpected end of JSON input');
     return parsePackageProperty(property.value);

@@ -174,8 +174,8 @@ export function shortestPath(
         next.push({ name: edge.to, version: readableVersion(bundle) });
       }
     }
-    const found = next.find(({ name }) => isWanted(bundles.get(name) as PackageBundle));
-    if (found !== undefined) return wayTo(found.name, ways);
+    const target = next.find(({ name }) => isWanted(bundles.get(name) as PackageBundle));
+    if (target !== undefined) return wayTo(target.name, ways);
     reached = next;
   }
   return undefined;

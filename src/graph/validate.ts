@@ -288,8 +288,8 @@ class Validation {
     const type = propertyTypes.package;
     if (packageProperties.length !== 1) {
       if (propertyFaults.some(({ code }) => code === 'invalid-package')) return;
-      const found = packageProperties.length;
-      const message = `${subject()} must have exactly 1 ${quoteGo(type)} property, found ${found}`;
+      const count = packageProperties.length;
+      const message = `${subject()} must have exactly 1 ${quoteGo(type)} property, found ${count}`;
       const hint = `${property === undefined ? 'add' : 'keep only'} the one with the version of this bundle`;
       this.fail(message, { ...place, path: ['properties'] }, hint);
     } else if (property !== undefined && property.packageName !== bundle.package && known) {
@@ -738,15 +738,15 @@ class Validation {
 
   private warnOfGraph(
     channel: ChannelFacts,
-    found: { from: string; to: string; by: string } | undefined,
+    cycle: { from: string; to: string; by: string } | undefined,
   ): void {
-    if (found === undefined) return;
-    const path = ['entries', indexOfEntry(channel.entries, found.from), 'replaces'];
-    const [from, to, by] = [found.from, found.to, found.by].map(quoteGo);
+    if (cycle === undefined) return;
+    const path = ['entries', indexOfEntry(channel.entries, cycle.from), 'replaces'];
+    const [from, to, by] = [cycle.from, cycle.to, cycle.by].map(quoteGo);
     this.warn(
       'skipped-in-chain',
       `${inChannel(channel)}: entry ${from} replaces ${to}, which ${by} skips, and nothing leads on from ${by}`,
-      { package: channel.package, channel: channel.name, bundle: found.from, origin: channel.origin, path },
+      { package: channel.package, channel: channel.name, bundle: cycle.from, origin: channel.origin, path },
       `clusters that are upgraded to ${by} stay on it: remove that skip, or let a later entry replace or skip ${by}`,
     );
   }

@@ -138,9 +138,9 @@ class ImageCollection {
 
   finish(): ChartImages {
     const images = [...this.#images.values()];
-    const named = (found: ReadonlyMap<string, string>): string[] => {
-      const shown = [...found].slice(0, maxNamed).map(([text, file]) => `${quoteGo(text)} (${file})`);
-      return found.size > maxNamed ? [...shown, `and ${found.size - maxNamed} more`] : shown;
+    const named = (images: ReadonlyMap<string, string>): string[] => {
+      const shown = [...images].slice(0, maxNamed).map(([text, file]) => `${quoteGo(text)} (${file})`);
+      return images.size > maxNamed ? [...shown, `and ${images.size - maxNamed} more`] : shown;
     };
     for (const text of this.#images.keys()) this.#elsewhere.delete(text);
     if (this.#untagged.size > 0)
@@ -179,7 +179,7 @@ function podImages(value: JsonValue | undefined, depth: number): string[] {
     ? value['items'].flatMap((item) => podImages(item, depth + 1))
     : [];
   const at = (...keys: string[]): JsonValue | undefined =>
-    keys.reduce<JsonValue | undefined>((found, key) => (isJsonObject(found) ? found[key] : undefined), value);
+    keys.reduce<JsonValue | undefined>((match, key) => (isJsonObject(match) ? match[key] : undefined), value);
   const specs = [
     at('spec'),
     at('spec', 'template', 'spec'),
@@ -247,7 +247,7 @@ function valueImages(values: JsonValue, root: EnabledChart): ChartImage[] {
   const file = `${root.name}/values.yaml`;
   const appVersion = root.chart.metadata['appVersion'];
   const fallback = typeof appVersion === 'string' ? appVersion : root.chart.version;
-  const found: ChartImage[] = imageFields(values, 0).map((text) => ({ text, file, isGuess: true }));
+  const images: ChartImage[] = imageFields(values, 0).map((text) => ({ text, file, isGuess: true }));
   const walk = (value: JsonValue, depth: number): void => {
     if (typeof value !== 'object' || value === null || depth > maxDepth) return;
     if (Array.isArray(value)) {
@@ -266,10 +266,10 @@ function valueImages(values: JsonValue, root: EnabledChart): ChartImage[] {
       const [tag, digest] = [part('tag', 'version') || fallback, part('digest', 'sha')];
       const name = registry === '' ? repository : `${registry}/${repository}`;
       const pin = digest === '' ? '' : `@${digest.includes(':') ? digest : `sha256:${digest}`}`;
-      found.push({ text: `${name}:${tag}${pin}`, file, isGuess: true });
+      images.push({ text: `${name}:${tag}${pin}`, file, isGuess: true });
     }
     for (const item of Object.values(value)) walk(item, depth + 1);
   };
   walk(values, 0);
-  return found;
+  return images;
 }

@@ -88,8 +88,8 @@ export function findChart(
   const versions = index.get(name);
   if (versions === undefined || versions.length === 0)
     throw new OpmateError('NOT_FOUND', `${label}: chart ${quoteGo(name)}: not found`);
-  const found = matchVersion(versions, version, `${label}: chart ${quoteGo(name)}`);
-  if (found !== undefined) return found;
+  const entry = matchVersion(versions, version, `${label}: chart ${quoteGo(name)}`);
+  if (entry !== undefined) return entry;
   const known = versions.slice(0, 5).map((one) => one.version);
   const rest = versions.length > known.length ? ', …' : '';
   throw new OpmateError(

@@ -44,18 +44,18 @@ function enable(chart: Chart, name: string, values: GoMap, absent: PreparedChart
     .filter((one) => !named.has(one.name))
     .map((one) => ({ chart: one, name: one.name, dependency: undefined }));
   for (const dependency of chart.dependencies) {
-    const found = chart.charts.find(
+    const subchart = chart.charts.find(
       (one) => one.name === dependency.name && fits(one.version, dependency.version),
     );
-    if (found === undefined) absent.push({ chart: chart.name, name: dependency.name });
-    else candidates.push({ chart: found, name: dependency.alias ?? dependency.name, dependency });
+    if (subchart === undefined) absent.push({ chart: chart.name, name: dependency.name });
+    else candidates.push({ chart: subchart, name: dependency.alias ?? dependency.name, dependency });
   }
   // What conditions ask: the values from above over those of this chart and all below it.
-  const asked = deepCopy(values) as GoMap;
-  coalesce({ ...made, charts: candidates.map((one) => everything(one.chart, one.name)) }, asked);
+  const merged = deepCopy(values) as GoMap;
+  coalesce({ ...made, charts: candidates.map((one) => everything(one.chart, one.name)) }, merged);
   for (const { chart: inner, name: alias, dependency } of candidates) {
-    if (dependency !== undefined && !isEnabled(dependency, asked)) continue;
-    const own = getKey(asked, alias);
+    if (dependency !== undefined && !isEnabled(dependency, merged)) continue;
+    const own = getKey(merged, alias);
     made.charts.push(enable(inner, alias, isGoMap(own) ? own : {}, absent));
   }
   return made;
@@ -75,8 +75,8 @@ function fits(version: string, constraint: string): boolean {
 /** A condition that is set takes precedence over tags. */
 function isEnabled({ conditions, tags }: ChartDependency, values: GoMap): boolean {
   for (const path of conditions) {
-    const found = valueAt(values, path);
-    if (typeof found === 'boolean') return found;
+    const switched = valueAt(values, path);
+    if (typeof switched === 'boolean') return switched;
   }
   const table = getKey(values, 'tags');
   if (!isGoMap(table)) return true;
@@ -88,7 +88,7 @@ function valueAt(values: GoMap, path: string): unknown {
   return path
     .split('.')
     .reduce<unknown>(
-      (found, key) => (isGoMap(found as JsonValue) ? getKey(found as GoMap, key) : undefined),
+      (value, key) => (isGoMap(value as JsonValue) ? getKey(value as GoMap, key) : undefined),
       values,
     );
 }
@@ -106,10 +106,10 @@ function importValues(chart: EnabledChart): void {
           : isGoMap(rule)
             ? [rule['child'], rule['parent']]
             : [];
-      const found = typeof from === 'string' ? valueAt(inner.values, from) : undefined;
-      if (typeof to !== 'string' || !isGoMap(found as JsonValue)) continue;
+      const value = typeof from === 'string' ? valueAt(inner.values, from) : undefined;
+      if (typeof to !== 'string' || !isGoMap(value as JsonValue)) continue;
       const table = to === '.' ? chart.values : tableAt(chart.values, to);
-      fill(table, deepCopy(found as GoMap) as GoMap);
+      fill(table, deepCopy(value as GoMap) as GoMap);
     }
   }
 }

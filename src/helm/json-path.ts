@@ -265,16 +265,16 @@ function childrenOf(value: JsonValue): JsonValue[] {
 }
 
 function descendants(value: JsonValue): JsonValue[] {
-  const found: JsonValue[] = [];
+  const values: JsonValue[] = [];
   const walk = (one: JsonValue): void => {
     for (const child of childrenOf(one)) {
       if (typeof child !== 'object' || child === null) continue;
-      found.push(child);
+      values.push(child);
       walk(child);
     }
   };
   walk(value);
-  return found;
+  return values;
 }
 
 function sliceOf(value: JsonValue, { start, end, step }: Step & { kind: 'slice' }): JsonValue[] {

@@ -20,8 +20,8 @@ function rule(
   problem: string,
   examples: string[],
 ): Rule {
-  const given = examples.map((example) => `'${example}', `).join(' or ');
-  return { matches, message: `${problem} (e.g. ${given}regex used for validation is '${pattern}')` };
+  const listed = examples.map((example) => `'${example}', `).join(' or ');
+  return { matches, message: `${problem} (e.g. ${listed}regex used for validation is '${pattern}')` };
 }
 
 function isSubdomain(text: string): boolean {

@@ -1,7 +1,7 @@
 import { type DocumentPath, formatPath } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
 import { describeKind } from '../document/field.js';
-import { goKindOf } from '../document/go-json.js';
+import { getGoKind } from '../document/go-json.js';
 import { foldFieldName } from '../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../document/json.js';
 
@@ -465,7 +465,7 @@ export function describeGoMismatch(root: JsonValue, type: Type, path: DocumentPa
     }
   }
   const isNumber = at === 'int32' && (typeof value === 'number' || typeof value === 'bigint');
-  const kind = isNumber ? `number ${String(value)}` : goKindOf(value);
+  const kind = isNumber ? `number ${String(value)}` : getGoKind(value);
   const target =
     owner === undefined
       ? `value of type ${goNameOf(at)}`

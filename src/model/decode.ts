@@ -1,7 +1,7 @@
 import { addContext } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
 import { base64Fault } from '../core/base64.js';
-import { goKindOf, sortKeysDeep } from '../document/go-json.js';
+import { getGoKind, sortKeysDeep } from '../document/go-json.js';
 import { foldFieldName } from '../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
@@ -70,7 +70,7 @@ function decodeStruct<T>(
 
 function kindFault(value: JsonValue, struct: string, path: string, type: string): OpmateError {
   const into = path === '' ? `Go value of type ${type}` : `Go struct field ${struct}.${path} of type ${type}`;
-  return new OpmateError('INVALID', `json: cannot unmarshal ${goKindOf(value)} into ${into}`);
+  return new OpmateError('INVALID', `json: cannot unmarshal ${getGoKind(value)} into ${into}`);
 }
 
 function text(value: JsonValue, struct: string, path: string, type = 'string'): string {

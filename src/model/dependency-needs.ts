@@ -130,9 +130,9 @@ function partsOf(value: JsonValue): JsonValue[] {
   throw new OpmateError('INVALID', 'a constraint has no list of constraints');
 }
 
-function readConstraint(given: JsonValue, excluded: readonly Test[], depth: number): Need | undefined {
+function readConstraint(constraint: JsonValue, excluded: readonly Test[], depth: number): Need | undefined {
   if (depth > maxDepth) throw new OpmateError('INVALID', 'its constraints are nested too deeply');
-  const { kind, value } = constraintOf(given);
+  const { kind, value } = constraintOf(constraint);
   switch (kind) {
     case 'package':
       return packageNeed(value, excluded);
@@ -202,9 +202,9 @@ function notTest(part: JsonValue, depth: number): Test {
   return (offer) => tests.some((test) => test(offer));
 }
 
-function readTest(given: JsonValue, depth: number): Test {
+function readTest(constraint: JsonValue, depth: number): Test {
   if (depth > maxDepth) throw new OpmateError('INVALID', 'its constraints are nested too deeply');
-  const { kind, value } = constraintOf(given);
+  const { kind, value } = constraintOf(constraint);
   switch (kind) {
     case 'package':
       return packageNeed(value, []).isMetBy;
@@ -219,7 +219,7 @@ function readTest(given: JsonValue, depth: number): Test {
       return (offer) => tests.some((test) => test(offer));
     }
     case 'not': {
-      const test = notTest(given, depth);
+      const test = notTest(constraint, depth);
       return (offer) => !test(offer);
     }
     case 'cel':

@@ -83,8 +83,8 @@ function describeFault(property: Property): string | undefined {
   return fault && describeGoMismatch(value, type, fault.path);
 }
 
-function readProperty<T extends StructType>(given: EncodableJson, type: T): Nullable<T> {
-  const value = unwrap(given);
+function readProperty<T extends StructType>(wrapped: EncodableJson, type: T): Nullable<T> {
+  const value = unwrap(wrapped);
   const conformed = conform(value, type, { foldNames: true });
   const [fault] = conformed.faults;
   if (fault !== undefined) throw new OpmateError('INVALID', describeGoMismatch(value, type, fault.path));

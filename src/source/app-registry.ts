@@ -50,13 +50,13 @@ export function parseAppRegistryNamespace(
   }
   const scheme = options.useHttp === true ? 'http' : 'https';
   const place = `${host ?? defaultHost}/${parts.join('/') || defaultPath}`;
-  const given = options.endpoint;
+  const address = options.endpoint;
   const endpoint = parseAppRegistryEndpoint(
-    given === undefined
+    address === undefined
       ? `${scheme}://${place}`
-      : /^[a-z]+:\/\//i.test(given)
-        ? given
-        : `${scheme}://${given}`,
+      : /^[a-z]+:\/\//i.test(address)
+        ? address
+        : `${scheme}://${address}`,
   );
   const owner = host === undefined ? endpoint.host : [host, ...parts].join('/');
   return { endpoint, namespace, label: `${owner}/${namespace}` };

@@ -1,4 +1,4 @@
-import { namesOf } from './reference-error.js';
+import { getReferenceNames } from './reference-error.js';
 import { addContext } from '../core/diagnostics-error.js';
 import { defaultArchiveLimits } from '../archive/limits.js';
 import { parseBundle } from '../bundle/parse.js';
@@ -15,7 +15,7 @@ import {
 import { imageLabels } from '../model/image-labels.js';
 import { type Image, openImage, readImage } from '../oci/image/image.js';
 import { openReference } from '../oci/image/open.js';
-import { recordOf } from '../sqlite/schema/bundle-record.js';
+import { toRecord } from '../sqlite/schema/bundle-record.js';
 import { Stage } from '../sqlite/add/stage.js';
 import { statIfPresent } from '../files/file-status.js';
 import { type SourceSession, withChanges } from './session.js';
@@ -126,12 +126,12 @@ async function locateBundle(
   options: Pick<StageOptions, 'pullFrom' | 'requireDigest'>,
 ): Promise<Located> {
   // As everywhere, a path that exists is never taken for an image.
-  const found = await statIfPresent(reference);
-  if (found?.isDirectory() === true) {
+  const stats = await statIfPresent(reference);
+  if (stats?.isDirectory() === true) {
     if (options.requireDigest === true) throw withoutDigest(reference, 'a directory is in no registry');
     return { reference, key: `directory:${reference.replace(/\/+$/, '')}`, image: '' };
   }
-  if (found !== undefined) {
+  if (stats !== undefined) {
     throw new OpmateError('INVALID', 'is a file, not a bundle', {
       subject: reference,
       hint: `for an image in a file, write oci-archive:${reference} or docker-archive:${reference}; for a list of bundles, --from-file ${reference}`,
@@ -252,7 +252,7 @@ async function stageBundle(stage: Stage, located: Located, session: SourceSessio
   for (const { file, reason } of bundle.skippedFiles) {
     session.logger?.log('warn', `${reference}: ${file} was passed over: ${reason}`);
   }
-  const { record, manifests } = recordOf(bundle, image, reference);
+  const { record, manifests } = toRecord(bundle, image, reference);
   throwIfCancelled(session.signal);
   await stage.add(record, manifests, reference, digest);
 }
@@ -304,5 +304,5 @@ function checkKind(reference: string, { labels }: Image): void {
 function inBundle(error: unknown, reference: string): unknown {
   if (!(error instanceof OpmateError) || error instanceof CancelledError) return error;
   const subject = withoutCredentials(reference);
-  return addContext(error, { subject, replaces: namesOf(subject) });
+  return addContext(error, { subject, replaces: getReferenceNames(subject) });
 }

@@ -13,7 +13,7 @@ import {
   type Place,
   type ServedPlace,
   credentialsInUrl,
-  directoryOf,
+  getDirectory,
   formatUrl,
   isCommit,
 } from './place.js';
@@ -61,14 +61,14 @@ export async function parsePlace(text: string, options: ParsePlaceOptions): Prom
       ...(name !== undefined && { configMaps: [{ name }] }),
     };
   }
-  const found = text === '' ? undefined : await statIfPresent(absolute(text));
-  if (found === undefined) {
+  const stats = text === '' ? undefined : await statIfPresent(absolute(text));
+  if (stats === undefined) {
     parseImageReference(text);
     return { kind: 'image', ref: text };
   }
-  if (found.isDirectory()) return { kind: 'directory', path: absolute(text) };
+  if (stats.isDirectory()) return { kind: 'directory', path: absolute(text) };
   if (!isContent) return { kind: 'database', path: absolute(text) };
-  if (!found.isFile()) throw new OpmateError('INVALID', 'neither a file nor a directory', { subject: text });
+  if (!stats.isFile()) throw new OpmateError('INVALID', 'neither a file nor a directory', { subject: text });
   const { contentFileKind } = await import('./content/file-kind.js');
   const kind = await contentFileKind(absolute(text));
   if (kind === 'archive') return { kind: 'archive', path: absolute(text) };
@@ -122,7 +122,7 @@ function parseGit(text: string): GitPlace {
     else source.revision = ref;
   }
   if (directory !== undefined && directory !== '') source.directory = directory;
-  directoryOf(source);
+  getDirectory(source);
   return source;
 }
 

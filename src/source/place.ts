@@ -188,7 +188,7 @@ export function isCommit(text: string): boolean {
 }
 
 /** Returns the directory of a place in a repository. Throws OpmateError UNSAFE where it would leave that. */
-export function directoryOf({ repository, directory = '' }: GitPlace): string {
+export function getDirectory({ repository, directory = '' }: GitPlace): string {
   const subject = `${redact(repository)}: directory`;
   if (directory.startsWith('/'))
     throw new OpmateError('UNSAFE', `${subject} ${quoteGo(directory)}: is absolute`);

@@ -12,12 +12,12 @@ export function inReference(error: unknown, reference: string): unknown {
 /** Returns the same error about `context`, which takes the place of the subject `reference`. */
 export function wrapped(error: unknown, context: string, reference?: string): unknown {
   if (!(error instanceof OpmateError) || error instanceof CancelledError) return error;
-  const replaces = reference === undefined ? [] : namesOf(reference);
+  const replaces = reference === undefined ? [] : getReferenceNames(reference);
   return addContext(error, { subject: context, replaces });
 }
 
 /** Returns the subjects that errors about a reference have. */
-export function namesOf(reference: string): string[] {
+export function getReferenceNames(reference: string): string[] {
   const quoted = quoteGo(reference);
   return [reference, `image reference ${quoted}`, `render ${quoted}`];
 }

@@ -89,8 +89,8 @@ async function findBundleDirectories(
 }
 
 async function isLocalBundle(reference: string): Promise<boolean> {
-  const found = await statIfPresent(reference);
-  return found?.isDirectory() === true && isBundleDirectory(reference);
+  const stats = await statIfPresent(reference);
+  return stats?.isDirectory() === true && isBundleDirectory(reference);
 }
 
 /** How many rendered bundles are held before they are put into the assembly. */

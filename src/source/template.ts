@@ -34,7 +34,7 @@ import type { BlobOrigin, BundleFacts, CatalogFacts, ChannelFacts } from '../mod
 import { findCsvText, migrateBundle } from '../model/migrations.js';
 import { type SemverMember, buildSemverChannels, findVersionConflicts } from '../graph/template-semver.js';
 import { type VersionRelease, compareVersionReleases } from '../graph/bundle-version.js';
-import { substituteInChannels, versionReleaseOf } from '../graph/template-substitutes.js';
+import { substituteInChannels, readVersionRelease } from '../graph/template-substitutes.js';
 import { validateCatalog } from '../graph/validate.js';
 import { renderBundleSource } from './render.js';
 import { inReference } from './reference-error.js';
@@ -159,8 +159,8 @@ class TemplateRendering {
     const head = channels.find(({ name }) => name === defaultChannel)?.entries?.at(-1)?.name;
     const seen = new Set<string>();
     const inOrder = bundles.flatMap(({ image }) => (seen.has(image) ? [] : (seen.add(image), [image])));
-    const found = inOrder.map((image) => rendered.get(image)).filter((one) => one !== undefined);
-    const csv = found.find(({ facts }) => facts.name === head)?.csv;
+    const renderedBundles = inOrder.map((image) => rendered.get(image)).filter((one) => one !== undefined);
+    const csv = renderedBundles.find(({ facts }) => facts.name === head)?.csv;
     const csvText = csv === undefined ? '' : (await spool.read(csv)).toString();
     const blob: PackageBlob = {
       schema: schemas.package,
@@ -172,7 +172,7 @@ class TemplateRendering {
     };
     await this.#addEntry({ kind: 'package', blob }, 0);
     for (const channel of channels) await this.#addEntry({ kind: 'channel', blob: channel }, 0);
-    this.facts.bundles.push(...found.map(({ facts }) => facts));
+    this.facts.bundles.push(...renderedBundles.map(({ facts }) => facts));
   }
 
   /** The bundles of the lists with their versions; all must be of one package, each in a list once. */
@@ -242,7 +242,7 @@ class TemplateRendering {
         described.push(describeChannel(blob.blob, this.#originOf(position)));
       } else await this.#addEntry(blob, position);
       if (blob.kind === 'bundle' && !versions.has(blob.blob.name)) {
-        versions.set(blob.blob.name, () => versionReleaseOf(blob.blob));
+        versions.set(blob.blob.name, () => readVersionRelease(blob.blob));
       }
     }
     await this.#requireValid(template, described);
@@ -255,7 +255,7 @@ class TemplateRendering {
       csvText: string | undefined,
     ): Promise<void> => {
       const { name } = template.substitutions[place] as Substitution;
-      const version = outcomeOf(() => versionReleaseOf(blob, csvText));
+      const version = outcomeOf(() => readVersionRelease(blob, csvText));
       substitutes.set(name, { facts: describeBundle(blob), version });
       await this.assembly.addBundle(blob, template.entries.length + place);
     };
@@ -454,13 +454,13 @@ function substitutionFault(
 
 /** The bundle that an image of a registry holds. Throws OpmateError. */
 async function readBundleImage(image: string, session: SourceSession): Promise<BundleBlob> {
-  const found = await statIfPresent(image);
-  if (found?.isDirectory() === true && (await isBundleDirectory(image))) {
+  const stats = await statIfPresent(image);
+  if (stats?.isDirectory() === true && (await isBundleDirectory(image))) {
     throw new OpmateError('UNSUPPORTED', `cannot render bundle directory ${quoteGo(image)}: not allowed`, {
       hint: 'a template names bundles by images that clusters can pull',
     });
   }
-  if (found === undefined && /^(?:docker:\/\/|oci:|oci-archive:|docker-archive:)/.test(image)) {
+  if (stats === undefined && /^(?:docker:\/\/|oci:|oci-archive:|docker-archive:)/.test(image)) {
     throw new OpmateError('INVALID', 'invalid reference format', {
       hint: 'a template names bundles by images that clusters can pull: REGISTRY/REPOSITORY:TAG or @sha256:…',
     });

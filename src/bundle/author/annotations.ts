@@ -31,7 +31,7 @@ export const bundleKeys = {
 export const testConfigKey = 'operators.operatorframework.io.test.config.v1';
 
 /** The annotations in the order of the Dockerfile; that of a default channel only where there is one. */
-export function annotationsOf(facts: BundleFacts): [key: string, value: string][] {
+export function toAnnotations(facts: BundleFacts): [key: string, value: string][] {
   return [
     [bundleKeys.mediaType, facts.mediaType],
     [bundleKeys.manifests, 'manifests/'],
@@ -46,7 +46,7 @@ export function annotationsOf(facts: BundleFacts): [key: string, value: string][
 
 /** The text of `annotations.yaml`, with the bytes of `opm alpha bundle generate`. */
 export function annotationsFile(facts: BundleFacts): string {
-  return encodeYaml({ annotations: Object.fromEntries(annotationsOf(facts)) }, { foldsLines: false });
+  return encodeYaml({ annotations: Object.fromEntries(toAnnotations(facts)) }, { foldsLines: false });
 }
 
 interface DockerfilePlaces {
@@ -65,7 +65,7 @@ export function bundleDockerfile(
   facts: BundleFacts,
   { baseImage, manifests, metadata }: DockerfilePlaces,
 ): string {
-  const labels = annotationsOf(facts);
+  const labels = toAnnotations(facts);
   for (const [what, value] of [
     ['the base image', baseImage],
     ['the path', manifests],

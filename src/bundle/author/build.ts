@@ -11,7 +11,7 @@ import { type BuiltImage, buildImage } from '../../oci/image/image-builder.js';
 import type { Platform } from '../../oci/image/types.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { readFileWithin } from '../read.js';
-import { annotationsFile, annotationsOf, bundleKeys, testConfigKey } from './annotations.js';
+import { annotationsFile, toAnnotations, bundleKeys, testConfigKey } from './annotations.js';
 import {
   type ReadAnnotations,
   checkAnnotations,
@@ -25,10 +25,10 @@ import {
   type BundleRequest,
   annotationsName,
   completeFacts,
-  copiesOf,
+  planCopies,
   dockerfileText,
   outputWithin,
-  placesOf,
+  resolvePlaces,
   requireDirectory,
   shownPath,
 } from './generate.js';
@@ -83,7 +83,7 @@ export async function prepareBundle(
   const { overwrite = false, readsOnly = false, signal, followLinks } = options;
   const shown = (file: string): string => shownPath(workingDirectory, file);
   await requireDirectory(directory);
-  const places = placesOf(request);
+  const places = resolvePlaces(request);
   const label = shown(directory);
   const listed = await listFiles(directory, {
     label,
@@ -129,7 +129,7 @@ export async function prepareBundle(
     content = Buffer.from(annotationsFile(facts));
     if (overwrite || request.outputDirectory !== undefined)
       prepared.files.push({ target: places.annotations, text: content.toString() });
-    const values = new Map(annotationsOf(facts).map(([key, value]) => [key, { value, line: undefined }]));
+    const values = new Map(toAnnotations(facts).map(([key, value]) => [key, { value, line: undefined }]));
     annotations = { values, findings: [] };
   } else {
     content = existing;
@@ -160,7 +160,7 @@ export async function prepareBundle(
       inputs: [...inputsOf('metadata', others), { path: `metadata/${annotationsName}`, content }],
     },
   );
-  const copies = await copiesOf(request, { replaces: overwrite, signal, followLinks });
+  const copies = await planCopies(request, { replaces: overwrite, signal, followLinks });
   prepared.files.unshift(...copies.files);
   prepared.findings.push(
     ...copies.findings.filter((one) => !prepared.findings.some((two) => two.file === one.file)),
@@ -224,7 +224,7 @@ async function applyDockerfile(
   annotations: ReadAnnotations,
   { overwrite, readsOnly, signal, followLinks }: PrepareOptions,
 ): Promise<void> {
-  const places = placesOf(request);
+  const places = resolvePlaces(request);
   await requireWithin(request.workingDirectory, places.dockerfile, {
     label: shownPath(request.workingDirectory, places.dockerfile),
     followLinks,
@@ -341,16 +341,16 @@ async function addCopy(
   }
   const from = sourceOf(request, copy);
   let real: string;
-  let found;
+  let stats;
   try {
     real = await realpath(from);
-    found = await stat(real);
+    stats = await stat(real);
   } catch (error) {
     return refuse(systemReason(error));
   }
   if (!isWithin(await realpath(request.workingDirectory), real))
     return refuse('leads out of the working directory');
-  if (found.isDirectory()) {
+  if (stats.isDirectory()) {
     const name = target.slice(1);
     if (name === '') return refuse('copies to the root of the image', 'give it a directory of its own');
     const label = shownPath(request.workingDirectory, from);
@@ -359,10 +359,10 @@ async function addCopy(
     prepared.layers.push({ target: name, inputs: inputsOf(name, files) });
     return;
   }
-  if (!found.isFile()) return refuse('is not a file');
+  if (!stats.isFile()) return refuse('is not a file');
   const name = (isDirectory ? path.posix.join(target, path.basename(from)) : target).replace(/^\//, '');
   if (name === '') return refuse('copies a file to /');
-  const [input] = inputsOf('', [{ path: name, file: real, size: found.size, mode: found.mode }]) as [
+  const [input] = inputsOf('', [{ path: name, file: real, size: stats.size, mode: stats.mode }]) as [
     TarInput,
   ];
   prepared.layers.push({ target: name, inputs: [{ ...input, path: name }] });
@@ -380,13 +380,13 @@ async function addTests(
   if (name === '' || /^(?:manifests|metadata)(?:\/|$)/.test(name)) return;
   if (prepared.layers.some(({ target }) => target === name || name.startsWith(`${target}/`))) return;
   const directory = path.join(path.dirname(request.directory), name);
-  const found = await statIfPresent(directory);
-  if (found?.isDirectory() !== true) {
+  const stats = await statIfPresent(directory);
+  if (stats?.isDirectory() !== true) {
     const message = `${testConfigKey} names ${quoteGo(value)}, which is not there`;
     prepared.warnings.push({
       severity: 'warning',
       code: 'missing-file',
-      file: shownPath(request.workingDirectory, placesOf(request).annotations),
+      file: shownPath(request.workingDirectory, resolvePlaces(request).annotations),
       problem: message,
     });
     return;

@@ -19,7 +19,7 @@ import { lineOfPath, parseFault, parseFirstDocument } from '../manifest.js';
 import { checkOwnedApis, customResourceApis, isKubernetesObject, scalarText } from '../parse.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { readFileWithin } from '../read.js';
-import { type BundleFacts, annotationsOf, bundleKeys } from './annotations.js';
+import { type BundleFacts, toAnnotations, bundleKeys } from './annotations.js';
 import type { ListedFile } from '../image-files.js';
 import { maxManifestSize } from './media-type.js';
 
@@ -287,9 +287,9 @@ export function checkAnnotations(
 ): Diagnostic[] {
   const findings: Diagnostic[] = [];
   const { mediaType, packageName = '', channels = '', defaultChannel = '' } = wanted;
-  for (const [key, value] of annotationsOf({ mediaType, packageName, channels, defaultChannel })) {
-    const found = values.get(key);
-    if (found === undefined) {
+  for (const [key, value] of toAnnotations({ mediaType, packageName, channels, defaultChannel })) {
+    const stored = values.get(key);
+    if (stored === undefined) {
       findings.push({
         severity: 'error',
         code: 'missing-field',
@@ -297,13 +297,13 @@ export function checkAnnotations(
         problem: `Missing field: ${key}`,
         hint: 'add it, or write the file anew with --overwrite',
       });
-    } else if (value !== '' && found.value !== value) {
+    } else if (value !== '' && stored.value !== value) {
       findings.push({
         severity: 'error',
         code: 'annotation',
         file,
-        line: found.line,
-        problem: `Expect field ${quoteGo(key)} to have value ${quoteGo(value)} instead of ${quoteGo(found.value)}`,
+        line: stored.line,
+        problem: `Expect field ${quoteGo(key)} to have value ${quoteGo(value)} instead of ${quoteGo(stored.value)}`,
         hint: 'correct the one or the other, or write the file anew with --overwrite',
       });
     }
@@ -312,9 +312,9 @@ export function checkAnnotations(
     [bundleKeys.package, 'the name of the package'],
     [bundleKeys.channels, 'a channel'],
   ] as const) {
-    const found = values.get(key);
-    if (found === undefined) continue;
-    const parts = key === bundleKeys.channels ? found.value.split(',') : [found.value];
+    const stored = values.get(key);
+    if (stored === undefined) continue;
+    const parts = key === bundleKeys.channels ? stored.value.split(',') : [stored.value];
     const bad = parts.find((part) => part === '' || /[\s\u0000-\u001f]/.test(part));
     if (bad === undefined) continue;
     const problem = bad === '' ? 'is empty' : `${quoteGo(bad)} has a blank in it`;
@@ -322,7 +322,7 @@ export function checkAnnotations(
       severity: 'error',
       code: 'annotation',
       file,
-      line: found.line,
+      line: stored.line,
       subject: key,
       problem: `${what} ${problem}`,
     });

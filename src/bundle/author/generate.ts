@@ -11,7 +11,7 @@ import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import {
   type BundleFacts,
   annotationsFile,
-  annotationsOf,
+  toAnnotations,
   bundleDockerfile,
   isPlainLabel,
 } from './annotations.js';
@@ -49,7 +49,7 @@ export const annotationsName = 'annotations.yaml';
 const dockerfileName = 'bundle.Dockerfile';
 
 /** Where the parts of a bundle are that is made like this. */
-export function placesOf({ directory, outputDirectory, workingDirectory }: BundleRequest): BundlePlaces {
+export function resolvePlaces({ directory, outputDirectory, workingDirectory }: BundleRequest): BundlePlaces {
   const parent = outputDirectory ?? path.dirname(directory);
   const metadata = path.join(parent, 'metadata');
   return {
@@ -89,7 +89,7 @@ export async function completeFacts(
   const inferred: string[] = [];
   if (channels === '' || packageName === '') {
     const hint = 'add --package and --channel';
-    const found = await inferFacts(directory, options).catch((error: unknown) => {
+    const facts = await inferFacts(directory, options).catch((error: unknown) => {
       if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
       throw new OpmateError(
         'INVALID',
@@ -98,7 +98,7 @@ export async function completeFacts(
       );
     });
     if (channels === '') {
-      channels = found.channels.join(',');
+      channels = facts.channels.join(',');
       if (channels === '') {
         throw new OpmateError(
           'INVALID',
@@ -109,11 +109,11 @@ export async function completeFacts(
       inferred.push(`channels: ${channels}`);
     }
     if (packageName === '') {
-      ({ packageName } = found);
+      ({ packageName } = facts);
       inferred.push(`package: ${packageName}`);
     }
     if (defaultChannel === '') {
-      ({ defaultChannel } = found);
+      ({ defaultChannel } = facts);
       if (defaultChannel !== '') inferred.push(`default channel: ${defaultChannel}`);
     }
   }
@@ -123,7 +123,7 @@ export async function completeFacts(
 /** What of the output is below the directory of the manifests, and does not belong to them. */
 export function outputWithin(request: BundleRequest): string | undefined {
   const { directory, outputDirectory } = request;
-  return outputDirectory === directory ? placesOf(request).manifests : outputDirectory;
+  return outputDirectory === directory ? resolvePlaces(request).manifests : outputDirectory;
 }
 
 /** What generating a bundle writes. */
@@ -147,8 +147,8 @@ export async function generateBundle(
   await requireDirectory(directory);
   const mediaType = await detectMediaType(directory, options);
   const { facts, inferred } = await completeFacts(request, mediaType, options);
-  const places = placesOf(request);
-  const copied = await copiesOf(request, { ...options, replaces: true });
+  const places = resolvePlaces(request);
+  const copied = await planCopies(request, { ...options, replaces: true });
   if (copied.findings.length > 0) throw new DiagnosticsError(copied.findings, { code: 'INVALID' });
   return {
     facts,
@@ -164,14 +164,14 @@ export async function generateBundle(
 
 /** The text of the Dockerfile of a request. Throws OpmateError INVALID. */
 export function dockerfileText(facts: BundleFacts, request: BundleRequest, baseImage: string): string {
-  const { manifests, metadata } = placesOf(request);
+  const { manifests, metadata } = resolvePlaces(request);
   const relative = (directory: string): string =>
     (path.relative(request.workingDirectory, directory) || '.').split(path.sep).join('/');
   return bundleDockerfile(facts, { baseImage, manifests: relative(manifests), metadata: relative(metadata) });
 }
 
 function labelWarnings(facts: BundleFacts): Diagnostic[] {
-  return annotationsOf(facts)
+  return toAnnotations(facts)
     .filter(([, value]) => !isPlainLabel(value))
     .map(([key, value]) => ({
       severity: 'warning',
@@ -187,12 +187,12 @@ function labelWarnings(facts: BundleFacts): Diagnostic[] {
  * The copies of manifests that an output directory asks for. Unless `replaces`, a file that is there with other content
  * is a finding. Directories keep their names.
  */
-export async function copiesOf(
+export async function planCopies(
   request: BundleRequest,
   options: CancelOptions & LinkOptions & { replaces: boolean },
 ): Promise<{ files: OutputFile[]; findings: Diagnostic[]; warnings: Diagnostic[] }> {
   const { directory, outputDirectory, workingDirectory } = request;
-  const { manifests } = placesOf(request);
+  const { manifests } = resolvePlaces(request);
   if (outputDirectory === undefined || manifests === directory)
     return { files: [], findings: [], warnings: [] };
   const shown = (file: string): string => shownPath(workingDirectory, file);

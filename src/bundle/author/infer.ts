@@ -9,7 +9,7 @@ import { isCsv, readCsvMetadata } from '../../model/csv.js';
 import { type PackageManifest, readPackageManifest } from '../package-manifests.js';
 import { isKubernetesObject } from '../parse.js';
 import { readFileWithin } from '../read.js';
-import { documentOf, maxManifestSize } from './media-type.js';
+import { parseDocument, maxManifestSize } from './media-type.js';
 
 /** What the place of a bundle says about it. */
 interface InferredFacts {
@@ -64,7 +64,7 @@ async function readOnlyCsv(
   directory: string,
   { signal, followLinks }: CancelOptions & LinkOptions,
 ): Promise<KnownCsv> {
-  let found: JsonObject | undefined;
+  let csv: JsonObject | undefined;
   for (const entry of await list(directory)) {
     throwIfCancelled(signal);
     if (entry.isDirectory()) continue;
@@ -72,17 +72,17 @@ async function readOnlyCsv(
     await requireWithin(directory, file, { followLinks });
     const value = await readDocument(file);
     if (value === undefined || !isKubernetesObject(value) || !isCsv(value)) continue;
-    if (found !== undefined) {
+    if (csv !== undefined) {
       throw new OpmateError('INVALID', 'more than one ClusterServiceVersion is found in bundle', {
         subject: directory,
       });
     }
-    found = value;
+    csv = value;
   }
-  if (found === undefined)
+  if (csv === undefined)
     throw new OpmateError('INVALID', `no ClusterServiceVersion object found in ${directory}`);
   try {
-    return { name: readCsvMetadata(found).name, before: namesBefore(found['spec'] ?? null) };
+    return { name: readCsvMetadata(csv).name, before: namesBefore(csv['spec'] ?? null) };
   } catch (error) {
     throw new OpmateError('INVALID', `ClusterServiceVersion: ${messageOf(error)}`, {
       subject: directory,
@@ -131,7 +131,7 @@ async function readDocument(file: string): Promise<JsonValue | undefined> {
   const content = await readFileWithin(file, (size) => {
     if (size > maxManifestSize) throw new OpmateError('LIMIT', file);
   }).catch(() => undefined);
-  return content && documentOf(content);
+  return content && parseDocument(content);
 }
 
 async function list(directory: string) {

@@ -66,12 +66,12 @@ const largeSize = 1024 * 1024;
 
 function holdsCsv(content: Buffer): boolean {
   if (content.length > largeSize && !content.includes('ClusterServiceVersion')) return false;
-  const value = documentOf(content);
+  const value = parseDocument(content);
   return value !== undefined && isKubernetesObject(value) && isCsv(value);
 }
 
 /** The first document of a file; undefined where it does not parse. */
-export function documentOf(content: Buffer): JsonValue | undefined {
+export function parseDocument(content: Buffer): JsonValue | undefined {
   try {
     return parseFirstDocument(content).value;
   } catch (error) {

@@ -37,12 +37,12 @@ export async function renderHelm(
   session: ProgramSession,
   options: ProgramOptions,
 ): Promise<RenderedChart> {
-  const found = await findChart(directory);
+  const located = await findChart(directory);
   const nothing = { objects: [], warnings: [], installNamespace: options.installNamespace };
-  if (!('chart' in found)) {
-    return { ...nothing, findings: [found], chartName: undefined, version: undefined };
+  if (!('chart' in located)) {
+    return { ...nothing, findings: [located], chartName: undefined, version: undefined };
   }
-  const { chart, prefix } = found;
+  const { chart, prefix } = located;
   const about = await readChart(path.join(chart, 'Chart.yaml'), `${prefix}Chart.yaml`);
   if (about.findings.length > 0) return { ...nothing, ...about };
   const file = await findProgram('helm', session.environment);

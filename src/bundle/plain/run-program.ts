@@ -180,6 +180,6 @@ function failure(
 ): OpmateError {
   const last = messages.split('\n').findLast((line) => line.trim() !== '');
   const how = code === null ? `ended by ${signalName}` : `exit code ${code}`;
-  const said = last === undefined ? how : last.trim().slice(0, maxMessage);
-  return new OpmateError('INVALID', redact(`${name}: ${said}`), last === undefined ? {} : { hint: how });
+  const detail = last === undefined ? how : last.trim().slice(0, maxMessage);
+  return new OpmateError('INVALID', redact(`${name}: ${detail}`), last === undefined ? {} : { hint: how });
 }

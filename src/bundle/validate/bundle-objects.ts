@@ -60,20 +60,20 @@ function budgetFaults(value: JsonValue): CheckDiagnostic[] {
   const { value: read, faults } = conform(value, budget);
   if (faults.length > 0) return faults.map(({ message, path }) => errorAt(path, message));
   const { maxUnavailable, minAvailable } = read.spec;
-  const found: CheckDiagnostic[] = [];
+  const diagnostics: CheckDiagnostic[] = [];
   if (maxUnavailable === 0 || maxUnavailable === '0%') {
-    found.push(errorAt(['spec', 'maxUnavailable'], 'maxUnavailable field cannot be set to 0 or 0%'));
+    diagnostics.push(errorAt(['spec', 'maxUnavailable'], 'maxUnavailable field cannot be set to 0 or 0%'));
   }
   if (minAvailable === '100%') {
-    found.push(errorAt(['spec', 'minAvailable'], 'minAvailable field cannot be set to 100%'));
+    diagnostics.push(errorAt(['spec', 'minAvailable'], 'minAvailable field cannot be set to 100%'));
   }
-  return found;
+  return diagnostics;
 }
 
 function roleFaults(value: JsonValue): CheckDiagnostic[] {
   const { value: read, faults } = conform(value, role);
   if (faults.length > 0) return faults.map(({ message, path }) => errorAt(path, message));
-  const found: CheckDiagnostic[] = [];
+  const diagnostics: CheckDiagnostic[] = [];
   for (const [index, rule] of (read.rules ?? []).entries()) {
     const { apiGroups = [], resources = [], resourceNames = [], verbs } = rule;
     const may = (...wanted: string[]): boolean => (verbs ?? []).some((verb) => wanted.includes(verb));
@@ -84,7 +84,7 @@ function roleFaults(value: JsonValue): CheckDiagnostic[] {
     ) {
       const message =
         'RBAC includes permission to create/update poddisruptionbudgets, which could impact cluster stability';
-      found.push(warningAt(['rules', index], message));
+      diagnostics.push(warningAt(['rules', index], message));
     }
     if (
       apiGroups.includes('security.openshift.io') &&
@@ -94,8 +94,8 @@ function roleFaults(value: JsonValue): CheckDiagnostic[] {
     ) {
       const message =
         'RBAC includes permission to modify default securitycontextconstraints, which could impact cluster stability';
-      found.push(errorAt(['rules', index], message));
+      diagnostics.push(errorAt(['rules', index], message));
     }
   }
-  return found;
+  return diagnostics;
 }

@@ -114,8 +114,8 @@ class Parser {
   }
 
   #take(text: string): boolean {
-    const { kind, text: found } = this.#token;
-    if (found !== text || kind === 'literal' || kind === 'end') return false;
+    const { kind, text: token } = this.#token;
+    if (token !== text || kind === 'literal' || kind === 'end') return false;
     this.#next++;
     return true;
   }

@@ -61,8 +61,8 @@ function readObject(file: string, content: Buffer): BundleObject | CheckDiagnost
     const problem = `expected an object of Kubernetes, got ${describeKind(value)}`;
     return { severity: 'error', problem, file };
   }
-  const given = value?.['apiVersion'];
-  const apiVersion = typeof given === 'string' ? given : '';
+  const field = value?.['apiVersion'];
+  const apiVersion = typeof field === 'string' ? field : '';
   if (!isKubernetesObject(value)) {
     const why = apiVersion.split('/').length > 2 ? ': apiVersion has more than one slash' : '';
     return { severity: 'error', problem: `Object 'Kind' is missing${why}`, file, path: ['kind'] };
@@ -100,7 +100,7 @@ const csvKind = 'ClusterServiceVersion';
 const crdKind = 'CustomResourceDefinition';
 
 /** What media type the objects of a bundle are of, where they are no chart. */
-export function mediaTypeOf(objects: readonly BundleObject[]): MediaType {
+export function detectMediaType(objects: readonly BundleObject[]): MediaType {
   return objects.some(({ kind }) => kind === csvKind) ? 'registry+v1' : 'plain';
 }
 
@@ -117,8 +117,8 @@ const oldCrdWarning =
 export function checkContent(content: BundleContent, mediaType: MediaType): Diagnostic[] {
   const faults: Diagnostic[] = [];
   for (const object of content.objects) {
-    const tell = (code: string, found: readonly CheckDiagnostic[]): void => {
-      for (const fault of found) faults.push({ file: object.file, ...fault, code });
+    const tell = (code: string, diagnostics: readonly CheckDiagnostic[]): void => {
+      for (const fault of diagnostics) faults.push({ file: object.file, ...fault, code });
     };
     const { kind, value } = object;
     const isKnown = kind === csvKind || kind === crdKind || supportedKinds.has(kind);
@@ -126,8 +126,8 @@ export function checkContent(content: BundleContent, mediaType: MediaType): Diag
       const message = `${kind} is not supported type for registryV1 bundle: ${object.file}`;
       tell('manifests', [errorAt(['kind'], message)]);
     } else if (kind === csvKind) {
-      const { faults: found, csv } = checkCsv(value);
-      tell('csv', found);
+      const { faults: diagnostics, csv } = checkCsv(value);
+      tell('csv', diagnostics);
       if (content.csvObject !== undefined) {
         const message = `another ClusterServiceVersion; ${content.csvObject.file} has one already`;
         tell('csv', [warningAt(['kind'], message)]);
@@ -146,8 +146,8 @@ export function checkContent(content: BundleContent, mediaType: MediaType): Diag
         if (object.version === 'v1' || object.version === 'v1beta1') content.isIncomplete = true;
         continue;
       }
-      const { faults: found, defined } = checkCrd(value);
-      tell('crd', found);
+      const { faults: diagnostics, defined } = checkCrd(value);
+      tell('crd', diagnostics);
       if (object.version === 'v1beta1') tell('crd', [warningAt(['apiVersion'], oldCrdWarning)]);
       if (defined === undefined) content.isIncomplete = true;
       else content.crds.push({ ...defined, file: object.file });

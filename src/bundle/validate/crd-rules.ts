@@ -124,13 +124,13 @@ function versionsFaults(crd: Crd['spec'], versions: readonly CrdVersion[]): Chec
     ['additionalPrinterColumns', 'additionalPrinterColumns', 'additionalPrinterColumns'],
   ] as const;
   for (const [top, each, plural] of kinds) {
-    const given = versions.map((version) => version[each]);
-    if (crd[top] !== undefined && given.some((one) => one !== undefined)) {
+    const values = versions.map((version) => version[each]);
+    if (crd[top] !== undefined && values.some((one) => one !== undefined)) {
       const detail = `top-level and per-version ${plural} are mutually exclusive`;
       faults.push(forbidden(child(spec, top), detail));
     }
-    const [first] = given;
-    if (first !== undefined && given.every((one) => one !== undefined && isDeepStrictEqual(one, first))) {
+    const [first] = values;
+    if (first !== undefined && values.every((one) => one !== undefined && isDeepStrictEqual(one, first))) {
       const detail = `per-version ${plural} may not all be set to identical values (top-level ${top} should be used instead)`;
       faults.push(invalid(all, undefined, detail));
     }
@@ -176,20 +176,20 @@ function namesFaults(names: OldSpec['names']): CheckDiagnostic[] {
   const faults: CheckDiagnostic[] = [];
   for (const field of ['plural', 'singular'] as const) {
     const name = names[field] ?? '';
-    const found = name === '' ? [] : dns1035LabelFaults(name);
-    if (found.length > 0) faults.push(invalid(child(place, field), name, found.join(',')));
+    const problems = name === '' ? [] : dns1035LabelFaults(name);
+    if (problems.length > 0) faults.push(invalid(child(place, field), name, problems.join(',')));
   }
   for (const field of ['kind', 'listKind'] as const) {
     const name = names[field] ?? '';
-    const found = name === '' ? [] : dns1035LabelFaults(name.toLowerCase());
-    if (found.length === 0) continue;
-    const detail = `may have mixed case, but should otherwise match: ${found.join(',')}`;
+    const problems = name === '' ? [] : dns1035LabelFaults(name.toLowerCase());
+    if (problems.length === 0) continue;
+    const detail = `may have mixed case, but should otherwise match: ${problems.join(',')}`;
     faults.push(invalid(child(place, field), name, detail));
   }
   for (const field of ['shortNames', 'categories'] as const) {
     for (const [index, name] of (names[field] ?? []).entries()) {
-      const found = dns1035LabelFaults(name);
-      if (found.length > 0) faults.push(invalid(child(place, field, index), name, found.join(',')));
+      const problems = dns1035LabelFaults(name);
+      if (problems.length > 0) faults.push(invalid(child(place, field, index), name, problems.join(',')));
     }
   }
   if (names.kind !== '' && names.kind === names.listKind) {
@@ -239,11 +239,11 @@ function subresourceFaults(subresources: Subresources | undefined, place: Place)
       if (field !== 'labelSelectorPath') faults.push(required(at));
       continue;
     }
-    const found = simplePathFaults(text, at);
-    if (found.length === 0 && !prefixes.some((prefix) => text.startsWith(prefix))) {
-      found.push(invalid(at, text, detail));
+    const problems = simplePathFaults(text, at);
+    if (problems.length === 0 && !prefixes.some((prefix) => text.startsWith(prefix))) {
+      problems.push(invalid(at, text, detail));
     }
-    faults.push(...found);
+    faults.push(...problems);
   }
   return faults;
 }

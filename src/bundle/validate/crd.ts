@@ -55,9 +55,9 @@ function readAs<T extends StructType>(
 
 /** What is the same in all versions stands above them, as it does in the old form. */
 function fromV1({ metadata, spec }: V1Crd): Crd {
-  const { conversion, versions: given, ...rest } = spec;
+  const { conversion, versions: listed, ...rest } = spec;
   // A list that is null is written where it is required.
-  const versions = (given ?? []).map((version) => ({ ...version }));
+  const versions = (listed ?? []).map((version) => ({ ...version }));
   const crd: Crd = { metadata, spec: { ...rest, versions } };
   crd.spec.preserveUnknownFields ??= false;
   if (conversion !== undefined) {

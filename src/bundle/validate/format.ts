@@ -6,7 +6,7 @@ import { SemverError, parseRange } from '../../core/semver.js';
 import { parseYaml } from '../../document/yaml.js';
 import { TypeMismatchError, readTyped, struct } from '../../kube/struct.js';
 import { parseFault, parseFirstDocument } from '../manifest.js';
-import { fieldOf, scalarText } from '../parse.js';
+import { getField, scalarText } from '../parse.js';
 import type { BundleFile, BundleFiles } from '../read.js';
 import { celFault } from './cel.js';
 import { type CheckDiagnostic, errorAt } from './diagnostic.js';
@@ -102,7 +102,7 @@ export function checkFormat(
 }
 
 function annotationsIn(document: JsonObject): Map<string, string> | undefined {
-  const annotations = fieldOf(document, 'annotations');
+  const annotations = getField(document, 'annotations');
   if (!isJsonObject(annotations)) return undefined;
   const values = new Map<string, string>();
   for (const [key, value] of Object.entries(annotations)) {
@@ -125,10 +125,10 @@ function annotationFaults(
     if (!values.has(key)) tell(key, `Missing annotation ${quoteGo(key)}`);
   }
   const expecting = (key: string): string => `Expecting annotation ${quoteGo(key)} to have`;
-  const given = values.get(mediaTypeKey) ?? '';
-  if (given !== (mediaType ?? '')) {
+  const actual = values.get(mediaTypeKey) ?? '';
+  if (actual !== (mediaType ?? '')) {
     const wanted = quoteGo(mediaType ?? '');
-    tell(mediaTypeKey, `${expecting(mediaTypeKey)} value ${wanted} instead of ${quoteGo(given)}`);
+    tell(mediaTypeKey, `${expecting(mediaTypeKey)} value ${wanted} instead of ${quoteGo(actual)}`);
   }
   if ((values.get(channelsKey) ?? '') === '') tell(channelsKey, `${expecting(channelsKey)} non-empty value`);
   if (values.get(defaultChannelKey) === '') {
@@ -144,15 +144,15 @@ interface Dependency {
 
 /** None where any of it has a wrong type. */
 function dependenciesIn(document: JsonObject): Dependency[] {
-  const given = fieldOf(document, 'dependencies');
-  if (!Array.isArray(given)) return [];
+  const dependencies = getField(document, 'dependencies');
+  if (!Array.isArray(dependencies)) return [];
   const list: Dependency[] = [];
-  for (const item of given) {
+  for (const item of dependencies) {
     if (item !== null && !isJsonObject(item)) return [];
-    const type = item === null ? '' : scalarText(fieldOf(item, 'type'));
+    const type = item === null ? '' : scalarText(getField(item, 'type'));
     if (type === undefined) return [];
     const isGiven = Object.keys(item ?? {}).some((key) => foldFieldName(key) === 'value');
-    list.push({ type, value: item !== null && isGiven ? fieldOf(item, 'value') : undefined });
+    list.push({ type, value: item !== null && isGiven ? getField(item, 'value') : undefined });
   }
   return list;
 }
@@ -169,21 +169,21 @@ function dependencyFaults({ type, value }: Dependency): string[] {
     const options = { foldNames: true };
     switch (type) {
       case 'olm.gvk': {
-        const given = readTyped(value, gvk, options);
+        const key = readTyped(value, gvk, options);
         return (['group', 'version', 'kind'] as const)
-          .filter((field) => given[field] === '')
+          .filter((field) => key[field] === '')
           .map((field) => `API ${field[0]?.toUpperCase()}${field.slice(1)} is empty`);
       }
       case 'olm.package':
         return packageFaults(readTyped(value, packageRange, options));
       case 'olm.label': {
-        const given = readTyped(value, label, options);
-        return given.label === '' ? ['Label information is missing'] : [];
+        const labelValue = readTyped(value, label, options);
+        return labelValue.label === '' ? ['Label information is missing'] : [];
       }
       case 'olm.constraint': {
-        const given = readTyped(value, constraint, options);
-        if (given.cel === null) return ['The CEL field is missing'];
-        const { rule } = readTyped(given.cel, cel, { path: ['cel'], foldNames: true });
+        const constraintValue = readTyped(value, constraint, options);
+        if (constraintValue.cel === null) return ['The CEL field is missing'];
+        const { rule } = readTyped(constraintValue.cel, cel, { path: ['cel'], foldNames: true });
         if (rule === '') return ['The CEL expression is missing'];
         const fault = celFault(rule);
         return fault === undefined ? [] : [`Invalid CEL expression: ${fault}`];

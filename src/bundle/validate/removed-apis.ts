@@ -71,8 +71,8 @@ export function removedApiFaults(content: BundleContent, k8sVersion: string | un
   const { csv, csvObject, name } = content;
   if (csv === undefined || csvObject === undefined) return [];
   const faults: CheckDiagnostic[] = [];
-  const asked = k8sVersion === undefined ? undefined : tryParse(parseTolerantVersion, k8sVersion);
-  if (k8sVersion !== undefined && asked === undefined) {
+  const target = k8sVersion === undefined ? undefined : tryParse(parseTolerantVersion, k8sVersion);
+  if (k8sVersion !== undefined && target === undefined) {
     const message = `Value ${name}: invalid value informed via the k8s key option : ${k8sVersion}`;
     faults.push({ severity: 'error', problem: message });
   }
@@ -85,15 +85,15 @@ export function removedApiFaults(content: BundleContent, k8sVersion: string | un
     faults.push({ severity: 'error', problem: `Value ${name}: ${problem}${minKubeVersion}`, path });
   }
   for (const version of Object.keys(removed)) {
-    const { found, granted } = usesOf(content, version);
+    const { uses: removedUses, granted } = usesOf(content, version);
     const told = (uses: Uses, severity: CheckDiagnostic['severity']): void => {
       if (uses.isEmpty || uses.file === undefined) return;
       const message = `Value ${name}: ${removedText(version)}. Migrate the API(s) for ${uses.describe()}`;
       faults.push({ severity, problem: message, file: uses.file });
     };
     const since = parseTolerantVersion(version);
-    const isAsked = [asked, least].some((one) => one !== undefined && compareVersions(one, since) >= 0);
-    told(found, isAsked ? 'error' : 'warning');
+    const isAsked = [target, least].some((one) => one !== undefined && compareVersions(one, since) >= 0);
+    told(removedUses, isAsked ? 'error' : 'warning');
     told(granted, 'warning');
   }
   return faults;
@@ -110,21 +110,21 @@ function removedText(version: string): string {
 
 /** What a bundle uses that Kubernetes 1.22 no longer has, as text; undefined where there is nothing. */
 export function removedIn122(content: BundleContent): string | undefined {
-  const { found } = usesOf(content, '1.22');
-  return found.isEmpty ? undefined : found.describe();
+  const { uses } = usesOf(content, '1.22');
+  return uses.isEmpty ? undefined : uses.describe();
 }
 
-function usesOf(content: BundleContent, version: string): { found: Uses; granted: Uses } {
-  const found = new Uses();
+function usesOf(content: BundleContent, version: string): { uses: Uses; granted: Uses } {
+  const uses = new Uses();
   const granted = new Uses();
   const kinds = removed[version] ?? {};
   const isRemoved = (apiVersion: string, kind: string): boolean =>
     Object.hasOwn(kinds, apiVersion) && (kinds[apiVersion] as readonly string[]).includes(kind);
   if (version === '1.22') {
-    for (const crd of content.crds) if (!crd.isV1) found.add('CRD', crd.name, crd.file);
+    for (const crd of content.crds) if (!crd.isV1) uses.add('CRD', crd.name, crd.file);
   }
   for (const { apiVersion, kind, name, file } of content.objects) {
-    if (isRemoved(apiVersion, kind)) found.add(kind, name, file);
+    if (isRemoved(apiVersion, kind)) uses.add(kind, name, file);
   }
   const { csv, csvObject } = content;
   if (
@@ -133,7 +133,7 @@ function usesOf(content: BundleContent, version: string): { found: Uses; granted
     csvObject?.apiVersion !== 'operators.coreos.com/v1alpha1' ||
     content.objects.length === 0
   ) {
-    return { found, granted };
+    return { uses, granted };
   }
   const named = new Set<string>();
   const { owned = [], required = [] } = csv.spec.customresourcedefinitions ?? {};
@@ -142,7 +142,7 @@ function usesOf(content: BundleContent, version: string): { found: Uses; granted
       for (const [at, { kind, version: apiVersion }] of resources.entries()) {
         named.add(`${kind.toLowerCase()}s`);
         const place = `ClusterServiceVersion.Spec.CustomResourceDefinitions.${field}[${index}].Resource[${at}]`;
-        if (isRemoved(apiVersion, kind)) found.add(kind, place, csvObject.file);
+        if (isRemoved(apiVersion, kind)) uses.add(kind, place, csvObject.file);
       }
     }
   };
@@ -163,5 +163,5 @@ function usesOf(content: BundleContent, version: string): { found: Uses; granted
   };
   grants('ClusterPermissions', csv.spec.install.spec?.clusterPermissions ?? []);
   grants('Permissions', csv.spec.install.spec?.permissions ?? []);
-  return { found, granted };
+  return { uses, granted };
 }

@@ -20,15 +20,15 @@ export function selectableFieldFaults(
       continue;
     }
     const steps = stepsOf(jsonPath);
-    const found = steps && schemaAt(schema, steps);
-    if (steps === undefined || found === undefined) {
+    const selected = steps && schemaAt(schema, steps);
+    if (steps === undefined || selected === undefined) {
       const problem =
         steps === undefined ? 'not a path such as .spec.name' : 'does not refer to a valid field';
       faults.push(invalid(at, jsonPath, `is an invalid path: ${problem}`));
       continue;
     }
     if (steps[0] === 'metadata') faults.push(invalid(at, jsonPath, 'must not point to fields in metadata'));
-    if (!isSelectable(found)) {
+    if (!isSelectable(selected)) {
       const detail =
         'must point to a field of type string, boolean or integer. Enum string fields and strings with formats ' +
         'are allowed.';

@@ -6,7 +6,7 @@ import type { PlacedYaml } from '../../document/yaml-full.js';
 import type { BundleFiles } from '../read.js';
 import { bundleObjectFaults } from './bundle-objects.js';
 import { communityFaults } from './community.js';
-import { type BundleContent, checkContent, mediaTypeOf, readObjects } from './content.js';
+import { type BundleContent, checkContent, detectMediaType, readObjects } from './content.js';
 import type { ValidationDiagnostic } from './diagnostic.js';
 import { checkFormat, isChart } from './format.js';
 import { goodPracticeFaults } from './good-practices.js';
@@ -53,12 +53,12 @@ export interface ValidateOptions {
 export function validateBundle(files: BundleFiles, options: ValidateOptions = {}): ValidationDiagnostic[] {
   const { objects, faults: unread } = readObjects(files.manifests);
   const isHelm = isChart(files.manifests);
-  const mediaType = isHelm ? 'helm' : mediaTypeOf(objects);
+  const mediaType = isHelm ? 'helm' : detectMediaType(objects);
   const { faults: format, format: annotations } = checkFormat(
     files,
     files.manifests.length === 0 ? undefined : mediaType,
   );
-  const found: Diagnostic[] = format.map((fault) => ({ ...fault, code: 'format' }));
+  const diagnostics: Diagnostic[] = format.map((fault) => ({ ...fault, code: 'format' }));
   if (!isHelm) {
     const content: BundleContent = {
       name: '',
@@ -70,23 +70,23 @@ export function validateBundle(files: BundleFiles, options: ValidateOptions = {}
       format: annotations,
       files: [...files.manifests, ...files.metadata].map((file) => file.content),
     };
-    for (const fault of unread) found.push({ ...fault, code: 'manifests' });
+    for (const fault of unread) diagnostics.push({ ...fault, code: 'manifests' });
     for (const name of files.folders ?? []) {
       const message = `Unable to read file manifests/${name} in supported types: is a directory`;
-      found.push({ severity: 'error', problem: message, file: `manifests/${name}`, code: 'manifests' });
+      diagnostics.push({ severity: 'error', problem: message, file: `manifests/${name}`, code: 'manifests' });
     }
     throwIfCancelled(options.signal);
-    found.push(...checkContent(content, mediaType));
+    diagnostics.push(...checkContent(content, mediaType));
     for (const validator of new Set(options.optional)) {
       throwIfCancelled(options.signal);
       const file = content.csvObject?.file;
       for (const fault of optionalChecks[validator](content, options)) {
-        found.push({ ...(fault.path?.length ? { file } : {}), ...fault, code: validator });
+        diagnostics.push({ ...(fault.path?.length ? { file } : {}), ...fault, code: validator });
       }
     }
   }
   const places = new Places(files);
-  const findings = found.map((fault) => findingOf(fault, places));
+  const findings = diagnostics.map((fault) => findingOf(fault, places));
   const seen = new Set<string>();
   return findings.sort(compareFindings).filter(({ severity, problem, file = '', line = 0 }) => {
     const key = [severity, file, line, problem].join('\0');

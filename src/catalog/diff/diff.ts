@@ -377,12 +377,12 @@ async function diffOthers(
 
 /** Of several with one key, the first. */
 function firstBy<T>(list: readonly T[], keyOfOne: (one: T) => string): Map<string, T> {
-  const found = new Map<string, T>();
+  const items = new Map<string, T>();
   for (const one of list) {
     const key = keyOfOne(one);
-    if (!found.has(key)) found.set(key, one);
+    if (!items.has(key)) items.set(key, one);
   }
-  return found;
+  return items;
 }
 
 function changeOf(from: string, to: string): Change | undefined {

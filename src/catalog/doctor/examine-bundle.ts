@@ -237,22 +237,22 @@ function readMaxOpenShift(
   at: At,
   findings: FindingList,
 ): OpenShiftVersion | undefined {
-  const found = properties.flatMap((property, index) =>
+  const limits = properties.flatMap((property, index) =>
     property.type === maxOpenShiftType
       ? [{ value: unwrap(property.value), path: ['properties', index, 'value'] }]
       : [],
   );
-  if (found.length === 0 && csv !== undefined) {
+  if (limits.length === 0 && csv !== undefined) {
     const value = inAnnotation(csv.annotations);
-    if (value !== undefined) found.push({ value, path: [...csv.path] });
+    if (value !== undefined) limits.push({ value, path: [...csv.path] });
   }
-  const [first] = found;
+  const [first] = limits;
   if (first === undefined) return undefined;
   const { value, path } = first;
   const quoted = `${maxOpenShiftType} ${encodeGoJson(value)}`;
   const tell = (problem: string, hint: string): void =>
     findings.add('max-openshift', at(...path), `${quoted}: ${problem}`, hint);
-  if (found.length > 1) tell('there is more than one', 'keep one of them');
+  if (limits.length > 1) tell('there is more than one', 'keep one of them');
   if (typeof value === 'number') {
     tell('is a number, of which 4.1 and 4.10 are the same one', 'write the version in quotes, as in "4.18"');
     return undefined;
@@ -268,10 +268,10 @@ function inAnnotation(annotations: JsonObject): JsonValue | undefined {
   if (!text.includes(maxOpenShiftType)) return undefined;
   try {
     const list: unknown = JSON.parse(text);
-    const found: unknown = Array.isArray(list)
+    const limit: unknown = Array.isArray(list)
       ? list.find((one: unknown) => isJsonObject(one) && one['type'] === maxOpenShiftType)
       : undefined;
-    return isJsonObject(found) ? (found['value'] ?? null) : undefined;
+    return isJsonObject(limit) ? (limit['value'] ?? null) : undefined;
   } catch {
     // Not ours to judge: it is an annotation, and the property is what counts.
     return undefined;

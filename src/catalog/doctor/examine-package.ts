@@ -21,7 +21,7 @@ import {
   formatOpenShift,
   isAboveKubernetes,
   isInVersions,
-  kubernetesMinorOf,
+  getKubernetesMinor,
 } from './openshift.js';
 
 /** What is known of a package in addition to its graph. */
@@ -236,7 +236,7 @@ class PackageExamination {
       const hint = 'release a bundle for that version, or leave the package out of its catalog';
       this.#findings.add('max-openshift', subject, message, hint);
     }
-    const minor = kubernetesMinorOf(openshift);
+    const minor = getKubernetesMinor(openshift);
     if (minKube !== undefined && minor !== undefined) {
       const message = `minKubeVersion ${formatVersion(minKube)} is above Kubernetes 1.${minor} of OpenShift ${wanted}`;
       const hint = 'leave the bundle out of the catalog of that version';

@@ -29,22 +29,22 @@ export function examineIcon({ icon }: PackageBlob, subject: CatalogSubject, find
     const size = `${(content.length / 1024 / 1024).toFixed(1)} MiB`;
     add(`the icon has ${size}`, 'make it smaller than 1 MiB', ['base64data']);
   }
-  const found = detectImageType(content);
-  const given = icon.mediatype.trim().toLowerCase();
-  if (found === 'unknown') {
+  const detected = detectImageType(content);
+  const declared = icon.mediatype.trim().toLowerCase();
+  if (detected === 'unknown') {
     // What begins as text may be an SVG image that only reads so with a parser.
     if (!/<svg[\s>]/i.test(content.toString('latin1', 0, 64 * 1024)))
       add('the icon is not an image', 'write an SVG or PNG image as base64', ['base64data']);
-  } else if (given === '') {
-    add('the icon has no media type', `write mediatype ${quoteGo(found)}`, []);
-  } else if ((otherNames[given] ?? given) !== found) {
-    const message = `the icon is ${found}, but its media type is ${quoteGo(icon.mediatype)}`;
-    add(message, `write mediatype ${quoteGo(found)}`, ['mediatype']);
-  } else if (given !== found) {
+  } else if (declared === '') {
+    add('the icon has no media type', `write mediatype ${quoteGo(detected)}`, []);
+  } else if ((otherNames[declared] ?? declared) !== detected) {
+    const message = `the icon is ${detected}, but its media type is ${quoteGo(icon.mediatype)}`;
+    add(message, `write mediatype ${quoteGo(detected)}`, ['mediatype']);
+  } else if (declared !== detected) {
     const message = `the media type of the icon, ${quoteGo(icon.mediatype)}, is none that is registered`;
-    add(message, `write mediatype ${quoteGo(found)}`, ['mediatype'], 'notice');
+    add(message, `write mediatype ${quoteGo(detected)}`, ['mediatype'], 'notice');
   }
-  if ((found === 'image/svg+xml' || found === 'unknown') && hasScript(content.toString('utf8'))) {
+  if ((detected === 'image/svg+xml' || detected === 'unknown') && hasScript(content.toString('utf8'))) {
     add('the icon has a script in it', 'remove it: pages that show the icon in place would run it', [
       'base64data',
     ]);

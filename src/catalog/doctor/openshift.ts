@@ -34,7 +34,7 @@ export function formatOpenShift({ major, minor }: OpenShiftVersion): string {
 export const firstWithCsvMetadata: OpenShiftVersion = { major: 4, minor: 17 };
 
 /** The minor version of Kubernetes 1 that a version of OpenShift 4 is made of; undefined where that is not known. */
-export function kubernetesMinorOf({ major, minor }: OpenShiftVersion): number | undefined {
+export function getKubernetesMinor({ major, minor }: OpenShiftVersion): number | undefined {
   return major === 4 && minor >= 3 ? minor + 13 : undefined;
 }
 
@@ -59,7 +59,7 @@ export function allowedOpenShift({
     const version = { major: 4, minor };
     if (maxOpenShift !== undefined && compareOpenShift(maxOpenShift, version) < 0) return false;
     if (openShiftVersions !== undefined && isInVersions(openShiftVersions, version) === false) return false;
-    return minKube === undefined || !isAboveKubernetes(minKube, kubernetesMinorOf(version));
+    return minKube === undefined || !isAboveKubernetes(minKube, getKubernetesMinor(version));
   };
   const minors = Array.from({ length: lastMinor - firstMinor + 1 }, (_, at) => firstMinor + at).filter(
     isAllowed,

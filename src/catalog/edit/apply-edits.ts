@@ -117,8 +117,8 @@ async function placeOf(catalog: EditableCatalog, plan: FileEdit): Promise<string
     }
     await requireNotIgnored(catalog, plan.name);
     const parent = path.dirname(target);
-    const found = await lstatIfPresent(parent);
-    if (found !== undefined && !found.isDirectory()) {
+    const stats = await lstatIfPresent(parent);
+    if (stats !== undefined && !stats.isDirectory()) {
       throw new OpmateError('UNSAFE', 'is not a directory', {
         subject: path.posix.dirname(label),
         file: label,

@@ -123,8 +123,8 @@ export function changedMeanwhile(file: string): OpmateError {
 
 async function rootOf(directory: string): Promise<string> {
   try {
-    const found = await stat(directory);
-    if (found.isDirectory()) return await realpath(directory);
+    const stats = await stat(directory);
+    if (stats.isDirectory()) return await realpath(directory);
   } catch (error) {
     throw fileError(directory, error, {
       file: directory,

@@ -84,9 +84,9 @@ async function readRegion(
     const part = await read(until, Math.min(size, until + contextSize));
     let at = 0;
     while (lines <= context && at < part.length) {
-      const found = part.indexOf(0x0a, at);
-      if (found >= 0) lines++;
-      at = found < 0 ? part.length : found + 1;
+      const index = part.indexOf(0x0a, at);
+      if (index >= 0) lines++;
+      at = index < 0 ? part.length : index + 1;
     }
     until += at;
   }

@@ -13,8 +13,8 @@ export interface EditPlan<Edit> {
 /** The package of a name. Throws OpmateError NOT_FOUND with the nearest one. */
 export function requirePackage(catalog: EditableCatalog, name: string): PackageModel {
   const models = readPackages(catalog.facts);
-  const found = models.get(name);
-  if (found !== undefined) return found;
+  const model = models.get(name);
+  if (model !== undefined) return model;
   throw notFound('package', name, models.keys(), { scope: catalog.name });
 }
 
@@ -41,8 +41,8 @@ export function requireBlob(
   packageName: string,
   name?: string,
 ): BlobPlace {
-  const found = findBlob(catalog, schema, packageName, name);
-  if (found !== undefined) return found;
+  const blob = findBlob(catalog, schema, packageName, name);
+  if (blob !== undefined) return blob;
   throw new OpmateError('INTERNAL', `${schema} ${name ?? ''} of package ${packageName} is nowhere`, {
     subject: catalog.name,
   });

@@ -159,8 +159,8 @@ class PackageAddition {
     this.#options = options;
   }
 
-  plan(given: readonly Addition[]): EditPlan<BlobEdit> {
-    const additions = [...given].sort((a, b) => compareVersions(a.version, b.version));
+  plan(candidates: readonly Addition[]): EditPlan<BlobEdit> {
+    const additions = [...candidates].sort((a, b) => compareVersions(a.version, b.version));
     const channels = new Map<string, ChannelEntry[]>();
     for (const channel of new Set(additions.flatMap((one) => one.channels))) {
       const wanted = additions.filter((one) => one.channels.includes(channel));

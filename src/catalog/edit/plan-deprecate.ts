@@ -28,25 +28,25 @@ export function planDeprecate(catalog: EditableCatalog, deprecation: Deprecation
   const { package: name, message } = deprecation;
   const model = requirePackage(catalog, name);
   const reference = referenceTo(model, deprecation);
-  const said = describe(name, reference);
+  const described = describe(name, reference);
   const [facts] = model.deprecations;
   const at = facts?.entries.findIndex((entry) => isSame(entry.reference, reference)) ?? -1;
   const blob = facts === undefined ? undefined : requireBlob(catalog, schemas.deprecations, name);
   if (message === undefined) {
     if (facts === undefined || blob === undefined || at < 0) {
-      throw new OpmateError('NOT_FOUND', `${said} is not deprecated`);
+      throw new OpmateError('NOT_FOUND', `${described} is not deprecated`);
     }
     const change = (value: JsonObject): JsonObject =>
       withField(value, 'entries', listAt(value, 'entries').toSpliced(at, 1));
     const edit: BlobEdit =
       facts.entries.length === 1 ? { kind: 'remove', blob } : { kind: 'change', blob, change };
-    return { edits: [edit], changes: [`${said} is not deprecated any more`] };
+    return { edits: [edit], changes: [`${described} is not deprecated any more`] };
   }
   if (message.trim() === '') {
     throw new OpmateError('INVALID', 'a deprecation needs a message', { hint: 'say what users should do' });
   }
   if (facts?.entries[at]?.message === message) return { edits: [], changes: [] };
-  const changes = [at < 0 ? `${said} is deprecated` : `${said} is deprecated with another message`];
+  const changes = [at < 0 ? `${described} is deprecated` : `${described} is deprecated with another message`];
   if (blob === undefined) {
     const entries: DeprecationEntry[] = [{ reference, message }];
     const item = { schema: schemas.deprecations, package: name, entries };

@@ -4,7 +4,12 @@ import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { Version } from '../../core/semver.js';
 import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
-import { referenceOf, withDeprecations, withEntries, withField } from '../selection/kept-catalog.js';
+import {
+  formatDeprecationReference,
+  withDeprecations,
+  withEntries,
+  withField,
+} from '../selection/kept-catalog.js';
 import { readBundleVersions } from '../../graph/bundle-version.js';
 import { type PackageModel, keepDeprecations } from '../../graph/package-model.js';
 import { repairChannel } from '../selection/repair-channel.js';
@@ -187,6 +192,6 @@ function deprecationEdits(
   changes.push(`package ${quoteGo(facts.name)}: ${listNames('no longer told as deprecated are', names)}`);
   const blob = requireBlob(catalog, schemas.deprecations, facts.name);
   if (left === undefined) return [{ kind: 'remove', blob }];
-  const kept = new Set(left.entries.map(referenceOf));
+  const kept = new Set(left.entries.map(formatDeprecationReference));
   return [{ kind: 'change', blob, change: (value) => withDeprecations(value, kept) }];
 }

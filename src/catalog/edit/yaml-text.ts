@@ -163,12 +163,12 @@ class LineEditor {
     const line = this.#lines[at];
     const key = path.at(-1);
     if (line === undefined || typeof wanted !== 'string' || typeof key !== 'string') return false;
-    const found =
+    const match =
       /^([\s-]*(\w+): +)(?:'(?:[^']|'')*'|"(?:[^"\\]|\\.)*"|[\w./(][^#:\n'"]*?)((?: +#.*)?\s*)$/.exec(line);
     const [written, ...more] = splitLines(encodeYaml({ [key]: wanted }));
-    if (found === null || found[2] !== key || written === undefined || more.length > 0) return false;
+    if (match === null || match[2] !== key || written === undefined || more.length > 0) return false;
     const value = written.slice(key.length + 2).trimEnd();
-    this.#edits.push({ from: at, to: at + 1, lines: [`${found[1]}${value}${found[3]}`] });
+    this.#edits.push({ from: at, to: at + 1, lines: [`${match[1]}${value}${match[3]}`] });
     return true;
   }
 

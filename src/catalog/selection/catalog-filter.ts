@@ -64,7 +64,7 @@ export interface Criteria {
   versions?: { text: string; range: VersionRange };
   /** One bundle of this version: of several the one that is written the same, else the nearest to the head. */
   version?: string;
-  /** Least version, itself included; prereleases as `rangeOf` says. */
+  /** Least version, itself included; prereleases as `toRange` says. */
   minVersion?: string;
   maxVersion?: string;
   /** How many, from the newest on, see `ChannelWays.newestFirst`. */

@@ -21,7 +21,7 @@ import { readBundleVersions } from '../../graph/bundle-version.js';
 import { type PackageModel, findHighestChannel, readPackages } from '../../graph/package-model.js';
 import { repairChannel } from './repair-channel.js';
 import { type CatalogSelection, type KeptBundle, addPart, keepChannels, requireValid } from './selection.js';
-import { nearestVersions, rangeOf } from './version-bounds.js';
+import { nearestVersions, toRange } from './version-bounds.js';
 
 interface FilterOptions {
   /** How messages name the catalog. */
@@ -91,9 +91,9 @@ class CatalogChoice {
   choose(): CatalogSelection {
     this.#requireNames();
     const { packages, dropPackages, also } = this.#filter;
-    const asked = packages?.map(({ name }) => name) ?? this.#models.keys();
+    const names = packages?.map(({ name }) => name) ?? this.#models.keys();
     const dropped = new Set(dropPackages.map(({ name }) => name));
-    for (const name of new Set([...asked, ...also.keys()])) {
+    for (const name of new Set([...names, ...also.keys()])) {
       const model = this.#models.get(name);
       if (model === undefined || dropped.has(name)) continue;
       const isMisnamed = this.#misnamed.has(name) || this.#misnamed.has(undefined);
@@ -291,13 +291,13 @@ class PackageFilter {
   }
 
   #chooseChannels(): ChannelFacts[] {
-    const asked = this.#channelsAsked();
+    const requested = this.#channelsAsked();
     const dropped = this.#filter.dropChannels.filter((one) => (one.package ?? this.#name) === this.#name);
     const droppedNames = new Set(dropped.map(({ name }) => name));
     const gone = this.#droppedBundles();
     return [...this.#model.channels.values()].flatMap((channel) => {
       const { name } = channel;
-      const isAsked = this.#isAsked && asked?.has(name) !== false;
+      const isAsked = this.#isAsked && requested?.has(name) !== false;
       if ((!isAsked && !this.#also.has(name)) || droppedNames.has(name)) return [];
       if (this.#isDeprecated(schemas.channel, name)) return [];
       const left = this.#repair(channel, gone);
@@ -325,8 +325,8 @@ class PackageFilter {
   }
 
   #droppedBundles(): ReadonlySet<string> {
-    const asked = this.#filter.dropBundles.filter((one) => (one.package ?? this.#name) === this.#name);
-    const gone = new Set(asked.map(({ name }) => name));
+    const requested = this.#filter.dropBundles.filter((one) => (one.package ?? this.#name) === this.#name);
+    const gone = new Set(requested.map(({ name }) => name));
     for (const name of this.#model.bundles.keys()) {
       if (this.#isDeprecated(schemas.bundle, name)) gone.add(name);
     }
@@ -407,16 +407,16 @@ class PackageFilter {
       return new ChannelWays(channel.entries, this.#versions).keep(new Set([...wanted, ...also]));
     }
     const isOne = criteria.latest === 1 || criteria.version !== undefined || wanted.size === 0;
-    const asked = isOne
+    const requested = isOne
       ? alone
       : keepChain(channel.entries, graph, (name) => {
           const version = wanted.has(name) ? this.#versions.get(name) : undefined;
           // Builds of one version count each: else the newest of them, and with it the head, would be left out.
           return version && formatVersion(version);
         });
-    if (asked === undefined) return undefined;
-    const all = new Set([...asked.names, ...also]);
-    if (all.size === asked.names.size) return asked;
+    if (requested === undefined) return undefined;
+    const all = new Set([...requested.names, ...also]);
+    if (all.size === requested.names.size) return requested;
     // One bundle alone is a valid channel.
     if (all.size === 1) return { ...alone, names: all };
     if (onlyHead(graph) === undefined) return undefined;
@@ -426,7 +426,7 @@ class PackageFilter {
     const isWhole = [...all].some((name) => !longer.names.has(name));
     return {
       names: isWhole ? new Set(graph.entries.keys()) : longer.names,
-      reasons: new Map([...asked.reasons, ...longer.reasons]),
+      reasons: new Map([...requested.reasons, ...longer.reasons]),
     };
   }
 
@@ -491,8 +491,8 @@ class PackageFilter {
       const place = chain.indexOf(name);
       return place < 0 ? chain.length : place;
     };
-    const found = [...entries.keys()].filter(isExact);
-    return new Set(found.sort((a, b) => rank(a) - rank(b) || compareBytes(a, b)).slice(0, 1));
+    const matches = [...entries.keys()].filter(isExact);
+    return new Set(matches.sort((a, b) => rank(a) - rank(b) || compareBytes(a, b)).slice(0, 1));
   }
 
   #wantedBy(criteria: Criteria, { entries }: ChannelFacts, ways: ChannelWays): Set<string> {
@@ -502,7 +502,7 @@ class PackageFilter {
       tests.push((name) => this.#testVersion(name, (version) => versions.range.contains(version)));
     }
     if (minVersion !== undefined || maxVersion !== undefined) {
-      const isInRange = rangeOf({ minVersion, maxVersion }, [...this.#versions.values()]);
+      const isInRange = toRange({ minVersion, maxVersion }, [...this.#versions.values()]);
       tests.push((name) => this.#testVersion(name, isInRange));
     }
     if (reachableFrom !== undefined) {
@@ -572,18 +572,18 @@ class PackageFilter {
   #chooseDefault(channels: readonly ChannelFacts[]): string {
     const names = new Set(channels.map(({ name }) => name));
     const own = this.#model.facts.defaultChannel;
-    const asked = this.#filter.defaultChannels.filter((one) => one.package === this.#name).at(-1);
+    const requested = this.#filter.defaultChannels.filter((one) => one.package === this.#name).at(-1);
     const subject = `package ${quoteGo(this.#name)}`;
-    if (asked !== undefined) {
-      if (!names.has(asked.name)) {
-        const problem = `nothing of channel ${quoteGo(asked.name)} is left, so it cannot be the default channel`;
+    if (requested !== undefined) {
+      if (!names.has(requested.name)) {
+        const problem = `nothing of channel ${quoteGo(requested.name)} is left, so it cannot be the default channel`;
         const hint = listNames('known channels:', names);
-        if (this.#model.channels.has(asked.name))
-          this.#fail(asked.where, { subject: `${subject} in ${this.#options.catalog}`, problem, hint });
-      } else if (asked.name !== own) {
-        this.#changes.push(`${subject}: its default channel is ${quoteGo(asked.name)} now`);
+        if (this.#model.channels.has(requested.name))
+          this.#fail(requested.where, { subject: `${subject} in ${this.#options.catalog}`, problem, hint });
+      } else if (requested.name !== own) {
+        this.#changes.push(`${subject}: its default channel is ${quoteGo(requested.name)} now`);
       }
-      return asked.name;
+      return requested.name;
     }
     if (names.has(own)) return own;
     if (!this.#isAsked) return [...this.#also.keys()].find((name) => names.has(name)) ?? own;

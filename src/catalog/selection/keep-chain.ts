@@ -32,18 +32,18 @@ export function keepChain(
   const isWanted = (name: string): boolean => keyOf(name) !== undefined;
   // How many wanted ones each entry of the chain leads to, from the oldest upwards.
   const counts = new Array<number>(chain.length);
-  const found = new Set<string>();
+  const kept = new Set<string>();
   for (let at = chain.length - 1; at >= 0; at--) {
     const name = chain[at] as string;
     for (const one of [name, ...(entries.get(name)?.skips ?? [])]) {
       const key = keyOf(one);
-      if (key !== undefined) found.add(key);
+      if (key !== undefined) kept.add(key);
     }
-    counts[at] = found.size;
+    counts[at] = kept.size;
   }
   const reasons = new Map<string, string>();
-  if (found.size === 0) return { names: new Set(), reasons };
-  const top = counts.lastIndexOf(found.size);
+  if (kept.size === 0) return { names: new Set(), reasons };
+  const top = counts.lastIndexOf(kept.size);
   const below = counts.indexOf(0);
   const end = below < 0 ? chain.length : below;
   const take = (from: number): Set<string> => {
@@ -54,14 +54,14 @@ export function keepChain(
     }
     return names;
   };
-  const asked = take(top);
-  const { names, lead } = makeSound(list, asked, top, take);
+  const requested = take(top);
+  const { names, lead } = makeSound(list, requested, top, take);
   const places = new Map(chain.map((name, at) => [name, at]));
   for (const { name } of list) {
     if (!names.has(name) || isWanted(name)) continue;
     const at = places.get(name) ?? -1;
     const skips = (entries.get(name)?.skips ?? []).filter(isWanted);
-    if (!asked.has(name)) {
+    if (!requested.has(name)) {
       reasons.set(name, `${listNames('is needed for', lead)}, which nothing else leads to`);
     } else if (at === top && skips.length > 0) reasons.set(name, listNames('skips', skips));
     else reasons.set(name, describeBetween(chain, at));
@@ -78,14 +78,14 @@ export function describeBetween(chain: readonly string[], at: number): string {
 /** The entries to keep for a valid channel, and those that nothing asked for leads to. */
 function makeSound(
   list: readonly ChannelEntry[],
-  asked: ReadonlySet<string>,
+  requested: ReadonlySet<string>,
   top: number,
   take: (from: number) => Set<string>,
 ): { names: ReadonlySet<string>; lead: string[] } {
   const graphOf = (names: ReadonlySet<string>): ChannelGraph =>
     readGraph(list.filter(({ name }) => names.has(name)));
-  const first = graphOf(asked);
-  if (describeGraphFault(first) === undefined) return { names: asked, lead: [] };
+  const first = graphOf(requested);
+  if (describeGraphFault(first) === undefined) return { names: requested, lead: [] };
   const lead = first.stranded.length > 0 ? first.stranded : first.heads.slice(1);
   // In growing steps, so that a long chain is not read as often as it has entries.
   const tops: number[] = [];

@@ -55,7 +55,7 @@ export class ChannelWays {
     // Ranks of what has been named and not been taken, the newest at the end.
     const open: number[] = [];
     const seen = new Set<string>();
-    const found: string[] = [];
+    const names: string[] = [];
     const name = (one: string): void => {
       const rank = ranks.get(one);
       if (rank === undefined || seen.has(one)) return;
@@ -72,12 +72,12 @@ export class ChannelWays {
       name(first);
       for (let rank = open.pop(); rank !== undefined; rank = open.pop()) {
         const taken = ranked[rank] as string;
-        found.push(taken);
+        names.push(taken);
         const { replaces = '', skips = [] } = this.#entries.get(taken) ?? {};
         for (const one of [replaces, ...skips]) name(one);
       }
     }
-    return found;
+    return names;
   }
 
   /**
@@ -105,25 +105,26 @@ export class ChannelWays {
    * else leads on from. If that is not valid, the head moves up the chain, in the end to the whole channel. No edge is
    * made or changed, so no cluster is offered an upgrade that the author did not mean.
    */
-  keep(asked: ReadonlySet<string>): KeptEntries {
+  keep(requested: ReadonlySet<string>): KeptEntries {
     const none = new Map<string, string>();
-    if (asked.size === 0 || asked.size === this.#entries.size) return { names: asked, reasons: none };
+    if (requested.size === 0 || requested.size === this.#entries.size)
+      return { names: requested, reasons: none };
     const hadWay = this.head === undefined ? none : this.#waysTo(this.head).next;
-    const needed = [...asked].filter((name) => hadWay.has(name) || name === this.head);
-    for (const ways of this.#heads(asked, needed)) {
-      const kept = this.#extend(asked, ways, (name) => hadWay.has(name));
+    const needed = [...requested].filter((name) => hadWay.has(name) || name === this.head);
+    for (const ways of this.#heads(requested, needed)) {
+      const kept = this.#extend(requested, ways, (name) => hadWay.has(name));
       if (kept !== undefined) return kept;
     }
-    const rest = [...this.#entries.keys()].filter((name) => !asked.has(name));
+    const rest = [...this.#entries.keys()].filter((name) => !requested.has(name));
     const reason = 'is required, since no smaller part of the channel is valid';
     return { names: new Set(this.#entries.keys()), reasons: new Map(rest.map((name) => [name, reason])) };
   }
 
   /** What may become the head, best first: all that is needed leads to it. */
-  *#heads(asked: ReadonlySet<string>, needed: readonly string[]): Generator<WaysTo, void, undefined> {
+  *#heads(requested: ReadonlySet<string>, needed: readonly string[]): Generator<WaysTo, void, undefined> {
     const { head } = this;
     if (head === undefined) return;
-    if (asked.has(head)) {
+    if (requested.has(head)) {
       yield this.#waysTo(head);
       return;
     }
@@ -150,18 +151,18 @@ export class ChannelWays {
 
   /** The asked entries with what they need below a head; undefined where that is no valid channel. */
   #extend(
-    asked: ReadonlySet<string>,
+    requested: ReadonlySet<string>,
     { target, next }: WaysTo,
     hadWay: (name: string) => boolean,
   ): KeptEntries | undefined {
-    const names = new Set(asked);
+    const names = new Set(requested);
     const reasons = new Map<string, string>();
     const add = (name: string, reason: string): void => {
       if (names.has(name)) return;
       names.add(name);
       reasons.set(name, reason);
     };
-    add(target, listNames('is the head that all others lead to:', asked));
+    add(target, listNames('is the head that all others lead to:', requested));
     for (let size = 0; size !== names.size;) {
       size = names.size;
       const graph = readGraph(this.#list.filter(({ name }) => names.has(name)));

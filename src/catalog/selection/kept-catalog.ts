@@ -127,8 +127,8 @@ export class KeptCatalog implements Catalog {
         const blob = decodeDeprecations(value);
         const facts = this.#deprecations.get(blob.package);
         if (facts === undefined || isRepeated(seen, schema, { name: blob.package })) return undefined;
-        const kept = new Set(facts.entries.map(referenceOf));
-        if ((blob.entries ?? []).every((entry) => kept.has(referenceOf(entry)))) return 'none';
+        const kept = new Set(facts.entries.map(formatDeprecationReference));
+        if ((blob.entries ?? []).every((entry) => kept.has(formatDeprecationReference(entry)))) return 'none';
         return (deprecations) => withDeprecations(deprecations, kept);
       }
       default:
@@ -189,7 +189,7 @@ function isSameEntry(a: ChannelEntry, b: ChannelEntry): boolean {
   );
 }
 
-export function referenceOf({ reference: { schema, name } }: DeprecationEntry): string {
+export function formatDeprecationReference({ reference: { schema, name } }: DeprecationEntry): string {
   return `${schema}/${name}`;
 }
 
@@ -247,7 +247,7 @@ export function withDeprecations(deprecations: JsonObject, kept: ReadonlySet<str
   const entries = decodeDeprecations(deprecations).entries ?? [];
   const list = listAt(deprecations, 'entries').filter((_, at) => {
     const entry = entries[at];
-    return entry !== undefined && kept.has(referenceOf(entry));
+    return entry !== undefined && kept.has(formatDeprecationReference(entry));
   });
   return withField(deprecations, 'entries', list);
 }

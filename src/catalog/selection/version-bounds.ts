@@ -11,7 +11,7 @@ export interface VersionBounds {
  * package that has prereleases only writes its builds that way: there bounds without prerelease look at the numbers
  * alone. Throws SemverError for a bound that is no version.
  */
-export function rangeOf(
+export function toRange(
   { minVersion, maxVersion }: VersionBounds,
   versions: readonly (Version | undefined)[],
 ): (version: Version) => boolean {

@@ -179,10 +179,10 @@ class SemverReader {
   }
 
   #images(fields: Fields, archetype: Archetype): TemplateImage[] {
-    const given = fields.get(archetype);
-    if (given === undefined) return [];
+    const archetypeField = fields.get(archetype);
+    if (archetypeField === undefined) return [];
     const owner = `struct field SemverTemplateData.${archetype} of type semver.channelBundles`;
-    const inner = this.#fields(given.value, given.path, owner, ['bundles']);
+    const inner = this.#fields(archetypeField.value, archetypeField.path, owner, ['bundles']);
     const list = inner.get('bundles');
     if (list === undefined || list.value === null) return [];
     const listField = `channelBundles.${archetype}.bundles`;

@@ -3,7 +3,7 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { nearestPlace } from '../../document/document.js';
-import { decodeUtf8, goKindOf, quoteGo } from '../../document/go-json.js';
+import { decodeUtf8, getGoKind, quoteGo } from '../../document/go-json.js';
 import { foldFieldName } from '../../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
@@ -48,8 +48,8 @@ export async function readTemplate(
     'auto-detecting template type: decoding template input',
     options,
   );
-  const found = await detectType(file, document);
-  return found === 'semver' ? readSemverTemplate(file) : readEntriesTemplate(file, document, found);
+  const detected = await detectType(file, document);
+  return detected === 'semver' ? readSemverTemplate(file) : readEntriesTemplate(file, document, detected);
 }
 
 async function readFirstDocument(
@@ -83,7 +83,7 @@ async function detectType(file: OpenFile, document: CatalogDocument): Promise<Te
   if (value !== null && !isJsonObject(value)) {
     const target = 'value of type struct { Schema string "json:\\"schema\\"" }';
     throw await fail(
-      `unmarshalling template schema: json: cannot unmarshal ${goKindOf(value)} into Go ${target}`,
+      `unmarshalling template schema: json: cannot unmarshal ${getGoKind(value)} into Go ${target}`,
       among,
     );
   }
@@ -93,13 +93,13 @@ async function detectType(file: OpenFile, document: CatalogDocument): Promise<Te
     throw await fail("template input missing required 'schema' field", hint);
   }
   if (typeof schema !== 'string') {
-    const problem = `cannot unmarshal ${goKindOf(schema)} into Go struct field .schema of type string`;
+    const problem = `cannot unmarshal ${getGoKind(schema)} into Go struct field .schema of type string`;
     throw await fail(`unmarshalling template schema: json: ${problem}`, among);
   }
-  const found = (Object.keys(templateSchemas) as TemplateType[]).find(
+  const match = (Object.keys(templateSchemas) as TemplateType[]).find(
     (type) => templateSchemas[type] === schema,
   );
-  if (found !== undefined) return found;
+  if (match !== undefined) return match;
   throw await fail(
     `unknown template schema: ${schema}`,
     /^olm\.(?:package|channel|bundle|deprecations)$/.test(schema)
@@ -130,8 +130,8 @@ function lineFinder(
     const placed = parseYamlWithPlaces(text.endsWith('\n') ? text : `${text}\n`);
     return (path) => first + (nearestPlace(placed, path)?.line ?? 1) - 1;
   };
-  let found: Promise<(path: YamlPath) => number> | undefined;
-  return async (path) => (await (found ??= read()))(path);
+  let lines: Promise<(path: YamlPath) => number> | undefined;
+  return async (path) => (await (lines ??= read()))(path);
 }
 
 /** Reads a basic or a substitutes template. */
@@ -155,15 +155,15 @@ async function readEntriesTemplate(
     throw new OpmateError('INTERNAL', 'a fault was lost');
   }
   const field = (name: string, kind: 'string' | 'array', goType: string): JsonValue | undefined => {
-    const found = fieldOf(root, name);
-    if (found === undefined || found.value === null || goKindOf(found.value) === kind) return found?.value;
+    const value = fieldOf(root, name);
+    if (value === undefined || value.value === null || getGoKind(value.value) === kind) return value?.value;
     errors.report(
-      [found.key],
-      `${unmarshalling}${kindFault(found.value, `struct field ${struct}.${name} of type ${goType}`)}`,
+      [value.key],
+      `${unmarshalling}${kindFault(value.value, `struct field ${struct}.${name} of type ${goType}`)}`,
     );
     return undefined;
   };
-  const given = field('entries', 'array', '[]*declcfg.Meta');
+  const blobs = field('entries', 'array', '[]*declcfg.Meta');
   const schema = field('schema', 'string', 'string') ?? '';
   const list = type === 'basic' ? undefined : field('substitutions', 'array', '[]substitutes.Substitute');
   const substitutions = Array.isArray(list)
@@ -178,7 +178,7 @@ async function readEntriesTemplate(
     await errors.throwIfAny();
   }
   const entriesKey = fieldOf(root, 'entries')?.key ?? 'entries';
-  const entries = readEntries(Array.isArray(given) ? given : [], entriesKey, {
+  const entries = readEntries(Array.isArray(blobs) ? blobs : [], entriesKey, {
     file: file.label,
     type,
     unmarshalling,
@@ -265,12 +265,12 @@ function readSubstitutions(
       continue;
     }
     for (const field of ['name', 'base'] as const) {
-      const found = fieldOf(value, field);
-      if (found === undefined || found.value === null) continue;
-      if (typeof found.value === 'string') one[field] = found.value;
+      const member = fieldOf(value, field);
+      if (member === undefined || member.value === null) continue;
+      if (typeof member.value === 'string') one[field] = member.value;
       else {
         const target = `struct field Substitute.substitutions.${field} of type string`;
-        errors.report([...path, found.key], context + kindFault(found.value, target));
+        errors.report([...path, member.key], context + kindFault(member.value, target));
       }
     }
   }

@@ -1,6 +1,6 @@
 import { addContext, combineErrors } from '../../core/diagnostics-error.js';
 import { type ErrorCode, OpmateError } from '../../core/errors.js';
-import { goKindOf } from '../../document/go-json.js';
+import { getGoKind } from '../../document/go-json.js';
 import type { JsonValue } from '../../document/json.js';
 import type { YamlPath } from '../../document/yaml-full.js';
 
@@ -37,5 +37,5 @@ export class TemplateErrors {
 
 /** Go's complaint about a value of the wrong kind. */
 export function kindFault(value: JsonValue, target: string): string {
-  return `json: cannot unmarshal ${goKindOf(value)} into Go ${target}`;
+  return `json: cannot unmarshal ${getGoKind(value)} into Go ${target}`;
 }

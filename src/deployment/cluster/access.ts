@@ -90,9 +90,9 @@ function describeDenied(needs: readonly Need[]): Diagnostic[] {
     groups.set(key, known);
   }
   return sortedByBytes(groups.keys()).flatMap((key) => {
-    const found = groups.get(key);
-    if (found === undefined) return [];
-    const { need, verbs, names } = found;
+    const group = groups.get(key);
+    if (group === undefined) return [];
+    const { need, verbs, names } = group;
     const what = need.group === '' ? need.resource : `${need.resource}.${need.group}`;
     const where = need.namespace === '' ? '' : ` in namespace ${quoteGo(need.namespace)}`;
     const sorted = sortedByBytes(names);

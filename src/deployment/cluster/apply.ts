@@ -8,7 +8,7 @@ import { type JsonObject, isJsonObject } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 import type { RenderedDeployment } from '../rendered-deployment.js';
 import { type Need, findForbidden, rehearse } from './access.js';
-import { type Resources, discoverResources, resourceOf } from './discovery.js';
+import { type Resources, discoverResources, findResource } from './discovery.js';
 import {
   type InventoryPlace,
   type KeptPin,
@@ -28,14 +28,14 @@ import { type Kubectl, readObjects } from './kubectl.js';
 import {
   type ObjectId,
   describeId,
-  groupOf,
+  getGroup,
   holdsOthers,
-  idOf,
+  getId,
   inPhaseOrder,
   keyOf,
-  phaseOf,
+  getPhase,
   phases,
-  stubOf,
+  toStub,
   without,
 } from './objects.js';
 
@@ -140,7 +140,7 @@ export async function planApply(
   const values = [...deployment.objects, ...former].map((object) => object.load());
   kubectl.hideSecrets(former.filter(({ kind }) => kind === 'Secret').map((object) => object.load()));
   const held = [...inventory.objects, ...(inventory.unfinished?.objects ?? [])];
-  const resources = await discoverResources(kubectl, [...values, ...held.map(stubOf)]);
+  const resources = await discoverResources(kubectl, [...values, ...held.map(toStub)]);
   const owner = ownerOf(place);
   const { placed: objects, findings } = placeObjects(deployment.objects, resources, place, owner);
   const previous = placeObjects(former, resources, place, owner).placed;
@@ -158,14 +158,14 @@ export async function planApply(
   };
   if (findings.length > 0) return plan;
   const wanted = new Set(objects.map(keyOf));
-  const given = held.filter((id) => !wanted.has(keyOf(id)));
-  const surplus = inPhaseOrder([...new Map(given.map((id) => [keyOf(id), id])).values()]).reverse();
+  const released = held.filter((id) => !wanted.has(keyOf(id)));
+  const surplus = inPhaseOrder([...new Map(released.map((id) => [keyOf(id), id])).values()]).reverse();
   findings.push(...(await findForbidden(kubectl, needsOf(plan, surplus, resources, options))));
   if (findings.length > 0) return plan;
-  const there = objects.filter((object) => resourceOf(resources, object)?.isThere === true);
+  const there = objects.filter((object) => findResource(resources, object)?.isThere === true);
   const live = await getLive(kubectl, [
     ...there,
-    ...surplus.filter((id) => resourceOf(resources, id)?.isThere),
+    ...surplus.filter((id) => findResource(resources, id)?.isThere),
   ]);
   plan.live = live;
   plan.changes = changesOf(plan, surplus, owner, options);
@@ -184,7 +184,7 @@ function placeObjects(
   const findings: Diagnostic[] = [];
   const placed = new Map<string, PlacedObject>();
   for (const object of objects) {
-    const resource = resourceOf(resources, object);
+    const resource = findResource(resources, object);
     if (object.apiVersion === '') {
       findings.push({
         severity: 'error',
@@ -222,8 +222,8 @@ function placeObjects(
 }
 
 function markedAs(value: JsonObject, namespace: string, owner: string): JsonObject {
-  const given = isJsonObject(value['metadata']) ? value['metadata'] : {};
-  const metadata = without(given, 'namespace');
+  const original = isJsonObject(value['metadata']) ? value['metadata'] : {};
+  const metadata = without(original, 'namespace');
   const annotations = isJsonObject(metadata['annotations']) ? metadata['annotations'] : {};
   return {
     ...value,
@@ -242,7 +242,7 @@ function needsOf(
   options: ApplyOptions,
 ): Need[] {
   const needs = (id: ObjectId, verbs: readonly Need['verb'][]): Need[] => {
-    const resource = resourceOf(resources, id);
+    const resource = findResource(resources, id);
     if (resource === undefined) return [];
     const { group, plural } = resource;
     return verbs.map((verb) => ({ verb, group, resource: plural, namespace: id.namespace, name: id.name }));
@@ -267,11 +267,11 @@ async function getLive(kubectl: Kubectl, ids: readonly ObjectId[]): Promise<Map<
   const text = await kubectl.expect(
     'reading what is on the cluster',
     ['get', '--ignore-not-found', '-o', 'json', '-f', '-'],
-    { objects: ids.map(stubOf) },
+    { objects: ids.map(toStub) },
   );
   const objects = readObjects(text);
   kubectl.hideSecrets(objects);
-  return new Map(objects.map((object) => [keyOf(idOf(object)), object]));
+  return new Map(objects.map((object) => [keyOf(getId(object)), object]));
 }
 
 function changesOf(
@@ -315,7 +315,7 @@ function holdsWanted(
   }
   const { group, names } = isJsonObject(spec) ? spec : {};
   const defined = isJsonObject(names) ? names['kind'] : undefined;
-  return objects.some(({ apiVersion, kind }) => groupOf(apiVersion) === group && kind === defined);
+  return objects.some(({ apiVersion, kind }) => getGroup(apiVersion) === group && kind === defined);
 }
 
 function stripped({ apiVersion, kind, namespace, name }: ObjectId): ObjectId {
@@ -394,7 +394,7 @@ async function rehearsal(
   if (!errors.some(isConflict)) return findings;
   // kubectl does not say whose conflicts they are.
   const conflicting = tried.filter((object) => !isNew(object));
-  const found = await mapConcurrent(conflicting, 4, async (object) =>
+  const results = await mapConcurrent(conflicting, 4, async (object) =>
     (await rehearse(kubectl, [object.value], flags)).filter(isConflict).map((error) => ({
       key: keyOf(object),
       finding: {
@@ -406,7 +406,7 @@ async function rehearsal(
       },
     })),
   );
-  for (const { key, finding } of found.flat()) conflicts.set(key, finding);
+  for (const { key, finding } of results.flat()) conflicts.set(key, finding);
   return [...findings, ...conflicts.values()];
 }
 
@@ -488,7 +488,7 @@ export async function applyPlan(
   try {
     // Where the inventory will be must be there before it.
     const home = objects.filter(
-      (object) => phaseOf(object) === 'namespaces' && object.name === place.namespace && !isSame,
+      (object) => getPhase(object) === 'namespaces' && object.name === place.namespace && !isSame,
     );
     await step(home, false);
     if (!isSame) {
@@ -500,7 +500,7 @@ export async function applyPlan(
     for (const phase of phases) {
       throwIfCancelled(options.signal);
       const some = objects.filter(
-        (object) => phaseOf(object) === phase && !home.includes(object) && !left.has(keyOf(object)),
+        (object) => getPhase(object) === phase && !home.includes(object) && !left.has(keyOf(object)),
       );
       if (some.length > 0) logger.log('debug', `${place.name}: ${phase}`, { objects: some.length });
       await step(some, true);
@@ -539,7 +539,7 @@ async function applyObjects(
     timeoutMs: 15 * 60_000,
   });
   for (const object of readObjects(text)) {
-    const id = idOf(object);
+    const id = getId(object);
     const before = live.get(keyOf(id));
     if (before === undefined) report.created.push(id);
     else if (resourceVersion(before) === resourceVersion(object)) report.unchanged++;
@@ -558,7 +558,7 @@ async function waitForDefinitions(
   { signal, sleep }: ApplyOptions,
 ): Promise<void> {
   let waiting = objects.filter(({ kind, apiVersion }) => {
-    return kind === 'CustomResourceDefinition' && groupOf(apiVersion) === 'apiextensions.k8s.io';
+    return kind === 'CustomResourceDefinition' && getGroup(apiVersion) === 'apiextensions.k8s.io';
   });
   for (let waited = 0; waiting.length > 0; waited += establishStepMs) {
     const live = await getLive(kubectl, waiting);
@@ -597,10 +597,10 @@ async function removeAll(
 ): Promise<string[]> {
   const failures: string[] = [];
   for (const phase of [...phases].reverse()) {
-    const some = ids.filter((id) => phaseOf(id) === phase);
+    const some = ids.filter((id) => getPhase(id) === phase);
     if (some.length === 0) continue;
     const args = ['delete', '--ignore-not-found', `--timeout=${deleteSeconds}s`, '-o', 'name', '-f', '-'];
-    const { errors } = await kubectl.run(args, { objects: some.map(stubOf), isCancellable });
+    const { errors } = await kubectl.run(args, { objects: some.map(toStub), isCancellable });
     failures.push(...errors);
     // Which of them are gone is known only where all are.
     if (errors.length === 0) report.removed.push(...some);
@@ -645,7 +645,7 @@ async function putBack(
   const removable = fresh.filter((id) => !holdsOthers(id));
   const kept = fresh.filter(holdsOthers).map(stripped);
   const again = reached.flatMap((object) => before.get(keyOf(object)) ?? []);
-  const found = reached.filter((object) => live.has(keyOf(object)) && !before.has(keyOf(object)));
+  const existing = reached.filter((object) => live.has(keyOf(object)) && !before.has(keyOf(object)));
   try {
     problems.push(...(await removeAll(kubectl, removable, { removed: [] }, false)));
     await attemptTo(
@@ -654,7 +654,7 @@ async function putBack(
     );
     await attemptTo(
       ['replace', '--validate=false', '-o', 'name', '-f', '-'],
-      found.map((object) => asFound(live.get(keyOf(object)) as JsonObject)),
+      existing.map((object) => asFound(live.get(keyOf(object)) as JsonObject)),
     );
     if (problems.length === 0) {
       const { inventory } = plan.read;

@@ -4,7 +4,7 @@ import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { Kubectl } from './kubectl.js';
-import { type ObjectId, groupOf } from './objects.js';
+import { type ObjectId, getGroup } from './objects.js';
 
 /** How the API names a kind. */
 interface Resource {
@@ -20,7 +20,7 @@ interface Resource {
 export type Resources = ReadonlyMap<string, Resource>;
 
 /** The kind of an object, if the cluster has it, or will. */
-export function resourceOf(resources: Resources, { apiVersion, kind }: ObjectId): Resource | undefined {
+export function findResource(resources: Resources, { apiVersion, kind }: ObjectId): Resource | undefined {
   return resources.get(`${apiVersion} ${kind}`);
 }
 
@@ -47,12 +47,12 @@ export async function discoverResources(
       throw new OpmateError('INVALID', `${apiVersion}: ${errors.join('; ')}`);
     }
     const list = parseGoJson(stdout);
-    const found = isJsonObject(list) && Array.isArray(list['resources']) ? list['resources'] : [];
-    for (const resource of found.filter(isJsonObject)) {
+    const listed = isJsonObject(list) && Array.isArray(list['resources']) ? list['resources'] : [];
+    for (const resource of listed.filter(isJsonObject)) {
       const { name, kind, namespaced } = resource;
       // Sub-resources, as in `deployments/scale`, bear kinds of their own.
       if (typeof name !== 'string' || typeof kind !== 'string' || name.includes('/')) continue;
-      const group = groupOf(apiVersion);
+      const group = getGroup(apiVersion);
       resources.set(`${apiVersion} ${kind}`, {
         group,
         plural: name,

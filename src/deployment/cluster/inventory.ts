@@ -194,12 +194,12 @@ export async function loadRender(
   const names = Array.from({ length: render.pieces }, (_, index) => pieceName(place, render, index));
   const secrets = await getSecrets(kubectl, place, names);
   const subject = `kept render of ${quoteGo(place.name)}`;
-  const found = names.map((name) => {
+  const parts = names.map((name) => {
     const secret = secrets.find(({ metadata }) => isJsonObject(metadata) && metadata['name'] === name);
     if (secret !== undefined) return dataOf(secret, 'render');
     throw new OpmateError('NOT_FOUND', `${subject}: Secret ${quoteGo(name)} is missing`);
   });
-  const content = await unpack(Buffer.concat(found)).catch((error: unknown) => {
+  const content = await unpack(Buffer.concat(parts)).catch((error: unknown) => {
     throw new OpmateError('INVALID', `${subject}: is damaged`, { cause: error });
   });
   if (digestOf(content) !== render.digest)

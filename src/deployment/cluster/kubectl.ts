@@ -112,7 +112,7 @@ export class Kubectl {
       ],
       call,
     );
-    const fault = answer.errors.map(accessFault).find((found) => found !== undefined);
+    const fault = answer.errors.map(accessFault).find((match) => match !== undefined);
     if (fault !== undefined) throw fault;
     return answer;
   }

@@ -12,17 +12,17 @@ export interface ObjectId {
 }
 
 /** The group of an `apiVersion`; empty for the core group. */
-export function groupOf(apiVersion: string): string {
+export function getGroup(apiVersion: string): string {
   return apiVersion.slice(0, Math.max(0, apiVersion.lastIndexOf('/')));
 }
 
 /** Equal for two ids of the same object, whatever versions of its kind they are written in. */
 export function keyOf({ apiVersion, kind, namespace, name }: ObjectId): string {
-  return JSON.stringify([groupOf(apiVersion), kind, namespace, name]);
+  return JSON.stringify([getGroup(apiVersion), kind, namespace, name]);
 }
 
 /** The id of an object as a cluster gives it. */
-export function idOf(object: JsonObject): ObjectId {
+export function getId(object: JsonObject): ObjectId {
   const metadata = isJsonObject(object['metadata']) ? object['metadata'] : {};
   const text = (value: unknown): string => (typeof value === 'string' ? value : '');
   return {
@@ -34,7 +34,7 @@ export function idOf(object: JsonObject): ObjectId {
 }
 
 /** Just enough of an object for `kubectl get` and `delete`. */
-export function stubOf({ apiVersion, kind, namespace, name }: ObjectId): JsonObject {
+export function toStub({ apiVersion, kind, namespace, name }: ObjectId): JsonObject {
   return { apiVersion, kind, metadata: namespace === '' ? { name } : { name, namespace } };
 }
 
@@ -73,13 +73,13 @@ const ranks = new Map(
 );
 
 function placeOf({ apiVersion, kind }: ObjectId): { phase: Phase; rank: number } {
-  const group = groupOf(apiVersion);
+  const group = getGroup(apiVersion);
   if (group === 'admissionregistration.k8s.io') return { phase: 'admission', rank: 1000 };
   return ranks.get(`${group}/${kind}`) ?? { phase: 'configuration', rank: 0 };
 }
 
 /** The step in which an object is applied. */
-export function phaseOf(id: ObjectId): Phase {
+export function getPhase(id: ObjectId): Phase {
   return placeOf(id).phase;
 }
 
@@ -97,7 +97,7 @@ export function inPhaseOrder<T extends ObjectId>(ids: readonly T[]): T[] {
 
 /** Whether taking an object away takes away what opmate did not make: all objects of a kind, or of a namespace. */
 export function holdsOthers(id: ObjectId): boolean {
-  return ['namespaces', 'definitions'].includes(phaseOf(id));
+  return ['namespaces', 'definitions'].includes(getPhase(id));
 }
 
 /** An object without some of its keys. */

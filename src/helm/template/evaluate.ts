@@ -1,6 +1,6 @@
 import { type EvaluationLimits, Budget } from './budget.js';
 import { TemplateFault, evaluationFault } from './fault.js';
-import { type GoValue, GoStruct, fieldOf, isGoMap, isTrue, keysOf, printValue } from './go-values.js';
+import { type GoValue, GoStruct, getField, isGoMap, isTrue, getKeys, printValue } from './go-values.js';
 import { type ParsedTemplate, parseTemplate } from './parse.js';
 import type { Operand, Pipeline, TemplateNode } from './syntax.js';
 
@@ -83,9 +83,9 @@ export class TemplateSet {
   }
 
   #capture(name: string, data: GoValue): string {
-    const found = this.#named.get(name);
-    if (found === undefined) throw evaluationFault(`no template ${JSON.stringify(name)}`);
-    return this.#evaluate(found.body, found.template, data);
+    const body = this.#named.get(name);
+    if (body === undefined) throw evaluationFault(`no template ${JSON.stringify(name)}`);
+    return this.#evaluate(body.body, body.template, data);
   }
 
   /** What the text defines is known to it alone. */
@@ -181,11 +181,11 @@ export class TemplateSet {
       this.#budget.countSteps(1);
       const inner = scope.variables.length;
       const [first, second] = pipe.variables;
-      const given: Variable[] = [];
+      const initial: Variable[] = [];
       if (second !== undefined)
-        given.push({ name: first as string, value: key }, { name: second, value: item });
-      else if (first !== undefined) given.push({ name: first, value: item });
-      for (const one of given) {
+        initial.push({ name: first as string, value: key }, { name: second, value: item });
+      else if (first !== undefined) initial.push({ name: first, value: item });
+      for (const one of initial) {
         if (names.length > 0) setVariable(scope, one);
         else scope.variables.push(one);
       }
@@ -234,8 +234,8 @@ export class TemplateSet {
   /** Of nothing at all every field is nil; of a nil on the way to one it is a fault. */
   #fields(value: GoValue, names: readonly string[], args: readonly GoValue[]): GoValue {
     if (value === null) return null;
-    const path = names.slice(0, -1).reduce<GoValue>((found, name) => fieldOf(found, name), value);
-    return fieldOf(path, names.at(-1) as string, args);
+    const path = names.slice(0, -1).reduce<GoValue>((value, name) => getField(value, name), value);
+    return getField(path, names.at(-1) as string, args);
   }
 
   #call(
@@ -296,15 +296,15 @@ export class TemplateSet {
 }
 
 function variableOf({ variables }: Scope, name: string): GoValue {
-  const found = variables.findLast((one) => one.name === name);
-  if (found === undefined) throw evaluationFault(`undefined variable ${name}`);
-  return found.value;
+  const variable = variables.findLast((one) => one.name === name);
+  if (variable === undefined) throw evaluationFault(`undefined variable ${name}`);
+  return variable.value;
 }
 
 function setVariable({ variables }: Scope, { name, value }: Variable): void {
-  const found = variables.findLast((one) => one.name === name);
-  if (found === undefined) throw evaluationFault(`undefined variable ${name}`);
-  found.value = value;
+  const variable = variables.findLast((one) => one.name === name);
+  if (variable === undefined) throw evaluationFault(`undefined variable ${name}`);
+  variable.value = value;
 }
 
 function* itemsOf(value: GoValue): Generator<[GoValue, GoValue]> {
@@ -315,7 +315,7 @@ function* itemsOf(value: GoValue): Generator<[GoValue, GoValue]> {
     const items = [...content];
     for (const [i, item] of items.entries()) yield [BigInt(i), item];
   } else if (isGoMap(content)) {
-    for (const key of keysOf(content)) yield [key, content[key] as GoValue];
+    for (const key of getKeys(content)) yield [key, content[key] as GoValue];
   } else if (typeof content === 'bigint') {
     for (let i = 0n; i < content; i++) yield [i, i];
   } else throw evaluationFault(`range can't iterate over ${printValue(content).slice(0, 100)}`);

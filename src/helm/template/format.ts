@@ -5,10 +5,10 @@ import {
   formatFloat,
   isGoMap,
   isNumber,
-  keysOf,
+  getKeys,
   maxTextLength,
   printValue,
-  typeOf,
+  getType,
 } from './go-values.js';
 import { TemplateFault } from './fault.js';
 
@@ -61,7 +61,7 @@ export function sprintf(format: string, args: readonly GoValue[]): string {
   );
   const extra = args.slice(next);
   if (extra.length === 0 || format.includes('%[')) return text;
-  return `${text}%!(EXTRA ${extra.map((one) => (one === null ? '<nil>' : `${typeOf(one)}=${print(one)}`)).join(', ')})`;
+  return `${text}%!(EXTRA ${extra.map((one) => (one === null ? '<nil>' : `${getType(one)}=${print(one)}`)).join(', ')})`;
 }
 
 /** Prints operands as `fmt.Sprint`: with a space between two that are no text. */
@@ -94,12 +94,12 @@ function pad(text: string, { flags, width = 0, verb }: Directive): string {
 
 function formatOne(directive: Directive, value: GoValue): string {
   const { verb, flags, precision } = directive;
-  if (verb === 'T') return typeOf(value);
+  if (verb === 'T') return getType(value);
   if (verb === 'v') return flags.includes('#') ? goSyntax(value) : signed(print(value), value, flags);
   if (value === null) return `%!${verb}(<nil>)`;
   if (Array.isArray(value)) return `[${value.map((item) => formatOne(directive, item)).join(' ')}]`;
   if (isGoMap(value))
-    return `map[${keysOf(value)
+    return `map[${getKeys(value)
       .map((key) => `${formatOne(directive, key)}:${formatOne(directive, value[key] as GoValue)}`)
       .join(' ')}]`;
   if (value instanceof GoStruct) return print(value);
@@ -113,7 +113,7 @@ function formatOne(directive: Directive, value: GoValue): string {
         : typeof value === 'bigint'
           ? formatInt(verb, value, flags)
           : formatNumber(verb, value, precision, flags);
-  return made ?? `%!${verb}(${typeOf(value)}=${print(value)})`;
+  return made ?? `%!${verb}(${getType(value)}=${print(value)})`;
 }
 
 function signed(text: string, value: GoValue, flags: string): string {
@@ -198,7 +198,7 @@ function goSyntax(value: GoValue): string {
   if (typeof value === 'string') return goQuoted(value);
   if (Array.isArray(value)) return `[]interface {}{${value.map(goSyntax).join(', ')}}`;
   if (isGoMap(value))
-    return `map[string]interface {}{${keysOf(value)
+    return `map[string]interface {}{${getKeys(value)
       .map((key) => `${goQuoted(key)}:${goSyntax(value[key] as GoValue)}`)
       .join(', ')}}`;
   return print(value);

@@ -41,7 +41,7 @@ export function getKey(map: GoMap, key: string): GoValue | undefined {
 
 export const setKey: (map: GoMap, key: string, value: GoValue) => void = setJsonKey;
 
-export function keysOf(map: GoMap): string[] {
+export function getKeys(map: GoMap): string[] {
   return sortedByBytes(Object.keys(map));
 }
 
@@ -71,7 +71,7 @@ export function toJsonValue(value: GoValue): JsonValue {
     if (one instanceof GoStruct) return copy(one.content, depth + 1);
     if (isGoMap(one)) {
       const made: { [key: string]: JsonValue } = {};
-      for (const key of keysOf(one)) setJsonKey(made, key, copy(one[key] as GoValue, depth + 1));
+      for (const key of getKeys(one)) setJsonKey(made, key, copy(one[key] as GoValue, depth + 1));
       return made;
     }
     if (typeof one === 'bigint' && one >= -(2n ** 53n) && one <= 2n ** 53n) return Number(one);
@@ -95,7 +95,7 @@ export function deepCopy(value: GoValue): GoValue {
 }
 
 /** Returns the name of a value's type, as `%T`. */
-export function typeOf(value: GoValue): string {
+export function getType(value: GoValue): string {
   if (value === null) return '<nil>';
   if (typeof value === 'bigint') return 'int';
   if (typeof value === 'number') return 'float64';
@@ -105,11 +105,11 @@ export function typeOf(value: GoValue): string {
   return value instanceof GoStruct ? value.type : 'map[string]interface {}';
 }
 
-export function kindOf(value: GoValue): string {
+export function getKind(value: GoValue): string {
   if (value === null) return 'invalid';
   if (Array.isArray(value)) return 'slice';
   if (value instanceof GoStruct) return value.type.startsWith('*') ? 'ptr' : 'struct';
-  return isGoMap(value) ? 'map' : typeOf(value);
+  return isGoMap(value) ? 'map' : getType(value);
 }
 
 /** Returns a float as Go's `%v` prints it: with an exponent below 1e-4 and from 1e6. */
@@ -151,7 +151,7 @@ export function printValue(value: GoValue): string {
       return typeof own === 'function' ? print(own([]), depth + 1) : `{${print(one.content, depth + 1)}}`;
     }
     if (isGoMap(one))
-      return `map[${keysOf(one)
+      return `map[${getKeys(one)
         .map((key) => `${key}:${print(one[key] as GoValue, depth + 1)}`)
         .join(' ')}]`;
     const text = typeof one === 'number' ? formatFloat(one) : String(one);
@@ -198,7 +198,7 @@ export function isNumber(value: GoValue): value is number | bigint {
 }
 
 /** Returns the field or key of a value. Throws TemplateFault. */
-export function fieldOf(value: GoValue, name: string, args: readonly GoValue[] = []): GoValue {
+export function getField(value: GoValue, name: string, args: readonly GoValue[] = []): GoValue {
   if (value instanceof GoStruct) {
     const member = value.members.get(name);
     if (typeof member === 'function') return member(args);
@@ -207,7 +207,7 @@ export function fieldOf(value: GoValue, name: string, args: readonly GoValue[] =
     throw evaluationFault(`can't evaluate field ${name} in type ${value.type}`);
   }
   if (value === null) throw evaluationFault(`nil pointer evaluating interface {}.${name}`);
-  if (!isGoMap(value)) throw evaluationFault(`can't evaluate field ${name} in type ${typeOf(value)}`);
+  if (!isGoMap(value)) throw evaluationFault(`can't evaluate field ${name} in type ${getType(value)}`);
   if (args.length > 0) throw evaluationFault(`${name} is not a method but has arguments`);
   return getKey(value, name) ?? null;
 }

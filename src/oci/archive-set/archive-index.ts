@@ -225,8 +225,8 @@ export function parseArchiveIndex(
   const root = openValue(document, { name: file });
   const fields = root.object(indexKeys, { unknown: 'ignore' });
   if (fields.version.value !== version) {
-    const found = JSON.stringify(fields.version.value)?.slice(0, 100) ?? 'none';
-    return root.fail(`version ${found} of archives is not supported`, {
+    const shown = JSON.stringify(fields.version.value)?.slice(0, 100) ?? 'none';
+    return root.fail(`version ${shown} of archives is not supported`, {
       code: 'unsupported',
       hint: 'it may need a newer opmate',
     });
@@ -288,9 +288,9 @@ export function parseArchiveIndex(
   };
   for (const { repository, tag, descriptor } of images) {
     const { digest, size } = descriptor;
-    const found = blobs.get(digest)?.size ?? inBase.get(digest);
-    if (found !== size) {
-      const problem = found === undefined ? 'is neither here nor in the base' : `has ${found} bytes`;
+    const known = blobs.get(digest)?.size ?? inBase.get(digest);
+    if (known !== size) {
+      const problem = known === undefined ? 'is neither here nor in the base' : `has ${known} bytes`;
       root.fail(`${repository}${tag === undefined ? '' : `:${tag}`}: ${digest} ${problem}`);
     }
   }

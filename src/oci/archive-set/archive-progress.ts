@@ -31,7 +31,7 @@ export async function readUnfinishedArchives(
   const names = await readdir(directory).catch((error: unknown) => {
     throw fileError(directory, error);
   });
-  const found: UnfinishedArchive[] = [];
+  const archives: UnfinishedArchive[] = [];
   for (const name of sortedByBytes(names)) {
     const key = planPattern.exec(name)?.[1];
     const index = key === undefined ? undefined : await readPlan(path.join(directory, name));
@@ -48,9 +48,9 @@ export async function readUnfinishedArchives(
       for (const digest of await readHeaders(directory, names, part.size, blobs[i] ?? []))
         written.add(digest);
     }
-    found.push({ index, written });
+    archives.push({ index, written });
   }
-  return found;
+  return archives;
 }
 
 async function readPlan(file: string): Promise<ArchiveIndex | undefined> {
@@ -74,8 +74,8 @@ async function readHeaders(
     let handle: FileHandle | undefined;
     try {
       handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-      const found = await handle.stat();
-      if (!found.isFile() || found.size !== size) continue;
+      const stats = await handle.stat();
+      if (!stats.isFile() || stats.size !== size) continue;
       const written: string[] = [];
       for (const blob of blobs) {
         const header = blobHeader(blob);

@@ -83,8 +83,8 @@ export async function findPartFiles(directory: string, index: ArchiveIndex): Pro
   return Promise.all(
     index.parts.map(async ({ file, size }, i) => {
       const staged = path.join(directory, stagedName(i + 1, key));
-      const found = await lstatIfPresent(staged);
-      return found?.isFile() && found.size === size ? staged : path.join(directory, file);
+      const stats = await lstatIfPresent(staged);
+      return stats?.isFile() && stats.size === size ? staged : path.join(directory, file);
     }),
   );
 }
@@ -94,21 +94,21 @@ export async function findPartProblem(
   file: string,
   part: { size: number },
 ): Promise<{ code: ErrorCode; message: string; hint: string } | undefined> {
-  const found = await lstat(file).catch((error: unknown) => {
+  const stats = await lstat(file).catch((error: unknown) => {
     if (fileError(file, error).code === 'NOT_FOUND') return undefined;
     throw fileError(file, error, { file });
   });
-  if (found === undefined) {
+  if (stats === undefined) {
     const hint = 'copy it from where the archive was made: all parts belong beside the index';
     return { code: 'NOT_FOUND', message: 'this part of the archive is missing', hint };
   }
-  if (!found.isFile()) {
+  if (!stats.isFile()) {
     const hint = 'an archive is read from the files themselves';
     return { code: 'INVALID', message: 'not a file, or a link to one', hint };
   }
-  if (found.size !== part.size) {
+  if (stats.size !== part.size) {
     const hint = 'copy it again from where the archive was made';
-    return { code: 'DIGEST', message: `has ${found.size} bytes, the index says ${part.size}`, hint };
+    return { code: 'DIGEST', message: `has ${stats.size} bytes, the index says ${part.size}`, hint };
   }
   return undefined;
 }
@@ -149,13 +149,13 @@ class ArchiveSets implements OpenedArchive {
 
   locate(digest: string): BlobPlace | undefined {
     for (const { directory, index, files } of this.#sets) {
-      const found = index.blobs.get(digest);
-      if (found === undefined) continue;
-      const own = path.join(directory, index.parts[found.part - 1]?.file as string);
-      const known = files[found.part - 1] as string;
+      const blob = index.blobs.get(digest);
+      if (blob === undefined) continue;
+      const own = path.join(directory, index.parts[blob.part - 1]?.file as string);
+      const known = files[blob.part - 1] as string;
       // A staged part may have come to its place meanwhile.
       const file = known === own || existsSync(known) ? known : own;
-      return { file, offset: found.offset, size: found.size };
+      return { file, offset: blob.offset, size: blob.size };
     }
     return undefined;
   }

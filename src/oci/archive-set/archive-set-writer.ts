@@ -283,9 +283,10 @@ class ArchiveWriter {
       await this.#removeLeftovers();
       return before.index;
     }
-    const found = await this.#readOld(before);
-    if (before === undefined && !found.some(({ index }) => isComplete(index))) await this.#refuseOtherParts();
-    const old = await this.#makeSpace(found);
+    const previous = await this.#readOld(before);
+    if (before === undefined && !previous.some(({ index }) => isComplete(index)))
+      await this.#refuseOtherParts();
+    const old = await this.#makeSpace(previous);
     if (!old.some((archive) => archive.key === key)) {
       await this.#writeWhole(this.#planFile, encodeArchiveIndex(index));
     }
@@ -356,8 +357,8 @@ class ArchiveWriter {
       if (isFinished) candidates.push(this.#at(stagedName(number, key ?? keyOfParts(index))), this.#at(file));
       files.push(undefined);
       for (const candidate of candidates) {
-        const found = await statIfPresent(candidate);
-        if (!found?.isFile() || found.size !== size) continue;
+        const stats = await statIfPresent(candidate);
+        if (!stats?.isFile() || stats.size !== size) continue;
         files[number - 1] = candidate;
         break;
       }
@@ -399,10 +400,10 @@ class ArchiveWriter {
     const old: OldArchive[] = [];
     for (const name of (await readdir(this.#directory)).sort(compareBytes)) {
       const key = planPattern.exec(name)?.[1];
-      const found = key === undefined ? undefined : await this.#readArchive(name, key);
+      const archive = key === undefined ? undefined : await this.#readArchive(name, key);
       // Its own first: what is there already in its place needs no copying.
-      if (found?.key === this.#plan.key) old.unshift(found);
-      else if (found !== undefined) old.push(found);
+      if (archive?.key === this.#plan.key) old.unshift(archive);
+      else if (archive !== undefined) old.push(archive);
     }
     const [own] = old;
     if (own?.key === this.#plan.key) await this.#takeNamesBack(own.files, before !== undefined);
@@ -448,8 +449,8 @@ class ArchiveWriter {
     const { parts, indexBytes } = this.#plan;
     let needed = indexBytes * 2;
     for (const { number, size } of parts) {
-      const found = await statIfPresent(this.#partialOf(number));
-      needed += Math.max(0, size - (found === undefined ? 0 : found.blocks * 512));
+      const stats = await statIfPresent(this.#partialOf(number));
+      needed += Math.max(0, size - (stats === undefined ? 0 : stats.blocks * 512));
     }
     return { needed, free: await freeBytes(this.#directory) };
   }
@@ -609,8 +610,8 @@ class ArchiveWriter {
     const staged: { from: string; to: string }[] = [];
     for (const [i, { file, size }] of index.parts.entries()) {
       const from = this.#at(stagedName(i + 1, key));
-      const found = await lstatIfPresent(from);
-      if (found?.isFile() && found.size === size) staged.push({ from, to: this.#at(file) });
+      const stats = await lstatIfPresent(from);
+      if (stats?.isFile() && stats.size === size) staged.push({ from, to: this.#at(file) });
     }
     if (staged.length === 0) return false;
     for (const name of await readdir(this.#directory)) {

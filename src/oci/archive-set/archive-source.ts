@@ -359,8 +359,9 @@ function findByDockerName(reference: string, entries: readonly Descriptor[]): De
   const exact = entries.find((entry) => nameOf(entry) === reference);
   if (exact !== undefined) return exact;
   const short = entries.filter((entry) => shorten(nameOf(entry)) === shorten(reference));
-  const found = short.length > 0 ? short : entries.filter((entry) => nameOf(entry).endsWith(`:${reference}`));
-  return new Set(found.map((entry) => entry.digest)).size === 1 ? found[0] : undefined;
+  const matches =
+    short.length > 0 ? short : entries.filter((entry) => nameOf(entry).endsWith(`:${reference}`));
+  return new Set(matches.map((entry) => entry.digest)).size === 1 ? matches[0] : undefined;
 }
 
 function missing(file: ArchiveFile, name: string): OpmateError {

@@ -52,7 +52,7 @@ export async function verifyArchiveSet(
     logger.progress({ task, state: 'update', current, total, unit: 'bytes' });
   };
   try {
-    const found = await mapConcurrent(
+    const verified = await mapConcurrent(
       parts,
       parallelParts,
       (part) =>
@@ -65,7 +65,7 @@ export async function verifyArchiveSet(
         ),
       options,
     );
-    const faults = [...found.flat(), ...(await findExtraParts(directory, index, files))];
+    const faults = [...verified.flat(), ...(await findExtraParts(directory, index, files))];
     faults.push(...(await findMissingBlobs(files, index, faults, options)));
     logger.progress({ task, state: 'done' });
     return faults;

@@ -39,8 +39,8 @@ export class BuiltImages implements Repository {
 
   async getManifest(reference: string, options: CancelOptions = {}): Promise<ManifestContent> {
     throwIfCancelled(options.signal);
-    const found = this.#manifests.get(reference);
-    if (found !== undefined) return found;
+    const manifest = this.#manifests.get(reference);
+    if (manifest !== undefined) return manifest;
     throw new OpmateError('NOT_FOUND', 'not found', { subject: subjectOf(this.name, reference) });
   }
 

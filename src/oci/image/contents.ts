@@ -81,10 +81,10 @@ async function readReferrers(
   options: ReadContentsOptions,
 ): Promise<ImageContents> {
   const manifests = [...contents.manifests];
-  let asked = contents.manifests;
-  for (let depth = 1; asked.length > 0; depth++) {
+  let pending = contents.manifests;
+  for (let depth = 1; pending.length > 0; depth++) {
     const lists = await mapConcurrent(
-      asked,
+      pending,
       options.concurrency ?? defaultConcurrency,
       ({ descriptor }) => tree.source.listReferrers(descriptor.digest, options),
       options,
@@ -98,10 +98,10 @@ async function readReferrers(
       unique.map((entry) => ({ entry })),
       undefined,
     );
-    asked = tree
+    pending = tree
       .inOrder(unique.map(({ digest }) => digest))
       .filter((one) => !before.has(one.descriptor.digest));
-    manifests.push(...asked);
+    manifests.push(...pending);
   }
   return { root: contents.root, manifests };
 }
@@ -219,8 +219,8 @@ function wantedEntries(
 ): readonly Descriptor[] {
   if (platforms === undefined) return entries;
   return platforms.map((platform) => {
-    const found = choosePlatform(entries, { platform, hostPlatform: platform });
-    if (found) return found;
+    const chosen = choosePlatform(entries, { platform, hostPlatform: platform });
+    if (chosen) return chosen;
     const names = entries.filter((entry) => !isAttestation(entry)).flatMap((entry) => entry.platform ?? []);
     const offered = [...new Set(names.map(formatPlatform))].slice(0, 10).join(', ') || 'none with a platform';
     throw new OpmateError('NOT_FOUND', `no image for ${formatPlatform(platform)}, only ${offered}`, {

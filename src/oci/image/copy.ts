@@ -121,7 +121,7 @@ export async function surveyContents(
   const { tags } = target;
   let isTagged = reference === root.digest;
   const isNew = !isTagged && target.isNew;
-  const found = await mapConcurrent(
+  const existing = await mapConcurrent(
     contents.manifests,
     concurrency,
     async ({ descriptor: { digest } }) => {
@@ -134,9 +134,9 @@ export async function surveyContents(
     },
     options,
   );
-  let manifests = contents.manifests.filter((_, i) => !found[i]);
-  const asked = options.everyBlob === true ? contents.manifests : manifests;
-  const needed = new Map(asked.flatMap(({ blobs }) => blobs).map((blob) => [blob.digest, blob]));
+  let manifests = contents.manifests.filter((_, i) => !existing[i]);
+  const requested = options.everyBlob === true ? contents.manifests : manifests;
+  const needed = new Map(requested.flatMap(({ blobs }) => blobs).map((blob) => [blob.digest, blob]));
   const wanted = [...needed.values()];
   const present = await mapConcurrent(
     wanted,
@@ -148,7 +148,7 @@ export async function surveyContents(
   if (options.everyBlob === true) {
     const lacking = new Set(blobs.map(({ digest }) => digest));
     manifests = contents.manifests.filter(
-      (one, i) => !found[i] || one.blobs.some(({ digest }) => lacking.has(digest)),
+      (one, i) => !existing[i] || one.blobs.some(({ digest }) => lacking.has(digest)),
     );
   }
   return { manifests, blobs, isTagged };

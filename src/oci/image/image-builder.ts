@@ -245,9 +245,9 @@ function runConfig(options: BuildImageOptions): NonNullable<ImageConfig['config'
   const { base, labels, entrypoint, cmd, exposedPorts = [] } = options;
   const { Labels, Entrypoint, Cmd, ExposedPorts, ...inherited } = base?.config.config ?? {};
   const merged: Record<string, string> = {};
-  const given = { ...Labels, ...labels };
-  for (const name of sortedByBytes(Object.keys(given))) {
-    const value = given[name];
+  const combined = { ...Labels, ...labels };
+  for (const name of sortedByBytes(Object.keys(combined))) {
+    const value = combined[name];
     if (value !== undefined) setJsonKey(merged, name, value);
   }
   const ports: Record<string, object> = { ...ExposedPorts };

@@ -75,8 +75,8 @@ export function choosePlatform(
   const only = images.length === 1 ? images[0] : undefined;
   if (choice.platform) return findPlatform(images, choice.platform) ?? (only?.platform ? undefined : only);
   for (const wanted of defaultPlatforms(choice.hostPlatform)) {
-    const found = findPlatform(images, wanted);
-    if (found) return found;
+    const match = findPlatform(images, wanted);
+    if (match) return match;
   }
   return only;
 }

@@ -81,11 +81,11 @@ export class ContentRepository implements LocalRepository {
     throwIfCancelled(options.signal);
     const { digest, size } = descriptor;
     parseDigest(digest);
-    const found = await this.#source.blobSize(digest);
-    if (found === undefined)
+    const sourceSize = await this.#source.blobSize(digest);
+    if (sourceSize === undefined)
       throw new OpmateError('NOT_FOUND', `${digest}: blob not found`, { subject: this.name });
-    if (found !== size) {
-      throw new DigestMismatchError(`${digest}: has ${found} bytes, its descriptor says ${size}`, {
+    if (sourceSize !== size) {
+      throw new DigestMismatchError(`${digest}: has ${sourceSize} bytes, its descriptor says ${size}`, {
         subject: this.name,
       });
     }
@@ -107,13 +107,13 @@ export class ContentRepository implements LocalRepository {
     options: CancelOptions & { artifactType?: string } = {},
   ): Promise<Descriptor[]> {
     parseDigest(digest);
-    const found: Descriptor[] = [];
+    const descriptors: Descriptor[] = [];
     await this.walk(await this.#source.entries(), options, (manifest, facts) => {
       if (facts.subject !== digest) return;
       if (options.artifactType !== undefined && facts.artifactType !== options.artifactType) return;
-      found.push(referrerOf(manifest, facts));
+      descriptors.push(referrerOf(manifest, facts));
     });
-    return found.sort((a, b) => compareBytes(a.digest, b.digest));
+    return descriptors.sort((a, b) => compareBytes(a.digest, b.digest));
   }
 
   async soleReference(): Promise<string> {
@@ -150,10 +150,10 @@ export class ContentRepository implements LocalRepository {
         options,
       );
       level = [];
-      for (const found of read) {
-        if (found === undefined) continue;
-        visit(found.item, found.facts);
-        level.push(...found.facts.manifests);
+      for (const descriptor of read) {
+        if (descriptor === undefined) continue;
+        visit(descriptor.item, descriptor.facts);
+        level.push(...descriptor.facts.manifests);
       }
     }
   }

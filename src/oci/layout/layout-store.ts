@@ -150,8 +150,8 @@ export class LayoutStore {
   /** Bytes of a blob, or undefined if missing. */
   async blobSize(digest: string): Promise<number | undefined> {
     try {
-      const found = await stat(this.blobPath(digest));
-      return found.isFile() ? found.size : undefined;
+      const stats = await stat(this.blobPath(digest));
+      return stats.isFile() ? stats.size : undefined;
     } catch (error) {
       if (systemCode(error) === 'ENOENT') return undefined;
       throw ioError(this.blobPath(digest), 'cannot be read', error);
@@ -189,8 +189,8 @@ export class LayoutStore {
       for (const hex of await readdirIfPresent(join(root, algorithm))) {
         const digest = `${algorithm}:${hex}`;
         if (!isDigest(digest)) continue;
-        const found = await lstatIfPresent(this.blobPath(digest));
-        if (found?.isFile()) yield { digest, size: found.size, mtimeMs: found.mtimeMs };
+        const stats = await lstatIfPresent(this.blobPath(digest));
+        if (stats?.isFile()) yield { digest, size: stats.size, mtimeMs: stats.mtimeMs };
       }
     }
   }
@@ -213,17 +213,17 @@ export class LayoutStore {
   async claimBlob(digest: string): Promise<number | undefined> {
     const path = this.blobPath(digest);
     try {
-      const found = await stat(path);
-      if (!found.isFile()) return undefined;
+      const stats = await stat(path);
+      if (!stats.isFile()) return undefined;
       // The clock of the file system, asked once: it may be another machine's.
       this.#clockOffset ??= (await readFileClock(this.directory)) - performance.now();
       const now = performance.now() + this.#clockOffset;
-      if (now - found.mtimeMs > claimMs) {
+      if (now - stats.mtimeMs > claimMs) {
         await utimes(path, now / 1000, now / 1000).catch((error: unknown) => {
           if (systemCode(error) === 'ENOENT') throw error;
         });
       }
-      return found.size;
+      return stats.size;
     } catch (error) {
       if (systemCode(error) === 'ENOENT') return undefined;
       throw ioError(path, 'cannot be read', error);
@@ -303,10 +303,10 @@ export class LayoutStore {
       if (signatureOf(await stat(path, { bigint: true })) === this.#signature) return;
       const handle = await openRegularFile(path);
       try {
-        const found = await handle.stat({ bigint: true });
-        if (found.size > maxIndexBytes)
+        const stats = await handle.stat({ bigint: true });
+        if (stats.size > maxIndexBytes)
           throw new LimitError(`larger than ${maxIndexBytes} bytes`, { subject: path });
-        signature = signatureOf(found);
+        signature = signatureOf(stats);
         bytes = await handle.readFile();
       } finally {
         await handle.close();
@@ -397,8 +397,8 @@ export class LayoutStore {
       } catch (error) {
         if (systemCode(error) !== 'EEXIST') throw ioError(path, 'cannot be written', error);
       }
-      const found = await stat(path, { bigint: true }).catch(() => undefined);
-      const signature = found ? signatureOf(found) : '';
+      const stats = await stat(path, { bigint: true }).catch(() => undefined);
+      const signature = stats ? signatureOf(stats) : '';
       waited = signature === seen ? waited + pause : 0;
       seen = signature;
       if (waited >= staleLockMs) await rm(path, { force: true });
@@ -430,8 +430,8 @@ export function parseLayoutIndex(
   return { document, entries: manifests as unknown as Descriptor[] };
 }
 
-function signatureOf(found: { ino: bigint; size: bigint; mtimeNs: bigint }): string {
-  return `${found.ino}:${found.size}:${found.mtimeNs}`;
+function signatureOf(stats: { ino: bigint; size: bigint; mtimeNs: bigint }): string {
+  return `${stats.ino}:${stats.size}:${stats.mtimeNs}`;
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -10,7 +10,7 @@ import {
   mayLeadTo,
 } from '../transport/network-policy.js';
 import { readLimited } from '../image/read-limited.js';
-import { oneLine, readRegistryErrors, subjectOf } from '../transport/transport-answers.js';
+import { oneLine, readRegistryErrors, formatRequestSubject } from '../transport/transport-answers.js';
 import { retryStatuses } from '../transport/retry-policy.js';
 import { retryAfterMs, TemporaryAnswerError } from '../transport/transport-retry.js';
 import {
@@ -80,7 +80,7 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
         discard(response);
         const other = new URL(response.url).host;
         throw new RegistryError(`redirected to ${other}, which asks for authentication`, {
-          subject: subjectOf(request),
+          subject: formatRequestSubject(request),
           status: 401,
           code: 'AUTH',
           hint: 'credentials are never sent to the host of a redirect',
@@ -253,18 +253,18 @@ async function requestToken(
   request: TransportRequest,
   options: AuthOptions,
 ): Promise<Token> {
-  const asked = options.now();
+  const requestedAt = options.now();
   const response = await options.tokens.send({
     ...tokenRequest(realm, service, scopes, credentials),
     ...(realm.origin !== new URL(request.url).origin && { lead: request.lead }),
     ...(request.signal && { signal: request.signal }),
   });
-  const subject = `${subjectOf(request)}: token server ${realm.host}`;
+  const subject = `${formatRequestSubject(request)}: token server ${realm.host}`;
   if (response.status !== 200) throw await tokenRefusal(response, subject, credentials, options);
   const body = await readLimited(response.body, maxTokenBody, `${subject}: its answer`);
   const { token, lifetime } = readToken(body, subject);
   // A token is left alone a little before its end, so that it does not run out on the way.
-  return { value: token, validUntil: asked + lifetime * 1000 - Math.min(5_000, lifetime * 200) };
+  return { value: token, validUntil: requestedAt + lifetime * 1000 - Math.min(5_000, lifetime * 200) };
 }
 
 function tokenRequest(
@@ -273,13 +273,13 @@ function tokenRequest(
   scopes: readonly string[],
   credentials: Credentials | undefined,
 ): TransportRequest {
-  const asked: [string, string][] = service === undefined ? [] : [['service', service]];
+  const parameters: [string, string][] = service === undefined ? [] : [['service', service]];
   if (credentials?.identityToken !== undefined) {
     const form = new URLSearchParams([
       ['grant_type', 'refresh_token'],
       ['refresh_token', credentials.identityToken],
       ['client_id', 'opmate'],
-      ...asked,
+      ...parameters,
     ]);
     // Unlike the query of a GET, the form has one field for all scopes.
     if (scopes.length > 0) form.append('scope', scopes.join(' '));
@@ -287,7 +287,7 @@ function tokenRequest(
     return { method: 'POST', url: realm.href, headers, body: Buffer.from(form.toString()) };
   }
   const url = new URL(realm);
-  for (const [name, value] of asked) url.searchParams.append(name, value);
+  for (const [name, value] of parameters) url.searchParams.append(name, value);
   for (const scope of scopes) url.searchParams.append('scope', scope);
   const authorization = credentials && basicValue(credentials);
   return { method: 'GET', url: url.href, ...(authorization && { headers: { authorization } }) };
@@ -301,11 +301,11 @@ async function tokenRefusal(
 ): Promise<RegistryError> {
   const { status } = response;
   const { summary, codes } = await readRegistryErrors(response);
-  const said = summary.replace(/^registry /, '');
+  const detail = summary.replace(/^registry /, '');
   if (retryStatuses.includes(status)) {
-    return new TemporaryAnswerError(`${subject} ${said}`, status, retryAfterMs(response));
+    return new TemporaryAnswerError(`${subject} ${detail}`, status, retryAfterMs(response));
   }
-  return new RegistryError(`${subject} ${said}`, {
+  return new RegistryError(`${subject} ${detail}`, {
     status,
     registryCodes: codes,
     code: status < 500 ? 'AUTH' : 'REGISTRY',
@@ -336,10 +336,10 @@ async function refusal(
 ): Promise<RegistryError> {
   const credentials = await options.credentials.find(options.registry, request.scope?.repository ?? '');
   const { summary, codes } = await readRegistryErrors(response);
-  const said = oneLine(summary.replace(/^registry answered 401 Unauthorized(: )?/, ''), 300);
+  const detail = oneLine(summary.replace(/^registry answered 401 Unauthorized(: )?/, ''), 300);
   const what = credentials ? 'credentials refused' : 'authentication required';
-  return new RegistryError(`${what} (401${said && `: ${said}`})`, {
-    subject: subjectOf(request),
+  return new RegistryError(`${what} (401${detail && `: ${detail}`})`, {
+    subject: formatRequestSubject(request),
     status: 401,
     registryCodes: codes,
     code: 'AUTH',

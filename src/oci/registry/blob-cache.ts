@@ -78,8 +78,8 @@ class DirectoryCache implements BlobCache {
     if (handle === undefined) return undefined;
     let passedOn = false;
     try {
-      const found = (await handle.stat()).size;
-      if (found !== size) return void (await this.#remove(digest, `has ${found} bytes instead of ${size}`));
+      const actual = (await handle.stat()).size;
+      if (actual !== size) return void (await this.#remove(digest, `has ${actual} bytes instead of ${size}`));
       if (size <= smallBytes) {
         const bytes = await readWhole(handle, size);
         if (digestOf(bytes, parseDigest(digest).algorithm) === digest) {
@@ -105,9 +105,9 @@ class DirectoryCache implements BlobCache {
   }
 
   async read(digest: string, maxBytes: number): Promise<Buffer | undefined> {
-    const found = await stat(this.#path(digest)).catch(() => undefined);
-    if (found === undefined || found.size > maxBytes) return undefined;
-    const stream = await this.open(digest, found.size);
+    const stats = await stat(this.#path(digest)).catch(() => undefined);
+    if (stats === undefined || stats.size > maxBytes) return undefined;
+    const stream = await this.open(digest, stats.size);
     if (stream === undefined) return undefined;
     return readLimited(stream, maxBytes, digest);
   }

@@ -268,9 +268,9 @@ export function createConnection(options: ConnectionOptions): Connection {
       const places = resolveLocations(await readRules(), registry, repository, choice);
       const isFlagged = typeof insecure === 'function' ? insecure(registry) : insecure === true;
       return Promise.all(
-        places.map(async (found) => {
-          const place = isFlagged ? { ...found, insecure: true } : found;
-          const security = isFlagged ? 'insecure-by-flag' : found.insecure ? 'insecure' : 'verified';
+        places.map(async (location) => {
+          const place = isFlagged ? { ...location, insecure: true } : location;
+          const security = isFlagged ? 'insecure-by-flag' : location.insecure ? 'insecure' : 'verified';
           const host = hostOf(place);
           if (place.insecure && !options.useHttp) {
             await insecureScheme(host, signal).catch((error: unknown) => {
@@ -343,9 +343,9 @@ function createAgents(options: ConnectionOptions, certificatesOf: CertificateSto
   ): Promise<AgentRoute> {
     const proxy = proxyOf(url);
     const common = { keepAlive: true, maxSockets: 64, scheduling: 'lifo' as const };
-    const { lookup: given = defaultLookup } = options;
+    const { lookup: lookupAddress = defaultLookup } = options;
     // A proxy looks names up itself, and is itself named by the user.
-    const lookup = ledFrom === undefined || proxy ? given : guardLookup(ledFrom, given);
+    const lookup = ledFrom === undefined || proxy ? lookupAddress : guardLookup(ledFrom, lookupAddress);
     const direct = { ...common, lookup };
     if (url.protocol === 'http:') {
       const agent = proxy ? await openHttpProxy(proxy, common) : new HttpAgent(direct);

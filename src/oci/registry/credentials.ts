@@ -72,7 +72,7 @@ export function createCredentialStore(options: CredentialOptions): CredentialSto
     places.push({ path: join(runtimeDirectory, 'containers/auth.json'), required: false });
   const loaded = new Map<string, Promise<AuthFile | undefined>>();
   const helped = new Map<string, Promise<Credentials | undefined>>();
-  const found = new Map<string, Promise<Credentials | undefined>>();
+  const lookups = new Map<string, Promise<Credentials | undefined>>();
   const problems: string[] = [];
 
   function load(path: string, required: boolean): Promise<AuthFile | undefined> {
@@ -110,12 +110,12 @@ export function createCredentialStore(options: CredentialOptions): CredentialSto
       const helper = matchingKey(file.helpers, wanted);
       if (helper !== undefined) {
         const source = `${file.path}, credHelpers key "${helper}"`;
-        const found = await askHelper(String(file.helpers[helper]), serverName(wanted), source);
-        if (found) return found;
+        const entry = await askHelper(String(file.helpers[helper]), serverName(wanted), source);
+        if (entry) return entry;
       }
       const key = matchingKey(file.auths, wanted);
-      const found = key === undefined ? undefined : readEntry(file.auths[key], file.path, key);
-      if (found) return found;
+      const entry = key === undefined ? undefined : readEntry(file.auths[key], file.path, key);
+      if (entry) return entry;
     }
     if (file.store === undefined) return undefined;
     return askHelper(file.store, serverName(registry), `${file.path}, credsStore`);
@@ -139,8 +139,8 @@ export function createCredentialStore(options: CredentialOptions): CredentialSto
     problems,
     find(registry, repository) {
       const key = `${registry}/${repository}`;
-      const known = found.get(key) ?? search(registry, repository);
-      found.set(key, known);
+      const known = lookups.get(key) ?? search(registry, repository);
+      lookups.set(key, known);
       return known;
     },
   };
@@ -274,9 +274,9 @@ async function runHelper(
   const text = output.trim();
   if (exitCode !== 0) {
     if (/credentials not found/i.test(text)) return undefined;
-    const said =
+    const detail =
       text === '' || text.includes('{') ? '' : `: ${redact(text.split('\n')[0] ?? '').slice(0, 200)}`;
-    throw fault(`failed with exit code ${exitCode}${said}`);
+    throw fault(`failed with exit code ${exitCode}${detail}`);
   }
   let answer: JsonValue;
   try {

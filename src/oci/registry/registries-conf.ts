@@ -123,9 +123,9 @@ function readTables(document: Table, conf: ConfFile): RegistryRule[] {
   return listOf(document.registry, conf, 'registry').map((entry, index) => {
     const path = `registry[${index}]`;
     const table = asTable(entry, conf, path);
-    const given = stringAt(table, 'prefix', conf, path);
+    const configured = stringAt(table, 'prefix', conf, path);
     const location = stringAt(table, 'location', conf, path);
-    const prefix = given ?? location;
+    const prefix = configured ?? location;
     if (prefix === undefined) throw invalid(conf, `${path} has neither prefix nor location`);
     if (prefix.startsWith('*.') ? prefix.includes('/') : prefix.includes('*')) {
       throw invalid(conf, `${path}.prefix: a wildcard is only possible as *.domain`);
@@ -135,7 +135,7 @@ function readTables(document: Table, conf: ConfFile): RegistryRule[] {
       readMirror(mirror, digestOnly, conf, `${path}.mirror[${at}]`),
     );
     return {
-      prefix: cleanLocation(prefix, conf, `${path}.${given === undefined ? 'location' : 'prefix'}`),
+      prefix: cleanLocation(prefix, conf, `${path}.${configured === undefined ? 'location' : 'prefix'}`),
       ...(location !== undefined && { location: cleanLocation(location, conf, `${path}.location`) }),
       insecure: booleanAt(table, 'insecure', conf, path),
       blocked: booleanAt(table, 'blocked', conf, path),
@@ -258,18 +258,18 @@ function findLine(text: string, problem: string): number | undefined {
     /^registry\[(\d+)\](?:\.mirror\[(\d+)\])?(?:\.([\w-]+))?/.exec(problem) ?? [];
   const lines = text.split('\n');
   let [table, below] = [-1, -1];
-  let found: number | undefined;
+  let index: number | undefined;
   for (const [i, line] of lines.entries()) {
     const header = /^\s*\[\[?\s*([\w. -]+?)\s*\]/.exec(line)?.[1]?.replaceAll(' ', '');
     if (header === 'registry') [table, below] = [table + 1, -1];
     else if (header === 'registry.mirror') below++;
     const isIn = String(table) === registry && String(below) === mirror;
-    if (isIn && header !== undefined) found = i + 1;
+    if (isIn && header !== undefined) index = i + 1;
     if (isIn && key !== undefined && new RegExp(`^\\s*["']?${key}["']?\\s*=`).test(line)) return i + 1;
   }
   const quoted = /: ("(?:[^"\\]|\\.)*")$/.exec(problem)?.[1];
   const at = quoted === undefined ? -1 : lines.findIndex((line) => line.includes(quoted));
-  return found ?? (at < 0 ? undefined : at + 1);
+  return index ?? (at < 0 ? undefined : at + 1);
 }
 
 /**

@@ -118,10 +118,10 @@ class RegistryApiRepository implements RegistryRepository {
 
   async hasBlob(descriptor: Descriptor, options: CancelOptions = {}): Promise<boolean> {
     parseDigest(descriptor.digest);
-    const found = await this.#read(true, options, async (at) =>
+    const exists = await this.#read(true, options, async (at) =>
       (await isBlobAt(at, descriptor, 'pull', options)) ? true : undefined,
     );
-    return found === true;
+    return exists === true;
   }
 
   async listTags(options: CancelOptions = {}): Promise<string[]> {
@@ -150,12 +150,12 @@ class RegistryApiRepository implements RegistryRepository {
   async listReferrers(digest: string, options: ReferrersOptions = {}): Promise<Descriptor[]> {
     parseDigest(digest);
     const { artifactType, tags } = options;
-    const found = await this.#read(true, options, async (at) => {
+    const referrers = await this.#read(true, options, async (at) => {
       const listed = await readReferrers(at, digest, options);
       if (listed !== undefined || tags?.has(referrersTag(digest)) === false) return listed ?? [];
       return this.#referrersTags.list(at, digest, options);
     });
-    const all = [...new Map(found?.map((entry) => [entry.digest, entry])).values()];
+    const all = [...new Map(referrers?.map((entry) => [entry.digest, entry])).values()];
     return artifactType === undefined ? all : all.filter((entry) => entry.artifactType === artifactType);
   }
 
@@ -340,10 +340,10 @@ function checkDigest(
   if (expected === null) return digestOf(bytes);
   const actual = digestOf(bytes, isDigest(expected) ? parseDigest(expected).algorithm : 'sha256');
   if (actual === expected) return actual;
-  const said = isDigest(reference)
+  const detail = isDigest(reference)
     ? ''
     : `, the registry announced ${JSON.stringify(expected.slice(0, 140))}`;
-  throw new DigestMismatchError(`content has digest ${actual}${said}${where}`, { subject });
+  throw new DigestMismatchError(`content has digest ${actual}${detail}${where}`, { subject });
 }
 
 function describeHead(answer: TransportResponse, reference: string): Descriptor | undefined {
@@ -388,16 +388,16 @@ async function subjectAt(
 
 /** The tags of a repository in the order of their list. */
 async function readTags(at: RegistryRequester, options: PageOptions): Promise<string[]> {
-  const found = new Set<string>();
+  const digests = new Set<string>();
   for await (const page of readPages(at, `tags/list?n=${tagsPerPage}`, `${at.name}: tags`, options)) {
     if (page.status !== 200) throw await at.failure(page.response, `${at.name}: tags`, 'pull');
     const list = isJsonObject(page.document) ? (page.document.tags ?? []) : undefined;
     if (!Array.isArray(list) || !list.every((tag) => typeof tag === 'string')) {
       throw new OpmateError('REGISTRY', 'tags: the answer is not a list of tags', { subject: at.name });
     }
-    for (const tag of list as string[]) found.add(tag);
+    for (const tag of list as string[]) digests.add(tag);
   }
-  return [...found];
+  return [...digests];
 }
 
 /** Whether repositories have the referrers API, by their registries and how these are reached. */
@@ -412,19 +412,19 @@ async function readReferrers(
   const known = referrersApis.get(at.route) ?? new Map<string, Promise<boolean>>();
   referrersApis.set(at.route, known);
   const api = at.url('referrers/');
-  const asked = known.get(api);
-  if (asked !== undefined && !(await asked)) return undefined;
+  const pending = known.get(api);
+  if (pending !== undefined && !(await pending)) return undefined;
   const reading = readReferrersPages(at, digest, options);
-  if (asked === undefined) {
+  if (pending === undefined) {
     const settled = reading.then(
-      (found) => found !== 'missing',
+      (result) => result !== 'missing',
       () => true,
     );
     known.set(api, settled);
     void settled.then(async () => (await reading.catch(() => undefined)) === undefined && known.delete(api));
   }
-  const found = await reading;
-  return found === 'missing' ? undefined : found;
+  const result = await reading;
+  return result === 'missing' ? undefined : result;
 }
 
 /** The listed manifests; `missing` without the API, and undefined where the repository is not there. */
@@ -436,7 +436,7 @@ async function readReferrersPages(
   const subject = `${at.name}: referrers of ${digest}`;
   const filter =
     options.artifactType === undefined ? '' : `?artifactType=${encodeURIComponent(options.artifactType)}`;
-  const found: Descriptor[] = [];
+  const descriptors: Descriptor[] = [];
   let pages = 0;
   for await (const page of readPages(at, `referrers/${digest}${filter}`, subject, options)) {
     // Some registries answer with a web page or an empty object instead of 404.
@@ -447,9 +447,9 @@ async function readReferrersPages(
     }
     if (page.status !== 200) throw await at.failure(page.response, subject, 'pull');
     const parsed = parseManifest(page.bytes, { subject, mediaType: page.mediaType });
-    if (parsed.kind === 'index') found.push(...parsed.index.manifests);
+    if (parsed.kind === 'index') descriptors.push(...parsed.index.manifests);
   }
-  return found;
+  return descriptors;
 }
 
 /** Codes that say that what was asked about is missing, and not the API. */

@@ -76,11 +76,12 @@ export function createCertificateStore(options: CertificateOptions): Certificate
   async function readHost(host: string, isNamed: boolean): Promise<TlsFiles> {
     common ??= readCommon();
     const { ca, trustPaths } = await common;
-    const found = await hostDirectory(options, host);
-    if (!found) return { ca, trustPaths: [...trustPaths, ...certificateDirectories(options, host)] };
-    const { directory } = found;
+    const hostFiles = await hostDirectory(options, host);
+    if (!hostFiles) return { ca, trustPaths: [...trustPaths, ...certificateDirectories(options, host)] };
+    const { directory } = hostFiles;
     const isForAll = directory === options.certDir;
-    const names = isForAll && !isNamed ? found.names.filter((name) => name.endsWith('.crt')) : found.names;
+    const names =
+      isForAll && !isNamed ? hostFiles.names.filter((name) => name.endsWith('.crt')) : hostFiles.names;
     const files: TlsFiles = { ca: [...ca], trustPaths: [...trustPaths, directory] };
     for (const name of names.filter((name) => name.endsWith('.crt'))) {
       files.ca.push(await readAuthorities(join(directory, name)));

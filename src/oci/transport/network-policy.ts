@@ -50,8 +50,8 @@ export function addressKind(address: string): AddressKind {
   const plain = address.replace(/^\[|\]$/g, '').replace(/%.*$/, '');
   const family = isIP(plain);
   if (family === 0) return 'reserved';
-  const found = lists.find(({ list }) => list.check(plain, family === 4 ? 'ipv4' : 'ipv6'));
-  if (found || family === 4) return found?.kind ?? 'public';
+  const match = lists.find(({ list }) => list.check(plain, family === 4 ? 'ipv4' : 'ipv6'));
+  if (match || family === 4) return match?.kind ?? 'public';
   const groups = groupsOf(plain);
   const form = embedded.find(({ prefix }) =>
     prefix.test(groups.map((group) => `${group.toString(16)}:`).join('')),

@@ -17,7 +17,7 @@ interface RegistryComplaint {
 }
 
 /** How messages name what a request is for: `quay.io/ns/name`, or the host alone. */
-export function subjectOf(request: Pick<TransportRequest, 'url' | 'scope'>): string {
+export function formatRequestSubject(request: Pick<TransportRequest, 'url' | 'scope'>): string {
   const { host } = new URL(request.url);
   return request.scope ? `${host}/${request.scope.repository}` : host;
 }

@@ -70,7 +70,7 @@ const connectionFaults: Readonly<Record<string, { text: string; temporary: boole
  */
 export async function describeFault(error: unknown, url: URL, route: Route): Promise<NetworkError> {
   const code = systemCode(error) ?? '';
-  const reason = reasonOf(error);
+  const reason = describeReason(error);
   // What was thrown is not kept: its message and the stack with it hold the URL.
   const cause = Object.assign(new Error(reason), { code });
   const host = url.host;
@@ -111,7 +111,7 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
 }
 
 /** Why a request failed: node-fetch puts the whole URL before it, which may be signed. */
-export function reasonOf(error: unknown): string {
+export function describeReason(error: unknown): string {
   return redact(messageOf(error).replace(/^request to .* failed, reason:\s*/s, ''));
 }
 

@@ -3,7 +3,7 @@ import { onAbort } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, RegistryError } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { decideRetry, pause, type RetryBudget, retryStatuses } from './retry-policy.js';
-import { readRegistryErrors, subjectOf } from './transport-answers.js';
+import { readRegistryErrors, formatRequestSubject } from './transport-answers.js';
 import { isShortBody, type Transport, type TransportRequest, type TransportResponse } from './transport.js';
 import { NetworkError } from './transport-faults.js';
 
@@ -59,10 +59,10 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
         const outcome = await tryOnce(next, request, leftMs, deadlines).finally(() => throttle.leave());
         throttle.note(turn, 'status' in outcome && outcome.status === 429);
         if (!('failure' in outcome)) return outcome.response;
-        const { failure, status, asked } = outcome;
+        const { failure, status, retryAfterMs } = outcome;
         const elapsedMs = options.now() - begun;
         const decision = decideRetry(
-          { attempt, elapsedMs, status, retryAfterMs: asked, jitter: options.random() },
+          { attempt, elapsedMs, status, retryAfterMs, jitter: options.random() },
           options,
         );
         if ('waitMs' in decision) {
@@ -71,7 +71,7 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
           continue;
         }
         if (decision.giveUp === 'asked for longer') {
-          const seconds = Math.ceil((asked as number) / 1000);
+          const seconds = Math.ceil((retryAfterMs as number) / 1000);
           throw addNote(failure, `asks to wait ${seconds} s, longer than the time for retries`);
         }
         if (attempt === 1) throw failure;
@@ -152,7 +152,7 @@ class Throttle {
 
 type Outcome =
   | { response: TransportResponse }
-  | { failure: OpmateError; status: number | undefined; asked: number | undefined };
+  | { failure: OpmateError; status: number | undefined; retryAfterMs: number | undefined };
 
 async function tryOnce(
   next: Transport,
@@ -179,22 +179,22 @@ async function tryOnce(
     if (!retryStatuses.includes(response.status)) return { response };
     const { summary, codes } = await readRegistryErrors(response);
     const failure = new RegistryError(summary, {
-      subject: subjectOf(request),
+      subject: formatRequestSubject(request),
       status: response.status,
       registryCodes: codes,
       hint: response.status === 429 ? 'the registry limits requests; log in or try again later' : undefined,
     });
-    return { failure, status: response.status, asked: retryAfterMs(response) };
+    return { failure, status: response.status, retryAfterMs: retryAfterMs(response) };
   } catch (error) {
     if (error instanceof NetworkError && error.temporary) {
-      return { failure: error, status: undefined, asked: undefined };
+      return { failure: error, status: undefined, retryAfterMs: undefined };
     }
     if (error instanceof TemporaryAnswerError) {
-      return { failure: error, status: error.status, asked: error.retryAfterMs };
+      return { failure: error, status: error.status, retryAfterMs: error.retryAfterMs };
     }
     if (error instanceof CancelledError && isLate && !request.signal?.aborted) {
       throw new NetworkError('no answer in the time for retries', {
-        subject: subjectOf(request),
+        subject: formatRequestSubject(request),
         temporary: true,
         hint: 'raise it with --retry-timeout',
       });

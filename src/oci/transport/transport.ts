@@ -14,7 +14,7 @@ import {
   describeFault,
   NetworkError,
   proxyFault,
-  reasonOf,
+  describeReason,
   type Route,
   speaksTls,
 } from './transport-faults.js';
@@ -136,7 +136,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         if (stopped) throw stopped;
         if (error instanceof OpmateError) throw error;
         if (request.lead && systemCode(error) === refusedAddressCode) {
-          throw refusedAddress(url, reasonOf(error), request.lead);
+          throw refusedAddress(url, describeReason(error), request.lead);
         }
         throw await describeFault(error, url, route);
       }

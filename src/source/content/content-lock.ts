@@ -60,8 +60,8 @@ export function parseContentLock(text: string, file: string): Pin[] {
     if (!isJsonObject(source)) throw fail(`${at}: expected an object`);
     checkKeys(source, ['name', 'type', 'source', 'ref', 'content', 'roots'], `${at}.`, fail);
     const textOf = (key: string): string => {
-      const found = source[key];
-      if (typeof found === 'string' && found !== '' && found.length <= maxText) return found;
+      const value = source[key];
+      if (typeof value === 'string' && value !== '' && value.length <= maxText) return value;
       throw fail(`${at}.${key}: expected a text`);
     };
     const [name, type, ref, content] = ['name', 'type', 'ref', 'content'].map(textOf) as [

@@ -83,9 +83,9 @@ export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pi
  * or the source names another state itself.
  */
 export function pinnedSource({ name, source }: PlacedSource, pin: Pin): ContentPlace {
-  const asked = describeSource(source);
-  if (pin.type !== source.kind || (pin.source !== undefined && pin.source !== asked)) {
-    throw drift(name, pin.source ?? pin.type, asked);
+  const requested = describeSource(source);
+  if (pin.type !== source.kind || (pin.source !== undefined && pin.source !== requested)) {
+    throw drift(name, pin.source ?? pin.type, requested);
   }
   const state = pin.ref.slice(pin.ref.lastIndexOf('@') + 1);
   switch (source.kind) {
@@ -113,8 +113,8 @@ export function pinnedSource({ name, source }: PlacedSource, pin: Pin): ContentP
 }
 
 /** The error of a source that is not what was locked. */
-export function drift(name: string, locked: string, found: string): OpmateError {
-  return new OpmateError('DIGEST', `locked as ${locked}, found ${found}`, {
+export function drift(name: string, locked: string, actual: string): OpmateError {
+  return new OpmateError('DIGEST', `locked as ${locked}, found ${actual}`, {
     subject: name,
     hint: 'look at what has changed, then write the lock anew with --update-lock',
   });

@@ -94,8 +94,8 @@ async function prune(directory: string, now: Date): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!namePattern.test(name)) continue;
     const place = path.join(directory, name);
-    const found = await lstatIfPresent(place);
-    if (found === undefined || now.getTime() - found.mtimeMs < keptMs) continue;
+    const stats = await lstatIfPresent(place);
+    if (stats === undefined || now.getTime() - stats.mtimeMs < keptMs) continue;
     await removeWhole(place, path.join(directory, 'tmp')).catch(() => undefined);
   }
 }

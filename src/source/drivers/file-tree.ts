@@ -166,12 +166,12 @@ async function listTree(
   try {
     for (const root of roots) {
       if (root !== '' && (await leadsOut(root))) continue;
-      const found = await stat(path.join(directory, root)).catch((error: unknown) => {
+      const stats = await stat(path.join(directory, root)).catch((error: unknown) => {
         if (root !== '' && ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '')) return undefined;
         throw error;
       });
-      if (found?.isDirectory() === true) await walk(root, []);
-      else if (found?.isFile() === true) files.push(root);
+      if (stats?.isDirectory() === true) await walk(root, []);
+      else if (stats?.isFile() === true) files.push(root);
     }
   } catch (error) {
     throw fileError(directory, error);
@@ -194,8 +194,8 @@ export async function confirmTree(
   if (directories.join('\0') !== tree.directories.join('\0')) throw changed(directory);
   for (const name of files) {
     const file = path.join(directory, name);
-    const found = await stat(file, { bigint: true }).catch(() => undefined);
-    if ((found?.isFile() === true ? fileState(found) : undefined) !== known.get(name)) throw changed(file);
+    const stats = await stat(file, { bigint: true }).catch(() => undefined);
+    if ((stats?.isFile() === true ? fileState(stats) : undefined) !== known.get(name)) throw changed(file);
     known.delete(name);
   }
   const [gone] = known.keys();

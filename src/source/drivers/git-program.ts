@@ -264,10 +264,10 @@ function startError(error: unknown): OpmateError {
 /** The last line that git says is what was wrong. */
 function failure(subject: string, shown: string, messages: string): OpmateError {
   const lines = messages.split('\n').filter((line) => /^(?:fatal|error|remote): /.test(line));
-  const said = (lines.find((line) => line.startsWith('fatal: ')) ?? lines.at(-1) ?? 'failed').slice(0, 500);
+  const detail = (lines.find((line) => line.startsWith('fatal: ')) ?? lines.at(-1) ?? 'failed').slice(0, 500);
   if (
     /could not read Username|Authentication failed|Permission denied|returned error: 40[13]/.test(
-      said + messages,
+      detail + messages,
     )
   ) {
     return new OpmateError('AUTH', 'access is refused', {
@@ -275,7 +275,7 @@ function failure(subject: string, shown: string, messages: string): OpmateError 
       hint: 'for bundles, name a directory of Secrets with --secrets, and the Secret with --secret',
     });
   }
-  const isMissing = /not found|does not exist|not appear to be a git|did not match/.test(said);
-  const message = redact(`${subject}: ${said.replace(/^\w+: /, '')}`);
+  const isMissing = /not found|does not exist|not appear to be a git|did not match/.test(detail);
+  const message = redact(`${subject}: ${detail.replace(/^\w+: /, '')}`);
   return new OpmateError(isMissing ? 'NOT_FOUND' : 'NETWORK', message);
 }

@@ -9,7 +9,7 @@ import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { CancelledError, OpmateError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { Logger } from '../../core/log.js';
-import { type GitPlace, directoryOf, isCommit } from '../place.js';
+import { type GitPlace, getDirectory, isCommit } from '../place.js';
 import type { SourceSession } from '../session.js';
 import { type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
 import { type Git, type GitOptions, withGit } from './git-program.js';
@@ -29,7 +29,7 @@ const maxShown = 5;
  */
 export async function resolveGit(place: GitPlace, session: SourceSession): Promise<ResolvedPlace> {
   const { repository, directory } = place;
-  const below = directoryOf(place);
+  const below = getDirectory(place);
   const commit = await commitOfGit(place, session);
   const ref = `${redact(repository)}@${commit}`;
   const unpack: Unpack = async (destination, roots) => {
@@ -60,8 +60,8 @@ export async function commitOfGit(source: GitPlace, options: GitOptions): Promis
     if (revision !== undefined) return commitOfRevision(git, source.repository, revision);
     const wanted =
       branch !== undefined ? `refs/heads/${branch}` : tag !== undefined ? `refs/tags/${tag}` : 'HEAD';
-    const found = (await refsOf(git, source.repository, [wanted])).get(wanted);
-    if (found !== undefined) return found;
+    const commit = (await refsOf(git, source.repository, [wanted])).get(wanted);
+    if (commit !== undefined) return commit;
     const what =
       branch !== undefined ? `branch ${branch}` : tag !== undefined ? `tag ${tag}` : 'default branch';
     throw new OpmateError('NOT_FOUND', `${what} not found`, { subject: redact(source.repository) });
@@ -104,14 +104,14 @@ async function commitOfRevision(git: Git, repository: string, revision: string):
     ? [revision]
     : [`refs/heads/${revision}`, `refs/tags/${revision}`];
   const exact = await refsOf(git, repository, places);
-  const found = places.filter((name) => exact.has(name));
-  if (found.length > 1) {
-    throw new OpmateError('INVALID', `${revision} is ambiguous: ${found.join(' and ')}`, {
+  const matches = places.filter((name) => exact.has(name));
+  if (matches.length > 1) {
+    throw new OpmateError('INVALID', `${revision} is ambiguous: ${matches.join(' and ')}`, {
       subject: shown,
       hint: 'write one of them in full',
     });
   }
-  if (found[0] !== undefined) return exact.get(found[0]) as string;
+  if (matches[0] !== undefined) return exact.get(matches[0]) as string;
   const isShort = /^[0-9a-f]{4,63}$/.test(revision);
   const all = await refsOf(
     git,
@@ -172,7 +172,7 @@ async function fetchGit(
         return extractLayers([layer], destination, { roots, limits, signal, logger });
       };
       if (source.directory === undefined) return unpack([]);
-      const extracted = await unpack(['--', directoryOf(source)]);
+      const extracted = await unpack(['--', getDirectory(source)]);
       if (extracted.problems.size === 0) return extracted;
       // Links may lead to elsewhere in the repository.
       await rm(destination, { recursive: true });

@@ -4,7 +4,7 @@ import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
 import { type HttpPlace, formatUrl } from '../place.js';
 import type { SourceSession } from '../session.js';
 import { type PlaceState, type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
-import { checkUrl, receiveFile, requestPlace, validatorOf } from './http-request.js';
+import { checkUrl, receiveFile, requestPlace, getValidator } from './http-request.js';
 import { directoryBelow, openUnpacked } from './local.js';
 import { unpackArchive } from './unpack-archive.js';
 
@@ -53,7 +53,7 @@ export async function resolveHttp(
       const id = `archive ${digest}${directory === undefined ? '' : ` ${directory}`}`;
       const label = directory === undefined ? ref : `${ref}/${directory}`;
       return {
-        state: { id, ref, validator: validatorOf(response) },
+        state: { id, ref, validator: getValidator(response) },
         isImmutable: true,
         unpack,
         open: (allowed) => openUnpacked(unpack, label, session, allowed),

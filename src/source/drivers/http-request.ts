@@ -149,7 +149,7 @@ export async function receiveFile(
 }
 
 /** Returns what a later request can ask with: an entity tag, else the date of the last change. */
-export function validatorOf({ headers }: TransportResponse): string | undefined {
+export function getValidator({ headers }: TransportResponse): string | undefined {
   const tag = headers.get('etag');
   if (tag !== null && /^(?:W\/)?"[\x21\x23-\x7e]{0,500}"$/.test(tag)) return tag;
   const modified = headers.get('last-modified');

@@ -145,9 +145,9 @@ async function openCatalogImage(
       logger,
     });
     const directory = path.join(destination, root);
-    const found = await statIfPresent(directory);
-    if (!found?.isDirectory()) {
-      const what = found === undefined ? 'is not in the image' : 'is not a directory';
+    const stats = await statIfPresent(directory);
+    if (!stats?.isDirectory()) {
+      const what = stats === undefined ? 'is not in the image' : 'is not a directory';
       throw new OpmateError('INVALID', `${label}, which the label ${imageLabels.configs} names, ${what}`, {
         subject: reference,
         hint: `the label must name the directory of the catalog; ${unpacked.files.length} files were found below it`,
@@ -174,8 +174,8 @@ export async function digestOfImage(reference: Reference, session: SourceSession
   if (reference.transport === 'docker' && reference.digest !== undefined) return reference.digest;
   const opened = await openReference(reference, session);
   try {
-    const found = await opened.repository.headManifest(opened.reference, session);
-    if (found !== undefined) return found.digest;
+    const descriptor = await opened.repository.headManifest(opened.reference, session);
+    if (descriptor !== undefined) return descriptor.digest;
     throw new OpmateError('NOT_FOUND', 'manifest unknown', {
       subject: formatReference(reference),
       hint: 'check repository and tag',

@@ -31,9 +31,9 @@ export async function openPath(
   allowed: AllowedSources,
 ): Promise<Source> {
   const { path: file } = place;
-  const found = await statPath(file);
-  if (found.isDirectory()) return openDirectory(place, session, allowed);
-  if (found.isFile() && (await isDatabaseFile(file))) {
+  const stats = await statPath(file);
+  if (stats.isDirectory()) return openDirectory(place, session, allowed);
+  if (stats.isFile() && (await isDatabaseFile(file))) {
     if (!allowed.catalogs) throw new OpmateError('UNSUPPORTED', 'cannot render sqlite file: not allowed');
     return toSource(await openDatabase(file, file, session));
   }

@@ -20,7 +20,7 @@ import { type ServedPlace, formatUrl } from '../place.js';
 import type { SourceSession } from '../session.js';
 import type { PlaceState, ResolvedPlace } from './driver.js';
 import { unchanged } from './http-archive.js';
-import { checkUrl, receiveFile, requestPlace, validatorOf } from './http-request.js';
+import { checkUrl, receiveFile, requestPlace, getValidator } from './http-request.js';
 import { toSource } from './local.js';
 
 /** Paths below the base of a catalog: all blobs, and those of a query. (Source: catalogd.) */
@@ -57,7 +57,7 @@ export async function resolveServed(
       await checkBegin(path.join(temporary.path, name), shown);
       const ref = `${shownBase}@${digest}`;
       return {
-        state: { id: `served ${digest}`, ref, validator: validatorOf(response) },
+        state: { id: `served ${digest}`, ref, validator: getValidator(response) },
         isImmutable: true,
         open: ({ catalogs }) => {
           if (!catalogs)

@@ -3,9 +3,9 @@ import { sortedByBytes } from '../../core/order.js';
 import { parseReference } from '../../core/reference.js';
 import { BundleImageAlreadyAddedError, VersionAlreadyAddedError } from './already-added.js';
 import type { BundleRecord } from '../schema/bundle-record.js';
-import { type ColumnValue, type Database, textOf } from '../schema/database.js';
-import { packagesOf } from './overwrite.js';
-import { type IndexedPackage, edgesOf, readBundle, readPackage } from '../schema/package-state.js';
+import { type ColumnValue, type Database, toText } from '../schema/database.js';
+import { findPackages } from './overwrite.js';
+import { type IndexedPackage, collectEdges, readBundle, readPackage } from '../schema/package-state.js';
 import type { StagedBundle } from './stage.js';
 
 /** A bundle that is not added, and why. */
@@ -47,9 +47,9 @@ export async function checkBundles(
     else refuse(await twiceError(twin, bundle));
     for (const error of ownProblems(bundle, options)) refuse(error);
     if (packageName === '') continue;
-    const found = known.get(packageName) ?? new KnownPackage(readPackage(database, packageName));
-    known.set(packageName, found);
-    for (const error of await presenceProblems(database, bundle, found, options)) refuse(error);
+    const entry = known.get(packageName) ?? new KnownPackage(readPackage(database, packageName));
+    known.set(packageName, entry);
+    for (const error of await presenceProblems(database, bundle, entry, options)) refuse(error);
     if (options.overwriteLatest && twin === undefined && readBundle(database, name) !== undefined)
       checked.overwritten.add(name);
     for (const error of edges.problemsOf(bundle.record)) refuse(error);
@@ -104,7 +104,7 @@ class KnownPackage {
   constructor(state: IndexedPackage) {
     this.state = state;
     this.images = new Map([...state.bundles].map(([name, { image }]) => [image, name]));
-    for (const [channel, edges] of edgesOf(state)) {
+    for (const [channel, edges] of collectEdges(state)) {
       for (const [by, names] of edges) {
         if (!state.bundles.has(by)) continue;
         const channels = this.#channels.get(by) ?? [];
@@ -172,7 +172,7 @@ async function presenceProblems(
         },
       ),
     );
-  } else if (packagesOf(database, name).length === 0) {
+  } else if (findPackages(database, name).length === 0) {
     problems.push(
       new OpmateError('INVALID', `failed to add bundle "${name}": ${details}, but in no channel`, {
         hint: 'remove what is in no channel with opmate registry prune-stranded',
@@ -195,7 +195,7 @@ async function likeness(database: Database, image: string, bundle: StagedBundle)
     'SELECT bundle FROM operatorbundle WHERE name = ?',
     record.name,
   );
-  const objects = textOf(row?.bundle ?? null);
+  const objects = toText(row?.bundle ?? null);
   if (objects === null || objects === '') return as;
   const same = objects === (await bundle.manifests()).objects.toString('utf8');
   return `${as}, the manifests ${same ? 'are the same' : 'differ'}`;
@@ -242,7 +242,7 @@ class EdgeOwners {
           `bundle ${name} must belong to exactly one package, found on: [${sortedByBytes(packages).join(' ')}]`,
         );
       }
-      const other = this.#packagesInIndex(name).find((found) => found !== packageName);
+      const other = this.#packagesInIndex(name).find((bundle) => bundle !== packageName);
       if (other === undefined) continue;
       problems.push(
         `bundle ${name} belongs to package ${other} on index, cannot be added as an edge for package ${packageName}`,
@@ -254,7 +254,7 @@ class EdgeOwners {
   #packagesInIndex(name: string): string[] {
     let packages = this.#inIndex.get(name);
     if (packages === undefined) {
-      packages = packagesOf(this.#database, name);
+      packages = findPackages(this.#database, name);
       this.#inIndex.set(name, packages);
     }
     return packages;

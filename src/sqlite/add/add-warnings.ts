@@ -6,7 +6,7 @@ import { propertyTypes } from '../../model/declarative-config.js';
 import { labelFaults } from '../../graph/validate.js';
 import type { BundleRecord, TypedValue } from '../schema/bundle-record.js';
 import { convertBundle } from '../read/convert-package.js';
-import { type ColumnValue, type Database, textOf } from '../schema/database.js';
+import { type ColumnValue, type Database, toText } from '../schema/database.js';
 import type { StagedBundle } from './stage.js';
 
 /**
@@ -29,7 +29,7 @@ export function findAddWarnings(database: Database, bundles: readonly StagedBund
 
 /** The `olm.package` properties that the index has of bundles, which are not those of their images alone. */
 function packageProperties(database: Database, bundles: readonly StagedBundle[]): Map<string, TypedValue[]> {
-  const found = new Map<string, TypedValue[]>();
+  const byType = new Map<string, TypedValue[]>();
   const rows = database.all<{ name: string; value: ColumnValue }>(
     `SELECT operatorbundle_name AS name, value FROM properties
      WHERE type = ? AND operatorbundle_name IN (SELECT value FROM json_each(?))`,
@@ -37,10 +37,10 @@ function packageProperties(database: Database, bundles: readonly StagedBundle[])
     JSON.stringify(bundles.map(({ record }) => record.name)),
   );
   for (const { name, value } of rows) {
-    const property = { type: propertyTypes.package, value: textOf(value) ?? '' };
-    found.set(name, [...(found.get(name) ?? []), property]);
+    const property = { type: propertyTypes.package, value: toText(value) ?? '' };
+    byType.set(name, [...(byType.get(name) ?? []), property]);
   }
-  return found;
+  return byType;
 }
 
 function packageNameWarnings({ packageName }: BundleRecord): string[] {
@@ -69,8 +69,8 @@ function unreadableWarnings(record: BundleRecord, packages: readonly TypedValue[
     );
   }
   try {
-    const found = convertBundle(stored, record.packageName).faults;
-    faults.push(...found.map((fault) => `${fault}; correct the bundle, and add it anew`));
+    const problems = convertBundle(stored, record.packageName).faults;
+    faults.push(...problems.map((fault) => `${fault}; correct the bundle, and add it anew`));
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     faults.push(`${error.message}; ${error.hint ?? 'correct the bundle, and add it anew'}`);

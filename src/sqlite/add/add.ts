@@ -8,7 +8,7 @@ import { findAddWarnings } from './add-warnings.js';
 import { joinRefusals } from './already-added.js';
 import type { BundleRecord } from '../schema/bundle-record.js';
 import { type ChannelMember, chooseHeads, compareWithBuild, headVersion } from './channel-heads.js';
-import { type ColumnValue, type Database, textOf } from '../schema/database.js';
+import { type ColumnValue, type Database, toText } from '../schema/database.js';
 import {
   withEditIndexes,
   withEntryIndexes,
@@ -111,7 +111,7 @@ async function keepManifestsOfHeads(
   { signal }: CancelOptions,
 ): Promise<void> {
   const rows = database.all<{ name: ColumnValue }>('SELECT head_operatorbundle_name AS name FROM channel');
-  const heads = new Set(rows.map(({ name }) => textOf(name)));
+  const heads = new Set(rows.map(({ name }) => toText(name)));
   for (const bundle of added) {
     throwIfCancelled(signal);
     const { name, image } = bundle.record;
@@ -356,13 +356,13 @@ function membersOf(
   const channels = new Map<string, Set<string>>();
   for (const { name, channel } of entries) {
     if (!versions.has(name)) continue;
-    const found = channels.get(name) ?? new Set();
-    channels.set(name, found.add(channel));
+    const names = channels.get(name) ?? new Set();
+    channels.set(name, names.add(channel));
   }
-  return [...channels].map(([name, found]) => ({
+  return [...channels].map(([name, names]) => ({
     name,
     version: versions.get(name) as string,
-    channels: [...found],
+    channels: [...names],
     defaultChannel,
   }));
 }

@@ -2,8 +2,8 @@ import { type ReplacesChain, linkChain, nodesOf } from '../../graph/version-line
 import { OpmateError } from '../../core/errors.js';
 import { groupBy } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
-import { type ColumnValue, type Database, textOf } from '../schema/database.js';
-import { type PackageEntry, type IndexedPackage, edgesOf, findHeads } from '../schema/package-state.js';
+import { type ColumnValue, type Database, toText } from '../schema/database.js';
+import { type PackageEntry, type IndexedPackage, collectEdges, findHeads } from '../schema/package-state.js';
 
 /**
  * The channels of a package as it stands. A bundle is a node when the line that starts at the head's first entry
@@ -22,7 +22,7 @@ export function channelGraphs(
   const versions = new Map<string, string>();
   for (const [name, { version }] of state.bundles) if (!absent.has(name)) versions.set(name, version);
   const byChannel = groupBy(state.entries, ({ channel }) => channel);
-  for (const [channel, edges] of edgesOf(state)) {
+  for (const [channel, edges] of collectEdges(state)) {
     if (![...edges.keys()].some((name) => versions.has(name))) continue;
     const entries = byChannel.get(channel) ?? [];
     graphs.set(
@@ -134,7 +134,7 @@ function writeEntries(database: Database, packageName: string, channels: readonl
       'SELECT entry_id, channel_name FROM channel_entry WHERE package_name = ? ORDER BY entry_id',
       packageName,
     )
-    .filter(({ channel_name }) => written.has(textOf(channel_name) ?? ''))
+    .filter(({ channel_name }) => written.has(toText(channel_name) ?? ''))
     .map(({ entry_id }) => entry_id);
   const last = database.get<{ id: number | null }>('SELECT max(entry_id) AS id FROM channel_entry')?.id ?? 0;
   const idOf = (index: number): number => old[index] ?? last + 1 + index - old.length;

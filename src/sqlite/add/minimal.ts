@@ -1,4 +1,4 @@
-import { type ColumnValue, type Database, textOf } from '../schema/database.js';
+import { type ColumnValue, type Database, toText } from '../schema/database.js';
 
 /**
  * Drops the manifests of every bundle that heads no channel of any package and that can be pulled from its
@@ -28,5 +28,5 @@ export function findManifestsWithoutImage(database: Database): string[] {
        AND coalesce(length(bundlepath), 0) = 0
      ORDER BY name`,
   );
-  return rows.map(({ name }) => textOf(name) ?? '');
+  return rows.map(({ name }) => toText(name) ?? '');
 }

@@ -1,4 +1,4 @@
-import { type ColumnValue, type Database, textOf } from '../schema/database.js';
+import { type ColumnValue, type Database, toText } from '../schema/database.js';
 import { readPackage } from '../schema/package-state.js';
 import { removeBundle } from '../schema/remove-bundle.js';
 
@@ -38,12 +38,12 @@ export function removeOverwritten(database: Database, packageName: string, name:
 }
 
 /** The packages of the index in which a name has an entry, of a bundle or of one that is only skipped. */
-export function packagesOf(database: Database, name: string): string[] {
+export function findPackages(database: Database, name: string): string[] {
   return database
     .all<{ name: ColumnValue }>(
       `SELECT name FROM package WHERE name IN (
          SELECT package_name FROM channel_entry WHERE operatorbundle_name = ?) ORDER BY name`,
       name,
     )
-    .map((row) => textOf(row.name) ?? '');
+    .map((row) => toText(row.name) ?? '');
 }

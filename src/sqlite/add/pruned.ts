@@ -1,7 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { BundleRecord } from '../schema/bundle-record.js';
-import { type IndexedPackage, edgesOf, findHeads } from '../schema/package-state.js';
+import { type IndexedPackage, collectEdges, findHeads } from '../schema/package-state.js';
 
 /** A bundle that is not in its channel, though it should be. */
 interface PrunedBundle {
@@ -19,7 +19,7 @@ export function findPruned(
   records: readonly BundleRecord[],
 ): PrunedBundle[] {
   const channels = new Map<string, { head: string; skips: string[]; reached: Set<string> }>();
-  for (const [channel, edges] of edgesOf(state)) {
+  for (const [channel, edges] of collectEdges(state)) {
     const head = headOf(packageName, channel, edges, state);
     if (head === undefined) continue;
     channels.set(channel, {

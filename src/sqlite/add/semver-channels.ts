@@ -50,15 +50,15 @@ export async function addToSemverChannels(
   const problems: string[] = [];
   const versions = new Map<BundleRecord, Version>();
   for (const record of records) {
-    const found = readVersion(record);
-    if (typeof found === 'string') {
-      problems.push(found);
+    const parsed = readVersion(record);
+    if (typeof parsed === 'string') {
+      problems.push(parsed);
       continue;
     }
     if (record.channels.length === 0) problems.push(`bundle "${record.name}" names no channel`);
-    versions.set(record, found);
+    versions.set(record, parsed);
     for (const channel of new Set(record.channels)) {
-      const other = lineOf(channel).claim(found, record.name);
+      const other = lineOf(channel).claim(parsed, record.name);
       if (other === undefined) continue;
       problems.push(
         `bundle "${record.name}": Bundle version ${record.version} already added to index: it is bundle "${other}" in channel "${channel}"`,

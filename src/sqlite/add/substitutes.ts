@@ -4,7 +4,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type Version, parseVersion } from '../../core/semver.js';
 import { compareWithBuild } from './channel-heads.js';
-import { type ColumnValue, type Database, textOf } from '../schema/database.js';
+import { type ColumnValue, type Database, toText } from '../schema/database.js';
 import { type BundleEdges, readEdges } from '../schema/package-state.js';
 
 /**
@@ -131,7 +131,7 @@ function markSeen(seen: Set<string>, name: string, subject: string): void {
 function substituteOf(database: Database, name: string, excluded?: string): string | undefined {
   const names = database
     .all<{ name: ColumnValue }>('SELECT name FROM operatorbundle WHERE substitutesfor = ?', name)
-    .map((row) => textOf(row.name) ?? '')
+    .map((row) => toText(row.name) ?? '')
     .filter((substitute) => substitute !== excluded);
   if (names.length > 1) {
     throw new OpmateError(

@@ -50,7 +50,7 @@ export async function loadAppRegistry(
   } catch (error) {
     throw fileError(label, error, { file: label });
   }
-  let found = 0;
+  let archives = 0;
   for (const entry of entries.sort((a, b) => compareBytes(a.name, b.name))) {
     throwIfCancelled(signal);
     if (entry.name.startsWith('.')) continue;
@@ -63,9 +63,9 @@ export async function loadAppRegistry(
       loader.addSkipped(place.label, 'neither an archive nor a directory nor a flattened package');
       continue;
     }
-    found++;
+    archives++;
   }
-  if (found === 0) {
+  if (archives === 0) {
     throw new OpmateError('NOT_FOUND', 'no packages', {
       subject: label,
       file: label,

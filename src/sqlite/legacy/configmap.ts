@@ -3,7 +3,7 @@ import { readFileWithin } from '../../bundle/read.js';
 import {
   type Manifest,
   bundleOfManifests,
-  manifestOf,
+  toManifest,
   readPackageManifest,
 } from '../../bundle/package-manifests.js';
 import { parseFault, parseFirstDocument } from '../../bundle/manifest.js';
@@ -105,7 +105,7 @@ export async function loadManifestData(
     throwIfCancelled(signal);
     attempt(loader, subject, () => {
       const { crd, apis } = readTypedCrd(value);
-      const manifest = manifestOf(crd, subject);
+      const manifest = toManifest(crd, subject);
       for (const api of apis) {
         const key = keyOf(api);
         if (!definitions.has(key)) definitions.set(key, manifest);
@@ -125,7 +125,7 @@ export async function loadManifestData(
     throwIfCancelled(signal);
     const made = attempt(loader, subject, () => {
       const typed = readTypedCsv(value);
-      const csv = manifestOf(typed, subject);
+      const csv = toManifest(typed, subject);
       const own: Manifest[] = [];
       for (const [index, definition] of ownedDefinitions(typed).entries()) {
         const at = `${subject}: spec.customresourcedefinitions.owned[${index}]`;
@@ -178,18 +178,18 @@ function listUnder(
   key: string,
   label: string,
 ): { value: JsonObject; subject: string }[] {
-  const given = isJsonObject(data) ? data[key] : undefined;
+  const text = isJsonObject(data) ? data[key] : undefined;
   const fail = (problem: string, hint?: string): [] => {
     loader.addProblem(new OpmateError('INVALID', problem, { subject: label, file: label, hint }));
     return [];
   };
-  if (given === undefined || given === null) {
+  if (text === undefined || text === null) {
     return fail(`couldn't find expected key ${key} in configmap`, `add data.${key}, a list, empty or not`);
   }
-  let list: JsonValue = given;
-  if (typeof given === 'string') {
+  let list: JsonValue = text;
+  if (typeof text === 'string') {
     try {
-      list = parseYaml(given);
+      list = parseYaml(text);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
       return fail(`data.${key}: ${error.message}`);

@@ -6,7 +6,7 @@ import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
 import type { LinkOptions } from '../../files/directory-root.js';
-import { recordOf } from '../schema/bundle-record.js';
+import { toRecord } from '../schema/bundle-record.js';
 import type { Database } from '../schema/database.js';
 import { withEntryIndexes } from '../schema/helper-indexes.js';
 import { insertBundle } from '../schema/insert-bundle.js';
@@ -87,7 +87,7 @@ export class ManifestLoader {
   async addBundle(bundle: Bundle, subject: string): Promise<void> {
     throwIfCancelled(this.#session.signal);
     await this.#tried(async () => {
-      const { record, manifests } = recordOf(bundle, '', subject);
+      const { record, manifests } = toRecord(bundle, '', subject);
       if (record.substitutesFor !== '') {
         throw new OpmateError('INVALID', 'SubstitutesFor is an alpha-only feature', {
           subject,

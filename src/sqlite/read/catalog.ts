@@ -101,8 +101,8 @@ export class SqliteCatalog implements Catalog {
     for (const [current, stored] of packages.entries()) {
       logger?.progress({ task, state: 'update', current, total: packages.length, unit: 'items' });
       try {
-        const found = yield* this.#metasOf(stored, options);
-        if (found.children.length > 0) tree.children.push(found);
+        const child = yield* this.#metasOf(stored, options);
+        if (child.children.length > 0) tree.children.push(child);
       } catch (error) {
         this.#tell(error, onFault);
       }

@@ -66,13 +66,13 @@ export class LookupTables {
       if (this.#checked.has(table)) continue;
       const names: readonly string[] = columns[table];
       const limit = names.map((column) => `octet_length(${column}) > ${maxValueLength}`).join(' OR ');
-      const found = this.#database.get<{ length: number }>(
+      const row = this.#database.get<{ length: number }>(
         `SELECT max(0, ${names.map((column) => `coalesce(octet_length(${column}), 0)`).join(', ')}) AS length
          FROM main.${table} WHERE ${limit} LIMIT 1`,
       );
-      if (found !== undefined) {
+      if (row !== undefined) {
         throw new LimitError(
-          `table ${table} holds a value of ${found.length} bytes, above the limit of ${maxValueLength}`,
+          `table ${table} holds a value of ${row.length} bytes, above the limit of ${maxValueLength}`,
           { subject: name, file: name, hint: 'nothing that belongs in an index is that large' },
         );
       }

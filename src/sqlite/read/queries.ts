@@ -1,6 +1,6 @@
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import type { TypedValue } from '../schema/bundle-record.js';
-import { type ColumnValue, type Database, type Row, textOf } from '../schema/database.js';
+import { type ColumnValue, type Database, type Row, toText } from '../schema/database.js';
 import { LookupTables } from './lookup-tables.js';
 
 /** A package as it is stored. */
@@ -145,7 +145,7 @@ export class IndexQueries {
       }
       if (entry.replaces === null) continue;
       const replaced = byId.get(entry.replaces) ?? this.#entryAt(entry.replaces);
-      const replacedName = textOf(replaced?.name ?? null);
+      const replacedName = toText(replaced?.name ?? null);
       if (replacedName === null) continue;
       if (!onChain.has(entry)) member.skips.push(replacedName);
       else if (compareBytes(replacedName, member.replaces) > 0) member.replaces = replacedName;
@@ -241,7 +241,7 @@ export class IndexQueries {
       bundles.set(id, {
         id,
         name: text(row['name']),
-        version: textOf(row['version'] ?? null),
+        version: toText(row['version'] ?? null),
         skipRange: text(row['skiprange']),
         replaces: text(row['replaces']),
         skips: skips === '' ? [] : skips.split(','),
@@ -280,7 +280,7 @@ export class IndexQueries {
   manifestsAt(id: number): StoredManifests {
     this.#lookups.check('operatorbundle');
     const row = this.#database.get('SELECT csv, bundle FROM operatorbundle WHERE rowid = ?', id);
-    return { csv: bytesOf(row?.['csv'] ?? null), objects: bytesOf(row?.['bundle'] ?? null) };
+    return { csv: toBytes(row?.['csv'] ?? null), objects: toBytes(row?.['bundle'] ?? null) };
   }
 
   /** The images that a bundle needs, each once, sorted; none for a name that is not in the index. */
@@ -365,12 +365,12 @@ interface EntryRow {
 
 /** A column as text; an empty one where it holds NULL. */
 export function text(value: ColumnValue | undefined): string {
-  return textOf(value ?? null) ?? '';
+  return toText(value ?? null) ?? '';
 }
 
 /** A column as bytes; none where it holds NULL. */
-export function bytesOf(value: ColumnValue): Buffer {
-  return Buffer.isBuffer(value) ? value : Buffer.from(textOf(value) ?? '');
+export function toBytes(value: ColumnValue): Buffer {
+  return Buffer.isBuffer(value) ? value : Buffer.from(toText(value) ?? '');
 }
 
 function imagesOf(rows: readonly Row[]): string[] {

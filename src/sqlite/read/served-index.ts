@@ -15,7 +15,7 @@ import {
   IndexQueries,
   type StoredMember,
   type StoredPackage,
-  bytesOf,
+  toBytes,
   text,
   wantedBundles,
   withoutRepeats,
@@ -190,14 +190,14 @@ export class ServedIndex {
       const id = channel && queries.findBundle(channel.head);
       if (channel === undefined || id === undefined) return undefined;
       const row = this.#database.get('SELECT csv FROM operatorbundle WHERE rowid = ?', id);
-      return { name: channel.head, csv: utf8Of(bytesOf(row?.['csv'] ?? null)) };
+      return { name: channel.head, csv: utf8Of(toBytes(row?.['csv'] ?? null)) };
     });
   }
 
   /** A bundle with its manifests; undefined where the channel does not have it. */
   findBundle(packageName: string, channelName: string, name: string): ServedBundle | undefined {
     return this.#read((content) => {
-      const found = this.#database.get<{ id: number }>(
+      const row = this.#database.get<{ id: number }>(
         `SELECT operatorbundle.rowid AS id FROM ${this.#lookups.table('entriesOfBundle')} AS own
          CROSS JOIN main.channel_entry ON channel_entry.rowid = own.id
          JOIN main.operatorbundle ON operatorbundle.name = own.owner
@@ -206,14 +206,14 @@ export class ServedIndex {
         packageName,
         channelName,
       );
-      return found && this.#bundle(content, found.id, packageName);
+      return row && this.#bundle(content, row.id, packageName);
     });
   }
 
   /** The bundle that leads away from `name` in a channel; of several the one that was stored first. */
   findReplacement(name: string, packageName: string, channelName: string): ServedBundle | undefined {
     return this.#read((content) => {
-      const found = this.#database.get<{ id: number }>(
+      const row = this.#database.get<{ id: number }>(
         `SELECT operatorbundle.rowid AS id FROM ${this.#lookups.table('entriesOfBundle')} AS replaced
          CROSS JOIN main.channel_entry AS lower ON lower.rowid = replaced.id
          CROSS JOIN ${this.#lookups.table('entriesByReplaced')} AS own ON own.owner = lower.rowid
@@ -225,7 +225,7 @@ export class ServedIndex {
         packageName,
         channelName,
       );
-      return found && this.#bundle(content, found.id, packageName);
+      return row && this.#bundle(content, row.id, packageName);
     });
   }
 
@@ -314,8 +314,8 @@ export class ServedIndex {
   }
 
   #bundle(content: Content, id: number, packageName: string): ServedBundle | undefined {
-    const found = this.#bundles([id], true).get(id);
-    return found && { ...found.bundle, ...this.#split(content, id, packageName, found) };
+    const bundle = this.#bundles([id], true).get(id);
+    return bundle && { ...bundle.bundle, ...this.#split(content, id, packageName, bundle) };
   }
 
   /**
@@ -324,7 +324,7 @@ export class ServedIndex {
    */
   #bundles(ids: readonly number[], isWhole: boolean): Map<number, ReadBundle> {
     const wanted = JSON.stringify(ids);
-    const found = new Map<number, ReadBundle>();
+    const bundles = new Map<number, ReadBundle>();
     for (const row of this.#database.all(
       `SELECT operatorbundle.rowid AS id, name, version, skiprange, bundlepath, ${isWhole ? 'bundle' : 'NULL AS bundle'}
        FROM ${wantedBundles} ORDER BY wanted.key`,
@@ -342,7 +342,7 @@ export class ServedIndex {
         objects: [],
         csv: Buffer.alloc(0),
       };
-      found.set(Number(row['id']), { bundle, manifests: bytesOf(row['bundle'] ?? null) });
+      bundles.set(Number(row['id']), { bundle, manifests: toBytes(row['bundle'] ?? null) });
     }
     for (const field of ['properties', 'dependencies'] as const) {
       for (const row of this.#database.all(
@@ -351,18 +351,18 @@ export class ServedIndex {
          CROSS JOIN main.${field} ON ${field}.rowid = own.id ORDER BY own.id`,
         wanted,
       )) {
-        const values = found.get(Number(row['id']))?.bundle[field];
+        const values = bundles.get(Number(row['id']))?.bundle[field];
         values?.push({ type: text(row['type']), value: text(row['value']) });
       }
     }
-    for (const { bundle } of found.values()) {
+    for (const { bundle } of bundles.values()) {
       const { properties, dependencies } = bundle;
       bundle.properties = withoutRepeats(properties);
       bundle.dependencies = withoutRepeats(dependencies);
       bundle.providedApis = this.#apisOf(properties, isWhole);
       bundle.requiredApis = this.#apisOf(isWhole ? bundle.dependencies : dependencies, isWhole);
     }
-    return found;
+    return bundles;
   }
 
   #apisOf(values: readonly TypedValue[], withPlurals: boolean): ServedApi[] {
@@ -394,7 +394,7 @@ export class ServedIndex {
 
   #manifestsAt(id: number): Buffer {
     const row = this.#database.get('SELECT bundle FROM operatorbundle WHERE rowid = ?', id);
-    return bytesOf(row?.['bundle'] ?? null);
+    return toBytes(row?.['bundle'] ?? null);
   }
 
   #split(

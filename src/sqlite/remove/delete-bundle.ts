@@ -4,7 +4,7 @@ import { type Version, parseVersion, tryParse } from '../../core/semver.js';
 import { compareKnownVersions, compareVersionBuilds } from '../../graph/bundle-version.js';
 import type { BundleManifests } from '../schema/bundle-record.js';
 import { type ChannelNode, hasBundle, readChain, writeChain } from '../schema/channel-edges.js';
-import { type ColumnValue, type Database, textOf } from '../schema/database.js';
+import { type ColumnValue, type Database, toText } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
 import { isDeprecated, writeManifests } from '../schema/insert-bundle.js';
 import { type BundleEdges, readEdges } from '../schema/package-state.js';
@@ -81,7 +81,7 @@ export function takeOut(database: Database, name: string, report: DeleteReport):
     name,
   );
   for (const owner of packages) {
-    const packageName = textOf(owner.name) ?? '';
+    const packageName = toText(owner.name) ?? '';
     takeOutOfPackage(database, packageName, bundle, report);
     if (!report.packages.includes(packageName)) report.packages.push(packageName);
   }
@@ -111,7 +111,7 @@ function noSuchBundle(database: Database, name: string): OpmateError {
     hint:
       upper === undefined
         ? 'name the bundle as its ClusterServiceVersion is named'
-        : `it is not in the index, ${textOf(upper.name)} only skips or replaces that name`,
+        : `it is not in the index, ${toText(upper.name)} only skips or replaces that name`,
   });
 }
 
@@ -128,7 +128,7 @@ function takeOutOfPackage(
   const left: { channel: string; head: string }[] = [];
   const changed: { channel: string; nodes: ChannelNode[] }[] = [];
   for (const row of channels) {
-    const [channel, head] = [textOf(row.name) ?? '', textOf(row.head) ?? ''];
+    const [channel, head] = [toText(row.name) ?? '', toText(row.head) ?? ''];
     const nodes = readChain(database, packageName, channel, head);
     const index = nodes.findIndex((node) => node.name === bundle.name);
     if (index < 0) {
@@ -167,7 +167,7 @@ function takeOutOfPackage(
       report.emptied.push({ packageName, channel });
       continue;
     }
-    if (channels.some((one) => textOf(one.name) === channel && textOf(one.head) !== head)) {
+    if (channels.some((one) => toText(one.name) === channel && toText(one.head) !== head)) {
       database.run(
         'UPDATE channel SET head_operatorbundle_name = ? WHERE name = ? AND package_name = ?',
         head,
@@ -315,7 +315,7 @@ function nextDefault(
     'SELECT default_channel AS channel FROM package WHERE name = ?',
     packageName,
   );
-  if (row === undefined || left.some(({ channel }) => channel === textOf(row.channel))) return undefined;
+  if (row === undefined || left.some(({ channel }) => channel === toText(row.channel))) return undefined;
   const ranked = left.map(({ channel, head }) => ({
     channel,
     version: readBundle(database, head)?.version,
@@ -336,7 +336,7 @@ function repairColumns(database: Database, bundle: BundleRow): void {
     name,
   );
   for (const other of others) {
-    const row = readBundle(database, textOf(other.name) ?? '');
+    const row = readBundle(database, toText(other.name) ?? '');
     if (row === undefined || row.name === name) continue;
     if (row.replaces === name) {
       const merged = new Set([...row.skips, name, ...(isDeprecated ? [] : skips)]);
@@ -370,7 +370,7 @@ export async function restoreHeads(
       head,
     );
     if (row === undefined || report.restored.includes(head)) continue;
-    const image = textOf(row.image) ?? '';
+    const image = toText(row.image) ?? '';
     const subject = `${database.name}: ${head}, now the head of channel ${channel} of package ${packageName}`;
     if (image === '')
       throw new OpmateError('INVALID', `${subject}, has no manifests in the index and no image`);
@@ -389,7 +389,7 @@ export async function restoreHeads(
 }
 
 /** The bundles that head the channels of a package, newest first. */
-export function headsOf(
+export function findHeads(
   database: Database,
   packageName: string,
 ): { name: string; version: Version | undefined }[] {
@@ -398,7 +398,7 @@ export function headsOf(
     packageName,
   );
   return rows
-    .map(({ name }) => readBundle(database, textOf(name) ?? ''))
+    .map(({ name }) => readBundle(database, toText(name) ?? ''))
     .filter((one) => one !== undefined)
     .sort((a, b) => compareByVersion(b, a) || compareBytes(a.name, b.name));
 }

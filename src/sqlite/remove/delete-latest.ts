@@ -5,7 +5,7 @@ import {
   type FetchManifests,
   compareByVersion,
   emptyReport,
-  headsOf,
+  findHeads,
   restoreHeads,
   takeOut,
 } from './delete-bundle.js';
@@ -33,7 +33,7 @@ export async function deleteLatest(
   { eachChannel = false }: DeleteLatestOptions = {},
 ): Promise<DeleteReport> {
   return withEditIndexes(database, async () => {
-    const heads = headsOf(database, packageName);
+    const heads = findHeads(database, packageName);
     const [newest, next] = heads;
     if (newest === undefined) throw noSuchPackage(database, [packageName]);
     if (!eachChannel && next !== undefined && compareByVersion(newest, next) === 0) {

@@ -1,7 +1,7 @@
 import { addContext } from '../../core/diagnostics-error.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
-import { type ColumnValue, type Database, textOf } from '../schema/database.js';
+import { type ColumnValue, type Database, toText } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
 import { deprecatedProperty, insertProperty } from '../schema/insert-bundle.js';
 import { aggregateErrors } from '../schema/aggregate.js';
@@ -72,9 +72,9 @@ export async function deprecateTruncate(
       const removed: RemovedBundles = [];
       try {
         const done = await database.transaction(() => {
-          const found = deprecateBundle(database, { name, image }, owners, removed);
+          const isDeprecated = deprecateBundle(database, { name, image }, owners, removed);
           checkEdges(database, broken);
-          return found;
+          return isDeprecated;
         });
         report.bundles.push(...removed);
         if (done) report.deprecated.push(name);
@@ -96,7 +96,7 @@ function listedBundles(database: Database): Map<string, string> {
       WHERE typeof(name) = 'text' AND version IS NOT NULL AND bundlepath IS NOT NULL AND EXISTS
         (SELECT 1 FROM channel_entry WHERE operatorbundle_name = operatorbundle.name AND channel_name IS NOT NULL)`,
   );
-  return new Map(rows.map(({ image, name }) => [textOf(image) ?? '', name]));
+  return new Map(rows.map(({ image, name }) => [toText(image) ?? '', name]));
 }
 
 function notInIndex(database: Database, images: readonly string[]): OpmateError {
@@ -129,7 +129,7 @@ async function removeWholePackages(
         AND channel.name = package.default_channel WHERE head_operatorbundle_name = ?`,
       listed.get(image) as string,
     );
-    for (const { name } of headed) packages.add(textOf(name) ?? '');
+    for (const { name } of headed) packages.add(toText(name) ?? '');
   }
   const removed = new Set<string>();
   for (const packageName of packages) {
@@ -140,7 +140,7 @@ async function removeWholePackages(
       packageName,
     );
     for (const head of heads) {
-      const image = textOf(head.image) ?? '';
+      const image = toText(head.image) ?? '';
       if (images.includes(image)) {
         removed.add(image);
         continue;
@@ -148,7 +148,7 @@ async function removeWholePackages(
       throw new OpmateError(
         'INVALID',
         `${database.name}: cannot deprecate default channel head from package without removing all other ` +
-          `channel heads in package ${packageName}: must deprecate ${image}, head of channel ${textOf(head.channel)}`,
+          `channel heads in package ${packageName}: must deprecate ${image}, head of channel ${toText(head.channel)}`,
       );
     }
   }
@@ -193,7 +193,7 @@ function deprecateBundle(
   database.run('UPDATE channel_entry SET replaces = NULL WHERE operatorbundle_name = ?', name);
   database.run('DELETE FROM channel WHERE head_operatorbundle_name = ?', name);
   const { type, value } = deprecatedProperty;
-  insertProperty(database, { name, version: textOf(bundle.version) ?? '', image }, type, value);
+  insertProperty(database, { name, version: toText(bundle.version) ?? '', image }, type, value);
   database.run('INSERT OR REPLACE INTO deprecated (operatorbundle_name) VALUES (?)', name);
   removeOfUnknownPackages(database, owners, removed);
   return true;
@@ -229,12 +229,12 @@ function readTail(database: Database, name: string): Map<string, TailEntry> {
       bundle,
     );
     if (rows.length === 0) continue;
-    const found: TailEntry = { channels: new Set(), below: new Set(), above: new Set() };
+    const entry: TailEntry = { channels: new Set(), below: new Set(), above: new Set() };
     for (const { channel, below, above } of rows) {
-      if (channel !== null) found.channels.add(channel);
+      if (channel !== null) entry.channels.add(channel);
       // Bytes would never be equal to what was seen before; no tool writes names as such.
-      if (typeof above === 'string') found.above.add(above);
-      if (typeof below === 'string') found.below.add(below);
+      if (typeof above === 'string') entry.above.add(above);
+      if (typeof below === 'string') entry.below.add(below);
     }
     if (bundle === head) {
       throw new OpmateError('INVALID', 'Bundle deprecation causing default channel removal', {
@@ -242,9 +242,9 @@ function readTail(database: Database, name: string): Map<string, TailEntry> {
         hint: 'to remove its package, name the heads of all its channels, with --allow-package-removal',
       });
     }
-    tail.set(bundle, found);
+    tail.set(bundle, entry);
     // The loop takes what is added meanwhile.
-    for (const below of found.below) seen.add(below);
+    for (const below of entry.below) seen.add(below);
   }
   return tail;
 }

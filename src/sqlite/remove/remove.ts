@@ -1,7 +1,7 @@
 import { suggestName } from '../../core/suggest.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { type ColumnValue, type Database, textOf } from '../schema/database.js';
+import { type ColumnValue, type Database, toText } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
 import { type RemovedBundles, removeBundle } from '../schema/remove-bundle.js';
 import { packagesOfBundles, removeStranded } from './stranded.js';
@@ -104,7 +104,7 @@ function hasPackage(database: Database, name: string): boolean {
 export function packageNames(database: Database): string[] {
   return database
     .all<{ name: ColumnValue }>('SELECT name FROM package WHERE name IS NOT NULL ORDER BY name')
-    .map(({ name }) => textOf(name) ?? '');
+    .map(({ name }) => toText(name) ?? '');
 }
 
 /** The error for packages that are not in an index. */
@@ -127,14 +127,14 @@ export function brokenEdges(database: Database): Set<number> {
 
 /** Throws INVALID when there are broken edges in addition to those known. */
 export function checkEdges(database: Database, known: ReadonlySet<number>): void {
-  const found = [...brokenEdges(database)].find((id) => !known.has(id));
-  if (found === undefined) return;
+  const broken = [...brokenEdges(database)].find((id) => !known.has(id));
+  if (broken === undefined) return;
   const entry = database.get<Record<'bundle' | 'channel' | 'package', ColumnValue>>(
     'SELECT operatorbundle_name AS bundle, channel_name AS channel, package_name AS package FROM channel_entry WHERE entry_id = ?',
-    found,
+    broken,
   );
   const [bundle, channel, owner] = [entry?.bundle, entry?.channel, entry?.package].map((value) =>
-    textOf(value ?? null),
+    toText(value ?? null),
   );
   throw new OpmateError(
     'INVALID',

@@ -1,5 +1,5 @@
 import { parseGoJson } from '../../document/go-json.js';
-import { type ColumnValue, type Database, textOf } from '../schema/database.js';
+import { type ColumnValue, type Database, toText } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
 import { type RemovedBundles, removeBundle } from '../schema/remove-bundle.js';
 
@@ -33,11 +33,11 @@ export function packagesOfBundles(database: Database): BundlesByPackage {
     "SELECT operatorbundle_name AS name, value FROM properties WHERE type = 'olm.package' AND operatorbundle_name IS NOT NULL",
   );
   for (const { name, value } of rows) {
-    const packageName = packageNameOf(textOf(value) ?? '');
+    const packageName = packageNameOf(toText(value) ?? '');
     if (packageName === undefined) continue;
-    const found = bundles.get(packageName);
-    if (found === undefined) bundles.set(packageName, new Set([name]));
-    else found.add(name);
+    const names = bundles.get(packageName);
+    if (names === undefined) bundles.set(packageName, new Set([name]));
+    else names.add(name);
   }
   return bundles;
 }
@@ -51,8 +51,9 @@ function packageNameOf(value: string): string | undefined {
     return undefined;
   }
   if (typeof property !== 'object' || property === null || Array.isArray(property)) return undefined;
-  const found = Object.entries(property).find(([key]) => key.toLowerCase() === 'packagename')?.[1] ?? '';
-  return typeof found === 'string' ? found : undefined;
+  const packageName =
+    Object.entries(property).find(([key]) => key.toLowerCase() === 'packagename')?.[1] ?? '';
+  return typeof packageName === 'string' ? packageName : undefined;
 }
 
 /**
@@ -86,7 +87,7 @@ export function removeOfUnknownPackages(
   removed: RemovedBundles,
 ): void {
   const known = new Set(
-    database.all<{ name: ColumnValue }>('SELECT name FROM package').map(({ name }) => textOf(name)),
+    database.all<{ name: ColumnValue }>('SELECT name FROM package').map(({ name }) => toText(name)),
   );
   for (const [packageName, bundles] of packages) {
     if (known.has(packageName)) continue;

@@ -50,7 +50,7 @@ export interface BundleManifests {
  * What an index keeps of a bundle. Throws OpmateError INVALID, with the bundle and what to correct, where the
  * bundle cannot be in an index.
  */
-export function recordOf(
+export function toRecord(
   bundle: Bundle,
   image: string,
   subject: string,

@@ -1,5 +1,5 @@
 import { OpmateError } from '../../core/errors.js';
-import { type ColumnValue, type Database, textOf } from './database.js';
+import { type ColumnValue, type Database, toText } from './database.js';
 
 /** A bundle in the chain of a channel. The next one in the chain is what it replaces. */
 export interface ChannelNode {
@@ -26,7 +26,7 @@ export function readChain(
       channel,
       packageName,
     )
-    .map((entry) => ({ ...entry, name: textOf(entry.name) ?? '' }));
+    .map((entry) => ({ ...entry, name: toText(entry.name) ?? '' }));
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   const nodes = new Map<string, Set<string>>();
   const inChain = new Set<ColumnValue>();

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { OpmateError, UsageError, fileError, messageOf, systemCode } from '../../core/errors.js';
 import { openRegularFile } from '../../files/read-file.js';
 
-/** What a column may hold. Texts that other tools wrote may be stored as bytes: see `textOf`. */
+/** What a column may hold. Texts that other tools wrote may be stored as bytes: see `toText`. */
 export type ColumnValue = string | number | bigint | Buffer | null;
 
 /** A row by column name. */
@@ -115,19 +115,19 @@ async function readHeader(file: string): Promise<{ header: Buffer; size: number 
 /** Refuses what sqlite would take for an empty database, or wait for. */
 async function checkFile(file: string, name: string, access: OpenDatabaseOptions['access']): Promise<void> {
   if (file === '') throw new UsageError('the name of the database is empty');
-  let found: Stats;
+  let stats: Stats;
   try {
-    found = await stat(file);
+    stats = await stat(file);
   } catch (error) {
     const failure = fileError(name, error, { file: name });
     if (access === 'create' && failure.code === 'NOT_FOUND') return;
     throw failure;
   }
-  if (found.isDirectory())
+  if (stats.isDirectory())
     throw new OpmateError('INVALID', 'is a directory, not a database', { subject: name, file: name });
-  if (!found.isFile()) throw new OpmateError('INVALID', 'is not a file', { subject: name, file: name });
+  if (!stats.isFile()) throw new OpmateError('INVALID', 'is not a file', { subject: name, file: name });
   // An empty file is how a new database begins.
-  if (found.size === 0 && access !== 'create') {
+  if (stats.size === 0 && access !== 'create') {
     throw new OpmateError('INVALID', 'not a sqlite database', {
       subject: name,
       file: name,
@@ -278,7 +278,7 @@ export class Database {
 }
 
 /** A column as text: what was stored as bytes is decoded, a number written out; null stays null. */
-export function textOf(value: ColumnValue): string | null {
+export function toText(value: ColumnValue): string | null {
   if (value === null || typeof value === 'string') return value;
   return Buffer.isBuffer(value) ? value.toString('utf8') : String(value);
 }

@@ -138,13 +138,13 @@ async function checkOutput(file: string, input: Stats | undefined): Promise<stri
   await stat(directory + path.sep).catch((error: unknown) => {
     throw fileError(`${file}: its directory ${directory}`, error, { file });
   });
-  const found = await existing(file);
-  if (found === undefined) {
+  const stats = await existing(file);
+  if (stats === undefined) {
     if ((await lstatIfPresent(file)) === undefined) return file;
     throw new OpmateError('NOT_FOUND', 'a link to a file that does not exist', { subject: file, file });
   }
-  if (!found.isFile()) throw new OpmateError('INVALID', 'is not a file', { subject: file, file });
-  if (input !== undefined && found.ino === input.ino && found.dev === input.dev) {
+  if (!stats.isFile()) throw new OpmateError('INVALID', 'is not a file', { subject: file, file });
+  if (input !== undefined && stats.ino === input.ino && stats.dev === input.dev) {
     throw new UsageError('the output is the input', {
       subject: file,
       hint: 'leave out the output to change it in place',
@@ -233,8 +233,8 @@ const attempts = 5;
 async function copyFiles(from: string, name: string, to: string): Promise<void> {
   const suffixes = ['-journal', '-wal', ''];
   const state = async (): Promise<string> => {
-    const found = await Promise.all(suffixes.map((suffix) => existing(from + suffix)));
-    return JSON.stringify(found.map((file) => file && [file.ino, file.size, file.mtimeMs]));
+    const files = await Promise.all(suffixes.map((suffix) => existing(from + suffix)));
+    return JSON.stringify(files.map((file) => file && [file.ino, file.size, file.mtimeMs]));
   };
   for (let attempt = 1; attempt <= attempts; attempt++) {
     const before = await state();

@@ -113,15 +113,15 @@ function quickenTriggers(database: Database): { restore: () => void } {
   const originals: { name: string; sql: string }[] = [];
   for (const table of apiTables) {
     const name = `${table}_cleanup`;
-    const found = database.get<{ sql: string }>(
+    const trigger = database.get<{ sql: string }>(
       "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ?",
       name,
     );
-    if (found === undefined) continue;
-    if (!/^create\s+trigger\s/i.test(found.sql)) {
+    if (trigger === undefined) continue;
+    if (!/^create\s+trigger\s/i.test(trigger.sql)) {
       throw new OpmateError('INVALID', `trigger ${name} is not readable`, { subject: database.name });
     }
-    originals.push({ name, sql: found.sql });
+    originals.push({ name, sql: trigger.sql });
     const unused = apiTables.map(
       (one) =>
         `NOT EXISTS (SELECT 1 FROM ${one} WHERE group_name = OLD.group_name AND version = OLD.version AND kind = OLD.kind)`,

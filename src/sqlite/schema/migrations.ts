@@ -12,7 +12,7 @@ import {
   csvVersion,
   readCsvMetadata,
 } from '../../model/csv.js';
-import { type ColumnValue, type Database, textOf } from './database.js';
+import { type ColumnValue, type Database, toText } from './database.js';
 import {
   apiTable,
   bundleApiTable,
@@ -100,7 +100,7 @@ function addRequiredApis(database: Database): void {
      WHERE operatorbundle_name IN (SELECT name FROM operatorbundle) ORDER BY entry_id`,
   );
   for (const { id, name } of entries) {
-    for (const { group, version, kind, plural } of required.get(textOf(name) ?? '') ?? []) {
+    for (const { group, version, kind, plural } of required.get(toText(name) ?? '') ?? []) {
       database.run(
         `INSERT INTO api (group_name, version, kind, plural) VALUES (?, ?, ?, ?)
          ON CONFLICT DO UPDATE SET plural = excluded.plural`,
@@ -228,9 +228,9 @@ function addReplacesAndSkips(database: Database): void {
      FROM channel_entry entry LEFT JOIN channel_entry target ON target.entry_id = entry.replaces
      WHERE entry.operatorbundle_name IS NOT NULL ORDER BY entry.entry_id`,
   )) {
-    const name = textOf(row.name) as string;
+    const name = toText(row.name) as string;
     const depths = replaced.get(name) ?? new Map<string | null, number>();
-    const target = textOf(row.target);
+    const target = toText(row.target);
     if (!depths.has(target)) depths.set(target, Number(row.depth ?? -1));
     replaced.set(name, depths);
   }
@@ -345,13 +345,13 @@ function bundleNames(database: Database, condition = '1'): string[] {
     .all<{ name: ColumnValue }>(
       `SELECT name FROM operatorbundle WHERE name IS NOT NULL AND (${condition}) ORDER BY name`,
     )
-    .map(({ name }) => textOf(name) as string);
+    .map(({ name }) => toText(name) as string);
 }
 
 /** The CSV of a bundle; empty where it has none, or none that can be read. */
 function readCsv(database: Database, name: string): JsonObject {
   const row = database.get<{ csv: ColumnValue }>('SELECT csv FROM operatorbundle WHERE name = ?', name);
-  const csv = readable(() => parseGoJson(textOf(row?.csv ?? null) ?? ''), null);
+  const csv = readable(() => parseGoJson(toText(row?.csv ?? null) ?? ''), null);
   return isJsonObject(csv) ? csv : {};
 }
 

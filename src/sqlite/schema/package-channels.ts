@@ -2,7 +2,7 @@ import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { propertyTypes } from '../../model/declarative-config.js';
 import { insertChain } from './channel-edges.js';
-import { type ColumnValue, type Database, textOf } from './database.js';
+import { type ColumnValue, type Database, toText } from './database.js';
 import { withEntryIndexes } from './helper-indexes.js';
 import { insertProperty, isDeprecated } from './insert-bundle.js';
 import { aggregateErrors } from './aggregate.js';
@@ -135,10 +135,10 @@ function walkChannel(
 
 /** Looks each bundle up once: its row may be long, and a bundle is in many channels. */
 function bundleFinder(database: Database): (name: string) => GraphBundle | undefined {
-  const found = new Map<string, GraphBundle | undefined>();
+  const known = new Map<string, GraphBundle | undefined>();
   return (name) => {
-    if (!found.has(name)) found.set(name, readGraphBundle(database, name));
-    return found.get(name);
+    if (!known.has(name)) known.set(name, readGraphBundle(database, name));
+    return known.get(name);
   };
 }
 
@@ -148,13 +148,13 @@ function readGraphBundle(database: Database, name: string): GraphBundle | undefi
     name,
   );
   if (row === undefined) return undefined;
-  const skips = textOf(row.skips) ?? '';
+  const skips = toText(row.skips) ?? '';
   return {
     name,
-    replaces: textOf(row.replaces) ?? '',
+    replaces: toText(row.replaces) ?? '',
     skips: skips === '' ? [] : skips.split(','),
-    version: textOf(row.version) ?? '',
-    image: textOf(row.bundlepath) ?? '',
+    version: toText(row.version) ?? '',
+    image: toText(row.bundlepath) ?? '',
     deprecated: isDeprecated(database, name),
   };
 }

@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { readGraph } from '../../graph/channel-graph.js';
-import { type ColumnValue, type Database, textOf } from './database.js';
+import { type ColumnValue, type Database, toText } from './database.js';
 
 /** A package as it stands in an index. */
 export interface IndexedPackage {
@@ -35,12 +35,12 @@ export function readPackage(database: Database, packageName: string): IndexedPac
     'SELECT default_channel FROM package WHERE name = ?',
     packageName,
   );
-  state.defaultChannel = textOf(row?.default_channel ?? null) ?? '';
+  state.defaultChannel = toText(row?.default_channel ?? null) ?? '';
   for (const { name } of database.all<{ name: ColumnValue }>(
     'SELECT name FROM channel WHERE package_name = ?',
     packageName,
   )) {
-    state.channels.add(textOf(name) ?? '');
+    state.channels.add(toText(name) ?? '');
   }
   const absent = new Set<string>();
   for (const entry of database.all<Record<'id' | 'channel' | 'name' | 'depth' | 'replaces', ColumnValue>>(
@@ -48,8 +48,8 @@ export function readPackage(database: Database, packageName: string): IndexedPac
      FROM channel_entry WHERE package_name = ? ORDER BY entry_id`,
     packageName,
   )) {
-    const channel = textOf(entry.channel);
-    const name = textOf(entry.name);
+    const channel = toText(entry.channel);
+    const name = toText(entry.name);
     const id = Number(entry.id);
     const fail = (what: string): OpmateError =>
       new OpmateError('INVALID', `package ${packageName} has an entry ${what}`, {
@@ -82,7 +82,7 @@ export function readBundle(database: Database, name: string): IndexedBundle | un
     'SELECT version, bundlepath FROM operatorbundle INDEXED BY pk WHERE name = ?',
     name,
   );
-  return row && { version: textOf(row.version) ?? '', image: textOf(row.bundlepath) ?? '' };
+  return row && { version: toText(row.version) ?? '', image: toText(row.bundlepath) ?? '' };
 }
 
 /** The columns of a bundle from which its place in the upgrade graph follows. */
@@ -103,10 +103,10 @@ export function readEdges(database: Database, name: string): BundleEdges | undef
   if (row === undefined) return undefined;
   return {
     name,
-    version: textOf(row.version) ?? '',
-    replaces: textOf(row.replaces) ?? '',
-    skips: (textOf(row.skips) ?? '').split(',').filter((skip) => skip !== ''),
-    substitutesFor: textOf(row.substitutesfor) ?? '',
+    version: toText(row.version) ?? '',
+    replaces: toText(row.replaces) ?? '',
+    skips: (toText(row.skips) ?? '').split(',').filter((skip) => skip !== ''),
+    substitutesFor: toText(row.substitutesfor) ?? '',
   };
 }
 
@@ -126,7 +126,7 @@ export function findHeads(
 }
 
 /** The names that each bundle replaces or skips in each channel: channel, bundle, names. */
-export function edgesOf({ entries }: IndexedPackage): Map<string, Map<string, Set<string>>> {
+export function collectEdges({ entries }: IndexedPackage): Map<string, Map<string, Set<string>>> {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   const edges = new Map<string, Map<string, Set<string>>>();
   for (const { channel, name, replaces } of entries) {

@@ -129,7 +129,7 @@ function refuseViews(database: Database): void {
 
 /** Triggers run with every edit, so none may be there but those of the schema, as they are there. */
 function settleTriggers(database: Database, version: number): void {
-  const found = new Map<string, ColumnValue>();
+  const definitions = new Map<string, ColumnValue>();
   for (const { name, sql } of database.all<{ name: string; sql: ColumnValue }>(
     "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY name",
   )) {
@@ -139,11 +139,11 @@ function settleTriggers(database: Database, version: number): void {
         hint: `remove it with: DROP TRIGGER "${name}"`,
       });
     }
-    found.set(name, sql);
+    definitions.set(name, sql);
   }
   for (const [name, sql] of triggers) {
-    if (version >= 7 && inOneForm(found.get(name)) === inOneForm(sql)) continue;
-    if (found.has(name)) database.execute(`DROP TRIGGER ${name}`);
+    if (version >= 7 && inOneForm(definitions.get(name)) === inOneForm(sql)) continue;
+    if (definitions.has(name)) database.execute(`DROP TRIGGER ${name}`);
     if (version >= 7) database.execute(sql);
   }
 }
@@ -196,10 +196,11 @@ function withoutOld(table: string): string {
 export function checkTables(database: Database): void {
   const tables = tablesOf(database);
   for (const [table, columns] of latestColumns) {
-    const found = tables.get(table);
-    const missing = columns.find((column) => found?.has(column) !== true);
+    const present = tables.get(table);
+    const missing = columns.find((column) => present?.has(column) !== true);
     if (missing === undefined) continue;
-    const what = found === undefined ? `table ${table} not found` : `table ${table} has no column ${missing}`;
+    const what =
+      present === undefined ? `table ${table} not found` : `table ${table} has no column ${missing}`;
     throw new OpmateError('INVALID', what, { subject: database.name, hint: notAnIndex });
   }
 }
@@ -218,10 +219,10 @@ const nameColumns: readonly (readonly [table: string, columns: readonly string[]
  */
 export function refuseBytesAsNames(database: Database): void {
   for (const [table, columns] of nameColumns) {
-    const found = database.get(
+    const row = database.get(
       `SELECT 1 FROM ${table} WHERE ${columns.map((column) => `typeof(${column}) = 'blob'`).join(' OR ')} LIMIT 1`,
     );
-    if (found === undefined) continue;
+    if (row === undefined) continue;
     const column = columns.find(
       (one) => database.get(`SELECT 1 FROM ${table} WHERE typeof(${one}) = 'blob' LIMIT 1`) !== undefined,
     );

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { formatMessage } from '../../../src/core/diagnostic.js';
 import { readDocuments } from '../../../src/deployment/documents.js';
-import { refusalsOf } from '../../../src/deployment/source-rules.js';
+import { findRefusals } from '../../../src/deployment/source-rules.js';
 import type { DocumentSource } from '../../../src/deployment/source-fields.js';
 import { findUnpinned } from '../../../src/source/content/content-pins.js';
 import { placedAt } from '../source/content/content-world.js';
@@ -30,13 +30,13 @@ describe('deployment/source-rules', () => {
     'refuses an image on this machine unless local sources are allowed: %s',
     (ref) => {
       const source = sourceOf(`{kind: image, image: {ref: "${ref}"}}`);
-      expect(refusalsOf(source, {})).toEqual([
+      expect(findRefusals(source, {})).toEqual([
         {
           message: `spec.sources[0]: "${ref}" is on this machine`,
           hint: expect.stringContaining('--allow-local'),
         },
       ]);
-      expect(refusalsOf(source, { allowLocal: true })).toEqual([]);
+      expect(findRefusals(source, { allowLocal: true })).toEqual([]);
     },
   );
 
@@ -44,8 +44,8 @@ describe('deployment/source-rules', () => {
     'refuses a repository that is neither https nor ssh: %s',
     (repository) => {
       const source = sourceOf(`{kind: git, git: {repository: "${repository}", ref: main}}`);
-      expect(refusalsOf(source, {})).toHaveLength(1);
-      expect(refusalsOf(source, { allowLocal: true })).toEqual([]);
+      expect(findRefusals(source, {})).toHaveLength(1);
+      expect(findRefusals(source, { allowLocal: true })).toEqual([]);
     },
   );
 
@@ -56,7 +56,7 @@ describe('deployment/source-rules', () => {
     '{kind: image, image: {ref: "r.io/a:v1"}}',
     '{kind: http, http: {url: "https://a.example/a.tgz"}}',
   ])('takes what is elsewhere: %s', (text) => {
-    expect(refusalsOf(sourceOf(text), {})).toEqual([]);
+    expect(findRefusals(sourceOf(text), {})).toEqual([]);
   });
 
   it.each([
@@ -65,10 +65,10 @@ describe('deployment/source-rules', () => {
     '{kind: http, http: {url: "https://a.example/a", auth: {insecureSkipVerify: true}}}',
   ])('refuses to skip verification for a document: %s', (text) => {
     const source = sourceOf(text);
-    expect(refusalsOf(source, { allowLocal: true }).map(({ message }) => message)).toEqual([
+    expect(findRefusals(source, { allowLocal: true }).map(({ message }) => message)).toEqual([
       'spec.sources[0]: skips the verification of certificates',
     ]);
-    expect(refusalsOf(source, { allowInsecure: true })).toEqual([]);
+    expect(findRefusals(source, { allowInsecure: true })).toEqual([]);
   });
 });
 

@@ -5,7 +5,7 @@ import {
   GoJsonError,
   decodeUtf8,
   encodeGoJson,
-  goKindOf,
+  getGoKind,
   parseGoJson,
   quoteGo,
   sortKeysDeep,
@@ -279,6 +279,6 @@ describe('goKindOf', () => {
     ['bool', true],
     ['null', null],
   ])('knows what is called %s', (kind, value) => {
-    expect(goKindOf(value)).toBe(kind);
+    expect(getGoKind(value)).toBe(kind);
   });
 });

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { listCatalogFiles } from '../../../src/catalog/walk.js';
 import { changeDirectory } from '../../../src/files/change-directory.js';
 import { fillDirectory, requireEmptyDirectory } from '../../../src/files/fill-directory.js';
-import { type Journal, identityOf, recoverDirectory } from '../../../src/files/journal.js';
+import { type Journal, readIdentity, recoverDirectory } from '../../../src/files/journal.js';
 import { formatProcess, isRunning, ownProcess, parseProcess } from '../../../src/files/process-identity.js';
 import { replaceFile, replaceFiles } from '../../../src/files/replace-file.js';
 import { journalName, stagingName, sweepLeftovers } from '../../../src/files/staging.js';
@@ -149,8 +149,8 @@ async function killedAt(root: string, moved: number): Promise<void> {
   const { link, rename } = await import('node:fs/promises');
   const entries: Journal['entries'][number][] = [];
   for (const name of ['a', 'b', 'c']) {
-    const before = await identityOf(path.join(root, name));
-    entries.push({ place: name, before, after: await identityOf(path.join(root, staging, 'new', name)) });
+    const before = await readIdentity(path.join(root, name));
+    entries.push({ place: name, before, after: await readIdentity(path.join(root, staging, 'new', name)) });
   }
   for (const [i, { place, before }] of entries.slice(0, moved).entries()) {
     if (before !== undefined) await link(path.join(root, place), path.join(root, staging, 'old', String(i)));
@@ -193,7 +193,7 @@ describe('a directory whose change was killed', () => {
     const staging = await deadName();
     for (const place of ['../precious', 'link/precious', '/etc/x', 'a/../../precious']) {
       await symlink('..', path.join(root, 'link')).catch(() => undefined);
-      const after = await identityOf(path.join(parent, 'precious'));
+      const after = await readIdentity(path.join(parent, 'precious'));
       const journal = {
         process: staging.slice(8, -17),
         staging,

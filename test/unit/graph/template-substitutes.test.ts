@@ -6,7 +6,7 @@ import type {
   Property,
 } from '../../../src/model/declarative-config.js';
 import { compareVersionReleases } from '../../../src/graph/bundle-version.js';
-import { substituteInChannels, versionReleaseOf } from '../../../src/graph/template-substitutes.js';
+import { substituteInChannels, readVersionRelease } from '../../../src/graph/template-substitutes.js';
 
 function bundle(properties: Property[]): BundleBlob {
   return { schema: 'olm.bundle', name: 'w.v1', package: 'w', image: 'r/w:1', properties, relatedImages: [] };
@@ -41,7 +41,7 @@ describe('graph/template-substitutes versionReleaseOf', () => {
     ],
     ['no release without build metadata', bundle([packageProperty('1.0.0')]), annotated, []],
   ])('takes %s', (_what, blob, csvText, expected) => {
-    expect(versionReleaseOf(blob, csvText).release).toEqual(expected);
+    expect(readVersionRelease(blob, csvText).release).toEqual(expected);
   });
 
   it.each([
@@ -59,7 +59,7 @@ describe('graph/template-substitutes versionReleaseOf', () => {
       'invalid release "01" in "olm.package" property for bundle "w.v1": invalid release "01": segment 0: Numeric PreRelease version must not contain leading zeroes "01"',
     ],
   ])('refuses what has no version and release (%#)', (properties, message) => {
-    expect(() => versionReleaseOf(bundle(properties))).toThrow(message);
+    expect(() => readVersionRelease(bundle(properties))).toThrow(message);
   });
 });
 
@@ -74,7 +74,7 @@ describe('graph/template-substitutes compareVersionReleases', () => {
       ['1.0.1'],
     ];
     const read = ascending.map(([version = '', release]) =>
-      versionReleaseOf(bundle([packageProperty(version, release)])),
+      readVersionRelease(bundle([packageProperty(version, release)])),
     );
     for (const [i, a] of read.entries()) {
       for (const [j, b] of read.entries()) expect(compareVersionReleases(a, b)).toBe(Math.sign(i - j));

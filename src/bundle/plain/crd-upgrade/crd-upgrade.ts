@@ -161,8 +161,8 @@ function versionFindings(manifest: Manifest, label: string, old: Version, next: 
 /** The place of the innermost part on the way to a path that is not there. */
 function placeOf(schemas: ReadonlyMap<string, SchemaAt>, path: string): readonly (string | number)[] {
   for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('.')))) {
-    const found = schemas.get(at);
-    if (found !== undefined) return found.place;
+    const schema = schemas.get(at);
+    if (schema !== undefined) return schema.place;
   }
   return ['spec', 'versions'];
 }

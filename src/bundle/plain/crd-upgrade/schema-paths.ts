@@ -17,10 +17,10 @@ const maps = ['patternProperties', 'definitions', 'dependencies'] as const;
  * `^.spec.items` the items of its property `spec`.
  */
 export function schemaPaths(root: JsonObject, place: readonly (string | number)[]): Map<string, SchemaAt> {
-  const found = new Map<string, SchemaAt>();
+  const schemas = new Map<string, SchemaAt>();
   const visit = (value: JsonValue | undefined, path: string, at: (string | number)[]): void => {
     if (!isJsonObject(value)) return;
-    found.set(path, { schema: value, place: at });
+    schemas.set(path, { schema: value, place: at });
     for (const keyword of single) visit(value[keyword], `${path}.${keyword}`, [...at, keyword]);
     for (const keyword of lists) {
       const list = value[keyword];
@@ -37,7 +37,7 @@ export function schemaPaths(root: JsonObject, place: readonly (string | number)[
     }
   };
   visit(root, '^', [...place]);
-  return found;
+  return schemas;
 }
 
 function entriesOf(value: JsonValue | undefined): [string, JsonValue][] {

@@ -89,9 +89,9 @@ export function readInstallConfig(
   readWatchNamespace(value, rules, config, (message, hint) =>
     findings.push(finding(['watchNamespace'], message, hint)),
   );
-  const given = value['deploymentConfig'];
-  if (given !== undefined && given !== null) {
-    const conformed = conform(given, deploymentConfigStruct, { path: ['deploymentConfig'] });
+  const configured = value['deploymentConfig'];
+  if (configured !== undefined && configured !== null) {
+    const conformed = conform(configured, deploymentConfigStruct, { path: ['deploymentConfig'] });
     findings.push(...conformed.faults.map(({ path, message }) => finding(path, message)));
     for (const path of conformed.dropped) {
       const name = quoteGo(String(path.at(-1)));

@@ -13,7 +13,7 @@ import { permissionObjects } from '../rights/permissions.js';
 import { type RegistryV1, loadCrd, readRegistryV1 } from './registry-v1.js';
 import { supportedKinds } from './supported-kinds.js';
 import { validateRegistryV1 } from './validate.js';
-import { conversionOf, webhookConfigurations, webhookDeployments, webhookServices } from './webhooks.js';
+import { findConversion, webhookConfigurations, webhookDeployments, webhookServices } from './webhooks.js';
 
 /** How an operator is to be installed. */
 export interface InstallOptions {
@@ -150,7 +150,7 @@ function definitionObject(
   installNamespace: string,
   findings: Diagnostic[],
 ): PlainObject {
-  const converted = conversionOf(bundle, crd.name, installNamespace);
+  const converted = findConversion(bundle, crd.name, installNamespace);
   if (converted !== undefined && specOf(crd.load())?.['preserveUnknownFields'] === true) {
     findings.push({
       severity: 'error',

@@ -186,12 +186,12 @@ function addProperties(
   findings: Diagnostic[],
 ): void {
   const annotations = (csv.metadata.annotations ??= {});
-  const given = annotations[propertiesAnnotation];
+  const annotation = annotations[propertiesAnnotation];
   let all: JsonValue[] | undefined;
-  if (typeof given === 'string' && given !== '') {
+  if (typeof annotation === 'string' && annotation !== '') {
     let parsed: JsonValue = null;
     try {
-      parsed = parseGoJson(given);
+      parsed = parseGoJson(annotation);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
     }

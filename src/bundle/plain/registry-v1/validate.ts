@@ -60,10 +60,10 @@ function deploymentFindings(bundle: RegistryV1): Diagnostic[] {
 
 function definitionFindings(bundle: RegistryV1): Diagnostic[] {
   const findings: Diagnostic[] = [];
-  const found = new Map<string, string>();
+  const files = new Map<string, string>();
   for (const crd of bundle.crds) {
-    const first = found.get(crd.name);
-    if (first === undefined) found.set(crd.name, crd.file);
+    const first = files.get(crd.name);
+    if (first === undefined) files.set(crd.name, crd.file);
     else {
       findings.push({
         severity: 'error',
@@ -76,7 +76,7 @@ function definitionFindings(bundle: RegistryV1): Diagnostic[] {
     }
   }
   for (const [index, { name }] of (bundle.csv.spec.customresourcedefinitions?.owned ?? []).entries()) {
-    if (found.has(name)) continue;
+    if (files.has(name)) continue;
     findings.push(
       inCsv(
         bundle,

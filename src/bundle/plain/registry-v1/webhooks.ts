@@ -123,7 +123,7 @@ function comparePorts(a: number | string, b: number | string): number {
 }
 
 /** How objects of a definition are converted, if a webhook of the bundle does it. */
-export function conversionOf(
+export function findConversion(
   bundle: RegistryV1,
   crd: string,
   installNamespace: string,

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../../core/order.js';
 import type { NeededRule } from './installer.js';
 import type { Manifest } from '../../../kube/manifests.js';
-import { rulesOf, textsOf } from './rights.js';
+import { getRules, getTexts } from './rights.js';
 import { isResource } from './risks.js';
 
 /** Rules that somebody holds, and where; in the whole cluster where the namespace is empty. */
@@ -41,7 +41,7 @@ export function heldRules(manifests: readonly Manifest[]): HeldRules[] {
   return manifests.flatMap((manifest) => {
     if (manifest.kind !== 'Role' && manifest.kind !== 'ClusterRole') return [];
     const namespace = manifest.kind === 'Role' ? manifest.namespace : '';
-    return [{ namespace, rules: rulesOf(manifest.load()) }];
+    return [{ namespace, rules: getRules(manifest.load()) }];
   });
 }
 
@@ -86,33 +86,33 @@ export function missingRules(needed: readonly NeededRule[], held: readonly HeldR
 }
 
 function* atomsOf(rule: JsonObject): Generator<Atom> {
-  const names = textsOf(rule['resourceNames']);
-  for (const verb of textsOf(rule['verbs'])) {
-    for (const group of textsOf(rule['apiGroups'])) {
-      for (const resource of textsOf(rule['resources'])) {
+  const names = getTexts(rule['resourceNames']);
+  for (const verb of getTexts(rule['verbs'])) {
+    for (const group of getTexts(rule['apiGroups'])) {
+      for (const resource of getTexts(rule['resources'])) {
         for (const name of names.length === 0 ? [''] : names) yield { verb, group, resource, name, url: '' };
       }
     }
-    for (const url of textsOf(rule['nonResourceURLs']))
+    for (const url of getTexts(rule['nonResourceURLs']))
       yield { verb, group: '', resource: '', name: '', url };
   }
 }
 
 function allows(rule: JsonObject, { verb, group, resource, name, url }: Atom): boolean {
   const has = (field: string, wanted: string): boolean => {
-    const texts = textsOf(rule[field]);
+    const texts = getTexts(rule[field]);
     return texts.includes('*') || texts.includes(wanted);
   };
   if (!has('verbs', verb)) return false;
   if (url !== '') {
-    return textsOf(rule['nonResourceURLs']).some(
+    return getTexts(rule['nonResourceURLs']).some(
       (held) => held === url || (held.endsWith('*') && url.startsWith(held.slice(0, -1))),
     );
   }
-  const names = textsOf(rule['resourceNames']);
+  const names = getTexts(rule['resourceNames']);
   return (
     has('apiGroups', group) &&
-    textsOf(rule['resources']).some((held) => isResource(held, resource)) &&
+    getTexts(rule['resources']).some((held) => isResource(held, resource)) &&
     (names.length === 0 || names.includes(name))
   );
 }

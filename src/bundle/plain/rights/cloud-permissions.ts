@@ -3,7 +3,7 @@ import { sortedByBytes } from '../../../core/order.js';
 import type { BundleFiles } from '../../read.js';
 import { type Manifest, readManifests } from '../../../kube/manifests.js';
 import type { RegistryV1 } from '../registry-v1/registry-v1.js';
-import { textsOf } from './rights.js';
+import { getTexts } from './rights.js';
 
 /** What an operator may do in a cloud, by one statement of a CredentialsRequest. */
 export interface CloudPermission {
@@ -36,9 +36,9 @@ export function takeCredentialsRequests(files: BundleFiles): { files: BundleFile
   const requests: Manifest[] = [];
   const manifests = files.manifests.filter((file) => {
     if (!file.content.includes('CredentialsRequest')) return true;
-    const { manifests: found, findings } = readManifests([file], { prefix: 'manifests/' });
-    const isTaken = found.length > 0 && findings.length === 0 && found.every(isCredentialsRequest);
-    if (isTaken) requests.push(...found);
+    const { manifests: read, findings } = readManifests([file], { prefix: 'manifests/' });
+    const isTaken = read.length > 0 && findings.length === 0 && read.every(isCredentialsRequest);
+    if (isTaken) requests.push(...read);
     return !isTaken;
   });
   return requests.length === 0 ? { files, requests } : { files: { ...files, manifests }, requests };
@@ -78,18 +78,18 @@ function statementsOf(spec: JsonObject): Statement[] {
       return objects(spec['statementEntries']).map(({ effect, action, resource }) =>
         allow('aws', {
           ...(typeof effect === 'string' && effect !== '' && { effect }),
-          actions: textsOf(action),
-          resources: textsOf(typeof resource === 'string' ? [resource] : resource),
+          actions: getTexts(action),
+          resources: getTexts(typeof resource === 'string' ? [resource] : resource),
         }),
       );
     case 'AzureProviderSpec': {
-      const actions = [...textsOf(spec['permissions']), ...textsOf(spec['dataPermissions'])];
-      const roles = objects(spec['roleBindings']).flatMap(({ role }) => textsOf([role ?? null]));
+      const actions = [...getTexts(spec['permissions']), ...getTexts(spec['dataPermissions'])];
+      const roles = objects(spec['roleBindings']).flatMap(({ role }) => getTexts([role ?? null]));
       return [allow('azure', { actions, roles })];
     }
     case 'GCPProviderSpec':
       return [
-        allow('gcp', { actions: textsOf(spec['permissions']), roles: textsOf(spec['predefinedRoles']) }),
+        allow('gcp', { actions: getTexts(spec['permissions']), roles: getTexts(spec['predefinedRoles']) }),
       ];
     default:
       return [allow(kind.replace(/ProviderSpec$/, '').toLowerCase(), {})];

@@ -1,6 +1,6 @@
 import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
 import type { PlainObject } from '../../../kube/object.js';
-import { textsOf } from './rights.js';
+import { getTexts } from './rights.js';
 
 /** Something other than permissions by which an operator has a hold on the cluster, or its machines. */
 export interface Impact {
@@ -55,9 +55,9 @@ function detailsOf(object: PlainObject, installNamespace: string): Detail[] {
 }
 
 function at(value: JsonValue | undefined, ...keys: string[]): JsonValue | undefined {
-  let found = value;
-  for (const key of keys) found = isJsonObject(found) ? found[key] : undefined;
-  return found;
+  let current = value;
+  for (const key of keys) current = isJsonObject(current) ? current[key] : undefined;
+  return current;
 }
 
 function listAt(value: JsonValue | undefined, ...keys: string[]): JsonObject[] {
@@ -121,7 +121,7 @@ function hostDetails(pod: JsonValue): Detail[] {
     for (const container of listAt(pod, field)) {
       const name = `container ${shortText(container['name'])}`;
       if (at(container, 'securityContext', 'privileged') === true) details.push(`${name}: privileged`);
-      const added = textsOf(at(container, 'securityContext', 'capabilities', 'add'));
+      const added = getTexts(at(container, 'securityContext', 'capabilities', 'add'));
       if (added.length > 0) details.push(`${name}: capabilities ${added.join(', ')}`);
       const ports = listAt(container, 'ports').filter(({ hostPort }) => Number(hostPort ?? 0) !== 0);
       for (const { hostPort } of ports) details.push(`${name}: hostPort ${shortText(hostPort)}`);

@@ -1,7 +1,7 @@
 import { type JsonObject, isJsonObject } from '../../../document/json.js';
 import { sortedByBytes } from '../../../core/order.js';
 import { type PlainObject, generated } from '../../../kube/object.js';
-import { rulesOf } from './rights.js';
+import { getRules } from './rights.js';
 
 /** Plural names that are not the kind in lower case with an `s`. */
 const plurals: Readonly<Record<string, string>> = {
@@ -159,7 +159,7 @@ function grantedRules(
 /** The rules of a role; of one that takes up the rules of others, whatever they are, everything. */
 function handedOut(object: PlainObject): JsonObject[] {
   const role = object.load();
-  const rules = rulesOf(role);
+  const rules = getRules(role);
   if (!isJsonObject(role['aggregationRule'])) return rules;
   return [
     ...rules,

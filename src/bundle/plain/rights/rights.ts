@@ -2,7 +2,7 @@ import { LimitError } from '../../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../../core/order.js';
 import type { PlainObject } from '../../../kube/object.js';
-import { risksOf } from './risks.js';
+import { findRisks } from './risks.js';
 
 /** What an account may do with one resource, or with one address. */
 export interface Right {
@@ -70,7 +70,7 @@ export function rightsOf(objects: readonly PlainObject[]): Right[] {
       if (role === undefined) {
         add({ ...account, namespace, group: rbacGroup, resource: `${roleKind}/${roleName}`, names: [] }, []);
       } else {
-        for (const rule of rulesOf(role)) addRule(rule, { ...account, namespace }, add);
+        for (const rule of getRules(role)) addRule(rule, { ...account, namespace }, add);
         if (isJsonObject(role['aggregationRule'])) {
           const resource = `${roleKind}/${roleName}`;
           add({ ...account, namespace, group: rbacGroup, resource, names: [], isAggregated: true }, []);
@@ -88,7 +88,7 @@ const rbacGroup = 'rbac.authorization.k8s.io';
 function rightOf(row: Row, verbs: ReadonlySet<string>): Right {
   const { isAggregated = false, ...rest } = row;
   const right = { ...rest, verbs: verbs.has('*') ? ['*'] : sortedByBytes(verbs) };
-  return { ...right, risks: risksOf({ ...right, isAggregated }) };
+  return { ...right, risks: findRisks({ ...right, isAggregated }) };
 }
 
 function keyOf({ account, accountNamespace, namespace, group, resource, names }: Row): string {
@@ -111,7 +111,7 @@ function accountOf(
 }
 
 /** The rules of a role that are objects. */
-export function rulesOf(role: JsonObject): JsonObject[] {
+export function getRules(role: JsonObject): JsonObject[] {
   const { rules } = role;
   return Array.isArray(rules) ? rules.filter(isJsonObject) : [];
 }
@@ -121,17 +121,17 @@ function addRule(
   where: Pick<Row, 'account' | 'accountNamespace' | 'namespace'>,
   add: (row: Row, verbs: readonly string[]) => void,
 ): void {
-  const verbs = textsOf(rule['verbs']);
-  const names = sortedByBytes(new Set(textsOf(rule['resourceNames'])));
-  for (const group of textsOf(rule['apiGroups'])) {
-    for (const resource of textsOf(rule['resources'])) add({ ...where, group, resource, names }, verbs);
+  const verbs = getTexts(rule['verbs']);
+  const names = sortedByBytes(new Set(getTexts(rule['resourceNames'])));
+  for (const group of getTexts(rule['apiGroups'])) {
+    for (const resource of getTexts(rule['resources'])) add({ ...where, group, resource, names }, verbs);
   }
-  for (const url of textsOf(rule['nonResourceURLs']))
+  for (const url of getTexts(rule['nonResourceURLs']))
     add({ ...where, group: '', resource: url, names: [] }, verbs);
 }
 
 /** The texts in a list; none for anything else. */
-export function textsOf(value: JsonValue | undefined): string[] {
+export function getTexts(value: JsonValue | undefined): string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }
 

@@ -75,7 +75,7 @@ const tests: Readonly<Record<string, (right: RiskyRight) => boolean>> = {
 export const riskNames: readonly string[] = Object.keys(tests);
 
 /** The risks of a right, in their order. */
-export function risksOf(right: RiskyRight): string[] {
+export function findRisks(right: RiskyRight): string[] {
   return riskNames.filter((name) => tests[name]?.(right) === true);
 }
 

@@ -5,16 +5,16 @@ import {
   type GoValue,
   GoStruct,
   deepCopy,
-  fieldOf,
+  getField,
   getKey,
   isEqual,
   isGoMap,
   isTrue,
-  keysOf,
-  kindOf,
+  getKeys,
+  getKind,
   setKey,
   toText,
-  typeOf,
+  getType,
 } from '../go-values.js';
 import { type FunctionTable, define } from './define.js';
 
@@ -47,7 +47,7 @@ const asList = (value: GoValue): GoValue[] => {
   if (Array.isArray(value)) return value;
   if (value === null) return [];
   if (value instanceof GoStruct && Array.isArray(value.content)) return value.content;
-  throw evaluationFault(`type ${typeOf(value)} is not a list`);
+  throw evaluationFault(`type ${getType(value)} is not a list`);
 };
 
 /** A function of a list also by its name with `must`. */
@@ -66,19 +66,19 @@ function slice(items: GoValue, indexes: readonly GoValue[]): GoValue {
 }
 
 function index(value: GoValue, keys: readonly GoValue[]): GoValue {
-  return keys.reduce<GoValue>((found, key) => {
-    if (found === null) throw evaluationFault('index of nil pointer');
-    if (found instanceof GoStruct) return fieldOf(found, toText(key));
-    if (isGoMap(found)) {
-      if (typeof key !== 'string') throw evaluationFault(`value has type ${typeOf(key)}; should be string`);
-      return getKey(found, key) ?? null;
+  return keys.reduce<GoValue>((value, key) => {
+    if (value === null) throw evaluationFault('index of nil pointer');
+    if (value instanceof GoStruct) return getField(value, toText(key));
+    if (isGoMap(value)) {
+      if (typeof key !== 'string') throw evaluationFault(`value has type ${getType(key)}; should be string`);
+      return getKey(value, key) ?? null;
     }
-    if (!Array.isArray(found) && typeof found !== 'string')
-      throw evaluationFault(`can't index item of type ${typeOf(found)}`);
+    if (!Array.isArray(value) && typeof value !== 'string')
+      throw evaluationFault(`can't index item of type ${getType(value)}`);
     const at = Number(key);
-    if (!Number.isInteger(at) || at < 0 || at >= found.length)
+    if (!Number.isInteger(at) || at < 0 || at >= value.length)
       throw evaluationFault(`index out of range: ${toText(key)}`);
-    return typeof found === 'string' ? BigInt(Buffer.from(found)[at] ?? 0) : (found[at] as GoValue);
+    return typeof value === 'string' ? BigInt(Buffer.from(value)[at] ?? 0) : (value[at] as GoValue);
   }, value);
 }
 
@@ -102,8 +102,8 @@ export const collectionFunctions: FunctionTable = {
       Object.hasOwn(map, key as string) ? [map[key as string] as GoValue] : [],
     ),
   ),
-  keys: define('m*', (maps) => maps.flatMap(keysOf)),
-  values: define('m', ([map]) => keysOf(map).map((key) => map[key] as GoValue)),
+  keys: define('m*', (maps) => maps.flatMap(getKeys)),
+  values: define('m', ([map]) => getKeys(map).map((key) => map[key] as GoValue)),
   pick: define('ma*', ([map, ...keys]) =>
     dict(
       (keys as GoValue[])
@@ -117,14 +117,14 @@ export const collectionFunctions: FunctionTable = {
   }),
   dig: define('a*', (args) => {
     const [map = null, otherwise = null] = args.slice(-2).reverse();
-    let found: GoValue = map;
+    let value: GoValue = map;
     for (const key of args.slice(0, -2)) {
-      if (!isGoMap(found)) return otherwise;
-      const next = getKey(found, toText(key));
+      if (!isGoMap(value)) return otherwise;
+      const next = getKey(value, toText(key));
       if (next === undefined) return otherwise;
-      found = next;
+      value = next;
     }
-    return found;
+    return value;
   }),
   ...{ merge, mustMerge: merge, mergeOverwrite, mustMergeOverwrite: mergeOverwrite },
   ...both(
@@ -206,12 +206,12 @@ export const collectionFunctions: FunctionTable = {
     const content = value instanceof GoStruct ? value.content : value;
     if (Array.isArray(content)) return BigInt(content.length);
     if (isGoMap(content)) return BigInt(Object.keys(content).length);
-    throw evaluationFault(`len of type ${typeOf(content)}`);
+    throw evaluationFault(`len of type ${getType(content)}`);
   }),
-  typeOf: define('a', ([value]) => typeOf(value)),
-  kindOf: define('a', ([value]) => kindOf(value)),
-  typeIs: define('sa', ([type, value]) => typeOf(value) === type),
-  typeIsLike: define('sa', ([type, value]) => typeOf(value).replace(/^\*/, '') === type.replace(/^\*/, '')),
-  kindIs: define('sa', ([kind, value]) => kindOf(value) === kind),
+  typeOf: define('a', ([value]) => getType(value)),
+  kindOf: define('a', ([value]) => getKind(value)),
+  typeIs: define('sa', ([type, value]) => getType(value) === type),
+  typeIsLike: define('sa', ([type, value]) => getType(value).replace(/^\*/, '') === type.replace(/^\*/, '')),
+  kindIs: define('sa', ([kind, value]) => getKind(value) === kind),
   deepEqual: define('aa', ([a, b]) => isEqual(a, b)),
 };

@@ -1,6 +1,6 @@
 import type { CallContext, TemplateFunction } from '../evaluate.js';
 import { TemplateFault, evaluationFault } from '../fault.js';
-import { type GoMap, type GoValue, isGoMap, typeOf } from '../go-values.js';
+import { type GoMap, type GoValue, isGoMap, getType } from '../go-values.js';
 
 /** What a letter of a signature stands for. */
 interface Kinds {
@@ -58,7 +58,7 @@ function convert(value: GoValue, kind: keyof Kinds): unknown {
   throw evaluationFault(
     value === null
       ? `invalid value; expected ${expected}`
-      : `wrong type for value; expected ${expected}; got ${typeOf(value)}`,
+      : `wrong type for value; expected ${expected}; got ${getType(value)}`,
   );
 }
 

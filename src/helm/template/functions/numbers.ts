@@ -1,5 +1,5 @@
 import { evaluationFault } from '../fault.js';
-import { type GoValue, isEqual, isNumber, isTrue, toFloat, toInt, typeOf } from '../go-values.js';
+import { type GoValue, isEqual, isNumber, isTrue, toFloat, toInt, getType } from '../go-values.js';
 import type { Budget } from '../budget.js';
 import { type FunctionTable, define } from './define.js';
 
@@ -21,7 +21,7 @@ function counting(start: number, stop: number, step: number, budget: Budget): Go
 function compare(a: GoValue, b: GoValue): number {
   if (isNumber(a) && isNumber(b)) return Number(a) - Number(b);
   if (typeof a === 'string' && typeof b === 'string') return a === b ? 0 : a < b ? -1 : 1;
-  throw evaluationFault(`incompatible types for comparison: ${typeOf(a)} and ${typeOf(b)}`);
+  throw evaluationFault(`incompatible types for comparison: ${getType(a)} and ${getType(b)}`);
 }
 
 const max = define('aa*', ([first, ...rest]) =>

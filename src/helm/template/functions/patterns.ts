@@ -30,13 +30,13 @@ function compile(pattern: string, flags = ''): RegExp {
 }
 
 function matches(pattern: string, text: string, count: number, budget: Budget): RegExpExecArray[] {
-  const found: RegExpExecArray[] = [];
+  const results: RegExpExecArray[] = [];
   for (const match of text.matchAll(compile(pattern, 'g'))) {
-    if (count >= 0 && found.length >= count) break;
+    if (count >= 0 && results.length >= count) break;
     budget.countSteps(1);
-    found.push(match);
+    results.push(match);
   }
-  return found;
+  return results;
 }
 
 function replaceAll(pattern: string, text: string, template: string, budget: Budget): string {

@@ -3,7 +3,7 @@ import { isOfName, readVersionedName } from '../../../../src/catalog/doctor/chan
 import {
   allowedOpenShift,
   isInVersions,
-  kubernetesMinorOf,
+  getKubernetesMinor,
   parseOpenShiftVersion,
 } from '../../../../src/catalog/doctor/openshift.js';
 import { parseVersion } from '../../../../src/core/semver.js';
@@ -50,10 +50,9 @@ describe('catalog/doctor/openshift', () => {
   });
 
   it('knows the Kubernetes of a version', () => {
-    expect([kubernetesMinorOf({ major: 4, minor: 18 }), kubernetesMinorOf({ major: 5, minor: 0 })]).toEqual([
-      31,
-      undefined,
-    ]);
+    expect([getKubernetesMinor({ major: 4, minor: 18 }), getKubernetesMinor({ major: 5, minor: 0 })]).toEqual(
+      [31, undefined],
+    );
   });
 });
 

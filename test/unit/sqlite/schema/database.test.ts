@@ -7,7 +7,7 @@ import {
   type OpenDatabaseOptions,
   isDatabaseFile,
   openDatabase,
-  textOf,
+  toText,
   writesAhead,
 } from '../../../../src/sqlite/schema/database.js';
 import { holdLock } from '../../../support/sqlite-process.js';
@@ -239,7 +239,7 @@ describe('sqlite/database', () => {
   });
 
   it('takes columns of any type as text', () => {
-    expect([null, 'x', 7, 8n, Buffer.from('é'), Buffer.from([0xff])].map(textOf)).toEqual([
+    expect([null, 'x', 7, 8n, Buffer.from('é'), Buffer.from([0xff])].map(toText)).toEqual([
       null,
       'x',
       '7',

@@ -5,7 +5,7 @@ import { installerObjects, neededRules } from '../../../../../src/bundle/plain/r
 import type { Manifest } from '../../../../../src/kube/manifests.js';
 import { type PlainObject, generated } from '../../../../../src/kube/object.js';
 import { rightsBeyond, rightsOf } from '../../../../../src/bundle/plain/rights/rights.js';
-import { risksOf } from '../../../../../src/bundle/plain/rights/risks.js';
+import { findRisks } from '../../../../../src/bundle/plain/rights/risks.js';
 import type { JsonObject, JsonValue } from '../../../../../src/document/json.js';
 
 const apiVersion = 'rbac.authorization.k8s.io/v1';
@@ -146,7 +146,7 @@ describe('bundle/plain/rights/rights', () => {
     ['', 'security.openshift.io', 'securitycontextconstraints', ['use'], ['scc']],
     ['', '', '/healthz', ['get'], ['urls']],
   ])('knows the risks of %j %s/%s %j', (namespace, group, resource, verbs, risks) => {
-    expect(risksOf({ namespace, group, resource, verbs })).toEqual(risks);
+    expect(findRisks({ namespace, group, resource, verbs })).toEqual(risks);
   });
 
   it('makes the roles of an installer: for the objects, and for what the roles grant', () => {

@@ -39,6 +39,7 @@ export {
   planMirror,
   readMirrorStatus,
 } from './api/mirror.js';
+export { captureImageSet, type CapturedImageSet, type CaptureImageSetOptions } from './api/mirror-capture.js';
 export { readMirrorInventory, type MirrorInventoryOptions } from './api/mirror-inventory.js';
 export {
   serveCatalog,

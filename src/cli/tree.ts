@@ -138,6 +138,7 @@ export const commands: CommandTree = {
       status: leaf(() => import('./mirror/status.js')),
       diff: leaf(() => import('./mirror/diff.js')),
       inventory: leaf(() => import('./mirror/inventory.js')),
+      capture: leaf(() => import('./mirror/capture.js')),
       delete: leaf(() => import('./mirror/delete.js')),
       list: group(
         'list catalogs, packages and versions that can be mirrored',

@@ -139,6 +139,24 @@ function demoBundle(version: string, replaces: string | undefined): Record<strin
   };
 }
 
+/** What a cluster says that has demo.v1.0.0 from a catalog. */
+function clusterObjects(image: string): object {
+  const apiVersion = 'operators.coreos.com/v1alpha1';
+  const at = (name: string): object => ({ name, namespace: 'operators' });
+  return {
+    ...{ apiVersion: 'v1', kind: 'List' },
+    items: [
+      { apiVersion, kind: 'CatalogSource', metadata: at('demo'), spec: { sourceType: 'grpc', image } },
+      {
+        ...{ apiVersion, kind: 'Subscription', metadata: at('demo') },
+        spec: { name: 'demo', channel: 'stable', source: 'demo', sourceNamespace: 'operators' },
+        status: { installedCSV: 'demo.v1.0.0' },
+      },
+      { apiVersion, kind: 'ClusterServiceVersion', metadata: at('demo.v1.0.0'), spec: { version: '1.0.0' } },
+    ],
+  };
+}
+
 beforeAll(async () => {
   const server = sandbox.start(['oci', 'serve', 'registry', '--port', '0'], { timeoutMs: 900_000 });
   host = new URL(await server.firstLine()).host;
@@ -228,6 +246,11 @@ beforeAll(async () => {
   await opmate('mirror', '-c', 'older.yaml', 'file://older-archive');
   const mirrored = 'docker://registry.example.com/demo-mirror';
   await opmate('mirror', '--from', 'archive', mirrored);
+  await opmate('mirror', 'inventory', mirrored, '--to', 'inventory.json');
+  const objects = clusterObjects(atHost(catalogImage));
+  await sandbox.write({ 'world/objects.yaml': objects, 'world/must-gather/cluster/objects.yaml': objects });
+  const kubectl = path.join(sandbox.work, 'bin', 'kubectl');
+  await writeFile(kubectl, '#!/bin/sh\ncat objects.yaml\n', { mode: 0o755 });
   await opmate('mirror', 'delete', '--generate', '-c', 'delete.yaml', mirrored);
   const list = path.join(sandbox.work, 'world/working-dir/delete/delete-images.yaml');
   await cp(list, path.join(sandbox.work, 'world/delete-images.yaml'));

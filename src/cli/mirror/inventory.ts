@@ -41,8 +41,8 @@ export const command = defineCommand({
       'opmate mirror -c imageset.yaml file://carry --base inventory.json',
     ],
     [
-      'Read the repositories of a lock from a registry that does not list them',
-      'opmate mirror inventory docker://registry.example.com/mirror --lock working-dir/opmate.lock.json',
+      'Read the repositories of an archive from a registry that does not list them',
+      'opmate mirror inventory docker://registry.example.com/demo-mirror --lock archive',
     ],
   ],
   async run({ context, args: [destination], options: given }) {

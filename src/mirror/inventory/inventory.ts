@@ -33,7 +33,7 @@ export interface InventoryRepository {
 }
 
 /** Bytes of an inventory file. */
-export const maxInventoryBytes = 256 * 1024 * 1024;
+const maxInventoryBytes = 256 * 1024 * 1024;
 /** Repositories, and manifests, blobs and tags of all of them together. */
 export const maxRepositories = 100_000;
 export const maxInventoryItems = 2_000_000;
@@ -76,7 +76,7 @@ function tablesOf({ repositories, manifests, blobs }: Inventory) {
 }
 
 /** Whether a text looks like an inventory, whatever its version. */
-export function isInventory(text: string): boolean {
+function isInventory(text: string): boolean {
   return /^\s*\{\s*"kind"\s*:\s*"MirrorInventory"/.test(text.slice(0, 1000));
 }
 
@@ -203,7 +203,7 @@ export function baseOfInventory(inventory: Inventory): ArchiveBase {
 }
 
 /** What an inventory amounts to. */
-export interface InventorySummary {
+interface InventorySummary {
   repositories: number;
   tags: number;
   manifests: number;

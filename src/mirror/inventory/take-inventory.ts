@@ -12,7 +12,7 @@ import type { ManifestContent, Repository } from '../../oci/registry/repository.
 import type { MirrorTarget } from '../image-set/image-set-names.js';
 import { type Inventory, type InventoryRepository, maxInventoryItems, maxRepositories } from './inventory.js';
 
-export interface TakeInventoryOptions extends CancelOptions {
+interface TakeInventoryOptions extends CancelOptions {
   session: ImageSession;
   /** Repositories to read, with digests of untagged images in them; all below the target where left out. */
   repositories?: ReadonlyMap<string, readonly string[]> | undefined;

@@ -1,0 +1,68 @@
+import path from 'node:path';
+import { captureImageSet } from '../../api/mirror-capture.js';
+import { UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import { replaceFile } from '../../files/replace-file.js';
+import { argument, defineCommand } from '../command/declaration.js';
+import { repeated, text } from '../command/flags.js';
+import { exitCodes } from '../exit-codes.js';
+import { readInput } from '../input.js';
+import { writeAll } from '../output.js';
+import { useSession } from '../session.js';
+import { mirrorFlags } from './flags.js';
+import { readOcMirrorFlags } from './oc-mirror-flags.js';
+import { globalOptionsOf } from './options.js';
+
+/** `opmate mirror capture`: the image set that keeps a cluster installable and upgradable, from its objects. */
+export const command = defineCommand({
+  summary: 'write the image set of what is installed in a cluster',
+  arguments: [
+    argument('[file...]', 'objects of the cluster: files, must-gather directories, - for stdin (default: -)'),
+  ],
+  inherits: mirrorFlags,
+  flags: {
+    catalog: repeated(
+      '[image=]reference',
+      'check against this catalog; IMAGE is its name in the cluster, if different',
+      { group: 'Input' },
+    ),
+    to: text('file', 'write to this file (default: stdout)', { group: 'Output' }),
+  },
+  examples: [
+    [
+      'Write the image set of a cluster',
+      "kubectl get subscriptions,clusterextensions,csv,catalogsources,clustercatalogs -A -l '!olm.copiedFrom' -o yaml | opmate mirror capture --to imageset.yaml",
+    ],
+    ['Write the image set of what must-gather has collected', 'opmate mirror capture must-gather'],
+    [
+      'Check it against a catalog on disk',
+      'opmate mirror capture objects.yaml --catalog registry.example.com/demo/catalog:v1=./catalog',
+    ],
+  ],
+  async run({ context, args: [places], options: given }) {
+    const options = globalOptionsOf(readOcMirrorFlags(given, undefined));
+    const catalogs = (options.catalog ?? []).map(parseCatalog);
+    return useSession(context, options, async (session) => {
+      const inputs = await Promise.all(
+        (places.length === 0 ? ['-'] : places).map(async (place) =>
+          place === '-' ? { name: 'standard input', content: await readInput('-', context) } : place,
+        ),
+      );
+      const { configuration, warnings } = await captureImageSet(inputs, session, { catalogs });
+      session.logger.close();
+      for (const { subject, problem, hint } of warnings)
+        session.logger.log('warn', `${subject}: ${problem}${hint === undefined ? '' : `; ${hint}`}`);
+      if (options.to === undefined) await writeAll(context.stdout, configuration, session.signal);
+      else await replaceFile(path.resolve(context.workingDirectory, options.to), configuration);
+      return exitCodes.done;
+    });
+  },
+});
+
+function parseCatalog(value: string): { image: string; reference: string } {
+  const [, image = '', reference = image] = /^([^=]*)(?:=(.*))?$/s.exec(value) ?? [];
+  if (image !== '' && reference !== '') return { image, reference };
+  throw new UsageError(`--catalog ${quoteGo(value)}: not a catalog`, {
+    hint: 'write IMAGE, or IMAGE=REFERENCE',
+  });
+}

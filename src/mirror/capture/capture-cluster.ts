@@ -1,0 +1,415 @@
+import { SkipRanges } from '../../graph/skip-ranges.js';
+import { OpmateError } from '../../core/errors.js';
+import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { parseReference } from '../../core/reference.js';
+import {
+  type Version,
+  compareVersions,
+  formatVersion,
+  parseTolerantVersion,
+  parseVersion,
+  tryParse,
+} from '../../core/semver.js';
+import { quoteShort } from '../../document/field.js';
+import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
+import {
+  type ClusterCatalog,
+  type ClusterObjects,
+  type Extension,
+  type Subscription,
+  meetsSelector,
+} from './cluster-objects.js';
+
+/** What of its catalogs a cluster needs to stay installable and upgradable. */
+export interface ClusterCapture {
+  /** By image. */
+  catalogs: CapturedCatalog[];
+  /** What could not be mapped, or should be looked at. */
+  warnings: CaptureWarning[];
+  subscriptions: number;
+  extensions: number;
+}
+
+export interface CaptureWarning {
+  subject: string;
+  problem: string;
+  hint?: string | undefined;
+}
+
+export interface CapturedCatalog {
+  /** Where the catalog is mirrored from. */
+  image: string;
+  /** Objects of the cluster that name it. */
+  reasons: string[];
+  /** Path at the target, where another catalog has the same. */
+  targetCatalog: string | undefined;
+  /** By name. */
+  packages: CapturedPackage[];
+}
+
+export interface CapturedPackage {
+  name: string;
+  reasons: string[];
+  /** Set where the default channel of the catalog may not be among the channels. */
+  defaultChannel: string | undefined;
+  /** Undefined for all channels. */
+  channels: { name: string; minVersion: string | undefined }[] | undefined;
+  /** For all channels. */
+  minVersion: string | undefined;
+}
+
+interface CaptureOptions {
+  /** Catalogs at hand, by their images in the cluster. */
+  facts?: ReadonlyMap<string, CatalogFacts> | undefined;
+}
+
+/** One object that needs a package. */
+interface Request {
+  title: string;
+  reason: string;
+  package: string;
+  /** Empty for the default channel, or for any. */
+  channels: string[];
+  isAnyChannel: boolean;
+  bundle: string;
+  version: Version | undefined;
+}
+
+/**
+ * Maps what is installed in a cluster to the catalogs, packages, channels and minimum versions that an image set must
+ * have. Reads nothing but the objects and `facts`. Throws OpmateError NOT_FOUND where nothing is installed, or nothing
+ * can be mapped.
+ */
+export function captureCluster(objects: ClusterObjects, options: CaptureOptions = {}): ClusterCapture {
+  return new Capture(objects, options).run();
+}
+
+class Capture {
+  readonly #objects: ClusterObjects;
+  readonly #facts: ReadonlyMap<string, CatalogFacts>;
+  readonly #warnings: CaptureWarning[] = [];
+  readonly #catalogs = new Map<string, { reasons: Set<string>; requests: Request[] }>();
+  readonly #skipRanges = new SkipRanges();
+
+  constructor(objects: ClusterObjects, { facts = new Map() }: CaptureOptions) {
+    this.#objects = objects;
+    this.#facts = facts;
+  }
+
+  run(): ClusterCapture {
+    const { subscriptions, extensions, faults } = this.#objects;
+    for (const { file, line, problem } of faults)
+      this.#warn(`${file ?? ''}${line === undefined ? '' : `:${line}`}`, problem);
+    if (subscriptions.length + extensions.length === 0) {
+      throw new OpmateError('NOT_FOUND', 'no Subscription or ClusterExtension found', {
+        hint: 'give what kubectl get subscriptions,clusterextensions,csv,catalogsources,clustercatalogs -A -o yaml prints',
+      });
+    }
+    for (const subscription of subscriptions) this.#addSubscription(subscription);
+    for (const extension of extensions) this.#addExtension(extension);
+    this.#warnOfOtherCsvs();
+    const catalogs = sortedByBytes(this.#catalogs.keys()).flatMap((image) => this.#capture(image) ?? []);
+    if (catalogs.length === 0) {
+      const [first] = this.#warnings;
+      throw new OpmateError('NOT_FOUND', 'nothing installed could be mapped to a catalog', {
+        hint: first === undefined ? undefined : `${first.subject}: ${first.problem}`,
+      });
+    }
+    nameTargets(catalogs);
+    return {
+      ...{ catalogs, warnings: this.#warnings },
+      ...{ subscriptions: subscriptions.length, extensions: extensions.length },
+    };
+  }
+
+  #warn(subject: string, problem: string, hint?: string): void {
+    this.#warnings.push({ subject, problem, hint });
+  }
+
+  #addSubscription(subscription: Subscription): void {
+    const { title, source, channel } = subscription;
+    const catalog = this.#objects.catalogSources.get(source);
+    if (catalog === undefined)
+      return this.#warn(title, `not mapped: CatalogSource ${source} is not among the objects`);
+    const { bundle, state } = bundleOf(subscription);
+    const version = this.#versionOf(title, bundle, this.#csvVersion(subscription.namespace, bundle));
+    const where = channel === '' ? 'the default channel' : `channel ${channel}`;
+    this.#addRequest(catalog, {
+      ...{ title, bundle, version, package: subscription.package },
+      reason: `${title}: ${state}, ${where}`,
+      channels: channel === '' ? [] : [channel],
+      isAnyChannel: false,
+    });
+  }
+
+  #addExtension(extension: Extension): void {
+    const { title, channels, bundle, range } = extension;
+    const catalog = this.#catalogOf(extension);
+    if (catalog === undefined) return;
+    const version = bundle === '' ? undefined : this.#versionOf(title, bundle, extension.version);
+    const state = bundle === '' ? 'not installed' : `installed ${bundle}`;
+    const where = channels.length === 0 ? 'any channel' : `channels ${channels.join(', ')}`;
+    this.#addRequest(catalog, {
+      ...{ title, channels, bundle, version, package: extension.package },
+      isAnyChannel: channels.length === 0,
+      reason: `${title}: ${state}, ${where}${range === '' ? '' : `, version ${range}`}`,
+    });
+  }
+
+  /** The catalog that an extension is from: the status does not say which. */
+  #catalogOf({ title, selector, package: packageName, bundle }: Extension): ClusterCatalog | undefined {
+    const candidates = [...this.#objects.clusterCatalogs.values()].filter(
+      ({ labels, isEnabled, image }) => isEnabled && image !== undefined && meetsSelector(labels, selector),
+    );
+    if (candidates.length === 0) {
+      this.#warn(title, 'not mapped: no ClusterCatalog among the objects that it may be from');
+      return undefined;
+    }
+    const known = candidates.flatMap((catalog) => {
+      const facts = this.#factsOf(catalog);
+      return facts === undefined ? [] : [{ catalog, facts }];
+    });
+    const holding = known.filter(({ facts }) => facts.packages.some(({ name }) => name === packageName));
+    const exact = holding.filter(({ facts }) =>
+      facts.bundles.some((one) => one.package === packageName && one.name === bundle),
+    );
+    const fits = exact.length > 0 ? exact : holding;
+    const unknown = candidates.filter((one) => this.#factsOf(one) === undefined);
+    const left = fits.length > 0 ? fits.map(({ catalog }) => catalog) : unknown;
+    const highest = Math.max(...left.map(({ priority }) => priority));
+    const chosen = left.filter(({ priority }) => priority === highest);
+    const [only] = chosen;
+    if (only !== undefined && (left.length === 1 || (fits.length > 0 && chosen.length === 1))) return only;
+    const names = (left.length === 0 ? candidates : left).map((one) => one.title).join(', ');
+    if (left.length === 0)
+      this.#warn(title, `not mapped: package ${quoteShort(packageName)} is in none of ${names}`);
+    else {
+      const hint = 'say what the catalogs hold, with --catalog IMAGE or --catalog IMAGE=DIRECTORY for each';
+      this.#warn(title, `not mapped: may be from any of ${names}`, hint);
+    }
+    return undefined;
+  }
+
+  #factsOf({ image = '' }: ClusterCatalog): CatalogFacts | undefined {
+    return this.#facts.get(image) ?? this.#facts.get(this.#sourceOf(image));
+  }
+
+  #addRequest(catalog: ClusterCatalog, request: Request): void {
+    const { title } = request;
+    const texts = [request.package, ...request.channels];
+    const isPlain = (text: string): boolean => text !== '' && text.length <= 253 && !/[\p{C}\s]/u.test(text);
+    const bad = texts.find((text) => !isPlain(text));
+    if (bad !== undefined) return this.#warn(title, `not mapped: ${quoteShort(bad)} is not a name`);
+    if (catalog.image === undefined) {
+      const hint = 'name the image of this catalog in the configuration';
+      return this.#warn(title, `not mapped: ${catalog.title} is not made of an image`, hint);
+    }
+    const image = this.#sourceOf(catalog.image);
+    if (!isImage(image))
+      return this.#warn(title, `not mapped: ${catalog.title}: invalid image ${quoteShort(catalog.image)}`);
+    const known = this.#catalogs.get(image) ?? { reasons: new Set(), requests: [] };
+    known.reasons.add(
+      image === catalog.image ? catalog.title : `${catalog.title}, a mirror at ${catalog.image}`,
+    );
+    known.requests.push(request);
+    this.#catalogs.set(image, known);
+  }
+
+  /** What a mirror of the cluster mirrors, where its mirror sets say so; the longest match takes precedence. */
+  #sourceOf(image: string): string {
+    const isBelow = (mirror: string): boolean =>
+      image.startsWith(mirror) && ['', '/', ':', '@'].includes(image.charAt(mirror.length));
+    const found = this.#objects.mirrors
+      .filter(({ mirror }) => isBelow(mirror))
+      .sort((a, b) => b.mirror.length - a.mirror.length || compareBytes(a.source, b.source))[0];
+    return found === undefined ? image : `${found.source}${image.slice(found.mirror.length)}`;
+  }
+
+  #csvVersion(namespace: string, name: string): string {
+    const all = this.#objects.csvs.filter((csv) => csv.name === name);
+    return (all.find((csv) => csv.namespace === namespace) ?? all[0])?.version ?? '';
+  }
+
+  #versionOf(title: string, bundle: string, text: string): Version | undefined {
+    if (bundle === '') return undefined;
+    const version = tryParse(parseVersion, text) ?? tryParse(parseTolerantVersion, text);
+    if (version !== undefined) return version;
+    const inName = /\.v?(\d+\.\d+\.\d+(?:[-+.].*)?)$/.exec(bundle)?.[1] ?? '';
+    const guessed = tryParse(parseVersion, inName);
+    if (guessed === undefined)
+      this.#warn(
+        title,
+        `version of ${quoteShort(bundle)} not found: no minVersion`,
+        'add its ClusterServiceVersion',
+      );
+    else if (text === '')
+      this.#warn(
+        title,
+        `ClusterServiceVersion ${quoteShort(bundle)} not found: version ${inName} taken from its name`,
+      );
+    return guessed;
+  }
+
+  /** CSVs that no Subscription installed; OLM's own package server is one. */
+  #warnOfOtherCsvs(): void {
+    const { subscriptions, csvs } = this.#objects;
+    const known = new Set(
+      subscriptions.flatMap(({ namespace, installedCsv, currentCsv }) => [
+        `${namespace}/${installedCsv}`,
+        `${namespace}/${currentCsv}`,
+      ]),
+    );
+    for (const { namespace, name, isCopy } of csvs) {
+      if (isCopy || name === 'packageserver' || known.has(`${namespace}/${name}`)) continue;
+      this.#warn(`ClusterServiceVersion ${namespace}/${name}`, 'not mapped: no Subscription installs it');
+    }
+  }
+
+  #capture(image: string): CapturedCatalog | undefined {
+    const { reasons, requests } = this.#catalogs.get(image) as { reasons: Set<string>; requests: Request[] };
+    const facts =
+      this.#facts.get(image) ?? [...this.#facts].find(([own]) => this.#sourceOf(own) === image)?.[1];
+    const names = sortedByBytes(new Set(requests.map((one) => one.package)));
+    const packages = names.flatMap((name) => {
+      const own = requests.filter((one) => one.package === name);
+      return this.#capturePackage(name, own, image, facts) ?? [];
+    });
+    if (packages.length === 0) return undefined;
+    return { image, reasons: sortedByBytes(reasons), targetCatalog: undefined, packages };
+  }
+
+  #capturePackage(
+    name: string,
+    requests: readonly Request[],
+    image: string,
+    facts: CatalogFacts | undefined,
+  ): CapturedPackage | undefined {
+    const found = facts?.packages.find((one) => one.name === name);
+    if (facts !== undefined && found === undefined) {
+      for (const { title } of requests)
+        this.#warn(title, `not mapped: ${image} has no package ${quoteShort(name)}`);
+      return undefined;
+    }
+    const reasons = requests.map(({ reason }) => reason).sort(compareBytes);
+    const checked =
+      facts === undefined || found === undefined
+        ? requests
+        : requests.map((one) => this.#check(one, { image, facts, defaultChannel: found.defaultChannel }));
+    const lowest = (versions: readonly (Version | undefined)[]): string | undefined => {
+      const known = versions.filter((one) => one !== undefined).sort(compareVersions);
+      return known[0] && formatVersion(known[0]);
+    };
+    // Where one takes whatever channel is the default, which is known by the catalog only, all channels are kept.
+    if (checked.some(({ channels }) => channels.length === 0)) {
+      const minVersion = lowest(checked.map(({ version }) => version));
+      return { name, reasons, defaultChannel: undefined, channels: undefined, minVersion };
+    }
+    const channelNames = sortedByBytes(new Set(checked.flatMap(({ channels }) => channels)));
+    const channels = channelNames.map((channel) => {
+      const own = checked.filter((one) => one.channels.includes(channel));
+      return { name: channel, minVersion: lowest(own.map(({ version }) => version)) };
+    });
+    const isListed = found !== undefined && channelNames.includes(found.defaultChannel);
+    const newest = [...checked].sort((a, b) => compareOptional(b.version, a.version))[0];
+    return {
+      ...{ name, reasons, channels, minVersion: undefined },
+      defaultChannel: isListed ? undefined : newest?.channels[0],
+    };
+  }
+
+  /** A request as a catalog can meet it. */
+  #check(
+    request: Request,
+    { image, facts, defaultChannel }: { image: string; facts: CatalogFacts; defaultChannel: string },
+  ): Request {
+    const { title, bundle } = request;
+    const channels = facts.channels.filter((one) => one.package === request.package);
+    const gone = request.channels.filter((name) => !channels.some((one) => one.name === name));
+    for (const name of gone)
+      this.#warn(
+        title,
+        `${image} has no channel ${quoteShort(name)}`,
+        `subscribe to another one, such as ${defaultChannel}`,
+      );
+    const versions = new Map<string, Version | undefined>();
+    for (const { name, package: own, packageProperties } of facts.bundles) {
+      if (own !== request.package) continue;
+      versions.set(name, tryParse(parseVersion, packageProperties[0]?.version ?? ''));
+    }
+    const isReached = ({ entries }: ChannelFacts): boolean =>
+      request.version === undefined ||
+      entries.some(({ name }) => {
+        const version = versions.get(name);
+        return version !== undefined && compareVersions(version, request.version as Version) >= 0;
+      });
+    const kept = request.isAnyChannel
+      ? channels.filter(isReached).map(({ name }) => name)
+      : request.channels.filter((name) => !gone.includes(name));
+    const wanted = kept.length > 0 ? kept : [defaultChannel];
+    if (bundle === '') return { ...request, channels: wanted };
+    const chosen = channels.filter(({ name }) => wanted.includes(name));
+    const leads = chosen.some((channel) => this.#leadsFrom(channel, request));
+    if (!leads) {
+      const where = wanted.map((one) => `channel ${one}`).join(', ');
+      this.#warn(title, `${image} has no upgrade from ${bundle} in ${where}`);
+    }
+    // A bound above all that a channel has would be an error of the image set.
+    const version = chosen.every(isReached) ? request.version : undefined;
+    if (version === undefined && request.version !== undefined)
+      this.#warn(title, `${image} has only bundles before ${formatVersion(request.version)}: no minVersion`);
+    return { ...request, channels: wanted, version };
+  }
+
+  /** Whether a channel has the installed bundle, or an entry that replaces it. */
+  #leadsFrom({ entries }: ChannelFacts, { bundle, version }: Request): boolean {
+    return entries.some(
+      ({ name, replaces, skips, skipRange }) =>
+        name === bundle ||
+        replaces === bundle ||
+        skips.includes(bundle) ||
+        (version !== undefined && this.#skipRanges.get(skipRange)?.contains(version) === true),
+    );
+  }
+}
+
+/** The bundle that must stay, and what it is. */
+function bundleOf({ installedCsv, startingCsv, currentCsv }: Subscription): {
+  bundle: string;
+  state: string;
+} {
+  if (installedCsv !== '') {
+    const next =
+      currentCsv === '' || currentCsv === installedCsv ? '' : ` (upgrade to ${currentCsv} pending)`;
+    return { bundle: installedCsv, state: `installed ${installedCsv}${next}` };
+  }
+  if (startingCsv !== '') return { bundle: startingCsv, state: `not installed, starts with ${startingCsv}` };
+  return { bundle: '', state: 'not installed' };
+}
+
+function compareOptional(a: Version | undefined, b: Version | undefined): number {
+  if (a === undefined || b === undefined) return Number(a !== undefined) - Number(b !== undefined);
+  return compareVersions(a, b);
+}
+
+function isImage(text: string): boolean {
+  try {
+    return parseReference(text).transport === 'docker' && !text.startsWith('docker://');
+  } catch (error) {
+    if (error instanceof OpmateError) return false;
+    throw error;
+  }
+}
+
+/** Gives catalogs of one path and tag in several registries paths of their own. */
+function nameTargets(catalogs: CapturedCatalog[]): void {
+  const taken = new Map<string, number>();
+  for (const catalog of catalogs) {
+    const reference = parseReference(catalog.image);
+    if (reference.transport !== 'docker') continue;
+    const { repository, tag, digest } = reference;
+    const name = `${repository}:${tag ?? (digest === undefined ? 'latest' : digest)}`;
+    const count = (taken.get(name) ?? 0) + 1;
+    taken.set(name, count);
+    if (count > 1) catalog.targetCatalog = `${repository}-${count}`;
+  }
+}

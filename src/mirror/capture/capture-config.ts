@@ -1,0 +1,60 @@
+import { printableLine } from '../../core/printable.js';
+import { encodeYaml } from '../../document/yaml.js';
+import { readImageSetConfiguration } from '../image-set/image-set-config.js';
+import type { CapturedCatalog, CapturedPackage, ClusterCapture } from './capture-cluster.js';
+
+/**
+ * Writes a capture as an `ImageSetConfiguration`, with the reason of each item as a comment. Equal captures have equal
+ * bytes. Throws DiagnosticsError where the result would not be read as one.
+ */
+export function encodeCapture({ catalogs, subscriptions, extensions }: ClusterCapture): string {
+  const from = [
+    subscriptions === 1 ? '1 Subscription' : `${subscriptions} Subscriptions`,
+    extensions === 1 ? '1 ClusterExtension' : `${extensions} ClusterExtensions`,
+  ];
+  const lines = [
+    `# Written by opmate mirror capture from ${from.join(' and ')}: what keeps this cluster installable and upgradable.`,
+    'kind: ImageSetConfiguration',
+    'apiVersion: mirror.openshift.io/v2alpha1',
+    'mirror:',
+    '  operators:',
+    ...catalogs.flatMap(catalogLines),
+  ];
+  const text = lines.map((line) => `${line}\n`).join('');
+  readImageSetConfiguration(text, 'the captured configuration');
+  return text;
+}
+
+function catalogLines({ image, reasons, targetCatalog, packages }: CapturedCatalog): string[] {
+  return [
+    ...comments('  ', reasons),
+    `  - ${pair('catalog', image)}`,
+    ...(targetCatalog === undefined
+      ? []
+      : ['    # Another catalog has the same path and tag.', `    ${pair('targetCatalog', targetCatalog)}`]),
+    '    packages:',
+    ...packages.flatMap(packageLines),
+  ];
+}
+
+function packageLines({ name, reasons, defaultChannel, channels, minVersion }: CapturedPackage): string[] {
+  return [
+    ...comments('    ', reasons),
+    `    - ${pair('name', name)}`,
+    ...(minVersion === undefined ? [] : [`      ${pair('minVersion', minVersion)}`]),
+    ...(defaultChannel === undefined ? [] : [`      ${pair('defaultChannel', defaultChannel)}`]),
+    ...(channels === undefined ? [] : ['      channels:']),
+    ...(channels ?? []).flatMap((channel) => [
+      `      - ${pair('name', channel.name)}`,
+      ...(channel.minVersion === undefined ? [] : [`        ${pair('minVersion', channel.minVersion)}`]),
+    ]),
+  ];
+}
+
+function comments(indent: string, texts: readonly string[]): string[] {
+  return texts.map((text) => `${indent}# ${printableLine(text)}`);
+}
+
+function pair(key: string, value: string): string {
+  return encodeYaml({ [key]: value }, { foldsLines: false }).trimEnd();
+}

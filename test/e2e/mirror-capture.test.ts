@@ -1,0 +1,377 @@
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { load } from 'js-yaml';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { useSandbox } from '../support/command-line.js';
+import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
+import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
+
+const sandbox = useSandbox();
+const at = (...names: string[]): string => path.join(sandbox.work, ...names);
+let source: FaultRegistry;
+let operators: OperatorSet;
+
+beforeAll(async () => {
+  source = await startFaultRegistry();
+  operators = await serveOperatorSet(source);
+});
+afterAll(() => source.close());
+
+interface Named {
+  name: string;
+  namespace?: string;
+}
+const object = (apiVersion: string, kind: string, { name, namespace }: Named, rest: object) => ({
+  ...{ apiVersion, kind, metadata: { name, ...(namespace && { namespace }), resourceVersion: '7' } },
+  ...rest,
+});
+const olm = 'operators.coreos.com/v1alpha1';
+const olmV1 = 'olm.operatorframework.io/v1';
+const subscription = (name: string, spec: object, status: object = {}, namespace = 'operators') =>
+  object(olm, 'Subscription', { name, namespace }, { spec: { sourceNamespace: 'olm', ...spec }, status });
+const csv = (name: string, version: string, namespace = 'operators', labels: object = {}) => {
+  const made = object(olm, 'ClusterServiceVersion', { name, namespace }, { spec: { version } });
+  return { ...made, metadata: { ...made.metadata, labels } };
+};
+const catalogSource = (name: string, spec: object) =>
+  object(olm, 'CatalogSource', { name, namespace: 'olm' }, { spec: { sourceType: 'grpc', ...spec } });
+const clusterCatalog = (name: string, ref: string, spec: object = {}) =>
+  object(olmV1, 'ClusterCatalog', { name }, { spec: { source: { type: 'Image', image: { ref } }, ...spec } });
+const extension = (name: string, catalog: object, bundle?: object) =>
+  object(
+    olmV1,
+    'ClusterExtension',
+    { name },
+    {
+      spec: { source: { sourceType: 'Catalog', catalog } },
+      ...(bundle && { status: { install: { bundle } } }),
+    },
+  );
+const listOf = (...items: object[]): string =>
+  JSON.stringify({ apiVersion: 'v1', kind: 'List', items, metadata: { resourceVersion: '' } });
+const capture = (...args: string[]) => sandbox.run(['mirror', 'capture', ...args]);
+
+describe('opmate mirror capture', () => {
+  it('writes what keeps a cluster upgradable, which mirror plan accepts', async () => {
+    const objects = listOf(
+      catalogSource('acme', { image: operators.catalog }),
+      subscription(
+        'widget',
+        { name: 'widget', source: 'acme', channel: 'stable' },
+        { installedCSV: 'widget.v1.1.0' },
+      ),
+      csv('widget.v1.1.0', '1.1.0'),
+      csv('widget.v1.1.0', '1.1.0', 'other', { 'olm.copiedFrom': 'operators' }),
+      csv('packageserver', '0.30.0', 'olm'),
+      // Neither is about operators.
+      object('messaging.knative.dev/v1', 'Subscription', { name: 'events', namespace: 'a' }, { spec: {} }),
+      object(
+        'apps.open-cluster-management.io/v1',
+        'Subscription',
+        { name: 'app', namespace: 'a' },
+        { spec: {} },
+      ),
+    );
+    const result = await sandbox.run(['mirror', 'capture'], { stdin: objects });
+    expect(result).toEqual({
+      code: 0,
+      stderr: '',
+      stdout: `# Written by opmate mirror capture from 1 Subscription and 0 ClusterExtensions: what keeps this cluster installable and upgradable.
+kind: ImageSetConfiguration
+apiVersion: mirror.openshift.io/v2alpha1
+mirror:
+  operators:
+  # CatalogSource olm/acme
+  - catalog: ${operators.catalog}
+    packages:
+    # Subscription operators/widget: installed widget.v1.1.0, channel stable
+    - name: widget
+      defaultChannel: stable
+      channels:
+      - name: stable
+        minVersion: 1.1.0
+`,
+    });
+    await sandbox.write({ 'objects.yaml': objects });
+    expect(await capture('objects.yaml', '--to', 'set.yaml')).toEqual({ code: 0, stdout: '', stderr: '' });
+    const plan = await sandbox.run([
+      'mirror',
+      'plan',
+      '-c',
+      'set.yaml',
+      'file://carry',
+      '--use-http',
+      '-o',
+      'json',
+      '--workspace',
+      'file://planned',
+    ]);
+    expect(plan).toMatchObject({ code: 0 });
+    // Bundles and operands of 1.1.0 and 1.2.0, what they share, and the catalog.
+    expect(JSON.parse(plan.stdout)).toMatchObject({ images: 6, packages: [{ name: 'widget', images: 5 }] });
+    // The catalog says that the default channel is among the channels.
+    const checked = await capture('objects.yaml', '--catalog', operators.catalog, '--use-http');
+    expect(checked).toEqual({
+      code: 0,
+      stderr: '',
+      stdout: result.stdout.replace('      defaultChannel: stable\n', ''),
+    });
+  });
+
+  it('merges what several objects need, finds where mirrors come from, and takes pending installs', async () => {
+    await sandbox.write({
+      'many.yaml': listOf(
+        catalogSource('mirrored', { image: 'mirror.example:5000/olm/acme/index:v1' }),
+        catalogSource('plain', { image: 'registry.example/plain/index:v2' }),
+        clusterCatalog('acme', 'mirror.example:5000/olm/acme/index:v1'),
+        object(
+          'config.openshift.io/v1',
+          'ImageTagMirrorSet',
+          { name: 'itms' },
+          {
+            spec: {
+              imageTagMirrors: [
+                { source: 'registry.example', mirrors: ['mirror.example:5000'] },
+                { source: 'registry.example/acme', mirrors: ['mirror.example:5000/olm/acme'] },
+              ],
+            },
+          },
+        ),
+        subscription(
+          'a',
+          { name: 'widget', source: 'mirrored', channel: 'stable' },
+          { installedCSV: 'widget.v1.10.0' },
+          'one',
+        ),
+        subscription(
+          'b',
+          { name: 'widget', source: 'mirrored', channel: 'stable' },
+          { installedCSV: 'widget.v1.9.0' },
+          'two',
+        ),
+        subscription(
+          'c',
+          { name: 'widget', source: 'mirrored', channel: 'fast' },
+          { installedCSV: 'widget.v2.0.0' },
+          'three',
+        ),
+        csv('widget.v1.10.0', '1.10.0', 'one'),
+        csv('widget.v1.9.0', '1.9.0', 'two'),
+        csv('widget.v2.0.0', '2.0.0', 'three'),
+        subscription('d', { name: 'gadget', source: 'plain' }, { currentCSV: 'gadget.v3.0.0' }),
+        subscription('e', { name: 'later', source: 'plain', startingCSV: 'later.v0.2.0', channel: 'x' }),
+        extension(
+          'ext',
+          { packageName: 'engine', version: '1.x', channels: ['stable-v1', 'stable-v2'] },
+          { name: 'engine.v1.4.0', version: '1.4.0' },
+        ),
+      ),
+    });
+    const result = await capture('many.yaml');
+    expect(result).toMatchObject({ code: 0 });
+    expect(result.stderr).toContain(
+      'ClusterServiceVersion "later.v0.2.0" not found: version 0.2.0 taken from its name',
+    );
+    expect(load(result.stdout)).toEqual({
+      kind: 'ImageSetConfiguration',
+      apiVersion: 'mirror.openshift.io/v2alpha1',
+      mirror: {
+        operators: [
+          {
+            catalog: 'registry.example/acme/index:v1',
+            packages: [
+              {
+                name: 'engine',
+                defaultChannel: 'stable-v1',
+                channels: [
+                  { name: 'stable-v1', minVersion: '1.4.0' },
+                  { name: 'stable-v2', minVersion: '1.4.0' },
+                ],
+              },
+              {
+                name: 'widget',
+                defaultChannel: 'fast',
+                channels: [
+                  { name: 'fast', minVersion: '2.0.0' },
+                  { name: 'stable', minVersion: '1.9.0' },
+                ],
+              },
+            ],
+          },
+          {
+            catalog: 'registry.example/plain/index:v2',
+            packages: [
+              { name: 'gadget' },
+              { name: 'later', defaultChannel: 'x', channels: [{ name: 'x', minVersion: '0.2.0' }] },
+            ],
+          },
+        ],
+      },
+    });
+    expect(result.stdout).toContain(
+      '# ClusterCatalog acme, a mirror at mirror.example:5000/olm/acme/index:v1\n',
+    );
+    expect(result.stdout).toContain(
+      '# ClusterExtension ext: installed engine.v1.4.0, channels stable-v1, stable-v2, version 1.x\n',
+    );
+  });
+
+  it('checks against catalogs at hand, and asks them which catalog an extension is from', async () => {
+    const blobs = (name: string, versions: string[]) =>
+      [
+        { schema: 'olm.package', name, defaultChannel: 'stable' },
+        {
+          ...{ schema: 'olm.channel', package: name, name: 'stable' },
+          entries: versions.map((version, i) => ({
+            name: `${name}.v${version}`,
+            ...(i > 0 && { replaces: `${name}.v${versions[i - 1]}` }),
+          })),
+        },
+        ...versions.map((version) => ({
+          ...{
+            schema: 'olm.bundle',
+            name: `${name}.v${version}`,
+            package: name,
+            image: `a.example/${name}:${version}`,
+          },
+          properties: [{ type: 'olm.package', value: { packageName: name, version } }],
+        })),
+      ]
+        .map((blob) => JSON.stringify(blob))
+        .join('\n');
+    await sandbox.write({
+      'first/catalog.json': `${blobs('engine', ['1.0.0', '1.1.0'])}\n${blobs('pump', ['2.0.0'])}`,
+      'second/catalog.json': blobs('valve', ['0.1.0']),
+      'checked.yaml': listOf(
+        clusterCatalog('one', 'registry.example/one:v1', { priority: 5 }),
+        clusterCatalog('two', 'registry.example/two:v1'),
+        clusterCatalog('off', 'registry.example/off:v1', { availabilityMode: 'Unavailable' }),
+        extension('engine', { packageName: 'engine' }, { name: 'engine.v1.0.0', version: '1.0.0' }),
+        extension(
+          'pump',
+          { packageName: 'pump', channels: ['gone'] },
+          { name: 'pump.v3.0.0', version: '3.0.0' },
+        ),
+        extension('valve', {
+          packageName: 'valve',
+          selector: { matchLabels: { 'olm.operatorframework.io/metadata.name': 'two' } },
+        }),
+        extension('lost', { packageName: 'lost' }, { name: 'lost.v1.0.0', version: '1.0.0' }),
+      ),
+    });
+    const blind = await capture('checked.yaml');
+    expect(blind).toMatchObject({ code: 0 });
+    expect(blind.stderr).toContain(
+      'ClusterExtension engine: not mapped: may be from any of ClusterCatalog one, ClusterCatalog two; say what',
+    );
+    expect(load(blind.stdout)).toMatchObject({
+      mirror: { operators: [{ catalog: 'registry.example/two:v1', packages: [{ name: 'valve' }] }] },
+    });
+    const catalogs = [
+      '--catalog',
+      'registry.example/one:v1=first',
+      '--catalog',
+      'registry.example/two:v1=second',
+    ];
+    const result = await capture('checked.yaml', ...catalogs);
+    expect(result).toMatchObject({ code: 0 });
+    for (const problem of [
+      'ClusterExtension lost: not mapped: package "lost" is in none of ClusterCatalog one, ClusterCatalog two',
+      'ClusterExtension pump: registry.example/one:v1 has no channel "gone"; subscribe to another one, such as stable',
+      'ClusterExtension pump: registry.example/one:v1 has no upgrade from pump.v3.0.0 in channel stable',
+      'ClusterExtension pump: registry.example/one:v1 has only bundles before 3.0.0: no minVersion',
+    ])
+      expect(result.stderr).toContain(problem);
+    expect(result.stderr.match(/^warning|warn/gim)).toHaveLength(4);
+    expect(load(result.stdout)).toMatchObject({
+      mirror: {
+        operators: [
+          {
+            catalog: 'registry.example/one:v1',
+            packages: [
+              { name: 'engine', channels: [{ name: 'stable', minVersion: '1.0.0' }] },
+              { name: 'pump', channels: [{ name: 'stable' }] },
+            ],
+          },
+          { catalog: 'registry.example/two:v1', packages: [{ name: 'valve' }] },
+        ],
+      },
+    });
+    const other = await capture('checked.yaml', '--catalog', 'first');
+    expect(other).toMatchObject({ code: 1, stdout: '' });
+    expect(other.stderr).toContain('hint: write registry.example/one:v1=first');
+  });
+
+  it('reads the directories of must-gather, and warns of what it cannot map', async () => {
+    const folder = 'gather/quay-io-must-gather-sha256-1/namespaces';
+    await mkdir(at(folder, 'operators', 'pods'), { recursive: true });
+    const file = (value: object): string => `---\n${JSON.stringify(value)}\n`;
+    await sandbox.write({
+      [`${folder}/operators/operators.coreos.com/subscriptions/widget.yaml`]: file(
+        subscription(
+          'widget',
+          { name: 'widget', source: 'acme', channel: 'stable' },
+          { installedCSV: 'widget.v1.0.0' },
+        ),
+      ),
+      [`${folder}/operators/operators.coreos.com/subscriptions/far.yaml`]: file(
+        subscription('far', { name: 'far', source: 'gone' }),
+      ),
+      [`${folder}/operators/operators.coreos.com/subscriptions/served.yaml`]: file(
+        subscription('served', { name: 'served', source: 'address' }),
+      ),
+      [`${folder}/operators/operators.coreos.com/subscriptions/odd.yaml`]: file(
+        subscription('odd', { name: 'a\n- name: evil', source: 'acme' }),
+      ),
+      [`${folder}/operators/operators.coreos.com/clusterserviceversions/widget.yaml`]: file(
+        csv('widget.v1.0.0', '1.0.0'),
+      ),
+      [`${folder}/operators/operators.coreos.com/clusterserviceversions/own.yaml`]: file(
+        csv('own.v1.0.0', '1.0.0'),
+      ),
+      [`${folder}/olm/operators.coreos.com/catalogsources/acme.yaml`]: file(
+        catalogSource('acme', { image: operators.catalog }),
+      ),
+      [`${folder}/olm/operators.coreos.com/catalogsources/address.yaml`]: file(
+        catalogSource('address', { address: 'a.example:50051' }),
+      ),
+      [`${folder}/olm/core/broken.yaml`]: 'kind: Subscription\n: [',
+      [`${folder}/olm/core/pods.log`]: 'Subscription',
+    });
+    const result = await capture('gather');
+    expect(result).toMatchObject({ code: 0 });
+    for (const problem of [
+      'Subscription operators/far: not mapped: CatalogSource olm/gone is not among the objects',
+      'Subscription operators/served: not mapped: CatalogSource olm/address is not made of an image; name the image',
+      'Subscription operators/odd: not mapped: "a\\n- name: evil" is not a name',
+      'ClusterServiceVersion operators/own.v1.0.0: not mapped: no Subscription installs it',
+      'broken.yaml',
+    ])
+      expect(result.stderr).toContain(problem);
+    expect(load(result.stdout)).toMatchObject({
+      mirror: { operators: [{ catalog: operators.catalog, packages: [{ name: 'widget' }] }] },
+    });
+    expect(result.stdout).not.toContain('evil');
+  });
+
+  it.each([
+    ['nothing installed', '{}', 'no Subscription or ClusterExtension found\nhint: give what kubectl get'],
+    [
+      'nothing that can be mapped',
+      listOf(subscription('far', { name: 'far', source: 'gone' })),
+      'nothing installed could be mapped to a catalog\nhint: Subscription operators/far: not mapped',
+    ],
+  ])('is an error for %s', async (_what, text, problem) => {
+    await sandbox.write({ 'none.json': text });
+    const result = await capture('none.json');
+    expect(result).toMatchObject({ code: 1, stdout: '' });
+    expect(result.stderr).toContain(problem);
+  });
+
+  it('refuses what is no catalog, no file, and a directory without objects', async () => {
+    await mkdir(at('empty'), { recursive: true });
+    expect(await capture('none.json', '--catalog', '=x')).toMatchObject({ code: 2 });
+    expect((await capture('nowhere')).stderr).toContain('open nowhere: no such file or directory');
+    expect((await capture('empty')).stderr).toContain('empty: no .yaml, .yml or .json file');
+  });
+});

@@ -4,6 +4,7 @@ import type { LogFields, LogLevel, Logger, ProgressEvent } from '../core/log.js'
 import type { CommandContext } from './context.js';
 import type { GlobalOptions } from './command/global-flags.js';
 import { printable } from './printable.js';
+import { type RunningTask, describeProgress, withEvent } from './progress-text.js';
 
 const order: Readonly<Record<LogLevel, number>> = { error: 0, warn: 1, info: 2, debug: 3 };
 
@@ -80,7 +81,7 @@ class TextLogger implements ClosableLogger {
   #spinner: Ora | undefined;
   #starting = false;
   #closed = false;
-  readonly #running = new Map<string, ProgressEvent>();
+  #running: ReadonlyMap<string, RunningTask> = new Map();
 
   constructor(context: CommandContext, level: LogLevel, spins: boolean) {
     this.#context = context;
@@ -110,8 +111,7 @@ class TextLogger implements ClosableLogger {
 
   progress(event: ProgressEvent): void {
     if (!this.#spins || this.#closed) return;
-    if (event.state === 'done' || event.state === 'failed') this.#running.delete(event.task);
-    else this.#running.set(event.task, event);
+    this.#running = withEvent(this.#running, event, this.#context.now().getTime());
     if (!this.#starting) {
       this.#starting = true;
       void this.#start();
@@ -138,18 +138,6 @@ class TextLogger implements ClosableLogger {
   }
 
   #text(): string {
-    const [first] = this.#running.values();
-    if (first === undefined) return 'working';
-    const more = this.#running.size > 1 ? ` (and ${this.#running.size - 1} more)` : '';
-    return printable(`${redact(first.task)}${amountOf(first)}${more}`);
+    return printable(redact(describeProgress(this.#running.values(), this.#context.now().getTime())));
   }
-}
-
-function amountOf(event: ProgressEvent): string {
-  if (event.current === undefined) return '';
-  const show = (value: number): string =>
-    event.unit === 'bytes' ? `${(value / 1e6).toFixed(1)} MB` : String(value);
-  return event.total === undefined
-    ? ` ${show(event.current)}`
-    : ` ${show(event.current)} of ${show(event.total)}`;
 }

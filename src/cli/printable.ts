@@ -20,3 +20,8 @@ export function amountOfBytes(bytes: number): string {
   for (; amount >= 999.5 && unit < byteUnits.length - 1; unit++) amount /= 1024;
   return `${amount < 9.95 ? amount.toFixed(1) : amount.toFixed(0)} ${byteUnits[unit]}`;
 }
+
+/** Returns a text as one word of a POSIX shell, for commands that a message proposes. */
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

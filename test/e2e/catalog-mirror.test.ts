@@ -309,7 +309,7 @@ describe('opmate catalog mirror', () => {
     expect(result.code).toBe(4);
     expect(result.stderr).toContain(`${source.host}/acme/gone:v1: not there, passed over`);
     expect(result.stderr).toContain('image reference "Not/An/Image"');
-    expect(result.stderr).toContain('2 images not mirrored: 1 not at the source, 1 not to be understood');
+    expect(result.stderr).toContain('2 images not mirrored: 1 not at the source, 1 invalid');
     expect(existsSync(at('lossy/mapping.txt'))).toBe(true);
     const strict = await mirror(
       `${source.host}/acme/lossy:v1`,

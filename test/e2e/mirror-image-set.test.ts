@@ -77,8 +77,11 @@ async function channelAt(reference: string): Promise<string[]> {
 describe('opmate mirror --config', () => {
   it('copies what is selected and a catalog that names just that, and writes what a cluster needs', async () => {
     await sandbox.write({ 'range.yaml': configOf(lastTwo) });
-    const result = await mirror('range', registry(), workspace('range'));
+    const result = await mirror('range', registry(), workspace('range'), '-o', 'text');
     expect(result).toMatchObject({ code: 0 });
+    expect(result.stderr).toMatch(
+      /info: wrote the lock to range\/working-dir\/opmate\.lock\.json\n(?:.*\n)*info: next: kubectl apply -f range\/working-dir\/cluster-resources\n$/,
+    );
     const contents = await contentsAt();
     const tagOf = (name: string): string => (operators.digests.get(name) as string).replace(':', '-');
     expect(Object.keys(contents).sort()).toEqual(
@@ -163,7 +166,13 @@ describe('opmate mirror --config', () => {
       const { headers } = await fetch(`${repository}/manifests/v1`, { headers: { accept: ociManifest } });
       const digest = headers.get('docker-content-digest') ?? '';
       expect((await fetch(`${repository}/manifests/${digest}`, { method: 'DELETE' })).status).toBe(202);
-      const again = await mirror('shared', `docker://${proxy.host}/second`, workspace('shared'));
+      const again = await mirror(
+        'shared',
+        `docker://${proxy.host}/second`,
+        workspace('shared'),
+        '-o',
+        'text',
+      );
       expect(again).toMatchObject({ code: 0 });
       expect(again.stdout).toContain('/second/acme/index:v1\n');
       expect(proxy.uploaded()).toHaveLength(before);
@@ -344,7 +353,15 @@ describe('opmate mirror --config', () => {
     const seen: string[] = [];
     for (const index of [2, 0, 1]) {
       expect(await tagsAt('ocm/acme/index')).toEqual([]);
-      const result = await mirror('shard', registry(), workspace('shard'), '--locked', `--shard=${index}/3`);
+      const result = await mirror(
+        'shard',
+        registry(),
+        workspace('shard'),
+        '--locked',
+        `--shard=${index}/3`,
+        '-o',
+        'text',
+      );
       expect(result).toMatchObject({ code: 0 });
       seen.push(
         ...result.stdout

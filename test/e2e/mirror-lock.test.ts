@@ -270,7 +270,7 @@ mirror:
       const args = template.spec.containers[0]?.args.map((arg) =>
         arg === 'file:///work' ? `file://${at(`pod-${i}`)}` : (places[arg] ?? arg),
       );
-      return sandbox.run([...(args ?? []), '--use-http'], {
+      return sandbox.run([...(args ?? []), '-o', 'text', '--use-http'], {
         ownProcess: true,
         env: {
           HOME: '/nonexistent',

@@ -19,13 +19,13 @@ export interface WantedName {
 }
 
 /** A word that a shell may offer. */
-export interface OfferedWord {
+interface OfferedWord {
   word: string;
   description: string;
 }
 
 /** What the last word of a line may become. */
-export interface Offer {
+interface Offer {
   /** Commands, flags, or values of a closed set, that begin with what is typed. */
   words: OfferedWord[];
   /** A name from a catalog. */

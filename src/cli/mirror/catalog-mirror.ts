@@ -33,7 +33,7 @@ import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
 import { OpmateError } from '../../core/errors.js';
 import { exitCodes } from '../exit-codes.js';
 import { finishTransfer, globalOptionsOf, integerOf, rootsOf, tellUnneeded } from './options.js';
-import { count } from '../printable.js';
+import { count, shellWord } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 
 const flags = {
@@ -146,7 +146,7 @@ export const command = defineCommand({
       let exitCode: number = plan.faults.length > 0 ? exitCodes.partly : exitCodes.done;
       if (manifestsOnly) {
         await writeOutputFiles(directory, files);
-        logger.log('info', `${directory}: wrote mapping and manifests`);
+        logger.log('info', `wrote mapping and manifests to ${directory}`);
         return exitCode;
       }
       const report = await transfer(plan, opened.image, {
@@ -157,13 +157,15 @@ export const command = defineCommand({
         continueOnError,
       });
       await writeOutputFiles(directory, files);
-      logger.log('info', `${directory}: wrote mapping and manifests`);
-      if (destination.scheme === 'file') {
-        const next = formatTarget(plan.catalog.target);
-        logger.log('info', `to go on from there: opmate catalog mirror ${next} REGISTRY/NAMESPACE`);
-      }
+      logger.log('info', `wrote mapping and manifests to ${directory}`);
+      const next =
+        destination.scheme === 'file'
+          ? `opmate catalog mirror ${formatTarget(plan.catalog.target)} REGISTRY/NAMESPACE`
+          : `kubectl apply -f ${shellWord(directory)}`;
       exitCode = await finishTransfer(context, logger, report, {
-        output: options.output,
+        // As oc prints them.
+        output: options.output ?? 'text',
+        next: dryRun ? undefined : next,
         dryRun,
         faults: plan.faults.length,
       });

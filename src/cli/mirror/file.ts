@@ -80,7 +80,7 @@ export async function mirrorFile(
         signal: session.signal,
       },
     );
-    return finishTransfer(context, session.logger, report, { ...flags, output: options.output });
+    return finishTransfer(context, session.logger, report, { ...flags, output: options.output ?? 'text' });
   });
 }
 

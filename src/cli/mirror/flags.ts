@@ -9,7 +9,7 @@ export const copyFlags = {
   fromDir: text('directory', 'root of file:// sources, if different', { group: 'Input' }),
   referrers: flag('also copy referrers such as signatures', { group: 'Selection' }),
   dryRun: flag('check that every image exists without copying', { group: 'Output' }),
-  output: outputFormat(['text', 'json'], { default: 'text' }),
+  output: outputFormat(['text', 'json']),
   insecure: flag('allow plain HTTP and unverified certificates', { group: 'Registry' }),
   skipVerification: flag('ignored; digests are always verified', { group: 'Registry' }),
   registryConfig: text('file', 'credentials file; the same as --authfile', { short: 'a', group: 'Registry' }),

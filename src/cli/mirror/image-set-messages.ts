@@ -64,6 +64,8 @@ function describeCatalog(
 export function describeBytes(plan: BytePlan, logger: Logger): void {
   const { images, blobs, bytes, presentBlobs, presentBytes } = plan;
   const all = `${count(images, 'image')}, ${count(blobs, 'blob')}, ${amountOfBytes(bytes)}`;
-  const left = `${count(blobs - presentBlobs, 'blob')}, ${amountOfBytes(bytes - presentBytes)}`;
-  logger.log('info', `${all}; to copy: ${left}`, { images, blobs, bytes, presentBlobs, presentBytes });
+  const left = `to copy: ${count(blobs - presentBlobs, 'blob')}, ${amountOfBytes(bytes - presentBytes)}`;
+  const isResumed = presentBlobs > 0 && presentBlobs < blobs;
+  const resuming = isResumed ? `resuming, ${presentBlobs} of ${count(blobs, 'blob')} present; ` : '';
+  logger.log('info', `${all}; ${resuming}${left}`);
 }

@@ -78,7 +78,7 @@ import { archiveDirectoryOf, proofOf } from '../archive/options.js';
 import { readInputFile } from '../input.js';
 import { finishTransfer } from './options.js';
 import type { ImageSetOptions } from './flags.js';
-import { amountOfBytes, count } from '../printable.js';
+import { amountOfBytes, count, shellWord } from '../printable.js';
 import { type CommandSession } from '../session.js';
 
 type Templates = Awaited<ReturnType<typeof readCatalogSourceTemplates>>;
@@ -178,10 +178,11 @@ export class ImageSetWork {
       const report = await mirror.copy();
       for (const change of report.changes) session.logger.log('warn', change);
       const lock = mirror.lock(digest, this.lockOptions('yes'), templates);
-      await this.#writeResult(mirror.mirrored(), templates, session, lock);
+      const next = await this.#writeResult(mirror.mirrored(), templates, session, lock);
       return finishTransfer(this.#context, session.logger, report, {
         output: this.#options.output,
         dryRun: false,
+        next,
       });
     });
   }
@@ -198,24 +199,32 @@ export class ImageSetWork {
         lock: () => mirror.lock(digest, this.lockOptions('yes'), templates),
         skip: (targetName: string, error: OpmateError) => mirror.skip(targetName, error),
       };
-      await this.writeLock(await this.#archive(set, directory, config, session));
+      const archive = await this.#archive(set, directory, config, session);
+      await this.saveLock(archive.lock, session);
       const report = mirror.report();
       for (const change of report.changes) session.logger.log('warn', change);
       return finishTransfer(this.#context, session.logger, report, {
         output: this.#options.output,
         dryRun: false,
         isTold: true,
+        next: this.#nextFrom(directory, archive),
       });
     });
   }
 
-  /** Writes an archive, says what it is, and returns the lock of what it holds. */
+  /** Returns the command that copies an archive to a registry, and only this one. */
+  #nextFrom(directory: string, { id }: { id: string }): string {
+    const shown = path.relative(this.#context.workingDirectory, directory) || '.';
+    return `opmate mirror --from ${shellWord(shown)} --id ${id} docker://REGISTRY`;
+  }
+
+  /** Writes an archive, says what it is, and returns its id with the lock of what it holds. */
   async #archive(
     set: ArchivableSet,
     directory: string,
     config: ImageSetConfiguration,
     session: CommandSession,
-  ): Promise<ImageSetLock> {
+  ): Promise<{ id: string; lock: ImageSetLock }> {
     const { logger, signal } = session;
     const { written, lock } = await archiveImageSet(set, directory, {
       session,
@@ -241,7 +250,7 @@ export class ImageSetWork {
         `based on ${written.index.holders === undefined ? 'archive' : 'inventory'} ${base}: ${omittedBlobs} omitted`,
       );
     }
-    return lock;
+    return { id, lock };
   }
 
   async fromDisk(session: CommandSession, from: readonly string[]): Promise<number> {
@@ -348,7 +357,9 @@ export class ImageSetWork {
         const transfers = transfersOfLock(lock, { target, open });
         const skip = (_name: string, error: OpmateError): Promise<void> => Promise.reject(error);
         const set = { transfers: () => transfers, lock: () => lock, skip };
-        await this.#archive(set, this.#destination.directory, config, session);
+        const { directory } = this.#destination;
+        const archive = await this.#archive(set, directory, config, session);
+        session.logger.log('info', `next: ${this.#nextFrom(directory, archive)}`);
         return exitCodes.done;
       }
       const mirror = new LockMirror(lock, {
@@ -372,7 +383,7 @@ export class ImageSetWork {
     this.#resources(set, templates);
     describeBytes(await mirror.survey(), session.logger);
     const report = await mirror.copy();
-    await this.#writeResult(set, templates, session, undefined);
+    const next = await this.#writeResult(set, templates, session, undefined);
     if (report.waiting > 0) {
       const what = `${count(report.waiting, 'image')} of other machines not there yet`;
       session.logger.log('info', `${what}: the catalogs are copied by the one that ends last`);
@@ -380,6 +391,7 @@ export class ImageSetWork {
     return finishTransfer(this.#context, session.logger, report, {
       output: this.#options.output,
       dryRun: false,
+      next,
     });
   }
 
@@ -633,11 +645,20 @@ export class ImageSetWork {
     templates: Templates,
     session: CommandSession,
     lock: ImageSetLock | undefined,
-  ): Promise<void> {
+  ): Promise<string | undefined> {
     const resources = this.#resources(set, templates);
     await this.#replace(new Map([['cluster-resources', resources]]));
-    if (lock !== undefined) await this.writeLock(lock);
+    if (lock !== undefined) await this.saveLock(lock, session);
     this.#tellResources(resources, session);
+    return resources.size === 0
+      ? undefined
+      : `kubectl apply -f ${shellWord(this.#shown('cluster-resources'))}`;
+  }
+
+  /** Writes the lock and names its file. */
+  async saveLock(lock: ImageSetLock, { logger }: CommandSession): Promise<void> {
+    await this.writeLock(lock);
+    logger.log('info', `wrote the lock to ${this.shownLock()}`);
   }
 
   /** Replaces directories of the workspace, while no other run does. */
@@ -657,7 +678,7 @@ export class ImageSetWork {
 
   #tellResources(resources: ReadonlyMap<string, string> | undefined, { logger }: CommandSession): void {
     const names = [...(resources?.keys() ?? [])].sort().join(', ');
-    logger.log('info', `${this.#shown('cluster-resources')}: ${names}`);
+    logger.log('info', `wrote ${names || 'no manifests'} to ${this.#shown('cluster-resources')}`);
   }
 
   /** Lines of the mapping whose images are in no archive yet. */

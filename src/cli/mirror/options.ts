@@ -6,7 +6,7 @@ import type { CopyOptions } from './flags.js';
 import { exitCodes } from '../exit-codes.js';
 import type { ClosableLogger } from '../logger.js';
 import { writeAll } from '../output.js';
-import { count } from '../printable.js';
+import { amountOfBytes, count } from '../printable.js';
 
 /** The global options, with what `oc` calls otherwise. */
 export function globalOptionsOf<T extends CopyOptions>(options: T): T {
@@ -42,7 +42,10 @@ export function integerOf(text: string, flag: string, least: number, most = Numb
   throw new UsageError(`--${flag} ${text}: expected a whole number ${range}`);
 }
 
-/** Writes a line an image to stdout, tells the sum on stderr unless it is told, and returns the exit code. */
+/**
+ * Writes the report to stdout where a format is asked for, a line per image as text; the sum to stderr unless `isTold`, with
+ * `next`, the command that comes next. Returns the exit code.
+ */
 export async function finishTransfer(
   context: CommandContext,
   logger: ClosableLogger,
@@ -53,23 +56,28 @@ export async function finishTransfer(
     faults?: number;
     skipMissing?: boolean;
     isTold?: boolean;
+    next?: string | undefined;
   },
 ): Promise<number> {
   const { done, missing, failed, blobs, bytes } = report;
   const { dryRun, faults = 0 } = options;
   const lost = (options.skipMissing ? 0 : missing.length) + failed.length + faults;
   const what = dryRun ? 'found' : 'mirrored';
-  if (options.isTold !== true)
-    logger.log('info', `${what} ${count(done.length, 'image')}`, dryRun ? {} : { blobs, bytes });
+  if (options.isTold !== true) {
+    const copied = dryRun ? '' : `: copied ${count(blobs, 'blob')}, ${amountOfBytes(bytes)}`;
+    logger.log('info', `${what} ${count(done.length, 'image')}${copied}`);
+  }
   if (lost > 0) {
     const parts = [
       missing.length > 0 ? `${missing.length} not at the source` : '',
       failed.length > 0 ? `${failed.length} failed` : '',
-      faults > 0 ? `${faults} not to be understood` : '',
+      faults > 0 ? `${faults} invalid` : '',
     ].filter((part) => part !== '');
     logger.log('error', `${count(lost, 'image')} not ${what}: ${parts.join(', ')}`);
   }
+  if (options.next !== undefined && lost === 0) logger.log('info', `next: ${options.next}`);
   logger.close();
+  if (options.output === undefined) return lost > 0 ? exitCodes.partly : exitCodes.done;
   const lines = done.map(({ transfer, digest }) => `${digest} ${transfer.targetName}\n`);
   await writeAll(context.stdout, options.output === 'json' ? encodeReport(report) : lines);
   return lost > 0 ? exitCodes.partly : exitCodes.done;

@@ -55,10 +55,9 @@ export const command = defineCommand({
         const templates = await work.requireResources(names, config);
         await mirror.prepare();
         const bytes = await work.survey(mirror);
-        await work.writeLock(mirror.lock(digest, work.lockOptions('unknown'), templates));
+        await work.saveLock(mirror.lock(digest, work.lockOptions('unknown'), templates), session);
         return bytes;
       });
-      session.logger.log('info', `${work.shownLock()}: written`);
       session.logger.close();
       await writeAll(context.stdout, output === 'json' ? `${JSON.stringify(plan, null, 2)}\n` : textOf(plan));
       return exitCodes.done;
@@ -71,14 +70,14 @@ function textOf(plan: BytePlan): string {
   const amount = (number: number, size: number): string => `${count(number, 'blob')}, ${amountOfBytes(size)}`;
   const rows = [
     ['images', `${images}, with ${count(manifests, 'manifest')}`],
-    ['in all', amount(blobs, bytes)],
-    ['there', amount(presentBlobs, presentBytes)],
+    ['total', amount(blobs, bytes)],
+    ['present', amount(presentBlobs, presentBytes)],
     ['to copy', amount(blobs - presentBlobs, bytes - presentBytes)],
   ];
   const summary = rows.map(([name = '', text]) => `${name.padEnd('to copy'.length)}  ${text}\n`).join('');
   if (packages.length === 0) return summary;
   const table = formatTable(
-    ['PACKAGE', 'IMAGES', 'SIZE', 'OWN'],
+    ['PACKAGE', 'IMAGES', 'SIZE', 'UNIQUE'],
     packages.map((one) => [
       one.name,
       String(one.images),

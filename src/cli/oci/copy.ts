@@ -7,6 +7,7 @@ import { copyImage } from '../../oci/image/copy.js';
 import { openImage } from '../../oci/image/image.js';
 import { openReference, openTarget } from '../../oci/image/open.js';
 import { writeAll } from '../output.js';
+import { amountOfBytes, count } from '../printable.js';
 import { useSession } from '../session.js';
 
 /**
@@ -50,11 +51,8 @@ export const command = defineCommand({
             logger,
             signal,
           });
-          logger.log('info', `copied ${source} to ${target}`, {
-            manifests: result.manifests,
-            blobs: result.blobs.copied,
-            bytes: result.bytes,
-          });
+          const amount = `${count(result.manifests, 'manifest')}, ${count(result.blobs.copied, 'blob')}`;
+          logger.log('info', `copied ${source} to ${target}: ${amount}, ${amountOfBytes(result.bytes)}`);
           logger.close();
           const { digest } = result.descriptor;
           await writeAll(context.stdout, `${digest}\n`);

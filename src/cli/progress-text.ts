@@ -1,0 +1,80 @@
+import type { ProgressEvent } from '../core/log.js';
+import { amountOfBytes } from './printable.js';
+
+/** Time over which a rate is measured before it is worth showing. */
+const settlingMs = 1000;
+
+/** One piece of work that is under way, with where it began: what is there already says nothing about the rate. */
+export interface RunningTask {
+  readonly event: ProgressEvent;
+  readonly startedAt: number;
+  readonly startedWith: number;
+}
+
+/**
+ * Returns the pieces of work under way after an event, in the order in which they began. `now` is a time in milliseconds.
+ */
+export function withEvent(
+  running: ReadonlyMap<string, RunningTask>,
+  event: ProgressEvent,
+  now: number,
+): Map<string, RunningTask> {
+  const next = new Map(running);
+  if (event.state === 'done' || event.state === 'failed') {
+    next.delete(event.task);
+    return next;
+  }
+  const before = next.get(event.task);
+  // A task may begin before its amount is known.
+  const isFirstAmount = before?.event.current === undefined && event.current !== undefined;
+  next.set(event.task, {
+    event,
+    startedAt: before === undefined || isFirstAmount ? now : before.startedAt,
+    startedWith: before === undefined || isFirstAmount ? (event.current ?? 0) : before.startedWith,
+  });
+  return next;
+}
+
+/**
+ * Returns the line of a terminal for work under way: the largest task with its percentage, rate and time left, then another
+ * one that runs inside it, and how many more there are.
+ */
+export function describeProgress(running: Iterable<RunningTask>, now: number): string {
+  const tasks = [...running];
+  const main = tasks.reduce<RunningTask | undefined>(
+    (largest, task) => (largest === undefined || totalOf(task) > totalOf(largest) ? task : largest),
+    undefined,
+  );
+  if (main === undefined) return 'working';
+  const others = tasks.filter((task) => task !== main);
+  const inside = others.length === 0 ? '' : ` · ${(others.at(-1) as RunningTask).event.task}`;
+  const more = others.length > 1 ? ` (and ${others.length - 1} more)` : '';
+  return `${main.event.task}${amountOf(main, now)}${inside}${more}`;
+}
+
+function totalOf({ event }: RunningTask): number {
+  return event.total ?? 0;
+}
+
+function amountOf({ event, startedAt, startedWith }: RunningTask, now: number): string {
+  const { current, total, unit } = event;
+  if (current === undefined) return '';
+  const show = (value: number): string => (unit === 'bytes' ? amountOfBytes(value) : String(value));
+  if (total === undefined) return ` ${show(current)}`;
+  const percent = total === 0 ? 100 : Math.floor((100 * current) / total);
+  const text = ` ${percent}%, ${show(current)} of ${show(total)}`;
+  const elapsed = now - startedAt;
+  const perMs = (current - startedWith) / elapsed;
+  if (elapsed < settlingMs || !(perMs > 0)) return text;
+  const rate = unit === 'bytes' ? `, ${amountOfBytes(Math.round(perMs * 1000))}/s` : '';
+  return `${text}${rate}, ${durationOf((total - current) / perMs)} left`;
+}
+
+/** A duration in at most two units: `8s`, `3m20s`, `2h05m`. */
+function durationOf(ms: number): string {
+  const seconds = Math.ceil(ms / 1000);
+  if (seconds < 60) return `${seconds}s`;
+  const pad = (value: number): string => String(value).padStart(2, '0');
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m${pad(seconds % 60)}s`;
+  return `${Math.floor(seconds / 3600)}h${pad(Math.floor((seconds % 3600) / 60))}m`;
+}

@@ -19,6 +19,8 @@ export async function useSession<T>(
   work: (session: CommandSession) => Promise<T>,
 ): Promise<T> {
   const logger = createLogger(context, options);
+  const { withoutEffect = [] } = options;
+  if (withoutEffect.length > 0) logger.log('warn', `no effect: ${withoutEffect.join(', ')}`);
   try {
     const session = await openSession({
       environment: context.environment,
@@ -36,8 +38,12 @@ export async function useSession<T>(
         certDir: options.certDir,
         allowedPrivateHosts: options.allowPrivateHost,
         retryTimeoutMs: options.retryTimeout,
+        retryDelayMs: options.retryDelayMs,
+        maxAttempts: options.maxAttempts,
+        overridesFor: options.overridesFor,
         random: Math.random,
       },
+      cacheDirectory: options.cacheDirectory,
       limits: limitsOf(options),
       followLinks: options.followLinks,
       logger,

@@ -32,10 +32,15 @@ export interface SessionOptions extends CancelOptions {
       | 'certDir'
       | 'allowedPrivateHosts'
       | 'retryTimeoutMs'
+      | 'retryDelayMs'
+      | 'maxAttempts'
+      | 'overridesFor'
       | 'registriesConfFile'
       | 'random'
     >
   >;
+  /** Directory of the blob cache, instead of the one that the environment names. */
+  cacheDirectory?: string | undefined;
   /** Caps on what images may hold, where they differ from `defaultArchiveLimits`. */
   limits?: Partial<ArchiveLimits> | undefined;
   /** Follow links that lead out of bundle and catalog directories; refused where left out. */
@@ -114,7 +119,8 @@ export function platformOfMachine(architecture: string): Platform {
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { environment, logger = silentLogger, now = () => new Date(), signal } = options;
   let connection: Promise<Connection> | undefined;
-  const cacheDirectory = environment['OPMATE_CACHE_DIR'] || environment['OLM_CACHE_DIR'];
+  const cacheDirectory =
+    options.cacheDirectory || environment['OPMATE_CACHE_DIR'] || environment['OLM_CACHE_DIR'];
   const workingDirectory = path.resolve(options.workingDirectory ?? '.');
   const directory = await privateCache(
     cacheDirectory ? path.resolve(workingDirectory, cacheDirectory) : undefined,

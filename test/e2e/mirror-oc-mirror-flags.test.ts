@@ -1,8 +1,11 @@
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { hashSync } from 'bcryptjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Registry, startRegistry } from '../../src/serve/registry.js';
 import { useSandbox } from '../support/command-line.js';
-import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
+import { createAuthority } from '../support/certificates.js';
+import { type FaultRegistry, basic, startFaultRegistry } from '../support/fault-registry.js';
 import { serveImage, smallImage } from '../support/images.js';
 
 const sandbox = useSandbox();
@@ -45,12 +48,159 @@ describe('mirror, as scripts call oc-mirror', () => {
     expect(await sandbox.run(status)).toMatchObject({ code: 0 });
   });
 
-  it('takes what it does not need', async () => {
-    const flags = `--parallel-images 8 --parallel-layers 4 --retry-times 2 --retry-delay 1s --image-timeout 5m
-      -p 55000 --cache-dir /nowhere --log-level trace --secure-policy=false --remove-signatures=true
-      --ignore-release-signature --quiet --registries.d /nowhere --rootless-storage-path /nowhere --dry-run
-      --src-tls-verify=false`;
-    expect(await ocMirror(...flags.split(/\s+/))).toMatchObject({ code: 0 });
+  it('takes what oc-mirror takes, and names in one line what has no effect', async () => {
+    const flags = `--parallel-images 8 --parallel-layers 4 --retry-times 2 --retry-delay 1s --image-timeout 5m0s
+      -p 55000 --cache-dir cache --log-level trace --secure-policy=false --remove-signatures=true
+      --ignore-release-signature --registries.d nowhere --rootless-storage-path nowhere --dry-run
+      --src-tls-verify=false --keep-manifest-list --dest-compress`;
+    const { code, stderr } = await ocMirror(...flags.split(/\s+/));
+    expect(code).toBe(0);
+    expect(stderr.split('\n').filter((line) => line.includes('no effect'))).toEqual([
+      'warn: no effect: --port, --registries.d, --rootless-storage-path, --ignore-release-signature, ' +
+        '--dest-compress, --keep-manifest-list',
+    ]);
+    expect((await ocMirror(...flags.split(/\s+/), '--quiet')).stderr).toBe('');
+  });
+
+  it.each([
+    '--parallel-images 0',
+    '--parallel-images 11',
+    '--parallel-layers many',
+    '--retry-times -1',
+    '--retry-delay soon',
+    '--image-timeout 0s',
+    '--unheard-of 1',
+    '--filter-by-os linux/amd64',
+    '--src-creds :secret',
+    '--src-creds me:secret --src-no-creds',
+    '--dest-username me',
+  ])('refuses %s', async (flags) => {
+    const { code, stderr } = await ocMirror(
+      '--src-tls-verify=false',
+      '--dest-tls-verify=false',
+      ...flags.split(' '),
+    );
+    expect(code).toBe(1);
+    expect(stderr).toContain(flags.split(' ')[0]?.replace(/(creds|username)$/, ''));
+    expect(stderr).not.toContain('secret');
+  });
+
+  const insecure = ['--src-tls-verify=false', '--dest-tls-verify=false'];
+
+  it('tries as often as --retry-times says, 0 included', async () => {
+    for (const times of [0, 2]) {
+      const path = '/v2/acme/tool/manifests/v1';
+      const from = source.requests.length;
+      source.on({ path, times: times + 1, respond: { status: 503 } });
+      const { code, stderr } = await ocMirror(
+        ...insecure,
+        '--retry-times',
+        `${times}`,
+        '--retry-delay',
+        '10ms',
+      );
+      expect(code).toBe(1);
+      expect(stderr).toContain('503');
+      expect(source.requests.slice(from).filter((request) => request.path === path)).toHaveLength(times + 1);
+    }
+  });
+
+  it('ends an image that takes longer than --image-timeout', async () => {
+    source.on({
+      path: '/v2/acme/tool/manifests/v1',
+      times: 1,
+      respond: { hang: true },
+    });
+    const { code, stderr } = await ocMirror(...insecure, '--image-timeout', '300ms');
+    expect(code).toBe(1);
+    expect(stderr).toContain('acme/tool:v1: not finished in 0.3 s');
+    expect(stderr).toContain('--image-timeout');
+  });
+
+  it('logs in to each side as its flags say', async () => {
+    const from = await startFaultRegistry();
+    from.requireBasic('me', 'source secret');
+    serveImage(from, 'acme/tool', 'v1', smallImage({ text: 'tool' }));
+    await sandbox.write({
+      passwords: `you:${hashSync('target secret', 4)}\n`,
+      'auth.json': JSON.stringify({
+        auths: { [from.host]: { auth: Buffer.from('me:source secret').toString('base64') } },
+      }),
+    });
+    const htpasswd = path.join(sandbox.work, 'passwords');
+    const to = await startRegistry({ directory: path.join(sandbox.work, 'guarded'), htpasswd });
+    const host = new URL(to.url).host;
+    const run = (tag: string, ...flags: string[]) => {
+      const pair = `${from.host}/acme/tool:v1=${host}/acme/tool:${tag}`;
+      return sandbox.run(['mirror', pair, ...insecure, '--retry-times=0', ...flags]);
+    };
+    try {
+      const dest = '--dest-creds=you:target secret';
+      const ways = [
+        ['--src-creds=me:source secret'],
+        ['--src-username=me', '--src-password=source secret'],
+        ['--src-authfile=auth.json'],
+        ['--authfile=auth.json'],
+      ];
+      for (const [i, flags] of ways.entries())
+        expect(await run(`v${i}`, ...flags, dest)).toMatchObject({ code: 0 });
+      const sent = new Set(from.authorizations());
+      expect(sent).toEqual(new Set([basic('me', 'source secret')]));
+      const refusals = [
+        await run('a', '--src-no-creds', '--authfile=auth.json', dest),
+        await run('b', '--src-creds=me:other secret', dest),
+        await run('c', '--src-authfile=auth.json'),
+        await run('d', '--src-registry-token=of-nobody', dest),
+      ];
+      for (const { code, stderr } of refusals) {
+        expect(code).toBe(1);
+        expect(stderr).toMatch(/authentication required|credentials refused/);
+        expect(stderr).not.toContain('secret');
+      }
+      expect(from.authorizations()).toContain('Bearer of-nobody');
+    } finally {
+      await from.close();
+      await to.close();
+    }
+  });
+
+  it('mirrors from HTTP to HTTPS and back with the flags that its hints name', async () => {
+    const authority = createAuthority('authority of the target');
+    await sandbox.write({ 'certs/ca.crt': authority.cert });
+    const tls = authority.issue({ names: ['127.0.0.1'] });
+    const secure = {
+      source: await startFaultRegistry({ tls }),
+      target: await startRegistry({ directory: path.join(sandbox.work, 'secure'), tls }),
+    };
+    serveImage(secure.source, 'acme/tool', 'v1', smallImage({ text: 'tool' }));
+    try {
+      for (const [from, to, side] of [
+        [source.host, new URL(secure.target.url).host, 'src'],
+        [secure.source.host, new URL(target.url).host, 'dest'],
+      ] as const) {
+        const other = side === 'src' ? 'dest' : 'src';
+        const pair = `${from}/acme/tool:v1=${to}/acme/${side}:v1`;
+        const hinted = await sandbox.run(['mirror', pair, `--${other}-cert-dir=certs`]);
+        expect(hinted.stderr).toContain(`use --${side}-tls-verify=false`);
+        const untrusted = await sandbox.run(['mirror', pair, `--${side}-tls-verify=false`]);
+        expect(untrusted.stderr).toContain(`accept any by --${other}-tls-verify=false`);
+        const flags = [`--${side}-tls-verify=false`, `--${other}-cert-dir=certs`];
+        expect(await sandbox.run(['mirror', pair, ...flags])).toMatchObject({ code: 0 });
+      }
+    } finally {
+      await secure.source.close();
+      await secure.target.close();
+    }
+  });
+
+  it('keeps what it reads in --cache-dir, and refuses two of these', async () => {
+    const flags = [...insecure, '--cache-dir', 'kept'];
+    expect(await ocMirror(...flags)).toMatchObject({ code: 0 });
+    expect(await readdir(path.join(sandbox.work, 'kept', '.opmate'))).toContain('blobs');
+    const args = ['mirror', '-c', 'set.yaml', '--workspace', 'file://w', ...flags, destination];
+    const both = await sandbox.run(args, { env: { OC_MIRROR_CACHE: 'other' } });
+    expect(both).toMatchObject({ code: 1 });
+    expect(both.stderr).toContain('--cache-dir and OC_MIRROR_CACHE cannot be used together');
   });
 
   it.each([
@@ -58,8 +208,6 @@ describe('mirror, as scripts call oc-mirror', () => {
     ['--dry-run-manifest-lists', 'opmate mirror plan'],
     ['--secure-policy', 'cosign'],
     ['--policy policy.json', 'cosign'],
-    ['--dest-creds me:secret', '--authfile'],
-    ['--src-authfile auth.json', '--authfile'],
     ['--v1', 'v2alpha1'],
   ])('refuses %s with what to do instead', async (flags, hint) => {
     const [flag = ''] = flags.split(' ');

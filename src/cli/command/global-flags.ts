@@ -1,5 +1,6 @@
 import { UsageError } from '../../core/errors.js';
 import type { LogLevel } from '../../core/log.js';
+import type { RegistryOverrides } from '../../oci/registry/connection.js';
 import { type Flag, type FlagValues, choice, flag, parsed, repeated, text } from './flags.js';
 import { byteSize, milliseconds, positiveInteger } from './values.js';
 
@@ -37,6 +38,13 @@ export const globalFlags = {
 export interface GlobalOptions extends Partial<FlagValues<typeof globalFlags>> {
   /** Plain HTTP and unverified certificates are allowed, for all registries or some. */
   insecure?: boolean | ((registry: string) => boolean) | undefined;
+  overridesFor?: ((registry: string) => RegistryOverrides | undefined) | undefined;
+  /** Attempts of a request, and the wait between them; as `--retry-timeout` allows unless set. */
+  maxAttempts?: number | undefined;
+  retryDelayMs?: number | undefined;
+  cacheDirectory?: string | undefined;
+  /** Flags that were given and have no effect, as they are typed. */
+  withoutEffect?: readonly string[] | undefined;
 }
 
 /** Refuses combinations of global flags, in the words of `opm`. Throws UsageError. */

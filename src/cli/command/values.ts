@@ -22,13 +22,39 @@ export function byteSize(text: string): number {
   return size;
 }
 
+/** A whole number from 0. */
+export function retryCount(text: string): number {
+  const value = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN;
+  if (Number.isNaN(value)) throw new InvalidArgumentError('expected a whole number from 0');
+  return value;
+}
+
+/** A whole number from 1 to 10. */
+export function upToTen(text: string): number {
+  const value = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= 1 && value <= 10) return value;
+  throw new InvalidArgumentError('expected a whole number from 1 to 10');
+}
+
 const durationUnits: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** A duration such as `30s`, in milliseconds. */
+/** A duration such as `30s` or `1m30s`, in milliseconds; a number alone is seconds. */
 export function milliseconds(text: string): number {
-  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text);
-  if (match === null) throw new InvalidArgumentError('expected a duration such as 30s or 2m');
-  return Number(match[1]) * (durationUnits[match[2] ?? 's'] ?? 1_000);
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1_000;
+  if (!/^(\d+(\.\d+)?(ms|s|m|h))+$/.test(text))
+    throw new InvalidArgumentError('expected a duration such as 30s or 2m');
+  const parts = text.matchAll(/([\d.]+)(ms|s|m|h)/g);
+  return [...parts].reduce(
+    (sum, [, amount, unit = '']) => sum + Number(amount) * (durationUnits[unit] ?? 0),
+    0,
+  );
+}
+
+/** A duration above 0, in milliseconds. */
+export function positiveMilliseconds(text: string): number {
+  const value = milliseconds(text);
+  if (value > 0) return value;
+  throw new InvalidArgumentError('expected a duration above 0, such as 10m');
 }
 
 /** The items of a list separated by commas; blanks around an item and empty items are dropped. */

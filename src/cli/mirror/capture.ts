@@ -40,7 +40,7 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [places], options: given }) {
-    const options = globalOptionsOf(readOcMirrorFlags(given, undefined));
+    const options = globalOptionsOf(readOcMirrorFlags(given, [], context));
     const catalogs = (options.catalog ?? []).map(parseCatalog);
     return useSession(context, options, async (session) => {
       const inputs = await Promise.all(

@@ -70,7 +70,7 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [destination], options: given }) {
-    const options = globalOptionsOf(readOcMirrorFlags(given, destination));
+    const options = globalOptionsOf(readOcMirrorFlags(given, [destination], context));
     const target = parseMirrorTarget(destination);
     const { generate, deleteYamlFile } = options;
     if (generate === (deleteYamlFile !== undefined)) {

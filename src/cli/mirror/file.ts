@@ -15,7 +15,9 @@ import type { CommandContext } from '../context.js';
 import { longName } from '../command/command-line.js';
 import { readInput } from '../input.js';
 import { type ImageSetOptions, ownImageSetFlags } from './flags.js';
-import { finishTransfer, globalOptionsOf, integerOf, rootsOf, tellUnneeded } from './options.js';
+import { maxPerRegistryOf } from './image-set-options.js';
+import { copyLimitsOf, readOcMirrorFlags } from './oc-mirror-flags.js';
+import { finishTransfer, globalOptionsOf, requireAllPlatforms, rootsOf, tellUnneeded } from './options.js';
 import { count } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 
@@ -25,15 +27,9 @@ export async function mirrorFile(
   args: readonly string[],
   given: ImageSetOptions,
 ): Promise<number> {
-  const options = globalOptionsOf(given);
-  const maxPerRegistry = integerOf(options.maxPerRegistry ?? '6', 'max-per-registry', 1, 100);
-  requireNoImageSetFlags(options);
-  const { filename, filterByOs = '.*' } = options;
-  if (filterByOs !== '.*') {
-    throw new UsageError(`--filter-by-os ${filterByOs}: an image is copied with all its platforms`, {
-      hint: 'leave the flag out; opmate oci copy --platform copies the image of one platform',
-    });
-  }
+  requireNoImageSetFlags(given);
+  requireAllPlatforms(given);
+  const { filename } = given;
   if (filename === undefined && args.length === 0)
     throw new UsageError('no images are given', {
       hint: 'name a mapping with -f FILE, or write SOURCE=TARGET',
@@ -43,6 +39,9 @@ export async function mirrorFile(
     const content = await readInput(filename, context);
     pairs.push(...parseMappings(content.toString('utf8'), filename));
   }
+  const targets = pairs.flatMap(({ target: { scheme, name } }) => (scheme === 'file' ? [] : [name.registry]));
+  const options = globalOptionsOf(readOcMirrorFlags(given, targets, context));
+  const maxPerRegistry = maxPerRegistryOf(options);
   const roots = rootsOf(context, options);
   const flags = {
     continueOnError: options.continueOnError === true,
@@ -75,6 +74,7 @@ export async function mirrorFile(
         ...flags,
         session,
         maxPerRegistry,
+        ...copyLimitsOf(options),
         referrers: options.referrers,
         logger: session.logger,
         signal: session.signal,

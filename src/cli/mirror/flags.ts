@@ -1,4 +1,5 @@
-import { type Flag, type FlagValues, flag, repeated, text } from '../command/flags.js';
+import { type Flag, type FlagValues, flag, parsed, repeated, text } from '../command/flags.js';
+import { milliseconds, positiveMilliseconds, retryCount, upToTen } from '../command/values.js';
 import { outputFormat } from '../command/shared-flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { archiveProofFlags } from '../archive/flags.js';
@@ -88,50 +89,92 @@ export const ownImageSetFlags = [
   ...(['onError', 'shard', 'base', 'strictArchive', 'removeSignatures'] as const),
 ];
 
-const compatible = 'accepted, as by oc-mirror, and not needed';
-const unneeded = (value: string, traits: { short?: string; mayBeEmpty?: boolean } = {}) =>
+const compatible = 'no effect; accepted for compatibility';
+const unneeded = (value: string, traits: { short?: string } = {}) =>
   text(value, compatible, { ...traits, hidden: true });
+const unneededSwitch = () => flag(compatible, { hidden: true });
 const refused = (value: string) => text(value, 'not supported', { hidden: true });
 
-/** Flags that scripts written for `oc-mirror` have, beyond those that opmate has itself; all hidden. */
+/** Declares how the registries of one side are reached. */
+const sideFlags = <const S extends 'src' | 'dest'>(side: S, registries: string) => {
+  const traits = { group: 'Registry', hidden: true } as const;
+  const flags = {
+    TlsVerify: flag(`with =false: allow plain HTTP and any certificate for ${registries}`, {
+      group: 'Registry',
+      default: true,
+    }),
+    Authfile: text('file', `credentials file for ${registries}`, { group: 'Registry' }),
+    Creds: text('username[:password]', `credentials for ${registries}`, { group: 'Registry' }),
+    CertDir: text('directory', `like --cert-dir, for ${registries}`, { group: 'Registry' }),
+    NoCreds: flag(`access ${registries} anonymously`, { group: 'Registry' }),
+    Username: text('name', `user name for ${registries}`, traits),
+    Password: text('password', `password for ${registries}`, traits),
+    RegistryToken: text('token', `Bearer token for ${registries}`, traits),
+    SharedBlobDir: unneeded('directory'),
+    DaemonHost: unneeded('host'),
+  };
+  type Flags = typeof flags;
+  return Object.fromEntries(Object.entries(flags).map(([name, one]) => [`${side}${name}`, one])) as {
+    [K in keyof Flags & string as `${S}${K}`]: Flags[K];
+  };
+};
+
+/** Flags that `oc-mirror` has, beyond those that opmate has itself. */
 const ocMirrorFlags = {
-  parallelImages: unneeded('count'),
-  parallelLayers: unneeded('count'),
-  retryTimes: unneeded('count'),
-  retryDelay: unneeded('time'),
-  imageTimeout: unneeded('time'),
+  parallelImages: parsed('count', 'images to copy at a time (1 to 10)', upToTen, { group: 'Registry' }),
+  parallelLayers: parsed('count', 'layers of an image to copy at a time (1 to 10; default: 6)', upToTen, {
+    group: 'Registry',
+  }),
+  retryTimes: parsed(
+    'count',
+    'maximum retries of a request (default: as --retry-timeout allows)',
+    retryCount,
+    {
+      group: 'Registry',
+    },
+  ),
+  retryDelay: parsed('duration', 'wait before each retry (default: doubling from 500ms)', milliseconds, {
+    group: 'Registry',
+  }),
+  imageTimeout: parsed('duration', 'maximum time to copy one image', positiveMilliseconds, {
+    group: 'Registry',
+  }),
+  cacheDir: text('directory', 'keep what is read from registries in DIRECTORY/.opmate', { group: 'Input' }),
+  ...sideFlags('src', 'source registries'),
+  ...sideFlags('dest', 'the target registry'),
   port: unneeded('port', { short: 'p' }),
-  cacheDir: unneeded('directory', { mayBeEmpty: true }),
   'registries.d': unneeded('directory'),
   rootlessStoragePath: unneeded('directory'),
-  v2: flag(compatible, { hidden: true }),
-  ignoreReleaseSignature: flag(compatible, { hidden: true }),
+  v2: unneededSwitch(),
+  ignoreReleaseSignature: unneededSwitch(),
+  cpuProf: unneededSwitch(),
+  memProf: unneededSwitch(),
+  destCompress: unneededSwitch(),
+  destDecompress: unneededSwitch(),
+  destOciAcceptUncompressedLayers: unneededSwitch(),
+  destPrecomputeDigests: unneededSwitch(),
+  destCompressFormat: unneeded('format'),
+  destCompressLevel: unneeded('level'),
   v1: flag('not supported', { hidden: true }),
   since: refused('date'),
   dryRunManifestLists: flag('not supported', { hidden: true }),
   policy: refused('file'),
-  srcAuthfile: refused('value'),
-  srcCreds: refused('value'),
-  srcUsername: refused('value'),
-  srcPassword: refused('value'),
-  srcRegistryToken: refused('value'),
-  destAuthfile: refused('value'),
-  destCreds: refused('value'),
-  destUsername: refused('value'),
-  destPassword: refused('value'),
-  destRegistryToken: refused('value'),
   securePolicy: flag('only =false', { hidden: true }),
-  srcTlsVerify: flag('with =false: HTTP, or any certificate, for every registry but the target', {
-    hidden: true,
-    default: true,
-  }),
-  destTlsVerify: flag('with =false: HTTP, or any certificate, for the target', {
-    hidden: true,
-    default: true,
-  }),
 };
 
-const ignored = 'ignored; accepted for compatibility';
+/** Flags of `oc image mirror` that have no effect. */
+const ocImageMirrorFlags = {
+  maxRegistry: unneeded('count'),
+  keepManifestList: unneededSwitch(),
+  skipMultipleScopes: unneededSwitch(),
+  skipMount: unneededSwitch(),
+  force: unneededSwitch(),
+};
+
+/** Flags that are named in a warning where they are given. `--v2` asks for what is done anyway. */
+export const flagsWithoutEffect = (
+  Object.entries({ ...ocMirrorFlags, ...ocImageMirrorFlags }) as [keyof ImageSetOptions, Flag<unknown>][]
+).flatMap(([name, { summary }]) => (summary === compatible && name !== 'v2' ? [name] : []));
 
 /** All flags of `opmate mirror`, which the commands below it take too. */
 export const mirrorFlags = {
@@ -143,11 +186,7 @@ export const mirrorFlags = {
   ...copyFlags,
   ...ocMirrorFlags,
   filterByOs: text('pattern', 'only .* is supported: images keep all platforms', { hidden: true }),
-  maxRegistry: text('count', ignored, { hidden: true }),
-  keepManifestList: flag(ignored, { hidden: true }),
-  skipMultipleScopes: flag(ignored, { hidden: true }),
-  skipMount: flag(ignored, { hidden: true }),
-  force: flag(ignored, { hidden: true }),
+  ...ocImageMirrorFlags,
 };
 
 /** The values of the flags of whatever copies images. */

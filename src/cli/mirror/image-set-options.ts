@@ -76,8 +76,10 @@ export function onErrorOf({ onError = 'stop' }: ImageSetOptions): OnError {
   return oneOf(onError, 'on-error', ['stop', 'skip-image', 'skip-bundle']);
 }
 
-export function maxPerRegistryOf({ maxPerRegistry = '6' }: ImageSetOptions): number {
-  return integerOf(maxPerRegistry, 'max-per-registry', 1, 100);
+/** Large blobs at a time: at least one of each image that is copied at the same time. */
+export function maxPerRegistryOf({ maxPerRegistry = '6', parallelImages }: ImageSetOptions): number {
+  const count = integerOf(maxPerRegistry, 'max-per-registry', 1, 100);
+  return maxPerRegistry === '6' ? Math.max(count, parallelImages ?? 0) : count;
 }
 
 function oneOf<T extends string>(text: string, flag: string, choices: readonly T[]): T {

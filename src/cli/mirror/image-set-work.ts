@@ -76,6 +76,7 @@ import {
 } from './image-set-options.js';
 import { archiveDirectoryOf, proofOf } from '../archive/options.js';
 import { readInputFile } from '../input.js';
+import { copyLimitsOf } from './oc-mirror-flags.js';
 import { finishTransfer } from './options.js';
 import type { ImageSetOptions } from './flags.js';
 import { amountOfBytes, count, shellWord } from '../printable.js';
@@ -551,6 +552,7 @@ export class ImageSetWork {
     return {
       session,
       maxPerRegistry: maxPerRegistryOf(this.#options),
+      ...copyLimitsOf(this.#options),
       continueOnError: onErrorOf(this.#options) !== 'stop',
       skipMissing: false,
       logger: session.logger,

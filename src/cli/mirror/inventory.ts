@@ -46,7 +46,7 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [destination], options: given }) {
-    const options = globalOptionsOf(readOcMirrorFlags(given, destination));
+    const options = globalOptionsOf(readOcMirrorFlags(given, [destination], context));
     parseMirrorTarget(destination);
     const repositories = options.repository ?? [];
     for (const name of repositories) {

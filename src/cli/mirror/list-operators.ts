@@ -52,7 +52,7 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, options: given }) {
-    const options = readOcMirrorFlags(given, undefined);
+    const options = readOcMirrorFlags(given, [], context);
     const { catalog, catalogs, version } = options;
     checkFlags(options, catalogs);
     await useSession(context, options, async (session) => {

@@ -9,7 +9,7 @@ import { type ImageSetOptions, mirrorFlags } from './flags.js';
 import { parseDestination } from './image-set-options.js';
 import { ImageSetWork } from './image-set-work.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
-import { globalOptionsOf } from './options.js';
+import { globalOptionsOf, requireAllPlatforms } from './options.js';
 
 /** `opmate mirror`: images of a mapping, as `oc image mirror` does, or of an image set, as `oc-mirror` v2 does. */
 export const command = defineCommand({
@@ -31,7 +31,7 @@ export const command = defineCommand({
   ],
   async run({ context, args: [lines], options, commands }) {
     if (options.config !== undefined || options.from !== undefined) {
-      return mirrorImageSet(context, lines, readOcMirrorFlags(options, lines[0]));
+      return mirrorImageSet(context, lines, readOcMirrorFlags(options, lines.slice(0, 1), context));
     }
     const [word, ...rest] = lines;
     // A lone word without a place is a mistyped command, never an image.
@@ -63,6 +63,7 @@ async function mirrorImageSet(
     throw new UsageError('--config and --filename cannot be used together', { hint: 'keep one of them' });
   }
   requireOwnFlags(options);
+  requireAllPlatforms(options);
   const destination = parseDestination(text, context);
   const work = new ImageSetWork(context, options, destination);
   return useSession(context, options, async (session) => {

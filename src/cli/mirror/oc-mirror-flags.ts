@@ -1,8 +1,12 @@
+import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
+import type { TransferOptions } from '../../mirror/transfer/transfer-types.js';
+import type { Credentials } from '../../oci/registry/credentials.js';
+import type { RegistryOverrides } from '../../oci/registry/connection.js';
 import { longName } from '../command/command-line.js';
-import type { ImageSetOptions } from './flags.js';
+import type { CommandContext } from '../context.js';
+import { type ImageSetOptions, flagsWithoutEffect } from './flags.js';
 
-const credentialsHint = 'put credentials for each registry into one file, and name that with --authfile';
 const policyHint = 'signatures are copied and not checked: check them with cosign or skopeo';
 
 /** Flags whose effect opmate does not have, each with what to do instead. */
@@ -11,31 +15,118 @@ const refused: Readonly<Partial<Record<keyof ImageSetOptions, string>>> = {
   since: 'name the earlier archive, or its mirror_archive.json, with --base',
   dryRunManifestLists: 'opmate mirror plan writes every manifest into the lock',
   policy: policyHint,
-  srcAuthfile: credentialsHint,
-  srcCreds: credentialsHint,
-  srcUsername: credentialsHint,
-  srcPassword: credentialsHint,
-  srcRegistryToken: credentialsHint,
-  destAuthfile: credentialsHint,
-  destCreds: credentialsHint,
-  destUsername: credentialsHint,
-  destPassword: credentialsHint,
-  destRegistryToken: credentialsHint,
   securePolicy: policyHint,
 };
 
+/** The time for retries where their number is limited: as long as `oc-mirror` gives an image. */
+const defaultImageTimeout = 600_000;
+
 /**
- * What flags of `oc-mirror` mean here; the registry of `destination` is the one that `--dest-tls-verify` is about.
- * Throws UsageError for those that are not supported.
+ * Reads the flags of `oc-mirror` into options of the session. `destinations` are `docker://REGISTRY[/PATH]`, which the
+ * flags `--dest-…` apply to; `--src-…` apply to all other registries. Throws UsageError for flags that are unsupported
+ * or exclude each other.
  */
-export function readOcMirrorFlags<T extends ImageSetOptions>(options: T, destination: string | undefined): T {
+export function readOcMirrorFlags<T extends ImageSetOptions>(
+  options: T,
+  destinations: readonly (string | undefined)[],
+  context: CommandContext,
+): T {
   for (const [name, hint] of Object.entries(refused) as [keyof ImageSetOptions, string][]) {
-    if (options[name] === undefined || options[name] === false) continue;
-    throw new UsageError(`${longName(name)}: not supported`, { hint });
+    if (isGiven(options[name])) throw new UsageError(`${longName(name)}: not supported`, { hint });
   }
-  const { destTlsVerify = true, srcTlsVerify = true } = options;
-  if (destTlsVerify && srcTlsVerify) return options;
-  const target = /^docker:\/\/([^/]+)/.exec(destination ?? '')?.[1];
-  const insecure = (registry: string): boolean => !(registry === target ? destTlsVerify : srcTlsVerify);
-  return { ...options, insecure: options.insecure === true || insecure };
+  const targets = new Set(
+    destinations
+      .filter((text) => text !== undefined && !text.startsWith('file://'))
+      .map((text) => text?.replace(/^docker:\/\//, '').split('/')[0]),
+  );
+  const { destTlsVerify = true, srcTlsVerify = true, retryTimes, retryDelay, imageTimeout } = options;
+  const insecure = (registry: string): boolean => !(targets.has(registry) ? destTlsVerify : srcTlsVerify);
+  const sides = { src: overridesOf('src', options, context), dest: overridesOf('dest', options, context) };
+  const isLimited = retryTimes !== undefined || retryDelay !== undefined;
+  return {
+    ...options,
+    insecure: options.insecure === true || (destTlsVerify && srcTlsVerify ? options.insecure : insecure),
+    overridesFor: (registry: string) => (targets.has(registry) ? sides.dest : sides.src),
+    cacheDirectory: cacheDirectoryOf(options, context),
+    ...(retryTimes !== undefined && { maxAttempts: retryTimes + 1 }),
+    ...(retryDelay !== undefined && retryDelay > 0 && { retryDelayMs: retryDelay }),
+    ...(isLimited && { retryTimeout: options.retryTimeout ?? imageTimeout ?? defaultImageTimeout }),
+    withoutEffect: flagsWithoutEffect.filter((name) => isGiven(options[name])).map(longName),
+  };
+}
+
+/** Returns how many images and layers are copied at a time, and for how long. */
+export function copyLimitsOf({
+  parallelImages,
+  parallelLayers,
+  imageTimeout,
+}: ImageSetOptions): Pick<TransferOptions, 'imagesAtOnce' | 'layersAtOnce' | 'imageTimeoutMs'> {
+  return { imagesAtOnce: parallelImages, layersAtOnce: parallelLayers, imageTimeoutMs: imageTimeout };
+}
+
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== false;
+}
+
+function overridesOf(
+  side: 'src' | 'dest',
+  options: ImageSetOptions,
+  context: CommandContext,
+): RegistryOverrides {
+  const authFile = options[`${side}Authfile`];
+  const certDir = options[`${side}CertDir`];
+  const resolve = (file: string): string => path.resolve(context.workingDirectory, file);
+  return {
+    ...(authFile !== undefined && { authFile: resolve(authFile) }),
+    ...(certDir !== undefined && { certDir: resolve(certDir) }),
+    credentials: credentialsOf(side, options),
+    insecureFlag: `--${side}-tls-verify=false`,
+  };
+}
+
+function credentialsOf(
+  side: 'src' | 'dest',
+  options: ImageSetOptions,
+): Credentials | 'anonymous' | undefined {
+  const [creds, username, password] = [
+    options[`${side}Creds`],
+    options[`${side}Username`],
+    options[`${side}Password`],
+  ];
+  const registryToken = options[`${side}RegistryToken`];
+  const isAnonymous = options[`${side}NoCreds`] === true;
+  const ways = [creds, username ?? password, registryToken, isAnonymous || undefined];
+  if (ways.filter((way) => way !== undefined).length > 1) {
+    const hint = `keep one of --${side}-creds, --${side}-username, --${side}-registry-token and --${side}-no-creds`;
+    throw new UsageError(`--${side}-…: more than one way to log in`, { hint });
+  }
+  if ((username === undefined) !== (password === undefined)) {
+    const [given, other] = username === undefined ? ['password', 'username'] : ['username', 'password'];
+    throw new UsageError(`--${side}-${given}: also needs --${side}-${other}`);
+  }
+  if (isAnonymous) return 'anonymous';
+  if (registryToken !== undefined)
+    return { username: '', password: '', registryToken, source: `--${side}-registry-token` };
+  if (username !== undefined && password !== undefined)
+    return { username, password, source: `--${side}-username` };
+  if (creds === undefined) return undefined;
+  const colon = creds.indexOf(':');
+  const name = colon < 0 ? creds : creds.slice(0, colon);
+  if (name === '') throw new UsageError(`--${side}-creds: expected USERNAME[:PASSWORD]`);
+  return { username: name, password: colon < 0 ? '' : creds.slice(colon + 1), source: `--${side}-creds` };
+}
+
+/** Blobs that were read are kept below the directory, under a name that no other tool has. */
+function cacheDirectoryOf(
+  { cacheDir }: ImageSetOptions,
+  { environment, workingDirectory }: CommandContext,
+): string | undefined {
+  const fromEnvironment = environment['OC_MIRROR_CACHE'] || undefined;
+  if (cacheDir !== undefined && fromEnvironment !== undefined) {
+    throw new UsageError('--cache-dir and OC_MIRROR_CACHE cannot be used together', {
+      hint: 'keep one of them',
+    });
+  }
+  const directory = cacheDir ?? fromEnvironment;
+  return directory === undefined ? undefined : path.resolve(workingDirectory, directory, '.opmate');
 }

@@ -25,6 +25,14 @@ export function tellUnneeded(options: CopyOptions, logger: ClosableLogger): void
     logger.log('warn', '--skip-verification: digests are still verified');
 }
 
+/** Throws UsageError where a flag of `oc` asks for some platforms of images. */
+export function requireAllPlatforms({ filterByOs = '.*' }: { filterByOs?: string | undefined }): void {
+  if (filterByOs === '.*') return;
+  throw new UsageError(`--filter-by-os ${filterByOs}: an image is copied with all its platforms`, {
+    hint: 'leave the flag out; opmate oci copy --platform copies the image of one platform',
+  });
+}
+
 /** Root directories of `file://` for sources and targets. */
 export function rootsOf(
   context: CommandContext,

@@ -39,7 +39,7 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [destination], options: given }) {
-    const options = globalOptionsOf(readOcMirrorFlags(given, destination));
+    const options = globalOptionsOf(readOcMirrorFlags(given, [destination], context));
     const { output } = options;
     for (const flag of ['from', 'locked'] as const) {
       if (options[flag] === undefined || options[flag] === false) continue;

@@ -2,7 +2,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { flag } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { type ImageSetOptions, lockFlags, mirrorFlags } from './flags.js';
-import { readOcMirrorFlags } from './oc-mirror-flags.js';
+import { copyLimitsOf, readOcMirrorFlags } from './oc-mirror-flags.js';
 import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
 import { type ImageSetLock, lockName, readLock, withoutCharts } from '../../mirror/lock/lock.js';
@@ -48,7 +48,7 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [destination], options: given }) {
-    const options = globalOptionsOf(readOcMirrorFlags(given, destination));
+    const options = globalOptionsOf(readOcMirrorFlags(given, [destination], context));
     const { output } = options;
     const place = parseDestination(destination, context);
     const maxNestedPaths = maxNestedPathsOf(options);
@@ -61,6 +61,7 @@ export const command = defineCommand({
         const transfer = {
           session,
           maxPerRegistry,
+          ...copyLimitsOf(options),
           continueOnError: false,
           skipMissing: false,
           logger: session.logger,

@@ -10,6 +10,8 @@ import { type BlobPlace, type CopyBlobOptions, SharedBlobs } from '../../oci/ima
 import type { Descriptor } from '../../oci/image/types.js';
 import type { SurveyedTransfer, TransferOptions, TransferReport } from './transfer-types.js';
 import {
+  blobsOfImageAtOnce,
+  imagesAtOnce,
   inCopyOrder,
   OpenPlaces,
   placeKey,
@@ -21,8 +23,6 @@ import {
 
 /** A blob above this counts as large: of those only `maxPerRegistry` are under way at a time. */
 const largeBlobBytes = 1024 * 1024;
-/** Blobs of one image that are under way at a time. */
-const blobsOfImageAtOnce = 6;
 /** Small requests that are under way at a time to a registry that is far away; as many connections are opened to it. */
 const maxDistantRequests = 64;
 /** Progress is told so many times in a run, about. */
@@ -61,11 +61,11 @@ export async function copyTransfers(
       const found = await runStep(
         round,
         ({ transfer }) => transfer,
-        (one) => copyOne(one, run).finally(() => run.firstBlobs.end(one)),
-        {
-          ...options,
-          atOnce: smallRequestsAtOnce(options.maxPerRegistry),
-        },
+        (one, limited) =>
+          copyOne(one, { ...run, options: { ...options, ...limited } }).finally(() =>
+            run.firstBlobs.end(one),
+          ),
+        { ...options, atOnce: imagesAtOnce(options) },
       );
       for (const [i, one] of round.entries()) outcomes.set(one, found[i] as (typeof found)[number]);
     }
@@ -116,7 +116,7 @@ async function copyOne(surveyed: SurveyedTransfer, run: Run): Promise<Copied | '
   };
   try {
     const others = await run.firstBlobs.copy(surveyed, copyBlob);
-    await mapConcurrent(others, blobsOfImageAtOnce, copyBlob, options);
+    await mapConcurrent(others, options.layersAtOnce ?? blobsOfImageAtOnce, copyBlob, options);
     const reference = referenceAt(transfer);
     const resend = (blob: Descriptor) =>
       shared.resend(from.repository, target, blob, { ...options, whenFree });

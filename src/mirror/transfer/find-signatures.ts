@@ -4,7 +4,7 @@ import { silentLogger } from '../../core/log.js';
 import { type ImageContents, readContents, withReferrers } from '../../oci/image/contents.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import type { PinnedTransfer, Transfer, TransferOptions } from './transfer-types.js';
-import { OpenPlaces, placeKey, runStep, smallRequestsAtOnce } from './transfer-step.js';
+import { OpenPlaces, imagesAtOnce, placeKey, runStep } from './transfer-step.js';
 
 /** What is attached to an image by tag: signatures, attestations, lists of components. */
 const suffixes = ['sig', 'att', 'sbom'];
@@ -37,7 +37,7 @@ export async function findSignatures(
       {
         ...options,
         continueOnError: false,
-        atOnce: smallRequestsAtOnce(options.maxPerRegistry),
+        atOnce: imagesAtOnce(options),
         task: 'look for signatures',
       },
     );

@@ -1,4 +1,4 @@
-import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
+import { type CancelOptions, mapConcurrent, onAbort } from '../../core/concurrency.js';
 import { CancelledError, DigestMismatchError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { silentLogger } from '../../core/log.js';
 import { type Reference, formatReference } from '../../core/reference.js';
@@ -18,10 +18,18 @@ type Outcome<R> = R | 'missing' | OpmateError;
 /** Images that may fail one after the other for want of an answer or permission before anything works. */
 const maxFailuresAtFirst = 8;
 
+/** Blobs, or manifests, of one image that are under way at a time, unless the user says. */
+export const blobsOfImageAtOnce = 6;
+
 /** How many small requests may be under way where `maxPerRegistry` large ones may. */
 export function smallRequestsAtOnce(maxPerRegistry: number): number {
   // Whoever asks for one at a time means it.
   return maxPerRegistry === 1 ? 1 : maxPerRegistry * 4;
+}
+
+/** How many images are worked on at a time. */
+export function imagesAtOnce(options: Pick<TransferOptions, 'maxPerRegistry' | 'imagesAtOnce'>): number {
+  return Math.min(smallRequestsAtOnce(options.maxPerRegistry), options.imagesAtOnce ?? Infinity);
 }
 
 interface StepOptions extends TransferOptions {
@@ -38,7 +46,7 @@ interface StepOptions extends TransferOptions {
 export async function runStep<T, R>(
   items: readonly T[],
   transferOf: (item: T) => Transfer,
-  work: (item: T) => Promise<R | 'missing'>,
+  work: (item: T, options: CancelOptions) => Promise<R | 'missing'>,
   options: StepOptions,
 ): Promise<Outcome<R>[]> {
   const { logger = silentLogger, task } = options;
@@ -55,7 +63,9 @@ export async function runStep<T, R>(
       items,
       options.atOnce,
       async (item) => {
-        const outcome = await attempt(transferOf(item), () => work(item), giveUp, options);
+        const transfer = transferOf(item);
+        const inTime = () => withinTime(transfer, options, (limited) => work(item, limited));
+        const outcome = await attempt(transfer, inTime, giveUp, options);
         reached.push(outcome);
         const amount = { current: reached.length, total: items.length, unit: 'items' as const };
         if (task !== undefined) logger.progress({ task, state: 'update', ...amount });
@@ -65,6 +75,33 @@ export async function runStep<T, R>(
     );
   } finally {
     if (task !== undefined) logger.progress({ task, state: 'done' });
+  }
+}
+
+/** Works on one image with a signal that also fires when its time is over, if that is limited. */
+async function withinTime<R>(
+  { targetName }: Transfer,
+  { imageTimeoutMs, signal }: TransferOptions,
+  work: (options: CancelOptions) => Promise<R>,
+): Promise<R> {
+  if (imageTimeoutMs === undefined) return work({ signal });
+  const controller = new AbortController();
+  const release = onAbort(signal, () => controller.abort(signal?.reason));
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    controller.abort();
+  }, imageTimeoutMs);
+  try {
+    return await work({ signal: controller.signal });
+  } catch (error) {
+    if (!isLate || signal?.aborted === true) throw error;
+    const problem = `not finished in ${Number((imageTimeoutMs / 1000).toPrecision(3))} s`;
+    const hint = 'raise --image-timeout';
+    throw new OpmateError('NETWORK', problem, { subject: targetName, hint, cause: error });
+  } finally {
+    clearTimeout(timer);
+    release();
   }
 }
 

@@ -55,6 +55,12 @@ export interface TransferOptions extends CancelOptions {
   session: ImageSession;
   /** Large blobs under way to or from a registry at a time; of small requests there may be four times as many. */
   maxPerRegistry: number;
+  /** Images at a time; as many as `maxPerRegistry` allows unless set. */
+  imagesAtOnce?: number | undefined;
+  /** Blobs, or manifests, of one image at a time. */
+  layersAtOnce?: number | undefined;
+  /** Milliseconds for reading, and again for copying, one image; unlimited unless set. */
+  imageTimeoutMs?: number | undefined;
   /** Goes on after a failure. Images that are not at the source are passed over either way with `skipMissing`. */
   continueOnError: boolean;
   skipMissing: boolean;

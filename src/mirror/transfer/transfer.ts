@@ -8,6 +8,8 @@ import type { Descriptor } from '../../oci/image/types.js';
 import { withChanges } from '../../source/session.js';
 import { copyTransfers } from './copy-transfers.js';
 import {
+  blobsOfImageAtOnce,
+  imagesAtOnce,
   inCopyOrder,
   OpenPlaces,
   placeKey,
@@ -43,12 +45,12 @@ export async function pinTransfers(
     const outcomes = await runStep(
       transfers,
       (transfer) => transfer,
-      async (transfer): Promise<PinnedTransfer | 'missing'> => {
+      async (transfer, limited): Promise<PinnedTransfer | 'missing'> => {
         if (transfer.contents !== undefined) return { ...transfer, contents: transfer.contents };
         const from = await places.source(transfer);
         try {
           const { platforms } = transfer;
-          const contents = await readImage(from, { ...options, platforms, concurrency });
+          const contents = await readImage(from, { ...options, ...limited, platforms, concurrency });
           if (contents === undefined) return 'missing';
           const manifests = contents.manifests.map((manifest) => {
             kept += manifest.bytes?.length ?? 0;
@@ -166,13 +168,12 @@ async function openToRead(
 }
 
 /** How many images are worked on at a time, and how many requests each may have under way. */
-function shareOut(
-  count: number,
-  { maxPerRegistry }: TransferOptions,
-): { atOnce: number; concurrency: number } {
-  const requests = smallRequestsAtOnce(maxPerRegistry);
-  const atOnce = Math.max(1, Math.min(requests, count));
-  return { atOnce, concurrency: Math.max(1, Math.floor(requests / atOnce)) };
+function shareOut(count: number, options: TransferOptions): { atOnce: number; concurrency: number } {
+  const requests = smallRequestsAtOnce(options.maxPerRegistry);
+  const atOnce = Math.max(1, Math.min(imagesAtOnce(options), count));
+  const ofImage =
+    options.layersAtOnce ?? (options.imagesAtOnce === undefined ? Infinity : blobsOfImageAtOnce);
+  return { atOnce, concurrency: Math.max(1, Math.min(ofImage, Math.floor(requests / atOnce))) };
 }
 
 /**

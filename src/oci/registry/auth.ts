@@ -11,7 +11,7 @@ import {
 } from '../transport/network-policy.js';
 import { readLimited } from '../image/read-limited.js';
 import { oneLine, readRegistryErrors, formatRequestSubject } from '../transport/transport-answers.js';
-import { retryStatuses } from '../transport/retry-policy.js';
+import { isRetryStatus } from '../transport/retry-policy.js';
 import { retryAfterMs, TemporaryAnswerError } from '../transport/transport-retry.js';
 import {
   discard,
@@ -142,6 +142,7 @@ async function authorize(
   refused: string | undefined,
 ): Promise<string | undefined> {
   const credentials = await options.credentials.find(options.registry, request.scope?.repository ?? '');
+  if (credentials?.registryToken !== undefined) return `Bearer ${credentials.registryToken}`;
   const bearer = challenges.find(({ scheme, parameters }) => scheme === 'bearer' && parameters.realm);
   const basic = challenges.some(({ scheme }) => scheme === 'basic') && credentials && basicValue(credentials);
   if (bearer) {
@@ -302,7 +303,7 @@ async function tokenRefusal(
   const { status } = response;
   const { summary, codes } = await readRegistryErrors(response);
   const detail = summary.replace(/^registry /, '');
-  if (retryStatuses.includes(status)) {
+  if (isRetryStatus(status)) {
     return new TemporaryAnswerError(`${subject} ${detail}`, status, retryAfterMs(response));
   }
   return new RegistryError(`${subject} ${detail}`, {

@@ -8,7 +8,7 @@ import { messageOf, OpmateError } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { createTokenCache, withAuth } from './auth.js';
 import { type CertificateStore, createCertificateStore, type TlsFiles } from '../transport/certificates.js';
-import { createCredentialStore } from './credentials.js';
+import { type CredentialOverrides, withCredentialOverrides } from './credentials.js';
 import { type Exchange, fetchExchange } from '../transport/exchange.js';
 import { defaultLookup, guardLookup } from '../transport/guarded-lookup.js';
 import {
@@ -36,6 +36,14 @@ import {
   withLog,
   withRedirects,
 } from '../transport/transport.js';
+
+/** What the user says of one registry, in place of what holds for all. */
+export interface RegistryOverrides extends CredentialOverrides {
+  /** Like `certDir` of the connection. */
+  certDir?: string | undefined;
+  /** The flag that allows plain HTTP and any certificate for this registry, for hints. */
+  insecureFlag?: string | undefined;
+}
 
 /**
  * Everything that decides how registries are talked to; made once by the caller from environment and flags.
@@ -70,6 +78,10 @@ export interface ConnectionOptions {
   maxAttempts?: number | undefined;
   /** The wait before the second attempt; 500 ms. */
   retryBaseDelayMs?: number | undefined;
+  /** The same wait before each further attempt; doubling from `retryBaseDelayMs` when left out. */
+  retryDelayMs?: number | undefined;
+  /** Overrides of a registry, by its name in references. */
+  overridesFor?: ((registry: string) => RegistryOverrides | undefined) | undefined;
   /** How long nothing may move on a connection; 30 s. */
   idleTimeoutMs?: number | undefined;
   /** How long a credential helper may take; 30 s. */
@@ -135,11 +147,19 @@ export function createConnection(options: ConnectionOptions): Connection {
   const now = options.now ?? (() => performance.now());
   const files = { ...options, logger, systemDirectory: options.systemDirectory ?? '/etc' };
   const { helperTimeoutMs, ...withoutHelper } = files;
-  const credentials = createCredentialStore({
-    ...withoutHelper,
-    ...(helperTimeoutMs && { helperTimeoutMs }),
-  });
-  const agents = createAgents(options, createCertificateStore(files));
+  const overridesFor = options.overridesFor ?? (() => undefined);
+  const credentials = withCredentialOverrides(
+    { ...withoutHelper, ...(helperTimeoutMs && { helperTimeoutMs }) },
+    overridesFor,
+  );
+  const stores = new Map<string | undefined, CertificateStore>();
+  const certificatesOf: CertificateStore = (host, isNamed) => {
+    const certDir = overridesFor(host)?.certDir ?? options.certDir;
+    const store = stores.get(certDir) ?? createCertificateStore({ ...files, certDir });
+    stores.set(certDir, store);
+    return store(host, isNamed);
+  };
+  const agents = createAgents(options, certificatesOf);
   const cache = createTokenCache();
   const schemes = new Map<string, Promise<'http' | 'https'>>();
   const foundSchemes = new Map<string, 'http' | 'https'>();
@@ -204,6 +224,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       maxAttempts: Math.min(options.maxAttempts ?? Infinity, maxAttempts),
       timeoutMs: options.retryTimeoutMs ?? 60_000,
       baseDelayMs: options.retryBaseDelayMs ?? 500,
+      constantDelayMs: options.retryDelayMs,
       random: options.random ?? (() => 0.5),
       now,
       logger,
@@ -347,17 +368,18 @@ function createAgents(options: ConnectionOptions, certificatesOf: CertificateSto
     // A proxy looks names up itself, and is itself named by the user.
     const lookup = ledFrom === undefined || proxy ? lookupAddress : guardLookup(ledFrom, lookupAddress);
     const direct = { ...common, lookup };
+    const host = url.host === dockerHub.host ? dockerHub.registry : url.host;
+    const insecureFlag = options.overridesFor?.(host)?.insecureFlag;
     if (url.protocol === 'http:') {
       const agent = proxy ? await openHttpProxy(proxy, common) : new HttpAgent(direct);
       opened.push(agent);
-      return { agent, trustPaths: [], proxy: proxy?.host, lookup };
+      return { agent, trustPaths: [], proxy: proxy?.host, lookup, insecureFlag };
     }
-    const host = url.host === dockerHub.host ? dockerHub.registry : url.host;
     const certificates = await certificatesOf(host, isNamed);
     const tls = { secureContext: contextOf(certificates), rejectUnauthorized: verify };
     const agent = proxy ? await openTunnel(proxy, common, tls) : new HttpsAgent({ ...direct, ...tls });
     opened.push(agent);
-    return { agent, trustPaths: certificates.trustPaths, proxy: proxy?.host, lookup };
+    return { agent, trustPaths: certificates.trustPaths, proxy: proxy?.host, lookup, insecureFlag };
   }
 
   async function openHttpProxy(proxy: URL, common: object): Promise<HttpAgent> {

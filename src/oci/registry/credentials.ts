@@ -13,6 +13,8 @@ export interface Credentials {
   password: string;
   /** Takes the place of the password: exchanged for a token by OAuth2 `refresh_token`. */
   identityToken?: string;
+  /** Takes the place of all else: sent as it is, as a Bearer token. */
+  registryToken?: string;
   /** Where they come from, for messages: `FILE, key "quay.io/ns"`. */
   source: string;
 }
@@ -27,6 +29,13 @@ export interface CredentialOptions {
   /** How long a credential helper may take; 30 s. */
   helperTimeoutMs?: number;
   logger?: Logger;
+}
+
+/** What the user says of the credentials for one registry, in place of the files of all. */
+export interface CredentialOverrides {
+  authFile?: string | undefined;
+  /** `anonymous` sends none. */
+  credentials?: Credentials | 'anonymous' | undefined;
 }
 
 export interface CredentialStore {
@@ -46,6 +55,32 @@ interface AuthFile {
   auths: JsonObject;
   helpers: JsonObject;
   store: string | undefined;
+}
+
+/**
+ * Returns a store in which what `overridesFor` says of a registry takes precedence. Credential files that it names are
+ * required.
+ */
+export function withCredentialOverrides(
+  options: CredentialOptions,
+  overridesFor: (registry: string) => CredentialOverrides | undefined,
+): CredentialStore {
+  const stores = new Map<string | undefined, CredentialStore>();
+  const storeOf = (authFile: string | undefined): CredentialStore => {
+    const known = stores.get(authFile) ?? createCredentialStore({ ...options, authFile });
+    stores.set(authFile, known);
+    return known;
+  };
+  const common = storeOf(options.authFile);
+  return {
+    files: common.files,
+    problems: common.problems,
+    async find(registry, repository) {
+      const { authFile, credentials } = overridesFor(registry) ?? {};
+      if (credentials === 'anonymous') return undefined;
+      return credentials ?? storeOf(authFile ?? options.authFile).find(registry, repository);
+    },
+  };
 }
 
 /** The names of Docker Hub; credentials for any of them serve all. */

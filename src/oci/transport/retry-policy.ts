@@ -4,8 +4,14 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import { messageOf, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 
-/** Answers after which the same request may succeed a little later. */
-export const retryStatuses: readonly number[] = [408, 429, 500, 502, 503, 504];
+/** Responses of 500 and above that another attempt does not change: the server lacks the function or the space. */
+const lastingFaults: readonly number[] = [501, 505, 506, 507, 508, 510, 511];
+
+/** Whether the same request may succeed a little later: after 408, 425, 429, and 5xx of servers and of front ends. */
+export function isRetryStatus(status: number): boolean {
+  if ([408, 425, 429].includes(status)) return true;
+  return status >= 500 && status < 600 && !lastingFaults.includes(status);
+}
 
 /** How much a request may be retried. The time is the budget; attempts are limited only where that is asked for. */
 export interface RetryBudget {
@@ -15,6 +21,8 @@ export interface RetryBudget {
   maxAttempts?: number | undefined;
   /** The wait after the first failure; doubles from one to the next up to eight times, four times as long after 429. */
   baseDelayMs: number;
+  /** The same wait after each failure, in place of one that doubles. */
+  constantDelayMs?: number | undefined;
 }
 
 /** A failed attempt. */
@@ -43,7 +51,7 @@ export function decideRetry(failed: FailedAttempt, budget: RetryBudget): RetryDe
   if (retryAfterMs !== undefined && retryAfterMs > left) return { giveUp: 'asked for longer' };
   if (attempt >= (budget.maxAttempts ?? Infinity)) return { giveUp: 'attempts' };
   const factor = Math.min(maxBackoff, 2 ** (attempt - 1)) * (status === 429 ? 4 : 1);
-  const backoffMs = budget.baseDelayMs * factor * (0.5 + jitter / 2);
+  const backoffMs = budget.constantDelayMs ?? budget.baseDelayMs * factor * (0.5 + jitter / 2);
   // Towards the end waits get shorter, so that the time is used and leaves some for an answer.
   const lastMs = left * 0.75;
   if (backoffMs > left && lastMs < budget.baseDelayMs) return { giveUp: 'time' };

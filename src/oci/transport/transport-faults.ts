@@ -2,6 +2,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { connect } from 'node:tls';
 import { type ErrorDetails, messageOf, OpmateError, redact, systemCode } from '../../core/errors.js';
 import { printableLine } from '../../core/printable.js';
+import { isRetryStatus } from './retry-policy.js';
 
 /** A request that got no usable answer: DNS, connection, TLS, proxy, stall. */
 export class NetworkError extends OpmateError {
@@ -24,6 +25,8 @@ export interface Route {
   lookup?: LookupFunction | undefined;
   /** What to do about a certificate that is not trusted; flags of the command line unless set. */
   certificateHint?: string | undefined;
+  /** The flag that allows plain HTTP and any certificate for this host; `--use-http` or `--skip-tls-verify` unless set. */
+  insecureFlag?: string | undefined;
 }
 
 const certificateFaults: Readonly<Record<string, string>> = {
@@ -89,18 +92,18 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
       hint:
         hint ??
         route.certificateHint ??
-        'give its authority with --ca-file or certs.d, or accept any by --skip-tls-verify',
+        `give its authority with --ca-file or certs.d, or accept any by ${route.insecureFlag ?? '--skip-tls-verify'}`,
       cause,
     });
   }
-  if (url.protocol === 'https:' && isTlsCode(code)) return tlsFault(host, code, reason, cause);
+  if (url.protocol === 'https:' && isTlsCode(code)) return tlsFault(host, code, reason, cause, route);
   if (
     url.protocol === 'http:' &&
     code === 'ECONNRESET' &&
     route.proxy === undefined &&
     (await greet(url, route))
   ) {
-    return speaksTls(host, cause);
+    return speaksTls(host, route, cause);
   }
   const known = connectionFaults[code];
   const via = route.proxy === undefined || !code.startsWith('E') ? '' : ` (through proxy ${route.proxy})`;
@@ -116,11 +119,15 @@ export function describeReason(error: unknown): string {
 }
 
 /** The error for a port that was asked in plain HTTP and speaks TLS. */
-export function speaksTls(host: string, cause?: unknown): NetworkError {
+export function speaksTls(
+  host: string,
+  { insecureFlag = '--skip-tls-verify' }: Pick<Route, 'insecureFlag'>,
+  cause?: unknown,
+): NetworkError {
   return new NetworkError('speaks HTTPS, not plain HTTP', {
     subject: host,
     temporary: false,
-    hint: 'leave out --use-http; for a certificate that cannot be verified there is --skip-tls-verify',
+    hint: `leave out --use-http; for a certificate that cannot be verified there is ${insecureFlag}`,
     cause,
   });
 }
@@ -136,7 +143,7 @@ export function proxyFault(host: string, proxy: string, status: number): Network
   }
   return new NetworkError(`proxy ${proxy} refused the connection (${status})`, {
     subject: host,
-    temporary: [408, 429, 500, 502, 503, 504].includes(status),
+    temporary: isRetryStatus(status),
     hint: 'set NO_PROXY when this host is to be reached directly',
   });
 }
@@ -145,12 +152,18 @@ function isTlsCode(code: string): boolean {
   return code === 'EPROTO' || code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_');
 }
 
-function tlsFault(host: string, code: string, reason: string, cause: unknown): NetworkError {
+function tlsFault(
+  host: string,
+  code: string,
+  reason: string,
+  cause: unknown,
+  { insecureFlag = '--use-http' }: Route,
+): NetworkError {
   if (/wrong.version.number|packet.length.too.long|http.request/i.test(`${code} ${reason}`)) {
     return new NetworkError('speaks plain HTTP, not HTTPS', {
       subject: host,
       temporary: false,
-      hint: 'use --use-http, or insecure = true in registries.conf',
+      hint: `use ${insecureFlag}, or insecure = true in registries.conf`,
       cause,
     });
   }

@@ -2,7 +2,7 @@ import { addNote } from '../../core/diagnostics-error.js';
 import { onAbort } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, RegistryError } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
-import { decideRetry, pause, type RetryBudget, retryStatuses } from './retry-policy.js';
+import { decideRetry, isRetryStatus, pause, type RetryBudget } from './retry-policy.js';
 import { readRegistryErrors, formatRequestSubject } from './transport-answers.js';
 import { isShortBody, type Transport, type TransportRequest, type TransportResponse } from './transport.js';
 import { NetworkError } from './transport-faults.js';
@@ -30,7 +30,7 @@ export class TemporaryAnswerError extends RegistryError {
 }
 
 /**
- * Tries a request again after a network fault, 408, 429, 500, 502, 503 or 504, as `decideRetry` says; after 429 with
+ * Tries a request again after a network fault and a response of `isRetryStatus`, as `decideRetry` says; after 429 with
  * half as many under way, and one more for each that many that succeed. Every other answer is handed on. Throws the last fault, or RegistryError with the last status, when the time, or the attempts,
  * are used up; at once when `Retry-After` lies beyond the time. A wait of seconds is told as a warning.
  */
@@ -176,7 +176,7 @@ async function tryOnce(
     // The body is still to be read.
     response.body.once('close', release);
     release = () => undefined;
-    if (!retryStatuses.includes(response.status)) return { response };
+    if (!isRetryStatus(response.status)) return { response };
     const { summary, codes } = await readRegistryErrors(response);
     const failure = new RegistryError(summary, {
       subject: formatRequestSubject(request),

@@ -126,7 +126,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
           (bytes, cause) => stopped ?? cutOff(url.host, bytes, length, cause),
         );
         if (url.protocol === 'http:' && status === 400) {
-          await refuseTlsComplaint(url, headers.get('content-type'), body);
+          await refuseTlsComplaint(url, route, headers.get('content-type'), body);
         }
         const address = route.proxy === undefined ? received.address : undefined;
         return { status, headers, body, url: url.href, address };
@@ -249,12 +249,17 @@ function cutOff(host: string, received: number, length: string | null, cause: Er
 }
 
 /** Go and nginx answer plain HTTP on a TLS port with 400 and a sentence. */
-async function refuseTlsComplaint(url: URL, type: string | null, body: Readable): Promise<void> {
+async function refuseTlsComplaint(
+  url: URL,
+  route: Route,
+  type: string | null,
+  body: Readable,
+): Promise<void> {
   if (type !== null && !type.startsWith('text/')) return;
   const text = await peek(body, 1024);
   if (/HTTP request (was sent )?to (an )?HTTPS (server|port)/i.test(text)) {
     body.destroy();
-    throw speaksTls(url.host);
+    throw speaksTls(url.host, route);
   }
 }
 

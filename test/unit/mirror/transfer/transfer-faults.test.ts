@@ -109,6 +109,12 @@ const busy: [string, FaultResponse][] = [
     { status: 502, headers: { 'content-type': 'text/html' }, body: '<html>bad gateway</html>' },
   ],
   ['503', { status: 503, headers: { 'retry-after': '0' } }],
+  ['504 with JSON', { status: 504, headers: { 'content-type': 'application/json' }, body: '{"errors":[]}' }],
+  ['425', { status: 425 }],
+  ...[408, 509, 520, 522, 524, 529, 530, 598].map((status): [string, FaultResponse] => [
+    `${status}`,
+    { status, headers: { 'retry-after': '0' } },
+  ]),
   ['a reset', { reset: true }],
   ['a hang-up', { hangUp: true }],
 ];
@@ -198,7 +204,7 @@ describe('mirror/transfer, faults of the source', () => {
 });
 
 describe('mirror/transfer, faults of the target', () => {
-  it.each([429, 500, 503])('survives %s', async (status) => {
+  it.each([429, 500, 502, 503, 504, 520, 529])('survives %s', async (status) => {
     serveBoth();
     const seen = new Set<string>();
     target.disturb(({ method, path }) => {
@@ -247,6 +253,40 @@ describe('mirror/transfer, faults of the target', () => {
       await expectWhole();
     },
   );
+
+  it('works on as many images and manifests at a time as it is told', async () => {
+    const images = ['a', 'b', 'c', 'd'].map((text) => smallImage({ text }));
+    const manifests = images.map(({ descriptor }, i) => ({
+      ...descriptor,
+      platform: { os: 'linux', architecture: `cpu${i}` },
+    }));
+    const index = bytesOf({ schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests });
+    const names = ['ns/large', 'ns/small'];
+    for (const name of names) {
+      for (const image of images) serveImage(source, name, undefined, image);
+      source.serveManifest(name, 'v1', index, mediaTypes.ociIndex);
+    }
+    const under = new Set<string>();
+    let [most, mostNames] = [0, 0];
+    for (const name of names) {
+      for (const { descriptor, bytes } of images) {
+        const path = `/v2/${name}/manifests/${descriptor.digest}`;
+        source.on({
+          path,
+          respond: async () => {
+            under.add(path);
+            most = Math.max(most, under.size);
+            mostNames = Math.max(mostNames, new Set([...under].map((one) => one.split('/')[3])).size);
+            await new Promise((resolve) => setTimeout(resolve, 20));
+            under.delete(path);
+            return { headers: { 'content-type': mediaTypes.ociManifest }, body: bytes };
+          },
+        });
+      }
+    }
+    expect(await run({ imagesAtOnce: 1, layersAtOnce: 2 })).toMatchObject({ failed: [] });
+    expect([most, mostNames]).toEqual([2, 1]);
+  });
 
   it('ends with the first failure where that is wanted', async () => {
     serveBoth();

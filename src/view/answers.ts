@@ -121,10 +121,15 @@ export interface ChannelSummary {
   warnings: number;
 }
 
-/** `GET api/channel?package=&channel=`: the upgrade graph of a channel, laid out. */
+/**
+ * `GET api/channel?package=&channel=`: the upgrade graph of a channel, laid out. With further `channel`s it has the
+ * entries of all; with `compare=yes` also what the other catalog has.
+ */
 export interface ChannelAnswer {
   package: string;
   channel: string;
+  /** All channels that are shown, the first one first. */
+  channels: string[];
   isDefault: boolean;
   deprecation?: string;
   /** What is wrong with the graph as a whole. */
@@ -142,7 +147,8 @@ export interface ChannelAnswer {
 }
 
 /** What a row of the graph is; a row may be several. */
-export type RowMark = 'head' | 'skipped' | 'stranded' | 'deprecated' | 'undefined' | 'added' | 'changed';
+export type RowMark =
+  'head' | 'skipped' | 'stranded' | 'deprecated' | 'undefined' | 'added' | 'changed' | 'rewired' | 'removed';
 
 /** A bundle in a channel. */
 export interface GraphRow {
@@ -154,6 +160,10 @@ export interface GraphRow {
   /** How many it skips. */
   skips: number;
   skipRange: string;
+  /** Places in the list of channels of those that have it; left out where one channel is shown. */
+  channels?: number[];
+  /** What its edges were in the other catalog, where they differ. */
+  before?: { replaces: string; skips: number; skipRange: string };
   /** The row of what it replaces, where that is in the channel. */
   older?: number;
   /** The row of what replaces it; of several the newest. */
@@ -170,6 +180,8 @@ export interface GraphEdge {
   from: number;
   to: number;
   lane: number;
+  /** Against the other catalog. */
+  change?: 'added' | 'removed';
 }
 
 /** That one bundle skips others: a line beside the rows from the bundle to the farthest of them. */
@@ -177,6 +189,27 @@ export interface SkipBracket {
   from: number;
   to: number[];
   column: number;
+}
+
+/** `GET api/path?package=&channel=&from=&to=`: how an installed bundle gets to another one. */
+export interface PathAnswer {
+  from: string;
+  to: string;
+  /** The fewest updates; left out where nothing leads there. */
+  steps?: PathStep[];
+  /** How many updates the way has that takes every version it can. */
+  longest?: number;
+}
+
+/** One update. */
+export interface PathStep {
+  from: string;
+  to: string;
+  version: string;
+  channel: string;
+  kind: 'replaces' | 'skips' | 'skipRange';
+  /** The range, for one of that kind. */
+  range?: string;
 }
 
 /** `GET api/bundle?package=&bundle=`. */
@@ -253,13 +286,15 @@ export interface BundlePlace {
   updatesFrom: string[];
 }
 
-/** `GET api/problems?from=&package=&severity=`: a window on all problems. */
+/** `GET api/problems?from=&package=&severity=&check=`: a window on all problems, the worst first. */
 export interface ProblemsAnswer {
   problems: ProblemAnswer[];
   /** How many there are with this package and severity. */
   total: number;
   /** The packages that have any, for the choice. */
   packages: string[];
+  /** The checks that found any in these packages and of this severity, and how many. */
+  checks: { name: string; count: number }[];
 }
 
 /** A finding of the checks. */

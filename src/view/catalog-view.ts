@@ -1,6 +1,6 @@
 import { notFound } from '../core/suggest.js';
 import { type Severity, formatMessage } from '../core/diagnostic.js';
-import { groupBy } from '../core/groups.js';
+import { groupBy, pushTo } from '../core/groups.js';
 import { severities } from '../catalog/doctor/checks.js';
 import { examineBundle } from '../catalog/doctor/examine-bundle.js';
 import { FindingList } from '../catalog/doctor/finding-list.js';
@@ -17,7 +17,7 @@ import { quoteGo } from '../document/go-json.js';
 import { silentLogger } from '../core/log.js';
 import { compareBytes } from '../core/order.js';
 import { type Version, parseVersion, tryParse } from '../core/semver.js';
-import { type BundleBlob, schemas } from '../model/declarative-config.js';
+import { type BundleBlob, type ChannelEntry, schemas } from '../model/declarative-config.js';
 import { type CatalogDiagnostic, diagnoseFaults } from '../model/catalog-diagnostic.js';
 import { decodeBundle, decodePackage } from '../model/decode.js';
 import type {
@@ -29,9 +29,16 @@ import type {
   PackageFacts,
 } from '../model/facts.js';
 import { formatBundleVersion, readBundleVersion, readBundleVersions } from '../graph/bundle-version.js';
-import { UpgradeGraph } from '../graph/upgrade-graph.js';
+import { type BundleVersion, type PackageBundle, parseBundleVersion } from '../graph/resolve-content.js';
+import {
+  type UpgradeFrom,
+  UpgradeGraph,
+  longestPath,
+  readableVersion,
+  shortestPath,
+} from '../graph/upgrade-graph.js';
 import { UpgradeRules } from '../graph/upgrade-rules.js';
-import { describeGraphFault, findHead, readGraph } from '../graph/channel-graph.js';
+import { type ChannelGraph, describeGraphFault, findHead, readGraph } from '../graph/channel-graph.js';
 import { validateInTurns } from '../graph/validate.js';
 import type {
   BundleAnswer,
@@ -41,9 +48,12 @@ import type {
   ChannelSummary,
   CompareAnswer,
   ComparedPackageAnswer,
+  GraphEdge,
   GraphRow,
   PackageAnswer,
   PackageSummary,
+  PathAnswer,
+  PathStep,
   ProblemAnswer,
   ProblemsAnswer,
   RowMark,
@@ -54,6 +64,7 @@ import { readBundleDetails, readBundleHeading } from './bundle-details.js';
 import { CatalogIndex } from './catalog-index.js';
 import { layOutChannel } from './channel-rows.js';
 import { ComparedCatalogs } from './compared-catalogs.js';
+import { drawSvg } from './graph-svg.js';
 import { type Icon, iconOf } from './icon.js';
 import { type SearchIndex, type SearchedPackage, searchCatalog } from './search.js';
 import { summaryOf } from './summary.js';
@@ -62,6 +73,8 @@ import { summaryOf } from './summary.js';
 const problemWindow = 50;
 /** Lines are counted from the beginning of a file; beyond this byte a problem has none, so that no answer takes long. */
 const maxLineOffset = 64 * 1024 * 1024;
+/** Channels that one graph shows. */
+const maxChannels = 20;
 /** Characters of a description that are searched. */
 const maxSearched = 20_000;
 
@@ -112,7 +125,7 @@ export async function openCatalogView(
   const onFault = (fault: OpmateError): unknown => faults.push(fault);
   const reading = { signal, logger, withoutManifests: false, onFault };
   let facts: CatalogFacts;
-  let compared: { from: string; diff: CatalogDiff } | undefined;
+  let compared: CatalogViewContent['compared'];
   const index = new CatalogIndex();
   const onBundle = (blob: BundleBlob): void => index.addBundle(blob);
   const onOther = (_: BlobOrigin, meta: Meta): void => index.addOther(meta);
@@ -121,7 +134,11 @@ export async function openCatalogView(
   else {
     const before = await takeSnapshot(compareWith.catalog, { signal, logger, onFault: () => undefined });
     const after = await takeSnapshot(catalog, keeping);
-    compared = { from: compareWith.name, diff: await diffCatalogs(before, after, { signal }) };
+    compared = {
+      from: compareWith.name,
+      diff: await diffCatalogs(before, after, { signal }),
+      channels: before.facts.channels,
+    };
     facts = after.facts;
   }
   const findings = await findingsOf(facts, faults, signal);
@@ -136,7 +153,7 @@ interface CatalogViewContent {
   facts: CatalogFacts;
   index: CatalogIndex;
   findings: CatalogDiagnostic[];
-  compared: { from: string; diff: CatalogDiff } | undefined;
+  compared: { from: string; diff: CatalogDiff; channels: readonly ChannelFacts[] } | undefined;
 }
 
 /** The answers about one catalog. Methods throw OpmateError NOT_FOUND for names that it does not have. */
@@ -166,7 +183,7 @@ export class CatalogView {
     }
     for (const one of facts.deprecations) this.#addDeprecations(one);
     this.#setFindings(findings);
-    this.#compared = compared && new ComparedCatalogs(compared.from, name, compared.diff);
+    this.#compared = compared && new ComparedCatalogs(compared.from, name, compared.diff, compared.channels);
   }
 
   #setFindings(findings: CatalogDiagnostic[]): void {
@@ -380,63 +397,147 @@ export class CatalogView {
     throw new OpmateError('NOT_FOUND', `package ${quoteGo(name)} has no icon`);
   }
 
-  /** The upgrade graph of a channel. */
-  async channel(packageName: string, name: string): Promise<ChannelAnswer> {
+  /**
+   * The upgrade graph of a channel, or of several in one; `isCompared` adds what the channels have in the other catalog
+   * only, and marks edges that differ.
+   */
+  async channel(packageName: string, names: readonly string[], isCompared = false): Promise<ChannelAnswer> {
     const one = this.#find(packageName);
-    const channel = channelOf(one, name);
-    const { graph, rows, lanes, edges, brackets, bracketColumns, hiddenBrackets } = await layOutChannel(
-      channel.entries,
-      (bundle) => this.#bundleVersion(one.bundles.get(bundle)),
+    const channels = [...new Set(names)].slice(0, maxChannels).map((name) => channelOf(one, name));
+    const [first] = channels as [ChannelFacts];
+    const compared = isCompared ? this.#compared : undefined;
+    const before = channels.flatMap(({ name }) => compared?.entriesBefore(packageName, name) ?? []);
+    const graphs = channels.map((channel) => readGraph(channel.entries));
+    const { entries, more, edgesBefore } = joinEntries(
+      graphs.flatMap((graph) => [...graph.entries.values()]),
+      before,
     );
-    const heads = new Set(graph.heads);
-    const stranded = new Set(graph.stranded);
+    const laid = await layOutChannel(entries, (bundle) => this.#bundleVersion(one.bundles.get(bundle)), {
+      more,
+      chain: graphs[0]?.chain ?? [],
+    });
     const findings = groupBy(
-      one.problems.filter((problem) => problem.channel === undefined || problem.channel === name),
+      one.problems.filter(({ channel }) => channel === undefined || names.includes(channel)),
       ({ bundle }) => bundle ?? '',
     );
-    const fault = describeGraphFault(graph);
-    const deprecation = one.deprecations.get(deprecationKey(schemas.channel, name));
-    const shown: GraphRow[] = [];
-    for (const { entry, lane, older, newer, skippedBy } of rows) {
-      const bundle = one.bundles.get(entry.name);
-      const reason = one.deprecations.get(deprecationKey(schemas.bundle, entry.name));
-      const change = this.#compared?.changeOfBundle(packageName, entry.name);
+    const faults = graphs.flatMap((graph) => describeGraphFault(graph) ?? []);
+    const deprecation = one.deprecations.get(deprecationKey(schemas.channel, first.name));
+    const stranded = graphs.map((graph) => new Set(graph.stranded));
+    const rows: GraphRow[] = [];
+    for (const { entry, lane, older, newer, skippedBy } of laid.rows) {
+      const { name } = entry;
+      const inChannels = graphs.flatMap((graph, at) => (graph.entries.has(name) ? [at] : []));
+      const bundle = one.bundles.get(name);
+      const reason = one.deprecations.get(deprecationKey(schemas.bundle, name));
+      const change = this.#compared?.changeOfBundle(packageName, name);
       const marks: RowMark[] = [];
-      if (heads.has(entry.name)) marks.push('head');
-      if (graph.skipped.has(entry.name)) marks.push('skipped');
-      if (stranded.has(entry.name)) marks.push('stranded');
+      const isIn = (has: (graph: ChannelGraph) => boolean): boolean =>
+        inChannels.some((at) => has(graphs[at] as ChannelGraph));
+      if (isIn(({ heads }) => heads.includes(name))) marks.push('head');
+      if (isIn(({ skipped }) => skipped.has(name))) marks.push('skipped');
+      if (inChannels.some((at) => stranded[at]?.has(name))) marks.push('stranded');
       if (reason !== undefined) marks.push('deprecated');
-      if (bundle === undefined) marks.push('undefined');
+      if (bundle === undefined && inChannels.length > 0) marks.push('undefined');
       if (change !== undefined) marks.push(change);
-      shown.push({
-        name: entry.name,
+      const old = edgesBefore.get(name);
+      const isRewired = inChannels.length > 0 && old !== undefined && !hasSameEdges(entry, old);
+      if (isRewired) marks.push('rewired');
+      if (inChannels.length === 0) marks.push('removed');
+      rows.push({
+        name,
         version: formatBundleVersion(bundle?.packageProperties[0]),
         lane,
         marks,
         replaces: entry.replaces,
         skips: entry.skips.length,
         skipRange: entry.skipRange,
+        ...(channels.length > 1 && { channels: inChannels }),
+        ...(isRewired && {
+          before: { replaces: old.replaces, skips: old.skips.length, skipRange: old.skipRange },
+        }),
         ...(older !== undefined && { older }),
         ...(newer !== undefined && { newer }),
         ...(skippedBy !== undefined && { skippedBy }),
         ...(reason !== undefined && { deprecation: reason }),
-        ...countBySeverity(findings.get(entry.name) ?? []),
+        ...countBySeverity(findings.get(name) ?? []),
       });
       await takeTurn();
     }
+    const edges = laid.edges.map((edge): GraphEdge => {
+      const change = compared && changeOfEdge(rows[edge.from], rows[edge.to]?.name ?? '', edgesBefore);
+      return change === undefined ? edge : { ...edge, change };
+    });
+    const { lanes, brackets, bracketColumns, hiddenBrackets } = laid;
     return {
       package: packageName,
-      channel: name,
-      isDefault: one.facts?.defaultChannel === name,
+      channel: first.name,
+      channels: channels.map(({ name }) => name),
+      isDefault: one.facts?.defaultChannel === first.name,
       ...(deprecation !== undefined && { deprecation }),
-      ...(fault !== undefined && { fault }),
-      rows: shown,
-      lanes,
-      edges,
-      brackets,
-      bracketColumns,
-      hiddenBrackets,
+      ...(faults[0] !== undefined && { fault: faults[0] }),
+      ...{ rows, lanes, edges, brackets, bracketColumns, hiddenBrackets },
     };
+  }
+
+  /**
+   * How an installed bundle gets to another one in some channels; both are names or versions, and what is installed
+   * need not be in the catalog. Throws OpmateError NOT_FOUND, USAGE for what is neither a bundle nor a version.
+   */
+  path(packageName: string, names: readonly string[], fromText: string, toText: string): PathAnswer {
+    const one = this.#find(packageName);
+    const channels = [...new Set(names)].slice(0, maxChannels).map((name) => channelOf(one, name));
+    const bundles = new Map(
+      [...one.bundles.values()].map((bundle): [string, PackageBundle] => {
+        const { name, image } = bundle;
+        return [name, { name, image, version: bundleVersionOf(bundle) ?? '', dependencies: [] }];
+      }),
+    );
+    const find = (text: string): PackageBundle | undefined =>
+      bundles.get(text) ??
+      [...bundles.values()].find(({ version }) => typeof version !== 'string' && version.text === text);
+    const start = find(fromText);
+    const version = start === undefined ? tryParse(parseBundleVersion, fromText) : readableVersion(start);
+    if (start === undefined && version === undefined) {
+      throw new OpmateError('USAGE', `from: ${quoteGo(fromText)} is neither a bundle nor a version`);
+    }
+    const to = find(toText);
+    if (to === undefined)
+      throw notFound('bundle', toText, bundles.keys(), { scope: `package ${quoteGo(packageName)}` });
+    const from: UpgradeFrom = { name: start?.name ?? '', version };
+    const graph = new UpgradeGraph(channels);
+    const edges = shortestPath(graph, bundles, from, ({ name }) => name === to.name);
+    const longest = edges === undefined ? undefined : longestPath(graph, bundles, from, to.name)?.length;
+    const steps = edges?.map(({ to: name, channel, kind, range }, at): PathStep => {
+      const reached = readableVersion(bundles.get(name))?.text ?? '';
+      const before = edges[at - 1]?.to ?? start?.name ?? fromText;
+      return {
+        from: before,
+        to: name,
+        version: reached,
+        channel,
+        kind,
+        ...(range !== undefined && { range }),
+      };
+    });
+    return {
+      from: start?.name ?? fromText,
+      to: to.name,
+      ...(steps !== undefined && { steps }),
+      ...(longest !== undefined && { longest }),
+    };
+  }
+
+  /** The upgrade graph of a channel as SVG. */
+  async *channelSvg(packageName: string, name: string): AsyncGenerator<string, void> {
+    const one = this.#find(packageName);
+    const { entries } = channelOf(one, name);
+    yield* drawSvg([
+      {
+        ...{ package: packageName, name, entries },
+        versionOf: (bundle) => formatBundleVersion(one.bundles.get(bundle)?.packageProperties[0]),
+        deprecationOf: (bundle) => one.deprecations.get(deprecationKey(schemas.bundle, bundle)),
+      },
+    ]);
   }
 
   /** Everything about a bundle that people want to know. */
@@ -496,21 +597,28 @@ export class CatalogView {
     });
   }
 
-  /** A window on the problems, of a package or severity where one is given. */
-  async problems(from: number, packageName: string, severity: string): Promise<ProblemsAnswer> {
-    const wanted = this.#findings
-      .filter(
-        (one) =>
-          (packageName === '' || one.package === packageName) &&
-          (severity === '' || one.severity === severity),
-      )
-      .sort(worstFirst);
+  /** A window on the problems, of a package, severity or check where one is given. */
+  async problems(
+    from: number,
+    packageName: string,
+    severity: string,
+    check: string,
+  ): Promise<ProblemsAnswer> {
+    const ofAllChecks = this.#findings.filter(
+      (one) =>
+        (packageName === '' || one.package === packageName) && (severity === '' || one.severity === severity),
+    );
+    const wanted = ofAllChecks.filter(({ code }) => check === '' || code === check).sort(worstFirst);
+    const checks = [...groupBy(ofAllChecks, ({ code }) => code)]
+      .map(([name, found]) => ({ name, count: found.length }))
+      .sort((a, b) => b.count - a.count || compareBytes(a.name, b.name));
     return {
       problems: await this.#place(wanted.slice(from, from + problemWindow)),
       total: wanted.length,
       packages: [...new Set(this.#findings.map((one) => one.package ?? ''))]
         .filter((name) => name !== '')
         .sort(compareBytes),
+      checks,
     };
   }
 
@@ -557,6 +665,69 @@ export class CatalogView {
     if (!this.#versions.has(text)) this.#versions.set(text, tryParse(parseVersion, text));
     return this.#versions.get(text);
   }
+}
+
+/**
+ * The entries of several channels as one list, each name once, followed by those that only the other catalog has; what an
+ * entry replaces elsewhere; and the entries of the other catalog.
+ */
+function joinEntries(
+  now: readonly ChannelEntry[],
+  before: readonly ChannelEntry[],
+): {
+  entries: ChannelEntry[];
+  more: Map<string, string[]>;
+  edgesBefore: Map<string, ChannelEntry>;
+} {
+  const entries = new Map<string, ChannelEntry>();
+  const more = new Map<string, string[]>();
+  for (const entry of now) {
+    const known = entries.get(entry.name);
+    if (known === undefined) {
+      entries.set(entry.name, entry);
+      continue;
+    }
+    if (entry.replaces !== '' && entry.replaces !== known.replaces) pushTo(more, entry.name, entry.replaces);
+    entries.set(entry.name, {
+      ...known,
+      replaces: known.replaces || entry.replaces,
+      skips: [...new Set([...known.skips, ...entry.skips])],
+      skipRange: known.skipRange || entry.skipRange,
+    });
+  }
+  const edgesBefore = new Map<string, ChannelEntry>();
+  for (const entry of before) {
+    if (!edgesBefore.has(entry.name)) edgesBefore.set(entry.name, entry);
+    const known = entries.get(entry.name);
+    if (known === undefined) entries.set(entry.name, { ...entry, skips: [] });
+    else if (entry.replaces !== '' && entry.replaces !== known.replaces) {
+      pushTo(more, entry.name, entry.replaces);
+    }
+  }
+  return { entries: [...entries.values()], more, edgesBefore };
+}
+
+function hasSameEdges(a: ChannelEntry, b: ChannelEntry): boolean {
+  const skips = (entry: ChannelEntry): string => [...new Set(entry.skips)].sort().join('\0');
+  return a.replaces === b.replaces && a.skipRange === b.skipRange && skips(a) === skips(b);
+}
+
+/** How the edge from a row to a bundle that it replaces differs from the other catalog. */
+function changeOfEdge(
+  row: GraphRow | undefined,
+  older: string,
+  edgesBefore: ReadonlyMap<string, ChannelEntry>,
+): GraphEdge['change'] {
+  if (row === undefined) return undefined;
+  const was = edgesBefore.get(row.name)?.replaces === older;
+  const is = !row.marks.includes('removed') && row.replaces === older;
+  return was === is ? undefined : is ? 'added' : 'removed';
+}
+
+function bundleVersionOf({ packageProperties: [property] }: BundleFacts): BundleVersion | undefined {
+  return (
+    property && tryParse((text) => parseBundleVersion(text, property.release || undefined), property.version)
+  );
 }
 
 /** Stands for the blob of a bundle that only channels name. */

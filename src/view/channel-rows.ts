@@ -27,9 +27,18 @@ interface ChannelRows {
 interface LaidRow {
   entry: ChannelEntry;
   lane: number;
-  older?: number;
+  older?: number | undefined;
+  /** All rows that a line leads down to. */
+  olders: number[];
   newer?: number;
   skippedBy?: number;
+}
+
+interface LayoutOptions {
+  /** By entry, what it replaces in addition: in another channel, or in another catalog. */
+  more?: ReadonlyMap<string, readonly string[]>;
+  /** What stands in the first lane; the chain of the entries' graph where it is left out. */
+  chain?: readonly string[];
 }
 
 /**
@@ -40,25 +49,28 @@ interface LaidRow {
 export async function layOutChannel(
   list: readonly ChannelEntry[],
   versionOf: (name: string) => Version | undefined,
+  { more = new Map(), chain }: LayoutOptions = {},
 ): Promise<ChannelRows> {
   const graph = readGraph(list);
   await takeTurn();
-  const order = await orderRows(graph, versionOf);
+  const order = await orderRows(graph, versionOf, more);
   const places = new Map(order.map(({ name }, at) => [name, at]));
-  const rows = order.map((entry): LaidRow => ({ entry, lane: 0 }));
+  const rows = order.map((entry): LaidRow => ({ entry, lane: 0, olders: [] }));
   for (const [at, row] of rows.entries()) {
-    const older = places.get(row.entry.replaces);
-    if (older !== undefined) {
-      row.older = older;
+    for (const name of [row.entry.replaces, ...(more.get(row.entry.name) ?? [])]) {
+      const older = places.get(name);
+      if (older === undefined || row.olders.includes(older)) continue;
+      row.olders.push(older);
       (rows[older] as LaidRow).newer ??= at;
     }
+    if (places.has(row.entry.replaces) || row.entry.replaces === '') row.older = row.olders[0];
     for (const name of row.entry.skips) {
       const skipped = rows[places.get(name) ?? -1];
       if (skipped !== undefined && skipped !== row) skipped.skippedBy ??= at;
     }
     await takeTurn();
   }
-  const lanes = await placeInLanes(rows, new Set(graph.chain));
+  const lanes = await placeInLanes(rows, new Set(chain ?? graph.chain));
   return { graph, rows, ...lanes, ...(await placeBrackets(rows, places)) };
 }
 
@@ -66,6 +78,7 @@ export async function layOutChannel(
 async function orderRows(
   graph: ChannelGraph,
   versionOf: (name: string) => Version | undefined,
+  more: ReadonlyMap<string, readonly string[]>,
 ): Promise<ChannelEntry[]> {
   const { entries } = graph;
   const versions = new Map<string, Version | undefined>();
@@ -79,7 +92,8 @@ async function orderRows(
   const ranks = new Map(newestFirst.map((name, rank) => [name, rank]));
   const waitsFor = new Map<string, number>();
   const targets = (entry: ChannelEntry): Set<string> => {
-    const names = new Set([entry.replaces, ...entry.skips].filter((name) => entries.has(name)));
+    const replaced = [entry.replaces, ...(more.get(entry.name) ?? [])];
+    const names = new Set([...replaced, ...entry.skips].filter((name) => entries.has(name)));
     names.delete(entry.name);
     return names;
   };
@@ -163,15 +177,18 @@ async function placeInLanes(
     for (const [lane, target] of waiting.entries()) if (target === at) waiting[lane] = undefined;
     // The first lane is the chain's, also where nothing leads down in it.
     if (chain.size > 0) waiting[0] ??= -1;
-    const { older } = row;
-    if (older !== undefined && older > at) {
-      const shared = waiting.indexOf(older);
-      const lane = isInFirst && chain.has(row.entry.replaces) ? 0 : shared >= 0 ? shared : row.lane;
-      waiting[lane] = older;
-      edges.push({ from: at, to: older, lane });
-    } else if (older !== undefined && older !== at) {
-      // Backwards, in a circle: beside all others.
-      edges.push({ from: at, to: older, lane: -1 });
+    for (const [number, older] of row.olders.entries()) {
+      if (older > at) {
+        const shared = waiting.indexOf(older);
+        const usual = number === 0 ? row.lane : freeLane(waiting);
+        const isOnChain = isInFirst && older === row.older && chain.has(row.entry.replaces);
+        const lane = isOnChain ? 0 : shared >= 0 ? shared : usual;
+        waiting[lane] = older;
+        edges.push({ from: at, to: older, lane });
+      } else if (older !== at) {
+        // Backwards, in a circle: beside all others.
+        edges.push({ from: at, to: older, lane: -1 });
+      }
     }
     lanes = Math.max(lanes, waiting.length, row.lane + 1);
     await takeTurn();

@@ -1,6 +1,7 @@
 import type { CatalogDiff, Change, ListChange } from '../catalog/diff/diff.js';
 import { compareBytes } from '../core/order.js';
-import { schemas } from '../model/declarative-config.js';
+import { type ChannelEntry, schemas } from '../model/declarative-config.js';
+import type { ChannelFacts } from '../model/facts.js';
 import type { CompareAnswer, ComparedPackage, ComparedPackageAnswer, Difference } from './answers.js';
 
 /** What differs between two catalogs, by package. */
@@ -9,11 +10,18 @@ export class ComparedCatalogs {
   readonly #to: string;
   readonly #diff: CatalogDiff;
   readonly #packages = new Map<string, Difference[]>();
+  /** Entries of the other catalog, by package and channel. */
+  readonly #before = new Map<string, ChannelEntry[]>();
   /** By package and bundle. */
   readonly #bundles = new Map<string, 'added' | 'changed'>();
 
-  constructor(from: string, to: string, diff: CatalogDiff) {
+  /** `channels` are those of the other catalog. */
+  constructor(from: string, to: string, diff: CatalogDiff, channels: readonly ChannelFacts[]) {
     this.from = from;
+    for (const one of channels) {
+      const key = `${one.package}\0${one.name}`;
+      if (!this.#before.has(key)) this.#before.set(key, one.entries);
+    }
     this.#to = to;
     this.#diff = diff;
     this.#addPackages();
@@ -32,6 +40,11 @@ export class ComparedCatalogs {
   /** How a bundle differs; undefined where it does not. */
   changeOfBundle(packageName: string, bundle: string): 'added' | 'changed' | undefined {
     return this.#bundles.get(`${packageName}\0${bundle}`);
+  }
+
+  /** Entries that a channel has in the other catalog; none where it is not there. */
+  entriesBefore(packageName: string, channel: string): readonly ChannelEntry[] {
+    return this.#before.get(`${packageName}\0${channel}`) ?? [];
   }
 
   sums(): CompareAnswer {

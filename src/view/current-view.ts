@@ -20,7 +20,7 @@ interface CurrentViewOptions {
 }
 
 /** Names a view in URLs and answers (what browsers keep belongs to it), and says when its catalog was read. */
-export type ViewRun = Pick<StateAnswer, 'run' | 'readAt'>;
+type ViewRun = Pick<StateAnswer, 'run' | 'readAt'>;
 
 type Work<T> = (view: CatalogView, run: ViewRun) => T | Promise<T>;
 

@@ -26,7 +26,7 @@ export interface SearchedPackage {
 }
 
 /** A bundle as a search sees it. */
-export interface SearchedBundle {
+interface SearchedBundle {
   name: string;
   version: string;
   /** A channel with it, the default one if possible; empty where there is none. */

@@ -156,6 +156,7 @@ async function answerAbout(
   query: URLSearchParams,
 ): Promise<Answer> {
   const of = (name: string): string => parameter(query, name);
+  const all = (name: string): string[] => [of(name), ...query.getAll(name).slice(1)];
   switch (path) {
     case '/api/state':
       return json(state);
@@ -168,11 +169,21 @@ async function answerAbout(
     case '/api/package':
       return json(await view.package(of('package')));
     case '/api/channel':
-      return json(await view.channel(of('package'), of('channel')));
+      return json(await view.channel(of('package'), all('channel'), of('compare') === 'yes'));
+    case '/api/path':
+      return json(view.path(of('package'), all('channel'), of('from'), of('to')));
+    case '/api/index':
+      return json(view.searchIndex());
+    case '/graph.svg': {
+      const parts: string[] = [];
+      for await (const part of view.channelSvg(of('package'), of('channel'))) parts.push(part);
+      const headers = { 'Content-Security-Policy': iconPolicy };
+      return { status: 200, type: 'image/svg+xml', content: Buffer.from(parts.join('')), headers };
+    }
     case '/api/bundle':
       return json(await view.bundle(of('package'), of('bundle')));
     case '/api/problems':
-      return json(await view.problems(positionOf(of('from')), of('package'), of('severity')));
+      return json(await view.problems(positionOf(of('from')), of('package'), of('severity'), of('check')));
     case '/api/compare':
       return json(view.compare());
     case '/api/compare/package':

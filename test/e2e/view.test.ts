@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { rename } from 'node:fs/promises';
+import { chmod, readFile, rename } from 'node:fs/promises';
 import { request } from 'node:http';
 import path from 'node:path';
 import { type Browser, type Page, chromium } from 'playwright-core';
@@ -102,6 +102,10 @@ const broken = [
     entries: [{ name: 'gadget.v0.1.0' }, { name: `gadget.${image}` }],
   },
 ];
+
+function rankOf(severity: string): number {
+  return ['error', 'warning', 'notice'].indexOf(severity);
+}
 
 function text(blobs: readonly object[]): string {
   return blobs.map((blob) => `${JSON.stringify(blob, null, 2)}\n`).join('');
@@ -245,6 +249,17 @@ describe('opmate view', () => {
     });
     await rename(`${directory}-away`, directory);
     expect((await read('api/catalog')).value.bundles).toBe(4);
+    expect((await command.stop('SIGTERM')).code).toBe(0);
+  });
+
+  it('opens the browser that the system names', async () => {
+    await sandbox.write({ 'bin/xdg-open': '#!/bin/sh\nprintf %s "$1" > opened\n' });
+    await chmod(path.join(sandbox.work, 'bin/xdg-open'), 0o755);
+    const environment = { PATH: `${path.join(sandbox.work, 'bin')}:${process.env['PATH'] ?? ''}` };
+    const command = sandbox.start(['view', 'catalog', '--open'], { timeoutMs: 120_000, env: environment });
+    const url = await command.firstLine();
+    const opened = path.join(sandbox.work, 'opened');
+    await expect.poll(() => readFile(opened, 'utf8').catch(() => ''), { timeout: 10_000 }).toBe(url);
     expect((await command.stop('SIGTERM')).code).toBe(0);
   });
 
@@ -457,7 +472,7 @@ withBrowser('the page', () => {
       expect([hash, await page.evaluate('window.ran')]).toEqual([hash, undefined]);
       expect(await page.locator('img:not(.icon img), script[src*="evil"], body script').count()).toBe(0);
       const links = await page.locator('a').evaluateAll((all) => all.map((one) => one.getAttribute('href')));
-      expect(links.filter((link) => !/^(#|https?:)/.test(link ?? ''))).toEqual([]);
+      expect(links.filter((link) => !/^(#|https?:|graph\.svg\?)/.test(link ?? ''))).toEqual([]);
       await page.close();
     }
     const page = await open(url, '#/package/gadget');
@@ -522,6 +537,156 @@ withBrowser('the page', () => {
     await item.getByRole('link', { name: 'Upgrade graph of widget' }).click();
     await page.locator('.canvas .badge', { hasText: 'new' }).waitFor();
     expect(await page.locator('.canvas a', { hasText: 'new' }).innerText()).toContain('widget.v1.2.0');
+  });
+
+  it('draws several channels, an update path and what another catalog has in one graph', async () => {
+    const { url } = await view('catalog', '--compare', 'older');
+    const page = await open(url, '#/package/widget');
+    const row = (version: string) => page.locator(`.canvas a[href*="widget.v${version}"]`);
+    await row('1.2.0').waitFor();
+    await page.getByRole('link', { name: 'Show old in the same graph' }).click();
+    await page.getByRole('heading', { name: 'stable + old' }).waitFor();
+    expect(await row('1.0.0').locator('.in-channel').allInnerTexts()).toEqual(['stable', 'old']);
+    expect(await row('1.1.0').locator('.in-channel').allInnerTexts()).toEqual(['stable']);
+
+    await page.getByText('Update path').click();
+    await page.getByRole('combobox', { name: /^From/ }).selectOption('widget.v1.0.0');
+    await page.locator('.steps li').first().waitFor();
+    expect(await page.locator('.steps li').allInnerTexts()).toEqual([
+      '1.2.0 replaces widget.v1.0.0, channel stable',
+    ]);
+    expect(await page.locator('.drawing .step').count()).toBe(1);
+    expect(page.url()).toContain('beside=old&from=widget.v1.0.0&to=widget.v1.2.0');
+    await page.reload();
+    await page.locator('.steps li').first().waitFor();
+    await page.getByRole('combobox', { name: /^From/ }).selectOption('widget.v1.2.0');
+    await page.getByRole('combobox', { name: /^To/ }).selectOption('widget.v1.0.0');
+    await page.getByText('No update leads from widget.v1.2.0 to widget.v1.0.0').waitFor();
+
+    // From the other side, the older catalog has lost a bundle, and edges.
+    const { url: back } = await view('older', '--compare', 'catalog');
+    await page.close();
+    const other = await open(back, '#/package/widget');
+    const gone = other.locator('.canvas a[href*="widget.v1.2.0"]');
+    await gone.waitFor();
+    expect(await gone.innerText()).toContain('removed');
+    expect(await other.locator('.edge.removed').count()).toBe(1);
+    await other.getByLabel('Compare', { exact: true }).uncheck();
+    await expect.poll(() => gone.count()).toBe(0);
+    expect(other.url()).toContain('compare=no');
+    await other.close();
+  });
+
+  it('keeps versions in sight when a channel of 100 bundles is fitted, zooms with the wheel and moves with the mouse', async () => {
+    const names = Array.from({ length: 100 }, (_, at) => `hundred.v1.${at}.0`);
+    await sandbox.write({
+      'hundred/catalog.json': text([
+        { schema: 'olm.package', name: 'hundred', defaultChannel: 'stable' },
+        {
+          schema: 'olm.channel',
+          package: 'hundred',
+          name: 'stable',
+          entries: names.map((name, at) => (at === 0 ? { name } : { name, replaces: names[at - 1] })),
+        },
+        ...names.map((_, at) => bundle('hundred', `1.${at}.0`)),
+      ]),
+    });
+    const { url } = await view('hundred');
+    const page = await open(url, '#/package/hundred');
+    await page.locator('.canvas a').first().waitFor();
+    await page.getByRole('button', { name: 'Fit the whole channel' }).click();
+    await expect.poll(() => page.locator('.canvas .label').count()).toBe(100);
+    const overlaps = await page.evaluate(`(() => {
+      const boxes = [...document.querySelectorAll('.canvas .label')].map((one) => one.getBoundingClientRect());
+      return boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) =>
+        a.left < b.right && b.left < a.right && a.top + 1 < b.bottom && b.top + 1 < a.bottom)).length;
+    })()`);
+    expect(overlaps).toBe(0);
+
+    const box = (await page.locator('.scroller').boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 };
+    await page.mouse.move(box.x + 20, box.y + 200);
+    await page.mouse.wheel(0, -100);
+    await page.mouse.wheel(0, -100);
+    await page.mouse.wheel(0, -100);
+    await page.mouse.wheel(0, -100);
+    await page.mouse.wheel(0, -100);
+    await page.locator('.canvas .version').first().waitFor();
+    const top = () => page.evaluate<number>('document.querySelector(".scroller").scrollTop');
+    // Over the names it scrolls.
+    await page.mouse.move(box.x + 300, box.y + 300);
+    const before = await top();
+    await page.mouse.wheel(0, 90);
+    await expect.poll(top).toBeGreaterThan(before);
+    await page.waitForTimeout(200);
+    const address = page.url();
+    const start = await top();
+    await page.mouse.down();
+    await page.mouse.move(box.x + 300, box.y + 220, { steps: 4 });
+    await page.mouse.up();
+    expect((await top()) - start).toBeGreaterThan(70);
+    expect(page.url()).toBe(address);
+    await page.close();
+  });
+
+  it('filters problems by check, lists images to copy and save, and saves the graph', async () => {
+    const { url } = await view('broken');
+    const page = await open(url, '#/problems?check=bundle-image-tag');
+    await page.locator('.problems > li').first().waitFor();
+    const checks = () => page.locator('.problems .place > span').allInnerTexts();
+    await expect.poll(async () => [...new Set(await checks())]).toEqual(['bundle-image-tag']);
+    await page.getByLabel('Check').selectOption('');
+    await page.locator('.problems > li.error').first().waitFor();
+    const badges = await page.locator('.problems > li > .badge').allInnerTexts();
+    expect(badges).toEqual([...badges].sort((a, b) => rankOf(a) - rankOf(b)));
+
+    const saved = async (button: string): Promise<string> => {
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByText(button, { exact: true }).first().click(),
+      ]);
+      return readFile(await download.path(), 'utf8');
+    };
+    await page.goto(`${url}#/images/widget`);
+    await page.getByText('2 images', { exact: true }).waitFor();
+    const lines = 'registry.test/operand:v1.2.0\nregistry.test/widget:v1.2.0\n';
+    expect(await saved('Save text')).toBe(lines);
+    await page.getByLabel('Of').selectOption('all');
+    await page.getByText('6 images', { exact: true }).waitFor();
+    expect(JSON.parse(await saved('Save JSON'))).toMatchObject({
+      images: expect.arrayContaining([
+        {
+          image: 'registry.test/operand:v1.0.0',
+          bundles: [{ package: 'widget', bundle: 'widget.v1.0.0' }],
+        },
+      ]) as object,
+    });
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.getByLabel('Of').selectOption('');
+    await page.getByText('2 images', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Copy all images' }).click();
+    await page.getByText('copied').waitFor();
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(lines);
+
+    await page.goto(`${url}#/package/widget/stable`);
+    await page.locator('.canvas a').first().waitFor();
+    expect(await saved('Save SVG')).toMatch(/^<svg xmlns=.*widget\.v1\.2\.0/s);
+    expect(JSON.parse(await saved('Save JSON'))).toMatchObject({ channel: 'stable', lanes: 2 });
+    await page.close();
+  });
+
+  it('has a page for an address that names nothing', async () => {
+    const { url } = await view('catalog');
+    const page = await open(url, '#/package/wigdet');
+    await page.getByRole('heading', { name: 'Not found' }).waitFor();
+    expect(await page.getByRole('alert').innerText()).toContain('package "wigdet" not found');
+    await page.getByRole('link', { name: 'All packages' }).click();
+    await page.locator('.card').first().waitFor();
+    await page.goto(`${url}#/nowhere/at/all`);
+    await page.getByText('This page has no view nowhere/at/all').waitFor();
+    await page.goto(`${url}#/package/widget/nothing`);
+    await page.getByText('channel "nothing" not found').waitFor();
+    await page.close();
+    faults.splice(0, faults.length, ...faults.filter((text) => !text.startsWith('Failed to load resource')));
   });
 
   it('shows an edit without a reload, says when it was read, and what keeps it from being current', async () => {

@@ -1,10 +1,11 @@
 import { catalogForms, openCatalog } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { text } from '../command/flags.js';
+import { flag, text } from '../command/flags.js';
 import { onAbort } from '../../core/concurrency.js';
 import { localStateReader } from '../../source/source.js';
 import { CurrentView, type OpenedView } from '../../view/current-view.js';
 import { portOf } from '../serve/listen-options.js';
+import { openBrowser } from '../serve/open-browser.js';
 import { openView, startPage, withSignal } from '../serve/page.js';
 import { type CommandSession, useSession } from '../session.js';
 
@@ -14,6 +15,7 @@ export const command = defineCommand({
   arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
   flags: {
     compare: text('catalog', 'show the differences from this older catalog'),
+    open: flag('open the page in the browser'),
     port: text('port', 'port to listen on; 0 selects a free one', {
       short: 'p',
       default: '0',
@@ -23,6 +25,7 @@ export const command = defineCommand({
   },
   examples: [
     ['Show a catalog directory', 'opmate view ./catalog'],
+    ['Show a catalog directory, and open the browser', 'opmate view ./catalog --open'],
     ['Show what changed since an older catalog', 'opmate view ./catalog --compare ./older-catalog'],
   ],
   async run({ context, args: [reference], options }) {
@@ -44,6 +47,7 @@ export const command = defineCommand({
       try {
         await current.use(true, () => undefined);
         const page = await startPage(context, current, address, '--port', session);
+        if (options.open) openBrowser(page.url, context.environment, logger);
         logger.log('info', 'press Ctrl+C to stop');
         try {
           await new Promise<void>((resolve) => void onAbort(signal, resolve));

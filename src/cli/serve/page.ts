@@ -77,9 +77,10 @@ export async function startPage(
   address: ListenAddress & { host: string },
   flag: string,
   { logger }: CommandSession,
-): Promise<{ close(): Promise<void> }> {
+): Promise<{ url: string; close(): Promise<void> }> {
   const server = await createViewServer({ view, host: address.host, logger });
   await listenOn(server, address, flag);
-  await writeAll(context.stdout, `${urlOf(server, address.host, false)}/\n`);
-  return { close: () => closeHttpServer(server, graceMs) };
+  const url = `${urlOf(server, address.host, false)}/`;
+  await writeAll(context.stdout, `${url}\n`);
+  return { url, close: () => closeHttpServer(server, graceMs) };
 }

@@ -4,7 +4,8 @@ import { useAnswer, useStatePoll } from './ask.js';
 import { CompareView } from './compare-view.js';
 import { PackageView } from './package/package-view.js';
 import { PackagesView } from './packages-view.js';
-import { Waiting } from './parts.js';
+import { ImagesView } from './images-view.js';
+import { Missing, Waiting } from './parts.js';
 import { ProblemsView } from './problems-view.js';
 import { addressOf, allPackages, go, useRoute } from './route.js';
 import { ThemeSwitch } from './theme.js';
@@ -63,10 +64,19 @@ function View({ catalog }: { catalog: CatalogAnswer }) {
       return <PackageView key={route.package} route={route} catalog={catalog} />;
     case 'problems':
       return (
-        <ProblemsView package={route.package} severity={route.severity} isChecking={catalog.isChecking} />
+        <ProblemsView
+          package={route.package}
+          severity={route.severity}
+          check={route.check}
+          isChecking={catalog.isChecking}
+        />
       );
     case 'compare':
       return <CompareView package={route.package} />;
+    case 'images':
+      return <ImagesView catalog={catalog} route={route} />;
+    case 'unknown':
+      return <Missing error={`This page has no view ${route.path}`} />;
   }
 }
 
@@ -93,7 +103,10 @@ function Bar({ catalog }: { catalog: CatalogAnswer | undefined }) {
         <a href={addressOf(allPackages)} {...current('packages')}>
           Packages
         </a>
-        <a href={addressOf({ view: 'problems', package: '', severity: '' })} {...current('problems')}>
+        <a
+          href={addressOf({ view: 'problems', package: '', severity: '', check: '' })}
+          {...current('problems')}
+        >
           Problems
           {problems > 0 && (
             <span class={`number ${(catalog?.errors ?? 0) > 0 ? 'error' : 'warning'}`}>

@@ -20,8 +20,11 @@ export interface Asked<T> {
 }
 
 /** The address of a question. */
-export function question(name: string, values: Record<string, string>): string {
-  return `api/${name}?${new URLSearchParams(values).toString()}`;
+export function question(name: string, values: Record<string, string | string[]>): string {
+  const pairs = Object.entries(values).flatMap(([key, value]) =>
+    (Array.isArray(value) ? value : [value]).map((one) => [key, one]),
+  );
+  return `api/${name}?${new URLSearchParams(pairs).toString()}`;
 }
 
 /** Asks the server, and again once the catalog has changed; nothing is asked while the address is undefined. */

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { CatalogAnswer, PackageSummary, SearchAnswer, SearchMatch } from '../answers.js';
 import { question, useAnswer } from './ask.js';
 import { Badge, NamePath, PageHeading, ProblemBadges, count } from './parts.js';
-import { type PackagesRoute, addressOfPackage, allPackages, go } from './route.js';
+import { type PackagesRoute, addressOf, addressOfPackage, allPackages, go } from './route.js';
 
 /** Cards that are in the document before one scrolls to the last of them. */
 const firstCards = 400;
@@ -29,13 +29,10 @@ const orders: Record<string, { label: string; compare(a: PackageSummary, b: Pack
 
 /** The list of packages, or of what a search has found. */
 export function PackagesView({ catalog, route }: { catalog: CatalogAnswer; route: PackagesRoute }) {
-  const { query, ...narrowing } = route;
+  const { query, only, category, provider, openshift } = route;
   const search = useSearch(query.trim());
-  const found = useMemo(
-    () => findPackages(catalog, query, search, route),
-    [catalog, query, search, ...Object.values(narrowing)],
-  );
-  const isNarrowed = query.trim() !== '' || Object.values({ ...narrowing, view: '', sort: '' }).some(Boolean);
+  const found = useFoundPackages(catalog, route);
+  const isNarrowed = [query.trim(), only, category, provider, openshift].some(Boolean);
   return (
     <>
       <div class="heading">
@@ -115,6 +112,7 @@ function Filters({
         value={route.sort}
         onChange={(sort) => change({ sort })}
       />
+      <a href={addressOf({ ...route, view: 'images', package: '', scope: '' })}>Images of these</a>
       {isNarrowed && (
         <button type="button" class="quiet" onClick={() => go({ ...allPackages, sort: route.sort })}>
           Clear
@@ -283,6 +281,16 @@ export function PackageIcon({ name, hasIcon, run }: { name: string; hasIcon: boo
     <span class="icon">
       <img src={address} alt="" loading="lazy" decoding="async" onError={() => setBroken(true)} />
     </span>
+  );
+}
+
+/** The packages that a search and filters find. */
+export function useFoundPackages(catalog: CatalogAnswer, route: PackagesRoute): Found[] {
+  const { query, only, category, provider, openshift, sort } = route;
+  const search = useSearch(query.trim());
+  return useMemo(
+    () => findPackages(catalog, query, search, route),
+    [catalog, query, search, only, category, provider, openshift, sort],
   );
 }
 

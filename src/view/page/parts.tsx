@@ -2,7 +2,7 @@ import { type ComponentChildren, Fragment } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { printable } from '../../core/printable.js';
 import type { ProblemAnswer } from '../answers.js';
-import { addressOfPackage } from './route.js';
+import { addressOf, addressOfPackage, allPackages } from './route.js';
 
 /** What is shown in the place of something that is not there yet, or unavailable. */
 export function Waiting({ error }: { error: string | undefined }) {
@@ -22,6 +22,72 @@ export function Waiting({ error }: { error: string | undefined }) {
     <p class="note" role="status">
       {isLate ? 'Reading…' : ''}
     </p>
+  );
+}
+
+/** Stands for a view whose address names what is not there. */
+export function Missing({ error, search = '' }: { error: string; search?: string }) {
+  return (
+    <>
+      <div class="heading">
+        <PageHeading title="Not found" />
+      </div>
+      <p class="note error" role="alert">
+        {error}
+      </p>
+      <p class="links">
+        <a href={addressOf(allPackages)}>All packages</a>
+        {search !== '' && (
+          <a href={addressOf({ ...allPackages, query: search })}>
+            Search for <bdi>{search}</bdi>
+          </a>
+        )}
+      </p>
+    </>
+  );
+}
+
+/** A button that saves a text as a file; the text is made when it is pressed. */
+export function SaveButton({ label, file, type, text }: SaveButtonProps) {
+  const save = (): void => {
+    const address = URL.createObjectURL(new Blob([text()], { type }));
+    const link = document.createElement('a');
+    link.href = address;
+    link.download = file.replace(/[^A-Za-z0-9._-]+/g, '-');
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  };
+  return (
+    <button type="button" class="quiet" onClick={save}>
+      {label}
+    </button>
+  );
+}
+
+interface SaveButtonProps {
+  label: string;
+  /** Name of the file; characters that file systems refuse are replaced. */
+  file: string;
+  type: string;
+  text: () => string;
+}
+
+/** A button that copies a text. */
+export function CopyButton({ label, name, text }: { label: string; name: string; text: () => string }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = (): void => {
+    void navigator.clipboard.writeText(text()).then(
+      () => {
+        setCopied(true);
+        setTimeout(() => setCopied(false), 1_500);
+      },
+      () => undefined,
+    );
+  };
+  return (
+    <button type="button" class="quiet" onClick={copy} aria-label={name}>
+      {isCopied ? 'copied' : label}
+    </button>
   );
 }
 
@@ -70,22 +136,10 @@ export function ProblemBadges({ errors, warnings }: { errors: number; warnings: 
 
 /** A text with a button that copies it. */
 export function Copyable({ text }: { text: string }) {
-  const [isCopied, setCopied] = useState(false);
-  const copy = (): void => {
-    void navigator.clipboard.writeText(text).then(
-      () => {
-        setCopied(true);
-        setTimeout(() => setCopied(false), 1_500);
-      },
-      () => undefined,
-    );
-  };
   return (
     <span class="copyable">
       <code>{text}</code>
-      <button type="button" class="quiet" onClick={copy} aria-label={`Copy ${text}`}>
-        {isCopied ? 'copied' : 'copy'}
-      </button>
+      <CopyButton label="copy" name={`Copy ${text}`} text={() => text} />
     </span>
   );
 }

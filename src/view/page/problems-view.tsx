@@ -8,18 +8,20 @@ import { go } from './route.js';
 export function ProblemsView({
   package: name,
   severity,
+  check,
   isChecking,
 }: {
   package: string;
   severity: string;
+  check: string;
   isChecking: boolean;
 }) {
   const [shown, setShown] = useState<{ of: string; problems: ProblemAnswer[] }>({ of: '', problems: [] });
   const [from, setFrom] = useState(0);
-  const of = `${name}\0${severity}\0${isChecking}`;
+  const of = `${name}\0${severity}\0${check}\0${isChecking}`;
   useEffect(() => setFrom(0), [of]);
   const { value, error } = useAnswer<ProblemsAnswer>(
-    question('problems', { from: String(from), package: name, severity }),
+    question('problems', { from: String(from), package: name, severity, check }),
   );
   useEffect(() => {
     if (value === undefined) return;
@@ -29,8 +31,8 @@ export function ProblemsView({
     }));
   }, [value, of, from]);
   const problems = shown.of === of ? shown.problems : [];
-  const change = (next: { package?: string; severity?: string }): void =>
-    go({ view: 'problems', package: name, severity, ...next }, 'replace');
+  const change = (next: { package?: string; severity?: string; check?: string }): void =>
+    go({ view: 'problems', package: name, severity, check, ...next }, 'replace');
   return (
     <>
       <div class="heading">
@@ -46,6 +48,17 @@ export function ProblemsView({
             <option value="error">errors</option>
             <option value="warning">warnings</option>
             <option value="notice">notices</option>
+          </select>
+        </label>
+        <label class="filter">
+          Check{' '}
+          <select value={check} onChange={(event) => change({ check: event.currentTarget.value })}>
+            <option value="">all</option>
+            {checksOf(value, check).map((one) => (
+              <option key={one.name} value={one.name}>
+                {`${one.name} (${one.count.toLocaleString('en')})`}
+              </option>
+            ))}
           </select>
         </label>
         <label class="filter">
@@ -75,4 +88,12 @@ export function ProblemsView({
       )}
     </>
   );
+}
+
+/** The checks to choose from; the chosen one is among them, also where it has found nothing. */
+function checksOf(value: ProblemsAnswer | undefined, check: string): ProblemsAnswer['checks'] {
+  const checks = value?.checks ?? [];
+  return check === '' || checks.some(({ name }) => name === check)
+    ? checks
+    : [...checks, { name: check, count: 0 }];
 }

@@ -3,9 +3,25 @@ import { useEffect, useState } from 'preact/hooks';
 /** What the page shows, as its address has it behind the `#`. */
 export type Route =
   | ({ view: 'packages' } & PackagesRoute)
-  | { view: 'package'; package: string; channel: string; bundle: string }
-  | { view: 'problems'; package: string; severity: string }
-  | { view: 'compare'; package: string };
+  | ({ view: 'package' } & PackageRoute)
+  | { view: 'problems'; package: string; severity: string; check: string }
+  | { view: 'compare'; package: string }
+  | ({ view: 'images' } & ImagesRoute)
+  | { view: 'unknown'; path: string };
+
+/** A package, a channel of it, and a bundle; empty where none is chosen. */
+interface PackageRoute {
+  package: string;
+  channel: string;
+  bundle: string;
+  /** Channels in the same graph. */
+  beside: string[];
+  /** Ends of the update path that is shown. */
+  from: string;
+  to: string;
+  /** `no` hides what differs from the other catalog. */
+  compare: string;
+}
 
 /** What narrows and orders the list of packages; empty where nothing does. */
 export interface PackagesRoute {
@@ -18,50 +34,77 @@ export interface PackagesRoute {
   sort: string;
 }
 
+/** Of which packages images are shown: of one, or of those that the list of packages would show. */
+export interface ImagesRoute extends PackagesRoute {
+  package: string;
+  /** `all` for all bundles; else those at the heads of default channels. */
+  scope: string;
+}
+
 /** The list of all packages. */
 export const allPackages: Extract<Route, { view: 'packages' }> = {
   ...{ view: 'packages', query: '', only: '', category: '', provider: '', openshift: '', sort: '' },
 };
 
-/** Reads an address; what is not known is the list of packages. */
+/** A package of which nothing is chosen. */
+const wholePackage: Extract<Route, { view: 'package' }> = {
+  ...{ view: 'package', package: '', channel: '', bundle: '', beside: [], from: '', to: '', compare: '' },
+};
+
+/** Reads an address. */
 function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?');
   const [view, ...names] = path.split('/').map(decode);
   const values = new URLSearchParams(query);
   const [first = '', channel = '', bundle = ''] = names;
+  const narrowing: PackagesRoute = {
+    query: values.get('q') ?? '',
+    only: values.get('only') ?? '',
+    category: values.get('category') ?? '',
+    provider: values.get('provider') ?? '',
+    openshift: values.get('openshift') ?? '',
+    sort: values.get('sort') ?? '',
+  };
   switch (view) {
     case 'package':
-      return { view, package: first, channel, bundle };
+      return {
+        ...{ view, package: first, channel, bundle, beside: values.getAll('beside') },
+        ...{ from: values.get('from') ?? '', to: values.get('to') ?? '' },
+        compare: values.get('compare') ?? '',
+      };
     case 'problems':
-      return { view, package: values.get('package') ?? '', severity: values.get('severity') ?? '' };
+      return {
+        ...{ view, package: values.get('package') ?? '', severity: values.get('severity') ?? '' },
+        check: values.get('check') ?? '',
+      };
     case 'compare':
       return { view, package: first };
+    case 'images':
+      return { ...narrowing, view, package: first, scope: values.get('scope') ?? '' };
     default:
-      return {
-        view: 'packages',
-        query: values.get('q') ?? '',
-        only: values.get('only') ?? '',
-        category: values.get('category') ?? '',
-        provider: values.get('provider') ?? '',
-        openshift: values.get('openshift') ?? '',
-        sort: values.get('sort') ?? '',
-      };
+      if (view !== '' && view !== undefined) return { view: 'unknown', path };
+      return { view: 'packages', ...narrowing };
   }
 }
 
 /** The address of what is to be shown. */
 export function addressOf(route: Route): string {
   switch (route.view) {
-    case 'packages': {
-      const { query, only, category, provider, openshift, sort } = route;
-      return `#/${queryOf({ q: query, only, category, provider, openshift, sort })}`;
-    }
+    case 'packages':
+      return `#/${queryOf(narrowingOf(route))}`;
     case 'package': {
+      const { beside, from, to, compare } = route;
       const names = [route.package, route.channel, route.bundle].map(encodeURIComponent);
-      return `#/package/${names.join('/').replace(/\/+$/, '')}`;
+      return `#/package/${names.join('/').replace(/\/+$/, '')}${queryOf({ beside, from, to, compare })}`;
     }
-    case 'problems':
-      return `#/problems${queryOf({ package: route.package, severity: route.severity })}`;
+    case 'problems': {
+      const { package: name, severity, check } = route;
+      return `#/problems${queryOf({ package: name, severity, check })}`;
+    }
+    case 'images':
+      return `#/images/${encodeURIComponent(route.package)}${queryOf({ ...narrowingOf(route), scope: route.scope })}`;
+    case 'unknown':
+      return `#${route.path}`;
     case 'compare':
       return `#/compare${route.package === '' ? '' : `/${encodeURIComponent(route.package)}`}`;
   }
@@ -69,7 +112,7 @@ export function addressOf(route: Route): string {
 
 /** The address of a package, channel or bundle. */
 export function addressOfPackage(name: string, channel = '', bundle = ''): string {
-  return addressOf({ view: 'package', package: name, channel, bundle });
+  return addressOf({ ...wholePackage, package: name, channel, bundle });
 }
 
 /** Shows something else. With `replace` the way back skips what is shown now. */
@@ -93,9 +136,22 @@ export function useRoute(): Route {
   return route;
 }
 
-function queryOf(values: Record<string, string>): string {
-  const given = Object.entries(values).filter(([, value]) => value !== '');
-  return given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`;
+function narrowingOf({
+  query,
+  only,
+  category,
+  provider,
+  openshift,
+  sort,
+}: PackagesRoute): Record<string, string> {
+  return { q: query, only, category, provider, openshift, sort };
+}
+
+function queryOf(values: Record<string, string | string[]>): string {
+  const pairs = Object.entries(values)
+    .flatMap(([name, value]) => (Array.isArray(value) ? value : [value]).map((one) => [name, one]))
+    .filter(([, value]) => value !== '');
+  return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs).toString()}`;
 }
 
 function decode(text: string): string {

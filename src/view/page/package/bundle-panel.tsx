@@ -10,7 +10,7 @@ import type {
 import { SupportLine } from './lifecycle.js';
 import { webAddress } from '../markdown.js';
 import { Markdown } from '../markdown-view.js';
-import { Badge, Copyable, ProblemList, count } from '../parts.js';
+import { Badge, CopyButton, Copyable, ProblemList, SaveButton, count } from '../parts.js';
 import { addressOfPackage } from '../route.js';
 
 /** Names that a list shows before one asks for more. */
@@ -76,7 +76,7 @@ export function BundlePanel({
           </ul>
         </Part>
       )}
-      <Images images={bundle.images} />
+      <Images bundle={bundle} />
       <Permissions bundle={bundle} />
       <About bundle={bundle} />
       {notices.length > 0 && (
@@ -242,10 +242,18 @@ function Requirements({ bundle: { requiredPackages, constraints } }: { bundle: B
   );
 }
 
-function Images({ images }: { images: BundleAnswer['images'] }) {
+function Images({ bundle: { name, image, images } }: { bundle: BundleAnswer }) {
   if (images.length === 0) return null;
+  const text = (): string => {
+    const all = new Set([image, ...images.map((one) => one.image)].filter((one) => one !== ''));
+    return [...all].map((one) => `${one}\n`).join('');
+  };
   return (
     <Part title="Images" amount={images.length}>
+      <p>
+        <CopyButton label="Copy all" name="Copy all images of the bundle" text={text} />
+        <SaveButton label="Save text" file={`${name}-images.txt`} type="text/plain" text={text} />
+      </p>
       <ul class="images">
         {images.map(({ name, image }, at) => (
           <li key={at}>

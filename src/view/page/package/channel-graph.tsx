@@ -1,8 +1,16 @@
+import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { BundlePlace, ChannelAnswer, GraphEdge, GraphRow, SkipBracket } from '../../answers.js';
+import type {
+  BundlePlace,
+  ChannelAnswer,
+  GraphEdge,
+  GraphRow,
+  PathAnswer,
+  SkipBracket,
+} from '../../answers.js';
 import { NodeSign, RowMarks } from './marks.js';
 import { Badge, count } from '../parts.js';
-import { addressOfPackage } from '../route.js';
+import { type Route, addressOf } from '../route.js';
 
 const rowHeight = 30;
 const laneWidth = 18;
@@ -10,10 +18,15 @@ const bracketWidth = 10;
 /** All lanes together get no wider than this: many come closer together. */
 const maxLanesWidth = 240;
 const zooms = [0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1, 1.2, 1.45, 1.75] as const;
-/** Below this height of a row its words cannot be read and are left out. */
+/** Below this height of a row only versions are shown. */
 const minReadable = 14;
 /** Below this one, only the brackets of the chosen bundle are drawn. */
 const minBrackets = 8;
+/** Columns of versions where rows are lower than their words, and how wide each is; with more of them none is shown. */
+const maxColumns = 8;
+const columnWidth = 58;
+/** Pixels that the mouse moves before it drags. */
+const dragDistance = 4;
 /** Rows that are drawn beyond what is seen. */
 const overscan = 20;
 
@@ -32,12 +45,16 @@ interface Geometry {
  */
 export function ChannelGraph({
   channel,
+  route,
   selected,
   place,
+  path,
 }: {
   channel: ChannelAnswer;
+  route: Extract<Route, { view: 'package' }>;
   selected: string;
   place: BundlePlace | undefined;
+  path: PathAnswer | undefined;
 }) {
   const { rows } = channel;
   const scroller = useRef<HTMLDivElement>(null);
@@ -87,19 +104,21 @@ export function ChannelGraph({
     setFocused(index);
     show(index);
   };
-  const zoomTo = (next: number): void => {
+  /** `anchor` is the height in the box of what stays in its place: the middle, where it is left out. */
+  const zoomTo = (next: number, anchor?: number): void => {
     const box = scroller.current;
-    const middle = box === null ? 0 : (box.scrollTop + box.clientHeight / 2) / row;
+    const fixed = anchor ?? (box?.clientHeight ?? 0) / 2;
+    const middle = box === null ? 0 : (box.scrollTop + fixed) / row;
     setZoom(next);
     requestAnimationFrame(() => {
       if (box === null) return;
-      box.scrollTop = middle * rowHeight * next - box.clientHeight / 2;
+      box.scrollTop = middle * rowHeight * next - fixed;
       look();
     });
   };
-  const step = (by: 1 | -1): void => {
+  const step = (by: 1 | -1, anchor?: number): void => {
     const near = zooms.reduce((a, b) => (Math.abs(b - zoom) < Math.abs(a - zoom) ? b : a));
-    zoomTo(zooms[Math.min(Math.max(zooms.indexOf(near) + by, 0), zooms.length - 1)] ?? 1);
+    zoomTo(zooms[Math.min(Math.max(zooms.indexOf(near) + by, 0), zooms.length - 1)] ?? 1, anchor);
   };
   const fit = (): void => {
     const height = scroller.current?.clientHeight ?? 600;
@@ -127,23 +146,34 @@ export function ChannelGraph({
     event.preventDefault();
     move();
   };
-  // The wheel scrolls; with Ctrl it zooms. A listener of the framework could not keep the browser from zooming too.
-  const stepNow = useRef(step);
-  stepNow.current = step;
+  // Over the drawing the wheel zooms, over names it scrolls; with Ctrl it zooms everywhere. A listener of the framework
+  // could not keep the browser from zooming too.
+  const wheelNow = useRef<(event: WheelEvent) => void>(() => undefined);
+  wheelNow.current = (event) => {
+    const box = scroller.current;
+    if (box === null) return;
+    const { left, top } = box.getBoundingClientRect();
+    const isOnDrawing =
+      event.clientX - left + box.scrollLeft < width && event.deltaX === 0 && !event.shiftKey;
+    if (!event.ctrlKey && !isOnDrawing) return;
+    event.preventDefault();
+    step(event.deltaY < 0 ? 1 : -1, event.clientY - top);
+  };
   useEffect(() => {
     const box = scroller.current;
-    const wheel = (event: WheelEvent): void => {
-      if (!event.ctrlKey) return;
-      event.preventDefault();
-      stepNow.current(event.deltaY < 0 ? 1 : -1);
-    };
+    const wheel = (event: WheelEvent): void => wheelNow.current(event);
     box?.addEventListener('wheel', wheel, { passive: false });
     return () => box?.removeEventListener('wheel', wheel);
   }, []);
+  const drag = useDrag(scroller);
 
   const first = Math.max(0, Math.floor(view.top / row) - overscan);
   const last = Math.min(rows.length, Math.ceil((view.top + view.height) / row) + overscan);
   const isReadable = row >= minReadable;
+  // Where rows are lower than their words, versions stand in several columns, so that none is left out.
+  const columns = isReadable ? 1 : Math.ceil(minReadable / row);
+  const hasLabels = columns <= maxColumns;
+  const onPath = new Set(path?.steps?.flatMap(({ from, to }) => [from, to]));
   const covered = new Set(place?.covered);
   const next = new Set(place?.updatesTo);
   return (
@@ -165,7 +195,7 @@ export function ChannelGraph({
         </div>
         <Legend hidden={channel.hiddenBrackets} />
       </div>
-      <div class="scroller" ref={scroller} onScroll={look}>
+      <div class="scroller" ref={scroller} onScroll={look} {...drag}>
         <div class="canvas" style={{ height: `${rows.length * row}px` }}>
           <Drawing
             channel={channel}
@@ -174,6 +204,8 @@ export function ChannelGraph({
             last={last}
             selected={at}
             place={place}
+            path={path}
+            columns={isReadable || !hasLabels ? 1 : columns}
           />
           <ol
             aria-label={`Bundles of ${channel.channel}, newest first. Right arrow leads to what a bundle replaces, left arrow back.`}
@@ -188,22 +220,35 @@ export function ChannelGraph({
                 aria-posinset={first + index + 1}
               >
                 <a
-                  href={addressOfPackage(channel.package, channel.channel, one.name)}
+                  href={addressOf({ ...route, bundle: one.name })}
+                  draggable={false}
                   data-at={first + index}
                   class={[
                     one.marks.includes('skipped') ? 'skipped' : '',
                     covered.has(one.name) ? 'covered' : '',
                     next.has(one.name) ? 'next' : '',
+                    onPath.has(one.name) ? 'on-path' : '',
+                    one.marks.includes('removed') ? 'gone' : '',
+                    isReadable ? '' : 'small',
                   ].join(' ')}
-                  style={{ paddingLeft: `${width}px` }}
+                  style={{
+                    paddingLeft: `${width + (isReadable || !hasLabels ? 0 : ((first + index) % columns) * columnWidth)}px`,
+                  }}
                   tabIndex={first + index === focused ? 0 : -1}
                   title={isReadable ? undefined : one.name}
                   aria-label={isReadable ? undefined : one.name}
                   onFocus={() => setFocused(first + index)}
                   {...(one.name === selected && { 'aria-current': 'true' as const })}
                 >
-                  {isReadable && (
-                    <RowText row={one} isCovered={covered.has(one.name)} isNext={next.has(one.name)} />
+                  {isReadable ? (
+                    <RowText
+                      row={one}
+                      channels={channel.channels}
+                      isCovered={covered.has(one.name)}
+                      isNext={next.has(one.name)}
+                    />
+                  ) : (
+                    hasLabels && <span class="label">{one.version || one.name}</span>
                   )}
                 </a>
               </li>
@@ -215,7 +260,63 @@ export function ChannelGraph({
   );
 }
 
-function RowText({ row, isCovered, isNext }: { row: GraphRow; isCovered: boolean; isNext: boolean }) {
+/** Lets the mouse drag what scrolls; a click that ends a drag opens nothing. */
+function useDrag(box: RefObject<HTMLElement | null>): Record<string, (event: MouseEvent) => void> {
+  const start = useRef<{ x: number; y: number; left: number; top: number }>(undefined);
+  const hasMoved = useRef(false);
+  useEffect(() => {
+    const move = (event: PointerEvent): void => {
+      const from = start.current;
+      if (from === undefined || box.current === null) return;
+      const [x, y] = [event.clientX - from.x, event.clientY - from.y];
+      hasMoved.current ||= Math.abs(x) + Math.abs(y) > dragDistance;
+      if (!hasMoved.current) return;
+      box.current.classList.add('dragged');
+      box.current.scrollLeft = from.left - x;
+      box.current.scrollTop = from.top - y;
+    };
+    const end = (): void => {
+      start.current = undefined;
+      box.current?.classList.remove('dragged');
+    };
+    addEventListener('pointermove', move);
+    addEventListener('pointerup', end);
+    addEventListener('pointercancel', end);
+    return () => {
+      removeEventListener('pointermove', move);
+      removeEventListener('pointerup', end);
+      removeEventListener('pointercancel', end);
+    };
+  }, []);
+  return {
+    onPointerDown: (event) => {
+      hasMoved.current = false;
+      // Fingers scroll by themselves.
+      const isMouse = event instanceof PointerEvent && event.pointerType === 'mouse' && event.button === 0;
+      if (!isMouse || box.current === null) return;
+      const { scrollLeft: left, scrollTop: top } = box.current;
+      start.current = { x: event.clientX, y: event.clientY, left, top };
+    },
+    onClickCapture: (event) => {
+      if (!hasMoved.current) return;
+      hasMoved.current = false;
+      event.preventDefault();
+      event.stopPropagation();
+    },
+  };
+}
+
+function RowText({
+  row,
+  channels,
+  isCovered,
+  isNext,
+}: {
+  row: GraphRow;
+  channels: string[];
+  isCovered: boolean;
+  isNext: boolean;
+}) {
   return (
     <>
       <span class="version">{row.version || '?'}</span>
@@ -223,6 +324,11 @@ function RowText({ row, isCovered, isNext }: { row: GraphRow; isCovered: boolean
       <RowMarks row={row} />
       {isNext && <Badge kind="next">next update</Badge>}
       {isCovered && <Badge kind="covered">in skip range</Badge>}
+      {row.channels?.map((at) => (
+        <span key={at} class="in-channel">
+          {channels[at]}
+        </span>
+      ))}
       <span class="more">
         {row.replaces !== '' && <span class="unseen">replaces {row.replaces}</span>}
         {row.skips > 0 && <span>skips {row.skips}</span>}
@@ -255,6 +361,8 @@ function Drawing({
   last,
   selected,
   place,
+  path,
+  columns,
 }: {
   channel: ChannelAnswer;
   geometry: Geometry;
@@ -262,6 +370,8 @@ function Drawing({
   last: number;
   selected: number;
   place: BundlePlace | undefined;
+  path: PathAnswer | undefined;
+  columns: number;
 }) {
   const { rows, edges } = channel;
   const { row, width } = geometry;
@@ -278,7 +388,7 @@ function Drawing({
       (row >= minBrackets || isHotBracket(bracket)),
   );
   return (
-    <svg class="drawing" width={width} height={rows.length * row} aria-hidden="true">
+    <svg class="drawing" width={width + columns * columnWidth} height={rows.length * row} aria-hidden="true">
       {seenBrackets
         .sort((a, b) => Number(isHotBracket(a)) - Number(isHotBracket(b)))
         .map((bracket) => (
@@ -292,11 +402,20 @@ function Drawing({
         .sort((a, b) => Number(isHot(a)) - Number(isHot(b)))
         .map((edge) => (
           <path
-            key={`e${edge.from}`}
-            class={`edge${isHot(edge) ? ' hot' : ''}${edge.to <= edge.from ? ' circular' : ''}`}
+            key={`e${edge.from}-${edge.to}`}
+            class={`edge ${edge.change ?? ''}${isHot(edge) ? ' hot' : ''}${edge.to <= edge.from ? ' circular' : ''}`}
             d={edgePath(edge, rows, geometry)}
           />
         ))}
+      {columns > 1 &&
+        rows.slice(first, last).map(({ lane }, index) => {
+          const at = first + index;
+          const end = width + (at % columns) * columnWidth - 3;
+          return (
+            <path key={at} class="leader" d={`M${geometry.x(lane) + size + 2} ${geometry.y(at)}H${end}`} />
+          );
+        })}
+      <PathDrawing path={path} rows={rows} geometry={geometry} />
       {rows.slice(first, last).map((one, index) => {
         const [x, y] = [geometry.x(one.lane), geometry.y(first + index)];
         const isDangling = one.replaces !== '' && one.older === undefined;
@@ -309,6 +428,38 @@ function Drawing({
         );
       })}
     </svg>
+  );
+}
+
+/** The steps of an update path, each as a curve from a bundle up to the one that takes its place. */
+function PathDrawing({
+  path,
+  rows,
+  geometry: { x, y, row },
+}: {
+  path: PathAnswer | undefined;
+  rows: readonly GraphRow[];
+  geometry: Geometry;
+}) {
+  const steps = path?.steps ?? [];
+  if (steps.length === 0) return null;
+  const places = new Map(rows.map(({ name }, at) => [name, at]));
+  return (
+    <>
+      {steps.map(({ from, to }) => {
+        const [start, end] = [places.get(from), places.get(to)];
+        if (start === undefined || end === undefined) return null;
+        const [x1, x2] = [x(rows[start]?.lane ?? 0), x(rows[end]?.lane ?? 0)];
+        const out = Math.max(2, Math.min(x1, x2) - Math.min(40, 6 + Math.abs(start - end) * row * 0.15));
+        return (
+          <path
+            key={from}
+            class="step"
+            d={`M${x1} ${y(start)}C${out} ${y(start)} ${out} ${y(end)} ${x2} ${y(end)}`}
+          />
+        );
+      })}
+    </>
   );
 }
 
@@ -402,7 +553,8 @@ function Legend({ hidden }: { hidden: number }) {
         </p>
         <p>
           <kbd>↑</kbd> <kbd>↓</kbd> next row · <kbd>→</kbd> what it replaces · <kbd>←</kbd> what replaces it ·{' '}
-          <kbd>Enter</kbd> details · <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> or Ctrl and wheel: size
+          <kbd>Enter</kbd> details · <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> or the wheel over the lines: size
+          · drag: move
         </p>
       </div>
     </details>

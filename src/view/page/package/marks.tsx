@@ -9,6 +9,8 @@ const words: Record<RowMark, { text: string; title: string }> = {
   undefined: { text: 'no bundle', title: 'The channel names it, but the catalog has no such bundle' },
   added: { text: 'new', title: 'Not in the catalog that this one is compared with' },
   changed: { text: 'changed', title: 'Different in the catalog that this one is compared with' },
+  rewired: { text: 'rewired', title: 'It replaces or skips others than in the other catalog' },
+  removed: { text: 'removed', title: 'Only the catalog that this one is compared with has it' },
 };
 
 /** What is special about a bundle in a channel, in words. */
@@ -16,17 +18,25 @@ export function RowMarks({ row }: { row: GraphRow }) {
   return (
     <>
       {row.marks.map((mark) => (
-        <Badge
-          key={mark}
-          kind={mark}
-          title={mark === 'deprecated' ? (row.deprecation ?? '') : words[mark].title}
-        >
+        <Badge key={mark} kind={mark} title={titleOf(mark, row)}>
           {words[mark].text}
         </Badge>
       ))}
       <ProblemBadges errors={row.errors} warnings={row.warnings} />
     </>
   );
+}
+
+function titleOf(mark: RowMark, { deprecation = '', before }: GraphRow): string {
+  if (mark === 'deprecated') return deprecation;
+  if (mark !== 'rewired' || before === undefined) return words[mark].title;
+  const { replaces, skips, skipRange } = before;
+  const parts = [
+    replaces === '' ? 'replaced nothing' : `replaced ${replaces}`,
+    ...(skips > 0 ? [`skipped ${skips}`] : []),
+    ...(skipRange === '' ? [] : [`skip range ${skipRange}`]),
+  ];
+  return `Before: ${parts.join(', ')}`;
 }
 
 /**
@@ -46,8 +56,9 @@ export function NodeSign({
   size?: number;
 }) {
   const has = (mark: RowMark): boolean => marks.includes(mark);
-  const kind = (['undefined', 'stranded', 'deprecated', 'skipped', 'head'] as const).find(has) ?? 'plain';
-  const isHollow = has('skipped') || has('undefined');
+  const kind =
+    (['removed', 'undefined', 'stranded', 'deprecated', 'skipped', 'head'] as const).find(has) ?? 'plain';
+  const isHollow = has('skipped') || has('undefined') || has('removed');
   const shape = has('deprecated')
     ? `M${x} ${y - size * 1.35}L${x + size * 1.35} ${y}L${x} ${y + size * 1.35}L${x - size * 1.35} ${y}Z`
     : has('stranded')

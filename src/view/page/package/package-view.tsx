@@ -5,17 +5,28 @@ import type {
   ChannelAnswer,
   ChannelSummary,
   PackageAnswer,
+  PathAnswer,
   ProblemAnswer,
 } from '../../answers.js';
 import { type Asked, question, useAnswer } from '../ask.js';
 import { BundlePanel } from './bundle-panel.js';
+import { PathBar } from './path-bar.js';
 import { ChannelGraph } from './channel-graph.js';
 import { ChannelTable } from './channel-table.js';
 import { LifecycleFold } from './lifecycle.js';
 import { Markdown } from '../markdown-view.js';
 import { PackageIcon } from '../packages-view.js';
-import { Badge, PageHeading, ProblemBadges, ProblemList, Waiting, count } from '../parts.js';
-import { type Route, addressOf, addressOfPackage } from '../route.js';
+import {
+  Badge,
+  Missing,
+  PageHeading,
+  ProblemBadges,
+  ProblemList,
+  SaveButton,
+  Waiting,
+  count,
+} from '../parts.js';
+import { type Route, addressOf, addressOfPackage, allPackages, go } from '../route.js';
 
 /** A package: its channels, the upgrade graph of one of them, and a bundle's details. */
 export function PackageView({
@@ -36,17 +47,26 @@ export function PackageView({
     bundle === '' ? undefined : question('bundle', { package: name, bundle }),
   );
   const channel = channelOf(route, value, details);
+  const isCompared = catalog.comparedWith !== undefined && route.compare !== 'no';
+  const shown = channel === undefined ? [] : [channel, ...route.beside.filter((one) => one !== channel)];
+  const compare = isCompared ? 'yes' : '';
   const graph = useAnswer<ChannelAnswer>(
-    channel === undefined ? undefined : question('channel', { package: name, channel }),
+    channel === undefined ? undefined : question('channel', { package: name, channel: shown, compare }),
   );
-  if (value === undefined) return <Waiting error={error} />;
+  const hasPath = channel !== undefined && route.from !== '' && route.to !== '';
+  const path = useAnswer<PathAnswer>(
+    hasPath ? question('path', { package: name, channel: shown, from: route.from, to: route.to }) : undefined,
+  );
+  if (value === undefined) {
+    return error === undefined ? <Waiting error={undefined} /> : <Missing error={error} search={name} />;
+  }
   return (
     <>
       <PackageHeader package={value} run={catalog.run} />
       {value.channels.length === 0 ? (
         <p class="note">The package has no channels.</p>
       ) : (
-        <Channels package={name} channels={value.channels} current={channel} />
+        <Channels route={route} channels={value.channels} current={channel} />
       )}
       <div class="workbench">
         <section class="graph-side" aria-label={`Channel ${channel ?? ''}`}>
@@ -55,6 +75,9 @@ export function PackageView({
           ) : (
             <Channel
               channel={graph.value}
+              route={{ ...route, channel: channel ?? '' }}
+              path={path}
+              comparedWith={catalog.comparedWith}
               bundle={bundle}
               details={details.value}
               problems={value.problems.filter((one) => one.channel === channel && one.severity !== 'notice')}
@@ -111,6 +134,7 @@ function PackageHeader({ package: one, run }: { package: PackageAnswer; run: str
               </span>
             )}
             <span>{count(one.bundles, 'bundle')}</span>
+            <a href={addressOf({ ...allPackages, view: 'images', package: name, scope: 'all' })}>Images</a>
             {deprecation !== undefined && <Badge kind="deprecated">deprecated</Badge>}
             {!isDefined && <Badge kind="error">no olm.package blob</Badge>}
           </p>
@@ -130,7 +154,7 @@ function PackageHeader({ package: one, run }: { package: PackageAnswer; run: str
           <ProblemList problems={problems.slice(0, 8)} showPackage />
           {problemCount > 8 && (
             <p class="links">
-              <a href={addressOf({ view: 'problems', package: name, severity: '' })}>
+              <a href={addressOf({ view: 'problems', package: name, severity: '', check: '' })}>
                 All {count(problemCount, 'finding')}
               </a>
             </p>
@@ -150,12 +174,13 @@ function PackageHeader({ package: one, run }: { package: PackageAnswer; run: str
   );
 }
 
+/** The channels, one of which is shown; others may be added to its graph. */
 function Channels({
-  package: name,
+  route,
   channels,
   current,
 }: {
-  package: string;
+  route: Extract<Route, { view: 'package' }>;
   channels: ChannelSummary[];
   current: string | undefined;
 }) {
@@ -165,7 +190,7 @@ function Channels({
         {channels.map((one) => (
           <li key={one.name}>
             <a
-              href={addressOfPackage(name, one.name)}
+              href={addressOfPackage(route.package, one.name)}
               {...(one.name === current && { 'aria-current': 'page' as const })}
             >
               <strong>{one.name}</strong>
@@ -175,6 +200,9 @@ function Channels({
               <span class="unseen">{count(one.entries, 'bundle')}</span>
               <ProblemBadges errors={one.errors} warnings={one.warnings} />
             </a>
+            {one.name !== current && current !== undefined && (
+              <BesideSwitch route={{ ...route, channel: current }} channel={one.name} />
+            )}
           </li>
         ))}
       </ul>
@@ -182,13 +210,36 @@ function Channels({
   );
 }
 
+/** Adds a channel to the graph of another one, or takes it out again. */
+function BesideSwitch({ route, channel }: { route: Extract<Route, { view: 'package' }>; channel: string }) {
+  const isShown = route.beside.includes(channel);
+  const beside = isShown ? route.beside.filter((one) => one !== channel) : [...route.beside, channel];
+  const label = isShown ? `Take ${channel} out of the graph` : `Show ${channel} in the same graph`;
+  return (
+    <a
+      class={`beside${isShown ? ' shown' : ''}`}
+      href={addressOf({ ...route, beside })}
+      aria-label={label}
+      title={label}
+    >
+      {isShown ? '−' : '+'}
+    </a>
+  );
+}
+
 function Channel({
   channel,
+  route,
+  path,
+  comparedWith,
   bundle,
   details,
   problems,
 }: {
   channel: ChannelAnswer;
+  route: Extract<Route, { view: 'package' }>;
+  path: Asked<PathAnswer>;
+  comparedWith: string | undefined;
   bundle: string;
   details: BundleAnswer | undefined;
   problems: ProblemAnswer[];
@@ -198,8 +249,31 @@ function Channel({
   return (
     <>
       <div class="channel-heading">
-        <h2>{channel.channel}</h2>
+        <h2>{channel.channels.join(' + ')}</h2>
         <p class="sums">{count(channel.rows.length, 'bundle')}</p>
+        {comparedWith !== undefined && (
+          <label class="filter">
+            <input
+              type="checkbox"
+              checked={route.compare !== 'no'}
+              onChange={(event) =>
+                go({ ...route, compare: event.currentTarget.checked ? '' : 'no' }, 'replace')
+              }
+            />{' '}
+            Compare
+          </label>
+        )}
+        <span class="saves">
+          <a href={graphAddress(channel)} download={`${channel.package}-${channel.channel}.svg`}>
+            Save SVG
+          </a>
+          <SaveButton
+            label="Save JSON"
+            file={`${channel.package}-${channel.channel}.json`}
+            type="application/json"
+            text={() => `${JSON.stringify(channel, null, 2)}\n`}
+          />
+        </span>
         <div class="choice" role="group" aria-label="Show the channel as">
           {(['graph', 'table'] as const).map((one) => (
             <button key={one} type="button" aria-pressed={form === one} onClick={() => setForm(one)}>
@@ -219,16 +293,23 @@ function Channel({
           <strong>The graph is not valid.</strong> <bdi>{channel.fault}</bdi>
         </p>
       )}
+      <PathBar route={route} rows={channel.rows} path={path} />
       {form === 'graph' ? (
         <ChannelGraph
           key={`${channel.package}/${channel.channel}`}
           channel={channel}
+          route={route}
           selected={bundle}
           place={place}
+          path={path.value}
         />
       ) : (
         <ChannelTable channel={channel} selected={bundle} />
       )}
     </>
   );
+}
+
+function graphAddress({ package: name, channel }: ChannelAnswer): string {
+  return `graph.svg?${new URLSearchParams({ package: name, channel }).toString()}`;
 }

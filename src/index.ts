@@ -49,6 +49,7 @@ export {
 } from './api/serve-catalog.js';
 export { publishCatalog, type PublishCatalogOptions } from './api/publish-catalog.js';
 export type { Publication } from './serve/publish/publish-catalog.js';
+export { type VerifiedImage, verifyImages, type VerifyImagesOptions } from './api/verify-images.js';
 export { diffCatalogs } from './api/diff-catalogs.js';
 export { type CatalogDiff, isSameCatalog } from './catalog/diff/diff.js';
 export { diagnoseCatalog } from './api/diagnose-catalog.js';

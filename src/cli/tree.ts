@@ -153,6 +153,7 @@ export const commands: CommandTree = {
   archive: group('work with mirror archives on disk', {
     verify: leaf(() => import('./archive/verify.js')),
   }),
+  verify: leaf(() => import('./root/verify.js')),
   probe: leaf(() => import('./root/probe.js')),
   view: leaf(() => import('./root/view.js')),
   oci: group('work with images, layouts and registries', {

@@ -5,7 +5,7 @@ import { type Packet, packetType, readArmor, readMessagePackets } from './openpg
 import { type SignaturePacket, readSignature, signatureProblem } from './openpgp-signature.js';
 
 /** A signature that holds. */
-export interface VerifiedSignature {
+interface VerifiedSignature {
   /** The key that made it: 16 upper-case hexadecimal digits. */
   keyId: string;
   /** Fingerprint of that key, 40 upper-case hexadecimal digits. */
@@ -17,12 +17,12 @@ export interface VerifiedSignature {
 }
 
 /** A message with a signature that holds. */
-export interface VerifiedMessage extends VerifiedSignature {
+interface VerifiedMessage extends VerifiedSignature {
   /** Signed bytes. */
   content: Buffer;
 }
 
-export interface VerifyMessageOptions {
+interface VerifyMessageOptions {
   /** Names the message in errors: a file or URL. */
   subject: string;
   /** Time at which keys and signatures must be valid. */

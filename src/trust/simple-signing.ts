@@ -5,7 +5,7 @@ import { decodeUtf8, parseGoJson } from '../document/go-json.js';
 import type { JsonValue } from '../document/json.js';
 
 /** Document that a signature of an image is over: the "simple signing" format of containers and cosign. */
-export interface SimpleSigning {
+interface SimpleSigning {
   /** `atomic container signature` (OpenPGP), `cosign container image signature` and the like. */
   type: string;
   /** Digest of the signed manifest. */

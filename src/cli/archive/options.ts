@@ -3,7 +3,7 @@ import { isDigest } from '../../core/digest.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
-import { parseVerificationKey } from '../../oci/archive-set/detached-signature.js';
+import { parseVerificationKey } from '../../trust/signing-key.js';
 import type { FlagValues } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
 import type { archiveProofFlags } from './flags.js';

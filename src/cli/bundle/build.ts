@@ -9,7 +9,7 @@ import { type BundleRequest } from '../../bundle/author/generate.js';
 import { OpmateError } from '../../core/errors.js';
 import { exitCodes } from '../exit-codes.js';
 import { useSession } from '../session.js';
-import { checkImageOutput, planImageOutputs } from '../index/image-output.js';
+import { checkImageOutput, planImageOutputs, readSigningKey } from '../index/image-output.js';
 
 const builders = ['docker', 'podman', 'buildah'];
 
@@ -42,7 +42,9 @@ export const command = defineCommand({
   ],
   async run({ context, options, tool }) {
     const request = await atManifests(requestOf(context, options));
-    const outputs = planImageOutputs(options);
+    const planned = planImageOutputs(options);
+    const signingKey = await readSigningKey(options, context, planned);
+    const outputs = planned.map((output) => ({ ...output, signingKey }));
     const { imageBuilder } = options;
     if (imageBuilder !== undefined && !builders.includes(imageBuilder))
       throw new OpmateError('INVALID', `${imageBuilder} is not supported image builder`);

@@ -10,6 +10,8 @@ import { subjectOf } from '../../oci/image/platform.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
+import { readSigningKey, signStored } from '../index/image-output.js';
+import { signByFlag } from '../index/image-output-flags.js';
 import { useSession } from '../session.js';
 import { makeBundle } from './make-bundle.js';
 
@@ -26,6 +28,7 @@ export const command = defineCommand({
     ),
     argument('<reference>', 'image reference to push to'),
   ],
+  flags: { signBy: signByFlag },
   examples: [
     [
       'Build and push the image of a directory',
@@ -35,13 +38,14 @@ export const command = defineCommand({
   ],
   async run({ context, args: [source, target], options }) {
     const to = targetOf(target);
+    const output = { to, signingKey: await readSigningKey(options, context) };
     const found = await statIfPresent(source);
     return useSession(context, options, async (session) => {
       if (found?.isDirectory() === true) {
         const { workingDirectory } = context;
         const directory = path.resolve(workingDirectory, source, 'manifests');
         const request = { directory, packageName: '', channels: '', defaultChannel: '', workingDirectory };
-        return makeBundle(context, session, request, [{ to }], exitCodes.findings, {
+        return makeBundle(context, session, request, [output], exitCodes.findings, {
           readsOnly: true,
         });
       }
@@ -71,6 +75,7 @@ export const command = defineCommand({
             place.reference,
             session,
           );
+          await signStored(session, place.repository, descriptor.digest, output);
           session.logger.close();
           await writeAll(context.stdout, `${subjectOf(place.repository.name, descriptor.digest)}\n`);
           return exitCodes.done;

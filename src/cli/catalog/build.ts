@@ -24,6 +24,7 @@ import {
   openBase,
   planImageOutputs,
   putImages,
+  readSigningKey,
 } from '../index/image-output.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
@@ -59,7 +60,9 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [directory], options }) {
-    const outputs = planImageOutputs(options);
+    const planned = planImageOutputs(options);
+    const signingKey = await readSigningKey(options, context, planned);
+    const outputs = planned.map((output) => ({ ...output, signingKey }));
     const platforms = platformsOf(options);
     const labels = parseLabels(options.extraLabels ?? []);
     const created = options.created === undefined ? undefined : timeOf(options.created);

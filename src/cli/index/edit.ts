@@ -1,4 +1,5 @@
 /** What the commands that make index images have in common. */
+import type { KeyObject } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { statIfPresent } from '../../files/file-status.js';
@@ -23,7 +24,7 @@ import type { FlagValues } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import type { indexImageFlags, toolFlags } from './index-image-flags.js';
-import { openBase, putImages } from './image-output.js';
+import { openBase, putImages, readSigningKey } from './image-output.js';
 import { writeAll } from '../output.js';
 import { type CommandSession, useSession } from '../session.js';
 
@@ -56,6 +57,12 @@ export async function editIndex(
   newName = 'new index',
 ): Promise<number> {
   const output = planOutput(flags);
+  const signingKey = await readSigningKey(flags, context);
+  if (output.kind === 'generate' && signingKey !== undefined) {
+    throw new UsageError('--sign-by and --generate cannot be used together', {
+      hint: 'leave one of them out',
+    });
+  }
   return useSession(context, flags, async (session) => {
     noticeFlags(flags, output, session.logger);
     await checkOutput(output);
@@ -63,7 +70,7 @@ export async function editIndex(
       const index = await takeDatabase(session, flags.fromIndex, directory, newName);
       const code = (await work(session, index)) ?? exitCodes.done;
       await settleDatabase(index.file, index.name);
-      const made = await writeOutput(session, flags, output, index.file, directory);
+      const made = await writeOutput(session, flags, { ...output, signingKey }, index.file, directory);
       session.logger.close();
       await writeAll(context.stdout, `${made}\n`);
       return code;
@@ -190,7 +197,7 @@ export async function pullDatabase(
 async function writeOutput(
   session: CommandSession,
   flags: IndexImageOptions,
-  output: Output,
+  output: Output & { signingKey: KeyObject | undefined },
   file: string,
   directory: string,
 ): Promise<string> {
@@ -207,7 +214,7 @@ async function writeOutput(
       output.kind === 'push'
         ? output.target
         : { transport: 'oci-archive', text: `oci-archive:${output.file}`, path: output.file, tag: 'latest' };
-    const made = await putImages(session, { to }, images, directory);
+    const made = await putImages(session, { to, signingKey: output.signingKey }, images, directory);
     logger.log('debug', `made ${made}`);
     return made;
   } finally {

@@ -1,5 +1,12 @@
 import { flag, text } from '../command/flags.js';
 
+/** `--sign-by` of commands that push or save images. */
+export const signByFlag = text(
+  'file',
+  'sign the image with this private key, in PEM or as cosign writes it',
+  { group: 'Output' },
+);
+
 /** Flags of the commands that build images. */
 export const imageOutputFlags = {
   tag: text('reference', 'image reference; pushed to it unless --save is given', {
@@ -10,4 +17,5 @@ export const imageOutputFlags = {
   save: text('place', 'save the image to oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE', {
     group: 'Output',
   }),
+  signBy: signByFlag,
 };

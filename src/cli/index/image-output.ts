@@ -1,4 +1,5 @@
 /** Images that commands build: what they are built on, and where they go. */
+import type { KeyObject } from 'node:crypto';
 import { addContext } from '../../core/diagnostics-error.js';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -18,7 +19,11 @@ import { replacedFile } from '../../files/replace-file.js';
 import type { WritableRepository } from '../../oci/registry/repository.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { defaultBinaryImage } from '../../sqlite/read/index-image.js';
+import { signImage } from '../../oci/signatures/sign-image.js';
+import { parseSigningKey } from '../../trust/signing-key.js';
 import type { FlagValues } from '../command/flags.js';
+import type { CommandContext } from '../context.js';
+import { readInputFile } from '../input.js';
 import type { imageOutputFlags } from './image-output-flags.js';
 import type { CommandSession } from '../session.js';
 
@@ -80,8 +85,43 @@ async function pushIndexImages(
 export interface ImageOutput {
   /** With a tag. */
   to: Reference;
-  /** What an archive of docker save calls the image. */
+  /** What an archive of docker save calls the image, and what a signature of a saved one states. */
   name?: string | undefined;
+  /** Signs the image. */
+  signingKey?: KeyObject | undefined;
+}
+
+/**
+ * Reads the key of `--sign-by`; undefined without the flag. Throws OpmateError for a file without a private key, and
+ * UsageError where an output cannot hold signatures.
+ */
+export async function readSigningKey(
+  { signBy }: { signBy?: string | undefined },
+  { environment, workingDirectory }: CommandContext,
+  outputs: readonly ImageOutput[] = [],
+): Promise<KeyObject | undefined> {
+  if (signBy === undefined) return undefined;
+  if (outputs.some(({ to }) => to.transport === 'docker-archive')) {
+    const hint = 'save the image to oci:DIR or oci-archive:FILE, or push it';
+    throw new UsageError('--sign-by: a docker-archive cannot hold signatures', { hint });
+  }
+  const pem = await readInputFile(path.resolve(workingDirectory, signBy));
+  return parseSigningKey(pem, signBy, environment['COSIGN_PASSWORD']);
+}
+
+/** Signs an image that was pushed or saved, if there is a key. */
+export async function signStored(
+  session: CommandSession,
+  repository: WritableRepository,
+  digest: string,
+  { to, name, signingKey }: ImageOutput,
+): Promise<void> {
+  if (signingKey === undefined) return;
+  const stored = to.transport === 'docker' ? `${to.registry}/${to.repository}:${to.tag}` : name;
+  const { signal, logger } = session;
+  const reference = stored ?? to.tag ?? 'latest';
+  await signImage(repository, digest, { reference, key: signingKey, signal });
+  logger.log('debug', `signed ${subjectOf(repository.name, digest)}`);
 }
 
 /**
@@ -146,11 +186,12 @@ export async function checkImageOutput({ to }: ImageOutput): Promise<void> {
  */
 export async function putImages(
   session: CommandSession,
-  { to, name }: ImageOutput,
+  output: ImageOutput,
   images: readonly BuiltImage[],
   directory: string,
 ): Promise<string> {
   const { signal } = session;
+  const { to, name } = output;
   if (to.transport === 'docker-archive') {
     const [image, ...others] = images as [BuiltImage, ...BuiltImage[]];
     if (others.length > 0) {
@@ -172,12 +213,14 @@ export async function putImages(
     const layout = path.join(directory, 'layout');
     const target = await openLayout(layout, { create: true });
     const { digest } = await pushIndexImages(target, to.tag as string, images, session);
+    await signStored(session, target, digest, output);
     await packLayout(layout, to.path, { signal });
     return subjectOf(`oci-archive:${to.path}`, digest);
   }
   const target = await openTarget(to, session);
   try {
     const { digest } = await pushIndexImages(target.repository, target.reference, images, session);
+    await signStored(session, target.repository, digest, output);
     return subjectOf(target.repository.name, digest);
   } finally {
     await target.close();

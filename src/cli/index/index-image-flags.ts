@@ -1,4 +1,5 @@
 import { type Flag, flag, text } from '../command/flags.js';
+import { signByFlag } from './image-output-flags.js';
 
 /** Returns `--from-index`. */
 export function fromIndex(summary: string): Flag<string | undefined> {
@@ -15,6 +16,7 @@ export const indexImageFlags = {
   tag: text('reference', 'image reference to push to', { short: 't', group: 'Output' }),
   save: text('file', 'write the image to an oci-archive file', { group: 'Output' }),
   generate: flag('write ./database/index.db and a Dockerfile instead of an image', { group: 'Output' }),
+  signBy: signByFlag,
   outDockerfile: text('file', 'Dockerfile name (default: index.Dockerfile)', { short: 'd', group: 'Output' }),
 };
 

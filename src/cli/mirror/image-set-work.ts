@@ -58,7 +58,7 @@ import {
   readArchiveIndex,
   signArchive,
 } from '../../oci/archive-set/archive-index.js';
-import { parseSigningKey } from '../../oci/archive-set/detached-signature.js';
+import { parseSigningKey } from '../../trust/signing-key.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { formatPlatform } from '../../oci/image/platform.js';
 import { planImageSet } from '../../api/mirror.js';
@@ -497,7 +497,11 @@ export class ImageSetWork {
   async requireWritable(): Promise<void> {
     const { signBy } = this.#options;
     if (signBy !== undefined)
-      this.#signingKey = parseSigningKey(await readInputFile(this.#resolve(signBy)), signBy);
+      this.#signingKey = await parseSigningKey(
+        await readInputFile(this.#resolve(signBy)),
+        signBy,
+        this.#context.environment['COSIGN_PASSWORD'],
+      );
     await requireNoLinks([this.#workingDirectory()]);
     const file = this.lockFile();
     const found = await statIfPresent(file);

@@ -16,7 +16,7 @@ import type { JsonValue } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { type NamedImage, layoutOf, maxParts } from './archive-layout.js';
-import { signDetached, verifyDetached } from './detached-signature.js';
+import { signDetached, verifyDetached } from '../../trust/signing-key.js';
 import { isRepositoryName, isTag } from '../registry/registry-names.js';
 import { writeNewFile } from '../../files/write-new-file.js';
 

@@ -1,15 +1,18 @@
 import { type KeyObject, createPrivateKey, createPublicKey, sign, verify } from 'node:crypto';
-import { OpmateError } from '../../core/errors.js';
+import { OpmateError } from '../core/errors.js';
+import { decryptCosignKey, isCosignKey } from './cosign-key.js';
 
 const minRsaBits = 2048;
-const supported = 'ECDSA P-256, Ed25519 or RSA of at least 2048 bits';
+const supported = 'ECDSA P-256, P-384 or P-521, Ed25519 or RSA of at least 2048 bits';
+const supportedCurves: readonly (string | undefined)[] = ['prime256v1', 'secp384r1', 'secp521r1'];
 
 /**
- * A private key that signs, from PEM: PKCS#8, SEC 1 or PKCS#1, not encrypted. `subject` names it in messages.
- * Throws OpmateError INVALID or UNSUPPORTED.
+ * Reads a private key that signs, from PEM: PKCS#8, SEC 1 or PKCS#1, not encrypted, or the encrypted form of cosign
+ * with its `password`. `subject` names it in messages. Throws OpmateError INVALID, UNSUPPORTED or AUTH.
  */
-export function parseSigningKey(pem: Buffer, subject: string): KeyObject {
+export async function parseSigningKey(pem: Buffer, subject: string, password?: string): Promise<KeyObject> {
   const text = pem.toString('latin1');
+  if (isCosignKey(text)) return requireSupported(await decryptCosignKey(text, subject, password), subject);
   if (/-----BEGIN ENCRYPTED |Proc-Type: 4,ENCRYPTED/.test(text)) {
     throw new OpmateError('UNSUPPORTED', 'encrypted private key', {
       subject,
@@ -57,7 +60,7 @@ function requireSupported(key: KeyObject, subject: string): KeyObject {
   const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
   const isSupported =
     type === 'ed25519' ||
-    (type === 'ec' && details?.namedCurve === 'prime256v1') ||
+    (type === 'ec' && supportedCurves.includes(details?.namedCurve)) ||
     (type === 'rsa' && (details?.modulusLength ?? 0) >= minRsaBits);
   if (isSupported) return key;
   const what = details?.namedCurve ?? details?.modulusLength ?? '';

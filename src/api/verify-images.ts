@@ -1,0 +1,63 @@
+import { mapConcurrent } from '../core/concurrency.js';
+import { parseReference } from '../core/reference.js';
+import {
+  type LookasideConfiguration,
+  readLookasideSignatures,
+  readLookasides,
+} from '../mirror/verification/lookaside.js';
+import { type PolicyRequest, readSignaturePolicy } from '../mirror/verification/signature-policy.js';
+import { readContents } from '../oci/image/contents.js';
+import { openReference } from '../oci/image/open.js';
+import { type Verdict, verifyImage } from '../oci/signatures/verify-image.js';
+import type { Session } from '../source/session.js';
+
+/** What images are verified against. */
+export interface VerifyImagesOptions extends PolicyRequest {
+  /** Directory with `*.yaml` files that say where OpenPGP signatures are kept; default none. */
+  registriesDirectory?: string | undefined;
+}
+
+/** The verdict on one image. */
+export interface VerifiedImage extends Verdict {
+  /** Reference as the caller wrote it. */
+  image: string;
+  digest: string;
+}
+
+const concurrency = 6;
+
+/**
+ * Verifies the signatures of images, in the order of the references. An image that a policy refuses is a result; an image
+ * that is missing, or a policy that cannot be read, is an error. Nothing but the images, their signatures and configured
+ * signature stores is requested.
+ *
+ * Throws OpmateError.
+ */
+export async function verifyImages(
+  references: readonly string[],
+  session: Session,
+  options: VerifyImagesOptions,
+): Promise<VerifiedImage[]> {
+  const policy = await readSignaturePolicy(options, session.workingDirectory);
+  const { registriesDirectory } = options;
+  const lookasides: LookasideConfiguration =
+    registriesDirectory === undefined ? new Map<string, string>() : await readLookasides(registriesDirectory);
+  return mapConcurrent(
+    references.map((text) => parseReference(text)),
+    concurrency,
+    async (reference) => {
+      const opened = await openReference(reference, session);
+      try {
+        const contents = await readContents(opened.repository, opened.reference, session);
+        const verdict = await verifyImage(opened.repository, contents, {
+          ...{ policy, reference, now: session.now(), signal: session.signal },
+          readOpenPgp: (digest) => readLookasideSignatures(lookasides, reference, digest, session),
+        });
+        return { image: reference.text, digest: contents.root.digest, ...verdict };
+      } finally {
+        await opened.close();
+      }
+    },
+    session,
+  );
+}

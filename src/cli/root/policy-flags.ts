@@ -1,0 +1,45 @@
+import { UsageError } from '../../core/errors.js';
+import type { PolicyRequest } from '../../mirror/verification/signature-policy.js';
+import { type FlagValues, repeated, text } from '../command/flags.js';
+
+/** Flags that say which signatures images must have. */
+export const policyFlags = {
+  policy: text('file', 'policy.json of containers, or ClusterImagePolicy documents', { group: 'Input' }),
+  key: repeated('file', 'public key in PEM; one of several must have signed', { group: 'Input' }),
+  certificateIdentity: text('name', 'email address or URI of the signer in its certificate', {
+    group: 'Input',
+  }),
+  certificateIdentityRegexp: text('regexp', 'regular expression for the whole identity', { group: 'Input' }),
+  certificateOidcIssuer: text('url', 'OpenID Connect issuer in the certificate of the signer', {
+    group: 'Input',
+  }),
+  trustedRoot: text('file', 'trusted_root.json with certificate authorities and logs', { group: 'Input' }),
+};
+
+/** Returns what the flags ask for; undefined where they ask for nothing. Throws UsageError. */
+export function policyRequestOf(options: Partial<FlagValues<typeof policyFlags>>): PolicyRequest | undefined {
+  const { policy, key: keys, certificateIdentity, certificateIdentityRegexp: regexp } = options;
+  const { certificateOidcIssuer: oidcIssuer, trustedRoot } = options;
+  const named = [certificateIdentity, regexp, oidcIssuer, trustedRoot].some((one) => one !== undefined);
+  if (!named) return policy === undefined && keys === undefined ? undefined : { policy, keys };
+  const identity = certificateIdentity ?? (regexp === undefined ? undefined : wholeMatch(regexp));
+  if (identity === undefined || oidcIssuer === undefined || trustedRoot === undefined) {
+    const hint = 'give --certificate-identity, --certificate-oidc-issuer and --trusted-root together';
+    throw new UsageError('incomplete certificate identity', { hint });
+  }
+  if (certificateIdentity !== undefined && regexp !== undefined) {
+    const problem = '--certificate-identity and --certificate-identity-regexp cannot be used together';
+    throw new UsageError(problem, { hint: 'keep one of them' });
+  }
+  return { policy, keys, certificate: { identity, oidcIssuer, trustedRoot } };
+}
+
+function wholeMatch(pattern: string): RegExp {
+  try {
+    return new RegExp(`^(?:${pattern})$`, 'u');
+  } catch {
+    throw new UsageError(`--certificate-identity-regexp ${pattern}: not a regular expression`, {
+      hint: 'write one of JavaScript',
+    });
+  }
+}

@@ -1,0 +1,59 @@
+import path from 'node:path';
+import { UsageError } from '../../core/errors.js';
+import { type VerifiedImage, verifyImages } from '../../api/verify-images.js';
+import { encodeGoJson } from '../../document/go-json.js';
+import { argument, defineCommand } from '../command/declaration.js';
+import { text } from '../command/flags.js';
+import { outputFormat } from '../command/shared-flags.js';
+import { exitCodes } from '../exit-codes.js';
+import { writeAll } from '../output.js';
+import { printableLine } from '../../core/printable.js';
+import { useSession } from '../session.js';
+import { policyFlags, policyRequestOf } from './policy-flags.js';
+
+/** `opmate verify REF…`: the verdict on the signatures of each image. Exit code 3 when one is not verified. */
+export const command = defineCommand({
+  summary: 'verify the signatures of images',
+  arguments: [argument('<references...>', 'images in registries, layouts or archives')],
+  flags: {
+    ...policyFlags,
+    registriesD: text('directory', 'registries.d with the places of OpenPGP signatures', { group: 'Input' }),
+    output: outputFormat(['text', 'json'], { default: 'text' }),
+  },
+  description: 'Exit code 3 when an image is unsigned or refused.',
+  examples: [
+    ['Verify a signature by key', 'opmate verify --key cosign.pub registry.example.com/demo/bundle:v1.0.0'],
+    [
+      'Apply the policy of a host',
+      'opmate verify --policy policy.json registry.example.com/demo/bundle:v1.0.0',
+    ],
+  ],
+  async run({ context, args: [references], options }) {
+    const request = policyRequestOf(options);
+    if (request === undefined) {
+      const hint = 'give one of --policy, --key, or --certificate-identity with --trusted-root';
+      throw new UsageError('no signature policy', { hint });
+    }
+    return useSession(context, options, async (session) => {
+      const { registriesD } = options;
+      const registriesDirectory = registriesD && path.resolve(context.workingDirectory, registriesD);
+      const images = await verifyImages(references, session, { ...request, registriesDirectory });
+      session.logger.close();
+      await writeAll(context.stdout, options.output === 'json' ? toJson(images) : toText(images));
+      const isFine = images.every(({ status }) => status === 'verified' || status === 'accepted');
+      return isFine ? exitCodes.done : exitCodes.findings;
+    });
+  },
+});
+
+function toText(images: readonly VerifiedImage[]): string {
+  return images
+    .map(({ image, digest, status, reason }) => `${image}: ${status}: ${reason}\n  ${digest}\n`)
+    .map((lines) => lines.split('\n').map(printableLine).join('\n'))
+    .join('');
+}
+
+function toJson(images: readonly VerifiedImage[]): string {
+  const list = images.map(({ image, digest, status, reason }) => ({ image, digest, status, reason }));
+  return `${encodeGoJson({ images: list }, { indent: 2 })}\n`;
+}

@@ -1,0 +1,97 @@
+import { type KeyObject, createPublicKey } from 'node:crypto';
+import { Readable } from 'node:stream';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { digestOf } from '../../core/digest.js';
+import { cosignSignatureType } from '../../trust/simple-signing.js';
+import { signDetached, verifyDetached } from '../../trust/signing-key.js';
+import { readContents } from '../image/contents.js';
+import { type Descriptor, type ImageManifest, mediaTypes } from '../image/types.js';
+import type { WritableRepository } from '../registry/repository.js';
+import { findManifest, signatureAnnotation, signatureTag, simpleSigningType } from './attached-signatures.js';
+
+/**
+ * Signs an image as `cosign sign --recursive` does: of an index every image too, since clients verify the manifest
+ * that they run. A signature is stored under the `.sig` tag, beside those that are there; one of the same key over the
+ * same document is kept. `reference` is the name that the signature states.
+ *
+ * Throws what reading and storing manifests throws.
+ */
+export async function signImage(
+  repository: WritableRepository,
+  digest: string,
+  { reference, key, ...options }: { reference: string; key: KeyObject } & CancelOptions,
+): Promise<void> {
+  const { manifests } = await readContents(repository, digest, options);
+  for (const { descriptor } of manifests) {
+    await signManifest(repository, descriptor.digest, { reference, key, ...options });
+  }
+}
+
+async function signManifest(
+  repository: WritableRepository,
+  digest: string,
+  { reference, key, ...options }: { reference: string; key: KeyObject } & CancelOptions,
+): Promise<void> {
+  const payload = Buffer.from(
+    JSON.stringify({
+      critical: {
+        identity: { 'docker-reference': reference },
+        image: { 'docker-manifest-digest': digest },
+        type: cosignSignatureType,
+      },
+      optional: null,
+    }),
+  );
+  const tag = signatureTag(digest);
+  const layers = (await findManifest(repository, tag, options))?.layers ?? [];
+  const publicKey = createPublicKey(key);
+  const isSigned = layers.some(
+    (layer) =>
+      layer.digest === digestOf(payload) &&
+      verifyDetached(payload, layer.annotations?.[signatureAnnotation] ?? '', publicKey),
+  );
+  if (isSigned) return;
+  const layer: Descriptor = {
+    ...describe(simpleSigningType, payload),
+    annotations: { [signatureAnnotation]: signDetached(payload, key).trim() },
+  };
+  await putBlob(repository, layer, payload, options);
+  await putSignatureManifest(repository, tag, [...layers, layer], options);
+}
+
+async function putSignatureManifest(
+  repository: WritableRepository,
+  tag: string,
+  layers: readonly Descriptor[],
+  options: CancelOptions,
+): Promise<void> {
+  // The configuration of cosign: every layer stands in it, so that engines take the signature for an image.
+  const none = '0001-01-01T00:00:00Z';
+  const config = Buffer.from(
+    JSON.stringify({
+      ...{ architecture: '', created: none, history: layers.map(() => ({ created: none })), os: '' },
+      rootfs: { type: 'layers', diff_ids: layers.map(({ digest }) => digest) },
+      config: {},
+    }),
+  );
+  const descriptor = describe(mediaTypes.ociConfig, config);
+  await putBlob(repository, descriptor, config, options);
+  const manifest: ImageManifest = {
+    ...{ schemaVersion: 2, mediaType: mediaTypes.ociManifest },
+    ...{ config: descriptor, layers: [...layers] },
+  };
+  await repository.putManifest(tag, Buffer.from(JSON.stringify(manifest)), mediaTypes.ociManifest, options);
+}
+
+function describe(mediaType: string, bytes: Buffer): Descriptor {
+  return { mediaType, digest: digestOf(bytes), size: bytes.length };
+}
+
+function putBlob(
+  repository: WritableRepository,
+  descriptor: Descriptor,
+  bytes: Buffer,
+  options: CancelOptions,
+): Promise<void> {
+  return repository.putBlob(descriptor, () => Readable.from([bytes], { objectMode: false }), options);
+}

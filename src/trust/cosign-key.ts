@@ -1,0 +1,72 @@
+import { type KeyObject, createPrivateKey, scryptSync } from 'node:crypto';
+import { OpmateError } from '../core/errors.js';
+import { openValue } from '../document/document.js';
+import { parseGoJson } from '../document/go-json.js';
+
+const block =
+  /-----BEGIN ENCRYPTED (?:SIGSTORE|COSIGN) PRIVATE KEY-----([^-]+)-----END ENCRYPTED (?:SIGSTORE|COSIGN) PRIVATE KEY-----/;
+const maxCost = 2 ** 20;
+
+/** Whether text is a private key as `cosign generate-key-pair` writes it. */
+export function isCosignKey(text: string): boolean {
+  return block.test(text);
+}
+
+/**
+ * Decrypts a private key of cosign: scrypt and NaCl secretbox around PKCS#8 (secure-systems-lab/go-securesystemslib,
+ * encrypted). Throws OpmateError INVALID, or AUTH for a wrong password.
+ */
+export async function decryptCosignKey(
+  text: string,
+  subject: string,
+  password: string | undefined,
+): Promise<KeyObject> {
+  const { kdf, cipher, ciphertext } = readEnvelope(text, subject);
+  const bytes = (base64: string): Buffer => Buffer.from(base64, 'base64');
+  const { xsalsa20poly1305 } = await import('@noble/ciphers/salsa.js');
+  const secret = scryptSync(password ?? '', bytes(kdf.salt), 32, {
+    ...{ N: kdf.N, r: kdf.r, p: kdf.p },
+    maxmem: 256 * kdf.N * kdf.r,
+  });
+  let der: Uint8Array;
+  try {
+    der = xsalsa20poly1305(secret, bytes(cipher.nonce)).decrypt(bytes(ciphertext));
+  } catch (cause) {
+    const problem = password === undefined ? 'encrypted private key' : 'wrong password for the private key';
+    const hint = 'set COSIGN_PASSWORD to the password of the key';
+    throw new OpmateError('AUTH', problem, { subject, hint, cause });
+  }
+  try {
+    return createPrivateKey({ key: Buffer.from(der), format: 'der', type: 'pkcs8' });
+  } catch (cause) {
+    throw new OpmateError('INVALID', 'no private key in the encrypted envelope', { subject, cause });
+  }
+}
+
+function readEnvelope(text: string, subject: string) {
+  const [, base64 = ''] = block.exec(text) ?? [];
+  let value;
+  try {
+    value = parseGoJson(Buffer.from(base64, 'base64').toString());
+  } catch (cause) {
+    throw new OpmateError('INVALID', 'damaged encrypted private key', { subject, cause });
+  }
+  const root = openValue(value, { name: subject, kind: 'reference' }).object(['kdf', 'cipher', 'ciphertext']);
+  const kdf = root.kdf.object(['name', 'params', 'salt']);
+  kdf.name.constant('scrypt');
+  const params = kdf.params.object(['N', 'r', 'p']);
+  const cipher = root.cipher.object(['name', 'nonce']);
+  cipher.name.constant('nacl/secretbox');
+  return {
+    kdf: {
+      N: params.N.integer(2, maxCost),
+      r: params.r.integer(1, 32),
+      p: params.p.integer(1, 16),
+      salt: kdf.salt.text(),
+    },
+    cipher: {
+      nonce: cipher.nonce.matching((nonce) => /^[A-Za-z0-9+/]{32}$/.test(nonce), 'a nonce of 24 bytes'),
+    },
+    ciphertext: root.ciphertext.text(100_000),
+  };
+}

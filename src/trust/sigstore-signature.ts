@@ -1,0 +1,101 @@
+import { isDigest } from '../core/digest.js';
+import { OpmateError } from '../core/errors.js';
+import { addContext } from '../core/diagnostics-error.js';
+import { openValue } from '../document/document.js';
+import { decodeUtf8, parseGoJson } from '../document/go-json.js';
+import { isJsonObject } from '../document/json.js';
+import { parseSimpleSigning } from './simple-signing.js';
+import { verifyDetached } from './signing-key.js';
+import type { SigstoreSignature, SigstoreSigner } from './sigstore-types.js';
+
+/** What a signature that holds says. */
+interface SignedClaim {
+  /** Digest of the signed manifest. */
+  digest: string;
+  /** Reference that the signer gave the image; undefined in bundles, which state none. */
+  reference: string | undefined;
+  /** The signer for reports. */
+  signer: string;
+}
+
+/** Maximum bytes of a payload, certificate chain, log entry or bundle. */
+export const maxSignatureBytes = 1024 * 1024;
+
+/**
+ * Verifies a cosign signature: its signer, its entry in a transparency log where the signer requires one, and that it
+ * is over the manifest with this digest. Throws OpmateError INVALID, SYNTAX or DIGEST.
+ */
+export async function verifySigstoreSignature(
+  signature: SigstoreSignature,
+  signer: SigstoreSigner,
+  { digest, subject }: { digest: string; subject: string },
+): Promise<SignedClaim> {
+  try {
+    const claim = await verifyClaim(signature, signer);
+    if (claim.digest === digest) return claim;
+    const problem = `signature of another image: expected ${digest}, got ${claim.digest}`;
+    throw new OpmateError('DIGEST', problem);
+  } catch (error) {
+    throw error instanceof OpmateError ? addContext(error, { subject }) : error;
+  }
+}
+
+async function verifyClaim(signature: SigstoreSignature, signer: SigstoreSigner): Promise<SignedClaim> {
+  const isPlain = signer.kind === 'key' && signer.rekorKeys.length === 0 && signature.kind === 'simple';
+  if (isPlain) {
+    if (!signer.keys.some((key) => verifyDetached(signature.payload, signature.signature, key))) {
+      throw new OpmateError('INVALID', 'not signed by the key, or changed after it was signed');
+    }
+    return { ...readPayload(signature.payload), signer: 'key' };
+  }
+  const { verifyBundle, verifyLoggedPayload } = await import('./sigstore-verifier.js');
+  if (signature.kind === 'simple') {
+    const name = await verifyLoggedPayload(signature, signer);
+    return { ...readPayload(signature.payload), signer: name };
+  }
+  const { statement, signer: name } = await verifyBundle(signature.bundle, signer);
+  return { digest: readStatement(statement), reference: undefined, signer: name };
+}
+
+function readPayload(payload: Buffer): { digest: string; reference: string } {
+  const { type, digest, reference } = parseSimpleSigning(payload, 'payload');
+  // cosign takes any type; the others of containers are never signed with such keys.
+  if (!/^(?:cosign container image signature|atomic container signature)$/.test(type)) {
+    throw new OpmateError('INVALID', `payload of unknown type "${type.slice(0, 100)}"`);
+  }
+  return { digest, reference };
+}
+
+const signStatement = 'https://sigstore.dev/cosign/sign/v1';
+
+/** Returns the digest that an in-toto statement of `cosign sign` is about. */
+function readStatement(bytes: Buffer): string {
+  const value = parseGoJson(decodeUtf8(bytes));
+  const root = openValue(value, { name: 'statement', kind: 'reference' });
+  const predicate = root.field('predicateType').text();
+  if (predicate !== signStatement) {
+    throw new OpmateError('INVALID', `an attestation of type "${predicate.slice(0, 100)}", not a signature`);
+  }
+  const digests = root
+    .field('subject')
+    .list(1)
+    .map((item) => item.field('digest'));
+  const hex = digests[0]?.field('sha256').text() ?? '';
+  const digest = `sha256:${hex}`;
+  if (isDigest(digest)) return digest;
+  throw new OpmateError('INVALID', 'statement without a digest');
+}
+
+/** Whether a bundle is a signature of an image, and no attestation about it. Unreadable ones are no signatures. */
+export function isSignatureBundle(bundle: Buffer): boolean {
+  try {
+    const value = parseGoJson(decodeUtf8(bundle));
+    const envelope = isJsonObject(value) ? value['dsseEnvelope'] : undefined;
+    const payload = isJsonObject(envelope) ? envelope['payload'] : undefined;
+    if (typeof payload !== 'string') return isJsonObject(value) && 'messageSignature' in value;
+    const statement = parseGoJson(Buffer.from(payload, 'base64').toString());
+    return isJsonObject(statement) && statement['predicateType'] === signStatement;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,342 @@
+import { type KeyObject, createHash, createPublicKey } from 'node:crypto';
+import { OpmateError, messageOf } from '../core/errors.js';
+import { decodeUtf8, parseGoJson } from '../document/go-json.js';
+import { openValue } from '../document/document.js';
+import {
+  TrustedRoot,
+  Verifier,
+  X509Certificate,
+  bundleFromJSON,
+  toSignedEntity,
+  toTrustMaterial,
+} from './sigstore-packages.js';
+import type { CertificateSigner, SigstoreSignature, SigstoreSigner } from './sigstore-types.js';
+
+type SimpleSignature = Extract<SigstoreSignature, { kind: 'simple' }>;
+
+type Bundle = ReturnType<typeof bundleFromJSON>;
+type Signer = ReturnType<Verifier['verify']>;
+type TrustMaterial = ReturnType<typeof toTrustMaterial>;
+
+const always = { start: new Date(0), end: new Date(8.64e15) };
+const codeSigning = '1.3.6.1.5.5.7.3.3';
+const maxChainLength = 8;
+
+/** Verifies a simple signing payload by certificate, or by key with a log entry. Returns the signer's name. */
+export async function verifyLoggedPayload(
+  signature: SimpleSignature,
+  signer: SigstoreSigner,
+): Promise<string> {
+  if (signer.kind === 'certificate' && signature.certificate === undefined) {
+    throw new OpmateError('INVALID', 'signed with a key, not with a certificate');
+  }
+  if (signature.logEntry === undefined) {
+    throw new OpmateError('INVALID', 'without an entry of a transparency log');
+  }
+  const bundle = toBundle(signature, signature.logEntry);
+  return verifyWith(bundle, signer, signature.payload, signature.chain);
+}
+
+/** Verifies a Sigstore bundle with a signed statement. Returns the statement and the signer's name. */
+export async function verifyBundle(
+  bytes: Buffer,
+  signer: SigstoreSigner,
+): Promise<{ statement: Buffer; signer: string }> {
+  const bundle = readLibrary('bundle', () => bundleFromJSON(JSON.parse(decodeUtf8(bytes))));
+  if (bundle.content.$case !== 'dsseEnvelope') {
+    throw new OpmateError('INVALID', 'bundle without a signed statement');
+  }
+  const { payload, payloadType } = bundle.content.dsseEnvelope;
+  if (payloadType !== 'application/vnd.in-toto+json') {
+    throw new OpmateError('INVALID', `bundle with a payload of type "${payloadType.slice(0, 100)}"`);
+  }
+  return { statement: payload, signer: verifyWith(bundle, signer, undefined, undefined) };
+}
+
+function verifyWith(
+  bundle: Bundle,
+  signer: SigstoreSigner,
+  payload: Buffer | undefined,
+  chain: string | undefined,
+): string {
+  try {
+    return verifySigner(bundle, signer, payload, chain);
+  } catch (error) {
+    // The library throws errors of many kinds at damaged certificates.
+    throw error instanceof OpmateError ? error : refused(error);
+  }
+}
+
+function verifySigner(
+  bundle: Bundle,
+  signer: SigstoreSigner,
+  payload: Buffer | undefined,
+  chain: string | undefined,
+): string {
+  if (signer.kind === 'key') {
+    const isLogged = signer.rekorKeys.length > 0;
+    const options = {
+      ctlogThreshold: 0,
+      tlogThreshold: isLogged ? 1 : 0,
+      timestampThreshold: isLogged ? 1 : 0,
+    };
+    const own = isLogged ? bundle : withoutLogEntries(bundle);
+    verifyByKeys(own, signer.keys, signer.rekorKeys, options, payload);
+    return 'key';
+  }
+  if (bundle.verificationMaterial.content.$case === 'publicKey') {
+    throw new OpmateError('INVALID', 'signed with a key, not with a certificate');
+  }
+  const found =
+    signer.trust.kind === 'trusted-root'
+      ? verifyByTrustedRoot(bundle, signer.trust.json, payload)
+      : verifyByAuthorities(bundle, signer.trust, payload, chain);
+  return requireIdentity(found, signer);
+}
+
+/** Log entries are checked by the library whenever they are there; without keys of logs they mean nothing. */
+function withoutLogEntries(bundle: Bundle): Bundle {
+  return {
+    ...bundle,
+    verificationMaterial: {
+      ...bundle.verificationMaterial,
+      tlogEntries: [],
+      timestampVerificationData: undefined,
+    },
+  };
+}
+
+function verifyByKeys(
+  bundle: Bundle,
+  keys: readonly KeyObject[],
+  rekorKeys: readonly KeyObject[],
+  options: ConstructorParameters<typeof Verifier>[1],
+  payload: Buffer | undefined,
+): Signer {
+  const failures: unknown[] = [];
+  for (const publicKey of keys) {
+    const material: TrustMaterial = {
+      certificateAuthorities: [],
+      timestampAuthorities: [],
+      ctlogs: [],
+      tlogs: rekorKeys.map(logOf),
+      publicKey: () => ({ publicKey, validFor: () => true }),
+    };
+    try {
+      const entity = toSignedEntity(bundle, payload);
+      return new Verifier(material, options).verify({ ...entity, key: { $case: 'public-key', hint: '' } });
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  throw refused(failures[0]);
+}
+
+/** Reads a trusted_root.json of Sigstore. Throws OpmateError SYNTAX, or INVALID for one without authorities. */
+export function checkTrustedRoot(json: string, subject: string): void {
+  const root = readTrustedRoot(json, subject);
+  if (root.certificateAuthorities.length > 0) return;
+  throw new OpmateError('INVALID', 'no certificate authorities', {
+    subject,
+    hint: 'name a trusted_root.json of Sigstore',
+  });
+}
+
+function readTrustedRoot(json: string, subject: string): TrustMaterial {
+  try {
+    return toTrustMaterial(TrustedRoot.fromJSON(JSON.parse(json)));
+  } catch (cause) {
+    throw new OpmateError('SYNTAX', 'not a trusted_root.json of Sigstore', { subject, cause });
+  }
+}
+
+function verifyByTrustedRoot(bundle: Bundle, json: string, payload: Buffer | undefined): Signer {
+  const root = readTrustedRoot(json, 'trusted root');
+  const options = {
+    ctlogThreshold: root.ctlogs.length > 0 ? 1 : 0,
+    tlogThreshold: root.tlogs.length > 0 ? 1 : 0,
+  };
+  try {
+    return new Verifier(root, { ...options, timestampThreshold: 1 }).verify(toSignedEntity(bundle, payload));
+  } catch (error) {
+    throw refused(error);
+  }
+}
+
+/**
+ * Verifies by certificate authorities and log keys alone, as policy.json names them: certificate transparency is not
+ * looked at, and intermediates come from the signature, as containers/image has it.
+ */
+function verifyByAuthorities(
+  bundle: Bundle,
+  { certificates, rekorKeys }: Extract<CertificateSigner['trust'], { kind: 'authorities' }>,
+  payload: Buffer | undefined,
+  chain: string | undefined,
+): Signer {
+  const { content, tlogEntries } = bundle.verificationMaterial;
+  const listed =
+    content.$case === 'x509CertificateChain'
+      ? content.x509CertificateChain.certificates
+      : content.$case === 'certificate'
+        ? [content.certificate]
+        : [];
+  const leaf = readLibrary('certificate', () =>
+    X509Certificate.parse(Buffer.from(listed[0]?.rawBytes ?? [])),
+  );
+  // The time of a single entry is the one that its log has signed.
+  if (tlogEntries.length !== 1) throw new OpmateError('INVALID', 'expected one entry of a transparency log');
+  const publicKey = createPublicKey({ key: leaf.publicKey, format: 'der', type: 'spki' });
+  const options = { ctlogThreshold: 0, tlogThreshold: 1, timestampThreshold: 1 };
+  verifyByKeys(bundle, [publicKey], rekorKeys, options, payload);
+  const time = new Date(Number(tlogEntries[0]?.integratedTime ?? 0) * 1000);
+  const roots = readCertificates(certificates, 'certificate authority');
+  const intermediates = readCertificates(chain ?? '', 'certificate chain').slice(0, maxChainLength);
+  if (!leaf.validForDate(time)) {
+    throw new OpmateError('INVALID', 'certificate not valid when the signature was made');
+  }
+  if (!isIssuedByRoot(leaf, intermediates, roots, time, 0)) {
+    throw new OpmateError('INVALID', 'certificate not issued by the trusted certificate authority');
+  }
+  const usage = leaf.extension('2.5.29.37')?.valueObj.subs[0]?.subs ?? [];
+  if (!usage.some((one) => one.toOID() === codeSigning)) {
+    throw new OpmateError('INVALID', 'certificate not for code signing');
+  }
+  const { extensions } = identityOf(leaf);
+  return { key: publicKey, identity: { subjectAlternativeName: leaf.subjectAltName ?? '', extensions } };
+}
+
+function isIssuedByRoot(
+  certificate: X509Certificate,
+  intermediates: readonly X509Certificate[],
+  roots: readonly X509Certificate[],
+  time: Date,
+  depth: number,
+): boolean {
+  if (depth > maxChainLength) return false;
+  const issues = (issuer: X509Certificate): boolean =>
+    issuer.isCA &&
+    issuer.subject.equals(certificate.issuer) &&
+    issuer.validForDate(time) &&
+    allowsDepth(issuer, depth) &&
+    certificate.verify(issuer);
+  if (roots.some(issues)) return true;
+  return intermediates
+    .filter(issues)
+    .some((issuer) => isIssuedByRoot(issuer, intermediates, roots, time, depth + 1));
+}
+
+function allowsDepth(issuer: X509Certificate, depth: number): boolean {
+  const limit = issuer.extBasicConstraints?.pathLenConstraint;
+  return limit === undefined || limit >= BigInt(depth);
+}
+
+function identityOf(leaf: X509Certificate): { extensions: { issuer?: string } } {
+  const second = leaf.extension('1.3.6.1.4.1.57264.1.8')?.valueObj.subs[0]?.value;
+  const first = leaf.extension('1.3.6.1.4.1.57264.1.1')?.value;
+  const issuer = (second ?? first)?.toString('latin1');
+  return { extensions: issuer === undefined ? {} : { issuer } };
+}
+
+function requireIdentity({ identity }: Signer, wanted: CertificateSigner): string {
+  const name = identity?.subjectAlternativeName ?? '';
+  const issuer = identity?.extensions?.issuer ?? '';
+  const problems = [
+    ...(matches(wanted.identity, name) ? [] : [`signed by "${name}", expected ${show(wanted.identity)}`]),
+    ...(matches(wanted.oidcIssuer, issuer)
+      ? []
+      : [`identity issued by "${issuer}", expected ${show(wanted.oidcIssuer)}`]),
+  ];
+  if (problems.length > 0) throw new OpmateError('INVALID', problems.join('; '));
+  return name;
+}
+
+function matches(wanted: string | RegExp | undefined, value: string): boolean {
+  if (wanted === undefined) return true;
+  return typeof wanted === 'string' ? wanted === value : wanted.test(value);
+}
+
+function show(wanted: string | RegExp | undefined): string {
+  return wanted instanceof RegExp ? `a match of ${wanted.source}` : `"${wanted ?? ''}"`;
+}
+
+function logOf(publicKey: KeyObject): TrustMaterial['tlogs'][number] {
+  const logID = createHash('sha256')
+    .update(publicKey.export({ format: 'der', type: 'spki' }))
+    .digest();
+  return { logID, publicKey, baseURL: '', validFor: always };
+}
+
+/** Brings the annotations of a cosign signature into the form of a bundle. */
+function toBundle({ payload, signature, certificate }: SimpleSignature, logEntry: string): Bundle {
+  const root = openValue(parseJson(logEntry, 'log entry'), { name: 'log entry', kind: 'reference' });
+  const entry = root.field('Payload');
+  const body = entry.field('body').text(1024 * 1024);
+  const { kind, version } = kindOf(body);
+  const base64 = (bytes: Buffer): string => bytes.toString('base64');
+  const leaf = certificate === undefined ? undefined : derOf(certificate, 'certificate')[0];
+  const json = {
+    mediaType: 'application/vnd.dev.sigstore.bundle+json;version=0.1',
+    verificationMaterial: {
+      ...(leaf === undefined
+        ? { publicKey: { hint: '' } }
+        : { x509CertificateChain: { certificates: [{ rawBytes: base64(leaf) }] } }),
+      tlogEntries: [
+        {
+          logIndex: String(entry.field('logIndex').integer(0, Number.MAX_SAFE_INTEGER)),
+          logId: { keyId: base64(Buffer.from(entry.field('logID').text(), 'hex')) },
+          kindVersion: { kind, version },
+          integratedTime: String(entry.field('integratedTime').integer(0, Number.MAX_SAFE_INTEGER)),
+          inclusionPromise: { signedEntryTimestamp: root.field('SignedEntryTimestamp').text() },
+          canonicalizedBody: body,
+        },
+      ],
+    },
+    messageSignature: {
+      messageDigest: { algorithm: 'SHA2_256', digest: createHash('sha256').update(payload).digest('base64') },
+      signature,
+    },
+  };
+  return readLibrary('log entry', () => bundleFromJSON(json));
+}
+
+function kindOf(body: string): { kind: string; version: string } {
+  const root = openValue(parseJson(Buffer.from(body, 'base64').toString(), 'log entry'), {
+    name: 'log entry',
+    kind: 'reference',
+  });
+  return { kind: root.field('kind').text(), version: root.field('apiVersion').text() };
+}
+
+function parseJson(text: string, what: string) {
+  try {
+    return parseGoJson(text);
+  } catch (cause) {
+    throw new OpmateError('SYNTAX', `damaged ${what}`, { cause });
+  }
+}
+
+/** Certificates of PEM text as DER. */
+function derOf(pem: string, what: string): Buffer[] {
+  const blocks = [...pem.matchAll(/-----BEGIN CERTIFICATE-----([^-]*)-----END CERTIFICATE-----/g)];
+  if (blocks.length === 0 && pem.trim() !== '') throw new OpmateError('SYNTAX', `damaged ${what}`);
+  return blocks.map(([, base64 = '']) => Buffer.from(base64, 'base64'));
+}
+
+/** Reads certificates in PEM. Throws OpmateError SYNTAX. */
+function readCertificates(pem: string, what: string): X509Certificate[] {
+  return derOf(pem, what).map((der) => readLibrary(what, () => X509Certificate.parse(Buffer.from(der))));
+}
+
+function readLibrary<T>(what: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    throw new OpmateError('SYNTAX', `damaged ${what}`, { cause });
+  }
+}
+
+function refused(error: unknown): OpmateError {
+  const causes = [error, (error as { cause?: unknown }).cause].filter((one) => one instanceof Error);
+  const text = causes.map(messageOf).join(': ');
+  return new OpmateError('INVALID', text.charAt(0).toLowerCase() + text.slice(1), { cause: error });
+}

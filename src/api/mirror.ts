@@ -1,5 +1,8 @@
 import { digestOf } from '../core/digest.js';
 import { openCharts } from '../mirror/helm/open-charts.js';
+import { liveReleases } from '../mirror/release/live-releases.js';
+import { lockedReleases } from '../mirror/release/locked-access.js';
+import { openReleases } from '../mirror/release/open-releases.js';
 import {
   type ImageSetConfiguration,
   readImageSetConfiguration,
@@ -32,7 +35,15 @@ interface PlanImageSetOptions {
   maxNestedPaths?: number | undefined;
   /** Include Helm charts themselves, not only their images. */
   withCharts?: boolean | undefined;
-  /** Take catalogs from this lock instead of resolving their tags. */
+  /** Fail instead of using updates with known risks; default false. */
+  avoidRisks?: boolean | undefined;
+  /** Accept the release image that the configuration names without a signature; default false. */
+  ignoreReleaseSignature?: boolean | undefined;
+  /** Base of the graph image; default `registry.access.redhat.com/ubi9/ubi:latest`. */
+  graphBase?: string | undefined;
+  /** URL or file of the graph data; default that of the public update service. */
+  graphData?: string | undefined;
+  /** Take catalogs and releases from this lock instead of resolving their tags and channels. */
   lock?: ImageSetLock | undefined;
 }
 
@@ -45,7 +56,8 @@ export async function planImageSet(
   session: Session,
   options: PlanImageSetOptions,
 ): Promise<ImageSetPlan> {
-  const { lock, ...settings } = options;
+  const { lock, graphBase, graphData, ...settings } = options;
+  const { avoidRisks = false, ignoreReleaseSignature: ignoreSignature = false } = options;
   const { logger, signal, platform, temporaryDirectory } = session;
   return selectImages(config, {
     ...settings,
@@ -57,6 +69,11 @@ export async function planImageSet(
       return openPinnedCatalog(digest === undefined ? reference : { ...reference, digest }, session);
     },
     openCharts: (helm) => openCharts(helm, { ...session, directory: session.workingDirectory }),
+    openReleases: (releases) => {
+      const live = { session, directory: session.workingDirectory, graphBase, graphData };
+      const access = lock?.releases === undefined ? liveReleases(live) : lockedReleases(lock.releases, live);
+      return openReleases(releases, { access, avoidRisks, ignoreSignature, signal });
+    },
     digestOfRebuilt: async (source, platforms) => {
       const rebuilt = await rebuildFrom(source, { session, temporaryDirectory, platforms, logger, signal });
       await rebuilt.close();
@@ -119,7 +136,8 @@ export async function mirrorImageSet(
   return withImageSet(configFile, destination, session, options, async (mirror, opened) => {
     const { lockOf, config, target, plan } = opened;
     const settings = {
-      registry: target.registry,
+      ...target,
+      maxNestedPaths: options.maxNestedPaths,
       byRepository: options.maxNestedPaths !== undefined,
       templates: await templatesOf(config, session),
     };
@@ -171,7 +189,7 @@ async function withImageSet<T>(
   });
   const config = readImageSetConfiguration(bytes.toString(), configFile);
   const { dependencies = 'report', maxNestedPaths, onError = 'stop', signatures = true } = options;
-  const plan = await planImageSet(config, session, { target, dependencies, maxNestedPaths });
+  const plan = await planImageSet(config, session, { ...options, target, dependencies, maxNestedPaths });
   try {
     const { temporaryDirectory, logger } = session;
     const transfer = transferOptions(session, options);

@@ -27,14 +27,14 @@ export interface ReleaseComponent {
 }
 
 /** What a release image says about itself. */
-export interface ReleasePayload {
+interface ReleasePayload {
   /** Of the release. */
   version: string;
   /** By name; several may be one image. */
   components: ReleaseComponent[];
 }
 
-export interface ReadPayloadOptions extends CancelOptions {
+interface ReadPayloadOptions extends CancelOptions {
   limits?: ArchiveLimits | undefined;
   /** Keys of the boot images (`x86_64`, `s390x`) whose KubeVirt disk is a component too; none where left out. */
   kubeVirt?: readonly string[] | undefined;
@@ -138,7 +138,7 @@ async function readTopFiles(
 }
 
 /** Reads an ImageStream. Throws OpmateError, which `file` begins. */
-export function parseImageReferences(text: string, file: string): ReleasePayload {
+function parseImageReferences(text: string, file: string): ReleasePayload {
   const top = openValue(parseJson(text, file), { name: file, kind: 'reference' });
   const fields = top.object(['kind', 'metadata', 'spec'], { unknown: 'ignore' });
   fields.kind.constant('ImageStream');

@@ -1,11 +1,11 @@
 import { LimitError, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
-import { type RegistryReference, parseReference } from '../core/reference.js';
+import { type RegistryReference, formatReference, parseReference } from '../core/reference.js';
 import { type Version, compareVersions, parseVersion } from '../core/semver.js';
 import { openValue } from '../document/document.js';
 import { type Field, quoteShort } from '../document/field.js';
 import { GoJsonError, parseGoJson } from '../document/go-json.js';
-import type { JsonValue } from '../document/json.js';
+import type { JsonObject, JsonValue } from '../document/json.js';
 
 /** A release in a channel. */
 export interface ReleaseNode {
@@ -157,4 +157,32 @@ class EdgeTable {
       ]),
     );
   }
+}
+
+/**
+ * Returns a graph of some of the releases, and the updates between them, as the answer of an update service: from it the
+ * same releases are selected as from the whole graph, if the oldest and the newest one are among them.
+ */
+export function reduceGraph({ nodes, edges }: UpdateGraph, versions: ReadonlySet<string>): JsonObject {
+  const kept = nodes.filter(({ version }) => versions.has(version));
+  const indexes = new Map(kept.map(({ version }, i) => [version, i]));
+  const plain: JsonValue[] = [];
+  const conditional: JsonValue[] = [];
+  for (const { version: from } of kept) {
+    for (const { to, risks } of edges.get(from) ?? []) {
+      const [start, end] = [indexes.get(from), indexes.get(to.version)];
+      if (start === undefined || end === undefined) continue;
+      if (risks.length === 0) plain.push([start, end]);
+      else
+        conditional.push({
+          edges: [{ from, to: to.version }],
+          risks: risks.map(({ name, url, message }) => ({ name, url, message })),
+        });
+    }
+  }
+  return {
+    nodes: kept.map(({ version, payload }) => ({ version, payload: formatReference(payload) })),
+    edges: plain,
+    conditionalEdges: conditional,
+  };
 }

@@ -2,7 +2,7 @@ import { compareVersions } from '../core/semver.js';
 import type { ReleaseNode, Update, UpdateGraph, UpdateRisk } from './update-graph.js';
 
 /** An update on a path that is not recommended to every cluster. */
-export interface RiskyUpdate {
+interface RiskyUpdate {
   from: string;
   to: string;
   risks: readonly UpdateRisk[];

@@ -51,12 +51,12 @@ describe('mirror, as scripts call oc-mirror', () => {
   it('takes what oc-mirror takes, and names in one line what has no effect', async () => {
     const flags = `--parallel-images 8 --parallel-layers 4 --retry-times 2 --retry-delay 1s --image-timeout 5m0s
       -p 55000 --cache-dir cache --log-level trace --secure-policy=false --remove-signatures=true
-      --ignore-release-signature --registries.d nowhere --rootless-storage-path nowhere --dry-run
+      --registries.d nowhere --rootless-storage-path nowhere --dry-run
       --src-tls-verify=false --keep-manifest-list --dest-compress`;
     const { code, stderr } = await ocMirror(...flags.split(/\s+/));
     expect(code).toBe(0);
     expect(stderr.split('\n').filter((line) => line.includes('no effect'))).toEqual([
-      'warn: no effect: --port, --registries.d, --rootless-storage-path, --ignore-release-signature, ' +
+      'warn: no effect: --port, --registries.d, --rootless-storage-path, ' +
         '--dest-compress, --keep-manifest-list',
     ]);
     expect((await ocMirror(...flags.split(/\s+/), '--quiet')).stderr).toBe('');

@@ -17,6 +17,8 @@ import { readDeleteImageSetConfiguration } from '../../mirror/image-set/image-se
 import { type MirrorTarget, parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import { openPinnedCatalog, planImageSet } from '../../mirror/image-set/image-set-plan.js';
 import { openCharts } from '../../mirror/helm/open-charts.js';
+import { liveReleases } from '../../mirror/release/live-releases.js';
+import { openReleases } from '../../mirror/release/open-releases.js';
 import { KeptImages } from '../../mirror/image-set/kept-images.js';
 import { readLock } from '../../mirror/lock/lock.js';
 import { requireNoLinks, writeOutputFiles } from '../../mirror/output-files.js';
@@ -121,6 +123,13 @@ async function generateList(
     ...{ target, maxNestedPaths, logger, signal: session.signal },
     openCatalog: (reference) => openPinnedCatalog(reference, session),
     openCharts: (helm) => openCharts(helm, { ...session, directory: context.workingDirectory }),
+    openReleases: (releases) =>
+      openReleases(releases, {
+        access: liveReleases({ session, directory: context.workingDirectory, graphData: options.graphData }),
+        avoidRisks: false,
+        ignoreSignature: options.ignoreReleaseSignature === true,
+        signal: session.signal,
+      }),
     // Catalogs are not deleted, so it does not matter what they would be called.
     digestOfRebuilt: ({ digest }) => Promise.resolve(digest),
   });

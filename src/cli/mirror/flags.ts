@@ -47,6 +47,14 @@ export const imageSetFlags = {
   name: text('name', 'name of CatalogSource and ClusterCatalog', { group: 'Output' }),
   prefix: text('text', 'name prefix of all objects', { group: 'Output' }),
   pollInterval: text('time', 'catalog polling interval of clusters, e.g. 30m', { group: 'Output' }),
+  avoidRisks: flag('fail instead of using release updates with known risks', { group: 'Selection' }),
+  ignoreReleaseSignature: flag('accept the image of platform.release without signature', {
+    group: 'Behavior',
+  }),
+  graphBaseImage: text('image', 'base of the graph image (default: registry.access.redhat.com/ubi9/ubi)', {
+    group: 'Input',
+  }),
+  graphData: text('url|file', 'graph data of another update service', { group: 'Input' }),
   helmCharts: flag('also mirror Helm charts to a registry, as OCI artifacts below helm/', {
     group: 'Selection',
   }),
@@ -146,7 +154,6 @@ const ocMirrorFlags = {
   'registries.d': unneeded('directory'),
   rootlessStoragePath: unneeded('directory'),
   v2: unneededSwitch(),
-  ignoreReleaseSignature: unneededSwitch(),
   cpuProf: unneededSwitch(),
   memProf: unneededSwitch(),
   destCompress: unneededSwitch(),

@@ -14,6 +14,10 @@ export function describePlan(plan: ImageSetPlan, logger: Logger, icsp: boolean):
     for (const { text, file, isGuess } of chart.found.images)
       logger.log('debug', `  ${text} (${file}${isGuess ? ', not rendered' : ''})`);
   }
+  for (const { label, selected, components, image } of plan.releases) {
+    const why = selected === undefined ? '' : `, ${selected.reason}`;
+    logger.log('info', `${label}: ${image.digest}, ${count(components.length, 'image')}${why}`);
+  }
   const additional = plan.images.filter(({ kind }) => kind === 'additional').length;
   if (additional > 0) logger.log('info', `additional images: ${additional}`);
   const blocked = new Map<string, number>();
@@ -26,7 +30,7 @@ export function describePlan(plan: ImageSetPlan, logger: Logger, icsp: boolean):
   for (const sentence of plan.added) logger.log('info', sentence);
   for (const warning of plan.warnings) logger.log('warn', warning);
   const byTag = plan.images.filter(
-    ({ kind, reference }) => kind !== 'catalog' && reference.digest === undefined,
+    ({ kind, reference }) => kind !== 'catalog' && kind !== 'graph' && reference.digest === undefined,
   );
   if (icsp && byTag.length > 0) {
     const hint = 'no ImageContentSourcePolicy redirects these';

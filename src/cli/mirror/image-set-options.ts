@@ -76,6 +76,12 @@ export function onErrorOf({ onError = 'stop' }: ImageSetOptions): OnError {
   return oneOf(onError, 'on-error', ['stop', 'skip-image', 'skip-bundle']);
 }
 
+/** What of the flags is about releases. */
+export function releaseOptionsOf(options: ImageSetOptions) {
+  const { avoidRisks, ignoreReleaseSignature, graphBaseImage: graphBase, graphData } = options;
+  return { avoidRisks, ignoreReleaseSignature, graphBase, graphData };
+}
+
 /** Large blobs at a time: at least one of each image that is copied at the same time. */
 export function maxPerRegistryOf({ maxPerRegistry = '6', parallelImages }: ImageSetOptions): number {
   const count = integerOf(maxPerRegistry, 'max-per-registry', 1, 100);

@@ -19,6 +19,7 @@ import {
   planArchivedSet,
   requireAllowedImages,
   requireListedImages,
+  withPlannedReleases,
 } from '../../mirror/image-set/archived-set.js';
 import { type MirrorTarget, pathBelow } from '../../mirror/image-set/image-set-names.js';
 import { type ImageSetPlan, type NamedImage, mappingLines } from '../../mirror/image-set/image-set-plan.js';
@@ -45,6 +46,12 @@ import {
   writeOutputFiles,
 } from '../../mirror/output-files.js';
 import { baseOfInventory, readInventoryFile } from '../../mirror/inventory/inventory.js';
+import {
+  type ReleaseSignatures,
+  parseSignatures,
+  signatureFile,
+} from '../../mirror/release/release-resources.js';
+import { requireSignedReleases } from '../../mirror/release/locked-access.js';
 import { rebuiltOnDemand } from '../../mirror/lock/locked-catalogs.js';
 import { withSignatures } from '../../mirror/lock/locked-signatures.js';
 import { transfersOfLock } from '../../mirror/lock/locked-transfers.js';
@@ -72,6 +79,7 @@ import {
   maxPerRegistryOf,
   namingOf,
   onErrorOf,
+  releaseOptionsOf,
   workspaceOf,
 } from './image-set-options.js';
 import { archiveDirectoryOf, proofOf } from '../archive/options.js';
@@ -147,7 +155,7 @@ export class ImageSetWork {
     templates: Templates,
     session: CommandSession,
   ): Promise<number> {
-    const resources = this.#resources(set, templates);
+    const resources = this.#resources(set, templates, await this.#readSignatures());
     const lines = mappingLines(set.images, this.#destination.target);
     const text = (all: readonly string[]): string => all.map((line) => `${line}\n`).join('');
     const files = new Map([['mapping.txt', text(lines)]]);
@@ -268,9 +276,9 @@ export class ImageSetWork {
       requireListedImages(archive, lock);
       const wanted = this.#options.helmCharts === true ? lock : withoutCharts(lock);
       const base = new BaseContent(archive, this.#destination.target.registry, session);
-      const { set, templates } = await this.#setOf({ archive, base }, lock, wanted, session);
+      const { set, templates, locked } = await this.#setOf({ archive, base }, lock, wanted, session);
       if (this.#options.dryRun === true) return await this.#writeNames(set, templates, session);
-      const mirror = new LockMirror(wanted, {
+      const mirror = new LockMirror(locked, {
         target: this.#destination.target,
         maxNestedPaths: this.#maxNestedPaths,
         transfer: this.#transferOptions(session),
@@ -300,11 +308,12 @@ export class ImageSetWork {
     lock: ImageSetLock,
     wanted: ImageSetLock,
     session: CommandSession,
-  ): Promise<{ set: MirroredSet<NamedImage>; templates: Templates }> {
+  ): Promise<{ set: MirroredSet<NamedImage>; templates: Templates; locked: ImageSetLock }> {
     const { target } = this.#destination;
     if (this.#options.config === undefined) {
       const templates = templatesOfLock(lock, 'the lock of the archive');
-      return { set: mirroredOfLock(wanted, target, this.#maxNestedPaths), templates };
+      await requireSignedReleases(wanted, this.#releaseSettings(session));
+      return { set: mirroredOfLock(wanted, target, this.#maxNestedPaths), templates, locked: wanted };
     }
     const { config } = await this.#requireSame(lock, 'archive');
     const templates = await this.#readTemplates(config.operators);
@@ -318,12 +327,16 @@ export class ImageSetWork {
       signal,
       archive,
       lock,
-      session,
+      ...this.#releaseSettings(session),
       contentOf: ({ repository }) =>
         base.repository(repository, pathBelow(target, repository, this.#maxNestedPaths)),
     });
     try {
-      return { set: requireAllowedImages(wanted, plan), templates };
+      const locked = withPlannedReleases(wanted, plan);
+      const left = (wanted.releases?.releases.length ?? 0) - (locked.releases?.releases.length ?? 0);
+      if (left > 0)
+        logger.log('info', `${count(left, 'release')} of the archive not in the configuration, left out`);
+      return { set: requireAllowedImages(locked, plan), templates, locked };
     } catch (error) {
       const had = lock.options['dependencies'];
       if (!(error instanceof OpmateError) || had !== 'add' || dependenciesOf(this.#options) === had)
@@ -434,6 +447,7 @@ export class ImageSetWork {
       maxNestedPaths: this.#maxNestedPaths,
       dependencies: dependenciesOf(this.#options),
       withCharts: this.#options.helmCharts === true || this.#destination.kind === 'disk',
+      ...releaseOptionsOf(this.#options),
       lock,
     });
   }
@@ -567,7 +581,9 @@ export class ImageSetWork {
   /** Throws unless a lock was made of the configuration and the flags of this run. */
   async #requireSame(lock: ImageSetLock, what: 'lock' | 'archive') {
     const read = await this.readConfig();
-    if (read.digest !== lock.configuration) {
+    // What an archive of releases holds beyond the configuration is left out.
+    const mayDiffer = what === 'archive' && lock.releases !== undefined;
+    if (read.digest !== lock.configuration && !mayDiffer) {
       throw new OpmateError(
         'INVALID',
         `${read.config.file}: is not the configuration that the ${what} was made of`,
@@ -635,10 +651,27 @@ export class ImageSetWork {
     return readCatalogSourceTemplates(catalogs, { directory, followLinks: this.#options.followLinks });
   }
 
-  #resources(set: MirroredSet, templates: Templates): Map<string, string> {
+  #releaseSettings(session: CommandSession) {
+    const { workingDirectory: directory } = this.#context;
+    return { session, directory, ignoreReleaseSignature: this.#options.ignoreReleaseSignature === true };
+  }
+
+  /** Signatures that the workspace has from earlier runs. */
+  async #readSignatures(): Promise<ReleaseSignatures> {
+    const file = path.join(this.#workingDirectory(), 'cluster-resources', signatureFile);
+    if ((await statIfPresent(file)) === undefined) return new Map();
+    return parseSignatures(
+      (await readInputFile(file)).toString(),
+      this.#shown('cluster-resources', signatureFile),
+    );
+  }
+
+  #resources(set: MirroredSet, templates: Templates, signatures?: ReleaseSignatures): Map<string, string> {
     const target: MirrorTarget = this.#destination.target;
     return clusterResources(set, {
-      registry: target.registry,
+      ...target,
+      signatures,
+      maxNestedPaths: this.#maxNestedPaths,
       byRepository: this.#maxNestedPaths !== undefined,
       icsp: this.#options.icsp,
       ...this.#naming,
@@ -652,7 +685,7 @@ export class ImageSetWork {
     session: CommandSession,
     lock: ImageSetLock | undefined,
   ): Promise<string | undefined> {
-    const resources = this.#resources(set, templates);
+    const resources = this.#resources(set, templates, await this.#readSignatures());
     await this.#replace(new Map([['cluster-resources', resources]]));
     if (lock !== undefined) await this.saveLock(lock, session);
     this.#tellResources(resources, session);

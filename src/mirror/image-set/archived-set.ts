@@ -17,17 +17,24 @@ import {
 } from './image-set-plan.js';
 import type { MirroredSet } from './image-set-resources.js';
 import { openArchivedCharts } from '../helm/archived-charts.js';
+import { lockedReleases } from '../release/locked-access.js';
+import { type OpenedReleases, openReleases } from '../release/open-releases.js';
+import type { ReleaseConfig } from '../release/release-config.js';
 import { archivedImagesOf } from './set-archive.js';
 
 interface ArchivedSetOptions extends Omit<
   PlanOptions,
-  'openCatalog' | 'openCharts' | 'withCharts' | 'digestOfRebuilt'
+  'openCatalog' | 'openCharts' | 'openReleases' | 'withCharts' | 'digestOfRebuilt'
 > {
   archive: OpenedArchive;
   lock: ImageSetLock;
   session: SourceSession;
   /** Returns the content of an image, of which the base of the archive may hold a part. */
   contentOf: (image: LockedImage) => Repository;
+  /** Relative paths of keys count from it. */
+  directory: string;
+  /** Takes the release that the configuration names without signature. */
+  ignoreReleaseSignature: boolean;
 }
 
 /**
@@ -68,6 +75,7 @@ export async function planArchivedSet(
     ...options,
     openCatalog: (reference) => openArchivedCatalog(reference, images.get(reference.text), options),
     openCharts: (helm) => openArchivedCharts(helm, options),
+    openReleases: (releases) => openArchivedReleases(releases, options),
     withCharts: true,
     // The archive holds the rebuilt catalog, and names it by its own digest.
     digestOfRebuilt: ({ digest }) => Promise.resolve(digest),
@@ -95,6 +103,49 @@ function findCatalogImage(
     throw new OpmateError('DIGEST', `the archive has it with digest ${own}`, { subject: text });
   }
   return image;
+}
+
+function openArchivedReleases(
+  config: ReleaseConfig | undefined,
+  options: ArchivedSetOptions,
+): Promise<OpenedReleases> {
+  const { lock, signal, ignoreReleaseSignature: ignoreSignature } = options;
+  const locked = lock.releases ?? { releases: [], graphs: [] };
+  const access = lockedReleases(locked, options, async ({ digest, text }) => {
+    const image = lock.images.find(
+      ({ kind, contents }) => kind === 'release' && contents.root.digest === digest,
+    );
+    if (image === undefined) throw new OpmateError('NOT_FOUND', 'not in the archive', { subject: text });
+    return { repository: options.contentOf(image), reference: digest, close: () => Promise.resolve() };
+  });
+  return openReleases(config, { access, avoidRisks: false, ignoreSignature, signal });
+}
+
+/**
+ * The same lock with those releases only that a plan has, and with nothing that belongs to the others alone.
+ */
+export function withPlannedReleases(lock: ImageSetLock, plan: ImageSetPlan): ImageSetLock {
+  const isOfRelease = ({ kind }: { kind: LockedImage['kind'] }): boolean =>
+    kind === 'release' || kind === 'component' || kind === 'graph';
+  const planned = new Set(
+    plan.images.filter(isOfRelease).map(({ name }) => `${name.repository}:${name.tag}`),
+  );
+  const dropped = lock.images.filter((image) => isOfRelease(image) && !planned.has(nameOfLocked(image)));
+  if (lock.releases === undefined || dropped.length === 0) return lock;
+  const gone = new Set(dropped);
+  const manifestsOf = (images: readonly LockedImage[]): Set<string> =>
+    new Set(images.flatMap(({ contents }) => contents.manifests.map(({ descriptor }) => descriptor.digest)));
+  const kept = manifestsOf(lock.images.filter((image) => !gone.has(image)));
+  const lost = manifestsOf(dropped);
+  const images = lock.images.filter((image) => {
+    const [, hex] =
+      /^sha256-([0-9a-f]{64})\b/.exec(image.kind === 'signature' ? (image.tag ?? '') : '') ?? [];
+    const signed = `sha256:${hex}`;
+    return !gone.has(image) && (!lost.has(signed) || kept.has(signed));
+  });
+  const digests = new Set(plan.releases.map(({ image }) => image.digest));
+  const releases = lock.releases.releases.filter(({ image }) => digests.has(image.digest));
+  return { ...lock, images, releases: { ...lock.releases, releases } };
 }
 
 async function openArchivedCatalog(
@@ -156,7 +207,11 @@ export function requireAllowedImages(lock: ImageSetLock, plan: ImageSetPlan): Mi
   if (faults.length > 0) throw combineErrors(faults);
   const isThere = ({ name }: { name: { repository: string; tag: string } }): boolean =>
     names.has(`${name.repository}:${name.tag}`);
-  return { images: plan.images.filter(isThere), catalogs: plan.catalogs.filter(isThere) };
+  return {
+    images: plan.images.filter(isThere),
+    catalogs: plan.catalogs.filter(isThere),
+    releases: plan.releases,
+  };
 }
 
 function nameOf(repository: string, tag: string | undefined, digest: string): string {

@@ -8,7 +8,7 @@ import { DiagnosticList, readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
 import { destinationTagOf, parseImageName } from '../mapping/image-names.js';
 import { type MirrorTarget, destinationOf, pathBelow, tagOfDigest } from './image-set-names.js';
-import type { ImageSetPlan, PlannedImage } from './image-set-plan.js';
+import { type ImageSetPlan, type PlannedImage, releaseRepositories } from './image-set-plan.js';
 import type { KeptImages } from './kept-images.js';
 
 /** An image in a list of what is to be deleted. */
@@ -36,6 +36,9 @@ const typeOfKind = {
   related: 'operatorRelatedImage',
   additional: 'generic',
   helm: 'helmImage',
+  release: 'ocpRelease',
+  component: 'ocpReleaseContent',
+  graph: 'cincinnatiGraph',
 } as const;
 
 /** Every type that oc-mirror knows. */
@@ -52,9 +55,9 @@ const types = [
 
 /** Where releases are, and nowhere else. */
 const repositoryOfType: Readonly<Record<string, string>> = {
-  ocpRelease: 'openshift/release-images',
-  ocpReleaseContent: 'openshift/release',
-  cincinnatiGraph: 'openshift/graph-image',
+  ocpRelease: releaseRepositories.release,
+  ocpReleaseContent: releaseRepositories.component,
+  cincinnatiGraph: releaseRepositories.graph,
 };
 
 interface ListOptions {
@@ -101,7 +104,8 @@ export function listDeletions(
 }
 
 function v1TagOf({ kind: of, reference, name }: PlannedImage): string {
-  if (reference.digest === undefined || reference.transport !== 'docker') return name.tag;
+  const isOfRelease = of === 'release' || of === 'component';
+  if (reference.digest === undefined || reference.transport !== 'docker' || isOfRelease) return name.tag;
   if (reference.tag !== undefined || of === 'helm') return 'latest';
   return destinationTagOf(parseImageName(formatReference(reference).replace(/^docker:\/\//, '')));
 }

@@ -3,11 +3,12 @@ import type { DocumentPath, Place } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Reference, parseReference } from '../../core/reference.js';
-import { compareVersions, parseVersion } from '../../core/semver.js';
 import { type WrittenDocument, readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
 import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
 import { type HelmConfig, readHelmConfig } from '../helm/helm-config.js';
+import { type ReleaseConfig, readReleaseConfig } from '../release/release-config.js';
+import { checkUnique, readBounds } from './config-fields.js';
 import { type PlatformConfig, readPlatforms } from './platform-config.js';
 
 export type { PlatformConfig };
@@ -21,6 +22,8 @@ export interface ImageSetConfiguration {
   operators: OperatorConfig[];
   additionalImages: AdditionalImageConfig[];
   helm: HelmConfig;
+  /** Undefined for no releases. */
+  releases: ReleaseConfig | undefined;
   blockedImages: BlockedImageConfig[];
 }
 
@@ -146,8 +149,6 @@ const operatorKeys = [
   'platforms',
 ] as const;
 
-const hintForVersion = 'write it as 1.2.3 or 1.2.3-rc.1';
-
 /** Reads one configuration; what is wrong with it goes to the document's diagnostics. */
 class ConfigReader {
   readonly #document: WrittenDocument;
@@ -172,15 +173,18 @@ class ConfigReader {
       ? fields[key].object(sections, { hints: formerKeys })
       : fields[key].missing(`list the catalogs below ${key}.operators`);
     if (listed === undefined) return {};
-    const later = [listed.platform, listed.samples].filter(isFilled);
+    const later = [listed.samples].filter(isFilled);
     for (const section of later) {
-      const hint = 'use oc-mirror for this section, and opmate for operators, additionalImages and helm';
+      const hint = 'use oc-mirror for this section, and opmate for all others';
       section.fail('not supported yet', { code: 'unsupported', hint });
     }
     const operators = listed.operators.optionalList().map((item) => this.#readOperator(item));
     this.#checkTargets(operators, listed.operators.path);
     const additional = listed.additionalImages.optionalList().map((item) => this.#readAdditionalImage(item));
     const helm = readHelmConfig(root.field(key).field('helm'), (path) => this.#document.placeOf(path));
+    const releases = listed.platform.isPresent
+      ? readReleaseConfig(root.field(key).field('platform'), (path) => this.#document.placeOf(path))
+      : undefined;
     const blocked =
       key === 'mirror' ? root.field(key).field('blockedImages').optionalList().map(readBlockedImage) : [];
     const hasKnownKeys = Object.keys(fields[key].jsonObject() ?? {}).every((one) =>
@@ -189,7 +193,7 @@ class ConfigReader {
     const isEmpty = [operators, additional, later, helm.local, helm.repositories].every(
       (one) => one.length === 0,
     );
-    if (isEmpty && hasKnownKeys && !isFilled(listed.helm)) {
+    if (isEmpty && hasKnownKeys && !isFilled(listed.helm) && !isFilled(listed.platform)) {
       fields[key].fail(`nothing to ${key}`, { hint: `list catalogs below ${key}.operators` });
     }
     return {
@@ -198,6 +202,7 @@ class ConfigReader {
       operators: operators.filter((one) => one !== undefined),
       additionalImages: additional.filter((one) => one !== undefined),
       helm,
+      releases,
       blockedImages: blocked.filter((one) => one !== undefined),
     };
   }
@@ -330,22 +335,6 @@ export function hasBounds({ minVersion, maxVersion }: VersionBounds): boolean {
   return minVersion !== undefined || maxVersion !== undefined;
 }
 
-function readBounds(fields: { minVersion: Field; maxVersion: Field }): VersionBounds {
-  const read = (field: Field) =>
-    field.optionalParsed((text) => {
-      try {
-        return { text, version: parseVersion(text) };
-      } catch {
-        throw new OpmateError('INVALID', `invalid version ${quoteGo(text)}`, { hint: hintForVersion });
-      }
-    });
-  const [min, max] = [read(fields.minVersion), read(fields.maxVersion)];
-  if (min !== undefined && max !== undefined && compareVersions(min.version, max.version) > 0) {
-    fields.minVersion.fail(`${min.text} is greater than maxVersion ${max.text}`);
-  }
-  return { minVersion: min?.text, maxVersion: max?.text };
-}
-
 function readBlockedImage(item: Field): BlockedImageConfig | undefined {
   if (!item.isPresent) return item.field('name').missing();
   return item.object(['name'])?.name.parsed((name) => {
@@ -366,23 +355,6 @@ function parseSource(text: string): Reference {
   throw new OpmateError('UNSUPPORTED', `unsupported transport ${quoteGo(reference.transport)}`, {
     hint: 'use a registry reference or oci://DIR',
   });
-}
-
-function checkUnique(
-  items: readonly Field[],
-  named: readonly ({ name: string; place: Place } | undefined)[],
-  noun: string,
-): void {
-  const seen = new Map<string, Place>();
-  for (const [index, item] of named.entries()) {
-    if (item === undefined) continue;
-    const first = seen.get(item.name);
-    if (first === undefined) seen.set(item.name, item.place);
-    else {
-      const problem = `duplicate ${noun} ${quoteGo(item.name)}, first defined on line ${first.line}`;
-      items[index]?.fail(problem, { code: 'duplicate', hint: 'merge both into one item' });
-    }
-  }
 }
 
 /** Repository path and tag that a catalog gets; the tag is undefined where only its digest is known. */

@@ -6,10 +6,11 @@ import { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { BytePlan } from '../lock/byte-plan.js';
 import { type ImageSetConfiguration, targetOfCatalog } from './image-set-config.js';
 import { type MirrorTarget, targetReference } from './image-set-names.js';
-import type { ImageSetPlan, PlannedCatalog, PlannedImage } from './image-set-plan.js';
+import { type ImageSetPlan, type PlannedCatalog, type PlannedImage, isCopiedLast } from './image-set-plan.js';
 import type { CatalogSourceTemplate, MirroredSet } from './image-set-resources.js';
 import { leaveOut } from '../../catalog/selection/leave-out.js';
 import type { ImageSetLock, LockedCatalog, LockedImage } from '../lock/lock.js';
+import { lockReleases } from '../lock/locked-releases.js';
 import { planSurveyed } from '../lock/surveyed-set.js';
 import type { RebuiltCatalog } from '../selection/rebuilt-catalog.js';
 import { rebuildFrom } from '../selection/rebuilt-source.js';
@@ -159,6 +160,7 @@ export class ImageSetMirror {
     return {
       images: this.#plan.images.filter(isThere),
       catalogs: this.#plan.catalogs.filter(({ destination }) => names.has(destination)),
+      releases: this.#plan.releases,
     };
   }
 
@@ -201,6 +203,7 @@ export class ImageSetMirror {
       charts: this.#plan.charts.map(({ chart: { source, packed }, name }) => ({
         ...{ source, name: packed.name, version: packed.version, ...name },
       })),
+      releases: lockReleases(this.#plan),
       images: this.lockedImages(),
     };
   }
@@ -233,7 +236,8 @@ export class ImageSetMirror {
       target: targetReference(this.#options.target, image.repository, image.name.tag),
       sourceName: catalog === undefined ? formatReference(image.reference) : catalog.operator.catalog,
       targetName: image.destination,
-      ...(image.kind === 'catalog' && { isLast: true }),
+      ...(isCopiedLast(image) && { isLast: true }),
+      ...(image.contents !== undefined && { contents: image.contents }),
       // A rebuilt catalog has no other platforms.
       ...(rebuilt === undefined && { platforms: image.platforms }),
     };
@@ -253,6 +257,8 @@ export class ImageSetMirror {
     this.#faults.failed.push(...failed);
     for (const { transfer, error } of failed) {
       const image = this.#images.get(transfer.targetName);
+      // A release without one of its images installs nothing.
+      if (image !== undefined && isOfRelease(image)) throw error;
       if (image !== undefined) this.#failed.set(image, error);
     }
   }
@@ -337,6 +343,10 @@ export class ImageSetMirror {
     const { pinned } = await pinTransfers([this.#transferOf(image)], this.#options.transfer);
     for (const transfer of pinned) this.#add(transfer);
   }
+}
+
+function isOfRelease({ kind }: PlannedImage): boolean {
+  return kind === 'release' || kind === 'component' || kind === 'graph';
 }
 
 /** Throws where a part of a catalog would take the place of the catalog. */

@@ -7,6 +7,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { type Logger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
 import { type Reference, formatReference, parseReference } from '../../core/reference.js';
+import type { ImageContents } from '../../oci/image/contents.js';
 import { type OpenedReference, openReference } from '../../oci/image/open.js';
 import { formatPlatform } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
@@ -19,6 +20,8 @@ import { openChartArtifact } from '../helm/chart-artifact.js';
 import { chartName } from '../helm/chart-name.js';
 import type { HelmConfig } from '../helm/helm-config.js';
 import type { OpenedChart, OpenedCharts } from '../helm/open-charts.js';
+import type { OpenedReleases } from '../release/open-releases.js';
+import type { ReleaseConfig } from '../release/release-config.js';
 import { type CatalogImage, imagesOf, readCatalogImages } from '../catalog-images.js';
 import { findSharedRepositories } from '../mapping/collisions.js';
 import { type DependencyCatalog, type DependencyMode, closeDependencies } from '../selection/dependencies.js';
@@ -42,9 +45,10 @@ import type { RebuildSource } from '../selection/rebuilt-source.js';
 import { type CatalogSelection } from '../../catalog/selection/selection.js';
 import { selectOperators } from '../selection/select-operators.js';
 
-/** What a bundle image, an image that one or a chart needs, a catalog, a chart or an image of its own is mirrored as. */
+/** What an image of a set, a chart or the data of the update service is mirrored as. */
 export interface PlannedImage {
-  kind: 'catalog' | 'bundle' | 'related' | 'additional' | 'helm' | 'chart';
+  kind:
+    'catalog' | 'bundle' | 'related' | 'additional' | 'helm' | 'chart' | 'release' | 'component' | 'graph';
   /** What to pull. */
   reference: Reference;
   /** The same as text, with its transport and by digest where one is known. */
@@ -63,8 +67,25 @@ export interface PlannedImage {
   texts: Set<string>;
   /** The same image, by digest, in other source repositories that have the same name at the target. */
   aliases?: readonly Reference[] | undefined;
-  /** Opens what exists nowhere but here: a chart as an artifact. */
+  /** What it consists of, where that was read already. */
+  contents?: ImageContents | undefined;
+  /** Opens what exists nowhere but here: a chart as an artifact, the graph image. */
   open?: (() => Promise<OpenedReference>) | undefined;
+}
+
+/** What a cluster must know of an image. */
+export type MirroredName = Pick<PlannedImage, 'kind' | 'reference' | 'aliases' | 'repository'>;
+
+/** Repositories below a target in which clusters look for releases. (Source: oc-mirror v2.) */
+export const releaseRepositories = {
+  release: 'openshift/release-images',
+  component: 'openshift/release',
+  graph: 'openshift/graph-image',
+} as const;
+
+/** Whether an image is copied when all others have been: it names what must be there. */
+export function isCopiedLast({ kind }: { kind: PlannedImage['kind'] | 'signature' }): boolean {
+  return kind === 'catalog' || kind === 'release';
 }
 
 /** An image with its names at source and target. */
@@ -87,7 +108,7 @@ export interface PlannedCatalog {
 }
 
 /** Everything that mirroring an image set means. */
-export interface ImageSetPlan {
+export interface ImageSetPlan extends Pick<OpenedReleases, 'releases' | 'graphs' | 'graphImage'> {
   catalogs: PlannedCatalog[];
   /** By source, then destination. */
   images: PlannedImage[];
@@ -125,6 +146,7 @@ export interface PlanOptions extends CancelOptions {
   logger?: Logger | undefined;
   openCatalog: (reference: Reference) => Promise<OpenedCatalog>;
   openCharts: (helm: HelmConfig) => Promise<OpenedCharts>;
+  openReleases: (config: ReleaseConfig | undefined) => Promise<OpenedReleases>;
   /** Mirrors the charts too, as artifacts; else only their images. */
   withCharts?: boolean | undefined;
   /**
@@ -146,10 +168,13 @@ export async function planImageSet(
 ): Promise<ImageSetPlan> {
   const opened: SelectedCatalog[] = [];
   let charts: OpenedCharts | undefined;
+  let releases: OpenedReleases | undefined;
   const close = async (): Promise<void> => {
     for (const { close: closeOne } of opened.splice(0)) await closeOne();
     await charts?.close();
     charts = undefined;
+    await releases?.close();
+    releases = undefined;
   };
   try {
     // Faults of several catalogs are told together.
@@ -185,12 +210,17 @@ export async function planImageSet(
     for (const image of config.additionalImages) images.addAdditional(image);
     charts = await options.openCharts(config.helm);
     const planned = images.addCharts(charts.charts);
+    const found = (releases = await options.openReleases(config.releases));
+    images.addReleases(found, config.releases?.platforms ?? []);
     const warnings = [
       ...catalogs.flatMap(({ selection }) => selection.warnings),
       ...unmet,
-      ...charts.charts.flatMap(({ found }) => found.warnings),
+      ...charts.charts.flatMap((chart) => chart.found.warnings),
+      ...found.warnings,
     ];
-    return { catalogs, charts: planned, ...images.finish(warnings), added, close };
+    const { graphs, graphImage } = found;
+    const parts = { catalogs, charts: planned, releases: found.releases, graphs, graphImage };
+    return { ...parts, ...images.finish(warnings), added, close };
   } catch (error) {
     await close();
     throw error;
@@ -334,6 +364,25 @@ class ImageCollection {
     });
   }
 
+  /** Adds release images and their components under the names that clusters expect, and the graph image. */
+  addReleases({ releases, graphImage }: OpenedReleases, platforms: readonly PlatformConfig[]): void {
+    for (const { image, tag, components, contents } of releases) {
+      for (const { name, image: component } of components) {
+        const destination = { repository: releaseRepositories.component, tag: `${tag}-${name}` };
+        this.#add('component', component, destination, platforms);
+      }
+      const own = { repository: releaseRepositories.release, tag };
+      const planned = this.#add('release', image, own, platforms);
+      if (planned !== undefined) planned.contents = contents;
+    }
+    if (graphImage === undefined) return;
+    const name = { repository: releaseRepositories.graph, tag: 'latest' };
+    const text = `oci:${name.repository}:${name.tag}`;
+    const reference: Reference = { transport: 'oci', text, path: name.repository, tag: name.tag };
+    const image = this.#put('graph', reference, name, []);
+    image.open = () => graphImage.open();
+  }
+
   /** Undefined for an image that is blocked. */
   #add(
     kind: PlannedImage['kind'],
@@ -441,7 +490,7 @@ function isSameDigest(a: PlannedImage, b: PlannedImage): boolean {
 }
 
 function isOperand({ kind }: PlannedImage): boolean {
-  return kind !== 'catalog' && kind !== 'chart';
+  return kind !== 'catalog' && kind !== 'chart' && kind !== 'graph';
 }
 
 /** What two users of an image want of it; undefined for all. */

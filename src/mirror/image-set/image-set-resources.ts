@@ -14,7 +14,12 @@ import {
   encodeMirrorSets,
 } from '../cluster-manifests.js';
 import type { ImageSetLock } from '../lock/lock.js';
-import type { PlannedCatalog, PlannedImage } from './image-set-plan.js';
+import {
+  type MirroredRelease,
+  type ReleaseSignatures,
+  releaseResources,
+} from '../release/release-resources.js';
+import type { MirroredName, PlannedCatalog } from './image-set-plan.js';
 
 export interface ClusterResourceOptions {
   /** Host of the registry that is mirrored to. */
@@ -29,6 +34,12 @@ export interface ClusterResourceOptions {
   catalogName?: string | undefined;
   /** How often a cluster looks for another image behind the catalog's tag, in minutes. */
   pollIntervalMinutes?: number | undefined;
+  /** Signatures of earlier runs, by digest of the release image. */
+  signatures?: ReleaseSignatures | undefined;
+  /** Most parts of a path in the target registry. */
+  maxNestedPaths?: number | undefined;
+  /** Path in the registry below which everything goes. */
+  path?: string | undefined;
   /** CatalogSource templates by the file that the configuration names, see `readCatalogSourceTemplates`. */
   templates?: ReadonlyMap<string, CatalogSourceTemplate> | undefined;
 }
@@ -37,9 +48,11 @@ export interface ClusterResourceOptions {
 export interface MirroredSet<T extends MirroredImage = MirroredImage> {
   images: readonly T[];
   catalogs: readonly MirroredCatalog[];
+  /** Undefined for none. */
+  releases?: readonly MirroredRelease[] | undefined;
 }
 
-export type MirroredImage = Pick<PlannedImage, 'kind' | 'reference' | 'aliases' | 'repository'>;
+export type MirroredImage = MirroredName;
 
 export interface MirroredCatalog extends Pick<PlannedCatalog, 'destination' | 'name'> {
   operator: { catalog: string; targetCatalogSourceTemplate?: string | undefined };
@@ -71,6 +84,7 @@ export function clusterResources(plan: MirroredSet, options: ClusterResourceOpti
     add('idms-oc-mirror.yaml', 'ImageDigestMirrorSet', 'idms', digests);
     add('itms-oc-mirror.yaml', 'ImageTagMirrorSet', 'itms', tags);
   }
+  for (const [file, text] of releaseResources(plan, options)) files.set(file, text);
   const owners = new Map<string, MirroredCatalog>();
   const { pollIntervalMinutes: minutes, catalogName, prefix = '' } = options;
   if (catalogName !== undefined && plan.catalogs.length > 1) {
@@ -114,7 +128,10 @@ export function clusterResources(plan: MirroredSet, options: ClusterResourceOpti
   return files;
 }
 
-/** The documents of one kind: images of their own first, as `generic`, then those of operators. */
+/** Images that no cluster asks for by their names at the source. */
+const unlistedKinds: readonly MirroredImage['kind'][] = ['catalog', 'chart', 'graph'];
+
+/** The documents of one kind: images of their own first, as `generic`, then those of operators, then releases. */
 function encodeSets(
   plan: MirroredSet,
   options: ClusterResourceOptions,
@@ -124,11 +141,13 @@ function encodeSets(
 ): string {
   const chosen = plan.images
     .flatMap((image) => [image, ...(image.aliases ?? []).map((reference) => ({ ...image, reference }))])
-    .filter((image) => image.kind !== 'catalog' && image.kind !== 'chart' && takes(image));
+    .filter((image) => !unlistedKinds.includes(image.kind) && takes(image));
+  const isRelease = ({ kind: of }: MirroredImage): boolean => of === 'release' || of === 'component';
   const isGeneric = ({ kind: of }: MirroredImage): boolean => of === 'additional' || of === 'helm';
   return [
     { name: `${prefix}-generic`, images: chosen.filter(isGeneric) },
-    { name: `${prefix}-operator`, images: chosen.filter((image) => !isGeneric(image)) },
+    { name: `${prefix}-operator`, images: chosen.filter((image) => !isGeneric(image) && !isRelease(image)) },
+    { name: `${prefix}-release`, images: chosen.filter(isRelease) },
   ]
     .map(({ name, images }) => {
       const entries = images.flatMap((image) => mirrorEntryOf(image, options));

@@ -216,5 +216,5 @@ export function mirroredOfLock(
     destination: destinationOf(target, pathBelow(target, repository, maxNestedPaths), tag),
     name: { repository, tag },
   }));
-  return { images, catalogs };
+  return { images, catalogs, releases: lock.releases?.releases };
 }

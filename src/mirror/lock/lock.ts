@@ -13,6 +13,7 @@ import { findRepeatedKey } from '../../oci/image/manifest.js';
 import { type Descriptor, maxManifestBytes } from '../../oci/image/types.js';
 import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
 import type { PlannedImage } from '../image-set/image-set-plan.js';
+import { type LockedReleases, encodeReleases, readReleases } from './locked-releases.js';
 
 /** Name of the lock file below `working-dir` and in archives. */
 export const lockName = 'opmate.lock.json';
@@ -29,6 +30,8 @@ export interface ImageSetLock {
   catalogs: LockedCatalog[];
   /** In the order of the configuration; undefined for none. */
   charts?: LockedChart[] | undefined;
+  /** Undefined for none. */
+  releases?: LockedReleases | undefined;
   /** By kind, then source, then name. */
   images: LockedImage[];
 }
@@ -107,7 +110,10 @@ const maxBlobs = 10_000_000;
 const maxManifestsOfImage = 20_000;
 const maxDepth = 16;
 
-const kinds = ['additional', 'bundle', 'catalog', 'chart', 'helm', 'related', 'signature'] as const;
+const kinds = [
+  ...(['additional', 'bundle', 'catalog', 'chart', 'component', 'graph', 'helm', 'related'] as const),
+  ...(['release', 'signature'] as const),
+] as const;
 
 /** The blobs of a lock by digest, each once. */
 export function blobsOfLock(lock: ImageSetLock): Map<string, Descriptor> {
@@ -157,6 +163,7 @@ export function encodeLock(lock: ImageSetLock): string {
             ...{ source, name, version, repository, tag },
           })),
         }),
+      ...(lock.releases !== undefined && { releases: encodeReleases(lock.releases) }),
       images: images.map((image) => tables.encodeImage(image)),
       manifests: tables.encodeManifests(),
       blobs: tables.encodeBlobs(),
@@ -347,6 +354,7 @@ export function parseLock(text: string, file: string): ImageSetLock {
     'options',
     'catalogs',
     'charts',
+    'releases',
     'images',
     'manifests',
     'blobs',
@@ -359,6 +367,7 @@ export function parseLock(text: string, file: string): ImageSetLock {
     options,
     catalogs: readCatalogs(fields.catalogs),
     ...(fields.charts.isPresent && { charts: readCharts(fields.charts) }),
+    ...(fields.releases.isPresent && { releases: readReleases(fields.releases) }),
     images: reader.readImages(fields.images),
   };
 }

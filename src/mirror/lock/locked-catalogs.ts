@@ -14,7 +14,7 @@ interface RebuildLockedOptions {
   logger?: Logger | undefined;
 }
 
-/** Catalogs and charts of a lock, made again when the first byte of one is needed. */
+/** Catalogs, charts and the graph image of a lock, made again when the first byte of one is needed. */
 interface LockedCatalogs {
   /** How to open the source of an image of the lock; undefined where a reference names it. */
   openerOf(image: LockedImage): (() => Promise<OpenedReference>) | undefined;
@@ -60,15 +60,17 @@ export function rebuiltOnDemand(lock: ImageSetLock, options: RebuildLockedOption
     await made.close();
     throw drift(`comes out as ${made.digest}, and the lock says ${wanted}`);
   };
-  const openChart = async (image: LockedImage): Promise<OpenedReference> => {
+  const openMade = async (image: LockedImage): Promise<OpenedReference> => {
     planning ??= options.plan();
     const { images } = await planning;
     const planned = images.find(
-      ({ kind, name }) => kind === 'chart' && name.repository === image.repository && name.tag === image.tag,
+      ({ kind, name }) =>
+        kind === image.kind && name.repository === image.repository && name.tag === image.tag,
     );
     const opened = await planned?.open?.();
     if (opened?.reference === image.contents.root.digest) return opened;
-    throw new OpmateError('INVALID', `${image.source}: is another chart now than in the lock`, {
+    const what = image.kind === 'chart' ? 'is another chart' : 'comes out as another image';
+    throw new OpmateError('INVALID', `${image.source}: ${what} now than in the lock`, {
       hint: 'mirror without --locked to make a new lock',
     });
   };
@@ -77,7 +79,7 @@ export function rebuiltOnDemand(lock: ImageSetLock, options: RebuildLockedOption
   );
   return {
     openerOf(image) {
-      if (image.kind === 'chart') return () => openChart(image);
+      if (image.kind === 'chart' || image.kind === 'graph') return () => openMade(image);
       const name = `${image.repository}:${image.tag ?? ''}`;
       if (image.kind !== 'catalog' || !partial.has(name)) return undefined;
       return async () => {

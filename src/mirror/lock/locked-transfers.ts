@@ -7,6 +7,7 @@ import {
 } from '../../core/reference.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import { type MirrorTarget, pathBelow } from '../image-set/image-set-names.js';
+import { isCopiedLast } from '../image-set/image-set-plan.js';
 import { type ImageSetLock, type LockedImage, nameOfLocked } from './lock.js';
 import type { PinnedTransfer } from '../transfer/transfer-types.js';
 
@@ -54,7 +55,7 @@ export function transfersOfLock(lock: ImageSetLock, options: LockedTransfersOpti
       sourceName:
         image.kind === 'catalog' ? image.reference : formatReference(parseReference(image.reference)),
       targetName,
-      ...(image.kind === 'catalog' && { isLast: true }),
+      ...(isCopiedLast(image) && { isLast: true }),
       contents: image.contents,
     };
   });

@@ -73,9 +73,30 @@ const refused: Record<string, [text: string, fault: string]> = {
       '(write kind: ImageSetConfiguration)',
   ],
   'a section that is not mirrored yet': [
-    `${operator}  platform:\n    graph: true\n`,
-    'set.yaml:6:3: mirror.platform: not supported yet ' +
-      '(use oc-mirror for this section, and opmate for operators, additionalImages and helm)',
+    `${operator}  samples:\n  - name: a\n`,
+    'set.yaml:6:3: mirror.samples: not supported yet ' +
+      '(use oc-mirror for this section, and opmate for all others)',
+  ],
+  'releases of no channel': [
+    `${operator}  platform:\n    kubeVirtContainer: true\n`,
+    'set.yaml:6:3: mirror.platform: no releases (list channels, or name a release image with release)',
+  ],
+  'an unknown architecture': [
+    `${operator}  platform:\n    graph: true\n    architectures: [x86_64]\n`,
+    'set.yaml:8:21: mirror.platform.architectures[0]: unknown architecture "x86_64" (use "amd64")',
+  ],
+  'architectures and platforms': [
+    `${operator}  platform:\n    graph: true\n    architectures: [amd64]\n    platforms: [{os: linux, architecture: amd64}]\n`,
+    'set.yaml:9:5: mirror.platform.platforms: platforms and architectures cannot be combined ' +
+      '(keep platforms: architectures is the older form)',
+  ],
+  'an unknown type of channel': [
+    `${operator}  platform:\n    channels: [{name: stable-4.18, type: okdd}]\n`,
+    'set.yaml:7:36: mirror.platform.channels[0].type: unsupported value "okdd" (use "okd")',
+  ],
+  'a channel with a path for a name': [
+    `${operator}  platform:\n    channels: [{name: ../stable}]\n`,
+    'set.yaml:7:17: mirror.platform.channels[0].name: expected the name of a channel, got "../stable"',
   ],
   'an unknown field of a chart': [
     `${operator}  helm:\n    local:\n    - path: a\n      values: {}\n`,
@@ -185,12 +206,12 @@ describe('mirror/image-set-config', () => {
   });
 
   it('reports every fault, in the order of the text', () => {
-    const faults = faultsOf(`${operator}    ful: 1\n    full: 1\n  platform: {a: 1}\nextra: 1\n`);
+    const faults = faultsOf(`${operator}    ful: 1\n    full: 1\n  platform:\n    a: 1\nextra: 1\n`);
     expect(faults.map((fault) => fault.slice(0, 12))).toEqual([
       'set.yaml:6:5',
       'set.yaml:7:5',
-      'set.yaml:8:3',
-      'set.yaml:9:1',
+      'set.yaml:9:5',
+      'set.yaml:10:',
     ]);
   });
 
@@ -273,7 +294,17 @@ describe('mirror/image-set-config', () => {
       operators: list(fields({ ...operator, ...more }, ['catalog'])),
       additionalImages: list(fields({ name: text, targetRepo: text, ...target }, ['name'])),
       blockedImages: list(fields({ name: text }, ['name'])),
-      platform: fc.constant({}),
+      platform: fields({
+        graph: fc.boolean(),
+        channels: list(
+          fields({ name: text, type: fc.constantFrom('ocp', 'okd'), full: fc.boolean(), ...bounds }, [
+            'name',
+          ]),
+        ),
+        architectures: list(fc.constantFrom('amd64', 'multi')),
+        kubeVirtContainer: fc.boolean(),
+        platforms,
+      }),
       helm: fc.constant(null),
       samples: fc.constant([]),
     });

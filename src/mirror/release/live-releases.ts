@@ -1,0 +1,171 @@
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { digestOf } from '../../core/digest.js';
+import { OpmateError, UsageError, fileError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json-quote.js';
+import { formatReference, parseReference } from '../../core/reference.js';
+import { decodeUtf8 } from '../../document/go-json.js';
+import { readRegularFile } from '../../files/read-file.js';
+import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
+import { openReference } from '../../oci/image/open.js';
+import {
+  buildGraphImage,
+  defaultGraphBase,
+  graphDataUrl,
+  maxGraphDataBytes,
+} from '../../release/graph-image.js';
+import { releaseKeys } from '../../release/release-keys.js';
+import { fetchReleaseSignature, signatureStores } from '../../release/release-signature.js';
+import type { ReleaseType } from '../../release/select-releases.js';
+import { maxGraphBytes, parseUpdateGraph } from '../../release/update-graph.js';
+import { fetchUpdateGraph, readUrl, updateServices } from '../../release/update-service.js';
+import type { SourceSession } from '../../source/session.js';
+import { type OpenPgpKeyring, parseKeyring } from '../../trust/openpgp-keyring.js';
+import type { GraphImage, ReleaseAccess } from './open-releases.js';
+
+/** Variables that name services of releases, as oc-mirror calls them. */
+const releaseVariables = {
+  updateService: 'UPDATE_URL_OVERRIDE',
+  signatureStore: 'OCP_SIGNATURE_URL',
+  signatureKeys: 'OCP_SIGNATURE_VERIFICATION_PK',
+} as const;
+
+export interface LiveReleaseOptions {
+  session: SourceSession;
+  /** Relative paths count from it. */
+  directory: string;
+  /** Image to build the graph image on; `registry.access.redhat.com/ubi9/ubi:latest` unless told. */
+  graphBase?: string | undefined;
+  /** URL or file of the graph data; that of the public update service unless told. */
+  graphData?: string | undefined;
+}
+
+const maxKeyBytes = 1024 * 1024;
+
+/** Reaches releases by the services that the environment of a session names, else by the public ones. */
+export function liveReleases(options: LiveReleaseOptions): ReleaseAccess {
+  const { session } = options;
+  const keyrings = new Map<ReleaseType, Promise<OpenPgpKeyring>>();
+  return {
+    async readGraph(type, architecture, channel) {
+      const label = `channel ${channel} (${architecture})`;
+      const service = serviceUrl(
+        releaseVariables.updateService,
+        updateServices[type],
+        type === 'ocp',
+        session,
+      );
+      const bytes = await fetchUpdateGraph(service, { architecture, channel, label }, maxGraphBytes, session);
+      return { graph: parseUpdateGraph(decodeUtf8(bytes), label), digest: digestOf(bytes) };
+    },
+    async readSignature(image, version, type) {
+      let keyring = keyrings.get(type);
+      if (keyring === undefined) keyrings.set(type, (keyring = readReleaseKeys(type, options)));
+      const store = serviceUrl(releaseVariables.signatureStore, signatureStores[type], true, session);
+      if (!store.pathname.endsWith('/')) store.pathname += '/';
+      return fetchReleaseSignature(store, image, {
+        ...{ keyring: await keyring, now: session.now(), version, session },
+      });
+    },
+    async resolve(release) {
+      if (release.digest !== undefined) return { ...release, digest: release.digest };
+      const opened = await openReference(release, session);
+      try {
+        const { descriptor } = await opened.repository.getManifest(opened.reference, session);
+        return { ...release, digest: descriptor.digest };
+      } finally {
+        await opened.close();
+      }
+    },
+    open: (image) => openReference(image, session),
+    graphImage: () => graphImageOf(options),
+  };
+}
+
+/** Reads the keys that releases must be signed with. Throws OpmateError. */
+export async function readReleaseKeys(
+  type: ReleaseType,
+  { session, directory }: Pick<LiveReleaseOptions, 'session' | 'directory'>,
+): Promise<OpenPgpKeyring> {
+  const name = releaseVariables.signatureKeys;
+  const file = session.environment[name];
+  if (file === undefined || file === '') {
+    if (type === 'ocp') return parseKeyring(Buffer.from(releaseKeys), 'release keys');
+    throw new UsageError('no key for OKD releases', {
+      hint: `name the file of the public key with ${name}`,
+    });
+  }
+  try {
+    return parseKeyring(
+      await readRegularFile(path.resolve(directory, file), maxKeyBytes, { name: file }),
+      file,
+    );
+  } catch (error) {
+    throw fileError(name, error, { file });
+  }
+}
+
+function serviceUrl(
+  variable: string,
+  otherwise: string,
+  mayDiffer: boolean,
+  { environment }: SourceSession,
+): URL {
+  const text = environment[variable];
+  if (text === undefined || text === '' || !mayDiffer) return new URL(otherwise);
+  if (URL.canParse(text) && /^(?:https?|file):$/.test(new URL(text).protocol)) return new URL(text);
+  throw new UsageError(`${variable} ${quoteGo(text)}: not a URL of http, https or file`);
+}
+
+function graphImageOf(options: LiveReleaseOptions): GraphImage {
+  const { session, graphBase = defaultGraphBase } = options;
+  const url = graphDataOf(options);
+  const base = parseReference(graphBase);
+  let made: { base: string; data: string } | undefined;
+  let close = (): Promise<void> => Promise.resolve();
+  const build = async () => {
+    const data = await readUrl(url, maxGraphDataBytes, 'graph data', session);
+    const opened = await openReference(base, session);
+    const { descriptor } = await opened.repository.getManifest(opened.reference, session);
+    const temporary = await makeTemporaryDirectory(session.temporaryDirectory, session.now());
+    close = async () => {
+      await temporary.remove();
+      await opened.close();
+    };
+    const image = await buildGraphImage(
+      data,
+      { repository: opened.repository, reference: descriptor.digest },
+      { directory: temporary.path, limits: session.limits, signal: session.signal },
+    );
+    made = { base: formatReference({ ...base, digest: descriptor.digest }), data: digestOf(data) };
+    return image;
+  };
+  let building: ReturnType<typeof build> | undefined;
+  return {
+    async open() {
+      const { repository, digest } = await (building ??= build());
+      return { repository, reference: digest, close: () => Promise.resolve() };
+    },
+    made: () => made,
+    async close() {
+      await building?.catch(() => undefined);
+      await close();
+    },
+  };
+}
+
+function graphDataOf({ graphData, directory, session }: LiveReleaseOptions): URL {
+  if (graphData !== undefined) {
+    if (/^(?:https?|file):\/\//.test(graphData) && URL.canParse(graphData)) return new URL(graphData);
+    return pathToFileURL(path.resolve(directory, graphData));
+  }
+  const service = session.environment[releaseVariables.updateService];
+  if (service === undefined || service === '' || service === updateServices.ocp) return new URL(graphDataUrl);
+  throw new OpmateError(
+    'INVALID',
+    'mirror.platform.graph: the graph data of another update service is unknown',
+    {
+      hint: `name its URL or file with --graph-data, or unset ${releaseVariables.updateService}`,
+    },
+  );
+}

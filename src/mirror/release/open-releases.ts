@@ -1,0 +1,249 @@
+import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
+import { combineErrors } from '../../core/diagnostics-error.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { type RegistryReference, formatReference } from '../../core/reference.js';
+import type { JsonObject } from '../../document/json.js';
+import { type ImageContents, readContents } from '../../oci/image/contents.js';
+import type { OpenedReference } from '../../oci/image/open.js';
+import { type DigestReference, type ReleaseComponent, readPayload } from '../../release/payload.js';
+import type { ReleaseSignature } from '../../release/release-signature.js';
+import { type ReleaseType, type SelectedRelease, selectReleases } from '../../release/select-releases.js';
+import { type UpdateGraph, reduceGraph } from '../../release/update-graph.js';
+import type { ReleaseConfig } from './release-config.js';
+
+/** A release of an image set that was read. */
+interface OpenedRelease {
+  /** Names it in messages: version and architecture. */
+  label: string;
+  version: string;
+  /** Undefined where the configuration names the image. */
+  selected: SelectedRelease | undefined;
+  /** By digest, and by the signed name where there is one. */
+  image: DigestReference;
+  /** At the target: that of the signed name, else the digest's hexadecimal digits. */
+  tag: string;
+  contents: ImageContents;
+  components: ReleaseComponent[];
+  /** Bytes of the signature that was verified; undefined where it was not asked for. */
+  signature: Buffer | undefined;
+}
+
+/** An update graph that releases were selected by. */
+interface UsedGraph {
+  architecture: string;
+  type: ReleaseType;
+  channel: string;
+  /** Of the answer of the update service. */
+  digest: string;
+  /** Of the selected releases and both ends; see `reduceGraph`. */
+  graph: JsonObject;
+}
+
+/** The graph image of a set, built when it is first opened. */
+export interface GraphImage {
+  open(): Promise<OpenedReference>;
+  /** What it was built from: base by digest, and digest of the data; undefined until it is built. */
+  made(): { base: string; data: string } | undefined;
+  close(): Promise<void>;
+}
+
+export interface OpenedReleases {
+  /** By architecture, then version. */
+  releases: OpenedRelease[];
+  graphs: UsedGraph[];
+  graphImage: GraphImage | undefined;
+  warnings: string[];
+  close(): Promise<void>;
+}
+
+/** How releases are reached: over the network, in an archive, or as a lock has them. */
+export interface ReleaseAccess {
+  readGraph(
+    type: ReleaseType,
+    architecture: string,
+    channel: string,
+  ): Promise<{ graph: UpdateGraph; digest: string }>;
+  /** Reads and verifies a signature. */
+  readSignature(
+    image: DigestReference,
+    version: string | undefined,
+    type: ReleaseType,
+  ): Promise<ReleaseSignature>;
+  /** Returns the digest of the release image that a configuration names. */
+  resolve(release: RegistryReference): Promise<DigestReference>;
+  /** Opens a release image. */
+  open(image: DigestReference): Promise<OpenedReference>;
+  /** Undefined where there is no graph image. */
+  graphImage(): GraphImage | undefined;
+}
+
+interface OpenReleasesOptions extends CancelOptions {
+  access: ReleaseAccess;
+  avoidRisks: boolean;
+  /** Takes the release that the configuration names without signature. */
+  ignoreSignature: boolean;
+}
+
+const releasesAtOnce = 4;
+
+const noReleases: OpenedReleases = {
+  releases: [],
+  graphs: [],
+  graphImage: undefined,
+  warnings: [],
+  close: () => Promise.resolve(),
+};
+
+/**
+ * Selects the releases of a configuration, verifies their signatures and reads which images they consist of. Throws
+ * OpmateError, with all that is wrong: what selecting throws, and releases that are unsigned, not what they were
+ * signed as, or no releases.
+ */
+export async function openReleases(
+  config: ReleaseConfig | undefined,
+  options: OpenReleasesOptions,
+): Promise<OpenedReleases> {
+  if (config === undefined) return noReleases;
+  return new ReleaseOpener(config, options).open();
+}
+
+class ReleaseOpener {
+  readonly #config: ReleaseConfig;
+  readonly #options: OpenReleasesOptions;
+  readonly #faults: OpmateError[] = [];
+  readonly #graphs: { key: Omit<UsedGraph, 'digest' | 'graph'>; graph: UpdateGraph; digest: string }[] = [];
+
+  constructor(config: ReleaseConfig, options: OpenReleasesOptions) {
+    this.#config = config;
+    this.#options = options;
+  }
+
+  async open(): Promise<OpenedReleases> {
+    const { release } = this.#config;
+    const warnings: string[] = [];
+    let releases: (OpenedRelease | undefined)[];
+    let selected: SelectedRelease[] = [];
+    if (release !== undefined) releases = [await this.#openNamed(release)];
+    else {
+      for (const architecture of this.#config.architectures) {
+        const found = await this.#try(() => this.#select(architecture));
+        selected.push(...(found?.releases ?? []));
+        warnings.push(...(found?.warnings ?? []));
+      }
+      this.#throwFaults();
+      selected = [...new Map(selected.map((one) => [one.node.payload.digest, one])).values()];
+      releases = await mapConcurrent(
+        selected,
+        releasesAtOnce,
+        (one) => this.#try(() => this.#openSelected(one)),
+        this.#options,
+      );
+    }
+    this.#throwFaults();
+    const graphImage = this.#config.graph ? this.#options.access.graphImage() : undefined;
+    return {
+      releases: releases.filter((one) => one !== undefined),
+      graphs: this.#usedGraphs(selected),
+      ...{ graphImage, warnings },
+      close: async () => graphImage?.close(),
+    };
+  }
+
+  #throwFaults(): void {
+    if (this.#faults.length > 0) throw combineErrors(this.#faults);
+  }
+
+  /** Faults of several releases are reported together. */
+  async #try<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      throwIfCancelled(this.#options.signal);
+      if (!(error instanceof OpmateError) || ['INTERNAL', 'IO', 'AUTH'].includes(error.code)) throw error;
+      this.#faults.push(error);
+      return undefined;
+    }
+  }
+
+  #select(architecture: string) {
+    return selectReleases(this.#config.channels, architecture, {
+      avoidRisks: this.#options.avoidRisks,
+      readGraph: async (type, channel) => {
+        const { graph, digest } = await this.#options.access.readGraph(type, architecture, channel);
+        this.#graphs.push({ key: { architecture, type, channel }, graph, digest });
+        return graph;
+      },
+    });
+  }
+
+  #usedGraphs(selected: readonly SelectedRelease[]): UsedGraph[] {
+    return this.#graphs.map(({ key, graph, digest }) => {
+      const own = selected.filter(({ architecture }) => architecture === key.architecture);
+      const versions = new Set(own.map(({ node }) => node.version));
+      for (const end of [graph.nodes[0], graph.nodes.at(-1)])
+        if (end !== undefined) versions.add(end.version);
+      return { ...key, digest, graph: reduceGraph(graph, versions) };
+    });
+  }
+
+  async #openSelected(selected: SelectedRelease): Promise<OpenedRelease> {
+    const { node, type, architecture } = selected;
+    const signature = await this.#options.access.readSignature(node.payload, node.version, type);
+    const image = nameSigned(node.payload, signature);
+    const read = await this.#read(image);
+    if (read.version !== node.version) {
+      const problem = `its payload is version ${read.version}, and the update graph calls it ${node.version}`;
+      throw new OpmateError('INVALID', problem, { subject: formatReference(image) });
+    }
+    const label = `release ${node.version} (${architecture})`;
+    return { label, selected, image, tag: signature.name.tag, signature: signature.bytes, ...read };
+  }
+
+  async #openNamed(release: RegistryReference): Promise<OpenedRelease> {
+    const { access, ignoreSignature } = this.#options;
+    const named = await access.resolve(release);
+    const signature = ignoreSignature ? undefined : await access.readSignature(named, undefined, 'ocp');
+    const image = signature === undefined ? named : nameSigned(named, signature);
+    const read = await this.#read(image);
+    const tag = signature?.name.tag ?? image.digest.slice(image.digest.indexOf(':') + 1);
+    const label = `release ${read.version}`;
+    return { label, selected: undefined, image, tag, signature: signature?.bytes, ...read };
+  }
+
+  async #read(image: DigestReference) {
+    const { platforms } = this.#config;
+    const { signal } = this.#options;
+    const opened = await this.#options.access.open(image);
+    try {
+      const contents = await readContents(opened.repository, image.digest, {
+        platforms: platforms.length > 0 ? platforms : undefined,
+        signal,
+      });
+      const kubeVirt = this.#config.kubeVirtContainer ? bootImageKeys(this.#config) : [];
+      const payload = await readPayload(opened.repository, contents, { kubeVirt, signal });
+      return { contents, ...payload };
+    } finally {
+      await opened.close();
+    }
+  }
+}
+
+/** An image under its signed name; what is pulled is its digest all the same. */
+function nameSigned({ digest }: DigestReference, { name }: ReleaseSignature): DigestReference {
+  const { transport, registry, repository, tag } = name;
+  const text = formatReference({ transport, text: '', registry, repository, tag, digest });
+  return { transport, text, registry, repository, tag, digest };
+}
+
+/** Architectures that have KubeVirt disks, and what boot images call them. */
+const bootImageNames: Readonly<Record<string, string>> = { amd64: 'x86_64', s390x: 's390x' };
+
+/** Which boot images the KubeVirt disks are taken of. (Source: oc-mirror v2.) */
+function bootImageKeys({ architectures, platforms }: ReleaseConfig): string[] {
+  const all = Object.values(bootImageNames);
+  const names = platforms.length > 0 ? platforms.map(({ architecture }) => architecture) : architectures;
+  if (platforms.length === 0 && names.includes('multi')) return all;
+  const known = names.map((name) => bootImageNames[name]).filter((key) => key !== undefined);
+  if (known.length > 0) return [...new Set(known)];
+  return platforms.length > 0 ? all : ['x86_64'];
+}

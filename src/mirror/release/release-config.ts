@@ -1,0 +1,112 @@
+import type { DocumentPath, Place } from '../../core/diagnostic.js';
+import { OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json-quote.js';
+import { type RegistryReference, parseReference } from '../../core/reference.js';
+import type { Field } from '../../document/field.js';
+import type { ChannelRequest } from '../../release/select-releases.js';
+import { checkUnique, readBounds } from '../image-set/config-fields.js';
+import { type PlatformConfig, readPlatforms } from '../image-set/platform-config.js';
+
+/** The releases of an image set: `mirror.platform`. */
+export interface ReleaseConfig {
+  channels: ChannelConfig[];
+  /** Whose releases are mirrored; `multi` for those of all. */
+  architectures: string[];
+  /** Of the images of multi-architecture releases only these platforms; empty for all. */
+  platforms: PlatformConfig[];
+  /** One release image, instead of channels. */
+  release: RegistryReference | undefined;
+  kubeVirtContainer: boolean;
+  /** Mirrors the data of the update service too. */
+  graph: boolean;
+  place: Place;
+}
+
+interface ChannelConfig extends ChannelRequest {
+  place: Place;
+}
+
+/** Architectures that releases are published for. */
+const releaseArchitectures = ['amd64', 'arm64', 'ppc64le', 's390x', 'multi'] as const;
+
+/** Other names of them, which tags of release images use. */
+const otherNames: Readonly<Record<string, string>> = { x86_64: 'amd64', aarch64: 'arm64' };
+
+const keys = ['graph', 'channels', 'architectures', 'platforms', 'release', 'kubeVirtContainer'] as const;
+
+/** Reads the section, which may be empty; what is wrong with it goes to the document's diagnostics. (Source: oc-mirror v2.) */
+export function readReleaseConfig(
+  section: Field,
+  placeOf: (path: DocumentPath) => Place,
+): ReleaseConfig | undefined {
+  const fields = section.object(keys);
+  if (fields === undefined || Object.keys(section.jsonObject() ?? {}).length === 0) return undefined;
+  const items = fields.channels.optionalList();
+  const channels = items.map((item) => readChannel(item, placeOf));
+  checkUnique(items, channels, 'channel');
+  const architectures = fields.architectures.optionalList().map(readArchitecture);
+  const platforms = readPlatforms(fields.platforms);
+  if (architectures.length > 0 && platforms.length > 0) {
+    const hint = 'keep platforms: architectures is the older form';
+    fields.platforms.fail('platforms and architectures cannot be combined', {
+      code: 'exclusive-fields',
+      hint,
+    });
+  }
+  const release = fields.release.optionalParsed(parseRelease);
+  const graph = fields.graph.optionalBoolean();
+  const hasKnownKeys = Object.keys(section.jsonObject() ?? {}).every((key) =>
+    (keys as readonly string[]).includes(key),
+  );
+  if (channels.length === 0 && !fields.release.isSet && !graph && hasKnownKeys) {
+    section.fail('no releases', { hint: 'list channels, or name a release image with release' });
+  }
+  return {
+    channels: channels.filter((one) => one !== undefined),
+    architectures: architecturesOf(architectures, platforms),
+    ...{ platforms, release, graph, place: placeOf(section.path) },
+    kubeVirtContainer: fields.kubeVirtContainer.optionalBoolean(),
+  };
+}
+
+function architecturesOf(
+  listed: readonly (string | undefined)[],
+  platforms: readonly PlatformConfig[],
+): string[] {
+  if (platforms.length > 0) return ['multi'];
+  const known = listed.filter((one) => one !== undefined);
+  return known.length > 0 ? [...new Set(known)] : ['amd64'];
+}
+
+function readChannel(item: Field, placeOf: (path: DocumentPath) => Place): ChannelConfig | undefined {
+  if (!item.isPresent) return item.field('name').missing();
+  const fields = item.object(['name', 'type', 'minVersion', 'maxVersion', 'shortestPath', 'full']);
+  if (fields === undefined) return undefined;
+  const name = fields.name.matching((text) => /^[\w.-]{1,200}$/.test(text), 'the name of a channel');
+  const channel = {
+    type: fields.type.optionalChoice(['ocp', 'okd']) ?? 'ocp',
+    ...readBounds(fields),
+    shortestPath: fields.shortestPath.optionalBoolean(),
+    full: fields.full.optionalBoolean(),
+    place: placeOf(item.path),
+  };
+  return name === undefined ? undefined : { name, ...channel };
+}
+
+function readArchitecture(field: Field): string | undefined {
+  const text = field.text();
+  if (text === undefined || (releaseArchitectures as readonly string[]).includes(text)) return text;
+  const usual = otherNames[text];
+  return field.fail(`unknown architecture ${quoteGo(text)}`, {
+    hint: usual === undefined ? `use one of ${releaseArchitectures.join(', ')}` : `use ${quoteGo(usual)}`,
+  });
+}
+
+function parseRelease(text: string): RegistryReference {
+  const reference = parseReference(text);
+  const isNamed = (reference.tag ?? reference.digest) !== undefined;
+  if (reference.transport === 'docker' && isNamed) return reference;
+  throw new OpmateError('INVALID', `${quoteGo(text)} is not an image in a registry with tag or digest`, {
+    hint: 'write e.g. quay.io/openshift-release-dev/ocp-release:4.18.1-x86_64',
+  });
+}

@@ -1,0 +1,122 @@
+import { base64Fault } from '../../core/base64.js';
+import { OpmateError } from '../../core/errors.js';
+import { sortedByBytes } from '../../core/order.js';
+import { type JsonValue, isJsonObject } from '../../document/json.js';
+import { encodeYaml, parseYaml } from '../../document/yaml.js';
+import { pathBelow } from '../image-set/image-set-names.js';
+import { type MirroredName, releaseRepositories } from '../image-set/image-set-plan.js';
+
+/** Signatures of release images by digest. */
+export type ReleaseSignatures = ReadonlyMap<string, readonly Buffer[]>;
+
+/** A release, and the signature that its clusters verify it with. */
+export interface MirroredRelease {
+  image: { digest: string };
+  signature: Buffer | undefined;
+}
+
+interface ReleaseResourceOptions {
+  /** Host of the registry that is mirrored to, and the path in it. */
+  registry: string;
+  path?: string | undefined;
+  maxNestedPaths?: number | undefined;
+  /** Of earlier runs. */
+  signatures?: ReleaseSignatures | undefined;
+}
+
+const annotations = { createdBy: 'opmate' };
+
+/** The file in which clusters get signatures; there is one in JSON, too. */
+export const signatureFile = 'signature-configmap.yaml';
+
+/**
+ * The files that make a cluster use mirrored releases, by name: an UpdateService where the graph image is mirrored, and
+ * the signatures of the releases of this run and of earlier ones. (Source: oc-mirror v2.)
+ */
+export function releaseResources(
+  set: { images: readonly MirroredName[]; releases?: readonly MirroredRelease[] | undefined },
+  options: ReleaseResourceOptions,
+): Map<string, string> {
+  const files = new Map<string, string>();
+  const graph = set.images.find(({ kind }) => kind === 'graph');
+  if (graph !== undefined) {
+    const { registry, path = '', maxNestedPaths } = options;
+    const repository = pathBelow({ registry, path }, releaseRepositories.release, maxNestedPaths);
+    files.set(
+      'updateService.yaml',
+      encodeYaml({
+        apiVersion: 'updateservice.operator.openshift.io/v1',
+        kind: 'UpdateService',
+        metadata: { annotations, name: 'update-service-oc-mirror', namespace: 'openshift-update-service' },
+        spec: {
+          graphDataImage: `${registry}/${graph.repository}:latest`,
+          releases: `${registry}/${repository}`,
+          replicas: 2,
+        },
+      }),
+    );
+  }
+  const mirrored = new Set(
+    set.images.filter(({ kind }) => kind === 'release').map(({ reference }) => reference.digest),
+  );
+  const own = (set.releases ?? []).filter(({ image }) => mirrored.has(image.digest));
+  const signatures = new Map<string, readonly Buffer[]>();
+  for (const { image, signature } of own)
+    if (signature !== undefined) signatures.set(image.digest, [signature]);
+  for (const [digest, known] of options.signatures ?? []) {
+    const first = signatures.get(digest) ?? [];
+    const others = known.filter((one) => !first.some((other) => one.equals(other)));
+    signatures.set(digest, [...first, ...others]);
+  }
+  if (signatures.size === 0) return files;
+  const map = encodeSignatures(signatures);
+  files.set(signatureFile, encodeYaml(map));
+  files.set('signature-configmap.json', `${JSON.stringify(map)}\n`);
+  return files;
+}
+
+function encodeSignatures(signatures: ReleaseSignatures): { [key: string]: JsonValue } {
+  const binaryData: Record<string, string> = {};
+  for (const digest of sortedByBytes(signatures.keys())) {
+    for (const [i, bytes] of (signatures.get(digest) as Buffer[]).entries())
+      binaryData[`${digest.replace(':', '-')}-${i + 1}`] = bytes.toString('base64');
+  }
+  return {
+    kind: 'ConfigMap',
+    apiVersion: 'v1',
+    metadata: {
+      name: 'mirrored-release-signatures',
+      namespace: 'openshift-config-managed',
+      labels: { 'release.openshift.io/verification-signatures': '' },
+      annotations,
+    },
+    binaryData,
+  };
+}
+
+/** Reads the signatures of an earlier run; `file` names it in messages. Throws OpmateError. */
+export function parseSignatures(text: string, file: string): ReleaseSignatures {
+  let value: JsonValue;
+  try {
+    value = parseYaml(text);
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    throw new OpmateError('SYNTAX', error.message, { subject: file, file, line: error.line, hint: moveHint });
+  }
+  const data = isJsonObject(value) ? (value['binaryData'] ?? {}) : undefined;
+  if (!isJsonObject(data))
+    throw new OpmateError('INVALID', 'not a ConfigMap', { subject: file, file, hint: moveHint });
+  const signatures = new Map<string, Buffer[]>();
+  for (const [key, content] of Object.entries(data)) {
+    const [, hex] = /^sha256-([0-9a-f]{64})-\d+$/.exec(key) ?? [];
+    if (hex === undefined || typeof content !== 'string' || base64Fault(content) !== undefined) {
+      const problem = `binaryData.${key.slice(0, 100)}: not a release signature`;
+      throw new OpmateError('INVALID', problem, { subject: file, file, hint: moveHint });
+    }
+    const known = signatures.get(`sha256:${hex}`) ?? [];
+    signatures.set(`sha256:${hex}`, [...known, Buffer.from(content, 'base64')]);
+  }
+  return signatures;
+}
+
+const moveHint = 'move the file away if its signatures are not needed any more';

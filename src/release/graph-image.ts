@@ -1,0 +1,84 @@
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { ArchiveMeter, type ArchiveLimits, defaultArchiveLimits, showSize } from '../archive/limits.js';
+import { readTar } from '../archive/tar-reader.js';
+import { type TarInput, writeLayer } from '../archive/tar-writer.js';
+import type { CancelOptions } from '../core/concurrency.js';
+import { LimitError, OpmateError } from '../core/errors.js';
+import { BuiltImages } from '../oci/image/built-images.js';
+import { buildImage, indexOf, openBases, readWholeConfig } from '../oci/image/image-builder.js';
+import type { Repository } from '../oci/registry/repository.js';
+
+/** Where the graph data of the public update service is. */
+export const graphDataUrl = 'https://api.openshift.com/api/upgrades_info/graph-data';
+/** Image that the graph image is built on: it must have a shell and `cp`. */
+export const defaultGraphBase = 'registry.access.redhat.com/ubi9/ubi:latest';
+
+/** Bytes of the archive of graph data, and of what it unpacks to. */
+export const maxGraphDataBytes = 64 * 1024 * 1024;
+const maxUnpackedBytes = 256 * 1024 * 1024;
+
+const place = 'var/lib/cincinnati-graph-data';
+const command = ['/bin/bash', '-c', `exec cp -rp /${place}/* /var/lib/cincinnati/graph-data`];
+
+interface GraphImageOptions extends CancelOptions {
+  /** Where the layer waits until the image is copied. */
+  directory: string;
+  limits?: ArchiveLimits | undefined;
+}
+
+/**
+ * Builds the image that brings graph data to an update service in a cluster: a layer on each platform of a base, and an
+ * index of them. Equal data on an equal base is an equal image. Throws OpmateError INVALID for an archive that holds
+ * no channels, UNSUPPORTED for links in it, LIMIT, and what opening the base throws. (Source: oc-mirror v2; the
+ * OpenShift Update Service operator, which runs the image as an init container.)
+ */
+export async function buildGraphImage(
+  data: Buffer,
+  base: { repository: Repository; reference: string },
+  options: GraphImageOptions,
+): Promise<{ digest: string; repository: Repository }> {
+  const files = await readGraphData(data, options);
+  const hostPlatform = { os: 'linux', architecture: 'amd64' };
+  const bases = await openBases(base.repository, base.reference, { hostPlatform, signal: options.signal });
+  const layer = await writeLayer(path.join(options.directory, 'graph-data.tar.gz'), files, options);
+  const images = await Promise.all(
+    bases.map(async (one) =>
+      buildImage({
+        base: one,
+        baseConfig: await readWholeConfig(one, options),
+        platform: one.platform,
+        layers: [layer],
+        cmd: command,
+      }),
+    ),
+  );
+  const index = indexOf(images);
+  return { digest: index.descriptor.digest, repository: new BuiltImages('graph image', images, index) };
+}
+
+async function readGraphData(
+  data: Buffer,
+  { limits = defaultArchiveLimits, signal }: GraphImageOptions,
+): Promise<TarInput[]> {
+  const label = 'graph data';
+  const meter = new ArchiveMeter({ ...limits, maxUnpackedSize: maxUnpackedBytes });
+  const files = new Map<string, TarInput>();
+  let hasChannels = false;
+  for await (const entry of readTar(Readable.from([data], { objectMode: false }), { label, meter, signal })) {
+    if (entry.type === 'directory') continue;
+    if (entry.type !== 'file')
+      throw new OpmateError('UNSUPPORTED', `${entry.path} is a ${entry.type}`, { subject: label });
+    if (entry.size > maxUnpackedBytes)
+      throw new LimitError(`${entry.path} is larger than ${showSize(maxUnpackedBytes)}`, { subject: label });
+    const chunks: Buffer[] = [];
+    for await (const chunk of entry.body) chunks.push(chunk);
+    files.set(entry.path, { path: `${place}/${entry.path}`, content: Buffer.concat(chunks) });
+    hasChannels ||= entry.path.startsWith('channels/');
+  }
+  if (hasChannels) return [...files.values()];
+  throw new OpmateError('INVALID', 'no channels', {
+    subject: label,
+    hint: 'name an archive like that of https://api.openshift.com/api/upgrades_info/graph-data',
+  });
+}

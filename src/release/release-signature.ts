@@ -1,0 +1,97 @@
+import { combineErrors } from '../core/diagnostics-error.js';
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
+import { type RegistryReference, formatReference, parseReference } from '../core/reference.js';
+import type { SourceSession } from '../source/session.js';
+import type { OpenPgpKeyring } from '../trust/openpgp-keyring.js';
+import { verifySignedMessage } from '../trust/openpgp.js';
+import { checkReleaseSignature } from '../trust/simple-signing.js';
+import type { DigestReference } from './payload.js';
+import type { ReleaseType } from './select-releases.js';
+import { readUrl } from './update-service.js';
+
+/** What a signature says that a release image is called. */
+type SignedName = RegistryReference & { tag: string };
+
+/** A signature that was verified. */
+export interface ReleaseSignature {
+  name: SignedName;
+  bytes: Buffer;
+}
+
+/** Where signatures of releases are published. */
+export const signatureStores: Readonly<Record<ReleaseType, string>> = {
+  ocp: 'https://mirror.openshift.com/pub/openshift-v4/signatures/openshift/release/',
+  okd: 'https://storage.googleapis.com/openshift-ci-release/releases/signatures/openshift/release/',
+};
+
+/** Bytes of a signature, and signatures of one image. */
+const maxSignatureBytes = 64 * 1024;
+const maxSignatures = 10;
+
+interface VerifyOptions {
+  keyring: OpenPgpKeyring;
+  now: Date;
+  /** Version that the update graph gives the image; undefined where none does. */
+  version: string | undefined;
+}
+
+/**
+ * Verifies a signature of a release image: key, digest, and that it is signed as the version. Throws OpmateError, which
+ * the reference of the image begins. (Source: containers-signature(5).)
+ */
+export function verifyReleaseSignature(
+  bytes: Buffer,
+  image: DigestReference,
+  { keyring, now, version }: VerifyOptions,
+): ReleaseSignature {
+  const subject = `${formatReference(image)}: release signature`;
+  const { content } = verifySignedMessage(bytes, keyring, { subject, now });
+  const { reference } = checkReleaseSignature(content, image.digest, subject);
+  const name = parseReference(reference);
+  const { tag } = name;
+  if (name.transport !== 'docker' || tag === undefined)
+    throw new OpmateError('INVALID', `signed as ${quoteGo(reference)}, which is no image with a tag`, {
+      subject,
+    });
+  if (version !== undefined && tag !== version && !tag.startsWith(`${version}-`)) {
+    const problem = `signed as ${quoteGo(reference)}, and the update graph calls it ${version}`;
+    throw new OpmateError('INVALID', problem, { subject, hint: 'do not use this update graph' });
+  }
+  return { name: { ...name, tag }, bytes };
+}
+
+/**
+ * Reads the signatures of a release image from a store until one is verified. Throws OpmateError NOT_FOUND for an image
+ * without signature, else what is wrong with each. (Source: store layout of containers/image, signature-N.)
+ */
+export async function fetchReleaseSignature(
+  store: URL,
+  image: DigestReference,
+  options: VerifyOptions & { session: SourceSession },
+): Promise<ReleaseSignature> {
+  const label = `${formatReference(image)}: release signature`;
+  const directory = image.digest.replace(':', '=');
+  const faults: OpmateError[] = [];
+  for (let i = 1; i <= maxSignatures; i++) {
+    const url = new URL(`${directory}/signature-${i}`, store);
+    try {
+      const bytes = await readUrl(url, maxSignatureBytes, label, options.session);
+      return verifyReleaseSignature(bytes, image, options);
+    } catch (error) {
+      if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
+      if (error.code !== 'NOT_FOUND') {
+        faults.push(error);
+        if (error.code === 'NETWORK' || error.code === 'AUTH') break;
+        continue;
+      }
+      if (faults.length > 0) break;
+      throw new OpmateError('NOT_FOUND', `no release signature in ${store.href}`, {
+        subject: formatReference(image),
+        hint: 'name another store with OCP_SIGNATURE_URL; for a build without signature add --ignore-release-signature',
+        cause: error,
+      });
+    }
+  }
+  throw combineErrors(faults);
+}

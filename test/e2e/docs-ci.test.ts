@@ -218,13 +218,16 @@ describe('docs/ci/github-action', () => {
   });
 
   it('fails with the findings where the catalog is not valid', async () => {
-    const { code, stderr, ran } = await runAction({
+    const { code, stdout, stderr, ran } = await runAction({
       ...own,
       directory: 'invalid',
       image: `${host}/a/b:c`,
     });
     expect(code).toBe(1);
     expect(ran).toHaveLength(2);
+    expect(stdout).toMatch(
+      /^::error file=invalid\/catalog\.json,line=\d+,.*multiple channel heads found in graph/m,
+    );
     expect(stderr).toContain('multiple channel heads found in graph');
     expect(summary).toMatch(/^### The catalog is not valid\n\n( {4}.*\n)+/);
   });

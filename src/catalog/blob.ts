@@ -6,7 +6,9 @@ import { type EncodableJson, isJsonObject } from '../document/json.js';
 import { YamlError, parseYaml } from '../document/yaml.js';
 import { type BundleBlob, propertyTypes, schemas } from '../model/declarative-config.js';
 import { decodeBundle, decodeChannel, decodeDeprecations, decodePackage } from '../model/decode.js';
+import { describeBundle, describeChannel, describeDeprecations, describePackage } from '../model/describe.js';
 import type { EncodableBlob } from '../model/encode.js';
+import type { BlobOrigin, BundleFacts, CatalogFacts } from '../model/facts.js';
 import { checkYamlEncoding } from './documents.js';
 import type { Meta } from './meta.js';
 
@@ -32,6 +34,32 @@ export function decodeMeta(meta: Meta): CatalogBlob {
       return { kind: 'deprecations', blob: decodeDeprecations(meta.value) };
     default:
       return { kind: 'other', meta };
+  }
+}
+
+/** Adds what a blob of the format says to the facts of its catalog. Returns the facts of a bundle. */
+export function addToFacts(
+  facts: CatalogFacts,
+  decoded: CatalogBlob,
+  origin?: BlobOrigin,
+): BundleFacts | undefined {
+  switch (decoded.kind) {
+    case 'package':
+      facts.packages.push(describePackage(decoded.blob, origin));
+      return undefined;
+    case 'channel':
+      facts.channels.push(describeChannel(decoded.blob, origin));
+      return undefined;
+    case 'bundle': {
+      const bundle = describeBundle(decoded.blob, origin);
+      facts.bundles.push(bundle);
+      return bundle;
+    }
+    case 'deprecations':
+      facts.deprecations.push(describeDeprecations(decoded.blob, origin));
+      return undefined;
+    case 'other':
+      return undefined;
   }
 }
 

@@ -1,9 +1,8 @@
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
-import { describeBundle, describeChannel, describeDeprecations, describePackage } from '../model/describe.js';
 import type { BlobOrigin, CatalogFacts } from '../model/facts.js';
 import { findDefaultHeads } from '../graph/list.js';
 import { findCsvText } from '../model/migrations.js';
-import { decodeMeta } from './blob.js';
+import { addToFacts, decodeMeta } from './blob.js';
 import { type Catalog, type MetasOptions, isFault } from './catalog.js';
 import { locate } from './locate.js';
 import type { Meta } from './meta.js';
@@ -36,24 +35,11 @@ export async function collectFacts(catalog: Catalog, options: FactsOptions = {})
 /** Adds what a blob says to facts. Throws OpmateError INVALID in the words of `opm`, without a place. */
 export function addFacts(facts: CatalogFacts, meta: Meta, options: FactsOptions = {}): void {
   const decoded = decodeMeta(meta);
-  switch (decoded.kind) {
-    case 'package':
-      facts.packages.push(describePackage(decoded.blob, meta.origin));
-      break;
-    case 'channel':
-      facts.channels.push(describeChannel(decoded.blob, meta.origin));
-      break;
-    case 'bundle':
-      facts.bundles.push(describeBundle(decoded.blob, meta.origin));
-      options.onBundle?.(decoded.blob);
-      break;
-    case 'deprecations':
-      facts.deprecations.push(describeDeprecations(decoded.blob, meta.origin));
-      break;
-    case 'other':
-      facts.otherCount = (facts.otherCount ?? 0) + 1;
-      options.onOther?.(meta.origin, meta);
-      break;
+  addToFacts(facts, decoded, meta.origin);
+  if (decoded.kind === 'bundle') options.onBundle?.(decoded.blob);
+  if (decoded.kind === 'other') {
+    facts.otherCount = (facts.otherCount ?? 0) + 1;
+    options.onOther?.(meta.origin, meta);
   }
 }
 

@@ -1,6 +1,6 @@
 import { isBundleDirectory } from '../bundle/read.js';
 import { Assembly } from '../catalog/assemble.js';
-import type { CatalogBlob } from '../catalog/blob.js';
+import { type CatalogBlob, addToFacts } from '../catalog/blob.js';
 import { Spool, type SpoolSlot } from '../catalog/spool.js';
 import { TemplateErrors, rendering } from '../catalog/template/template-errors.js';
 import { formatMessage } from '../core/diagnostic.js';
@@ -28,7 +28,7 @@ import {
 } from '../model/declarative-config.js';
 import { decodePackage } from '../model/decode.js';
 import { type CatalogDiagnostic, formatCatalogMessage } from '../model/catalog-diagnostic.js';
-import { describeBundle, describeChannel, describeDeprecations, describePackage } from '../model/describe.js';
+import { describeBundle, describeChannel } from '../model/describe.js';
 import type { CatalogFormat } from '../model/encode.js';
 import type { BlobOrigin, BundleFacts, CatalogFacts, ChannelFacts } from '../model/facts.js';
 import { findCsvText, migrateBundle } from '../model/migrations.js';
@@ -339,23 +339,7 @@ class TemplateRendering {
   }
 
   async #addEntry(item: CatalogBlob, position: number): Promise<void> {
-    const origin = this.#originOf(position);
-    switch (item.kind) {
-      case 'package':
-        this.facts.packages.push(describePackage(item.blob, origin));
-        break;
-      case 'channel':
-        this.facts.channels.push(describeChannel(item.blob));
-        break;
-      case 'bundle':
-        this.facts.bundles.push(describeBundle(item.blob, origin));
-        break;
-      case 'deprecations':
-        this.facts.deprecations.push(describeDeprecations(item.blob, origin));
-        break;
-      case 'other':
-        break;
-    }
+    addToFacts(this.facts, item, item.kind === 'channel' ? undefined : this.#originOf(position));
     await this.assembly.addBlob(item, position);
   }
 

@@ -3,15 +3,9 @@ import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import { type BundleBlob, schemas } from '../../model/declarative-config.js';
 import { decodeBundle } from '../../model/decode.js';
-import {
-  describeBundle,
-  describeChannel,
-  describeDeprecations,
-  describePackage,
-  detach,
-} from '../../model/describe.js';
+import { detach } from '../../model/describe.js';
 import type { BlobOrigin, BundleFacts, CatalogFacts } from '../../model/facts.js';
-import { decodeMeta } from '../blob.js';
+import { addToFacts, decodeMeta } from '../blob.js';
 import { type Catalog, type MetasOptions, isFault } from '../catalog.js';
 import { locate } from '../locate.js';
 import type { Meta } from '../meta.js';
@@ -73,27 +67,13 @@ function addBlob(
 ): void {
   const { origin, text, value } = meta;
   const decoded = decodeMeta(meta);
-  let packageName = meta.package;
-  switch (decoded.kind) {
-    case 'package':
-      packageName = decoded.blob.name;
-      facts.packages.push(describePackage(decoded.blob, origin));
-      break;
-    case 'channel':
-      facts.channels.push(describeChannel(decoded.blob, origin));
-      break;
-    case 'bundle':
-      facts.bundles.push(describeBundle(decoded.blob, origin));
-      for (const image of imagesOf(decoded.blob)) if (!images.has(image)) images.add(detach(image));
-      onBundle?.(decoded.blob);
-      break;
-    case 'deprecations':
-      facts.deprecations.push(describeDeprecations(decoded.blob, origin));
-      break;
-    case 'other':
-      onOther?.(origin, meta);
-      break;
+  addToFacts(facts, decoded, origin);
+  if (decoded.kind === 'bundle') {
+    for (const image of imagesOf(decoded.blob)) if (!images.has(image)) images.add(detach(image));
+    onBundle?.(decoded.blob);
   }
+  if (decoded.kind === 'other') onOther?.(origin, meta);
+  const packageName = decoded.kind === 'package' ? decoded.blob.name : meta.package;
   const state = {
     schema: detach(meta.schema),
     package: detach(packageName),

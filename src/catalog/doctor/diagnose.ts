@@ -2,18 +2,13 @@ import { takeTurn } from '../../core/concurrency.js';
 import { notFound } from '../../core/suggest.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
-import {
-  describeBundle,
-  describeChannel,
-  describeDeprecations,
-  describePackage,
-} from '../../model/describe.js';
 import type { Severity } from '../../core/diagnostic.js';
 import { type CatalogDiagnostic, diagnoseFaults } from '../../model/catalog-diagnostic.js';
 import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
+import { detach } from '../../model/describe.js';
 import { lifecycleSchema } from '../../model/lifecycle.js';
 import { validateInTurns } from '../../graph/validate.js';
-import { decodeMeta } from '../blob.js';
+import { addToFacts, decodeMeta } from '../blob.js';
 import { type Catalog, type MetasOptions, isFault } from '../catalog.js';
 import { locate, placeDiagnostics } from '../locate.js';
 import type { Meta } from '../meta.js';
@@ -111,31 +106,17 @@ class Diagnosis {
   #examineBlob(meta: Meta): void {
     const { origin } = meta;
     const decoded = decodeMeta(meta);
-    switch (decoded.kind) {
-      case 'package': {
-        const facts = describePackage(decoded.blob, origin);
-        this.#facts.packages.push(facts);
-        if (decoded.blob.description.trim() !== '') this.#described.add(facts.name);
-        examineIcon(decoded.blob, { package: facts.name, origin }, this.#list);
-        break;
-      }
-      case 'channel':
-        this.#facts.channels.push(describeChannel(decoded.blob, origin));
-        break;
-      case 'bundle': {
-        const facts = describeBundle(decoded.blob, origin);
-        this.#facts.bundles.push(facts);
-        this.#records.set(facts, examineBundle(decoded.blob, origin, this.#list));
-        this.#images.add(decoded.blob, origin);
-        break;
-      }
-      case 'deprecations':
-        this.#facts.deprecations.push(describeDeprecations(decoded.blob, origin));
-        break;
-      case 'other':
-        this.#facts.otherCount = (this.#facts.otherCount ?? 0) + 1;
-        if (meta.schema === lifecycleSchema) this.#lifecycles.add(meta);
-        break;
+    const bundle = addToFacts(this.#facts, decoded, origin);
+    if (decoded.kind === 'package') {
+      const name = detach(decoded.blob.name);
+      if (decoded.blob.description.trim() !== '') this.#described.add(name);
+      examineIcon(decoded.blob, { package: name, origin }, this.#list);
+    } else if (decoded.kind === 'bundle' && bundle !== undefined) {
+      this.#records.set(bundle, examineBundle(decoded.blob, origin, this.#list));
+      this.#images.add(decoded.blob, origin);
+    } else if (decoded.kind === 'other') {
+      this.#facts.otherCount = (this.#facts.otherCount ?? 0) + 1;
+      if (meta.schema === lifecycleSchema) this.#lifecycles.add(meta);
     }
   }
 

@@ -1,4 +1,4 @@
-import { decodeMeta } from '../../catalog/blob.js';
+import { addToFacts, decodeMeta } from '../../catalog/blob.js';
 import { type Catalog, type MetasOptions, isFault } from '../../catalog/catalog.js';
 import { locate } from '../../catalog/locate.js';
 import type { Meta } from '../../catalog/meta.js';
@@ -13,12 +13,7 @@ import {
   propertyTypes,
   schemas,
 } from '../../model/declarative-config.js';
-import {
-  describeBundle,
-  describeChannel,
-  describeDeprecations,
-  describePackage,
-} from '../../model/describe.js';
+import { detach } from '../../model/describe.js';
 import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
 import { readGraph } from '../../graph/channel-graph.js';
 import { validateInTurns } from '../../graph/validate.js';
@@ -144,23 +139,15 @@ export class CatalogContent {
   async #add(meta: Meta, facts: CatalogFacts): Promise<void> {
     const { origin } = meta;
     const decoded = decodeMeta(meta);
+    const described = addToFacts(facts, decoded, origin);
     switch (decoded.kind) {
       case 'package':
-        facts.packages.push(describePackage(decoded.blob, origin));
         this.#origins.set(decoded.blob.name, origin);
-        break;
-      case 'channel':
-        facts.channels.push(describeChannel(decoded.blob, origin));
-        break;
-      case 'deprecations':
-        facts.deprecations.push(describeDeprecations(decoded.blob, origin));
         break;
       case 'bundle': {
         const { blob } = decoded;
-        const described = describeBundle(blob, origin);
-        facts.bundles.push(described);
         // Validation tells what is wrong with it.
-        if (described.propertyFaults.length > 0) break;
+        if (described === undefined || described.propertyFaults.length > 0) break;
         const made = blob.properties.filter(({ type }) => type === propertyTypes.csvMetadata).length;
         if (made > 1) {
           throw new OpmateError(
@@ -174,9 +161,9 @@ export class CatalogContent {
           package: described.package,
           name: described.name,
           provided: providedApis(blob).map(({ group, version, kind }) => ({
-            group: detached(group),
-            version: detached(version),
-            kind: detached(kind),
+            group: detach(group),
+            version: detach(version),
+            kind: detach(kind),
           })),
           hasImage: described.image !== '',
           origin,
@@ -187,10 +174,13 @@ export class CatalogContent {
         bundle.facts = await this.#append(bytes);
         break;
       }
+      case 'channel':
+      case 'deprecations':
+        break;
       case 'other': {
         const blob: IndexedBlob = {
-          schema: detached(meta.schema),
-          package: detached(meta.package),
+          schema: detach(meta.schema),
+          package: detach(meta.package),
           origin,
         };
         this.index.custom.push(blob);
@@ -370,11 +360,6 @@ export class CatalogContent {
 /** The same bytes in memory of their own. */
 function compact(bytes: Buffer): Buffer {
   return bytes.buffer.byteLength <= bytes.length + 64 ? bytes : Buffer.from(bytes);
-}
-
-/** A copy of a text that keeps nothing else alive; see `model/describe.ts`. */
-function detached(text: string): string {
-  return text.length < 13 ? text : Buffer.from(text).toString();
 }
 
 function addPackages(index: CatalogIndex, facts: CatalogFacts): void {

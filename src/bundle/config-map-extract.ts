@@ -1,3 +1,4 @@
+import { diagnoseSyntax } from '../core/diagnostics-error.js';
 import { isUtf8 } from 'node:buffer';
 import { gzipBytes } from '../archive/tar-writer.js';
 import type { CancelOptions } from '../core/concurrency.js';
@@ -210,13 +211,7 @@ function bundleAnnotationsOf(files: BundleFiles, findings: Diagnostic[]): Record
     return annotations;
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    findings.push({
-      severity: 'error',
-      code: 'syntax',
-      problem: error.message,
-      file: annotationsFile,
-      line: error.line,
-    });
+    findings.push(diagnoseSyntax(error, annotationsFile));
     return {};
   }
 }

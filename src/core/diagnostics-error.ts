@@ -40,6 +40,11 @@ export function diagnosticsFrom(error: OpmateError): readonly Diagnostic[] {
   return [{ severity: 'error', code, subject, problem, file, line, column, path, hint }];
 }
 
+/** Returns the diagnostic of a file that cannot be parsed, with the line of the error unless another is known. */
+export function diagnoseSyntax(error: OpmateError, file: string, line = error.line): Diagnostic {
+  return { severity: 'error', code: 'syntax', problem: error.message, file, line };
+}
+
 /** Whether the message of an error, or of one that it adds context to, begins with its line. */
 export function namesLine(error: OpmateError): boolean {
   const place = formatPlace(error);

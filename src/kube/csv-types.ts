@@ -25,8 +25,6 @@ export type Permission = Of<typeof permission>;
 /** A deployment of the operator. */
 const strategyDeployment = struct({ name: 'string', spec: deploymentSpec, 'label?': stringMap });
 
-export type StrategyDeployment = Of<typeof strategyDeployment>;
-
 /** How the operator itself is installed. */
 export const installStrategy = struct({
   strategy: 'string',

@@ -1,3 +1,4 @@
+import { diagnoseSyntax } from '../core/diagnostics-error.js';
 import { isUtf8 } from 'node:buffer';
 import { decodeUtf8, parseGoJson, quoteGo } from '../document/go-json.js';
 import { LimitError, OpmateError } from '../core/errors.js';
@@ -63,7 +64,7 @@ export function readManifests(
       }
     } catch (error) {
       if (!(error instanceof OpmateError) || error instanceof LimitError) throw error;
-      findings.push({ severity: 'error', code: 'syntax', problem: error.message, file, line: error.line });
+      findings.push(diagnoseSyntax(error, file));
     }
   }
   return { manifests, findings };
@@ -154,7 +155,7 @@ function addObjects(
   } catch (error) {
     if (!(error instanceof OpmateError) || error.code === 'LIMIT') throw error;
     const line = error.line === undefined ? document.line : document.line + error.line - 1;
-    findings.push({ severity: 'error', code: 'syntax', problem: error.message, file, line });
+    findings.push(diagnoseSyntax(error, file, line));
     return;
   }
   if (value === null) return;

@@ -1,6 +1,7 @@
+import { diagnoseSyntax } from '../../core/diagnostics-error.js';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { OpmateError, messageOf, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
@@ -232,10 +233,7 @@ export function readAnnotations(content: Buffer, file: string): ReadAnnotations 
     placed = parseYamlWithPlaces(content.toString('utf8'));
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    return {
-      values,
-      findings: [{ severity: 'error', code: 'syntax', file, line: error.line, problem: error.message }],
-    };
+    return { values, findings: [diagnoseSyntax(error, file)] };
   }
   for (const { path: at, place } of placed.duplicates)
     findings.push({
@@ -356,13 +354,7 @@ export async function checkMetadata(
       ({ value } = parseFirstDocument(content));
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
-      findings.push({
-        severity: 'error',
-        code: 'syntax',
-        file,
-        line: parseFault(error)?.line,
-        problem: messageOf(error),
-      });
+      findings.push(diagnoseSyntax(error, file, parseFault(error)?.line));
       continue;
     }
     const annotations = isJsonObject(value) ? value['annotations'] : undefined;

@@ -1,3 +1,4 @@
+import { diagnoseSyntax } from '../../core/diagnostics-error.js';
 import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { makeDirectory } from '../../files/make-directory.js';
@@ -159,14 +160,7 @@ async function readChart(
     if (isJsonObject(value)) chart = value;
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    const finding: Diagnostic = {
-      severity: 'error',
-      code: 'syntax',
-      problem: error.message,
-      file: shown,
-      line: error.line,
-    };
-    return { findings: [finding], chartName: undefined, version: undefined };
+    return { findings: [diagnoseSyntax(error, shown)], chartName: undefined, version: undefined };
   }
   const [chartName, version] = ['name', 'version'].map((key) =>
     typeof chart[key] === 'string' ? chart[key] : undefined,

@@ -1,3 +1,4 @@
+import { diagnoseSyntax } from '../../../core/diagnostics-error.js';
 import { OpmateError } from '../../../core/errors.js';
 import { quoteGo } from '../../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../../document/json.js';
@@ -46,11 +47,7 @@ export function readInstallConfig(
     placed = parseYamlWithPlaces(text);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    return {
-      config,
-      findings: [{ severity: 'error', code: 'syntax', problem: error.message, file, line: error.line }],
-      warnings,
-    };
+    return { config, findings: [diagnoseSyntax(error, file)], warnings };
   }
   const finding = (path: YamlPath, message: string, hint?: string): Diagnostic => ({
     severity: 'error',

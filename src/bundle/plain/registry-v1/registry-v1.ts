@@ -1,3 +1,4 @@
+import { diagnoseSyntax } from '../../../core/diagnostics-error.js';
 import { decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from '../../../document/go-json.js';
 import { OpmateError } from '../../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
@@ -282,7 +283,7 @@ function readMetadataFile(
     return { value: value?.[key] ?? null, file, line };
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    findings.push({ severity: 'error', code: 'syntax', problem: error.message, file, line: error.line });
+    findings.push(diagnoseSyntax(error, file));
     return undefined;
   }
 }

@@ -79,6 +79,41 @@ describe('opmate serve', () => {
     expect(await sandbox.leftovers()).toEqual([]);
   });
 
+  it('shares its port among worker processes, replaces one that is killed, and ends all of them', async (context) => {
+    if (process.platform !== 'linux') return context.skip();
+    const args = [at('catalog'), '--workers', '2', '--cache-dir', at('workers-cache')];
+    const result = await withServer(args, async (client, port, server) => {
+      const started = () => server.stderr().match(/serving registry/g)?.length;
+      const { pid = 0 } = server.child;
+      const workersOf = async (): Promise<number[]> => {
+        const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+        return text.trim().split(' ').map(Number);
+      };
+      await expect.poll(started, { timeout: 20_000 }).toBe(2);
+      const before = await workersOf();
+      expect(before).toHaveLength(2);
+      expect(await packagesOf(client)).toEqual(['widget']);
+      process.kill(before[0] as number, 'SIGKILL');
+      await expect.poll(started, { timeout: 20_000 }).toBe(3);
+      const after = await workersOf();
+      expect(after.filter((worker) => before.includes(worker))).toEqual([before[1]]);
+      const another = registryClient(port);
+      expect(await packagesOf(another)).toEqual(['widget']);
+      another.close();
+    });
+    expect(result.code).toBe(0);
+    expect(result.stderr).toMatch(/worker process \d+ ended/);
+  });
+
+  it('ends when its first worker cannot start, with its message and code', async () => {
+    const args = ['serve', at('missing'), '-p', '0', '--host', '127.0.0.1'];
+    const [one, two] = [sandbox.start(args), sandbox.start([...args, '--workers', '2'])];
+    expect(await one.result).toMatchObject({ code: 1, stdout: '' });
+    expect(await two.result).toEqual(await one.result);
+    const refused = await sandbox.run(['serve', at('catalog'), '--workers', '2', '--http']);
+    expect(refused).toMatchObject({ code: 2, stdout: '' });
+  });
+
   it('stops on SIGINT too, with exit code 0', async () => {
     const server = sandbox.start(['serve', 'catalog', '-p', '0']);
     await portOf(server);

@@ -6,11 +6,15 @@ import { inReference } from '../../source/reference-error.js';
 import type { Source } from '../../source/source-types.js';
 import { openSource } from '../../source/source.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { type Flag, type FlagValues, flag, optional, text } from '../command/flags.js';
+import { type Flag, type FlagValues, flag, optional, parsed, text } from '../command/flags.js';
+import { positiveInteger } from '../command/values.js';
 import type { GlobalOptions } from '../command/global-flags.js';
+import { defaultMaxConnections } from '../../serve/server/http-server.js';
 import { catalogForms } from '../../api/open-catalog.js';
 import { openAnswers } from '../../api/serve-catalog.js';
 import type { CommandContext } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import { createLogger } from '../logger.js';
 import { portOf } from '../serve/listen-options.js';
 import { reportingFailure, serveAnswers } from '../serve/registry-server.js';
 import { catalogServerFlags, registryServerFlags } from '../serve/server-flags.js';
@@ -49,6 +53,9 @@ const flags = {
   ui: optional('address', 'also serve a catalog page on HOST:PORT (default: 127.0.0.1:8081)', {
     group: 'Server',
   }),
+  workers: parsed('count', 'number of processes that share the gRPC port (default: 1)', positiveInteger, {
+    group: 'Server',
+  }),
   pprofAddr: text('address', 'ignored; accepted for compatibility', { hidden: true }),
   pprofCaptureProfiles: flag('ignored; accepted for compatibility', { hidden: true }),
 };
@@ -73,10 +80,31 @@ export const command = defineCommand({
     }
     if (options.grpc !== undefined) throw new UsageError('--grpc needs --catalogs', { hint: 'use --port' });
     if (reference === undefined) throw new UsageError("missing required argument 'catalog'");
-    await serveCatalog(context, reference, options);
-    return 0;
+    const { workers = 1 } = options;
+    if (workers === 1) {
+      await serveCatalog(context, reference, options);
+      return exitCodes.done;
+    }
+    return serveByWorkers(context, reference, workers, options);
   },
 });
+
+/** Serves with several processes: more calls at once, for the memory of each. Returns the exit code. */
+async function serveByWorkers(
+  context: CommandContext,
+  reference: string,
+  workers: number,
+  options: FlagValues<typeof flags> & GlobalOptions,
+): Promise<number> {
+  if (options.http !== undefined || options.ui !== undefined || options.cacheOnly) {
+    throw new UsageError('--workers: serves gRPC alone', { hint: 'remove --http, --ui and --cache-only' });
+  }
+  const { isWorker, runAsWorker, runWorkers } = await import('../serve/workers.js');
+  if (!isWorker()) return runWorkers(workers, context, createLogger(context, options));
+  const maxConnections = Math.ceil((options.maxConnections ?? defaultMaxConnections) / workers);
+  await runAsWorker(context, (worker) => serveCatalog(worker, reference, { ...options, maxConnections }));
+  return exitCodes.done;
+}
 
 async function serveCatalog(
   context: CommandContext,

@@ -111,7 +111,8 @@ describe('opmate serve', () => {
     expect(await one.result).toMatchObject({ code: 1, stdout: '' });
     expect(await two.result).toEqual(await one.result);
     const refused = await sandbox.run(['serve', at('catalog'), '--workers', '2', '--http']);
-    expect(refused).toMatchObject({ code: 2, stdout: '' });
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toContain('serves gRPC alone');
   });
 
   it('stops on SIGINT too, with exit code 0', async () => {

@@ -1,5 +1,6 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import { CancelledError, OpmateError, messageOf, throwIfCancelled } from '../../core/errors.js';
+import { digestOf, parseDigest } from '../../core/digest.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { Connection } from '../../oci/registry/connection.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -253,6 +254,12 @@ function rowName(file: string): string | undefined {
   return catalogNameFault(name) === undefined ? name : undefined;
 }
 
+/** Returns the part of its interval at which a catalog is polled, above 0 and up to 1: the same on every server. */
+function phaseOf(name: string): number {
+  const { hex } = parseDigest(digestOf(name));
+  return (Number.parseInt(hex.slice(0, 8), 16) + 1) / 2 ** 32;
+}
+
 interface Shared extends KeeperOptions {
   logger: Logger;
   records: CatalogRecords | undefined;
@@ -271,6 +278,8 @@ class KeptCatalog {
   isTried = false;
   /** Resolves once what was stored is served, or is known not to be there. */
   restored: Promise<void> = Promise.resolve();
+  /** Whether its polls have been moved to its own moment. */
+  #isPhased = false;
   #manifest: KeptManifest;
   readonly #shared: Shared;
   readonly #gone = new AbortController();
@@ -407,7 +416,11 @@ class KeptCatalog {
         : { type: 'Progressing', status: 'False', reason: 'Blocked', message: manifest.fault },
       { type: 'Serving', status: 'True', reason: 'Available', message: 'the catalog is served' },
     );
-    return manifest.pollMs === undefined ? Infinity : manifest.pollMs * (1 + random() * pollJitter);
+    if (manifest.pollMs === undefined) return Infinity;
+    const isPhased = this.#isPhased;
+    this.#isPhased = true;
+    // All catalogs begin together; from the second look on each has its own moment.
+    return manifest.pollMs * (isPhased ? 1 + random() * pollJitter : phaseOf(manifest.name));
   }
 
   async #update(manifest: OriginManifest): Promise<void> {

@@ -386,6 +386,25 @@ describe('serve/catalogs/catalog-keeper', () => {
     expect(setup.clock.pending).toEqual([12_500]);
   });
 
+  it('spreads the polls of many catalogs over their interval, each at the same moment on every server', async () => {
+    await push('latest', { 'a.json': packageOf('widget') });
+    const names = Array.from({ length: 40 }, (_, i) => `catalog-${i}`);
+    const manifests = await manifestsOf(...names.map((name) => clusterCatalog(name, imageSource())));
+    const waits = async (): Promise<number[]> => {
+      const setup = await setUpStored();
+      await setup.keeper.apply(manifests);
+      await idle(setup);
+      return [...setup.clock.pending].sort((a, b) => a - b);
+    };
+    const first = await waits();
+    expect(await waits()).toEqual(first);
+    for (let fifth = 0; fifth < 5; fifth++) {
+      const inFifth = first.filter((ms) => ms > fifth * 2 * minute && ms <= (fifth + 1) * 2 * minute);
+      expect(inFifth.length).toBeGreaterThan(2);
+      expect(inFifth.length).toBeLessThan(16);
+    }
+  });
+
   it('row 2: takes credentials from the auth file, also new ones', async () => {
     await push('latest', { 'a.json': packageOf('widget') });
     let password = 'first';

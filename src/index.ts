@@ -19,17 +19,21 @@ export {
   type ImageSelection,
   mapToRegistry,
 } from './mirror/mapping/registry-images.js';
-export { type BundleSourceOptions } from './api/bundle-sources.js';
-export { type RenderedBundle, type RenderObjectsOptions, renderBundle } from './api/render-bundle.js';
+export { type BundleSourceOptions } from './api/bundle/bundle-sources.js';
+export { type RenderedBundle, type RenderObjectsOptions, renderBundle } from './api/bundle/render-bundle.js';
 export {
   type BundlePermissions,
   type PermissionsOptions,
   readBundlePermissions,
-} from './api/bundle-permissions.js';
+} from './api/bundle/bundle-permissions.js';
 export { rightsBeyond } from './bundle/plain/rights/rights.js';
 export { writeObjects } from './bundle/plain/write.js';
-export { type BundleValidation, validateBundle } from './api/validate-bundle.js';
-export { type ResolveBundleRequest, type ResolvedBundle, resolveBundle } from './api/resolve-bundle.js';
+export { type BundleValidation, validateBundle } from './api/bundle/validate-bundle.js';
+export {
+  type ResolveBundleRequest,
+  type ResolvedBundle,
+  resolveBundle,
+} from './api/bundle/resolve-bundle.js';
 export { type NamedCatalog, parseNamedCatalog } from './api/named-catalogs.js';
 export {
   mirrorImageSet,

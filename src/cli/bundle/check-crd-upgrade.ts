@@ -20,7 +20,7 @@ import { count } from '../printable.js';
 import { type Report, writeReport } from '../reports/report.js';
 import { useSession } from '../session.js';
 import { fileInSource, inSource, tellFindings, tellWarnings } from './findings.js';
-import { type SourceOpener, pinValues, useSources } from '../../api/bundle-sources.js';
+import { type SourceOpener, pinValues, useSources } from '../../api/bundle/bundle-sources.js';
 
 /**
  * `opmate bundle check-crd-upgrade`: whether the definitions of a file or bundle may take the place of older

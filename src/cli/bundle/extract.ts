@@ -10,7 +10,7 @@ import { parseReference, withoutCredentials } from '../../core/reference.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { replaceFile } from '../../files/replace-file.js';
 import type { Pin } from '../../source/content/content-types.js';
-import { useSources } from '../../api/bundle-sources.js';
+import { useSources } from '../../api/bundle/bundle-sources.js';
 import { exitCodes } from '../exit-codes.js';
 import { requireFlag } from '../command/require-flag.js';
 import { writeAll } from '../output.js';

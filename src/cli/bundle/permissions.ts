@@ -26,8 +26,8 @@ import { rightCells, rightHeader } from './rights-table.js';
 import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { inSource, tellFindings } from './findings.js';
-import { type BundlePermissions, permissionsFrom } from '../../api/bundle-permissions.js';
-import { type SourceOpener, pinValues, useSources } from '../../api/bundle-sources.js';
+import { type BundlePermissions, permissionsFrom } from '../../api/bundle/bundle-permissions.js';
+import { type SourceOpener, pinValues, useSources } from '../../api/bundle/bundle-sources.js';
 
 const outputs = ['table', 'json', 'yaml', 'rbac', 'installer'] as const;
 

@@ -10,7 +10,7 @@ import { knownFormats } from '../../bundle/plain/render-content.js';
 import { writeObjects } from '../../bundle/plain/write.js';
 import { UsageError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { renderBundle } from '../../api/render-bundle.js';
+import { renderBundle } from '../../api/bundle/render-bundle.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInput, readInputFile } from '../input.js';
 import { writeAll } from '../output.js';

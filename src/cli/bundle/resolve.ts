@@ -15,7 +15,7 @@ import { SemverError } from '../../core/semver.js';
 import { parseVersionRange } from '../../core/semver-range.js';
 import { labelSelector } from '../command/values.js';
 import { type DeprecationNotice, type Resolution, type ResolveRequest } from '../../graph/resolve.js';
-import { resolveBundle } from '../../api/resolve-bundle.js';
+import { resolveBundle } from '../../api/bundle/resolve-bundle.js';
 import { type NamedCatalog, parseNamedCatalog } from '../../api/named-catalogs.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';

@@ -9,7 +9,7 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../document/js
 import { encodeYaml } from '../../document/yaml.js';
 import type { Pin } from '../../source/content/content-types.js';
 import { withImage } from '../../source/drivers/image.js';
-import { pinValues, useSources } from '../../api/bundle-sources.js';
+import { pinValues, useSources } from '../../api/bundle/bundle-sources.js';
 import type { ContentFlags } from './content-flags.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';

@@ -14,7 +14,7 @@ import { fillDirectory } from '../../files/fill-directory.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { readTree } from '../../source/drivers/file-tree.js';
 import type { OpenedContent } from '../../source/content/content-types.js';
-import { useSources } from '../../api/bundle-sources.js';
+import { useSources } from '../../api/bundle/bundle-sources.js';
 import { exitCodes } from '../exit-codes.js';
 import { type CommandSession, useSession } from '../session.js';
 import { inSource, tellFindings } from './findings.js';

@@ -8,7 +8,7 @@ import { formatMessage, withSubject } from '../../core/diagnostic.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { GoJsonError, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
-import { validateBundle } from '../../api/validate-bundle.js';
+import { validateBundle } from '../../api/bundle/validate-bundle.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../input.js';
 import { requireFlag } from '../command/require-flag.js';

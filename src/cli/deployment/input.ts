@@ -17,7 +17,7 @@ import { renderDeployments } from '../../deployment/render-deployments.js';
 import type { RenderedDeployment } from '../../deployment/rendered-deployment.js';
 import { readContentLock, writeContentLock } from '../../source/content/content-lock.js';
 import { readSecrets } from '../../source/secrets.js';
-import { openStore } from '../../api/bundle-sources.js';
+import { openStore } from '../../api/bundle/bundle-sources.js';
 import type { CommandContext } from '../context.js';
 import { readInput, readInputFile } from '../input.js';
 import type { CommandSession } from '../session.js';

@@ -1,15 +1,15 @@
-import { convertRegistryV1 } from '../bundle/plain/registry-v1/convert.js';
+import { convertRegistryV1 } from '../../bundle/plain/registry-v1/convert.js';
 import {
   type CloudPermission,
   cloudPermissionsOf,
   cloudsOf,
   takeCredentialsRequests,
-} from '../bundle/plain/rights/cloud-permissions.js';
-import { type Impact, impactsOf } from '../bundle/plain/rights/impact.js';
-import { type Right, rightsOf } from '../bundle/plain/rights/rights.js';
-import type { Diagnostic } from '../core/diagnostic.js';
-import type { PlainObject } from '../kube/object.js';
-import type { Session } from '../source/session.js';
+} from '../../bundle/plain/rights/cloud-permissions.js';
+import { type Impact, impactsOf } from '../../bundle/plain/rights/impact.js';
+import { type Right, rightsOf } from '../../bundle/plain/rights/rights.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import type { PlainObject } from '../../kube/object.js';
+import type { Session } from '../../source/session.js';
 import { type BundleSourceOptions, type SourceOpener, useSources } from './bundle-sources.js';
 
 /** Options of `readBundlePermissions`. */

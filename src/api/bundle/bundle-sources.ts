@@ -1,18 +1,18 @@
 import path from 'node:path';
-import { type BundleFiles, bundleFilesOf, readBundleDirectory } from '../bundle/read.js';
-import { UsageError, redact } from '../core/errors.js';
-import type { JsonObject } from '../document/json.js';
-import { openContent } from '../source/content/content.js';
-import { toFileTree } from '../source/drivers/file-tree.js';
-import { bundleRoots } from '../source/drivers/local.js';
-import { readContentLock, writeContentLock } from '../source/content/content-lock.js';
-import { type ContentStore, openContentStore } from '../source/content/content-store.js';
-import { parsePlacedSource } from '../source/content/placed-source.js';
-import { parsePlace } from '../source/parse-place.js';
-import { findUnpinned } from '../source/content/content-pins.js';
-import type { ContentOptions, OpenedContent, Pin, PlacedSource } from '../source/content/content-types.js';
-import { type Session, withChanges } from '../source/session.js';
-import { credentialsOf, readSecrets } from '../source/secrets.js';
+import { type BundleFiles, bundleFilesOf, readBundleDirectory } from '../../bundle/read.js';
+import { UsageError, redact } from '../../core/errors.js';
+import type { JsonObject } from '../../document/json.js';
+import { openContent } from '../../source/content/content.js';
+import { toFileTree } from '../../source/drivers/file-tree.js';
+import { bundleRoots } from '../../source/drivers/local.js';
+import { readContentLock, writeContentLock } from '../../source/content/content-lock.js';
+import { type ContentStore, openContentStore } from '../../source/content/content-store.js';
+import { parsePlacedSource } from '../../source/content/placed-source.js';
+import { parsePlace } from '../../source/parse-place.js';
+import { findUnpinned } from '../../source/content/content-pins.js';
+import type { ContentOptions, OpenedContent, Pin, PlacedSource } from '../../source/content/content-types.js';
+import { type Session, withChanges } from '../../source/session.js';
+import { credentialsOf, readSecrets } from '../../source/secrets.js';
 
 /** How the sources of bundles are resolved, pinned and put together. */
 export interface BundleSourceOptions {

@@ -1,10 +1,10 @@
-import { type InstallOptions, convertRegistryV1 } from '../bundle/plain/registry-v1/convert.js';
-import { objectWarnings } from '../bundle/plain/object-warnings.js';
-import { renderContent } from '../bundle/plain/render-content.js';
-import type { Diagnostic } from '../core/diagnostic.js';
-import { OpmateError, redact } from '../core/errors.js';
-import type { PlainObject } from '../kube/object.js';
-import type { Session } from '../source/session.js';
+import { type InstallOptions, convertRegistryV1 } from '../../bundle/plain/registry-v1/convert.js';
+import { objectWarnings } from '../../bundle/plain/object-warnings.js';
+import { renderContent } from '../../bundle/plain/render-content.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import { OpmateError, redact } from '../../core/errors.js';
+import type { PlainObject } from '../../kube/object.js';
+import type { Session } from '../../source/session.js';
 import { type BundleSourceOptions, type SourceOpener, useSources } from './bundle-sources.js';
 
 /** Options of `renderBundle`. */

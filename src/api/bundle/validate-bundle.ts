@@ -1,8 +1,11 @@
 import path from 'node:path';
-import type { ValidationDiagnostic } from '../bundle/validate/diagnostic.js';
-import { type ValidateOptions, validateBundle as validateFiles } from '../bundle/validate/validate-bundle.js';
-import { statIfPresent } from '../files/file-status.js';
-import type { Session } from '../source/session.js';
+import type { ValidationDiagnostic } from '../../bundle/validate/diagnostic.js';
+import {
+  type ValidateOptions,
+  validateBundle as validateFiles,
+} from '../../bundle/validate/validate-bundle.js';
+import { statIfPresent } from '../../files/file-status.js';
+import type { Session } from '../../source/session.js';
 import { type BundleSourceOptions, useSources } from './bundle-sources.js';
 
 /** Findings about a bundle. */

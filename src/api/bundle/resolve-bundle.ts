@@ -1,15 +1,15 @@
-import { OpmateError } from '../core/errors.js';
-import { quoteGo } from '../document/go-json.js';
-import type { BundleVersion } from '../graph/resolve-content.js';
+import { OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import type { BundleVersion } from '../../graph/resolve-content.js';
 import {
   type Resolution,
   type ResolveCatalog,
   type ResolveRequest,
   resolveBundle as resolveFrom,
-} from '../graph/resolve.js';
-import { readableVersion } from '../graph/upgrade-graph.js';
-import type { Session } from '../source/session.js';
-import { type NamedCatalog, readNamedCatalog } from './named-catalogs.js';
+} from '../../graph/resolve.js';
+import { readableVersion } from '../../graph/upgrade-graph.js';
+import type { Session } from '../../source/session.js';
+import { type NamedCatalog, readNamedCatalog } from '../named-catalogs.js';
 
 /** Request for a bundle; an installed bundle without a version has that of the catalogs. */
 export interface ResolveBundleRequest extends Omit<ResolveRequest, 'installed'> {

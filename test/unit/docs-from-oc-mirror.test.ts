@@ -83,10 +83,9 @@ describe('docs/from-oc-mirror.md', () => {
         code: 1,
         said: expect.stringContaining(`${flag}: not supported\nhint: `) as string,
       });
-    } else if (text.startsWith('accepted') && command === mirror) {
-      const { said } = await opmate('', 'mirror', '-c', 'imageset.yaml', ...value, 'file://out');
-      expect(said).toContain('imageset.yaml');
-      expect(said).not.toContain(flag);
     }
+    // `--force-cache-delete` has words of its own.
+    const isIdle = /^(?:no effect|ignored)/.test(option?.description ?? '');
+    expect(isIdle).toBe(text.startsWith('no effect'));
   });
 });

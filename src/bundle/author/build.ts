@@ -297,7 +297,7 @@ function applyLabels(prepared: PreparedBundle, { labels }: BundleDockerfile, fil
     const annotated = Object.hasOwn(prepared.labels, key) ? prepared.labels[key] : undefined;
     if (annotated === undefined) own.set(key, value);
     else if (annotated !== value) {
-      const message = `LABEL ${key}=${value}: annotations.yaml says ${quoteGo(annotated)}, which counts`;
+      const message = `LABEL ${key}=${value}: annotations.yaml has ${quoteGo(annotated)}, which takes precedence`;
       prepared.warnings.push({ severity: 'warning', code: 'label', file, line, problem: message });
     }
   }

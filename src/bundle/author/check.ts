@@ -90,7 +90,7 @@ export async function checkManifests(files: readonly ListedFile[], options: Chec
         file,
         line: furtherLine,
         problem: 'a second document, which no tool would read',
-        hint: 'put each object into a file of its own',
+        hint: 'put each object into a separate file',
       });
     }
     const key = keyOf(value);

@@ -85,7 +85,7 @@ export async function renderHelm(
       warnings.push({
         severity: 'warning',
         code: 'chart-output-varies',
-        problem: 'the chart gives other manifests each time that it is rendered',
+        problem: 'the chart renders other manifests each time',
         file: `${prefix}Chart.yaml`,
         hint: 'set what it generates, as passwords and certificates, in its values',
       });

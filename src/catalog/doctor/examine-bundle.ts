@@ -123,8 +123,7 @@ function examineSize({ length }: BlobOrigin, subject: CatalogSubject, findings: 
   if (length < largeBundle) return;
   const size = `${(length / 1024 / 1024).toFixed(1)} MiB`;
   if (length > messageLimit) {
-    const hint =
-      'gRPC clients take 4 MiB at most, unless told otherwise: opmate migrate makes bundles smaller';
+    const hint = 'gRPC clients receive 4 MiB by default: opmate migrate makes bundles smaller';
     findings.add('bundle-size', subject, `the bundle has ${size}`, hint, 'warning');
   } else {
     findings.add('bundle-size', subject, `the bundle has ${size}`, 'opmate migrate makes bundles smaller');

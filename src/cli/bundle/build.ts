@@ -21,7 +21,7 @@ export const command = defineCommand({
   summary: 'build the image of a bundle, without a container engine',
   description:
     'Missing annotations are generated for the image. No file is written but the image, unless --to asks for ' +
-    'copies and annotations, or --overwrite for the Dockerfile too. A bundle.Dockerfile that is there gives its base ' +
+    'copies and annotations, or --overwrite for the Dockerfile too. An existing bundle.Dockerfile sets the base ' +
     'image, its labels, and further directories that it copies. The same files make the same digest.',
   flags: {
     ...authorFlags,

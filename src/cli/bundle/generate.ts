@@ -10,7 +10,7 @@ export const command = defineCommand({
   summary: 'write annotations and a Dockerfile for a directory of manifests',
   description:
     'Writes metadata/annotations.yaml beside the directory, and bundle.Dockerfile into the working directory; both ' +
-    'replace what is there. Package and channels may be left away where the directory stands beside those of the ' +
+    'replace existing ones. Package and channels may be left away where the directory stands beside those of the ' +
     'other versions and a package manifest.',
   flags: authorFlags,
   examples: [

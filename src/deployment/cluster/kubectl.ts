@@ -229,7 +229,7 @@ const access: readonly (readonly [RegExp, 'NETWORK' | 'AUTH' | 'NOT_FOUND' | 'IN
   [
     /^(?:The connection to the server|Unable to connect to the server)/,
     'NETWORK',
-    'check --kubeconfig and --context, and that the cluster is there',
+    'check --kubeconfig and --context, and that the cluster is reachable',
   ],
   [
     /must be logged in|\(Unauthorized\)|^Please enter|getting credentials/,

@@ -94,7 +94,7 @@ function findCatalogImage(
         kind === 'catalog' && repository === catalog.repository && tag === catalog.tag,
     );
   if (catalog === undefined || image === undefined) {
-    throw new OpmateError('NOT_FOUND', 'not in the archive under the name that the configuration gives it', {
+    throw new OpmateError('NOT_FOUND', 'not in the archive under its name in the configuration', {
       subject: text,
     });
   }

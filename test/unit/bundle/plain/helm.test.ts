@@ -76,7 +76,7 @@ describe('bundle/plain/helm', () => {
     });
     const { warnings } = await renderHelm(directory, changing, changing);
     expect(warnings.map(formatMessage)).toEqual([
-      'the chart gives other manifests each time that it is rendered',
+      'the chart renders other manifests each time',
       'ConfigMap "a": a hook of helm (pre-install), applied as any other object',
     ]);
   });

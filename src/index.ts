@@ -164,7 +164,7 @@ export {
   type Inventory,
   type InventoryRepository,
 } from './mirror/inventory/inventory.js';
-export { encodeLock, parseLock, type ImageSetLock } from './mirror/lock/lock.js';
+export { encodeLock, parseLock, planOf, type ImageSetLock } from './mirror/lock/lock.js';
 export { diffLocks, type LockDiff } from './mirror/lock/lock-diff.js';
 export { transferImages } from './mirror/transfer/transfer.js';
 export type { Transfer, TransferReport } from './mirror/transfer/transfer-types.js';

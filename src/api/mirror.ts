@@ -159,11 +159,18 @@ export async function readMirrorStatus(
   lock: ImageSetLock,
   destination: string,
   session: Session,
-  { maxNestedPaths, maxPerRegistry }: Pick<MirrorOptions, 'maxNestedPaths' | 'maxPerRegistry'> = {},
+  {
+    maxNestedPaths,
+    maxPerRegistry,
+    shards,
+  }: Pick<MirrorOptions, 'maxNestedPaths' | 'maxPerRegistry'> & {
+    /** Number of shards that share the lock; `shards` of the result says what is left of each. */
+    shards?: number | undefined;
+  } = {},
 ): Promise<LockStatus> {
   const target = parseMirrorTarget(destination);
   const transfer = transferOptions(session, { maxPerRegistry });
-  return readRegistryStatus(lock, { target, maxNestedPaths, transfer });
+  return readRegistryStatus(lock, { target, maxNestedPaths, transfer, shards });
 }
 
 /** Maximum size of a configuration, in bytes. */

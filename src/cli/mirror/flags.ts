@@ -79,6 +79,15 @@ const imageSetRunFlags = {
     { group: 'Behavior' },
   ),
   shard: text('i/n', 'with --config and --locked: copy shard I of N (zero-based)', { group: 'Selection' }),
+  shardWait: parsed(
+    'duration',
+    'with --shard: wait this long for blobs of other shards (default: 10s)',
+    milliseconds,
+    { group: 'Behavior' },
+  ),
+  plan: text('digest', 'with --locked: refuse a lock of another plan (default: $OPMATE_PLAN)', {
+    group: 'Input',
+  }),
   base: text('file', 'with --config and file://: omit content of this base archive or inventory', {
     group: 'Input',
   }),
@@ -94,7 +103,7 @@ const imageSetRunFlags = {
 /** Flags that mean nothing to a mapping. */
 export const ownImageSetFlags = [
   ...(Object.keys(imageSetFlags) as (keyof typeof imageSetFlags)[]),
-  ...(['onError', 'shard', 'base', 'strictArchive', 'removeSignatures'] as const),
+  ...(['onError', 'shard', 'shardWait', 'plan', 'base', 'strictArchive', 'removeSignatures'] as const),
 ];
 
 const compatible = 'no effect; accepted for compatibility';

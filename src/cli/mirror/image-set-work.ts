@@ -2,9 +2,10 @@ import type { KeyObject } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { statIfPresent } from '../../files/file-status.js';
-import { digestOf } from '../../core/digest.js';
+import { digestOf, isDigest } from '../../core/digest.js';
 import { addContext } from '../../core/diagnostics-error.js';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
+import { quoteShort } from '../../document/field.js';
 import { quoteGo } from '../../document/go-json.js';
 import { withLock } from '../../files/lock.js';
 import { type BytePlan, planBytes } from '../../mirror/lock/byte-plan.js';
@@ -36,6 +37,7 @@ import {
   encodeLock,
   lockName,
   parseLock,
+  planOf,
   readLock,
   withoutCharts,
 } from '../../mirror/lock/lock.js';
@@ -94,6 +96,8 @@ type Templates = Awaited<ReturnType<typeof readCatalogSourceTemplates>>;
 
 /** How long a run waits for another one to write its results into the same workspace. */
 const workspaceWait = 30_000;
+/** How long a shard waits for blobs of others, after the last one has come, before it copies them. */
+const defaultShardWait = 10_000;
 
 /** What the ways of mirroring an image set have in common: the flags, read once, and the files that are written. */
 export class ImageSetWork {
@@ -103,6 +107,8 @@ export class ImageSetWork {
   readonly #maxNestedPaths: number | undefined;
   readonly #naming: ReturnType<typeof namingOf>;
   readonly #shard: Shard | undefined;
+  /** The plan that the lock must be of. */
+  readonly #plan: string | undefined;
   #signingKey: KeyObject | undefined;
 
   /** Throws UsageError for flags that mean nothing, or exclude each other. */
@@ -125,6 +131,12 @@ export class ImageSetWork {
     if (this.#shard !== undefined && (options.locked !== true || destination.kind === 'disk')) {
       const hint = 'every machine must have the same plan: add --locked, and a registry to mirror to';
       throw new UsageError('--shard: only with --locked', { hint });
+    }
+    const { plan } = options;
+    this.#plan = plan ?? (options.locked === true ? context.environment['OPMATE_PLAN'] : undefined);
+    if (plan !== undefined && (options.locked !== true || !isDigest(plan))) {
+      const hint = 'opmate mirror plan prints it, for runs with --locked: sha256:…';
+      throw new UsageError(`--plan ${quoteGo(plan)}: not the plan of a lock`, { hint });
     }
     if (options.signBy !== undefined && destination.kind === 'registry') {
       throw new UsageError('--sign-by: signs an archive', { hint: 'mirror to file://DIRECTORY' });
@@ -351,6 +363,7 @@ export class ImageSetWork {
 
   async locked(session: CommandSession): Promise<number> {
     const planned = await this.#readLock();
+    this.#requirePlan(planned);
     const { config } = await this.#requireSame(planned, 'lock');
     const templates = await this.#readTemplates(config.operators);
     requireSameTemplates(planned, templates);
@@ -380,6 +393,7 @@ export class ImageSetWork {
         ...{ target, open, maxNestedPaths: this.#maxNestedPaths },
         transfer: this.#transferOptions(session),
         shard: this.#shard,
+        shardWaitMs: this.#options.shardWait ?? defaultShardWait,
         logger: session.logger,
       });
       return await this.#mirrorLock(mirror, mirrored, templates, session);
@@ -608,6 +622,17 @@ export class ImageSetWork {
       );
     }
     return read;
+  }
+
+  /** Throws where a lock is not of the plan that the machines share. */
+  #requirePlan(lock: ImageSetLock): void {
+    const plan = this.#plan;
+    const own = planOf(lock);
+    if (plan === undefined || plan === '' || plan === own) return;
+    throw new OpmateError('INVALID', `${this.shownLock()}: is of plan ${own}, expected ${quoteShort(plan)}`, {
+      file: this.shownLock(),
+      hint: 'give all machines the lock of one opmate mirror plan',
+    });
   }
 
   /** What `--base` names: an archive, by its directory or index, or an inventory. */

@@ -4,6 +4,7 @@ import { outputFormat } from '../command/shared-flags.js';
 import { imageSetFlags, mirrorFlags } from './flags.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
 import { UsageError } from '../../core/errors.js';
+import { planOf } from '../../mirror/lock/lock.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
 import { exitCodes } from '../exit-codes.js';
 import { parseDestination } from './image-set-options.js';
@@ -55,7 +56,9 @@ export const command = defineCommand({
         const templates = await work.requireResources(names, config);
         await mirror.prepare();
         const bytes = await work.survey(mirror);
-        await work.saveLock(mirror.lock(digest, work.lockOptions('unknown'), templates), session);
+        const lock = mirror.lock(digest, work.lockOptions('unknown'), templates);
+        await work.saveLock(lock, session);
+        session.logger.log('info', `plan ${planOf(lock)}`);
         return bytes;
       });
       session.logger.close();

@@ -1,11 +1,11 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { flag } from '../command/flags.js';
+import { flag, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { type ImageSetOptions, lockFlags, mirrorFlags } from './flags.js';
 import { copyLimitsOf, readOcMirrorFlags } from './oc-mirror-flags.js';
 import path from 'node:path';
-import { OpmateError } from '../../core/errors.js';
-import { type ImageSetLock, lockName, readLock, withoutCharts } from '../../mirror/lock/lock.js';
+import { OpmateError, UsageError } from '../../core/errors.js';
+import { type ImageSetLock, lockName, planOf, readLock, withoutCharts } from '../../mirror/lock/lock.js';
 import {
   type LockStatus,
   readArchiveStatus,
@@ -21,7 +21,8 @@ import {
   parseDestination,
   workspaceOf,
 } from './image-set-options.js';
-import { globalOptionsOf } from './options.js';
+import { globalOptionsOf, integerOf } from './options.js';
+import { maxShards } from '../../mirror/lock/shard.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count, printable } from '../printable.js';
 import { useSession } from '../session.js';
@@ -38,10 +39,15 @@ export const command = defineCommand({
   flags: {
     ...lockFlags,
     helmCharts: flag('also look for Helm charts in a registry', { group: 'Selection' }),
+    shards: text('n', 'also show what is left per shard, of N', { group: 'Output' }),
     output: outputFormat(['text', 'json'], { default: 'text' }),
   },
   examples: [
     ['Show what an archive lacks', 'opmate mirror status file://archive'],
+    [
+      'Show what is left per shard, of four',
+      'opmate mirror status docker://registry.example.com/demo-mirror --workspace file://archive --shards 4',
+    ],
     [
       'Show what is left to copy, as JSON',
       'opmate mirror status docker://registry.example.com/demo-mirror --workspace file://archive -o json',
@@ -53,6 +59,12 @@ export const command = defineCommand({
     const place = parseDestination(destination, context);
     const maxNestedPaths = maxNestedPathsOf(options);
     const maxPerRegistry = maxPerRegistryOf(options);
+    const shards =
+      options.shards === undefined ? undefined : integerOf(options.shards, 'shards', 1, maxShards);
+    if (shards !== undefined && place.kind === 'disk')
+      throw new UsageError('--shards: shards mirror to a registry', {
+        hint: 'write docker://REGISTRY[/PATH]',
+      });
     return useSession(context, options, async (session) => {
       const { lock, name } = await findLock(place, options, context);
       let status: LockStatus;
@@ -69,13 +81,15 @@ export const command = defineCommand({
         };
         // Charts are pushed only where that is asked for.
         const wanted = options.helmCharts ? lock : withoutCharts(lock);
-        status = await readRegistryStatus(wanted, { target: place.target, maxNestedPaths, transfer });
+        status = await readRegistryStatus(wanted, {
+          ...{ target: place.target, maxNestedPaths, transfer, shards },
+        });
       }
       session.logger.close();
       const text =
         output === 'json'
-          ? `${JSON.stringify({ destination, lock: name, ...status }, null, 2)}\n`
-          : textOf(destination, name, place, status);
+          ? `${JSON.stringify({ destination, lock: name, plan: planOf(lock), ...status }, null, 2)}\n`
+          : textOf(destination, name, place, status, planOf(lock));
       await writeAll(context.stdout, text, session.signal);
       return status.isComplete ? exitCodes.done : exitCodes.partly;
     });
@@ -119,8 +133,14 @@ async function findLock(
 
 const maxNamed = 20;
 
-function textOf(destination: string, lock: string, place: Destination, status: LockStatus): string {
-  const { images, blobs, bytes, catalogs, packages, incomplete, archive } = status;
+function textOf(
+  destination: string,
+  lock: string,
+  place: Destination,
+  status: LockStatus,
+  plan: string,
+): string {
+  const { images, blobs, bytes, catalogs, packages, shards, incomplete, archive } = status;
   const lines = [
     `${destination}: ${images.complete} of ${count(images.total, 'image')} complete`,
     `lock: ${lock}`,
@@ -139,6 +159,16 @@ function textOf(destination: string, lock: string, place: Destination, status: L
       amountOfBytes(one.bytesLeft),
     ]);
     lines.push('', formatTable(['PACKAGE', 'IMAGES', 'COMPLETE', 'LEFT'], rows).trimEnd());
+  }
+  if (shards !== undefined) {
+    const rows = shards.map((one) => [
+      `${one.shard}/${shards.length}`,
+      String(one.images),
+      String(one.complete),
+      amountOfBytes(one.bytesLeft),
+    ]);
+    const table = formatTable(['SHARD', 'IMAGES', 'COMPLETE', 'LEFT'], rows).trimEnd();
+    lines.push('', `plan: ${plan}`, '', table);
   }
   if (incomplete.length > 0) {
     lines.push('', 'not complete:', ...incomplete.slice(0, maxNamed).map((name) => `  ${name}`));

@@ -4,6 +4,7 @@ import { type Logger, silentLogger } from '../../core/log.js';
 import { parseReference } from '../../core/reference.js';
 import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
 import { SharedBlobs } from '../../oci/image/shared-blobs.js';
+import { pause } from '../../oci/transport/retry-policy.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import type { BaseContent } from './base-content.js';
 import type { BytePlan } from './byte-plan.js';
@@ -12,10 +13,11 @@ import type { NamedImage } from '../image-set/image-set-plan.js';
 import type { MirroredSet } from '../image-set/image-set-resources.js';
 import type { ImageSetLock } from './lock.js';
 import { type LockedTransfersOptions, targetNameOf, transfersOfLock } from './locked-transfers.js';
-import { type Shard, shardOf } from './shard.js';
+import { type Shard, assignShards } from './shard.js';
+import { copyShard, planSharedBlobs } from './shard-blobs.js';
 import { isComplete, planSurveyed } from './surveyed-set.js';
 import { surveyTransfers } from '../transfer/transfer.js';
-import { copyTransfers } from '../transfer/copy-transfers.js';
+import { copyTransfers, noteKnown } from '../transfer/copy-transfers.js';
 import type {
   PinnedTransfer,
   SurveyedTransfer,
@@ -27,11 +29,16 @@ interface LockMirrorOptions extends LockedTransfersOptions {
   transfer: TransferOptions;
   /** Only this part of the images; the catalogs by whoever finds everything else there. */
   shard?: Shard | undefined;
+  /** How long a shard waits for content that others are to bring, after the last of it has come; 0 by default. */
+  shardWaitMs?: number | undefined;
   /** Where the images come from, if it is an archive, and where what it lacks may be. */
   archive?: OpenedArchive | undefined;
   base?: BaseContent | undefined;
   logger?: Logger | undefined;
 }
+
+/** Between two questions whether other shards have ended. */
+const pollMs = 500;
 
 /** What mirroring by a lock has come to. */
 interface LockReport extends TransferReport {
@@ -47,6 +54,7 @@ export class LockMirror {
   readonly #operands: PinnedTransfer[];
   readonly #others: PinnedTransfer[];
   readonly #catalogs: PinnedTransfer[];
+  readonly #sharedBlobs: ReturnType<typeof planSharedBlobs> = new Map();
   #surveyed: SurveyedTransfer[] = [];
 
   constructor(lock: ImageSetLock, options: LockMirrorOptions) {
@@ -57,9 +65,14 @@ export class LockMirror {
     const operands = transfers.filter(({ isLast }) => isLast !== true);
     const { shard } = options;
     this.#catalogs = transfers.filter(({ isLast }) => isLast === true);
-    this.#operands = shard === undefined ? operands : partOf(operands, shard);
-    const own = new Set(this.#operands);
-    this.#others = operands.filter((transfer) => !own.has(transfer));
+    this.#operands = operands;
+    this.#others = [];
+    if (shard === undefined) return;
+    const images = lock.images.filter((_, i) => transfers[i]?.isLast !== true);
+    const shards = assignShards(images, shard.count);
+    this.#operands = operands.filter((_, i) => shards[i] === shard.index);
+    this.#others = operands.filter((_, i) => shards[i] !== shard.index);
+    this.#sharedBlobs = planSharedBlobs(operands, shards);
   }
 
   /**
@@ -70,10 +83,12 @@ export class LockMirror {
     const transfers =
       this.#options.shard === undefined ? [...this.#operands, ...this.#catalogs] : this.#operands;
     // What an inventory found is trusted no longer than it is there, below manifests that are there, too.
-    const isExact = this.#options.base?.isOfRegistry;
+    const isBased = this.#options.base?.isOfRegistry === true;
+    // Other shards write to the same repositories, so that one blob tells nothing of the others.
+    const isExact = isBased || this.#options.shard !== undefined;
     const { surveyed } = await surveyTransfers(transfers, {
       ...this.#options.transfer,
-      ...(isExact === true && { isExact, everyBlob: true }),
+      ...{ isExact, everyBlob: isBased },
     });
     this.#surveyed = surveyed;
     await this.#requireBase();
@@ -88,23 +103,60 @@ export class LockMirror {
     const operands = this.#surveyed.filter(({ transfer }) => transfer.isLast !== true);
     const shared = new SharedBlobs();
     for (const [digest, place] of this.#options.base?.places() ?? []) shared.note(place, digest);
+    if (shard !== undefined) return this.#copyShard(operands, shard, shared);
     const first = await copyTransfers(operands, options, shared);
-    let catalogs = this.#surveyed.filter(({ transfer }) => transfer.isLast === true);
-    if (shard !== undefined) {
-      const { surveyed } = await surveyTransfers(this.#others, options);
-      const waiting = surveyed.filter((one) => !isComplete(one)).length;
-      if (waiting > 0 || first.failed.length > 0) return { ...first, waiting };
-      ({ surveyed: catalogs } = await surveyTransfers(this.#catalogs, options));
-    }
-    const last = await copyTransfers(catalogs, options, shared);
-    return {
-      done: [...first.done, ...last.done],
-      missing: [...first.missing, ...last.missing],
-      failed: [...first.failed, ...last.failed],
-      blobs: first.blobs + last.blobs,
-      bytes: first.bytes + last.bytes,
-      waiting: 0,
+    const catalogs = this.#surveyed.filter(({ transfer }) => transfer.isLast === true);
+    return withReport(first, await copyTransfers(catalogs, options, shared));
+  }
+
+  /**
+   * The part of one shard. Catalogs are copied by the last shard, or, where that has given up, by whichever finds
+   * everything else there.
+   */
+  async #copyShard(
+    operands: readonly SurveyedTransfer[],
+    { index, count }: Shard,
+    shared: SharedBlobs,
+  ): Promise<LockReport> {
+    const { transfer, shardWaitMs: waitMs = 0 } = this.#options;
+    const plan = this.#sharedBlobs;
+    const how = { shard: index, plan, transfer, waitMs, logger: this.#logger };
+    const first = await copyShard(operands, shared, how);
+    if (first.failed.length > 0) return { ...first, waiting: await this.#countWaiting() };
+    const isLastShard = index === count - 1;
+    const waiting = await this.#until(
+      () => this.#countWaiting(),
+      isLastShard && this.#catalogs.length > 0 ? waitMs : 0,
+    );
+    if (waiting > 0) return { ...first, waiting };
+    const countCatalogs = async (): Promise<number> => {
+      const { surveyed } = await surveyTransfers(this.#catalogs, transfer);
+      return surveyed.filter((one) => !isComplete(one)).length;
     };
+    if ((await this.#until(countCatalogs, isLastShard ? 0 : waitMs)) === 0) return { ...first, waiting: 0 };
+    const { surveyed: catalogs } = await surveyTransfers(this.#catalogs, transfer);
+    const others = await surveyTransfers([...this.#operands, ...this.#others], transfer);
+    noteKnown(others.surveyed, shared);
+    return withReport(first, await copyTransfers(catalogs, transfer, shared));
+  }
+
+  /** Images of other shards that are not complete. */
+  async #countWaiting(): Promise<number> {
+    const { surveyed } = await surveyTransfers(this.#others, this.#options.transfer);
+    return surveyed.filter((one) => !isComplete(one)).length;
+  }
+
+  /** Asks how much is left until it is nothing, or has not become less for some time. */
+  async #until(countLeft: () => Promise<number>, waitMs: number): Promise<number> {
+    let left = await countLeft();
+    let lastProgress = performance.now();
+    while (left > 0 && performance.now() - lastProgress < waitMs) {
+      await pause(Math.min(pollMs, waitMs), this.#options.transfer.signal);
+      const now = await countLeft();
+      if (now < left) lastProgress = performance.now();
+      left = now;
+    }
+    return left;
   }
 
   /** What is, or is to be, at the target. */
@@ -187,13 +239,15 @@ function baseError(
   });
 }
 
-function partOf(transfers: readonly PinnedTransfer[], shard: Shard): PinnedTransfer[] {
-  const parts = transfers.map((transfer) => {
-    const { manifests } = transfer.contents;
-    const bytes = manifests.flatMap(({ blobs }) => blobs).reduce((sum, { size }) => sum + size, 0);
-    return { key: transfer.targetName, bytes, transfer };
-  });
-  return shardOf(parts, shard).map(({ transfer }) => transfer);
+function withReport(first: TransferReport, last: TransferReport): LockReport {
+  return {
+    done: [...first.done, ...last.done],
+    missing: [...first.missing, ...last.missing],
+    failed: [...first.failed, ...last.failed],
+    blobs: first.blobs + last.blobs,
+    bytes: first.bytes + last.bytes,
+    waiting: 0,
+  };
 }
 
 /** What of a lock a cluster must know when it is at a target. */

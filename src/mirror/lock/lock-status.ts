@@ -6,8 +6,9 @@ import { openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
 import { type ArchiveIndex, archiveIndexName } from '../../oci/archive-set/archive-index.js';
 import { readUnfinishedArchives } from '../../oci/archive-set/archive-progress.js';
 import { planBytes } from './byte-plan.js';
-import { type ImageSetLock, type LockedImage, encodeLock, nameOfLocked, parseLock } from './lock.js';
+import { type ImageSetLock, type LockedImage, encodeLock, nameOfLocked, parseLock, planOf } from './lock.js';
 import { type LockedTransfersOptions, targetNameOf, transfersOfLock } from './locked-transfers.js';
+import { assignShards } from './shard.js';
 import { isComplete, presenceOf } from './surveyed-set.js';
 import { surveyTransfers } from '../transfer/transfer.js';
 import type { TransferOptions } from '../transfer/transfer-types.js';
@@ -23,6 +24,8 @@ export interface LockStatus {
   catalogs: { image: string; isComplete: boolean }[];
   /** By name. */
   packages: PackageStatus[];
+  /** By index, where the number of shards is given; catalogs are no shard's. */
+  shards?: ShardStatus[] | undefined;
   /** Names of the images that are not complete. */
   incomplete: string[];
   /** What is there where the place is a directory; undefined where no archive is finished. */
@@ -34,6 +37,14 @@ interface PackageStatus {
   images: number;
   complete: number;
   /** Of the blobs that its images lack, each once. */
+  bytesLeft: number;
+}
+
+interface ShardStatus {
+  shard: number;
+  images: number;
+  complete: number;
+  /** Of the blobs that its images lack, each once; those that several shards need are in each of them. */
   bytesLeft: number;
 }
 
@@ -50,7 +61,11 @@ interface PlaceView {
  */
 export async function readRegistryStatus(
   lock: ImageSetLock,
-  options: LockedTransfersOptions & { transfer: TransferOptions },
+  options: LockedTransfersOptions & {
+    transfer: TransferOptions;
+    /** Number of shards that share the lock. */
+    shards?: number | undefined;
+  },
 ): Promise<LockStatus> {
   const transfers = transfersOfLock(lock, options);
   const { surveyed } = await surveyTransfers(transfers, {
@@ -60,10 +75,26 @@ export async function readRegistryStatus(
     isExact: true,
   });
   const complete = new Set(surveyed.filter(isComplete).map(({ transfer }) => transfer.targetName));
-  return statusOf(lock, {
+  const view: PlaceView = {
     nameOf: (image) => targetNameOf(image, options),
     isComplete: (image) => complete.has(targetNameOf(image, options)),
     hasBlob: presenceOf(surveyed),
+  };
+  const shards = options.shards === undefined ? undefined : shardStatus(lock, options.shards, view);
+  return { ...statusOf(lock, view), ...(shards && { shards }) };
+}
+
+function shardStatus(lock: ImageSetLock, count: number, view: PlaceView): ShardStatus[] {
+  const images = lock.images.filter(({ kind }) => kind !== 'catalog');
+  const shards = assignShards(images, count);
+  return Array.from({ length: count }, (_, shard) => {
+    const own = images.filter((_image, i) => shards[i] === shard);
+    const left = own.filter((image) => !view.isComplete(image));
+    const { bytes } = planBytes(
+      left.map((image) => withoutBlobs(image, view.hasBlob)),
+      () => false,
+    );
+    return { shard, images: own.length, complete: own.length - left.length, bytesLeft: bytes };
   });
 }
 
@@ -100,8 +131,12 @@ export async function readArchiveStatus(
   return {
     ...status,
     isComplete: status.isComplete && index !== undefined && isNamed,
-    archive: index && { id: index.id, base: index.base, isOfLock: index.lock === encodeLock(lock) },
+    archive: index && { id: index.id, base: index.base, isOfLock: isSameLock(index.lock, lock) },
   };
+}
+
+function isSameLock(text: string, lock: ImageSetLock): boolean {
+  return text === encodeLock(lock) || planOf(parseLock(text, 'the lock of the archive')) === planOf(lock);
 }
 
 /**

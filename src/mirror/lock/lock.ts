@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { isDigest } from '../../core/digest.js';
+import { digestOf, isDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../../core/errors.js';
 import { GoJsonError, parseGoJson } from '../../document/go-json.js';
 import { type JsonValue, setJsonKey } from '../../document/json.js';
@@ -149,29 +149,39 @@ export function compareLocked(a: LockedImage, b: LockedImage): number {
  * `parseLock` would, where two images have one name, or a limit is reached.
  */
 export function encodeLock(lock: ImageSetLock): string {
-  const images = [...lock.images].sort(compareLocked);
-  const tables = new Tables(images);
-  const text = `${layOut(
-    {
-      version: formatVersion,
-      configuration: lock.configuration,
-      options: Object.fromEntries(Object.entries(lock.options).sort(([a], [b]) => compareBytes(a, b))),
-      catalogs: lock.catalogs.map(encodeCatalog),
-      ...(lock.charts !== undefined &&
-        lock.charts.length > 0 && {
-          charts: lock.charts.map(({ source, name, version, repository, tag }) => ({
-            ...{ source, name, version, repository, tag },
-          })),
-        }),
-      ...(lock.releases !== undefined && { releases: encodeReleases(lock.releases) }),
-      images: images.map((image) => tables.encodeImage(image)),
-      manifests: tables.encodeManifests(),
-      blobs: tables.encodeBlobs(),
-    },
-    '',
-  )}\n`;
+  const { version, ...content } = encodeContent(lock);
+  const text = `${layOut({ version, plan: planOf(lock), ...content }, '')}\n`;
   parseLock(text, 'lock');
   return text;
+}
+
+/**
+ * Returns the digest of a plan: over everything that a lock pins. Machines that share a plan compare it; a lock names its
+ * own as `plan`.
+ */
+export function planOf(lock: ImageSetLock): string {
+  return digestOf(JSON.stringify(encodeContent(lock)));
+}
+
+function encodeContent(lock: ImageSetLock) {
+  const images = [...lock.images].sort(compareLocked);
+  const tables = new Tables(images);
+  return {
+    version: formatVersion,
+    configuration: lock.configuration,
+    options: Object.fromEntries(Object.entries(lock.options).sort(([a], [b]) => compareBytes(a, b))),
+    catalogs: lock.catalogs.map(encodeCatalog),
+    ...(lock.charts !== undefined &&
+      lock.charts.length > 0 && {
+        charts: lock.charts.map(({ source, name, version, repository, tag }) => ({
+          ...{ source, name, version, repository, tag },
+        })),
+      }),
+    ...(lock.releases !== undefined && { releases: encodeReleases(lock.releases) }),
+    images: images.map((image) => tables.encodeImage(image)),
+    manifests: tables.encodeManifests(),
+    blobs: tables.encodeBlobs(),
+  };
 }
 
 function encodeCatalog(catalog: LockedCatalog): JsonValue {
@@ -350,6 +360,7 @@ export function parseLock(text: string, file: string): ImageSetLock {
   }
   const fields = top.object([
     'version',
+    'plan',
     'configuration',
     'options',
     'catalogs',
@@ -359,6 +370,8 @@ export function parseLock(text: string, file: string): ImageSetLock {
     'manifests',
     'blobs',
   ]);
+  // For people and scripts: whoever compares plans computes it.
+  if (fields.plan.isPresent) fields.plan.digest();
   const options: Record<string, string> = {};
   for (const [key, option] of fields.options.entries(maxOptions)) setJsonKey(options, key, option.text());
   const reader = new LockReader(fields.blobs, fields.manifests);

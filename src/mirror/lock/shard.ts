@@ -1,6 +1,7 @@
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
+import { type LockedImage, nameOfLocked } from './lock.js';
 
 /** One of several machines that share a plan: `index` from 0, below `count`. */
 export interface Shard {
@@ -8,7 +9,8 @@ export interface Shard {
   count: number;
 }
 
-const maxShards = 10_000;
+/** The most shards that may share a plan. */
+export const maxShards = 10_000;
 
 /**
  * Reads `I/N`, or what an indexed Kubernetes Job tells its pods; undefined where neither says anything. Throws
@@ -55,10 +57,100 @@ function shardFrom(index: string, count: string, subject: string, hint: string):
  * the images' own.
  */
 export function shardOf<T extends { key: string; bytes: number }>(images: readonly T[], shard: Shard): T[] {
-  const largestFirst = [...images].sort((a, b) => b.bytes - a.bytes || compareBytes(a.key, b.key));
-  const parts = new Parts(shard.count);
-  const own = new Set(largestFirst.filter(({ bytes }) => parts.take(bytes) === shard.index));
+  const own = new Set(divide(images, shard.count)[shard.index]);
   return images.filter((image) => own.has(image));
+}
+
+/**
+ * The shard of each image of a plan, catalogs left aside. Images of one repository that share a manifest are of one
+ * shard, and so are signatures and what they sign: no two shards put the same manifest.
+ */
+export function assignShards(images: readonly LockedImage[], count: number): number[] {
+  const groups = new ImageGroups(images);
+  const parts = [...groups.bytes()].map(([key, bytes]) => ({ key, bytes }));
+  const shards = new Map<string, number>();
+  for (const [index, own] of divide(parts, count).entries())
+    for (const { key } of own) shards.set(key, index);
+  return images.map((_, i) => shards.get(groups.keyOf(i)) as number);
+}
+
+/** Images that belong together. */
+class ImageGroups {
+  readonly #images: readonly LockedImage[];
+  /** By image, an image of the same group; itself for the first one. */
+  readonly #parents: number[];
+
+  constructor(images: readonly LockedImage[]) {
+    this.#images = images;
+    this.#parents = images.map((_, i) => i);
+    const known = new Map<string, number>();
+    const join = (key: string, i: number): void => {
+      const other = known.get(key);
+      if (other === undefined) known.set(key, i);
+      else this.#parents[this.#rootOf(i)] = this.#rootOf(other);
+    };
+    for (const [i, { repository, contents }] of images.entries())
+      for (const { descriptor } of ownManifests(contents)) join(`${repository} ${descriptor.digest}`, i);
+    for (const [i, { kind, repository, tag = '' }] of images.entries()) {
+      const signed = kind === 'signature' && /^([a-z0-9]+)-([0-9a-f]{64,})/.exec(tag);
+      if (signed) join(`${repository} ${signed[1]}:${signed[2]}`, i);
+    }
+  }
+
+  /** The name of the first image of a group, in byte order, that is no signature. */
+  keyOf(i: number): string {
+    return this.#keys().get(this.#rootOf(i)) as string;
+  }
+
+  /** Bytes of each group; without signatures and referrers, which a plan may not know yet. */
+  bytes(): ReadonlyMap<string, number> {
+    const sums = new Map<string, number>();
+    for (const [i, { kind, contents }] of this.#images.entries()) {
+      const key = this.keyOf(i);
+      const blobs = kind === 'signature' ? [] : ownManifests(contents).flatMap((one) => one.blobs);
+      sums.set(key, (sums.get(key) ?? 0) + blobs.reduce((sum, { size }) => sum + size, 0));
+    }
+    return sums;
+  }
+
+  #names: Map<number, string> | undefined;
+
+  #keys(): Map<number, string> {
+    if (this.#names !== undefined) return this.#names;
+    const names = new Map<number, string>();
+    for (const isSignature of [false, true]) {
+      const own = new Map<number, string>();
+      for (const [i, image] of this.#images.entries()) {
+        if ((image.kind === 'signature') !== isSignature) continue;
+        const [root, name] = [this.#rootOf(i), nameOfLocked(image)];
+        const other = own.get(root);
+        if (other === undefined || compareBytes(name, other) < 0) own.set(root, name);
+      }
+      for (const [root, name] of own) if (!names.has(root)) names.set(root, name);
+    }
+    return (this.#names = names);
+  }
+
+  #rootOf(i: number): number {
+    let root = i;
+    while (this.#parents[root] !== root) root = this.#parents[root] as number;
+    this.#parents[i] = root;
+    return root;
+  }
+}
+
+/** Manifests of an image without what refers to it, which stands after its root. */
+function ownManifests({ root, manifests }: LockedImage['contents']): LockedImage['contents']['manifests'] {
+  return manifests.slice(0, manifests.findIndex(({ descriptor }) => descriptor.digest === root.digest) + 1);
+}
+
+/** Divides items into `count` parts of about equal bytes, whatever their order. */
+function divide<T extends { key: string; bytes: number }>(items: readonly T[], count: number): T[][] {
+  const largestFirst = [...items].sort((a, b) => b.bytes - a.bytes || compareBytes(a.key, b.key));
+  const parts = new Parts(count);
+  const divided = Array.from({ length: count }, (): T[] => []);
+  for (const item of largestFirst) divided[parts.take(item.bytes)]?.push(item);
+  return divided;
 }
 
 /** What the machines have to do, as a heap whose first has the least. */

@@ -201,7 +201,7 @@ async function isGone(
 }
 
 /** Notes what the survey says about blobs that are at the target: which repositories they can be mounted from. */
-function noteKnown(surveyed: readonly SurveyedTransfer[], shared: SharedBlobs): void {
+export function noteKnown(surveyed: readonly SurveyedTransfer[], shared: SharedBlobs): void {
   for (const { transfer, blobs } of surveyed) {
     const place = placeOfTarget(transfer.target);
     const lacking = new Set(blobs.map(({ digest }) => digest));

@@ -6,7 +6,7 @@ import type { ImageSetOptions } from '../../../src/cli/mirror/flags.js';
 import { createCommandLine } from '../../../src/cli/program.js';
 import { digestOf } from '../../../src/core/digest.js';
 import { readImageSetConfiguration } from '../../../src/mirror/image-set/image-set-config.js';
-import { parseLock } from '../../../src/mirror/lock/lock.js';
+import { parseLock, planOf } from '../../../src/mirror/lock/lock.js';
 import { parseShard } from '../../../src/mirror/lock/shard.js';
 import { createWorld } from './world.js';
 
@@ -111,5 +111,8 @@ describe('docs/examples/mirror-job.yaml', () => {
     expect(readImageSetConfiguration(config, 'image-set.yaml').operators).toHaveLength(1);
     const lock = parseLock(files.data['opmate.lock.json'] as string, 'opmate.lock.json');
     expect(lock.configuration).toBe(digestOf(config));
+    const text = JSON.parse(files.data['opmate.lock.json'] as string) as { plan: string };
+    expect(text.plan).toBe(planOf(lock));
+    expect(container.env.find(({ name }) => name === 'OPMATE_PLAN')?.value).toBe(planOf(lock));
   });
 });

@@ -9,6 +9,7 @@ import {
   compareLocked,
   encodeLock,
   parseLock,
+  planOf,
   readLock,
 } from '../../../../src/mirror/lock/lock.js';
 import {
@@ -98,6 +99,7 @@ describe('mirror/lock', () => {
     const added = lines({ ...lock, images: [...lock.images, more] });
     const before = new Set(lines(lock));
     expect(added.filter((line) => !before.has(line))).toEqual([
+      `  "plan": "${planOf({ ...lock, images: [...lock.images, more] })}",`,
       '      "reference": "quay.io/ns/more:v1",',
       `      "source": "docker://quay.io/ns/more@${more.contents.root.digest}",`,
       '      "repository": "ns/more",',

@@ -1,7 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../../../../src/core/errors.js';
-import { parseShard, shardOf } from '../../../../src/mirror/lock/shard.js';
+import { transfersOfLock } from '../../../../src/mirror/lock/locked-transfers.js';
+import { planSharedBlobs } from '../../../../src/mirror/lock/shard-blobs.js';
+import { assignShards, parseShard, shardOf } from '../../../../src/mirror/lock/shard.js';
+import {
+  contentsOf,
+  imageManifest,
+  indexManifest,
+  layer,
+  lockOf,
+  lockedImage,
+} from '../../../support/locks.js';
 
 const images = fc
   .array(fc.record({ key: fc.string(), bytes: fc.integer({ min: 0, max: 1e9 }) }), { maxLength: 60 })
@@ -103,5 +113,58 @@ describe('mirror/shard', () => {
     expect(act).toThrow(UsageError);
     expect(act).toThrow(message);
     expect(act).toThrow(expect.objectContaining({ hint: expect.stringContaining(hint) as string }) as Error);
+  });
+});
+
+describe('mirror/shard assignShards', () => {
+  const manifest = (name: string, size: number) => imageManifest(name, [layer(name, size)]);
+  const app = lockedImage('app', contentsOf([manifest('app', 900)]));
+  const others = ['b', 'c', 'd', 'e'].map((name, i) =>
+    lockedImage(name, contentsOf([manifest(name, 100 * (i + 1))])),
+  );
+
+  it('does not change when signatures and referrers come to be known', () => {
+    const planned = [app, ...others];
+    const shards = assignShards(planned, 3);
+    const referrer = imageManifest('referrer', [layer('referrer', 5000)]);
+    const { root, manifests } = app.contents;
+    const signed = [
+      { ...app, contents: { root, manifests: [...manifests, referrer] } },
+      ...others,
+      lockedImage('sig', contentsOf([manifest('sig', 7000)]), {
+        kind: 'signature',
+        repository: app.repository,
+        tag: `${root.digest.replace(':', '-')}.sig`,
+      }),
+    ];
+    expect(assignShards(signed, 3)).toEqual([...shards, shards[0]]);
+  });
+
+  it('keeps images of one repository that share a manifest in one shard', () => {
+    const child = manifest('child', 300);
+    const images = ['v1', 'v2', 'v3'].map((tag) =>
+      lockedImage('multi', contentsOf([child, indexManifest(tag, [child])]), { tag }),
+    );
+    expect(new Set(assignShards([...others, ...images], 4).slice(others.length)).size).toBe(1);
+  });
+});
+
+describe('mirror/shard-blobs', () => {
+  it('has each shared blob sent by one shard that needs it, to a repository of its own images', () => {
+    const common = layer('common', 1000);
+    const images = ['a', 'b', 'c', 'd'].map((name) =>
+      lockedImage(name, contentsOf([imageManifest(name, [common, layer(name, 10)])])),
+    );
+    const transfers = transfersOfLock(lockOf(images, []), { target: { registry: 'r.example', path: 'm' } });
+    const shards = assignShards(images, 2);
+    const plan = planSharedBlobs(transfers, shards);
+    expect([...plan.keys()]).toEqual([common.digest]);
+    const { owner, home, bringers } = plan.get(common.digest) ?? { owner: -1, home: '', bringers: new Map() };
+    const ownRepositories = transfers.flatMap(({ target }, i) =>
+      shards[i] === owner && target.transport === 'docker' ? target.repository : [],
+    );
+    expect(ownRepositories).toContain(home);
+    expect([...bringers.values()]).toEqual(shards);
+    expect(planSharedBlobs([...transfers].reverse(), [...shards].reverse())).toEqual(plan);
   });
 });

@@ -43,6 +43,12 @@ export {
   planMirror,
   readMirrorStatus,
 } from './api/mirror.js';
+export {
+  type ChannelReleases,
+  listChannelReleases,
+  listReleaseChannels,
+  listReleaseVersions,
+} from './api/mirror/list-releases.js';
 export { captureImageSet, type CapturedImageSet, type CaptureImageSetOptions } from './api/mirror-capture.js';
 export { readMirrorInventory, type MirrorInventoryOptions } from './api/mirror-inventory.js';
 export {

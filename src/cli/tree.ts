@@ -144,6 +144,7 @@ export const commands: CommandTree = {
         'list catalogs, packages and versions that can be mirrored',
         {
           operators: leaf(() => import('./mirror/list-operators.js')),
+          releases: leaf(() => import('./mirror/list-releases.js')),
         },
         { tool: 'oc-mirror' },
       ),

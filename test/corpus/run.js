@@ -14,7 +14,7 @@ import { compareGraphql } from './graphql.js';
 import { compareGrpc } from './grpc.js';
 import { compareInitializer } from './initializer.js';
 import { compareLists, compareRenderYaml } from './list.js';
-import { compareMirrorHelm } from './mirror-helm.js';
+import { compareMirrorExtra } from './mirror-extra.js';
 import { compareOcMirror } from './oc-mirror.js';
 import { compareRenderDirectories, compareRenderImages } from './render.js';
 import { compareCatalogMirror } from './oc-adm-catalog-mirror.js';
@@ -71,7 +71,10 @@ for (const name of readdirSync(path.join(corpus, 'golden')).sort()) {
   report.folder(name, (performance.now() - start) / 1000);
 }
 // Answers that lie beside golden/, with what they need.
-const beside = { 'mirror-extra/helm': compareMirrorHelm };
+const beside = {
+  'mirror-extra/helm': (...given) => compareMirrorExtra('helm', ...given),
+  'mirror-extra/platform': (...given) => compareMirrorExtra('platform', ...given),
+};
 for (const [name, compare] of Object.entries(beside)) {
   if (!existsSync(path.join(corpus, name)) || (wanted.length > 0 && !wanted.includes(name))) continue;
   const start = performance.now();

@@ -27,7 +27,7 @@ interface ChannelConfig extends ChannelRequest {
 }
 
 /** Architectures that releases are published for. */
-const releaseArchitectures = ['amd64', 'arm64', 'ppc64le', 's390x', 'multi'] as const;
+export const releaseArchitectures = ['amd64', 'arm64', 'ppc64le', 's390x', 'multi'] as const;
 
 /** Other names of them, which tags of release images use. */
 const otherNames: Readonly<Record<string, string>> = { x86_64: 'amd64', aarch64: 'arm64' };

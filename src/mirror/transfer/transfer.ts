@@ -4,6 +4,7 @@ import { type ImageContents, readContentsOf } from '../../oci/image/contents.js'
 import { type AskedTarget, surveyContents } from '../../oci/image/copy.js';
 import { type OpenedReference, openTarget } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
+import { formatPlatform } from '../../oci/image/platform.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { withChanges } from '../../source/session.js';
 import { copyTransfers } from './copy-transfers.js';
@@ -41,25 +42,34 @@ export async function pinTransfers(
   const places = new OpenPlaces(options);
   const { atOnce, concurrency } = shareOut(transfers.length, options);
   let kept = 0;
+  const read = new Map<string, Promise<ImageContents | undefined>>();
   try {
     const outcomes = await runStep(
       transfers,
       (transfer) => transfer,
       async (transfer, limited): Promise<PinnedTransfer | 'missing'> => {
         if (transfer.contents !== undefined) return { ...transfer, contents: transfer.contents };
-        const from = await places.source(transfer);
-        try {
-          const { platforms } = transfer;
-          const contents = await readImage(from, { ...options, ...limited, platforms, concurrency });
-          if (contents === undefined) return 'missing';
-          const manifests = contents.manifests.map((manifest) => {
-            kept += manifest.bytes?.length ?? 0;
-            return kept > maxKeptBytes ? { ...manifest, bytes: undefined } : manifest;
-          });
-          return { ...transfer, contents: { ...contents, manifests } };
-        } finally {
-          await from.close();
-        }
+        const pin = async (): Promise<ImageContents | undefined> => {
+          const from = await places.source(transfer);
+          try {
+            const { platforms } = transfer;
+            const contents = await readImage(from, { ...options, ...limited, platforms, concurrency });
+            const manifests = contents?.manifests.map((manifest) => {
+              kept += manifest.bytes?.length ?? 0;
+              return kept > maxKeptBytes ? { ...manifest, bytes: undefined } : manifest;
+            });
+            return contents && manifests && { ...contents, manifests };
+          } finally {
+            await from.close();
+          }
+        };
+        // Components of a release are often one image under several names.
+        const key = pinKey(transfer);
+        let pinning = key === undefined ? undefined : read.get(key);
+        if (pinning === undefined) pinning = pin();
+        if (key !== undefined) read.set(key, pinning);
+        const contents = await pinning;
+        return contents === undefined ? 'missing' : { ...transfer, contents };
       },
       { ...options, atOnce, task: 'read manifests' },
     );
@@ -68,6 +78,14 @@ export async function pinTransfers(
   } finally {
     await places.close();
   }
+}
+
+/** What transfers of one image in a registry have in common; undefined where a tag may change in between. */
+function pinKey({ source, platforms }: Transfer): string | undefined {
+  if (typeof source === 'function' || source.transport !== 'docker' || source.digest === undefined)
+    return undefined;
+  const { registry, repository, digest } = source;
+  return JSON.stringify([registry, repository, digest, platforms?.map(formatPlatform)]);
 }
 
 /** What an image consists of; undefined where it is not there. */

@@ -1,0 +1,94 @@
+import {
+  listChannelReleases,
+  listReleaseChannels,
+  listReleaseVersions,
+} from '../../api/mirror/list-releases.js';
+import { UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../core/go-json-quote.js';
+import { defineCommand } from '../command/declaration.js';
+import { type FlagValues, flag, text } from '../command/flags.js';
+import { outputFormat } from '../command/shared-flags.js';
+import { writeAll } from '../output.js';
+import { printable } from '../printable.js';
+import { type CommandSession, useSession } from '../session.js';
+import { mirrorFlags } from './flags.js';
+import { readOcMirrorFlags } from './oc-mirror-flags.js';
+
+const flags = {
+  channel: text('name', 'list the releases of this channel, e.g. stable-4.18', { group: 'Selection' }),
+  version: text('version', 'minor version, e.g. 4.18; lists its stable channel', { group: 'Selection' }),
+  channels: flag('with --version: list the channels of this version', { group: 'Selection' }),
+  filterByArchs: text('archs', 'comma-separated architectures: amd64, arm64, ppc64le, s390x, multi', {
+    default: 'amd64',
+    group: 'Selection',
+  }),
+  output: outputFormat(['text', 'json'], { default: 'text' }),
+};
+
+/** `opmate mirror list releases`: versions, channels or releases of OpenShift. */
+export const command = defineCommand({
+  summary: 'list the versions, channels or releases of OpenShift',
+  tool: 'oc-mirror',
+  inherits: mirrorFlags,
+  flags,
+  examples: [
+    ['List the minor versions', 'opmate mirror list releases'],
+    ['List the releases of a channel', 'opmate mirror list releases --channel stable-4.18'],
+    ['List the channels of a version', 'opmate mirror list releases --channels --version 4.18'],
+  ],
+  async run({ context, options: given }) {
+    const options = readOcMirrorFlags(given, [], context);
+    checkFlags(options);
+    await useSession(context, options, async (session) => {
+      const result = await listText(options, session);
+      session.logger.close();
+      await writeAll(context.stdout, result, context.signal);
+    });
+  },
+});
+
+type ListOptions = FlagValues<typeof flags>;
+
+function checkFlags({ channel, channels, version }: ListOptions): void {
+  if (channels && version === undefined)
+    throw new UsageError('--channels needs --version', { hint: 'add e.g. --version 4.18' });
+  if (channel !== undefined && (channels || version !== undefined))
+    throw new UsageError('--channel cannot be combined with --version or --channels', {
+      hint: 'keep one of them',
+    });
+  if (version !== undefined && !/^\d{1,6}\.\d{1,6}$/.test(version))
+    throw new UsageError(`--version ${quoteGo(version)}: not a minor version`, { hint: 'write e.g. 4.18' });
+}
+
+async function listText(
+  { channel, channels, version, filterByArchs, output }: ListOptions,
+  session: CommandSession,
+): Promise<string> {
+  const architectures = filterByArchs.split(',').map((one) => one.trim());
+  const isJson = output === 'json';
+  if (channels && version !== undefined) {
+    const names = await listReleaseChannels(version, architectures, session);
+    if (isJson) return jsonOf({ version, channels: names });
+    return `Listing channels for version ${version}:\n\n${linesOf(names)}`;
+  }
+  const wanted = channel ?? (version === undefined ? undefined : `stable-${version}`);
+  if (wanted === undefined) {
+    const versions = await listReleaseVersions(session);
+    if (isJson) return jsonOf({ versions });
+    const heading = 'Available OpenShift Container Platform release versions:';
+    return `${heading}\n${linesOf(versions.map((one) => `  ${one}`))}`;
+  }
+  const listed = await listChannelReleases(wanted, architectures, session);
+  if (isJson) return jsonOf({ channels: listed });
+  return listed
+    .map((one) => `Channel: ${one.channel}\nArchitecture: ${one.architecture}\n${linesOf(one.versions)}`)
+    .join('');
+}
+
+function linesOf(lines: readonly string[]): string {
+  return lines.map((line) => `${printable(line)}\n`).join('');
+}
+
+function jsonOf(value: object): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { BundleRequest } from '../../bundle/author/generate.js';
-import { type FlagValues, repeated, text } from '../command/flags.js';
+import { type Flag, type FlagValues, repeated, text } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
 import { requireFlag } from '../command/require-flag.js';
 
@@ -20,6 +20,15 @@ export const authorFlags = {
   }),
   baseImage: text('image', 'image to build on (default: scratch)', { group: 'Output' }),
 };
+
+/** Returns the flag for the container tool that `operator-sdk` and `opm` would run. */
+export function imageBuilderFlag(builders: readonly string[]): Flag<string | undefined> {
+  return text('tool', 'ignored; accepted for compatibility', {
+    short: 'b',
+    choices: builders,
+    group: 'Behavior',
+  });
+}
 
 /** Returns the request that the flags make. Throws UsageError without a directory. */
 export function requestOf(context: CommandContext, options: FlagValues<typeof authorFlags>): BundleRequest {

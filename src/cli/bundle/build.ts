@@ -1,7 +1,7 @@
 import { defineCommand } from '../command/declaration.js';
-import { flag, text } from '../command/flags.js';
+import { flag } from '../command/flags.js';
 import { imageOutputFlags } from '../index/image-output-flags.js';
-import { authorFlags, requestOf } from './author-flags.js';
+import { authorFlags, imageBuilderFlag, requestOf } from './author-flags.js';
 import { makeBundle } from './make-bundle.js';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -30,11 +30,7 @@ export const command = defineCommand({
       aliases: ['o'],
       group: 'Output',
     }),
-    imageBuilder: text('tool', 'ignored; accepted for compatibility', {
-      short: 'b',
-      choices: builders,
-      group: 'Behavior',
-    }),
+    imageBuilder: imageBuilderFlag(builders),
   },
   examples: [
     ['Build and push an image', 'opmate bundle build -d ./bundle -t registry.example.com/demo/bundle:new'],

@@ -1,6 +1,6 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, optionalList, text } from '../command/flags.js';
-import { outputFormat } from '../command/shared-flags.js';
+import { objectDirectory, outputFormat } from '../command/shared-flags.js';
 import { certificateFlags } from '../deployment/certificate-flags.js';
 import { composeFlags, contentFlags, scopeFlags, sourceForms } from './content-flags.js';
 import { parseAvailableApis, withAvailableApis } from '../../bundle/plain/available-apis.js';
@@ -40,10 +40,7 @@ const renderFlags = {
     { group: 'Cluster' },
   ),
   output: outputFormat(['json', 'yaml'], { default: 'yaml' }),
-  to: text('directory', 'write one file per object to this new or empty directory', {
-    aliases: ['output-dir'],
-    group: 'Output',
-  }),
+  to: objectDirectory,
 };
 
 /**

@@ -1,6 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { type FlagValues, list, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
+import { imageBuilderFlag } from './author-flags.js';
 import { contentFlags, sourceForms } from './content-flags.js';
 import type { ValidationDiagnostic } from '../../bundle/validate/diagnostic.js';
 import { type OptionalValidator, optionalValidators } from '../../bundle/validate/validate-bundle.js';
@@ -22,11 +23,7 @@ const builders = ['docker', 'podman', 'none'];
 const validateFlags = {
   ...contentFlags,
   tag: text('image', 'bundle image, instead of SOURCE', { short: 't', group: 'Input' }),
-  imageBuilder: text('tool', 'ignored; accepted for compatibility', {
-    short: 'b',
-    choices: builders,
-    group: 'Behavior',
-  }),
+  imageBuilder: imageBuilderFlag(builders),
   optionalValidators: list(
     'name',
     'additional validators: operatorhub, operatorhub/v2, standardcapabilities, standardcategories, ' +

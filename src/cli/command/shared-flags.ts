@@ -21,6 +21,13 @@ export function outputFormat<const C extends string>(
   });
 }
 
+/** `--to` of commands that print objects. */
+export const objectDirectory: Flag<string | undefined> = text(
+  'directory',
+  'write one file per object to this new or empty directory',
+  { aliases: ['output-dir'], group: 'Output' },
+);
+
 /** `-o` of commands that write catalogs or records. */
 export const catalogOutput = outputFormat(['json', 'yaml'], { default: 'json' });
 

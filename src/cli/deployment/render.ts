@@ -1,6 +1,5 @@
 import { defineCommand } from '../command/declaration.js';
-import { text } from '../command/flags.js';
-import { outputFormat } from '../command/shared-flags.js';
+import { objectDirectory, outputFormat } from '../command/shared-flags.js';
 import { deploymentFlags } from './flags.js';
 import { objectsOfDeployments } from './objects.js';
 import { writeObjectDirectory } from '../../bundle/plain/object-directory.js';
@@ -19,10 +18,7 @@ export const command = defineCommand({
   flags: {
     ...deploymentFlags,
     output: outputFormat(['json', 'yaml'], { default: 'yaml' }),
-    to: text('directory', 'write one file per object to this new or empty directory', {
-      aliases: ['output-dir'],
-      group: 'Output',
-    }),
+    to: objectDirectory,
   },
   examples: [
     ['Print the manifests', 'opmate bundle deployment render -f deployment.yaml'],

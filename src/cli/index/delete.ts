@@ -2,9 +2,8 @@ import { UsageError } from '../../core/errors.js';
 import { parsePullFrom } from '../../source/bundles.js';
 import { deleteBundle } from '../../sqlite/remove/delete-bundle.js';
 import { defineCommand } from '../command/declaration.js';
-import { text } from '../command/flags.js';
 import { requireFlag } from '../command/require-flag.js';
-import { pullFromFlag } from '../registry/database.js';
+import { pullFromFlag, removedBundleFlag } from '../registry/database.js';
 import { manifestFetcher, reportDeleted } from '../registry/removals.js';
 import { changeIndex } from './edit.js';
 import { removeFlags, removeFromIndex } from './remove-packages.js';
@@ -14,7 +13,7 @@ export const command = defineCommand({
   summary: 'remove packages, or one bundle, from an index image',
   flags: {
     ...removeFlags,
-    bundle: text('name', 'remove one bundle and rewire edges around it', { group: 'Selection' }),
+    bundle: removedBundleFlag,
     pullFrom: pullFromFlag,
   },
   examples: [

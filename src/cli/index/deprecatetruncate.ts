@@ -1,6 +1,5 @@
 import { defineCommand } from '../command/declaration.js';
-import { flag, list } from '../command/flags.js';
-import { permissiveFlag } from '../registry/database.js';
+import { allowPackageRemovalFlag, deprecatedImagesFlag, permissiveFlag } from '../registry/database.js';
 import { fromIndex, indexImageFlags, toolFlags } from './index-image-flags.js';
 import { deprecateTruncate } from '../../sqlite/remove/deprecate.js';
 import { requireFlag } from '../command/require-flag.js';
@@ -12,15 +11,9 @@ export const command = defineCommand({
   summary: 'deprecate bundles of an index image and remove older ones',
   tool: 'opm',
   flags: {
-    bundles: list('image', 'images of the bundles to deprecate', {
-      short: 'b',
-      mayBeNone: true,
-      group: 'Selection',
-    }),
+    bundles: deprecatedImagesFlag,
     fromIndex: fromIndex('index image to edit'),
-    allowPackageRemoval: flag('remove a package whose channel heads are all deprecated', {
-      group: 'Behavior',
-    }),
+    allowPackageRemoval: allowPackageRemovalFlag,
     permissive: permissiveFlag,
     ...indexImageFlags,
     ...toolFlags,

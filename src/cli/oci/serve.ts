@@ -1,7 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, parsed, repeated, text } from '../command/flags.js';
 import { byteSize } from '../command/values.js';
-import { connectionFlags, tlsFlags } from '../serve/server-flags.js';
+import { connectionFlags, loopbackHostFlag, portFlag, tlsFlags } from '../serve/server-flags.js';
 import { archiveProofFlags } from '../archive/flags.js';
 import { onAbort } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
@@ -20,12 +20,8 @@ export const command = defineCommand({
   summary: 'serve a layout directory, or a mirror archive read-only, as a registry',
   arguments: [argument('<directory>', 'layout directory, created if missing, or mirror archive')],
   flags: {
-    port: text('port', 'port to listen on; 0 selects a free one', {
-      short: 'p',
-      default: '5000',
-      group: 'Server',
-    }),
-    host: text('address', 'address to listen on', { default: '127.0.0.1', group: 'Server' }),
+    port: portFlag('5000'),
+    host: loopbackHostFlag,
     htpasswd: text('file', 'require users of this htpasswd file (bcrypt)', { group: 'Server' }),
     insecureListen: flag('allow non-loopback addresses without --htpasswd', { group: 'Server' }),
     readOnly: flag('refuse pushes and deletions'),

@@ -48,6 +48,23 @@ export const keptPackagesFlag = list('package', 'packages to keep', {
 /** `--permissive`. */
 export const permissiveFlag = flag('continue on errors and report them', { group: 'Behavior' });
 
+/** `--bundle` of the commands that remove one bundle. */
+export const removedBundleFlag = text('name', 'remove one bundle and rewire edges around it', {
+  group: 'Selection',
+});
+
+/** Images of the commands that deprecate bundles. */
+export const deprecatedImagesFlag = list('image', 'images of the bundles to deprecate', {
+  short: 'b',
+  mayBeNone: true,
+  group: 'Selection',
+});
+
+/** `--allow-package-removal`. */
+export const allowPackageRemovalFlag = flag('remove a package whose channel heads are all deprecated', {
+  group: 'Behavior',
+});
+
 /** `--pull-from` of commands that pull bundles again. */
 export const pullFromFlag = list('prefix=other', 'pull bundles from another registry or repository', {
   group: 'Registry',

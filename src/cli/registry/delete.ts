@@ -2,9 +2,8 @@ import { UsageError } from '../../core/errors.js';
 import { parsePullFrom } from '../../source/bundles.js';
 import { deleteBundle } from '../../sqlite/remove/delete-bundle.js';
 import { defineCommand } from '../command/declaration.js';
-import { text } from '../command/flags.js';
 import { useSession } from '../session.js';
-import { changeDatabase, databaseOf, pullFromFlag } from './database.js';
+import { changeDatabase, databaseOf, pullFromFlag, removedBundleFlag } from './database.js';
 import { manifestFetcher, reportDeleted } from './removals.js';
 import { removeArguments, removeFlags, removeFromDatabase } from './remove-packages.js';
 
@@ -14,7 +13,7 @@ export const command = defineCommand({
   arguments: removeArguments,
   flags: {
     ...removeFlags,
-    bundle: text('name', 'remove one bundle and rewire edges around it', { group: 'Selection' }),
+    bundle: removedBundleFlag,
     pullFrom: pullFromFlag,
   },
   examples: [

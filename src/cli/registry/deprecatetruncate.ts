@@ -1,12 +1,13 @@
 import { deprecateTruncate } from '../../sqlite/remove/deprecate.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { flag, list } from '../command/flags.js';
 import { createLogger } from '../logger.js';
 import {
+  allowPackageRemovalFlag,
   changeDatabase,
   databaseFlag,
   databaseOf,
   databaseSummary,
+  deprecatedImagesFlag,
   editFlags,
   permissiveFlag,
 } from './database.js';
@@ -18,16 +19,10 @@ export const command = defineCommand({
   tool: 'opm',
   arguments: [argument('[database]', databaseSummary)],
   flags: {
-    bundleImages: list('image', 'images of the bundles to deprecate', {
-      short: 'b',
-      mayBeNone: true,
-      group: 'Selection',
-    }),
+    bundleImages: deprecatedImagesFlag,
     ...editFlags,
     database: databaseFlag('index.db'),
-    allowPackageRemoval: flag('remove a package whose channel heads are all deprecated', {
-      group: 'Behavior',
-    }),
+    allowPackageRemoval: allowPackageRemovalFlag,
     permissive: permissiveFlag,
   },
   examples: [

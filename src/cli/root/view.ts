@@ -5,6 +5,7 @@ import { onAbort } from '../../core/concurrency.js';
 import { localStateReader } from '../../source/source.js';
 import { CurrentView, type OpenedView } from '../../view/current-view.js';
 import { portOf } from '../serve/listen-options.js';
+import { loopbackHostFlag, portFlag } from '../serve/server-flags.js';
 import { openBrowser } from '../serve/open-browser.js';
 import { openView, startPage, withSignal } from '../serve/page.js';
 import { type CommandSession, useSession } from '../session.js';
@@ -16,12 +17,8 @@ export const command = defineCommand({
   flags: {
     compare: text('catalog', 'show the differences from this older catalog'),
     open: flag('open the page in the browser'),
-    port: text('port', 'port to listen on; 0 selects a free one', {
-      short: 'p',
-      default: '0',
-      group: 'Server',
-    }),
-    host: text('address', 'address to listen on', { default: '127.0.0.1', group: 'Server' }),
+    port: portFlag('0'),
+    host: loopbackHostFlag,
   },
   examples: [
     ['Show a catalog directory', 'opmate view ./catalog'],

@@ -1,4 +1,4 @@
-import { flag, optional, parsed, repeated, text } from '../command/flags.js';
+import { type Flag, flag, optional, parsed, repeated, text } from '../command/flags.js';
 import { positiveInteger } from '../command/values.js';
 
 /** Flags of servers over HTTP that limit who connects. */
@@ -17,13 +17,24 @@ export const tlsFlags = {
   tlsKey: text('file', 'TLS private key', { group: 'Server' }),
 };
 
+/** Returns `--port` of a server. */
+export function portFlag(port: string): Flag<string> {
+  return text('port', 'port to listen on; 0 selects a free one', {
+    short: 'p',
+    default: port,
+    group: 'Server',
+  });
+}
+
+/** `--host` of servers that bind loopback unless told otherwise. */
+export const loopbackHostFlag = text('address', 'address to listen on', {
+  default: '127.0.0.1',
+  group: 'Server',
+});
+
 /** Flags of every server of the gRPC registry API. */
 export const registryServerFlags = {
-  port: text('port', 'port to listen on; 0 selects a free one', {
-    short: 'p',
-    default: '50051',
-    group: 'Server',
-  }),
+  port: portFlag('50051'),
   host: text('address', 'address to listen on (default: all)', { group: 'Server' }),
   terminationLog: text('file', 'file for the failure message (default: /dev/termination-log, if it exists)', {
     short: 't',

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { readFile, writeFile, mkdir, symlink } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, readdir, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
@@ -21,8 +22,15 @@ let operators: OperatorSet;
 
 /** What the chart repository serves, by path. */
 const served = new Map<string, Buffer>();
+/** An address of which only the first half is sent. */
+let held: { url: string; begun: () => void } | undefined;
 const repository = createServer((request, response) => {
   const body = served.get(request.url ?? '');
+  if (held !== undefined && body !== undefined && request.url === held.url) {
+    response.writeHead(200, { 'content-length': body.length }).write(body.subarray(0, body.length / 2));
+    held.begun();
+    return;
+  }
   response.writeHead(body === undefined ? 404 : 200).end(body);
 });
 let charts = '';
@@ -46,6 +54,7 @@ async function packChart(files: Record<string, string>, root = 'portal/'): Promi
   return gzipSync(Buffer.concat(chunks));
 }
 
+const skopeo = (...args: string[]) => promisify(execFile)('skopeo', args);
 const about = (version: string): string => `apiVersion: v2\nname: portal\nversion: ${version}\n`;
 const pod = (image: string, kind = 'Pod', annotations = ''): string =>
   `apiVersion: v1\nkind: ${kind}\nmetadata: {name: a${annotations}}\nspec: {containers: [{name: a, image: "${image}"}]}\n`;
@@ -95,12 +104,8 @@ describe('opmate mirror of charts', () => {
       return () => target.close();
     });
     const inspect = async (name: string) => {
-      const { stdout } = await promisify(execFile)('skopeo', [
-        'inspect',
-        '--raw',
-        '--tls-verify=false',
-        `docker://${target.host}/m/${name}`,
-      ]);
+      const image = `docker://${target.host}/m/${name}`;
+      const { stdout } = await skopeo('inspect', '--raw', '--tls-verify=false', image);
       return JSON.parse(stdout) as {
         config: { mediaType: string };
         layers: { mediaType: string; digest: string }[];
@@ -143,6 +148,87 @@ describe('opmate mirror of charts', () => {
       expect(await sandbox.run([...statusAt, '--helm-charts'])).toMatchObject({ code: 0 });
       const status = await sandbox.run(['mirror', 'status', 'file://carry', '--use-http']);
       expect(status).toMatchObject({ code: 0 });
+    });
+
+    it('mirrors charts and operators over disk, each image as skopeo sees it', async () => {
+      await sandbox.write({
+        'trip.yaml': `${head}  operators:\n  - catalog: ${operators.catalog}\n    full: true\n${fromRepository()}`,
+      });
+      expect(await mirror('trip', '--config', 'trip.yaml', 'file://trip')).toMatchObject({ code: 0 });
+      expect(await sandbox.run(['archive', 'verify', 'trip'])).toMatchObject({ code: 0 });
+      const to = `docker://${target.host}/m`;
+      const args = ['--from', 'trip', '--config', 'trip.yaml', to, '--helm-charts'];
+      expect(await mirror('trip-far', ...args)).toMatchObject({ code: 0 });
+      const copied = at('copied');
+      for (const [name, digest] of operators.digests) {
+        const [repository = '', version = ''] = name.split(':');
+        const tags: Record<string, string> = { 'acme/bundle': `v${version}`, 'acme/index': version };
+        const tag = tags[repository] ?? digest.replace(':', '-');
+        const image = `docker://${target.host}/m/${repository}:${tag}`;
+        const { stdout } = await skopeo('inspect', '--tls-verify=false', image);
+        expect((JSON.parse(stdout) as { Digest: string }).Digest).toBe(digest);
+        // Every blob is read, and verified.
+        await skopeo('copy', '--src-tls-verify=false', image, `dir:${copied}`);
+      }
+      const chart = `docker://${target.host}/m/helm/main/portal:1.0.0`;
+      await skopeo('copy', '--src-tls-verify=false', chart, `dir:${at('chart')}`);
+      const own = served.get('/charts/portal-1.0.0.tgz') as Buffer;
+      const name = createHash('sha256').update(own).digest('hex');
+      expect(await readFile(at('chart', name))).toEqual(own);
+      const status = ['mirror', 'status', to, '--use-http', '--workspace', 'file://trip', '--helm-charts'];
+      expect(await sandbox.run(status)).toMatchObject({ code: 0 });
+    });
+
+    it('takes charts from registries, by version or constraint', async () => {
+      const first = { 'first.yaml': `${head}${fromRepository()}`, 'push.yaml': `${head}${fromRepository()}` };
+      await sandbox.write(first);
+      const from = `docker://${target.host}/m`;
+      expect(await mirror('push', '-c', 'push.yaml', from, '--helm-charts')).toMatchObject({ code: 0 });
+      const oci = (version: string, name = 'portal'): string =>
+        `${head}  helm:\n    repositories:\n    - name: main\n      url: oci://${target.host}/m/helm/main\n      charts:\n      - name: ${name}\n        version: ${version}\n`;
+      await sandbox.write({
+        'oci.yaml': oci('^1.0.0'),
+        'none.yaml': oci('2.0.0'),
+        'image.yaml': oci('v1', '../../acme/portal'),
+      });
+      const expected = await dryRun('push').then(() => mappingOf('push'));
+      expect(await dryRun('oci')).toMatchObject({ code: 0 });
+      expect(await mappingOf('oci')).toBe(expected);
+      expect((await dryRun('none')).stderr).toContain('chart "portal": version "2.0.0" not found');
+      expect((await dryRun('image')).stderr).toContain('"../../acme/portal" is not a chart name');
+      await sandbox.write({
+        'image.yaml': oci('v1').replace('/m/helm/main', '/m/acme'),
+      });
+      expect((await dryRun('image')).stderr).toContain('is not a chart');
+      // Over disk, from the archive alone.
+      expect(await mirror('oci', '-c', 'oci.yaml', 'file://oci-disk')).toMatchObject({ code: 0 });
+      const args = ['--from', 'oci-disk', '-c', 'oci.yaml', `docker://${target.host}/far`];
+      expect(await mirror('oci-far', ...args)).toMatchObject({ code: 0 });
+    });
+
+    it('computes images of charts from an archive that has a base', async () => {
+      await sandbox.write({
+        'base.yaml': `${head}${fromRepository()}`,
+        'later.yaml': `${head}${fromRepository()}  additionalImages:\n  - name: ${operators.catalog}\n`,
+      });
+      const to = `docker://${target.host}/m`;
+      expect(await mirror('base', '-c', 'base.yaml', 'file://based')).toMatchObject({ code: 0 });
+      expect(await mirror('base', '--from', 'based', '-c', 'base.yaml', to)).toMatchObject({ code: 0 });
+      expect(
+        await sandbox.run(['mirror', 'inventory', to, '--use-http', '--to', 'charts.json']),
+      ).toMatchObject({ code: 0 });
+      for (const [name, base] of [
+        ['onto-archive', 'based'],
+        ['onto-inventory', 'charts.json'],
+      ] as const) {
+        expect(await mirror(name, '-c', 'later.yaml', `file://${name}`, '--base', base)).toMatchObject({
+          code: 0,
+        });
+        const far = await mirror(`${name}-far`, '--from', name, '-c', 'later.yaml', to);
+        expect(far).toMatchObject({ code: 0 });
+      }
+      await inspect('acme/hook:v1');
+      await inspect('acme/index:v1');
     });
 
     it('refuses an archive that holds an image which the configured charts do not need', async () => {
@@ -234,6 +320,17 @@ describe('opmate mirror of charts', () => {
       'leads out|outside|not a path',
     ],
     ['no archive', async () => Buffer.from('no chart'), 'damaged tar archive'],
+    [
+      'its end cut off',
+      async () => {
+        const whole = await packChart({
+          'Chart.yaml': about('1.0.0'),
+          'templates/a.yaml': pod('a.example/a:1'),
+        });
+        return whole.subarray(0, whole.length - 20);
+      },
+      'unexpected end|truncated|damaged',
+    ],
     ['a bomb', async () => gzipSync(Buffer.alloc(200 * 1024 * 1024)), 'unpacks to more than|expands to more'],
     ['no Chart.yaml', async () => packChart({ 'templates/a.yaml': 'a: 1' }), 'Chart.yaml: not found'],
     [
@@ -267,6 +364,27 @@ describe('opmate mirror of charts', () => {
     expect((await dryRun('digest')).stderr).toMatch(/expected sha256:0{64}, got sha256:/);
     served.set('/digest/index.yaml', entry({ urls: ['file:///etc/passwd'] }));
     expect((await dryRun('digest')).stderr).toContain('not a URL of http or https');
+  });
+
+  it('leaves nothing behind when it is interrupted while a chart comes, and then mirrors', async () => {
+    await sandbox.write({ 'slow.yaml': `${head}${fromRepository(`${charts}/slow`)}` });
+    served.set('/slow/index.yaml', served.get('/charts/index.yaml') as Buffer);
+    const whole = served.get('/charts/portal-1.0.0.tgz') as Buffer;
+    served.set('/slow/portal-1.0.0.tgz', whole);
+    const temporary = at('temporary');
+    await mkdir(temporary, { recursive: true });
+    const args = ['mirror', '--use-http', '-c', 'slow.yaml', 'file://slow-disk'];
+    let begun: () => void = () => undefined;
+    const isBegun = new Promise<void>((resolve) => (begun = resolve));
+    held = { url: '/slow/portal-1.0.0.tgz', begun };
+    const run = sandbox.start(args, { env: { TMPDIR: temporary } });
+    await isBegun;
+    const stopped = await run.stop('SIGINT');
+    held = undefined;
+    expect(stopped).toMatchObject({ code: 130, stdout: '' });
+    expect(await readdir(temporary)).toEqual([]);
+    expect(await sandbox.run(args, { env: { TMPDIR: temporary } })).toMatchObject({ code: 0 });
+    expect(await readdir(temporary)).toEqual([]);
   });
 
   it('refuses a link that leads out of a local chart', async () => {

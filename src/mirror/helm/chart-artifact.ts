@@ -6,7 +6,8 @@ import type { OpenedReference } from '../../oci/image/open.js';
 import { mediaTypes } from '../../oci/image/types.js';
 
 const configType = 'application/vnd.cncf.helm.config.v1+json';
-const contentType = 'application/vnd.cncf.helm.chart.content.v1.tar+gzip';
+/** Media type of the packed chart in a registry. */
+export const chartContentType = 'application/vnd.cncf.helm.chart.content.v1.tar+gzip';
 
 /** A packed chart in a file. */
 export interface PackedChart {
@@ -41,7 +42,7 @@ export function openChartArtifact({
     size: bytes.length,
   });
   const configDescriptor = describe(configType, config);
-  const layer = { mediaType: contentType, digest, size };
+  const layer = { mediaType: chartContentType, digest, size };
   const manifest = Buffer.from(
     encodeGoJson({
       schemaVersion: 2,

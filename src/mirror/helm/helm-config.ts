@@ -2,6 +2,7 @@ import type { DocumentPath, Place } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import type { Field } from '../../document/field.js';
+import { isRepositoryName } from '../../oci/registry/registry-names.js';
 import { type JsonPath, parseJsonPath } from '../../helm/json-path.js';
 import { type PlatformConfig, readPlatforms } from '../image-set/platform-config.js';
 
@@ -69,7 +70,8 @@ function readRepository(item: Field, placeOf: PlaceOf): HelmRepositoryConfig | u
   if (!item.isPresent) return item.field('name').missing();
   const fields = item.object(['name', 'url', 'charts']);
   if (fields === undefined) return undefined;
-  const [name, url] = [fields.name.text(), fields.url.parsed(parseUrl)];
+  const isListed = fields.charts.isPresent;
+  const [name, url] = [fields.name.text(), fields.url.parsed((text) => parseUrl(text, isListed))];
   const charts = fields.charts.optionalList().map((one) => {
     if (!one.isPresent) return one.field('name').missing();
     const chart = one.object(chartKeys);
@@ -79,7 +81,6 @@ function readRepository(item: Field, placeOf: PlaceOf): HelmRepositoryConfig | u
     return { name: chartName, version: chart.version.optionalText(), ...readChart(chart, one, placeOf) };
   });
   if (name === undefined || url === undefined) return undefined;
-  const isListed = fields.charts.isPresent;
   return {
     ...{ name, url, place: placeOf(item.path) },
     charts: isListed ? charts.filter((one) => one !== undefined) : undefined,
@@ -111,12 +112,26 @@ function readChart(
   };
 }
 
-function parseUrl(text: string): string {
+function parseUrl(text: string, hasCharts: boolean): string {
   if (text.startsWith('oci://')) {
+    if (hasCharts) {
+      parseChartRegistry(text);
+      return text;
+    }
     throw new OpmateError('UNSUPPORTED', `${quoteGo(text)}: charts in registries have no index`, {
       hint: 'pull the chart with helm pull and list its file below helm.local',
     });
   }
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
   throw new OpmateError('INVALID', `${quoteGo(text)} is not a URL of http or https`);
+}
+
+/** Reads `oci://REGISTRY/PATH`, below which charts are repositories. Throws OpmateError. */
+export function parseChartRegistry(url: string): { registry: string; path: string } {
+  const [registry = '', ...parts] = url.slice('oci://'.length).replace(/\/+$/, '').split('/');
+  const path = parts.join('/');
+  const isRegistry =
+    /^[A-Za-z0-9.-]+(?::\d{1,5})?$/.test(registry) || /^\[[0-9a-f:]+\](?::\d{1,5})?$/.test(registry);
+  if (isRegistry && (path === '' || isRepositoryName(path))) return { registry, path };
+  throw new OpmateError('INVALID', `${quoteGo(url)} is not oci://REGISTRY/PATH`);
 }

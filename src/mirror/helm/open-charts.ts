@@ -17,7 +17,9 @@ import {
   type ChartIndex,
   type IndexedChart,
   findChart,
+  matchVersion,
   maxIndexBytes,
+  newestFirst,
   parseChartIndex,
 } from '../../helm/chart-index.js';
 import { type Chart, type ChartFiles, chartLimits, loadChart, readChartArchive } from '../../helm/chart.js';
@@ -25,8 +27,19 @@ import { readTree } from '../../source/drivers/file-tree.js';
 import { checkUrl, receiveFile, requestPlace } from '../../source/drivers/http-request.js';
 import { formatUrl } from '../../source/place.js';
 import type { SourceSession } from '../../source/session.js';
-import type { PackedChart } from './chart-artifact.js';
-import type { ChartConfig, HelmConfig, HelmRepositoryConfig, LocalChartConfig } from './helm-config.js';
+import { parseManifest } from '../../oci/image/manifest.js';
+import { readLimited } from '../../oci/image/read-limited.js';
+import { createRegistryRepository } from '../../oci/registry/registry-client.js';
+import { isRepositoryName } from '../../oci/registry/registry-names.js';
+import type { Repository } from '../../oci/registry/repository.js';
+import { type PackedChart, chartContentType } from './chart-artifact.js';
+import {
+  type ChartConfig,
+  type HelmConfig,
+  type HelmRepositoryConfig,
+  type LocalChartConfig,
+  parseChartRegistry,
+} from './helm-config.js';
 
 /** A chart of an image set that was read. */
 export interface OpenedChart {
@@ -77,8 +90,9 @@ export async function openCharts(helm: HelmConfig, options: OpenChartsOptions): 
 /** A chart that is to be downloaded. */
 interface WantedChart {
   repository: HelmRepositoryConfig;
-  base: URL;
-  indexed: IndexedChart;
+  /** Of a repository with an index; undefined in a registry. */
+  base: URL | undefined;
+  indexed: Pick<IndexedChart, 'name' | 'version' | 'urls' | 'digest'>;
   config: ChartConfig;
 }
 
@@ -161,6 +175,7 @@ class ChartOpener {
   async #select(repository: HelmRepositoryConfig): Promise<WantedChart[]> {
     if (repository.charts?.length === 0) return [];
     const label = `chart repository ${quoteGo(repository.name)}`;
+    if (repository.url.startsWith('oci://')) return this.#selectTags(repository, label);
     const text = repository.url.replace(/\/index\.yaml$/, '').replace(/\/*$/, '/');
     const base = checkUrl({ kind: 'http', url: text }, this.#options.network);
     const url = new URL('index.yaml', base);
@@ -182,13 +197,62 @@ class ChartOpener {
     return wanted;
   }
 
-  async #openWanted({ repository, base, indexed, config }: WantedChart): Promise<OpenedChart> {
+  /** What a configuration means of charts in a registry, whose versions are tags. */
+  async #selectTags(repository: HelmRepositoryConfig, label: string): Promise<WantedChart[]> {
+    const wanted: WantedChart[] = [];
+    for (const config of repository.charts ?? []) {
+      const { name, version } = config;
+      const found = await this.#try(async () => {
+        const subject = `${label}: chart ${quoteGo(name)}`;
+        const tags = await (await this.#chartRepository(repository, name)).listTags(this.#options);
+        // A tag cannot hold the + of build metadata. (Source: Helm 3, pkg/registry.)
+        const versions = newestFirst(tags.map((tag) => ({ version: tag.replaceAll('_', '+') })));
+        const match = matchVersion(versions, version, subject);
+        if (match !== undefined) return match;
+        throw new OpmateError('NOT_FOUND', `${subject}: version ${quoteGo(version ?? '*')} not found`);
+      });
+      const indexed = found && { name, version: found.version, urls: [], digest: undefined };
+      if (indexed !== undefined) wanted.push({ repository, base: undefined, indexed, config });
+    }
+    return wanted;
+  }
+
+  async #chartRepository({ url }: HelmRepositoryConfig, name: string): Promise<Repository> {
+    const { registry, path: below } = parseChartRegistry(url);
+    const repository = below === '' ? name : `${below}/${name}`;
+    if (!isRepositoryName(repository))
+      throw new OpmateError('INVALID', `${quoteGo(name)} is not a chart name`);
+    const { connect, cache, logger } = this.#options;
+    return createRegistryRepository({ connection: await connect(), registry, repository, cache, logger });
+  }
+
+  /** Pulls a chart from a registry, verified by digest. */
+  async #pull({ repository, indexed: { name, version } }: WantedChart, label: string): Promise<Buffer> {
+    const source = await this.#chartRepository(repository, name);
+    const { descriptor, bytes } = await source.getManifest(version.replaceAll('+', '_'), this.#options);
+    const parsed = parseManifest(bytes, { subject: label, mediaType: descriptor.mediaType });
+    const layer =
+      parsed.kind === 'index'
+        ? undefined
+        : parsed.manifest.layers.find(({ mediaType }) => mediaType === chartContentType);
+    if (layer === undefined)
+      throw new OpmateError('INVALID', `${label}: ${source.name}:${version} is not a chart`);
+    if (layer.size > maxChartBytes) throw new LimitError(`${label}: more than ${maxChartBytes} bytes`);
+    return readLimited(await source.openBlob(layer, this.#options), maxChartBytes, label);
+  }
+
+  async #openWanted(wanted: WantedChart): Promise<OpenedChart> {
+    const { repository, base, indexed, config } = wanted;
     const label = `chart ${repository.name}/${indexed.name} ${indexed.version}`;
-    const url = this.#urlOf(indexed, base, label);
-    const bytes = await this.#download(url, maxChartBytes, label, indexed.digest);
+    const url = base && this.#urlOf(indexed, base, label);
+    const bytes =
+      url === undefined
+        ? await this.#pull(wanted, label)
+        : await this.#download(url, maxChartBytes, label, indexed.digest);
     const { chart, packed } = await this.#readPacked(bytes, label);
+    const place = url === undefined ? repository.url : formatUrl(url);
     if (chart.name !== indexed.name)
-      throw new OpmateError('INVALID', `${label}: ${formatUrl(url)} holds chart ${quoteGo(chart.name)}`);
+      throw new OpmateError('INVALID', `${label}: ${place} holds chart ${quoteGo(chart.name)}`);
     return this.#opened(
       { config, label, source: repository.url, repository: repository.name, packed },
       chart,
@@ -196,7 +260,7 @@ class ChartOpener {
   }
 
   /** An address in an index may lead to another host, never to a file. */
-  #urlOf({ urls }: IndexedChart, base: URL, label: string): URL {
+  #urlOf({ urls }: Pick<IndexedChart, 'urls'>, base: URL, label: string): URL {
     const [text = ''] = urls;
     try {
       return checkUrl({ kind: 'http', url: new URL(text, base).href }, this.#options.network);

@@ -52,12 +52,13 @@ export {
 export { captureImageSet, type CapturedImageSet, type CaptureImageSetOptions } from './api/mirror-capture.js';
 export { readMirrorInventory, type MirrorInventoryOptions } from './api/mirror-inventory.js';
 export {
+  publishCatalog,
+  type PublishCatalogOptions,
   serveCatalog,
   type ServeAddress,
   type ServeCatalogOptions,
   type ServedCatalog,
 } from './api/serve-catalog.js';
-export { publishCatalog, type PublishCatalogOptions } from './api/publish-catalog.js';
 export type { Publication } from './serve/publish/publish-catalog.js';
 export { type VerifiedImage, verifyImages, type VerifyImagesOptions } from './api/verify-images.js';
 export { diffCatalogs } from './api/diff-catalogs.js';

@@ -1,8 +1,10 @@
 import type { Catalog } from '../catalog/catalog.js';
+import { UsageError } from '../core/errors.js';
 import { openCatalogAnswers } from '../serve/grpc/catalog-answers.js';
 import type { RegistryAnswers } from '../serve/grpc/registry-answers.js';
+import type { Publication } from '../serve/publish/publish-catalog.js';
 import type { Session } from '../source/session.js';
-import { openCatalog } from './open-catalog.js';
+import { openCatalog, withCatalog } from './open-catalog.js';
 
 /** Address of a server. */
 export interface ServeAddress {
@@ -121,4 +123,45 @@ async function startHttp(
   await listening.listenOn(server, { host, port });
   closers.push(() => closeHttpServer(server));
   return `${listening.urlOf(server, host, false)}/catalogs/${name}`;
+}
+
+export interface PublishCatalogOptions {
+  /** Name of the catalog in URLs, a DNS subdomain; default that of its directory, file or image. */
+  name?: string | undefined;
+  /** Adds to a directory that has published catalogs; without it the directory must be absent or empty. */
+  update?: boolean | undefined;
+  /**
+   * Removes files by digest that no catalog of the directory has referred to for this long, in milliseconds; default
+   * none.
+   */
+  pruneMs?: number | undefined;
+}
+
+/**
+ * Publishes a catalog as static files in a directory, for any web server: all blobs as the HTTP catalog API has them,
+ * the blobs of each package, and icons, by digest, with an index. The same catalog is the same bytes. Throws OpmateError.
+ */
+export async function publishCatalog(
+  reference: string,
+  directory: string,
+  session: Session,
+  options: PublishCatalogOptions = {},
+): Promise<Publication> {
+  const [{ storeContent }, { publishContent }, { catalogNameFault, defaultCatalogName }] = await Promise.all([
+    import('../serve/catalogs/content-store.js'),
+    import('../serve/publish/publish-catalog.js'),
+    import('../serve/http/catalog-names.js'),
+  ]);
+  const { name = defaultCatalogName(reference) } = options;
+  const fault = catalogNameFault(name);
+  if (fault !== undefined) throw new UsageError(`name ${name}: ${fault}`);
+  const { temporaryDirectory, now, logger, signal } = session;
+  return withCatalog(reference, session, async ({ catalog }) => {
+    const content = await storeContent(catalog, { temporaryDirectory, now, logger, signal });
+    try {
+      return await publishContent(content, directory, { ...options, name, now, logger, signal });
+    } finally {
+      await content.close();
+    }
+  });
 }

@@ -57,6 +57,8 @@ const pollJitter = 0.01;
 const sweepMs = 3_600_000;
 /** Catalogs that are unpacked at the same time. */
 const maxUnpacking = 2;
+/** Stored catalogs that are checked at the same time; each takes up to 4 MiB for it. */
+const maxRestoring = 8;
 
 /**
  * Keeps catalogs as their manifests say: looks at each origin, stores another state whole, and only then serves it
@@ -78,6 +80,7 @@ export class CatalogKeeper {
       records: storage === undefined ? undefined : new CatalogRecords(storage),
       contents: storage === undefined ? undefined : contentsOf(storage),
       turns: new Turns(maxUnpacking),
+      restoring: new Turns(maxRestoring),
       stop: this.#stop.signal,
       changed: () => this.#checkReady(),
       discard: (hash) => this.#discard(hash),
@@ -265,6 +268,7 @@ interface Shared extends KeeperOptions {
   records: CatalogRecords | undefined;
   contents: string | undefined;
   turns: Turns;
+  restoring: Turns;
   stop: AbortSignal;
   changed(): void;
   /** Removes content that a catalog had, unless another has it. */
@@ -372,12 +376,14 @@ class KeptCatalog {
 
   /** Serves what was served before the last stop. */
   async #restore(): Promise<void> {
-    const { records, contents, logger } = this.#shared;
+    const { records, contents, logger, restoring, stop } = this.#shared;
     const before = await records?.read(this.record.name);
     if (before === undefined || !this.#manifest.isAvailable) return;
     const { conditions, contentHash } = before;
     const content =
-      contentHash === undefined ? undefined : await openContent(contentHash, { directory: contents, logger });
+      contentHash === undefined
+        ? undefined
+        : await restoring.take(stop, () => openContent(contentHash, { directory: contents, logger }));
     if (content === undefined) {
       this.record = { ...this.record, conditions };
       const message = 'no content yet';

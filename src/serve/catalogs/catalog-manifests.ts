@@ -60,8 +60,8 @@ export interface CatalogManifests {
   refused: RefusedManifest[];
 }
 
-const maxFiles = 1_000;
-const maxCatalogs = 500;
+const maxFiles = 5_000;
+const maxCatalogs = 2_000;
 const maxFileBytes = 16 * 1024 * 1024;
 
 /** What the directory holds at this moment, to be compared; reading its manifests again may tell the same. */

@@ -507,6 +507,8 @@ class KeptCatalog {
       if (this.#isStopped()) throw new CancelledError();
     } catch (error) {
       await content.close();
+      // Nothing has it; the sweep would leave it for an hour.
+      await this.#shared.discard(content.hash);
       throw error;
     }
     await this.#swap(manifest, state, content);

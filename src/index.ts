@@ -12,7 +12,7 @@ export { type FilteredCatalog, type FilteredOutput, filterCatalog } from './api/
 export { type CatalogFilter, emptyFilter } from './catalog/selection/catalog-filter.js';
 export { readFilterFile } from './catalog/selection/filter-file.js';
 export { type RenderedTemplate, renderTemplate, type RenderTemplateOptions } from './api/templates.js';
-export { listImages } from './api/list-images.js';
+export { listImages } from './api/images/list-images.js';
 export {
   encodeRegistryManifests,
   type ImageList,
@@ -60,7 +60,7 @@ export {
   type ServedCatalog,
 } from './api/serve-catalog.js';
 export type { Publication } from './serve/publish/publish-catalog.js';
-export { type VerifiedImage, verifyImages, type VerifyImagesOptions } from './api/verify-images.js';
+export { type VerifiedImage, verifyImages, type VerifyImagesOptions } from './api/images/verify-images.js';
 export { diffCatalogs } from './api/diff-catalogs.js';
 export { type CatalogDiff, isSameCatalog } from './catalog/diff/diff.js';
 export { diagnoseCatalog } from './api/diagnose-catalog.js';

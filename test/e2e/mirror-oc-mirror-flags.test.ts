@@ -56,8 +56,7 @@ describe('mirror, as scripts call oc-mirror', () => {
     const { code, stderr } = await ocMirror(...flags.split(/\s+/));
     expect(code).toBe(0);
     expect(stderr.split('\n').filter((line) => line.includes('no effect'))).toEqual([
-      'warn: no effect: --port, --registries.d, --rootless-storage-path, ' +
-        '--dest-compress, --keep-manifest-list',
+      'warn: no effect: --port, --rootless-storage-path, --dest-compress, --keep-manifest-list, --registries.d',
     ]);
     expect((await ocMirror(...flags.split(/\s+/), '--quiet')).stderr).toBe('');
   });
@@ -206,8 +205,7 @@ describe('mirror, as scripts call oc-mirror', () => {
   it.each([
     ['--since 2025-01-01', '--base'],
     ['--dry-run-manifest-lists', 'opmate mirror plan'],
-    ['--secure-policy', 'cosign'],
-    ['--policy policy.json', 'cosign'],
+    ['--secure-policy', '--verify strict and --policy'],
     ['--v1', 'v2alpha1'],
   ])('refuses %s with what to do instead', async (flags, hint) => {
     const [flag = ''] = flags.split(' ');

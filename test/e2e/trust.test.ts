@@ -349,7 +349,7 @@ describe.skipIf(!hasDockerRegistry)('--sign-by and verify, with a registry that 
           `docker://${target}`,
           `dir:${at('judged')}`,
         );
-        const checked = await verify('--policy', 'signed-by.json', '--registries-d', 'registries.d', target);
+        const checked = await verify('--policy', 'signed-by.json', '--registries.d', 'registries.d', target);
         return [judged.status === 0 ? 0 : 3, checked.code];
       };
       expect(await both()).toEqual([0, 0]);

@@ -1,8 +1,9 @@
-import { type Flag, type FlagValues, flag, parsed, repeated, text } from '../command/flags.js';
+import { type Flag, type FlagValues, choice, flag, parsed, repeated, text } from '../command/flags.js';
 import { milliseconds, positiveMilliseconds, retryCount, upToTen } from '../command/values.js';
 import { outputFormat } from '../command/shared-flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { archiveProofFlags } from '../archive/flags.js';
+import { policyFlags } from '../root/policy-flags.js';
 
 /** Flags of commands that copy images. */
 export const copyFlags = {
@@ -97,13 +98,32 @@ const imageSetRunFlags = {
   strictArchive: flag('with --config and file://: refuse a blob larger than archiveSize', {
     group: 'Behavior',
   }),
+  verify: choice(
+    'way',
+    ['strict', 'report', 'off'],
+    'with --config or --from: verify signatures by the policy',
+    {
+      group: 'Behavior',
+    },
+  ),
+  ...policyFlags,
   removeSignatures: flag('with --config: do not copy signatures and other referrers', { group: 'Selection' }),
 };
 
 /** Flags that mean nothing to a mapping. */
 export const ownImageSetFlags = [
   ...(Object.keys(imageSetFlags) as (keyof typeof imageSetFlags)[]),
-  ...(['onError', 'shard', 'shardWait', 'plan', 'base', 'strictArchive', 'removeSignatures'] as const),
+  ...([
+    'onError',
+    'shard',
+    'shardWait',
+    'plan',
+    'base',
+    'strictArchive',
+    'removeSignatures',
+    'verify',
+  ] as const),
+  ...(Object.keys(policyFlags) as (keyof typeof policyFlags)[]),
 ];
 
 const compatible = 'no effect; accepted for compatibility';
@@ -160,7 +180,6 @@ const ocMirrorFlags = {
   ...sideFlags('src', 'source registries'),
   ...sideFlags('dest', 'the target registry'),
   port: unneeded('port', { short: 'p' }),
-  'registries.d': unneeded('directory'),
   rootlessStoragePath: unneeded('directory'),
   v2: unneededSwitch(),
   cpuProf: unneededSwitch(),
@@ -174,7 +193,6 @@ const ocMirrorFlags = {
   v1: flag('not supported', { hidden: true }),
   since: refused('date'),
   dryRunManifestLists: flag('not supported', { hidden: true }),
-  policy: refused('file'),
   securePolicy: flag('only =false', { hidden: true }),
 };
 

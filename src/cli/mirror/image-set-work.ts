@@ -87,6 +87,7 @@ import {
 import { archiveDirectoryOf, proofOf } from '../archive/options.js';
 import { readInputFile } from '../input.js';
 import { copyLimitsOf } from './oc-mirror-flags.js';
+import { type Verification, readVerification } from './verification.js';
 import { finishTransfer } from './options.js';
 import type { ImageSetOptions } from './flags.js';
 import { amountOfBytes, count, shellWord } from '../printable.js';
@@ -110,6 +111,7 @@ export class ImageSetWork {
   /** The plan that the lock must be of. */
   readonly #plan: string | undefined;
   #signingKey: KeyObject | undefined;
+  readonly #verification: Verification | undefined;
 
   /** Throws UsageError for flags that mean nothing, or exclude each other. */
   constructor(context: CommandContext, options: ImageSetOptions, destination: Destination) {
@@ -118,7 +120,7 @@ export class ImageSetWork {
     this.#destination = destination;
     this.#maxNestedPaths = maxNestedPathsOf(options);
     this.#naming = namingOf(options);
-    maxPerRegistryOf(options);
+    this.#verification = readVerification(options, context, maxPerRegistryOf(options));
     this.#shard = parseShard(options.shard, options.locked === true ? context.environment : {});
     dependenciesOf(options);
     this.#workingDirectory();
@@ -195,6 +197,7 @@ export class ImageSetWork {
       // What would be wrong with their names is known by now, before anything is copied.
       this.#resources(plan, templates);
       await mirror.prepare();
+      await this.#verification?.verify(mirror, session);
       describeBytes(await mirror.surveyWithSignatures(), session.logger);
       const report = await mirror.copy();
       for (const change of report.changes) session.logger.log('warn', change);
@@ -214,6 +217,7 @@ export class ImageSetWork {
     return this.withMirror(config, session, async (mirror, plan) => {
       const templates = await this.requireResources(plan, config);
       await mirror.prepare();
+      await this.#verification?.verify(mirror, session);
       await mirror.addSignatures();
       const set = {
         transfers: () => mirror.transfers(),
@@ -290,6 +294,7 @@ export class ImageSetWork {
       const base = new BaseContent(archive, this.#destination.target.registry, session);
       const { set, templates, locked } = await this.#setOf({ archive, base }, lock, wanted, session);
       if (this.#options.dryRun === true) return await this.#writeNames(set, templates, session);
+      await this.#verification?.verifyArchived(locked, (name) => base.repository(name), session);
       const mirror = new LockMirror(locked, {
         target: this.#destination.target,
         maxNestedPaths: this.#maxNestedPaths,
@@ -370,7 +375,8 @@ export class ImageSetWork {
     const mirrored = mirroredOfLock(planned, this.#destination.target, this.#maxNestedPaths);
     if (this.#options.dryRun === true) return this.#writeNames(mirrored, templates, session);
     const isUnsigned = planned.options.signatures === 'unknown' && this.#options.removeSignatures !== true;
-    const lock = isUnsigned ? await withSignatures(planned, this.#transferOptions(session)) : planned;
+    const signed = isUnsigned ? await withSignatures(planned, this.#transferOptions(session)) : planned;
+    const lock = (await this.#verification?.verifyLocked(signed, session)) ?? signed;
     const rebuilt = rebuiltOnDemand(lock, {
       plan: () => this.plan(config, session, lock),
       session,

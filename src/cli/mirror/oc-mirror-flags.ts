@@ -5,17 +5,15 @@ import type { Credentials } from '../../oci/registry/credentials.js';
 import type { RegistryOverrides } from '../../oci/registry/connection.js';
 import { longName } from '../command/command-line.js';
 import type { CommandContext } from '../context.js';
+import { policyRequestOf } from '../root/policy-flags.js';
 import { type ImageSetOptions, flagsWithoutEffect } from './flags.js';
-
-const policyHint = 'signatures are copied and not checked: check them with cosign or skopeo';
 
 /** Flags whose effect opmate does not have, each with what to do instead. */
 const refused: Readonly<Partial<Record<keyof ImageSetOptions, string>>> = {
   v1: 'write the configuration for mirror.openshift.io/v2alpha1',
   since: 'name the earlier archive, or its mirror_archive.json, with --base',
   dryRunManifestLists: 'opmate mirror plan writes every manifest into the lock',
-  policy: policyHint,
-  securePolicy: policyHint,
+  securePolicy: 'verify signatures with --verify strict and --policy FILE',
 };
 
 /** The time for retries where their number is limited: as long as `oc-mirror` gives an image. */
@@ -51,7 +49,13 @@ export function readOcMirrorFlags<T extends ImageSetOptions>(
     ...(retryTimes !== undefined && { maxAttempts: retryTimes + 1 }),
     ...(retryDelay !== undefined && retryDelay > 0 && { retryDelayMs: retryDelay }),
     ...(isLimited && { retryTimeout: options.retryTimeout ?? imageTimeout ?? defaultImageTimeout }),
-    withoutEffect: flagsWithoutEffect.filter((name) => isGiven(options[name])).map(longName),
+    withoutEffect: [
+      ...flagsWithoutEffect.filter((name) => isGiven(options[name])).map(longName),
+      // Without a policy nobody asks for the signatures that it leads to.
+      ...(isGiven(options['registries.d']) && policyRequestOf(options) === undefined
+        ? ['--registries.d']
+        : []),
+    ],
   };
 }
 

@@ -1,13 +1,13 @@
 import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
-import { type VerifiedImage, verifyImages } from '../../api/verify-images.js';
+import { type VerifiedImage, verifyImages } from '../../api/images/verify-images.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { printableLine } from '../../core/printable.js';
+import { isFine } from '../../oci/signatures/verify-image.js';
 import { useSession } from '../session.js';
 import { policyFlags, policyRequestOf } from './policy-flags.js';
 
@@ -17,7 +17,6 @@ export const command = defineCommand({
   arguments: [argument('<references...>', 'images in registries, layouts or archives')],
   flags: {
     ...policyFlags,
-    registriesD: text('directory', 'registries.d with the places of OpenPGP signatures', { group: 'Input' }),
     output: outputFormat(['text', 'json'], { default: 'text' }),
   },
   description: 'Exit code 3 when an image is unsigned or refused.',
@@ -35,13 +34,12 @@ export const command = defineCommand({
       throw new UsageError('no signature policy', { hint });
     }
     return useSession(context, options, async (session) => {
-      const { registriesD } = options;
-      const registriesDirectory = registriesD && path.resolve(context.workingDirectory, registriesD);
+      const directory = options['registries.d'];
+      const registriesDirectory = directory && path.resolve(context.workingDirectory, directory);
       const images = await verifyImages(references, session, { ...request, registriesDirectory });
       session.logger.close();
       await writeAll(context.stdout, options.output === 'json' ? toJson(images) : toText(images));
-      const isFine = images.every(({ status }) => status === 'verified' || status === 'accepted');
-      return isFine ? exitCodes.done : exitCodes.findings;
+      return images.every(isFine) ? exitCodes.done : exitCodes.findings;
     });
   },
 });

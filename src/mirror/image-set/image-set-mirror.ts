@@ -14,6 +14,8 @@ import { lockReleases } from '../lock/locked-releases.js';
 import { planSurveyed } from '../lock/surveyed-set.js';
 import type { RebuiltCatalog } from '../selection/rebuilt-catalog.js';
 import { rebuildFrom } from '../selection/rebuilt-source.js';
+import type { Verdict } from '../../oci/signatures/verify-image.js';
+import { withVerdicts } from '../verification/verify-lock.js';
 import { pinTransfers, surveyTransfers } from '../transfer/transfer.js';
 import { findSignatures } from '../transfer/find-signatures.js';
 import { copyTransfers } from '../transfer/copy-transfers.js';
@@ -72,6 +74,8 @@ export class ImageSetMirror {
   readonly #faults: StepFaults = { missing: [], failed: [] };
   readonly #changes: string[] = [];
   readonly #withoutImages = new Set<string>();
+  /** By the name in the lock. */
+  #verdicts: ReadonlyMap<string, Verdict> = new Map();
 
   constructor(plan: ImageSetPlan, options: ImageSetMirrorOptions) {
     this.#plan = plan;
@@ -97,6 +101,11 @@ export class ImageSetMirror {
   async addSignatures(): Promise<void> {
     if (!this.#options.signatures) return;
     await this.#findSignatures([...this.#prepared.values()].map(({ transfer }) => transfer));
+  }
+
+  /** Keeps the verdicts on the images, by their names in the lock, for the lock. */
+  keepVerdicts(verdicts: ReadonlyMap<string, Verdict>): void {
+    this.#verdicts = verdicts;
   }
 
   /** Asks the target what it has, and returns what is to be copied. */
@@ -194,7 +203,7 @@ export class ImageSetMirror {
   ): ImageSetLock {
     const { catalogs } = this.mirrored();
     const names = new Set(catalogs.map(({ destination }) => destination));
-    return {
+    const lock = {
       configuration,
       options,
       catalogs: this.#plan.catalogs
@@ -206,6 +215,7 @@ export class ImageSetMirror {
       releases: lockReleases(this.#plan),
       images: this.lockedImages(),
     };
+    return withVerdicts(lock, this.#verdicts);
   }
 
   /** Leaves an image out as far as `onError` allows, and repairs the catalogs. Throws where it does not. */

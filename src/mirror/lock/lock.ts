@@ -11,6 +11,7 @@ import { readRegularFile } from '../../files/read-file.js';
 import { type ContentManifest, type ImageContents, blobsOf } from '../../oci/image/contents.js';
 import { findRepeatedKey } from '../../oci/image/manifest.js';
 import { type Descriptor, maxManifestBytes } from '../../oci/image/types.js';
+import { type Verdict, verificationStatuses } from '../../oci/signatures/verify-image.js';
 import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
 import type { PlannedImage } from '../image-set/image-set-plan.js';
 import { type LockedReleases, encodeReleases, readReleases } from './locked-releases.js';
@@ -92,6 +93,8 @@ export interface LockedImage {
   tag: string | undefined;
   bundles: { package: string; bundle: string }[];
   contents: ImageContents;
+  /** The verdict on its signatures, where the run that wrote the lock verified them. */
+  verification?: Verdict | undefined;
 }
 
 /** The version of the file format that is written, and the newest that is read. */
@@ -102,6 +105,7 @@ const maxOptions = 100;
 const maxCatalogs = 1000;
 const maxNames = 100_000;
 const maxImages = 100_000;
+const maxReasonLength = 2000;
 const maxTemplateLength = 1024 * 1024;
 /** Of the tables, and of all images together: one that names a large index twice counts it twice. */
 const maxManifests = 1_000_000;
@@ -238,6 +242,12 @@ class Tables {
       digest: root.digest,
       ...(!isImplied && { manifests: listed }),
       bundles: image.bundles.map(({ package: name, bundle }) => ({ package: name, bundle })),
+      ...(image.verification !== undefined && {
+        verification: {
+          status: image.verification.status,
+          reason: image.verification.reason.slice(0, maxReasonLength),
+        },
+      }),
     };
   }
 
@@ -436,6 +446,11 @@ function readCharts(field: Field<never>): LockedChart[] {
   });
 }
 
+function readVerdict(field: Field<never>): Verdict {
+  const { status, reason } = field.object(['status', 'reason']);
+  return { status: status.choice(verificationStatuses), reason: reason.anyText(maxReasonLength) };
+}
+
 /** Returns the text of an image reference. */
 function readReference(field: Field<never>): string {
   return field.parsed((text) => {
@@ -531,6 +546,7 @@ class LockReader {
       'digest',
       'manifests',
       'bundles',
+      'verification',
     ]);
     const digest = fields.digest.digest();
     const manifests = fields.manifests.isPresent
@@ -551,6 +567,7 @@ class LockReader {
         return { package: bundle.package.anyText(), bundle: bundle.bundle.anyText() };
       }),
       contents: { root: root.descriptor, manifests },
+      ...(fields.verification.isPresent && { verification: readVerdict(fields.verification) }),
     };
   }
 

@@ -22,13 +22,18 @@ import { readAttachedSignatures } from './attached-signatures.js';
  * - `unsigned`: the rule demands a signature, and the image has none
  * - `refused`: the rule rejects the image, or no signature meets it
  */
-type VerificationStatus = 'verified' | 'accepted' | 'unsigned' | 'refused';
+export const verificationStatuses = ['verified', 'accepted', 'unsigned', 'refused'] as const;
 
 /** Whether an image may be used by a policy, and why. */
 export interface Verdict {
-  status: VerificationStatus;
+  status: (typeof verificationStatuses)[number];
   /** One line. */
   reason: string;
+}
+
+/** Whether a verdict lets an image be used. */
+export function isFine({ status }: Verdict): boolean {
+  return status === 'verified' || status === 'accepted';
 }
 
 interface VerifyImageOptions extends CancelOptions {

@@ -1,15 +1,15 @@
-import { mapConcurrent } from '../core/concurrency.js';
-import { parseReference } from '../core/reference.js';
+import { mapConcurrent } from '../../core/concurrency.js';
+import { parseReference } from '../../core/reference.js';
 import {
   type LookasideConfiguration,
   readLookasideSignatures,
   readLookasides,
-} from '../mirror/verification/lookaside.js';
-import { type PolicyRequest, readSignaturePolicy } from '../mirror/verification/signature-policy.js';
-import { readContents } from '../oci/image/contents.js';
-import { openReference } from '../oci/image/open.js';
-import { type Verdict, verifyImage } from '../oci/signatures/verify-image.js';
-import type { Session } from '../source/session.js';
+} from '../../mirror/verification/lookaside.js';
+import { type PolicyRequest, readSignaturePolicy } from '../../mirror/verification/signature-policy.js';
+import { readContents } from '../../oci/image/contents.js';
+import { openReference } from '../../oci/image/open.js';
+import { type Verdict, verifyImage } from '../../oci/signatures/verify-image.js';
+import type { Session } from '../../source/session.js';
 
 /** What images are verified against. */
 export interface VerifyImagesOptions extends PolicyRequest {

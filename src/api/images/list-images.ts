@@ -1,6 +1,10 @@
-import { type ImageList, type ImageSelection, listCatalogImages } from '../mirror/mapping/registry-images.js';
-import type { Session } from '../source/session.js';
-import { withCatalog } from './open-catalog.js';
+import {
+  type ImageList,
+  type ImageSelection,
+  listCatalogImages,
+} from '../../mirror/mapping/registry-images.js';
+import type { Session } from '../../source/session.js';
+import { withCatalog } from '../open-catalog.js';
 
 /**
  * Lists the images that a catalog, or a part of it, needs. `mapToRegistry` maps them to a mirror, and

@@ -1,0 +1,126 @@
+import { mapConcurrent, type CancelOptions } from '../../core/concurrency.js';
+import { combineErrors } from '../../core/diagnostics-error.js';
+import { CancelledError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { type Reference, parseReference } from '../../core/reference.js';
+import { readContents } from '../../oci/image/contents.js';
+import type { OpenedReference } from '../../oci/image/open.js';
+import { type Verdict, isFine, verifyImage } from '../../oci/signatures/verify-image.js';
+import type { SignaturePolicy } from '../../trust/policy.js';
+import { type ImageSetLock, type LockedCatalog, type LockedImage, nameOfLocked } from '../lock/lock.js';
+
+/** The images of a set with the verdicts on them. */
+export type VerifiedSet = Pick<ImageSetLock, 'images' | 'catalogs'>;
+
+export interface VerifyLockOptions extends CancelOptions {
+  policy: SignaturePolicy;
+  now: Date;
+  maxPerRegistry: number;
+  /** Opens an image by digest, with the tags that its signatures are found by. */
+  open: (image: LockedImage, digest: string) => Promise<OpenedReference>;
+  /** Opens what a catalog was rebuilt from; without it the verdict of the lock is believed. */
+  openCatalog?: ((reference: Reference) => Promise<OpenedReference>) | undefined;
+  readOpenPgp: (reference: Reference, digest: string) => Promise<Buffer[]>;
+}
+
+/**
+ * Judges each image of a set by a policy, under the name that its source has. Charts are made here and have no
+ * signature; a catalog of which a part was taken is judged by the catalog that it was taken from. Returns verdicts by
+ * the name in the lock, signatures left out. Throws CancelledError.
+ */
+export async function verifyLock(
+  { images, catalogs }: VerifiedSet,
+  options: VerifyLockOptions,
+): Promise<Map<string, Verdict>> {
+  const rebuilt = new Map<string, LockedCatalog>(
+    catalogs
+      .filter(({ isWhole }) => !isWhole)
+      .map((catalog) => [`${catalog.repository}:${catalog.tag}`, catalog] as const),
+  );
+  const judged = images.filter(({ kind }) => kind !== 'signature');
+  const verdicts = await mapConcurrent(
+    judged,
+    options.maxPerRegistry,
+    async (image): Promise<Verdict> => {
+      if (image.kind === 'chart' || image.kind === 'graph')
+        return { status: 'accepted', reason: 'made by opmate' };
+      const catalog = image.kind === 'catalog' ? rebuilt.get(nameOfLocked(image)) : undefined;
+      try {
+        if (catalog !== undefined) return await judgeRebuilt(image, catalog.sourceDigest, options);
+        const { digest } = image.contents.root;
+        const reference = { ...parseReference(image.reference), digest };
+        return await judge(reference, await options.open(image, digest), image.contents, options);
+      } catch (error) {
+        throwIfCancelled(options.signal);
+        const isFatal = !(error instanceof OpmateError) || error instanceof CancelledError;
+        if (isFatal || error.code === 'INTERNAL') throw error;
+        return { status: 'refused', reason: error.message };
+      }
+    },
+    options,
+  );
+  return new Map(judged.map((image, index) => [nameOfLocked(image), verdicts[index] as Verdict]));
+}
+
+async function judgeRebuilt(
+  image: LockedImage,
+  sourceDigest: string,
+  options: VerifyLockOptions,
+): Promise<Verdict> {
+  if (options.openCatalog === undefined) {
+    const known = image.verification;
+    if (known === undefined) return { status: 'unsigned', reason: 'rebuilt; its source was not verified' };
+    return {
+      ...known,
+      reason: known.reason.startsWith('rebuilt') ? known.reason : `rebuilt; ${known.reason}`,
+    };
+  }
+  const reference = { ...parseReference(image.reference), digest: sourceDigest };
+  const opened = await options.openCatalog(reference);
+  const contents = await readContents(opened.repository, sourceDigest, options);
+  const verdict = await judge(reference, opened, contents, options);
+  return { ...verdict, reason: `rebuilt from ${sourceDigest}: ${verdict.reason}` };
+}
+
+async function judge(
+  reference: Reference,
+  opened: OpenedReference,
+  contents: LockedImage['contents'],
+  { policy, now, signal, readOpenPgp }: VerifyLockOptions,
+): Promise<Verdict> {
+  try {
+    return await verifyImage(opened.repository, contents, {
+      ...{ policy, reference, now, signal },
+      readOpenPgp: (digest) => readOpenPgp(reference, digest),
+    });
+  } finally {
+    await opened.close();
+  }
+}
+
+/** Returns the same set with the verdicts in it. */
+export function withVerdicts<S extends VerifiedSet>(set: S, verdicts: ReadonlyMap<string, Verdict>): S {
+  return {
+    ...set,
+    images: set.images.map((image) => {
+      const verification = image.kind === 'signature' ? undefined : verdicts.get(nameOfLocked(image));
+      return verification === undefined ? image : { ...image, verification };
+    }),
+  };
+}
+
+/** Returns one line for each image that is neither verified nor accepted. */
+export function refusalsOf({ images }: VerifiedSet, verdicts: ReadonlyMap<string, Verdict>): string[] {
+  return images.flatMap((image) => {
+    const verdict = image.kind === 'signature' ? undefined : verdicts.get(nameOfLocked(image));
+    return verdict === undefined || isFine(verdict)
+      ? []
+      : [`${image.reference}: ${verdict.status}: ${verdict.reason}`];
+  });
+}
+
+/** Throws OpmateError INVALID that names every image that may not be copied. */
+export function requireVerified(refusals: readonly string[]): void {
+  if (refusals.length === 0) return;
+  const hint = 'nothing was copied; sign the image, accept it in the policy, or mirror with --verify report';
+  throw combineErrors(refusals.map((line) => new OpmateError('INVALID', line, { hint })));
+}

@@ -4,12 +4,17 @@ import { CancelledError, OpmateError, throwIfCancelled } from '../../core/errors
 import { type Reference, parseReference } from '../../core/reference.js';
 import { readContents } from '../../oci/image/contents.js';
 import type { OpenedReference } from '../../oci/image/open.js';
-import { type Verdict, isFine, verifyImage } from '../../oci/signatures/verify-image.js';
+import {
+  type Verdict,
+  findUnsignedManifest,
+  isFine,
+  verifyImage,
+} from '../../oci/signatures/verify-image.js';
 import type { SignaturePolicy } from '../../trust/policy.js';
 import { type ImageSetLock, type LockedCatalog, type LockedImage, nameOfLocked } from '../lock/lock.js';
 
 /** The images of a set with the verdicts on them. */
-export type VerifiedSet = Pick<ImageSetLock, 'images' | 'catalogs'>;
+export type VerifiedSet = Pick<ImageSetLock, 'images' | 'catalogs' | 'releases'>;
 
 export interface VerifyLockOptions extends CancelOptions {
   policy: SignaturePolicy;
@@ -28,7 +33,7 @@ export interface VerifyLockOptions extends CancelOptions {
  * the name in the lock, signatures left out. Throws CancelledError.
  */
 export async function verifyLock(
-  { images, catalogs }: VerifiedSet,
+  { images, catalogs, releases }: VerifiedSet,
   options: VerifyLockOptions,
 ): Promise<Map<string, Verdict>> {
   const rebuilt = new Map<string, LockedCatalog>(
@@ -36,6 +41,7 @@ export async function verifyLock(
       .filter(({ isWhole }) => !isWhole)
       .map((catalog) => [`${catalog.repository}:${catalog.tag}`, catalog] as const),
   );
+  const needsSignature = releases?.releases.some(({ version }) => isInstalledBySignature(version)) ?? false;
   const judged = images.filter(({ kind }) => kind !== 'signature');
   const verdicts = await mapConcurrent(
     judged,
@@ -48,7 +54,9 @@ export async function verifyLock(
         if (catalog !== undefined) return await judgeRebuilt(image, catalog.sourceDigest, options);
         const { digest } = image.contents.root;
         const reference = { ...parseReference(image.reference), digest };
-        return await judge(reference, await options.open(image, digest), image.contents, options);
+        const isOfRelease = needsSignature && (image.kind === 'release' || image.kind === 'component');
+        const opened = await options.open(image, digest);
+        return await judge(reference, opened, image.contents, { ...options, isOfRelease });
       } catch (error) {
         throwIfCancelled(options.signal);
         const isFatal = !(error instanceof OpmateError) || error instanceof CancelledError;
@@ -81,17 +89,33 @@ async function judgeRebuilt(
   return { ...verdict, reason: `rebuilt from ${sourceDigest}: ${verdict.reason}` };
 }
 
+/**
+ * Whether clusters of a version refuse their own images without a cosign signature: OpenShift from 4.21 on, whose
+ * ClusterImagePolicy `openshift` names the repositories of releases. OKD has none.
+ */
+function isInstalledBySignature(version: string): boolean {
+  const [, major = '0', minor = '0'] = /^(\d+)\.(\d+)\./.exec(version) ?? [];
+  return !version.includes('okd') && (Number(major) > 4 || (Number(major) === 4 && Number(minor) >= 21));
+}
+
 async function judge(
   reference: Reference,
   opened: OpenedReference,
   contents: LockedImage['contents'],
-  { policy, now, signal, readOpenPgp }: VerifyLockOptions,
+  { policy, now, signal, readOpenPgp, isOfRelease = false }: VerifyLockOptions & { isOfRelease?: boolean },
 ): Promise<Verdict> {
   try {
-    return await verifyImage(opened.repository, contents, {
+    const verdict = await verifyImage(opened.repository, contents, {
       ...{ policy, reference, now, signal },
       readOpenPgp: (digest) => readOpenPgp(reference, digest),
     });
+    const isToBeFound = isOfRelease && verdict.status === 'accepted';
+    const unsigned = isToBeFound
+      ? await findUnsignedManifest(opened.repository, contents, { signal })
+      : undefined;
+    if (unsigned === undefined) return verdict;
+    const reason = `no signature of ${unsigned}, which clusters require of releases from 4.21 on`;
+    return { status: 'unsigned', reason };
   } finally {
     await opened.close();
   }

@@ -61,17 +61,38 @@ export async function verifyImage(
   const verdict = await judge(repository, contents.root.digest, rule, options);
   if (verdict.status === 'verified' || verdict.status === 'accepted') return verdict;
   if (!isIndexType(contents.root.mediaType)) return verdict;
-  const listed = new Set(contents.manifests.flatMap(({ manifests }) => manifests));
-  const images = contents.manifests.filter(
-    ({ descriptor: { digest, mediaType } }) => listed.has(digest) && !isIndexType(mediaType),
-  );
   let first: Verdict | undefined;
-  for (const { descriptor } of images) {
-    const own = await judge(repository, descriptor.digest, rule, options);
-    if (own.status !== 'verified') return { ...own, reason: `${descriptor.digest}: ${own.reason}` };
+  for (const digest of imageManifests(contents)) {
+    const own = await judge(repository, digest, rule, options);
+    if (own.status !== 'verified') return { ...own, reason: `${digest}: ${own.reason}` };
     first ??= own;
   }
   return first === undefined ? verdict : { ...first, reason: `${first.reason}, each image of the index` };
+}
+
+/**
+ * Returns the digest of the first single-platform manifest of an image without a cosign signature, whoever made those of
+ * the others; undefined where all have one. Throws what reading manifests throws.
+ */
+export async function findUnsignedManifest(
+  repository: Repository,
+  contents: ImageContents,
+  options: CancelOptions,
+): Promise<string | undefined> {
+  for (const digest of imageManifests(contents)) {
+    if ((await readAttachedSignatures(repository, digest, options)).length === 0) return digest;
+  }
+  return undefined;
+}
+
+/** Digests of the single-platform manifests of an image: its own, or those that its index lists. */
+function imageManifests({ root, manifests }: ImageContents): string[] {
+  if (!isIndexType(root.mediaType)) return [root.digest];
+  const listed = new Set(manifests.flatMap((manifest) => manifest.manifests));
+  return manifests
+    .map(({ descriptor }) => descriptor)
+    .filter(({ digest, mediaType }) => listed.has(digest) && !isIndexType(mediaType))
+    .map(({ digest }) => digest);
 }
 
 async function judge(

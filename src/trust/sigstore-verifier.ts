@@ -234,6 +234,9 @@ function identityOf(leaf: X509Certificate): { extensions: { issuer?: string } } 
   const second = leaf.extension('1.3.6.1.4.1.57264.1.8')?.valueObj.subs[0]?.value;
   const first = leaf.extension('1.3.6.1.4.1.57264.1.1')?.value;
   const issuer = (second ?? first)?.toString('latin1');
+  if (first !== undefined && first.toString('latin1') !== issuer) {
+    throw new OpmateError('INVALID', 'certificate with two different issuers of the identity');
+  }
   return { extensions: issuer === undefined ? {} : { issuer } };
 }
 

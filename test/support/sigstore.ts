@@ -30,13 +30,13 @@ export class SigstoreWorld {
     name: string,
     identity: string,
     issuer: string,
-    { usage = 'codeSigning', by = 'intermediate' } = {},
+    { usage = 'codeSigning', by = 'intermediate', first = issuer } = {},
   ): IssuedCertificate {
     return this.#issue(
       name,
       by,
       `keyUsage=critical,digitalSignature\nextendedKeyUsage=${usage}\nsubjectAltName=critical,${identity}\n` +
-        `1.3.6.1.4.1.57264.1.1=ASN1:FORMAT:UTF8,IA5STRING:${issuer}\n1.3.6.1.4.1.57264.1.8=ASN1:UTF8String:${issuer}`,
+        `1.3.6.1.4.1.57264.1.1=DER:${Buffer.from(first).toString('hex')}\n1.3.6.1.4.1.57264.1.8=ASN1:UTF8String:${issuer}`,
     );
   }
 
@@ -46,7 +46,7 @@ export class SigstoreWorld {
     writeFileSync(file('key'), privateKey.export({ type: 'pkcs8', format: 'pem' }));
     writeFileSync(
       file('ext'),
-      `${extensions.replace('FORMAT:UTF8,', '')}\nsubjectKeyIdentifier=hash\n${by === undefined ? '' : 'authorityKeyIdentifier=keyid\n'}`,
+      `${extensions}\nsubjectKeyIdentifier=hash\n${by === undefined ? '' : 'authorityKeyIdentifier=keyid\n'}`,
     );
     run('req', '-new', '-key', file('key'), '-subj', `/O=test/CN=${name}`, '-out', file('csr'));
     const issuer =

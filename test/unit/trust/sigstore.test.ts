@@ -200,6 +200,13 @@ describe.each([
   });
 });
 
+it('refuses certificates that state two issuers', async () => {
+  const double = world.issue('double', `email:${email}`, issuer, { first: 'https://evil.example' });
+  await expect(verify(byCertificate(double), authoritySigner)).rejects.toThrow(
+    /two different issuers of the identity$/,
+  );
+});
+
 it('refuses certificates that are not for code signing', async () => {
   const server = world.issue('server', `email:${email}`, issuer, { usage: 'serverAuth' });
   await expect(verify(byCertificate(server), authoritySigner)).rejects.toThrow(

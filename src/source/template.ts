@@ -89,11 +89,6 @@ export async function renderTemplate(
   }
 }
 
-/** What a rendered catalog would be refused for, one line each; a template need not make a valid one. */
-export function describeProblems(facts: CatalogFacts): string[] {
-  return validateCatalog(facts).problems.map(formatCatalogMessage);
-}
-
 class TemplateRendering {
   readonly assembly: Assembly;
   readonly facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };

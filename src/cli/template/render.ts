@@ -6,9 +6,10 @@ import { type TemplateType, isTemplateType, templateSchemas } from '../../catalo
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { drawGraph, drawingLimits } from '../../graph/mermaid.js';
+import { validateCatalog } from '../../graph/validate.js';
+import { formatCatalogMessage } from '../../model/catalog-diagnostic.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { renderOpenTemplate } from '../../api/templates.js';
-import { describeProblems } from '../../source/template.js';
 import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { type OpenedInput, openInput } from '../opened-input.js';
@@ -67,8 +68,9 @@ async function renderFile(
           await output.end();
         }
         for (const warning of drawing?.warnings ?? []) logger.log('warn', warning);
-        for (const problem of checks ? describeProblems(rendered.facts) : []) {
-          logger.log('warn', `the catalog is not valid: ${problem}`);
+        // A template need not make a valid catalog.
+        for (const problem of checks ? validateCatalog(rendered.facts).problems : []) {
+          logger.log('warn', `the catalog is not valid: ${formatCatalogMessage(problem)}`);
         }
       } finally {
         await rendered.close();

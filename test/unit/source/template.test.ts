@@ -3,7 +3,8 @@ import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readTemplate } from '../../../src/catalog/template/read.js';
 import { type Session, openSession } from '../../../src/source/session.js';
-import { describeProblems, renderTemplate } from '../../../src/source/template.js';
+import { validateCatalog } from '../../../src/graph/validate.js';
+import { renderTemplate } from '../../../src/source/template.js';
 import { makeCatalogImage, makeImage, serveBuilt } from '../../e2e/images.js';
 import { failureOf } from '../../support/connect.js';
 import { type FaultRegistry, startFaultRegistry } from '../../support/fault-registry.js';
@@ -51,7 +52,7 @@ async function openWorld(): Promise<World> {
         try {
           let json = '';
           for await (const piece of rendered.assembly.write()) json += piece.toString();
-          expect(describeProblems(rendered.facts)).toEqual([]);
+          expect(validateCatalog(rendered.facts).problems).toEqual([]);
           return JSON.parse(`[${json.replaceAll('\n}\n{', '\n},\n{')}]`) as Record<string, unknown>[];
         } finally {
           await rendered.close();

@@ -1,0 +1,103 @@
+import { execFile } from 'node:child_process';
+import { readFile, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { bundlesDirectory, projectRoot, useSandbox } from '../support/command-line.js';
+import { startRegistry } from '../../src/serve/registry.js';
+import { startFaultRegistry } from '../support/fault-registry.js';
+import { widgetCatalog } from './catalogs.js';
+import { makeCatalogImage, serveBuilt } from './images.js';
+
+const sandbox = useSandbox();
+const at = (...names: string[]): string => path.join(sandbox.work, ...names);
+
+/** Runs one file of `docs/examples`, which imports `opmate` as a dependent package does. */
+function runExample(
+  name: string,
+  ...args: string[]
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  const env = sandbox.environment({ PATH: process.env['PATH'] }) as NodeJS.ProcessEnv;
+  const file = path.join(projectRoot, 'docs', 'examples', `${name}.js`);
+  return new Promise((resolve) => {
+    execFile(process.execPath, [file, ...args], { cwd: sandbox.work, env }, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
+    );
+  });
+}
+
+describe('docs/examples', () => {
+  it('has a test for each file', async () => {
+    const tested = ['gate-catalog', 'publish-operator', 'see-install', 'mirror-image-set'];
+    const elsewhere = ['catalog-client', 'edit-index', 'render-and-validate'];
+    const files = await readdir(path.join(projectRoot, 'docs', 'examples'));
+    const scripts = files.filter((name) => name.endsWith('.js')).map((name) => path.basename(name, '.js'));
+    expect(scripts.sort()).toEqual([...tested, ...elsewhere].sort());
+  });
+
+  it('gates a catalog', async () => {
+    await sandbox.write({
+      'good/catalog.json': widgetCatalog,
+      'bad/catalog.json': '{"schema":"olm.package"}',
+    });
+    const good = await runExample('gate-catalog', 'good');
+    expect(good).toMatchObject({ code: 0, stderr: '' });
+    expect(good.stdout).toMatch(/the catalog can be released\n$/);
+    expect((await runExample('gate-catalog', 'bad')).code).not.toBe(0);
+  });
+
+  it('publishes an operator', async () => {
+    const versionOf = (version: string): string => path.join(bundlesDirectory, 'skupper-operator', version);
+    const init = await sandbox.run(['init', 'skupper-operator', '--default-channel', 'stable']);
+    const entries = [{ name: 'skupper-operator.v1.8.4' }];
+    const channel = { schema: 'olm.channel', package: 'skupper-operator', name: 'stable', entries };
+    const template = ['--alpha-image-ref-template', 'example.com/skupper:{{.Version}}'];
+    const rendered = await sandbox.run(['render', versionOf('1.8.4'), ...template]);
+    await sandbox.write({ 'catalog/catalog.json': init.stdout + JSON.stringify(channel) + rendered.stdout });
+    const result = await runExample('publish-operator', versionOf('1.9.0'), 'catalog', 'stable');
+    expect(result).toMatchObject({ code: 0, stderr: '' });
+    expect(result.stdout).toContain('skupper-operator.v1.9.0');
+    expect(await sandbox.run(['validate', 'catalog'])).toMatchObject({ code: 0 });
+    const invalid = await runExample('publish-operator', path.join(bundlesDirectory, 'microcks', '0.2.1'));
+    expect(invalid).toMatchObject({ code: 3, stderr: '' });
+  });
+
+  it('shows what an installation does', async () => {
+    const bundle = path.join(bundlesDirectory, 'skupper-operator', '1.9.0');
+    const { code, stdout } = await runExample('see-install', bundle, 'skupper');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Deployment: 1$/m);
+    expect(stdout).toMatch(/^\d+ permissions, \d+ on the whole cluster$/m);
+  });
+
+  it('mirrors an image set', async () => {
+    const registry = await startFaultRegistry();
+    const target = await startRegistry({ directory: at('target') });
+    try {
+      serveBuilt(registry, 'ns/catalog', 'v1', await makeCatalogImage({ 'all.json': widgetCatalog }));
+      await sandbox.write({
+        'imageset.yaml': {
+          kind: 'ImageSetConfiguration',
+          apiVersion: 'mirror.openshift.io/v2alpha1',
+          mirror: { additionalImages: [{ name: `${registry.host}/ns/catalog:v1` }] },
+        },
+      });
+      const args = [
+        'imageset.yaml',
+        `docker://${new URL(target.url).host}/mirror`,
+        'resources',
+        '--use-http',
+      ];
+      const first = await runExample('mirror-image-set', ...args);
+      expect(first).toMatchObject({ code: 0, stderr: '' });
+      expect(first.stdout).toMatch(
+        /^1 images, [1-9]\d* blobs to copy\nmirrored 1 images\nnext: kubectl apply/,
+      );
+      const again = await runExample('mirror-image-set', ...args);
+      expect(again.stdout).toContain(', 0 blobs to copy\n');
+      expect(await readFile(at('resources', 'itms-oc-mirror.yaml'), 'utf8')).toContain('ImageTagMirrorSet');
+    } finally {
+      await target.close();
+      await registry.close();
+    }
+  });
+});

@@ -1,15 +1,48 @@
+import { rmSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { compare, opmate } from './support/measure.js';
 
-export const summary = 'opmate --help, as a ratio to node -e 0';
+export const summary =
+  'start-up: help, validate of a small catalog, render of one bundle, as ratios to an empty script';
 
-export function run() {
+const catalog = [
+  { schema: 'olm.package', name: 'widget', defaultChannel: 'stable' },
+  { schema: 'olm.channel', package: 'widget', name: 'stable', entries: [{ name: 'widget.v1.0.0' }] },
+  {
+    schema: 'olm.bundle',
+    package: 'widget',
+    name: 'widget.v1.0.0',
+    image: 'example.com/widget:v1',
+    properties: [{ type: 'olm.package', value: { packageName: 'widget', version: '1.0.0' } }],
+  },
+];
+
+export async function run() {
   const nothing = fileURLToPath(new URL('./support/nothing.js', import.meta.url));
-  return compare({
-    name: '--help',
-    subject: [opmate, ['--help']],
-    baseline: [nothing, []],
-    runs: 20,
-    maxRatio: 2,
-  });
+  const bundle = fileURLToPath(new URL('../fixtures/bundles/microcks/0.2.1', import.meta.url));
+  const directory = mkdtempSync(path.join(tmpdir(), 'opmate-bench-'));
+  writeFileSync(
+    path.join(directory, 'catalog.json'),
+    catalog.map((blob) => `${JSON.stringify(blob)}\n`).join(''),
+  );
+  const commands = [
+    ['--help', ['--help']],
+    ['validate of a small catalog', ['validate', directory]],
+    ['render of one bundle', ['render', bundle, '--alpha-image-ref-template', 'example.com/b:v1']],
+  ];
+  let isGood = true;
+  for (const [name, args] of commands) {
+    const result = await compare({
+      name,
+      subject: [opmate, args],
+      baseline: [nothing, []],
+      runs: 20,
+      maxRatio: 2,
+    });
+    isGood &&= result !== false;
+  }
+  rmSync(directory, { recursive: true, force: true });
+  return isGood;
 }

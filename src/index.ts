@@ -14,6 +14,15 @@ export { readFilterFile } from './catalog/selection/filter-file.js';
 export { type RenderedTemplate, renderTemplate, type RenderTemplateOptions } from './api/templates.js';
 export { listImages } from './api/images/list-images.js';
 export {
+  ImageSizes,
+  type MeasuredImages,
+  planSelection,
+  type SelectableCatalog,
+  type SelectionPick,
+  type SelectionPlan,
+  type SelectionRequest,
+} from './api/selection/plan-selection.js';
+export {
   encodeRegistryManifests,
   type ImageList,
   type ImageSelection,

@@ -28,6 +28,8 @@ export interface CatalogAnswer extends StateAnswer {
   warnings: number;
   /** By name. */
   packages: PackageSummary[];
+  /** Where selections may be made: the file that they are written to, and an image that may be the catalog's. */
+  edit?: { file: string; catalog: string };
 }
 
 /** A package in the list of all. */
@@ -343,6 +345,70 @@ export interface Difference {
   kind: 'package' | 'channel' | 'bundle' | 'deprecation' | 'other blob';
   name: string;
   details: string[];
+}
+
+/** Header of requests that plan or write a selection: the token of the URL that `view --edit` prints. */
+export const tokenHeader = 'Opmate-Token';
+
+/** A package, or a channel of it, with bounds of versions; both are included. */
+export interface PickRequest {
+  package: string;
+  channel?: string;
+  minVersion?: string;
+  maxVersion?: string;
+}
+
+/** `POST api/edit/plan`, `api/edit/bytes` and `api/edit/write`: what is selected. */
+export interface EditRequest {
+  kind: 'imageset' | 'filter';
+  /** Image of the catalog, for an image set. */
+  catalog: string;
+  picks: PickRequest[];
+}
+
+/** Answer of `api/edit/plan`: what the document would keep. */
+export interface EditPlanAnswer {
+  text: string;
+  packages: {
+    name: string;
+    defaultChannel: string;
+    bundles: number;
+    channels: {
+      name: string;
+      head: string;
+      entries: number;
+      /** Bundles of the whole channel from which its head is reached, and the first of the others. */
+      upgradable: number;
+      stranded: string[];
+      strandedCount: number;
+    }[];
+  }[];
+  bundles: number;
+  images: number;
+  /** Bundles that are kept although they were not selected, and why. */
+  kept: { package: string; channel: string; bundle: string; reason: string }[];
+  warnings: string[];
+  changes: string[];
+  unmet: string[];
+  missingPackages: string[];
+  /** Whether the file that would be written is there already. */
+  exists: boolean;
+}
+
+/** Answer of `api/edit/bytes`: what mirroring the images would transfer, each blob once. */
+export interface EditBytesAnswer {
+  images: number;
+  bytes: number;
+  packages: { name: string; bytes: number; ownBytes: number }[];
+  /** The first images whose manifests are unavailable. */
+  unavailable: { image: string; reason: string }[];
+  unavailableCount: number;
+}
+
+/** Answer of `api/edit/write`. */
+export interface EditWriteAnswer {
+  file: string;
+  bytes: number;
 }
 
 /** What any request may be answered with instead. */

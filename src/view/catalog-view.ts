@@ -147,6 +147,13 @@ export async function openCatalogView(
   return view;
 }
 
+/** An open catalog, its facts, and the images that a bundle is and needs. */
+interface Selectable {
+  catalog: Catalog;
+  facts: CatalogFacts;
+  imagesOf(packageName: string, bundle: string): string[];
+}
+
 interface CatalogViewContent {
   name: string;
   catalog: Catalog;
@@ -161,6 +168,7 @@ export class CatalogView {
   readonly #name: string;
   readonly #catalog: Catalog;
   readonly #index: CatalogIndex;
+  readonly #facts: CatalogFacts;
   #search: SearchIndex | undefined;
   readonly #packages = new Map<string, ViewedPackage>();
   #findings: CatalogDiagnostic[] = [];
@@ -172,6 +180,7 @@ export class CatalogView {
     this.#name = name;
     this.#catalog = catalog;
     this.#index = index;
+    this.#facts = facts;
     for (const one of facts.packages) this.#packageOf(one.name).facts ??= one;
     for (const one of facts.channels) {
       const { channels } = this.#packageOf(one.package);
@@ -321,6 +330,17 @@ export class CatalogView {
       isDeprecated: deprecations.has(deprecationKey(schemas.package, '')),
       ...countBySeverity(problems),
       ...(change !== undefined && { change }),
+    };
+  }
+
+  /** The catalog with what selecting a part of it needs. */
+  selectable(): Selectable {
+    const { images } = this.#index;
+    return {
+      catalog: this.#catalog,
+      facts: this.#facts,
+      imagesOf: (packageName, bundle) =>
+        this.#index.imagesOf(packageName, bundle).flatMap((place) => images[place] ?? []),
     };
   }
 

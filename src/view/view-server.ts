@@ -1,12 +1,22 @@
-import { createHash } from 'node:crypto';
+import { createHash, timingSafeEqual } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { OpmateError, fileError, messageOf, redact } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
-import { HostRule } from '../serve/server/host-rule.js';
+import { HostRule, isCrossSite } from '../serve/server/host-rule.js';
 import { createHttpServer } from '../serve/server/http-server.js';
-import { type CatalogAnswer, type ErrorAnswer, type StateAnswer, runHeader } from './answers.js';
+import { readBody } from '../serve/server/request-body.js';
+import {
+  type CatalogAnswer,
+  type EditBytesAnswer,
+  type EditPlanAnswer,
+  type EditWriteAnswer,
+  type ErrorAnswer,
+  type StateAnswer,
+  runHeader,
+  tokenHeader,
+} from './answers.js';
 import type { CatalogView } from './catalog-view.js';
 import type { CurrentView } from './current-view.js';
 
@@ -36,24 +46,42 @@ const pageFiles = new Map([
   ['/page.css', { file: 'page.css', type: 'text/css; charset=utf-8' }],
 ]);
 
+/** Bytes of a selection. */
+const maxSelectionBytes = 1024 * 1024;
+
+/** Plans selections of a catalog and writes them to a file, for a page that is opened with a token. */
+export interface EditActions {
+  token: string;
+  /** File that is written, as the user named it. */
+  file: string;
+  /** Image that may be the catalog's; empty for a catalog that is not an image. */
+  catalog: string;
+  /** Each takes the JSON of a request, and throws OpmateError. */
+  plan(view: CatalogView, request: unknown): Promise<EditPlanAnswer>;
+  measure(view: CatalogView, request: unknown): Promise<EditBytesAnswer>;
+  write(view: CatalogView, request: unknown): Promise<EditWriteAnswer>;
+}
+
 interface ViewServerOptions {
   /** What answers; while it is being read, requests wait for it. */
   view: CurrentView;
   /** The name or address to which the server will listen: what a request may call it, in addition to addresses. */
   host: string;
   logger?: Logger | undefined;
+  /** Lets the page select and write. */
+  edit?: EditActions | undefined;
   /** Where the page's files are; where they are built by default. */
   pageDirectory?: string | undefined;
 }
 
 /**
  * Makes the server of the page; the caller listens. It answers GET and HEAD only, and only under an address,
- * `localhost` or `host`, so that no web page can reach it under a name of its own (DNS rebinding). Throws OpmateError
- * IO where the page's files are not there.
+ * `localhost` or `host`, so that no web page can reach it under a name of its own (DNS rebinding). With `edit` it also
+ * answers POST requests of its own page that have the token. Throws OpmateError IO where the page's files are not there.
  */
 export async function createViewServer(options: ViewServerOptions): Promise<Server> {
-  const { view, host, logger = silentLogger, pageDirectory } = options;
-  const requests = new ViewRequests(await readPage(pageDirectory), view, logger);
+  const { view, host, logger = silentLogger, edit, pageDirectory } = options;
+  const requests = new ViewRequests(await readPage(pageDirectory), view, logger, edit);
   return createHttpServer({
     handle: (request, response) => requests.handle(request, response),
     hosts: new HostRule({ names: [host], everywhere: true }),
@@ -98,8 +126,15 @@ class ViewRequests {
   readonly #page: ReadonlyMap<string, PageFile>;
   readonly #view: CurrentView;
   readonly #logger: Logger;
+  readonly #edit: EditActions | undefined;
 
-  constructor(page: ReadonlyMap<string, PageFile>, view: CurrentView, logger: Logger) {
+  constructor(
+    page: ReadonlyMap<string, PageFile>,
+    view: CurrentView,
+    logger: Logger,
+    edit: EditActions | undefined,
+  ) {
+    this.#edit = edit;
     this.#page = page;
     this.#view = view;
     this.#logger = logger;
@@ -116,16 +151,48 @@ class ViewRequests {
     send(response, answer, method);
   }
 
+  /** What only the page itself may ask: with its token, from its own origin, as JSON. */
+  async #answerEdit(request: IncomingMessage, url: string, edit: EditActions): Promise<Answer> {
+    const { headers } = request;
+    const token = headers[tokenHeader.toLowerCase()];
+    if (isCrossSite(request) || typeof token !== 'string' || !isSameSecret(token, edit.token)) {
+      return json({ error: 'not allowed', hint: 'open the URL that opmate view --edit printed' }, 403);
+    }
+    if (headers['content-type']?.split(';')[0]?.trim() !== 'application/json') {
+      return json({ error: 'expected application/json' }, 415);
+    }
+    const body = await readBody(
+      request,
+      maxSelectionBytes,
+      () => new OpmateError('USAGE', 'the request is too large, or broke off'),
+    );
+    const value = parseSelection(body);
+    return this.#view.use(false, async (view) => {
+      switch (url) {
+        case '/api/edit/plan':
+          return json(await edit.plan(view, value));
+        case '/api/edit/bytes':
+          return json(await edit.measure(view, value));
+        case '/api/edit/write':
+          return json(await edit.write(view, value));
+      }
+      return json({ error: 'nothing is served under this path' }, 404);
+    });
+  }
+
   #refuse(error: unknown, method: string, url: string): Answer {
     const known = error instanceof OpmateError ? error : undefined;
     const text = redact(messageOf(error));
-    const status = known?.code === 'NOT_FOUND' ? 404 : known?.code === 'USAGE' ? 400 : 500;
+    const status = statusOf(known);
     if (status === 500) this.#logger.log('error', `${method} ${url.slice(0, 300)}: ${text}`);
     const answer: ErrorAnswer = { error: text, ...(known?.hint !== undefined && { hint: known.hint }) };
     return json(answer, status);
   }
 
   async #answer(request: IncomingMessage, method: string, url: string): Promise<Answer> {
+    if (method === 'POST' && this.#edit !== undefined && url.startsWith('/api/edit/')) {
+      return this.#answerEdit(request, url, this.#edit);
+    }
     if (method !== 'GET' && method !== 'HEAD') {
       return { ...json({ error: 'only GET and HEAD' }, 405), headers: { Allow: 'GET, HEAD' } };
     }
@@ -142,11 +209,19 @@ class ViewRequests {
       const state: StateAnswer = { run, readAt, isChecking: view.isChecking };
       const etag = `"${run}${state.isChecking ? '-checking' : ''}"`;
       const isKnown = request.headers['if-none-match'] === etag;
-      const answer = isKnown ? { ...json({}), status: 304 } : await answerAbout(view, state, path, query);
+      const answer = isKnown
+        ? { ...json({}), status: 304 }
+        : await answerAbout(view, state, path, query, this.#edit);
       const known = answer.status < 400 ? { ETag: etag, [runHeader]: run } : { [runHeader]: run };
       return { ...answer, headers: { ...answer.headers, ...known } };
     });
   }
+}
+
+/** Compares texts in a time that does not depend on where they differ. */
+function isSameSecret(a: string, b: string): boolean {
+  const [first, second] = [a, b].map((text) => createHash('sha256').update(text).digest());
+  return timingSafeEqual(first as Buffer, second as Buffer);
 }
 
 async function answerAbout(
@@ -154,6 +229,7 @@ async function answerAbout(
   state: StateAnswer,
   path: string,
   query: URLSearchParams,
+  edit: EditActions | undefined,
 ): Promise<Answer> {
   const of = (name: string): string => parameter(query, name);
   const all = (name: string): string[] => [of(name), ...query.getAll(name).slice(1)];
@@ -161,7 +237,11 @@ async function answerAbout(
     case '/api/state':
       return json(state);
     case '/api/catalog': {
-      const catalog: CatalogAnswer = { ...view.overview(), ...state };
+      const catalog: CatalogAnswer = {
+        ...view.overview(),
+        ...state,
+        ...(edit !== undefined && { edit: { file: edit.file, catalog: edit.catalog } }),
+      };
       return json(catalog);
     }
     case '/api/search':
@@ -229,6 +309,29 @@ function parameter(query: URLSearchParams, name: string): string {
   const value = query.get(name) ?? '';
   if (value.length <= maxParameter) return value;
   throw new OpmateError('USAGE', `${name}: longer than ${maxParameter} characters`);
+}
+
+/** A selection that cannot be made is no failure of the server. */
+function statusOf(error: OpmateError | undefined): number {
+  switch (error?.code) {
+    case 'NOT_FOUND':
+      return 404;
+    case 'USAGE':
+      return 400;
+    case 'INVALID':
+    case 'UNSUPPORTED':
+      return 422;
+    default:
+      return 500;
+  }
+}
+
+function parseSelection(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString());
+  } catch {
+    throw new OpmateError('USAGE', 'the request is not JSON');
+  }
 }
 
 function positionOf(text: string): number {

@@ -4,6 +4,8 @@ import { request } from 'node:http';
 import path from 'node:path';
 import { type Browser, type Page, chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { serveOperatorSet } from '../support/operator-set.js';
+import { startFaultRegistry } from '../support/fault-registry.js';
 import { type RunningCommand, useSandbox } from '../support/command-line.js';
 
 /** The browser of the system; where there is none, these tests are skipped. */
@@ -124,10 +126,20 @@ function ask(
     method = 'GET',
     path = '',
     ifNoneMatch,
-  }: { host?: string; method?: string; path?: string; ifNoneMatch?: string },
+    headers: more,
+    content,
+  }: {
+    host?: string;
+    method?: string;
+    path?: string;
+    ifNoneMatch?: string;
+    headers?: Record<string, string>;
+    content?: string;
+  },
 ): Promise<{ status: number; headers: Record<string, unknown>; body: string }> {
   return new Promise((resolve, reject) => {
     const headers = {
+      ...more,
       ...(host !== undefined && { host }),
       ...(ifNoneMatch !== undefined && { 'If-None-Match': ifNoneMatch }),
     };
@@ -142,7 +154,7 @@ function ask(
         }),
       );
     });
-    sent.on('error', reject).end();
+    sent.on('error', reject).end(content);
   });
 }
 
@@ -261,6 +273,54 @@ describe('opmate view', () => {
     const opened = path.join(sandbox.work, 'opened');
     await expect.poll(() => readFile(opened, 'utf8').catch(() => ''), { timeout: 10_000 }).toBe(url);
     expect((await command.stop('SIGTERM')).code).toBe(0);
+  });
+
+  it('plans and writes a selection for its own page only', async () => {
+    const { url, command } = await view('catalog', '--edit', '--to', 'written.yaml');
+    const { origin, searchParams, hash } = new URL(url);
+    const token = searchParams.get('token') ?? '';
+    expect([token, hash]).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/), '#/edit']);
+    const request = { kind: 'filter', catalog: '', picks: [{ package: 'widget', channel: 'stable' }] };
+    const good = { 'Opmate-Token': token, 'Content-Type': 'application/json' };
+    const send = async (
+      path: string,
+      headers: Record<string, string>,
+      content = JSON.stringify(request),
+    ): Promise<{ status: number; body: string }> =>
+      ask(`${origin}/`, { method: 'POST', path: `api/edit/${path}`, headers, content });
+    for (const headers of [
+      { 'Content-Type': 'application/json' },
+      { ...good, 'Opmate-Token': token.replace(/./g, '0') },
+      { ...good, Origin: 'http://evil.test' },
+      { ...good, 'Sec-Fetch-Site': 'cross-site' },
+      { ...good, Origin: 'null' },
+    ]) {
+      expect([headers, (await send('write', headers)).status]).toEqual([headers, 403]);
+    }
+    expect((await send('write', { ...good, Host: 'evil.test' })).status).toBe(421);
+    expect((await send('write', { ...good, 'Content-Type': 'text/plain' })).status).toBe(415);
+    for (const content of ['', '[]', '{"kind":"filter"}', '{', `"${'x'.repeat(2_000_000)}"`]) {
+      expect((await send('write', good, content)).status).toBe(400);
+    }
+    const gone = { ...request, picks: [{ package: 'wigdet' }] };
+    const missing = await send('plan', good, JSON.stringify(gone));
+    expect([missing.status, missing.body]).toEqual([404, expect.stringContaining('did you mean')]);
+    expect((await send('plan', good)).status).toBe(200);
+    const imageset = JSON.stringify({ ...request, kind: 'imageset' });
+    expect((await send('write', good, imageset)).body).toContain('name the image of the catalog');
+    const written = path.join(sandbox.work, 'written.yaml');
+    await expect(readFile(written)).rejects.toThrow('ENOENT');
+
+    expect(JSON.parse((await send('write', { ...good, Origin: origin })).body)).toMatchObject({
+      file: 'written.yaml',
+    });
+    expect((await command.stop('SIGTERM')).code).toBe(0);
+    const filtered = await sandbox.run(['catalog', 'filter', 'catalog', '-f', 'written.yaml', '--to', '-']);
+    expect([filtered.code, filtered.stdout.match(/"olm.channel"/g)?.length]).toEqual([0, 1]);
+
+    const plain = await view('catalog');
+    expect((await ask(plain.url, { method: 'POST', path: 'api/edit/plan' })).status).toBe(405);
+    expect((await plain.command.stop('SIGTERM')).code).toBe(0);
   });
 
   it('stands beside what serve answers', async () => {
@@ -672,6 +732,54 @@ withBrowser('the page', () => {
     expect(await saved('Save SVG')).toMatch(/^<svg xmlns=.*widget\.v1\.2\.0/s);
     expect(JSON.parse(await saved('Save JSON'))).toMatchObject({ channel: 'stable', lanes: 2 });
     await page.close();
+  });
+
+  it('selects what to mirror, shows what that keeps, and writes it at the press of a button', async () => {
+    const registry = await startFaultRegistry();
+    const { catalog } = await serveOperatorSet(registry);
+    const { url } = await view(catalog, '--edit', '--to', 'set.yaml', '--use-http');
+    const page = await browser.newPage({ viewport: { width: 1300, height: 900 } });
+    page.on('pageerror', (error) => faults.push(error.message));
+    await page.goto(url);
+    await page.getByRole('heading', { name: 'Selection' }).waitFor();
+    expect(page.url()).not.toContain('token');
+    await page.getByRole('button', { name: 'Add widget' }).click();
+    await page.getByText('1 package · 1 bundle · 3 images').waitFor();
+    await page.getByText('2 of 3 versions upgrade to the head').waitFor();
+    await page.getByLabel('stable').first().check();
+    await page.getByLabel('From version of widget stable').selectOption('1.1.0');
+    await page.getByText('1 package · 2 bundles · 5 images').waitFor();
+    await page.getByText('every version of the channel still upgrades to the head').waitFor();
+    await page.getByLabel(/Read the sizes/).check();
+    const size = page.locator('.part', { hasText: 'Size' });
+    await size.getByText('in 5 images').waitFor();
+    const shown = await size.innerText();
+    expect(page.url()).toContain('pick=widget%2Fstable%2F1.1.0');
+    await page.reload();
+    await page.getByText('1 package · 2 bundles · 5 images').waitFor();
+
+    const file = path.join(sandbox.work, 'set.yaml');
+    await expect(readFile(file)).rejects.toThrow('ENOENT');
+    await page.getByRole('button', { name: 'Write set.yaml' }).click();
+    await page.getByText('Written: set.yaml').waitFor();
+    const plan = await sandbox.run([
+      'mirror',
+      'plan',
+      '-c',
+      'set.yaml',
+      'file://archive',
+      '-o',
+      'json',
+      '--use-http',
+    ]);
+    const { packages } = JSON.parse(plan.stdout) as { packages: { name: string; bytes: number }[] };
+    expect(packages).toMatchObject([{ name: 'widget', images: 5 }]);
+    // What the page has shown is what mirroring copies.
+    expect(shown).toContain(`${((packages[0]?.bytes ?? 0) / 1024).toFixed(1)} KiB`);
+    await page.reload();
+    await page.getByRole('button', { name: 'Overwrite set.yaml' }).waitFor();
+    await page.close();
+    await registry.close();
   });
 
   it('has a page for an address that names nothing', async () => {

@@ -48,7 +48,7 @@ const libraries: Record<string, { folder: string; modules: number; also?: string
   '@sigstore/protobuf-specs': { folder: 'trust', modules: 1 },
   '@sigstore/verify': { folder: 'trust', modules: 1 },
   graphql: { folder: 'serve/graphql', modules: 3 },
-  preact: { folder: 'view/page', modules: 20 },
+  preact: { folder: 'view/page', modules: 22 },
   '@grpc/grpc-js': { folder: 'serve', modules: 2, also: 'src/client/grpc-connection.ts' },
 };
 

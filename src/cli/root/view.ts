@@ -1,3 +1,6 @@
+import { randomBytes } from 'node:crypto';
+import path from 'node:path';
+import { SelectionEditor, imageOfCatalog } from '../../api/selection/edit-selection.js';
 import { catalogForms, openCatalog } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, text } from '../command/flags.js';
@@ -8,6 +11,7 @@ import { portOf } from '../serve/listen-options.js';
 import { loopbackHostFlag, portFlag } from '../serve/server-flags.js';
 import { openBrowser } from '../serve/open-browser.js';
 import { openView, startPage, withSignal } from '../serve/page.js';
+import type { CommandContext } from '../context.js';
 import { type CommandSession, useSession } from '../session.js';
 
 /** `opmate view`: a page that shows a catalog, until the command is told to stop. Prints its URL. */
@@ -17,12 +21,18 @@ export const command = defineCommand({
   flags: {
     compare: text('catalog', 'show the differences from this older catalog'),
     open: flag('open the page in the browser'),
+edit: flag('select packages, channels and versions in the page, and write them to a file'),
+    to: text('file', 'with --edit: file to write', { default: 'imageset-config.yaml' }),
     port: portFlag('0'),
     host: loopbackHostFlag,
   },
   examples: [
     ['Show a catalog directory', 'opmate view ./catalog'],
     ['Show a catalog directory, and open the browser', 'opmate view ./catalog --open'],
+    [
+      'Select what to mirror, and write an ImageSetConfiguration',
+      'opmate view registry.redhat.io/redhat/redhat-operator-index:v4.18 --edit --to imageset.yaml',
+    ],
     ['Show what changed since an older catalog', 'opmate view ./catalog --compare ./older-catalog'],
   ],
   async run({ context, args: [reference], options }) {
@@ -43,7 +53,8 @@ export const command = defineCommand({
       });
       try {
         await current.use(true, () => undefined);
-        const page = await startPage(context, current, address, '--port', session);
+        const editor = options.edit ? await editorOf(reference, options.to, context, session) : undefined;
+        const page = await startPage(context, current, address, '--port', session, editor);
         if (options.open) openBrowser(page.url, context.environment, logger);
         logger.log('info', 'press Ctrl+C to stop');
         try {
@@ -57,6 +68,17 @@ export const command = defineCommand({
     });
   },
 });
+
+async function editorOf(
+  reference: string,
+  file: string,
+  { workingDirectory }: CommandContext,
+  session: CommandSession,
+): Promise<SelectionEditor> {
+  const token = randomBytes(16).toString('hex');
+  const catalog = await imageOfCatalog(reference);
+  return new SelectionEditor({ token, file, path: path.resolve(workingDirectory, file), catalog }, session);
+}
 
 async function openReferences(
   reference: string,

@@ -5,7 +5,7 @@ import { withChanges } from '../../source/session.js';
 import { inReference } from '../../source/reference-error.js';
 import { type NamedCatalog, openCatalogView } from '../../view/catalog-view.js';
 import { CurrentView, type OpenedView } from '../../view/current-view.js';
-import { createViewServer } from '../../view/view-server.js';
+import { type EditActions, createViewServer } from '../../view/view-server.js';
 import type { CommandContext } from '../context.js';
 import { writeAll } from '../output.js';
 import type { CommandSession } from '../session.js';
@@ -77,10 +77,12 @@ export async function startPage(
   address: ListenAddress & { host: string },
   flag: string,
   { logger }: CommandSession,
+  edit?: EditActions,
 ): Promise<{ url: string; close(): Promise<void> }> {
-  const server = await createViewServer({ view, host: address.host, logger });
+  const server = await createViewServer({ view, host: address.host, logger, edit });
   await listenOn(server, address, flag);
-  const url = `${urlOf(server, address.host, false)}/`;
+  const token = edit === undefined ? '' : `?token=${edit.token}#/edit`;
+  const url = `${urlOf(server, address.host, false)}/${token}`;
   await writeAll(context.stdout, `${url}\n`);
   return { url, close: () => closeHttpServer(server, graceMs) };
 }

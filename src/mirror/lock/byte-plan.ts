@@ -34,7 +34,10 @@ interface PlannedBlob {
 }
 
 /** Sums up images; `isPresent` says of a blob in a repository whether it need not be sent there. */
-export function planBytes(images: readonly LockedImage[], isPresent: (digest: string) => boolean): BytePlan {
+export function planBytes(
+  images: readonly Pick<LockedImage, 'bundles' | 'contents'>[],
+  isPresent: (digest: string) => boolean,
+): BytePlan {
   const blobs = new Map<string, PlannedBlob>();
   const manifests = new Set<string>();
   const packages = new Map<string, PackageBytes>();

@@ -3,18 +3,17 @@ import type { IncomingMessage } from 'node:http';
 import { foldFieldName } from '../../document/go-json-fold.js';
 import { isJsonObject } from '../../document/json.js';
 import type { CatalogQuery } from '../graphql/catalog-query.js';
+import { readBody } from '../server/request-body.js';
 import { Refusal } from './refusal.js';
 
 const maxBodyBytes = 1024 * 1024;
-/** Of a body that is too large this much is read, so that the client gets to see the response. */
-const maxDiscardedBytes = 8 * 1024 * 1024;
 const maxQueryBytes = 100_000;
 
 const invalidBody = () => new Refusal(400, 'Invalid request body');
 
 /** Reads the query of a POST request. Throws Refusal. */
 export async function readPostedQuery(request: IncomingMessage): Promise<CatalogQuery> {
-  const body = await readBody(request);
+  const body = await readBody(request, maxBodyBytes, invalidBody);
   let value: unknown;
   try {
     value = JSON.parse(body.toString());
@@ -59,27 +58,4 @@ function checkQuery(asked: CatalogQuery): CatalogQuery {
   if (asked.query === '') throw new Refusal(400, 'Query cannot be empty');
   if (Buffer.byteLength(asked.query) > maxQueryBytes) throw new Refusal(400, 'Query too large');
   return asked;
-}
-
-/** Leaving a loop over the request would close the connection before the response is sent. */
-function readBody(request: IncomingMessage): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    request.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= maxBodyBytes) chunks.push(chunk);
-      else chunks.length = 0;
-      if (size > maxDiscardedBytes) {
-        request.pause();
-        reject(invalidBody());
-      }
-    });
-    request.once('end', () => {
-      if (size > maxBodyBytes) reject(invalidBody());
-      else resolve(Buffer.concat(chunks));
-    });
-    request.once('close', () => reject(invalidBody()));
-    request.once('error', () => reject(invalidBody()));
-  });
 }

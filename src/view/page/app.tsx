@@ -2,6 +2,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { CatalogAnswer } from '../answers.js';
 import { useAnswer, useStatePoll } from './ask.js';
 import { CompareView } from './compare-view.js';
+import { EditView } from './edit/edit-view.js';
 import { PackageView } from './package/package-view.js';
 import { PackagesView } from './packages-view.js';
 import { ImagesView } from './images-view.js';
@@ -75,6 +76,8 @@ function View({ catalog }: { catalog: CatalogAnswer }) {
       return <CompareView package={route.package} />;
     case 'images':
       return <ImagesView catalog={catalog} route={route} />;
+    case 'edit':
+      return <EditView catalog={catalog} route={route} />;
     case 'unknown':
       return <Missing error={`This page has no view ${route.path}`} />;
   }
@@ -82,6 +85,9 @@ function View({ catalog }: { catalog: CatalogAnswer }) {
 
 function Bar({ catalog }: { catalog: CatalogAnswer | undefined }) {
   const route = useRoute();
+  // The way back to what was selected, also from elsewhere.
+  const lastSelection = useRef(addressOf({ view: 'edit', picks: [], kind: '', catalog: '' }));
+  if (route.view === 'edit') lastSelection.current = addressOf(route);
   const problems = (catalog?.errors ?? 0) + (catalog?.warnings ?? 0);
   const current = (view: string) => (route.view === view ? { 'aria-current': 'page' as const } : {});
   return (
@@ -114,6 +120,11 @@ function Bar({ catalog }: { catalog: CatalogAnswer | undefined }) {
             </span>
           )}
         </a>
+        {catalog?.edit !== undefined && (
+          <a href={lastSelection.current} {...current('edit')}>
+            Selection
+          </a>
+        )}
         {catalog?.comparedWith !== undefined && (
           <a href={addressOf({ view: 'compare', package: '' })} {...current('compare')}>
             Compare

@@ -100,7 +100,7 @@ export function useStatePoll(): string | undefined {
 }
 
 /** The number of the generation of answers; what uses it is drawn again with each. */
-function useGeneration(): number {
+export function useGeneration(): number {
   const [current, setCurrent] = useState(generation);
   useEffect(() => {
     const listener = (): void => setCurrent(generation);

@@ -7,6 +7,7 @@ export type Route =
   | { view: 'problems'; package: string; severity: string; check: string }
   | { view: 'compare'; package: string }
   | ({ view: 'images' } & ImagesRoute)
+  | ({ view: 'edit' } & EditRoute)
   | { view: 'unknown'; path: string };
 
 /** A package, a channel of it, and a bundle; empty where none is chosen. */
@@ -32,6 +33,16 @@ export interface PackagesRoute {
   /** A minor version of OpenShift, `4.18`. */
   openshift: string;
   sort: string;
+}
+
+/** A selection and the document to make of it. */
+export interface EditRoute {
+  /** See `parsePick`. */
+  picks: string[];
+  /** `imageset` or `filter`; what fits the catalog where it is empty. */
+  kind: string;
+  /** Image of the catalog, if it is not the one that is shown. */
+  catalog: string;
 }
 
 /** Of which packages images are shown: of one, or of those that the list of packages would show. */
@@ -79,6 +90,13 @@ function parseRoute(hash: string): Route {
       };
     case 'compare':
       return { view, package: first };
+    case 'edit':
+      return {
+        view,
+        picks: values.getAll('pick'),
+        kind: values.get('kind') ?? '',
+        catalog: values.get('catalog') ?? '',
+      };
     case 'images':
       return { ...narrowing, view, package: first, scope: values.get('scope') ?? '' };
     default:
@@ -103,6 +121,8 @@ export function addressOf(route: Route): string {
     }
     case 'images':
       return `#/images/${encodeURIComponent(route.package)}${queryOf({ ...narrowingOf(route), scope: route.scope })}`;
+    case 'edit':
+      return `#/edit${queryOf({ pick: route.picks, kind: route.kind, catalog: route.catalog })}`;
     case 'unknown':
       return `#${route.path}`;
     case 'compare':

@@ -1,0 +1,93 @@
+import { OpmateError } from '../../core/errors.js';
+import { statIfPresent } from '../../files/file-status.js';
+import { replaceFile } from '../../files/replace-file.js';
+import { tryParse } from '../../core/semver.js';
+import { parseReference, withoutCredentials } from '../../core/reference.js';
+import { parsePlace } from '../../source/parse-place.js';
+import type { Session } from '../../source/session.js';
+import type { EditBytesAnswer, EditPlanAnswer, EditWriteAnswer } from '../../view/answers.js';
+import type { CatalogView } from '../../view/catalog-view.js';
+import type { EditActions } from '../../view/view-server.js';
+import { ImageSizes, planSelection, requireSelectionRequest } from './plan-selection.js';
+
+/** Names and reasons of each kind that an answer has at most. */
+const maxListed = 500;
+
+/** Where the page of `view --edit` writes. */
+interface EditTarget {
+  /** Secret in the URL of the page. */
+  token: string;
+  /** As the user named it. */
+  file: string;
+  /** Where it is. */
+  path: string;
+  /** Image of the catalog; empty for a catalog that is not an image in a registry. */
+  catalog: string;
+}
+
+/** Plans what the page selects with the engines of `mirror` and `catalog filter`, and writes it when it is told to. */
+export class SelectionEditor implements EditActions {
+  readonly token: string;
+  readonly file: string;
+  readonly catalog: string;
+  readonly #path: string;
+  readonly #session: Session;
+  readonly #sizes: ImageSizes;
+
+  constructor({ token, file, path, catalog }: EditTarget, session: Session) {
+    this.token = token;
+    this.file = file;
+    this.catalog = catalog;
+    this.#path = path;
+    this.#session = session;
+    this.#sizes = new ImageSizes(session);
+  }
+
+  async plan(view: CatalogView, request: unknown): Promise<EditPlanAnswer> {
+    const plan = await planSelection(view.selectable(), requireSelectionRequest(request), this.#session);
+    return {
+      ...plan,
+      images: plan.images.length,
+      packages: plan.packages.map((one) => ({
+        ...one,
+        channels: one.channels.map((channel) => ({
+          ...channel,
+          stranded: channel.stranded.slice(0, maxListed),
+          strandedCount: channel.stranded.length,
+        })),
+      })),
+      kept: plan.kept.slice(0, maxListed),
+      unmet: plan.unmet.slice(0, maxListed),
+      exists: (await statIfPresent(this.#path)) !== undefined,
+    };
+  }
+
+  async measure(view: CatalogView, request: unknown): Promise<EditBytesAnswer> {
+    const plan = await planSelection(view.selectable(), requireSelectionRequest(request), this.#session);
+    const { bytes, unavailable } = await this.#sizes.measure(plan.images);
+    return {
+      images: bytes.images,
+      bytes: bytes.bytes,
+      packages: bytes.packages.map(({ name, bytes: all, ownBytes }) => ({ name, bytes: all, ownBytes })),
+      unavailable: unavailable.slice(0, maxListed),
+      unavailableCount: unavailable.length,
+    };
+  }
+
+  async write(view: CatalogView, request: unknown): Promise<EditWriteAnswer> {
+    const selection = requireSelectionRequest(request);
+    if (selection.kind === 'imageset' && selection.catalog === '') {
+      throw new OpmateError('USAGE', 'catalog: missing', { hint: 'name the image of the catalog' });
+    }
+    const { text } = await planSelection(view.selectable(), selection, this.#session);
+    await replaceFile(this.#path, text);
+    return { file: this.file, bytes: Buffer.byteLength(text) };
+  }
+}
+
+/** The image that a reference to a catalog names, without credentials; empty where it is something else. */
+export async function imageOfCatalog(reference: string): Promise<string> {
+  const place = await parsePlace(reference, { purpose: 'catalog' });
+  const parsed = place.kind === 'image' ? tryParse(parseReference, place.ref) : undefined;
+  return parsed?.transport === 'docker' ? withoutCredentials(reference) : '';
+}

@@ -1,0 +1,284 @@
+import { readFilterFile } from '../../catalog/selection/filter-file.js';
+import { filterCatalog } from '../../catalog/selection/filter-catalog.js';
+import type { CatalogSelection, KeptBundle } from '../../catalog/selection/selection.js';
+import type { Catalog } from '../../catalog/catalog.js';
+import { LimitError, OpmateError } from '../../core/errors.js';
+import { groupBy } from '../../core/groups.js';
+import { parseReference, withoutCredentials } from '../../core/reference.js';
+import { tryParse } from '../../core/semver.js';
+import { encodeYaml } from '../../document/yaml.js';
+import { readBundleVersions } from '../../graph/bundle-version.js';
+import { findHead } from '../../graph/channel-graph.js';
+import { UpgradeGraph } from '../../graph/upgrade-graph.js';
+import { closeDependencies } from '../../mirror/selection/dependencies.js';
+import {
+  type ImageSetConfiguration,
+  type OperatorConfig,
+  readImageSetConfiguration,
+} from '../../mirror/image-set/image-set-config.js';
+import { selectOperators } from '../../mirror/selection/select-operators.js';
+import { type BytePlan, planBytes } from '../../mirror/lock/byte-plan.js';
+import { pinTransfers } from '../../mirror/transfer/transfer.js';
+import type { Transfer } from '../../mirror/transfer/transfer-types.js';
+import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
+import type { ImageContents } from '../../oci/image/contents.js';
+import type { Session } from '../../source/session.js';
+
+/** A package, or a channel of it, with bounds of versions; both are included. */
+export interface SelectionPick {
+  package: string;
+  channel?: string | undefined;
+  minVersion?: string | undefined;
+  maxVersion?: string | undefined;
+}
+
+/** What to select of a catalog, and the document to make of it. */
+export interface SelectionRequest {
+  /** `imageset` for an ImageSetConfiguration, `filter` for a CatalogFilter. */
+  kind: 'imageset' | 'filter';
+  /** Image of the catalog, for an image set. */
+  catalog: string;
+  picks: readonly SelectionPick[];
+}
+
+/** An open catalog with its facts, and the images of its bundles. */
+export interface SelectableCatalog {
+  catalog: Catalog;
+  facts: CatalogFacts;
+  /** Returns the images that a bundle is and needs. */
+  imagesOf(packageName: string, bundle: string): string[];
+}
+
+/** What a selection keeps. */
+export interface SelectionPlan {
+  /** The document, as YAML. */
+  text: string;
+  packages: {
+    name: string;
+    defaultChannel: string;
+    bundles: number;
+    channels: PlannedChannel[];
+  }[];
+  bundles: number;
+  /** Images with the bundles that are or need them. */
+  images: { image: string; bundles: { package: string; bundle: string }[] }[];
+  /** Bundles that are kept although they were not selected. */
+  kept: KeptBundle[];
+  warnings: string[];
+  changes: string[];
+  /** Needs of selected bundles that no selected bundle meets, one sentence each. */
+  unmet: string[];
+  /** Packages of this catalog that would meet them. */
+  missingPackages: string[];
+}
+
+/** A channel of a selection, and which of its bundles a cluster can still upgrade from. */
+interface PlannedChannel {
+  name: string;
+  head: string;
+  entries: number;
+  /** Bundles of the whole channel from which the head is reached, the head included. */
+  upgradable: number;
+  /** The others. */
+  stranded: string[];
+}
+
+/** How messages name the document of a selection. */
+const documentName = 'selection';
+/** Stands for the image of a catalog that has none, or none yet. */
+const placeholder = 'localhost/catalog:selection';
+
+/**
+ * Makes the document for a selection and returns what `opmate mirror` or `opmate catalog filter` would keep with it.
+ * Reads the blobs of selected bundles for their dependencies. Throws OpmateError with all that the catalog lacks.
+ */
+export async function planSelection(
+  { catalog, facts, imagesOf }: SelectableCatalog,
+  request: SelectionRequest,
+  { signal, now }: Pick<Session, 'signal' | 'now'>,
+): Promise<SelectionPlan> {
+  const text = documentOf(request);
+  const planned = documentOf({ ...request, kind: 'imageset', catalog: request.catalog || placeholder });
+  const empty = { packages: [], bundles: 0, images: [], kept: [], warnings: [], changes: [] };
+  if (request.picks.length === 0) return { text, ...empty, unmet: [], missingPackages: [] };
+  const config = readImageSetConfiguration(planned, documentName);
+  const [operator] = config.operators as [OperatorConfig];
+  const selection =
+    request.kind === 'imageset'
+      ? selectOperators(facts, operator, documentName)
+      : filterCatalog(facts, readFilterFile(text, documentName, now()), {
+          catalog: withoutCredentials(request.catalog || 'the catalog'),
+        });
+  const needs = await findNeeds(config, { operator, catalog, facts, selection }, signal);
+  return { text, ...describeSelection(facts, selection, imagesOf), ...needs };
+}
+
+/** The document for a selection. */
+function documentOf({ kind, catalog, picks }: SelectionRequest): string {
+  const packages = [...groupBy(picks, (pick) => pick.package)].map(([name, list]) => {
+    const channels = list.flatMap(({ channel, minVersion, maxVersion }) =>
+      channel === undefined ? [] : [{ name: channel, ...boundsOf({ minVersion, maxVersion }) }],
+    );
+    const whole = list.find(({ channel }) => channel === undefined);
+    return { name, ...(channels.length > 0 ? { channels } : boundsOf(whole ?? {})) };
+  });
+  if (kind === 'filter') return encodeYaml({ kind: 'CatalogFilter', packages });
+  return encodeYaml({
+    apiVersion: 'mirror.openshift.io/v2alpha1',
+    kind: 'ImageSetConfiguration',
+    mirror: { operators: [{ catalog, packages }] },
+  });
+}
+
+function boundsOf({ minVersion, maxVersion }: Pick<SelectionPick, 'minVersion' | 'maxVersion'>): {
+  minVersion?: string;
+  maxVersion?: string;
+} {
+  return { ...(minVersion && { minVersion }), ...(maxVersion && { maxVersion }) };
+}
+
+async function findNeeds(
+  config: ImageSetConfiguration,
+  given: Parameters<typeof closeDependencies>[1][number],
+  signal: AbortSignal | undefined,
+): Promise<Pick<SelectionPlan, 'unmet' | 'missingPackages'>> {
+  const { unmet } = await closeDependencies(config, [given], 'report', { signal });
+  if (unmet.length === 0) return { unmet, missingPackages: [] };
+  const grown = await closeDependencies(config, [given], 'add', { signal });
+  const selected = new Set(given.selection.packages.map(({ name }) => name));
+  const packages = [...grown.selections.values()].flatMap((one) => one.packages.map(({ name }) => name));
+  return { unmet, missingPackages: packages.filter((name) => !selected.has(name)) };
+}
+
+function describeSelection(
+  facts: CatalogFacts,
+  { facts: kept, packages, kept: reasons, warnings, changes }: CatalogSelection,
+  imagesOf: SelectableCatalog['imagesOf'],
+): Omit<SelectionPlan, 'text' | 'unmet' | 'missingPackages'> {
+  const whole = new Map(facts.channels.map((one) => [`${one.package}\0${one.name}`, one]));
+  const versions = groupBy(facts.bundles, (one) => one.package);
+  const images = new Map<string, SelectionPlan['images'][number]>();
+  for (const { package: name, name: bundle } of kept.bundles) {
+    for (const image of imagesOf(name, bundle)) {
+      const one = images.get(image) ?? { image, bundles: [] };
+      one.bundles.push({ package: name, bundle });
+      images.set(image, one);
+    }
+  }
+  const channels = groupBy(kept.channels, (one) => one.package);
+  return {
+    packages: packages.map(({ name, defaultChannel, bundles }) => {
+      const known = readBundleVersions(versions.get(name) ?? []);
+      return {
+        ...{ name, defaultChannel, bundles },
+        channels: (channels.get(name) ?? []).map((channel) =>
+          describeUpgrades(channel, whole.get(`${name}\0${channel.name}`) ?? channel, known),
+        ),
+      };
+    }),
+    bundles: kept.bundles.length,
+    images: [...images.values()],
+    ...{ kept: reasons, warnings, changes },
+  };
+}
+
+/** From which bundles of a whole channel the head of what is kept of it is reached. */
+function describeUpgrades(
+  kept: ChannelFacts,
+  whole: ChannelFacts,
+  versions: ReturnType<typeof readBundleVersions>,
+): PlannedChannel {
+  const head = findHead(kept.entries);
+  const described = { name: kept.name, head, entries: kept.entries.length };
+  const graph = new UpgradeGraph([kept]);
+  const leadsTo = new Map<string, string[]>();
+  const names = new Set([...kept.entries, ...whole.entries].map(({ name }) => name));
+  try {
+    for (const name of names) {
+      const version = versions.get(name);
+      for (const { to } of graph.edgesFrom({ name, version: version && { version } })) {
+        const list = leadsTo.get(to);
+        if (list === undefined) leadsTo.set(to, [name]);
+        else list.push(name);
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof LimitError)) throw error;
+    return { ...described, upgradable: kept.entries.length, stranded: [] };
+  }
+  const keptNames = new Set(kept.entries.map(({ name }) => name));
+  const reached = new Set([head]);
+  // A bundle that is not kept may be installed, but no update passes through it.
+  for (const name of reached) {
+    if (!keptNames.has(name)) continue;
+    for (const from of leadsTo.get(name) ?? []) reached.add(from);
+  }
+  const all = whole.entries.map(({ name }) => name);
+  const stranded = all.filter((name) => !reached.has(name));
+  return { ...described, upgradable: all.length - stranded.length, stranded };
+}
+
+/** Bytes of images, and images whose manifests are unavailable. */
+export interface MeasuredImages {
+  bytes: BytePlan;
+  unavailable: { image: string; reason: string }[];
+}
+
+/** Reads the sizes of images from their registries, each image once as long as it is kept. */
+export class ImageSizes {
+  readonly #session: Session;
+  readonly #known = new Map<string, ImageContents>();
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  /** Reads the manifests of images, none of their blobs, and adds up blobs, each once. Throws OpmateError. */
+  async measure(images: SelectionPlan['images']): Promise<MeasuredImages> {
+    const unavailable: MeasuredImages['unavailable'] = [];
+    const transfers = images.flatMap(({ image }): Transfer[] => {
+      if (this.#known.has(image)) return [];
+      const reference = tryParse(parseReference, image);
+      // A catalog must not make this machine read its own files.
+      if (reference?.transport !== 'docker') {
+        unavailable.push({ image, reason: 'not a reference of a registry' });
+        return [];
+      }
+      return [{ source: reference, target: reference, sourceName: image, targetName: image }];
+    });
+    const { logger, signal } = this.#session;
+    const options = { session: this.#session, maxPerRegistry: 6, continueOnError: true, skipMissing: true };
+    const { pinned, missing, failed } = await pinTransfers(transfers, { ...options, logger, signal });
+    for (const { sourceName, contents } of pinned) {
+      const manifests = contents.manifests.map((manifest) => ({ ...manifest, bytes: undefined }));
+      this.#known.set(sourceName, { ...contents, manifests });
+    }
+    for (const { sourceName } of missing) unavailable.push({ image: sourceName, reason: 'not found' });
+    for (const { transfer, error } of failed) {
+      unavailable.push({ image: transfer.sourceName, reason: error.message });
+    }
+    const known = images.flatMap(({ image, bundles }) => {
+      const contents = this.#known.get(image);
+      return contents === undefined ? [] : [{ bundles, contents }];
+    });
+    return { bytes: planBytes(known, () => false), unavailable };
+  }
+}
+
+/** Requires picks of a request from elsewhere to be what they should be. Throws OpmateError USAGE. */
+export function requireSelectionRequest(value: unknown): SelectionRequest {
+  const fail = (): never => {
+    throw new OpmateError('USAGE', 'the request is not a selection');
+  };
+  const { kind, catalog, picks } = (value ?? {}) as Record<string, unknown>;
+  const isText = (text: unknown): text is string => typeof text === 'string' && text.length <= 1_000;
+  if (!Array.isArray(picks) || picks.length > 10_000 || !isText(catalog)) return fail();
+  if (kind !== 'imageset' && kind !== 'filter') return fail();
+  const read = picks.map((pick: unknown): SelectionPick => {
+    const { package: name, channel, minVersion, maxVersion } = (pick ?? {}) as Record<string, unknown>;
+    if (!isText(name) || name === '') return fail();
+    for (const one of [channel, minVersion, maxVersion]) if (one !== undefined && !isText(one)) return fail();
+    return { package: name, channel, minVersion, maxVersion } as SelectionPick;
+  });
+  return { kind, catalog, picks: read };
+}

@@ -1,0 +1,28 @@
+import type { IncomingMessage } from 'node:http';
+
+/** Of a body that is too large this much is read, so that the client gets to see the response. */
+const maxDiscardedBytes = 8 * 1024 * 1024;
+
+/** Reads the body of a request. Rejects with what `refuse` makes where it is larger than `maxBytes`, or breaks off. */
+export function readBody(request: IncomingMessage, maxBytes: number, refuse: () => Error): Promise<Buffer> {
+  // Leaving a loop over the request would close the connection before the response is sent.
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= maxBytes) chunks.push(chunk);
+      else chunks.length = 0;
+      if (size > maxDiscardedBytes) {
+        request.pause();
+        reject(refuse());
+      }
+    });
+    request.once('end', () => {
+      if (size > maxBytes) reject(refuse());
+      else resolve(Buffer.concat(chunks));
+    });
+    request.once('close', () => reject(refuse()));
+    request.once('error', () => reject(refuse()));
+  });
+}

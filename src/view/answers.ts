@@ -411,6 +411,15 @@ export interface EditWriteAnswer {
   bytes: number;
 }
 
+/** What an exported page has in the place of a server. */
+export interface StaticPage {
+  catalog: CatalogAnswer;
+  /** By package: the script with its answers, its icon or an empty text, and the drawings of its channels. */
+  files: Record<string, { part: string; icon: string; graphs: Record<string, string> }>;
+  /** Answers of the scripts that have been loaded. */
+  parts: Record<string, unknown>;
+}
+
 /** What any request may be answered with instead. */
 export interface ErrorAnswer {
   error: string;

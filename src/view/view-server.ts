@@ -99,7 +99,8 @@ interface PageFile {
   etag: string;
 }
 
-async function readPage(
+/** Reads the files of the page, by path. Throws OpmateError IO where they are not there. */
+export async function readPage(
   directory: string = fileURLToPath(new URL('./page/', import.meta.url)),
 ): Promise<Map<string, PageFile>> {
   const files = new Map<string, PageFile>();

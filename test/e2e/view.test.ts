@@ -782,6 +782,45 @@ withBrowser('the page', () => {
     await registry.close();
   });
 
+  it('exports a page that works from the disk, with all that a catalog says as text', async () => {
+    const args = ['view', 'broken', '--compare', 'older', '--export'];
+    const exported = await sandbox.run([...args, 'page']);
+    expect([exported.code, exported.stdout]).toEqual([0, '']);
+    const again = await sandbox.run([...args, 'page']);
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('must be empty')]);
+    const url = `file://${path.join(sandbox.work, 'page', 'index.html')}`;
+    const page = await browser.newPage({ viewport: { width: 1300, height: 900 } });
+    const said: string[] = [];
+    const loaded: string[] = [];
+    page.on('pageerror', (error) => said.push(error.message));
+    page.on('console', (message) => said.push(message.text()));
+    page.on('request', (request) => loaded.push(request.url()));
+    await page.goto(url);
+    await expect.poll(() => page.locator('.card').count()).toBe(2);
+    await page.locator('.card img').waitFor();
+    await page.getByRole('searchbox').fill('widgets.test/v1');
+    await page.locator('.card .matches').first().waitFor();
+    await page.goto(`${url}#/package/widget/stable/widget.v1.1.0`);
+    await page.locator('.panel').getByRole('heading', { name: 'widget.v1.1.0' }).waitFor();
+    expect(await page.locator('.canvas a').count()).toBe(3);
+    const svg = await page.getByRole('link', { name: 'Save SVG' }).getAttribute('href');
+    expect(await readFile(path.join(sandbox.work, 'page', svg ?? ''), 'utf8')).toContain('widget.v1.1.0');
+    await page.goto(`${url}#/package/gadget/two-heads/${encodeURIComponent(`gadget.${image}`)}`);
+    await page.locator('.canvas a').first().waitFor();
+    await page.goto(`${url}#/problems?severity=error`);
+    await page.locator('.problems > li.error').first().waitFor();
+    await page.goto(`${url}#/compare/doohickey`);
+    await page.locator('.differences li').first().waitFor();
+    await page.goto(`${url}#/images/widget`);
+    await page.getByText('2 images', { exact: true }).waitFor();
+    await page.goto(`${url}#/package/wigdet`);
+    await page.getByRole('heading', { name: 'Not found' }).waitFor();
+    expect(await page.evaluate('window.ran')).toBeUndefined();
+    expect(said).toEqual([]);
+    expect(loaded.filter((one) => !/^(file|data):/.test(one))).toEqual([]);
+    await page.close();
+  });
+
   it('has a page for an address that names nothing', async () => {
     const { url } = await view('catalog');
     const page = await open(url, '#/package/wigdet');

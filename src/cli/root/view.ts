@@ -6,6 +6,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { flag, text } from '../command/flags.js';
 import { onAbort } from '../../core/concurrency.js';
 import { localStateReader } from '../../source/source.js';
+import { exportPage } from '../../view/export-page.js';
 import { CurrentView, type OpenedView } from '../../view/current-view.js';
 import { portOf } from '../serve/listen-options.js';
 import { loopbackHostFlag, portFlag } from '../serve/server-flags.js';
@@ -21,7 +22,8 @@ export const command = defineCommand({
   flags: {
     compare: text('catalog', 'show the differences from this older catalog'),
     open: flag('open the page in the browser'),
-edit: flag('select packages, channels and versions in the page, and write them to a file'),
+    export: text('directory', 'write the page as static files to this directory, and end'),
+    edit: flag('select packages, channels and versions in the page, and write them to a file'),
     to: text('file', 'with --edit: file to write', { default: 'imageset-config.yaml' }),
     port: portFlag('0'),
     host: loopbackHostFlag,
@@ -29,6 +31,7 @@ edit: flag('select packages, channels and versions in the page, and write them t
   examples: [
     ['Show a catalog directory', 'opmate view ./catalog'],
     ['Show a catalog directory, and open the browser', 'opmate view ./catalog --open'],
+    ['Write the page for any web server', 'opmate view ./catalog --export ./page'],
     [
       'Select what to mirror, and write an ImageSetConfiguration',
       'opmate view registry.redhat.io/redhat/redhat-operator-index:v4.18 --edit --to imageset.yaml',
@@ -52,7 +55,15 @@ edit: flag('select packages, channels and versions in the page, and write them t
         now: context.now,
       });
       try {
-        await current.use(true, () => undefined);
+        await current.use(true, async (view, { readAt }) => {
+          if (options.export === undefined) return;
+          await view.endChecks();
+          await exportPage(view, options.export, { readAt, signal });
+        });
+        if (options.export !== undefined) {
+          logger.log('info', `exported ${options.export}: open ${options.export}/index.html`);
+          return;
+        }
         const editor = options.edit ? await editorOf(reference, options.to, context, session) : undefined;
         const page = await startPage(context, current, address, '--port', session, editor);
         if (options.open) openBrowser(page.url, context.environment, logger);

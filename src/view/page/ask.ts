@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { type ErrorAnswer, type StateAnswer, runHeader } from '../answers.js';
+import { answerStatically, staticPage } from './static-answers.js';
 
 /** Answers that are kept until the catalog changes. */
 const maxKept = 60;
@@ -64,6 +65,7 @@ export function useAnswer<T>(address: string | undefined): Asked<T> {
 export function useStatePoll(): string | undefined {
   const [error, setError] = useState<string>();
   useEffect(() => {
+    if (staticPage !== undefined) return undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let last: string | undefined;
     let isAsking = false;
@@ -118,6 +120,11 @@ function forgetAnswers(): void {
 }
 
 async function ask<T>(address: string, signal: AbortSignal | undefined): Promise<T> {
+  if (staticPage !== undefined) {
+    const answer = (await answerStatically(staticPage, address)) as T;
+    kept.set(address, answer);
+    return answer;
+  }
   const response = await fetch(address, signal === undefined ? {} : { signal });
   const value = (await response.json()) as T | ErrorAnswer;
   noteRun(response.headers.get(runHeader));

@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { CatalogAnswer, PackageSummary, SearchAnswer, SearchMatch } from '../answers.js';
 import { question, useAnswer } from './ask.js';
 import { Badge, NamePath, PageHeading, ProblemBadges, count } from './parts.js';
+import { staticPage } from './static-answers.js';
 import { type PackagesRoute, addressOf, addressOfPackage, allPackages, go } from './route.js';
 
 /** Cards that are in the document before one scrolls to the last of them. */
@@ -276,7 +277,8 @@ export function PackageIcon({ name, hasIcon, run }: { name: string; hasIcon: boo
       </span>
     );
   }
-  const address = `icon?${new URLSearchParams({ package: name, run }).toString()}`;
+  const address =
+    staticPage?.files[name]?.icon ?? `icon?${new URLSearchParams({ package: name, run }).toString()}`;
   return (
     <span class="icon">
       <img src={address} alt="" loading="lazy" decoding="async" onError={() => setBroken(true)} />

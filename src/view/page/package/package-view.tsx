@@ -10,6 +10,7 @@ import type {
 } from '../../answers.js';
 import { type Asked, question, useAnswer } from '../ask.js';
 import { BundlePanel } from './bundle-panel.js';
+import { staticPage } from '../static-answers.js';
 import { PathBar } from './path-bar.js';
 import { ChannelGraph } from './channel-graph.js';
 import { ChannelTable } from './channel-table.js';
@@ -200,7 +201,7 @@ function Channels({
               <span class="unseen">{count(one.entries, 'bundle')}</span>
               <ProblemBadges errors={one.errors} warnings={one.warnings} />
             </a>
-            {one.name !== current && current !== undefined && (
+            {one.name !== current && current !== undefined && staticPage === undefined && (
               <BesideSwitch route={{ ...route, channel: current }} channel={one.name} />
             )}
           </li>
@@ -293,7 +294,7 @@ function Channel({
           <strong>The graph is not valid.</strong> <bdi>{channel.fault}</bdi>
         </p>
       )}
-      <PathBar route={route} rows={channel.rows} path={path} />
+      {staticPage === undefined && <PathBar route={route} rows={channel.rows} path={path} />}
       {form === 'graph' ? (
         <ChannelGraph
           key={`${channel.package}/${channel.channel}`}
@@ -311,5 +312,7 @@ function Channel({
 }
 
 function graphAddress({ package: name, channel }: ChannelAnswer): string {
+  const exported = staticPage?.files[name]?.graphs[channel];
+  if (exported !== undefined) return exported;
   return `graph.svg?${new URLSearchParams({ package: name, channel }).toString()}`;
 }

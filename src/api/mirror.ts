@@ -8,6 +8,7 @@ import {
   readImageSetConfiguration,
 } from '../mirror/image-set/image-set-config.js';
 import { ImageSetMirror, type OnError } from '../mirror/image-set/image-set-mirror.js';
+import { requireTargetAccess } from '../mirror/image-set/target-access.js';
 import { type MirrorTarget, parseMirrorTarget } from '../mirror/image-set/image-set-names.js';
 import {
   type ImageSetPlan,
@@ -196,6 +197,7 @@ async function withImageSet<T>(
   });
   const config = readImageSetConfiguration(bytes.toString(), configFile);
   const { dependencies = 'report', maxNestedPaths, onError = 'stop', signatures = true } = options;
+  await requireTargetAccess(config, target, { maxNestedPaths, session });
   const plan = await planImageSet(config, session, { ...options, target, dependencies, maxNestedPaths });
   try {
     const { temporaryDirectory, logger } = session;

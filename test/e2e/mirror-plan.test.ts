@@ -189,9 +189,13 @@ describe('mirror --config --dry-run', () => {
     );
     expect(result.stderr).toContain('named by tag: no ImageContentSourcePolicy redirects these');
     const resources = await resourcesOf('icsp');
-    expect(Object.keys(resources)).toEqual(['cc-index-v1.yaml', 'cs-index-v1.yaml', 'icsp-oc-mirror.yaml']);
+    expect(Object.keys(resources)).toEqual([
+      'cc-acme-index-v1.yaml',
+      'cs-acme-index-v1.yaml',
+      'icsp-oc-mirror.yaml',
+    ]);
     expect(resources['icsp-oc-mirror.yaml']).toContain('    - registry.test/ocm/deep-er-tool\n');
-    expect(parseYaml(resources['cs-index-v1.yaml'] as string)).toMatchObject({
+    expect(parseYaml(resources['cs-acme-index-v1.yaml'] as string)).toMatchObject({
       metadata: { name: 'ours' },
       spec: { updateStrategy: { registryPoll: { interval: '360m' } } },
     });
@@ -257,14 +261,44 @@ describe('mirror --config --dry-run', () => {
     });
   });
 
+  it('reads versions as oc-mirror does, and says that samples have no effect', async () => {
+    const below = (bound: string) =>
+      `    packages:\n    - name: widget\n      minVersion: ${bound}\n      maxVersion: ${bound}\n`;
+    for (const bound of ["'v1.2'", "'1.2'", 'v1.2.0', '1.2.0']) {
+      const result = await plan('loose', `${operators(below(bound))}  samples:\n  - image: ruby\n`);
+      expect(result).toMatchObject({ code: 0 });
+      expect(result.stderr).toContain('widget: 1 bundle');
+      expect(result.stderr).toContain('loose.yaml:10:3: mirror.samples: no effect, as with oc-mirror');
+      expect(await mappingOf('loose')).toEqual([
+        catalogLine(),
+        same('widget-bundle:v1.2.0'),
+        same('widget:v1.2.0'),
+      ]);
+    }
+  });
+
+  it('names objects of a catalog by its path at the target', async () => {
+    const below = '    targetCatalog: deep/er/index\n';
+    expect(await plan('nested', operators(below), '--max-nested-paths', '2')).toMatchObject({ code: 0 });
+    expect(Object.keys(await resourcesOf('nested'))).toContain('cs-deep-er-index-v1.yaml');
+  });
+
+  it('takes additional images from layouts by the name of their directory', async () => {
+    const image = path.join(sandbox.work, 'layouts', 'index');
+    expect(await plan('layout', `  additionalImages:\n  - name: oci://${image}\n`)).toMatchObject({
+      code: 0,
+    });
+    expect(await mappingOf('layout')).toEqual([`oci:${image}=docker://registry.test/ocm/index:latest`]);
+    const odd = await plan('odd', '  additionalImages:\n  - name: oci:///tmp/No-\n');
+    expect(odd.stderr).toContain(
+      'odd.yaml:5:5: mirror.additionalImages[0].name: "no-" is not a repository path',
+    );
+  });
+
   it('says all that a configuration gets wrong before it asks any registry', async () => {
     const result = await plan('wrong', operators('    ful: true\n  platform:\n    graph: true\n'));
     expect(result).toMatchObject({ code: 1, stdout: '' });
-    expect(result.stderr).toBe(
-      'wrong.yaml:6:5: mirror.operators[0].ful: unknown field (use "full")\n' +
-        'wrong.yaml:7:3: mirror.platform: not supported yet (use oc-mirror for this section, and opmate for ' +
-        'operators, additionalImages and helm)\n',
-    );
+    expect(result.stderr).toBe('wrong.yaml:6:5: mirror.operators[0].ful: unknown field\nhint: use "full"\n');
     expect(source.requests).toEqual([]);
   });
 

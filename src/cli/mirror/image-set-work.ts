@@ -18,6 +18,7 @@ import {
 import { ImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
 import {
   planArchivedSet,
+  limitLock,
   requireAllowedImages,
   requireListedImages,
   withPlannedReleases,
@@ -54,6 +55,7 @@ import {
   signatureFile,
 } from '../../mirror/release/release-resources.js';
 import { requireSignedReleases } from '../../mirror/release/locked-access.js';
+import { requireTargetAccess } from '../../mirror/image-set/target-access.js';
 import { rebuiltOnDemand } from '../../mirror/lock/locked-catalogs.js';
 import { withSignatures } from '../../mirror/lock/locked-signatures.js';
 import { transfersOfLock } from '../../mirror/lock/locked-transfers.js';
@@ -193,6 +195,8 @@ export class ImageSetWork {
   async toRegistry(session: CommandSession): Promise<number> {
     const { config, digest } = await this.readConfig();
     const templates = await this.#readTemplates(config.operators);
+    const { target } = this.#destination;
+    await requireTargetAccess(config, target, { maxNestedPaths: this.#maxNestedPaths, session });
     return this.withMirror(config, session, async (mirror, plan) => {
       // What would be wrong with their names is known by now, before anything is copied.
       this.#resources(plan, templates);
@@ -332,7 +336,8 @@ export class ImageSetWork {
       await requireSignedReleases(wanted, this.#releaseSettings(session));
       return { set: mirroredOfLock(wanted, target, this.#maxNestedPaths), templates, locked: wanted };
     }
-    const { config } = await this.#requireSame(lock, 'archive');
+    const { config, digest } = await this.readConfig();
+    const isOther = digest !== lock.configuration;
     const templates = await this.#readTemplates(config.operators);
     const { logger, signal, platform } = session;
     const plan = await planArchivedSet(config, {
@@ -349,7 +354,8 @@ export class ImageSetWork {
         base.repository(repository, pathBelow(target, repository, this.#maxNestedPaths)),
     });
     try {
-      const locked = withPlannedReleases(wanted, plan);
+      const released = withPlannedReleases(wanted, plan);
+      const locked = isOther ? limitLock(released, plan) : released;
       const left = (wanted.releases?.releases.length ?? 0) - (locked.releases?.releases.length ?? 0);
       if (left > 0)
         logger.log('info', `${count(left, 'release')} of the archive not in the configuration, left out`);
@@ -369,7 +375,7 @@ export class ImageSetWork {
   async locked(session: CommandSession): Promise<number> {
     const planned = await this.#readLock();
     this.#requirePlan(planned);
-    const { config } = await this.#requireSame(planned, 'lock');
+    const { config } = await this.#requireSame(planned);
     const templates = await this.#readTemplates(config.operators);
     requireSameTemplates(planned, templates);
     const mirrored = mirroredOfLock(planned, this.#destination.target, this.#maxNestedPaths);
@@ -599,25 +605,18 @@ export class ImageSetWork {
   }
 
   /** Throws unless a lock was made of the configuration and the flags of this run. */
-  async #requireSame(lock: ImageSetLock, what: 'lock' | 'archive') {
+  async #requireSame(lock: ImageSetLock) {
     const read = await this.readConfig();
-    // What an archive of releases holds beyond the configuration is left out.
-    const mayDiffer = what === 'archive' && lock.releases !== undefined;
-    if (read.digest !== lock.configuration && !mayDiffer) {
+    if (read.digest !== lock.configuration) {
       throw new OpmateError(
         'INVALID',
-        `${read.config.file}: is not the configuration that the ${what} was made of`,
-        {
-          hint:
-            what === 'lock'
-              ? 'mirror without --locked to make a new lock'
-              : 'leave --config out, or mirror to disk again',
-        },
+        `${read.config.file}: is not the configuration that the lock was made of`,
+        { hint: 'mirror without --locked to make a new lock' },
       );
     }
     const wanted = this.lockOptions('yes');
     for (const key of ['dependencies', 'platform']) {
-      if (what === 'archive' || wanted[key] === lock.options[key]) continue;
+      if (wanted[key] === lock.options[key]) continue;
       const had = lock.options[key] ?? 'not given';
       throw new OpmateError(
         'INVALID',

@@ -161,6 +161,50 @@ async function openArchivedCatalog(
 }
 
 /**
+ * Returns what of the lock of an archive another configuration than that of the archive asks for. Throws OpmateError,
+ * of all faults: NOT_FOUND for images that are not in the archive, INVALID for catalogs of which it asks for a part,
+ * since their images name the rest too.
+ */
+export function limitLock(lock: ImageSetLock, plan: ImageSetPlan): ImageSetLock {
+  const planned = new Set(plan.images.map(({ name }) => `${name.repository}:${name.tag}`));
+  const images = lock.images.filter(
+    (image) => image.kind !== 'signature' && planned.has(nameOfLocked(image)),
+  );
+  const held = new Set(images.map(nameOfLocked));
+  const faults = plan.images
+    .filter(({ kind, name }) => kind !== 'chart' && !held.has(`${name.repository}:${name.tag}`))
+    .map(({ source }) => new OpmateError('NOT_FOUND', 'not in the archive', { subject: source }));
+  const catalogs = lock.catalogs.filter(({ repository, tag }) => planned.has(`${repository}:${tag}`));
+  for (const { catalog, repository, tag, packages } of catalogs) {
+    const own = plan.catalogs.find(({ name }) => name.repository === repository && name.tag === tag);
+    const wanted = new Set(own?.selection.facts.bundles.map((bundle) => `${bundle.package} ${bundle.name}`));
+    const rest = packages.flatMap(({ name, bundles }) =>
+      bundles.filter((bundle) => !wanted.has(`${name} ${bundle.name}`)),
+    );
+    if (rest.length === 0) continue;
+    const more = rest.length === 1 ? '' : ` and ${rest.length - 1} more`;
+    const hint = 'ask for all that the archive holds of the catalog, or mirror to disk again';
+    const problem = `the archive also holds ${rest[0]?.name ?? ''}${more}, which its catalog image names`;
+    faults.push(new OpmateError('INVALID', problem, { subject: catalog, hint }));
+  }
+  if (faults.length > 0) throw combineErrors(faults);
+  const repositories = new Set(images.map(({ repository }) => repository));
+  const manifests = new Set(
+    images.flatMap(({ contents }) => contents.manifests.map(({ descriptor }) => descriptor.digest)),
+  );
+  const isOfKept = ({ repository, tag }: LockedImage): boolean =>
+    repositories.has(repository) && manifests.has(signedDigestOf(tag));
+  const signatures = lock.images.filter((image) => image.kind === 'signature' && isOfKept(image));
+  return { ...lock, catalogs, images: [...images, ...signatures] };
+}
+
+/** Returns the digest of what a signature by this tag signs. */
+function signedDigestOf(tag: string | undefined): string {
+  const [, hex = ''] = /^sha256-([0-9a-f]{64})(?:\.(?:sig|att|sbom))?$/.exec(tag ?? '') ?? [];
+  return `sha256:${hex}`;
+}
+
+/**
  * What of a plan is in a lock, for the objects of a cluster: names are the plan's, never the lock's. Throws OpmateError
  * INVALID, naming each, for images, catalogs and repositories that the plan does not have.
  */
@@ -191,8 +235,7 @@ export function requireAllowedImages(lock: ImageSetLock, plan: ImageSetPlan): Mi
   }
   for (const image of lock.images) {
     if (image.kind !== 'signature') continue;
-    const [, hex] = /^sha256-([0-9a-f]{64})(?:\.(?:sig|att|sbom))?$/.exec(image.tag ?? '') ?? [];
-    const isOfImage = repositories.get(image.repository)?.has(`sha256:${hex}`) ?? false;
+    const isOfImage = repositories.get(image.repository)?.has(signedDigestOf(image.tag)) ?? false;
     if (!isOfImage)
       refuse(nameOfLocked(image), 'not a signature of an image that the configuration asks for');
   }

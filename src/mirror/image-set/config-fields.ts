@@ -1,18 +1,19 @@
 import type { VersionBounds } from '../../catalog/selection/version-bounds.js';
 import type { Place } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
-import { compareVersions, parseVersion } from '../../core/semver.js';
+import { compareVersions, formatVersion, parseTolerantVersion } from '../../core/semver.js';
 import type { Field } from '../../document/field.js';
 import { quoteGo } from '../../document/go-json.js';
 
 const hintForVersion = 'write it as 1.2.3 or 1.2.3-rc.1';
 
-/** Reads both bounds of a version; what is wrong with them goes to the document's diagnostics. */
+/** Reads both bounds of a version, in the loose form too (`v1.2`); what is wrong with them goes to the document's diagnostics. */
 export function readBounds(fields: { minVersion: Field; maxVersion: Field }): VersionBounds {
   const read = (field: Field) =>
     field.optionalParsed((text) => {
       try {
-        return { text, version: parseVersion(text) };
+        const version = parseTolerantVersion(text);
+        return { text, version, written: formatVersion(version) };
       } catch {
         throw new OpmateError('INVALID', `invalid version ${quoteGo(text)}`, { hint: hintForVersion });
       }
@@ -21,7 +22,7 @@ export function readBounds(fields: { minVersion: Field; maxVersion: Field }): Ve
   if (min !== undefined && max !== undefined && compareVersions(min.version, max.version) > 0) {
     fields.minVersion.fail(`${min.text} is greater than maxVersion ${max.text}`);
   }
-  return { minVersion: min?.text, maxVersion: max?.text };
+  return { minVersion: min?.written, maxVersion: max?.written };
 }
 
 /** Reports items of one name. */

@@ -6,6 +6,7 @@ import { type Reference, parseReference } from '../../core/reference.js';
 import { type WrittenDocument, readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
 import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
+import { repositoryOf } from './image-set-names.js';
 import { type HelmConfig, readHelmConfig } from '../helm/helm-config.js';
 import { type ReleaseConfig, readReleaseConfig } from '../release/release-config.js';
 import { checkUnique, readBounds } from './config-fields.js';
@@ -25,6 +26,8 @@ export interface ImageSetConfiguration {
   /** Undefined for no releases. */
   releases: ReleaseConfig | undefined;
   blockedImages: BlockedImageConfig[];
+  /** Sections without effect, with their place. */
+  warnings: string[];
 }
 
 /** One catalog, and what of it. */
@@ -173,11 +176,6 @@ class ConfigReader {
       ? fields[key].object(sections, { hints: formerKeys })
       : fields[key].missing(`list the catalogs below ${key}.operators`);
     if (listed === undefined) return {};
-    const later = [listed.samples].filter(isFilled);
-    for (const section of later) {
-      const hint = 'use oc-mirror for this section, and opmate for all others';
-      section.fail('not supported yet', { code: 'unsupported', hint });
-    }
     const operators = listed.operators.optionalList().map((item) => this.#readOperator(item));
     this.#checkTargets(operators, listed.operators.path);
     const additional = listed.additionalImages.optionalList().map((item) => this.#readAdditionalImage(item));
@@ -190,9 +188,7 @@ class ConfigReader {
     const hasKnownKeys = Object.keys(fields[key].jsonObject() ?? {}).every((one) =>
       (sections as readonly string[]).includes(one),
     );
-    const isEmpty = [operators, additional, later, helm.local, helm.repositories].every(
-      (one) => one.length === 0,
-    );
+    const isEmpty = [operators, additional, helm.local, helm.repositories].every((one) => one.length === 0);
     if (isEmpty && hasKnownKeys && !isFilled(listed.helm) && !isFilled(listed.platform)) {
       fields[key].fail(`nothing to ${key}`, { hint: `list catalogs below ${key}.operators` });
     }
@@ -204,7 +200,14 @@ class ConfigReader {
       helm,
       releases,
       blockedImages: blocked.filter((one) => one !== undefined),
+      warnings: isFilled(listed.samples) ? [this.#warningOf(listed.samples)] : [],
     };
+  }
+
+  #warningOf(section: Field): string {
+    const { line, column } = this.#document.placeOf(section.path);
+    const { name: file } = this.#document;
+    return `${file}:${line}:${column}: ${section.path.join('.')}: no effect, as with oc-mirror`;
   }
 
   #readOperator(item: Field): OperatorConfig | undefined {
@@ -288,8 +291,10 @@ class ConfigReader {
       platforms: readPlatforms(fields.platforms),
       place: this.#document.placeOf(item.path),
     };
-    if (reference !== undefined && reference.transport !== 'docker' && !fields.targetRepo.isSet) {
-      fields.targetRepo.missing('set the repository path: an image outside of a registry has none');
+    if (reference !== undefined && !fields.targetRepo.isSet && !isRepositoryName(repositoryOf(reference))) {
+      fields.name.fail(`${quoteGo(repositoryOf(reference))} is not a repository path`, {
+        hint: 'set one with targetRepo',
+      });
     }
     return name === undefined || reference === undefined ? undefined : { name, reference, ...rest };
   }
@@ -361,13 +366,9 @@ function parseSource(text: string): Reference {
 export function targetOfCatalog(operator: OperatorConfig): { repository: string; tag: string | undefined } {
   const { reference, targetCatalog, targetTag } = operator;
   const isLayout = reference.transport !== 'docker';
-  const own = isLayout ? lastPathPart(reference.path) : reference.repository;
+  const own = repositoryOf(reference);
   // What names neither means the tag that every tool takes then.
   const untold = reference.digest === undefined || isLayout ? 'latest' : undefined;
   const ownTag = isLayout ? untold : (reference.tag ?? untold);
   return { repository: targetCatalog ?? own, tag: targetTag ?? ownTag };
-}
-
-function lastPathPart(path: string): string {
-  return path.replace(/\/+$/, '').replace(/^.*\//, '').toLowerCase();
 }

@@ -1,4 +1,5 @@
 import { throwIfCancelled, OpmateError } from '../../core/errors.js';
+import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { type Reference, type RegistryReference, formatReference } from '../../core/reference.js';
@@ -76,6 +77,9 @@ export class ImageSetMirror {
   readonly #withoutImages = new Set<string>();
   /** By the name in the lock. */
   #verdicts: ReadonlyMap<string, Verdict> = new Map();
+  /** Bundles that were left out, as `package/bundle`, and images that only these need. */
+  readonly #goneBundles = new Set<string>();
+  readonly #unneeded = new Set<PlannedImage>();
 
   constructor(plan: ImageSetPlan, options: ImageSetMirrorOptions) {
     this.#plan = plan;
@@ -91,7 +95,14 @@ export class ImageSetMirror {
   async prepare(): Promise<void> {
     for (const catalog of this.#plan.catalogs) await this.#rebuild(catalog);
     const transfers = this.#plan.images.map((image) => this.#transferOf(image));
-    const { pinned, ...faults } = await pinTransfers(transfers, this.#options.transfer);
+    const { onError, transfer } = this.#options;
+    const stops = onError === 'stop';
+    // All manifests are read before anything is copied, so all that is missing can be named.
+    const { pinned, ...faults } = await pinTransfers(transfers, {
+      ...transfer,
+      ...(stops && { continueOnError: true, isQuiet: true }),
+    });
+    if (stops && faults.failed.length > 0) throw combineErrors(faults.failed.map(({ error }) => error));
     this.#note(faults);
     for (const transfer of pinned) this.#add(transfer);
     if (this.#failed.size > 0) await this.#repair();
@@ -100,7 +111,7 @@ export class ImageSetMirror {
   /** Looks for what is attached to all images, for a target that is nobody's yet. */
   async addSignatures(): Promise<void> {
     if (!this.#options.signatures) return;
-    await this.#findSignatures([...this.#prepared.values()].map(({ transfer }) => transfer));
+    await this.#findSignatures(this.transfers());
   }
 
   /** Keeps the verdicts on the images, by their names in the lock, for the lock. */
@@ -110,7 +121,7 @@ export class ImageSetMirror {
 
   /** Asks the target what it has, and returns what is to be copied. */
   async survey(): Promise<BytePlan> {
-    const pinned = [...this.#prepared.values()].map(({ transfer }) => transfer);
+    const pinned = this.transfers();
     await this.#survey(pinned);
     return planSurveyed(this.lockedImages(), this.#surveyed);
   }
@@ -121,7 +132,7 @@ export class ImageSetMirror {
    */
   async surveyWithSignatures(): Promise<BytePlan> {
     if (!this.#options.signatures) return this.survey();
-    const pinned = [...this.#prepared.values()].map(({ transfer }) => transfer);
+    const pinned = this.transfers();
     const [found] = await Promise.all([this.#findSignatures(pinned), this.#survey(pinned)]);
     const before = new Map(pinned.map(({ targetName, contents }) => [targetName, contents]));
     const surveyed = new Set(this.#surveyed.map(({ transfer }) => transfer.targetName));
@@ -164,7 +175,7 @@ export class ImageSetMirror {
 
   /** What is, or is to be, at the target. */
   mirrored(): MirroredSet {
-    const isThere = (image: PlannedImage): boolean => !this.#failed.has(image);
+    const isThere = (image: PlannedImage): boolean => !this.#isLeftOut(image);
     const names = new Set(this.#plan.images.filter(isThere).map(({ destination }) => destination));
     return {
       images: this.#plan.images.filter(isThere),
@@ -177,7 +188,7 @@ export class ImageSetMirror {
   lockedImages(): LockedImage[] {
     return [...this.#prepared.values()].flatMap(({ image, transfer }) => {
       if (image === undefined) return [signatureOf(transfer, this.#plan)];
-      if (this.#failed.has(image)) return [];
+      if (this.#isLeftOut(image)) return [];
       const { kind, source, name, bundles, reference, aliases } = image;
       return [
         {
@@ -192,7 +203,7 @@ export class ImageSetMirror {
   /** What each prepared image is copied from, by the name that its lock gives it. */
   transfers(): PinnedTransfer[] {
     return [...this.#prepared.values()].flatMap(({ image, transfer }) =>
-      image !== undefined && this.#failed.has(image) ? [] : [transfer],
+      image !== undefined && this.#isLeftOut(image) ? [] : [transfer],
     );
   }
 
@@ -248,6 +259,7 @@ export class ImageSetMirror {
       targetName: image.destination,
       ...(isCopiedLast(image) && { isLast: true }),
       ...(image.contents !== undefined && { contents: image.contents }),
+      place: image.place,
       // A rebuilt catalog has no other platforms.
       ...(rebuilt === undefined && { platforms: image.platforms }),
     };
@@ -256,6 +268,10 @@ export class ImageSetMirror {
   #catalogOf(image: PlannedImage): PlannedCatalog | undefined {
     if (image.kind !== 'catalog') return undefined;
     return this.#plan.catalogs.find(({ destination }) => destination === image.destination);
+  }
+
+  #isLeftOut(image: PlannedImage): boolean {
+    return this.#failed.has(image) || this.#unneeded.has(image);
   }
 
   #add(transfer: PinnedTransfer): void {
@@ -320,6 +336,8 @@ export class ImageSetMirror {
         for (const text of image.texts) images.add(text);
       else for (const { package: of, bundle } of image.bundles) bundles.add(`${of}/${bundle}`);
     }
+    for (const bundle of bundles) this.#goneBundles.add(bundle);
+    this.#leaveOutUnneeded();
     const grown = [...images].some((text) => !this.#withoutImages.has(text));
     for (const text of images) this.#withoutImages.add(text);
     for (const catalog of this.#plan.catalogs) {
@@ -339,10 +357,23 @@ export class ImageSetMirror {
     }
   }
 
+  /** Leaves out the images, the bundle's own among them, of bundles that are no longer in any catalog. */
+  #leaveOutUnneeded(): void {
+    for (const image of this.#plan.images) {
+      const isOfBundles = image.kind === 'bundle' || image.kind === 'related';
+      if (!isOfBundles || image.isAsked === true || image.bundles.length === 0) continue;
+      const isGone = image.bundles.every(({ package: of, bundle }) =>
+        this.#goneBundles.has(`${of}/${bundle}`),
+      );
+      if (isGone) this.#unneeded.add(image);
+    }
+  }
+
   async #shrink(catalog: PlannedCatalog, gone: ReadonlySet<string>): Promise<void> {
     const { operator, selection } = catalog;
     const left = leaveOut(selection, gone, operator.catalog);
     catalog.selection = { ...left.selection, isWhole: false };
+    catalog.isDatabase = false;
     this.#changes.push(...left.changes.map((change) => `${operator.catalog}: ${change}`));
     await this.#rebuild(catalog);
     const image = this.#imageOf(catalog);
@@ -386,7 +417,7 @@ function signatureOf({ source, target, contents }: PinnedTransfer, plan: ImageSe
 }
 
 function lockedCatalogOf(
-  { operator, digest, name, selection }: PlannedCatalog,
+  { operator, digest, name, selection, isDatabase }: PlannedCatalog,
   templates: ReadonlyMap<string, CatalogSourceTemplate>,
 ): LockedCatalog {
   const file = operator.targetCatalogSourceTemplate;
@@ -402,6 +433,7 @@ function lockedCatalogOf(
     sourceDigest: digest,
     ...name,
     isWhole,
+    ...(isDatabase && isWhole && { isDatabase }),
     ...(file !== undefined && {
       targetCatalogSourceTemplate: { file, text: templates.get(file)?.text },
     }),

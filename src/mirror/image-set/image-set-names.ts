@@ -47,9 +47,15 @@ export interface ImageName {
  */
 export function nameOfImage(reference: Reference, given: Partial<ImageName> = {}): ImageName {
   const { tag, digest } = reference;
-  const own = reference.transport === 'docker' ? reference.repository : '';
+  const own = repositoryOf(reference);
   const ownTag = tag ?? (digest === undefined ? 'latest' : tagOfDigest(digest));
   return { repository: given.repository ?? own, tag: given.tag ?? ownTag };
+}
+
+/** Returns the repository that an image has below a target: of one on disk, the last part of its path. */
+export function repositoryOf(reference: Reference): string {
+  if (reference.transport === 'docker') return reference.repository;
+  return reference.path.replace(/\/+$/, '').replace(/^.*\//, '').toLowerCase();
 }
 
 /** How a digest is written where a tag is needed. */

@@ -65,6 +65,10 @@ export interface PlannedImage {
   platforms: readonly Platform[] | undefined;
   /** How it is written wherever it is named. */
   texts: Set<string>;
+  /** Where the configuration names it, for messages. */
+  place?: { file: string; line: number } | undefined;
+  /** Whether the configuration or a chart names it, whatever bundles do. */
+  isAsked?: boolean | undefined;
   /** The same image, by digest, in other source repositories that have the same name at the target. */
   aliases?: readonly Reference[] | undefined;
   /** What it consists of, where that was read already. */
@@ -105,6 +109,8 @@ export interface PlannedCatalog {
   selection: CatalogSelection;
   /** Open until the plan is closed. */
   catalog: Catalog;
+  /** Whether what is mirrored is an index in a sqlite database. */
+  isDatabase: boolean;
 }
 
 /** Everything that mirroring an image set means. */
@@ -207,12 +213,13 @@ export async function planImageSet(
       }
     }
     if (faults.length > 0) throw combineErrors(faults);
-    for (const image of config.additionalImages) images.addAdditional(image);
+    for (const image of config.additionalImages) images.addAdditional(image, config.file);
     charts = await options.openCharts(config.helm);
     const planned = images.addCharts(charts.charts);
     const found = (releases = await options.openReleases(config.releases));
     images.addReleases(found, config.releases?.platforms ?? []);
     const warnings = [
+      ...config.warnings,
       ...catalogs.flatMap(({ selection }) => selection.warnings),
       ...unmet,
       ...charts.charts.flatMap((chart) => chart.found.warnings),
@@ -267,7 +274,8 @@ async function planCatalog(
   }
   const name = { repository, tag: tag ?? tagOfDigest(own) };
   const { destination } = images.addCatalog(reference, name, platforms);
-  return { operator, reference, digest, destination, name, selection, catalog };
+  const isDatabase = selection.isWhole && catalog.storedImages !== undefined;
+  return { operator, reference, digest, destination, name, selection, catalog, isDatabase };
 }
 
 /** The images of a plan, each once. */
@@ -334,9 +342,15 @@ class ImageCollection {
     return this.#put('catalog', reference, name, platforms);
   }
 
-  addAdditional({ reference, targetRepo, targetTag, platforms }: AdditionalImageConfig): void {
+  addAdditional(
+    { reference, targetRepo, targetTag, platforms, place: { line } }: AdditionalImageConfig,
+    file: string,
+  ): void {
     const name = nameOfImage(reference, given({ repository: targetRepo, tag: targetTag }));
-    this.#add('additional', reference, name, platforms);
+    const image = this.#add('additional', reference, name, platforms);
+    if (image === undefined) return;
+    image.place ??= { file, line };
+    image.isAsked = true;
   }
 
   /** Adds the images of charts, and the charts where they are mirrored too. Throws OpmateError. */
@@ -346,7 +360,8 @@ class ImageCollection {
       const { config, packed, found } = chart;
       for (const { text } of found.images) {
         const reference = parseReference(text);
-        this.#add('helm', reference, nameOfImage(reference), config.platforms);
+        const image = this.#add('helm', reference, nameOfImage(reference), config.platforms);
+        if (image !== undefined) image.isAsked = true;
       }
       const name = chartName(chart, byName);
       if (this.#options.withCharts === true) {

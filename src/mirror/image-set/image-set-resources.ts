@@ -55,6 +55,8 @@ export interface MirroredSet<T extends MirroredImage = MirroredImage> {
 export type MirroredImage = MirroredName;
 
 export interface MirroredCatalog extends Pick<PlannedCatalog, 'destination' | 'name'> {
+  /** Whether it is an index in a sqlite database, which OLM v1 does not read. */
+  isDatabase?: boolean | undefined;
   operator: { catalog: string; targetCatalogSourceTemplate?: string | undefined };
 }
 
@@ -115,6 +117,7 @@ export function clusterResources(plan: MirroredSet, options: ClusterResourceOpti
         spec: { ...template?.spec, image, sourceType: 'grpc' },
       }),
     );
+    if (catalog.isDatabase === true) continue;
     files.set(
       `cc-${suffix}.yaml`,
       encodeClusterCatalog({
@@ -190,11 +193,11 @@ export function isObjectPrefix(text: string): boolean {
 }
 
 /**
- * What names the objects of a catalog behind `cs-` and `cc-`: the last part of its path and the beginning of its
- * tag, as a DNS label.
+ * Returns what names the objects of a catalog behind `cs-` and `cc-`: the last part of its path at the target, which
+ * `--max-nested-paths` may have joined, and the beginning of its tag, as a DNS label.
  */
-function objectSuffixOf({ name: { repository, tag } }: MirroredCatalog, prefix: string): string {
-  const last = repository.slice(repository.lastIndexOf('/') + 1);
+function objectSuffixOf({ name: { tag }, destination }: MirroredCatalog, prefix: string): string {
+  const last = destination.slice(destination.lastIndexOf('/') + 1, destination.lastIndexOf(':'));
   const label = (text: string): string => text.toLowerCase().replace(/[^a-z0-9-]/g, '-');
   const short = label(tag.slice(0, maxTagLength)) || '0';
   const room = maxObjectName - prefix.length - 'cs-'.length - short.length - 1;

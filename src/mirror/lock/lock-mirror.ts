@@ -265,10 +265,13 @@ export function mirroredOfLock(
     const reference = parseReference(image.reference);
     return [{ kind, reference, aliases, source, repository, destination }];
   });
-  const catalogs = lock.catalogs.map(({ catalog, repository, tag, targetCatalogSourceTemplate }) => ({
-    operator: { catalog, targetCatalogSourceTemplate: targetCatalogSourceTemplate?.file },
-    destination: destinationOf(target, pathBelow(target, repository, maxNestedPaths), tag),
-    name: { repository, tag },
-  }));
+  const catalogs = lock.catalogs.map(
+    ({ catalog, repository, tag, isDatabase, targetCatalogSourceTemplate }) => ({
+      isDatabase,
+      operator: { catalog, targetCatalogSourceTemplate: targetCatalogSourceTemplate?.file },
+      destination: destinationOf(target, pathBelow(target, repository, maxNestedPaths), tag),
+      name: { repository, tag },
+    }),
+  );
   return { images, catalogs, releases: lock.releases?.releases };
 }

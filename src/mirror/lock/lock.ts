@@ -47,6 +47,8 @@ export interface LockedCatalog {
   repository: string;
   tag: string;
   isWhole: boolean;
+  /** Whether it is an index in a sqlite database. */
+  isDatabase?: boolean | undefined;
   targetCatalogSourceTemplate?: LockedTemplate | undefined;
   /** By name. */
   packages: LockedPackage[];
@@ -196,6 +198,7 @@ function encodeCatalog(catalog: LockedCatalog): JsonValue {
     repository: catalog.repository,
     tag: catalog.tag,
     isWhole: catalog.isWhole,
+    ...(catalog.isDatabase === true && { isDatabase: true }),
     ...(template !== undefined && {
       targetCatalogSourceTemplate:
         template.text === undefined ? template.file : { file: template.file, text: template.text },
@@ -415,6 +418,7 @@ function readCatalogs(field: Field<never>): LockedCatalog[] {
       'repository',
       'tag',
       'isWhole',
+      'isDatabase',
       'targetCatalogSourceTemplate',
       'packages',
     ]);
@@ -425,6 +429,7 @@ function readCatalogs(field: Field<never>): LockedCatalog[] {
       repository: fields.repository.matching(isRepositoryName, 'a repository'),
       tag: fields.tag.matching(isTag, 'a tag'),
       isWhole: fields.isWhole.boolean(),
+      ...(fields.isDatabase.isPresent && { isDatabase: fields.isDatabase.boolean() }),
       ...(template.isPresent && { targetCatalogSourceTemplate: readTemplate(template) }),
       packages: readPackages(fields.packages),
     };

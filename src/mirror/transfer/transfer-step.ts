@@ -1,4 +1,5 @@
 import { type CancelOptions, mapConcurrent, onAbort } from '../../core/concurrency.js';
+import { addContext } from '../../core/diagnostics-error.js';
 import { CancelledError, DigestMismatchError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { silentLogger } from '../../core/log.js';
 import { type Reference, formatReference } from '../../core/reference.js';
@@ -109,7 +110,7 @@ async function attempt<R>(
   transfer: Transfer,
   work: () => Promise<R | 'missing'>,
   giveUp: (error: OpmateError) => boolean,
-  { skipMissing, signal, logger = silentLogger }: TransferOptions,
+  { skipMissing, isQuiet, signal, logger = silentLogger }: TransferOptions,
 ): Promise<Outcome<R>> {
   try {
     const outcome = await work();
@@ -125,9 +126,12 @@ async function attempt<R>(
     throwIfCancelled(signal);
     const isFailure =
       error instanceof OpmateError && !(error instanceof CancelledError) && error.code !== 'INTERNAL';
-    if (!isFailure || giveUp(error)) throw error;
-    logger.log('error', error.message);
-    return error;
+    if (!isFailure) throw error;
+    const { file, line } = transfer.place ?? {};
+    const placed = file === undefined ? error : addContext(error, { file, line });
+    if (giveUp(placed)) throw placed;
+    if (isQuiet !== true) logger.log('error', placed.message);
+    return placed;
   }
 }
 

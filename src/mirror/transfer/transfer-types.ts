@@ -15,6 +15,8 @@ export interface Transfer {
   /** How messages name both. */
   sourceName: string;
   targetName: string;
+  /** Where a configuration names it, for messages. */
+  place?: { file: string; line: number } | undefined;
   /** Copied when everything else has been: a catalog, which should name only what is there. */
   isLast?: boolean | undefined;
   /** Of an index only these platforms' images. */
@@ -64,6 +66,8 @@ export interface TransferOptions extends CancelOptions {
   /** Goes on after a failure. Images that are not at the source are passed over either way with `skipMissing`. */
   continueOnError: boolean;
   skipMissing: boolean;
+  /** With `continueOnError`: leaves it to the caller to tell of failures. */
+  isQuiet?: boolean | undefined;
   /** Copies what refers to the images too. */
   referrers?: boolean | undefined;
   /** Looks for each image at its source, and copies none. */

@@ -130,6 +130,8 @@ function readTables(document: Table, conf: ConfFile): RegistryRule[] {
     if (prefix.startsWith('*.') ? prefix.includes('/') : prefix.includes('*')) {
       throw invalid(conf, `${path}.prefix: a wildcard is only possible as *.domain`);
     }
+    if (location === undefined && !prefix.startsWith('*.'))
+      throw invalid(conf, `${path}.prefix: also needs location, unless it is *.domain`);
     const digestOnly = booleanAt(table, 'mirror-by-digest-only', conf, path);
     const mirrors = listOf(table.mirror, conf, `${path}.mirror`).map((mirror, at) =>
       readMirror(mirror, digestOnly, conf, `${path}.mirror[${at}]`),

@@ -72,11 +72,6 @@ const refused: Record<string, [text: string, fault: string]> = {
     'set.yaml:1:1: kind: expected ImageSetConfiguration, got "DeleteImageSetConfiguration" ' +
       '(write kind: ImageSetConfiguration)',
   ],
-  'a section that is not mirrored yet': [
-    `${operator}  samples:\n  - name: a\n`,
-    'set.yaml:6:3: mirror.samples: not supported yet ' +
-      '(use oc-mirror for this section, and opmate for all others)',
-  ],
   'releases of no channel': [
     `${operator}  platform:\n    kubeVirtContainer: true\n`,
     'set.yaml:6:3: mirror.platform: no releases (list channels, or name a release image with release)',
@@ -129,8 +124,8 @@ const refused: Record<string, [text: string, fault: string]> = {
       '(put the value in quotes)',
   ],
   'a version that is none': [
-    `${operator}    packages:\n    - name: widget\n      channels:\n      - name: a\n        maxVersion: v1\n`,
-    'set.yaml:10:9: mirror.operators[0].packages[0].channels[0].maxVersion: invalid version "v1" ' +
+    `${operator}    packages:\n    - name: widget\n      channels:\n      - name: a\n        maxVersion: one\n`,
+    'set.yaml:10:9: mirror.operators[0].packages[0].channels[0].maxVersion: invalid version "one" ' +
       '(write it as 1.2.3 or 1.2.3-rc.1)',
   ],
   'a path that is none': [

@@ -84,6 +84,7 @@ describe('oci/registries-conf: files', () => {
     ['registry = 1', 'registry: expected an array, got the number 1'],
     ['registry = ["x"]', 'registry[0]: expected a table, got a string'],
     ['[[registry]]\ninsecure = true', 'registry[0] has neither prefix nor location'],
+    ['[[registry]]\nprefix = "quay.io"', 'registry[0].prefix: also needs location'],
     ['[[registry]]\nlocation = 1', 'registry[0].location: expected a string, got the number 1'],
     [
       '[[registry]]\nlocation = "a"\ninsecure = "yes"',
@@ -294,7 +295,7 @@ describe('oci/registries-conf: places', () => {
   });
 
   it('refuses what is blocked, naming file and prefix', async () => {
-    const conf = '[[registry]]\nprefix = "quay.io/bad"\nblocked = true\n';
+    const conf = '[[registry]]\nprefix = "quay.io/bad"\nlocation = "quay.io/bad"\nblocked = true\n';
     const failure = await failureOf(resolve(conf, 'quay.io/bad/a'));
     expect(failure.message).toBe('quay.io/bad/a: blocked by test.conf (prefix quay.io/bad)');
     expect(await resolve(conf, 'quay.io/good/a')).toEqual(['quay.io good/a']);

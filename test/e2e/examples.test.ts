@@ -1,10 +1,13 @@
 import { execFile } from 'node:child_process';
 import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Command } from 'commander';
 import { createCommandLine } from '../../src/cli/program.js';
 import { commandFile, useSandbox } from '../support/command-line.js';
+import { graphText } from '../support/releases.js';
+import { pemPair } from '../support/sigstore.js';
 import { smallBundle } from '../support/small-bundle.js';
 import { createWorld } from '../unit/cli/world.js';
 
@@ -49,6 +52,10 @@ const codes: Readonly<Record<string, number>> = { 'catalog diff': 3, 'mirror dif
 /** Commands that go on until they are stopped; the first line that they print is waited for. */
 const servers: ReadonlySet<string> = new Set(['oci serve', 'view', 'serve', 'registry serve']);
 
+/** Where OpenShift releases are; the sandbox has a mirror of it. */
+const releaseRepository = 'quay.io/openshift-release-dev/ocp-release';
+const releases = ['4.17.9', '4.18.1', '4.18.2'];
+
 let host = '';
 const atHost = (line: string): string => line.replaceAll('registry.example.com', host);
 
@@ -58,6 +65,11 @@ function atFreePorts(command: string, line: string): string {
   const lineAtFree = line.replaceAll('127.0.0.1:8080', '127.0.0.1:0');
   return lineAtFree.includes('--port') ? lineAtFree : `${lineAtFree} --port 0`;
 }
+
+/** Graphs of releases take the place of the public update service. */
+const environment = (): Record<string, string> => ({
+  UPDATE_URL_OVERRIDE: pathToFileURL(path.join(sandbox.work, 'world/graphs')).href,
+});
 
 /** The words of a line without expansions. */
 function wordsOf(line: string): string[] {
@@ -77,10 +89,11 @@ function runLine(
        kill $pid; wait $pid; code=$?; cat err >&2; exit $code`
     : line;
   return new Promise((resolve) => {
-    const environment = sandbox.environment({
+    const env = sandbox.environment({
+      ...environment(),
       PATH: `${path.join(sandbox.work, 'bin')}:${process.env['PATH']}`,
     });
-    const options = { cwd: directory, env: environment as NodeJS.ProcessEnv, timeout: 60_000 };
+    const options = { cwd: directory, env: env as NodeJS.ProcessEnv, timeout: 60_000 };
     execFile('bash', ['-o', 'pipefail', '-c', script], options, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : Number(error.code ?? 1), stdout, stderr });
     });
@@ -162,8 +175,24 @@ beforeAll(async () => {
   host = new URL(await server.firstLine()).host;
   await writeFile(
     path.join(path.dirname(sandbox.work), 'registries.conf'),
-    `[[registry]]\nlocation = "${host}"\ninsecure = true\n`,
+    `[[registry]]
+location = "${host}"
+insecure = true
+
+[[registry]]
+location = "${releaseRepository}"
+[[registry.mirror]]
+location = "${host}/mirror/ocp-release"
+insecure = true
+`,
   );
+  const keys = pemPair();
+  const signed = [{ type: 'sigstoreSigned', keyPath: path.join(sandbox.work, 'world/cosign.pub') }];
+  await sandbox.write({
+    'world/cosign.key': keys.privateKey,
+    'world/cosign.pub': keys.publicKey,
+    'world/policy.json': { default: [{ type: 'reject' }], transports: { docker: { [host]: signed } } },
+  });
   await mkdir(path.join(sandbox.work, 'bin'));
   await mkdir(path.join(sandbox.home, '.config/fish/completions'), { recursive: true });
   await symlink(commandFile, path.join(sandbox.work, 'bin', 'opmate'));
@@ -176,8 +205,15 @@ beforeAll(async () => {
         Object.entries(files).map(([name, text]) => [`world/bundles/${version}/${name}`, text]),
       ),
     );
-    await opmate('bundle', 'push', `bundles/${version}`, `registry.example.com/demo/bundle:v${version}`);
+    const image = `registry.example.com/demo/bundle:v${version}`;
+    await opmate('bundle', 'push', `bundles/${version}`, image, '--sign-by', 'cosign.key');
   }
+  for (const version of releases) {
+    const image = `registry.example.com/mirror/ocp-release:${version}-x86_64`;
+    await opmate('oci', 'copy', 'registry.example.com/demo/bundle:v1.0.0', image);
+  }
+  const graph = graphText(releases, [], { channels: 'stable-4.18,fast-4.18' });
+  await sandbox.write({ 'world/graphs/amd64-stable-4.18.json': graph });
   await cp(path.join(sandbox.work, 'world/bundles/1.0.0'), path.join(sandbox.work, 'world/bundle'), {
     recursive: true,
   });
@@ -277,7 +313,7 @@ describe('examples of --help', () => {
       const needsShell = isServer || /[<>|&;$]/.test(line.replace(/"[^"]*"|'[^']*'/g, ''));
       const { code, stderr } = needsShell
         ? await runLine(local, directory, isServer)
-        : await sandbox.run(wordsOf(local).slice(1), { cwd: directory });
+        : await sandbox.run(wordsOf(local).slice(1), { cwd: directory, env: environment() });
       expect({ line, code, stderr: code === (codes[command] ?? 0) ? '' : stderr }).toEqual({
         line,
         code: codes[command] ?? 0,

@@ -29,12 +29,11 @@ export const command = defineCommand({
     host: loopbackHostFlag,
   },
   examples: [
-    ['Show a catalog directory', 'opmate view ./catalog'],
-    ['Show a catalog directory, and open the browser', 'opmate view ./catalog --open'],
+    ['Show a catalog directory in the browser', 'opmate view ./catalog --open'],
     ['Write the page for any web server', 'opmate view ./catalog --export ./page'],
     [
       'Select what to mirror, and write an ImageSetConfiguration',
-      'opmate view registry.redhat.io/redhat/redhat-operator-index:v4.18 --edit --to imageset.yaml',
+      'opmate view registry.example.com/demo/catalog:v1 --edit --to imageset.yaml',
     ],
     ['Show what changed since an older catalog', 'opmate view ./catalog --compare ./older-catalog'],
   ],

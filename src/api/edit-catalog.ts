@@ -53,8 +53,9 @@ export interface CatalogRemoval {
 }
 
 /**
- * Adds bundles to channels of a catalog directory; unrelated blobs keep their bytes. The result is validated before any
- * file is written, and all files change or none. Throws OpmateError, with all bundles that cannot be read.
+ * Adds bundles to channels of a catalog directory; unrelated blobs keep their bytes. A package may be begun by its
+ * `olm.package` blob alone, as `opmate init` writes it. The result is validated before any file is written, and all
+ * files change or none. Throws OpmateError, with all bundles that cannot be read.
  */
 export async function addToCatalog(
   directory: string,
@@ -65,10 +66,11 @@ export async function addToCatalog(
   const { dryRun, migrateLevel, imageTemplate, ...add } = options;
   const migrationLevel = resolveMigrationLevel(migrateLevel ?? '');
   if (imageTemplate !== undefined) parseImageTemplate(imageTemplate);
-  return edit(directory, session, dryRun, async (catalog) => {
+  const work = async (catalog: EditableCatalog): Promise<CatalogEdit> => {
     const bundles = await readBundles(references, session, { imageTemplate, migrationLevel });
-    return planAdd(catalog, bundles, add);
-  });
+    return apply(catalog, planAdd(catalog, bundles, add), dryRun, session);
+  };
+  return editing(directory, session, work, { mayBegin: true });
 }
 
 /**
@@ -99,26 +101,20 @@ export async function deprecateInCatalog(
   options: EditCatalogOptions & Deprecation,
 ): Promise<CatalogEdit> {
   const { dryRun, ...deprecation } = options;
-  return edit(directory, session, dryRun, (catalog) => planDeprecate(catalog, deprecation));
-}
-
-function edit(
-  directory: string,
-  session: Session,
-  dryRun: boolean | undefined,
-  plan: (catalog: EditableCatalog) => Promise<EditPlan<BlobEdit>> | EditPlan<BlobEdit>,
-): Promise<CatalogEdit> {
-  return editing(directory, session, async (catalog) => apply(catalog, await plan(catalog), dryRun, session));
+  return editing(directory, session, (catalog) =>
+    apply(catalog, planDeprecate(catalog, deprecation), dryRun, session),
+  );
 }
 
 async function editing<T>(
   directory: string,
   session: Session,
   work: (catalog: EditableCatalog) => Promise<T>,
+  input: { mayBegin?: boolean } = {},
 ): Promise<T> {
   const catalog = await readEditableCatalog(directory, session);
   try {
-    requireValidInput(catalog);
+    requireValidInput(catalog, input);
     return await work(catalog);
   } finally {
     await catalog.catalog.close();

@@ -38,6 +38,11 @@ export function readPackages(facts: CatalogFacts): Map<string, PackageModel> {
   return models;
 }
 
+/** Tells whether a package is only begun: an `olm.package` blob to which nothing belongs yet. */
+export function isOnlyBegun({ channels, bundles, deprecations }: PackageModel): boolean {
+  return channels.size === 0 && bundles.size === 0 && deprecations.length === 0;
+}
+
 /** Returns deprecations without those of removed channels and bundles; none where nothing is left. */
 export function keepDeprecations(
   facts: DeprecationsFacts,

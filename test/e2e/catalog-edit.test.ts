@@ -203,6 +203,64 @@ schema: olm.channel
     await rm(at('empty'), { recursive: true });
   });
 
+  describe('to a package that init has begun', () => {
+    const begin = async (...flags: string[]): Promise<string> => {
+      await rm(at('catalog'), { recursive: true });
+      const { stdout } = await sandbox.run(['init', 'widget', ...flags, '-o', 'yaml']);
+      await sandbox.write({ 'catalog/package.yaml': stdout });
+      return stdout;
+    };
+    const add = async (...flags: string[]) => {
+      const reference = await bundle({ version: '1.0.0', channels: 'alpha,fast' });
+      return sandbox.run(['catalog', 'add', 'catalog', reference, ...flags, ...template]);
+    };
+    const channels = async (): Promise<string> =>
+      (await sandbox.run(['list', 'channels', 'catalog'])).stdout.replace(/ +/g, ' ');
+
+    it('adds the first bundle to its default channel, and keeps the blob', async () => {
+      const begun = await begin('--default-channel', 'stable');
+      expect(await add('--channel', 'stable')).toMatchObject({ code: 0 });
+      expect(await isValid()).toBe(true);
+      expect((await read('catalog/package.yaml')).startsWith(begun)).toBe(true);
+      expect(await channels()).toContain('widget stable widget.v1.0.0');
+    });
+
+    it.each([
+      [[], [], 'defaultChannel: alpha'],
+      [[], ['--default-channel', 'fast'], 'defaultChannel: fast'],
+      [['--default-channel', 'stable'], ['--default-channel', 'fast'], 'defaultChannel: fast'],
+    ])('init %j, add %j: %s', async (flags, more, expected) => {
+      await begin(...flags);
+      expect(await add(...more)).toMatchObject({ code: 0 });
+      expect(await isValid()).toBe(true);
+      expect(await read('catalog/package.yaml')).toContain(expected);
+    });
+
+    it('refuses a bundle that is not in its default channel', async () => {
+      const begun = await begin('--default-channel', 'stable');
+      const { code, stderr } = await add();
+      expect(code).toBe(1);
+      expect(stderr).toContain('default channel "stable" has no olm.channel blob');
+      expect(stderr).toContain('set defaultChannel to one of its channels: "alpha", "fast"');
+      expect(await read('catalog/package.yaml')).toBe(begun);
+    });
+
+    it('refuses a catalog where another package stays begun, or is not valid', async () => {
+      await begin('--default-channel', 'stable');
+      const other = (await sandbox.run(['init', 'gadget', '-c', 'stable'])).stdout;
+      await sandbox.write({ 'catalog/gadget.json': other });
+      const left = await add('--channel', 'stable');
+      expect(left).toMatchObject({ code: 1 });
+      expect(left.stderr).toContain('package "gadget": default channel "stable" has no olm.channel blob');
+      const channel = { schema: 'olm.channel', package: 'gadget', name: 'other', entries: [] };
+      await sandbox.write({ 'catalog/gadget.json': `${other}${JSON.stringify(channel)}` });
+      const broken = await add('--channel', 'stable');
+      expect(broken).toMatchObject({ code: 1 });
+      expect(broken.stderr).toContain('channel must contain at least one bundle');
+      expect(await readdir(at('catalog'))).toEqual(['gadget.json', 'package.yaml']);
+    });
+  });
+
   it('writes JSON with the indentation of its file', async () => {
     await rm(at('catalog'), { recursive: true });
     const entries = [{ name: 'widget.v1.0.0' }];

@@ -7,6 +7,7 @@ import { isWithin } from '../../files/directory-root.js';
 import { lstatIfPresent } from '../../files/file-status.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { CatalogFacts } from '../../model/facts.js';
+import { isOnlyBegun, readPackages } from '../../graph/package-model.js';
 import { writeNewFile } from '../../files/write-new-file.js';
 import { DirectoryCatalog } from '../catalog.js';
 import { addFacts } from '../facts.js';
@@ -34,10 +35,23 @@ export interface AppliedEdits {
 
 /**
  * Throws OpmateError INVALID, with all that is wrong, for a catalog that may not be edited since it is not valid. One
- * without any blob may be.
+ * without any blob may be, and with `mayBegin` one with packages that are only begun, which the edit is to complete.
  */
-export function requireValidInput({ facts, files, name }: EditableCatalog): void {
-  if (files.some(({ blobs }) => blobs.length > 0)) requireValid(facts, name);
+export function requireValidInput(
+  { facts, files, name }: EditableCatalog,
+  { mayBegin = false }: { mayBegin?: boolean } = {},
+): void {
+  if (!files.some(({ blobs }) => blobs.length > 0)) return;
+  const begun = new Set<string>();
+  if (mayBegin) for (const [key, model] of readPackages(facts)) if (isOnlyBegun(model)) begun.add(key);
+  const packages = facts.packages.filter((one) => !begun.has(one.name));
+  const rest = { ...facts, packages };
+  if (begun.size > 0 && isWithoutContent(rest)) return;
+  requireValid(rest, name);
+}
+
+function isWithoutContent({ packages, channels, bundles }: CatalogFacts): boolean {
+  return packages.length === 0 && channels.length === 0 && bundles.length === 0;
 }
 
 /**
@@ -231,8 +245,7 @@ async function validateResult(
   const touched = new Set(staged.map(({ plan }) => nameOf(plan)));
   const kept = files.filter((file) => !touched.has(file.name));
   const facts = joinedFacts([...kept, ...edited.values()]);
-  const isEmpty = facts.packages.length === 0 && facts.bundles.length === 0 && facts.channels.length === 0;
-  if (!isEmpty) requireValid(facts, `${name}, as it would be`);
+  if (!isWithoutContent(facts)) requireValid(facts, `${name}, as it would be`);
 }
 
 async function requireUnchanged({ catalog, files, name }: EditableCatalog, staging: string): Promise<void> {

@@ -34,7 +34,7 @@ export interface AddOptions {
 
 /**
  * Plans to add bundles to channels of their packages, in order of their versions. Channels and packages that are not there
- * are made, a package with the icon and description of its newest bundle. In the semver modes the edges are those of
+ * are made, a package with the icon and description of its newest bundle; one without a default channel gets one. In the semver modes the edges are those of
  * `addByVersion`, else what the flags say, else what each bundle's ClusterServiceVersion says. A bundle that is written
  * anew keeps its entries, except in replaces mode. No edit where nothing changes.
  *
@@ -255,15 +255,19 @@ class PackageAddition {
       throw notFound('channel', wanted, names, { prefix: 'default channel: ', scope: this.#subject });
     }
     const name = this.#name;
-    if (this.#model !== undefined) {
-      if (wanted === undefined || wanted === this.#model.facts.defaultChannel) return [];
-      this.#changes.push(`${this.#subject}: its default channel is ${quoteGo(wanted)} now`);
-      const blob = requireBlob(this.#catalog, schemas.package, name, name);
-      return [{ kind: 'change', blob, change: (value) => withField(value, 'defaultChannel', wanted) }];
-    }
     const newest = (additions.at(-1) as Addition).bundle;
     const annotated = names.has(newest.defaultChannel) ? newest.defaultChannel : undefined;
-    const defaultChannel = wanted ?? annotated ?? ([...names].sort(compareBytes)[0] as string);
+    const present = this.#model?.facts.defaultChannel ?? '';
+    const kept = present === '' ? annotated : present;
+    const defaultChannel = wanted ?? kept ?? ([...names].sort(compareBytes)[0] as string);
+    if (this.#model !== undefined) {
+      if (defaultChannel === present) return [];
+      this.#changes.push(`${this.#subject}: its default channel is ${quoteGo(defaultChannel)} now`);
+      const blob = requireBlob(this.#catalog, schemas.package, name, name);
+      return [
+        { kind: 'change', blob, change: (value) => withField(value, 'defaultChannel', defaultChannel) },
+      ];
+    }
     this.#changes.push(`${this.#subject}: is new, with the default channel ${quoteGo(defaultChannel)}`);
     const { icon, description } = newest;
     const blob = {

@@ -10,7 +10,7 @@ import { subjectOf } from '../../oci/image/platform.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { readSigningKey, signStored } from '../index/image-output.js';
+import { attachToStored, readSigningKey } from '../index/image-output.js';
 import { signByFlag } from '../index/image-output-flags.js';
 import { useSession } from '../session.js';
 import { makeBundle } from './make-bundle.js';
@@ -75,7 +75,7 @@ export const command = defineCommand({
             place.reference,
             session,
           );
-          await signStored(session, place.repository, descriptor.digest, output);
+          await attachToStored(session, place.repository, descriptor, output);
           session.logger.close();
           await writeAll(context.stdout, `${subjectOf(place.repository.name, descriptor.digest)}\n`);
           return exitCodes.done;

@@ -9,7 +9,14 @@ import { buildCatalogImages, catalogPlatforms } from '../../catalog/image/build.
 import { type ImageFile, listFiles } from '../../bundle/image-files.js';
 import { isWithin } from '../../files/directory-root.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { chooseBases } from '../../oci/image/image-builder.js';
+import {
+  type BuiltImage,
+  chooseBases,
+  defaultCreated,
+  describeImages,
+} from '../../oci/image/image-builder.js';
+import type { Artifact } from '../../oci/signatures/attach-artifact.js';
+import { ownVersion } from '../root/version.js';
 import { formatPlatform, parsePlatform } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
 import { statIfPresent } from '../../files/file-status.js';
@@ -25,6 +32,7 @@ import {
   planImageOutputs,
   putImages,
   readSigningKey,
+  requireReferrers,
 } from '../index/image-output.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
@@ -47,6 +55,9 @@ export const command = defineCommand({
     extraLabels: repeated('key=value', 'additional labels, comma-separated', { short: 'l' }),
     cache: flag('include the serve cache in the image'),
     created: text('time', 'creation time of the image (default: 1970-01-01T00:00:00Z)'),
+    sbom: flag('attach an SBOM (SPDX 2.3) that lists packages, bundles and the images that they name', {
+      group: 'Output',
+    }),
     skipValidation: flag('build an image even if the catalog is invalid'),
   },
   examples: [
@@ -58,10 +69,15 @@ export const command = defineCommand({
       'Save the image to a layout directory',
       'opmate catalog build ./catalog --save oci:layout:v2 -i scratch',
     ],
+    [
+      'Push the image with an SBOM and a signature',
+      'opmate catalog build ./catalog -t registry.example.com/demo/catalog:v2 -i scratch --sbom --sign-by cosign.key',
+    ],
   ],
   async run({ context, args: [directory], options }) {
     const planned = planImageOutputs(options);
     const signingKey = await readSigningKey(options, context, planned);
+    if (options.sbom) requireReferrers('--sbom', planned, 'an SBOM');
     const outputs = planned.map((output) => ({ ...output, signingKey }));
     const platforms = platformsOf(options);
     const labels = parseLabels(options.extraLabels ?? []);
@@ -106,8 +122,12 @@ export const command = defineCommand({
             'info',
             `built ${count(images.length, 'image')} of ${count(files.length, 'file')}: ${all}`,
           );
+          const sbom = options.sbom
+            ? await makeSbom(directory, images, { name: options.tag, created }, session, temporary)
+            : undefined;
           let made = '';
-          for (const output of outputs) made += `${await putImages(session, output, images, temporary)}\n`;
+          for (const output of outputs)
+            made += `${await putImages(session, { ...output, sbom }, images, temporary)}\n`;
           logger.close();
           await writeAll(context.stdout, made);
           return exitCodes.done;
@@ -206,5 +226,27 @@ async function makeCache(
       logger: session.logger,
       signal: session.signal,
     }),
+  );
+}
+
+async function makeSbom(
+  directory: string,
+  images: readonly BuiltImage[],
+  { name, created = defaultCreated }: { name: string | undefined; created: string | undefined },
+  session: CommandSession,
+  temporary: string,
+): Promise<Artifact> {
+  const [{ writeCatalogSbom }, version] = await Promise.all([
+    import('../../api/images/catalog-sbom.js'),
+    ownVersion(),
+  ]);
+  const subject = {
+    ...{ name, created, version, digest: describeImages(images).digest },
+    bases: images.flatMap(({ base }) =>
+      base === undefined ? [] : [{ name: base.repository.name, digest: base.descriptor.digest }],
+    ),
+  };
+  return withCatalog(directory, session, ({ catalog }) =>
+    writeCatalogSbom(catalog, subject, path.join(temporary, 'sbom.json'), session),
   );
 }

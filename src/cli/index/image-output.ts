@@ -19,6 +19,7 @@ import { replacedFile } from '../../files/replace-file.js';
 import type { WritableRepository } from '../../oci/registry/repository.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { defaultBinaryImage } from '../../sqlite/read/index-image.js';
+import { type Artifact, attachArtifact } from '../../oci/signatures/attach-artifact.js';
 import { signImage } from '../../oci/signatures/sign-image.js';
 import { parseSigningKey } from '../../trust/signing-key.js';
 import type { FlagValues } from '../command/flags.js';
@@ -89,6 +90,15 @@ export interface ImageOutput {
   name?: string | undefined;
   /** Signs the image. */
   signingKey?: KeyObject | undefined;
+  /** Is attached to the image. */
+  sbom?: Artifact | undefined;
+}
+
+/** Throws UsageError where an output cannot hold what a flag attaches to the image. */
+export function requireReferrers(flag: string, outputs: readonly ImageOutput[], attached: string): void {
+  if (!outputs.some(({ to }) => to.transport === 'docker-archive')) return;
+  const hint = 'save the image to oci:DIR or oci-archive:FILE, or push it';
+  throw new UsageError(`${flag}: a docker-archive cannot hold ${attached}`, { hint });
 }
 
 /**
@@ -101,24 +111,26 @@ export async function readSigningKey(
   outputs: readonly ImageOutput[] = [],
 ): Promise<KeyObject | undefined> {
   if (signBy === undefined) return undefined;
-  if (outputs.some(({ to }) => to.transport === 'docker-archive')) {
-    const hint = 'save the image to oci:DIR or oci-archive:FILE, or push it';
-    throw new UsageError('--sign-by: a docker-archive cannot hold signatures', { hint });
-  }
+  requireReferrers('--sign-by', outputs, 'signatures');
   const pem = await readInputFile(path.resolve(workingDirectory, signBy));
   return parseSigningKey(pem, signBy, environment['COSIGN_PASSWORD']);
 }
 
-/** Signs an image that was pushed or saved, if there is a key. */
-export async function signStored(
+/** Attaches to an image that was pushed or saved what the output has for it: an SBOM, a signature. */
+export async function attachToStored(
   session: CommandSession,
   repository: WritableRepository,
-  digest: string,
-  { to, name, signingKey }: ImageOutput,
+  image: Descriptor,
+  { to, name, signingKey, sbom }: ImageOutput,
 ): Promise<void> {
+  const { digest } = image;
+  const { signal, logger } = session;
+  if (sbom !== undefined) {
+    const attached = await attachArtifact(repository, image, sbom, { signal });
+    logger.log('debug', `attached SBOM ${subjectOf(repository.name, attached.digest)}`);
+  }
   if (signingKey === undefined) return;
   const stored = to.transport === 'docker' ? `${to.registry}/${to.repository}:${to.tag}` : name;
-  const { signal, logger } = session;
   const reference = stored ?? to.tag ?? 'latest';
   await signImage(repository, digest, { reference, key: signingKey, signal });
   logger.log('debug', `signed ${subjectOf(repository.name, digest)}`);
@@ -212,16 +224,16 @@ export async function putImages(
     ]);
     const layout = path.join(directory, 'layout');
     const target = await openLayout(layout, { create: true });
-    const { digest } = await pushIndexImages(target, to.tag as string, images, session);
-    await signStored(session, target, digest, output);
+    const image = await pushIndexImages(target, to.tag as string, images, session);
+    await attachToStored(session, target, image, output);
     await packLayout(layout, to.path, { signal });
-    return subjectOf(`oci-archive:${to.path}`, digest);
+    return subjectOf(`oci-archive:${to.path}`, image.digest);
   }
   const target = await openTarget(to, session);
   try {
-    const { digest } = await pushIndexImages(target.repository, target.reference, images, session);
-    await signStored(session, target.repository, digest, output);
-    return subjectOf(target.repository.name, digest);
+    const image = await pushIndexImages(target.repository, target.reference, images, session);
+    await attachToStored(session, target.repository, image, output);
+    return subjectOf(target.repository.name, image.digest);
   } finally {
     await target.close();
   }

@@ -24,6 +24,9 @@ import {
   type Platform,
 } from './types.js';
 
+/** When an image was made that nobody has told a time for. */
+export const defaultCreated = '1970-01-01T00:00:00Z';
+
 export interface BuildImageOptions {
   /** Gzip-compressed tar archives, bottom first; a bare Buffer is unpacked once for its diff ID. */
   layers: readonly (Layer | LayerFile | Buffer)[];
@@ -144,7 +147,7 @@ function pick(object: JsonObject | undefined, isWanted: (key: string) => boolean
  * not gzip and UNSUPPORTED for a layer type of the base that OCI has no name for.
  */
 export async function buildImage(options: BuildImageOptions): Promise<BuiltImage> {
-  const { base, created = '1970-01-01T00:00:00Z' } = options;
+  const { base, created = defaultCreated } = options;
   const layers = await Promise.all(options.layers.map(describeLayer));
   const platform = options.platform ?? base?.platform ?? { os: 'linux', architecture: 'amd64' };
   const baseLayers = base?.manifest.layers ?? [];
@@ -236,6 +239,12 @@ export function indexOf(images: readonly BuiltImage[]): ManifestContent {
   const index: ImageIndex = { schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests };
   const bytes = Buffer.from(JSON.stringify(index));
   return { descriptor: describe(mediaTypes.ociIndex, bytes), bytes };
+}
+
+/** What images are known by once they are stored: one by its manifest, several by their index. */
+export function describeImages(images: readonly BuiltImage[]): Descriptor {
+  const [first, ...others] = images;
+  return first !== undefined && others.length === 0 ? first.descriptor : indexOf(images).descriptor;
 }
 
 /** What this module writes itself. */

@@ -1,5 +1,4 @@
 import { type KeyObject, createPublicKey } from 'node:crypto';
-import { Readable } from 'node:stream';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { digestOf } from '../../core/digest.js';
 import { cosignSignatureType } from '../../trust/simple-signing.js';
@@ -7,6 +6,7 @@ import { signDetached, verifyDetached } from '../../trust/signing-key.js';
 import { readContents } from '../image/contents.js';
 import { type Descriptor, type ImageManifest, mediaTypes } from '../image/types.js';
 import type { WritableRepository } from '../registry/repository.js';
+import { putBytes } from './attach-artifact.js';
 import { findManifest, signatureAnnotation, signatureTag, simpleSigningType } from './attached-signatures.js';
 
 /**
@@ -52,10 +52,9 @@ async function signManifest(
   );
   if (isSigned) return;
   const layer: Descriptor = {
-    ...describe(simpleSigningType, payload),
+    ...(await putBytes(repository, simpleSigningType, payload, options)),
     annotations: { [signatureAnnotation]: signDetached(payload, key).trim() },
   };
-  await putBlob(repository, layer, payload, options);
   await putSignatureManifest(repository, tag, [...layers, layer], options);
 }
 
@@ -74,24 +73,10 @@ async function putSignatureManifest(
       config: {},
     }),
   );
-  const descriptor = describe(mediaTypes.ociConfig, config);
-  await putBlob(repository, descriptor, config, options);
+  const descriptor = await putBytes(repository, mediaTypes.ociConfig, config, options);
   const manifest: ImageManifest = {
     ...{ schemaVersion: 2, mediaType: mediaTypes.ociManifest },
     ...{ config: descriptor, layers: [...layers] },
   };
   await repository.putManifest(tag, Buffer.from(JSON.stringify(manifest)), mediaTypes.ociManifest, options);
-}
-
-function describe(mediaType: string, bytes: Buffer): Descriptor {
-  return { mediaType, digest: digestOf(bytes), size: bytes.length };
-}
-
-function putBlob(
-  repository: WritableRepository,
-  descriptor: Descriptor,
-  bytes: Buffer,
-  options: CancelOptions,
-): Promise<void> {
-  return repository.putBlob(descriptor, () => Readable.from([bytes], { objectMode: false }), options);
 }

@@ -1,0 +1,53 @@
+import { Readable } from 'node:stream';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { digestOf } from '../../core/digest.js';
+import { type Descriptor, type ImageManifest, mediaTypes } from '../image/types.js';
+import type { WritableRepository } from '../registry/repository.js';
+
+/** Content that is attached to an image. */
+export interface Artifact {
+  /** Of the content; its media type is the type of the artifact too. */
+  descriptor: Descriptor;
+  /** May be called again after a failed attempt. */
+  open: () => Readable;
+  /** RFC 3339, for the annotation. */
+  created: string;
+}
+
+/**
+ * Attaches content to an image: an artifact manifest whose `subject` is the image, which the referrers API lists, or
+ * the referrers tag where a registry lacks the API. The same content is attached once, since equal bytes are one manifest.
+ *
+ * Throws what storing blobs and manifests throws. (Source: OCI image specification 1.1, "Guidelines for Artifact Usage".)
+ */
+export async function attachArtifact(
+  repository: WritableRepository,
+  { mediaType, digest, size }: Descriptor,
+  { descriptor, open, created }: Artifact,
+  options: CancelOptions,
+): Promise<Descriptor> {
+  await repository.putBlob(descriptor, open, options);
+  const manifest: ImageManifest = {
+    schemaVersion: 2,
+    mediaType: mediaTypes.ociManifest,
+    artifactType: descriptor.mediaType,
+    config: await putBytes(repository, mediaTypes.ociEmpty, Buffer.from('{}'), options),
+    layers: [descriptor],
+    subject: { mediaType, digest, size },
+    annotations: { 'org.opencontainers.image.created': created },
+  };
+  const bytes = Buffer.from(JSON.stringify(manifest));
+  return repository.putManifest(digestOf(bytes), bytes, mediaTypes.ociManifest, options);
+}
+
+/** Stores bytes as a blob; returns its descriptor. */
+export async function putBytes(
+  repository: WritableRepository,
+  mediaType: string,
+  bytes: Buffer,
+  options: CancelOptions,
+): Promise<Descriptor> {
+  const descriptor = { mediaType, digest: digestOf(bytes), size: bytes.length };
+  await repository.putBlob(descriptor, () => Readable.from([bytes], { objectMode: false }), options);
+  return descriptor;
+}

@@ -231,21 +231,23 @@ describe('opmate mirror of charts', () => {
       await inspect('acme/index:v1');
     });
 
-    it('refuses an archive that holds an image which the configured charts do not need', async () => {
+    it('mirrors only the configured charts of an archive that holds other images too', async () => {
       await sandbox.write({
         'more.yaml': `${head}${fromRepository()}  additionalImages:\n  - name: ${operators.catalog}\n`,
         'less.yaml': `${head}${fromRepository()}`,
       });
       expect(await mirror('disk', '--config', 'more.yaml', 'file://carry2')).toMatchObject({ code: 0 });
-      const refused = await mirror(
-        'far2',
-        '--from',
-        'file://carry2',
-        '--config',
-        'less.yaml',
-        `docker://${target.host}/m`,
-      );
-      expect(refused.code).toBe(1);
+      const args = ['--from', 'file://carry2', '--config'];
+      const tags = async (prefix: string, repository: string): Promise<number> =>
+        (await globalThis.fetch(`http://${target.host}/v2/${prefix}/acme/${repository}/tags/list`)).status;
+      expect(await mirror('far2', ...args, 'less.yaml', `docker://${target.host}/less`)).toMatchObject({
+        code: 0,
+      });
+      expect([await tags('less', 'hook'), await tags('less', 'index')]).toEqual([200, 404]);
+      expect(await mirror('far3', ...args, 'more.yaml', `docker://${target.host}/more`)).toMatchObject({
+        code: 0,
+      });
+      expect([await tags('more', 'hook'), await tags('more', 'index')]).toEqual([200, 200]);
     });
 
     it('mirrors by a lock, the charts too', async () => {

@@ -11,7 +11,7 @@ export const summary =
 
 const components = 190;
 /** Of the time that curl takes to read the manifests of the release at the source and to ask the target for them. */
-const maxRatio = 10;
+const maxRatio = 8;
 const layerType = 'application/vnd.oci.image.layer.v1.tar+gzip';
 const configType = 'application/vnd.oci.image.config.v1+json';
 const manifestType = 'application/vnd.oci.image.manifest.v1+json';

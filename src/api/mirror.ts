@@ -23,6 +23,7 @@ import type { DependencyMode } from '../mirror/selection/dependencies.js';
 import { rebuildFrom } from '../mirror/selection/rebuilt-source.js';
 import type { TransferOptions, TransferReport } from '../mirror/transfer/transfer-types.js';
 import { fileError } from '../core/errors.js';
+import { writeCatalogCache } from './catalog-cache.js';
 import { readNamedFile } from '../files/read-file.js';
 import { formatPlatform } from '../oci/image/platform.js';
 import type { Session } from '../source/session.js';
@@ -76,7 +77,10 @@ export async function planImageSet(
       return openReleases(releases, { access, avoidRisks, ignoreSignature, signal });
     },
     digestOfRebuilt: async (source, platforms) => {
-      const rebuilt = await rebuildFrom(source, { session, temporaryDirectory, platforms, logger, signal });
+      const rebuilt = await rebuildFrom(source, {
+        ...{ session, temporaryDirectory, platforms, logger, signal },
+        writeCache: writeCatalogCache,
+      });
       await rebuilt.close();
       return rebuilt.digest;
     },
@@ -204,6 +208,7 @@ async function withImageSet<T>(
     const transfer = transferOptions(session, options);
     const mirror = new ImageSetMirror(plan, {
       ...{ config, target, transfer, onError, signatures, temporaryDirectory, logger },
+      writeCache: writeCatalogCache,
     });
     const lockOf = async (known: 'yes' | 'unknown'): Promise<ImageSetLock> => {
       const { platform } = session;

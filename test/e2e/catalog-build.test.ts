@@ -127,6 +127,7 @@ describe('opmate catalog build', () => {
     ).toBe(0);
     const image = await openBuilt('out', 'cached');
     expect(image.config.config?.Cmd).toEqual(['serve', '/configs', '--cache-dir=/tmp/cache']);
+    expect(image.config.history?.at(-1)?.created_by).toBe('opmate: /tmp/cache');
     expect(image.manifest.layers.length).toBe(3);
     const names = Object.keys(await filesIn('out', 'cached')).filter((name) => name.startsWith('tmp/'));
     expect(names).toContain('tmp/cache/digest');

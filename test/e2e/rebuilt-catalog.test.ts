@@ -1,10 +1,13 @@
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { createReadStream } from 'node:fs';
 import { cp, mkdir, readFile, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { layerOf } from '../../src/archive/tar-writer.js';
+import { writeCatalogCache } from '../../src/api/catalog-cache.js';
 import { collectFacts } from '../../src/catalog/facts.js';
+import { type Logger, silentLogger } from '../../src/core/log.js';
 import { parseReference } from '../../src/core/reference.js';
 import { readImageSetConfiguration } from '../../src/mirror/image-set/image-set-config.js';
 import { openPinnedCatalog } from '../../src/mirror/image-set/image-set-plan.js';
@@ -17,6 +20,7 @@ import { type Connection, createConnection } from '../../src/oci/registry/connec
 import { copyImage } from '../../src/oci/image/copy.js';
 import { buildImage, pushImageIndex } from '../../src/oci/image/image-builder.js';
 import { openReference, openTarget } from '../../src/oci/image/open.js';
+import { hashOpmTrees } from '../../src/serve/grpc/opm-tree-hash.js';
 import { type Registry, startRegistry } from '../../src/serve/registry.js';
 import { useSandbox } from '../support/command-line.js';
 import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
@@ -92,7 +96,12 @@ async function rebuilding<T>(
   below: string,
   work: (rebuilt: RebuiltCatalog, selection: CatalogSelection) => Promise<T>,
   leftOut: string[] = [],
+  onWarning: (message: string) => void = () => {},
 ): Promise<T> {
+  const logger: Logger = {
+    ...silentLogger,
+    log: (level, message) => (level === 'warn' ? onWarning(message) : undefined),
+  };
   const reference = parseReference(text);
   const temporaryDirectory = sandbox.temporary;
   const opened = await openPinnedCatalog(reference, {
@@ -121,7 +130,7 @@ async function rebuilding<T>(
       opened.catalog,
       selection.facts,
       { repository, digest: opened.digest },
-      { temporaryDirectory },
+      { temporaryDirectory, writeCache: writeCatalogCache, logger },
     );
     try {
       return await work(rebuilt, selection);
@@ -175,6 +184,31 @@ async function unpack(layout: string, destination: string): Promise<void> {
   }
 }
 
+/** The files below a directory; all have the modes that the hash supposes. */
+async function treeOf(directory: string) {
+  const names = await readdir(directory, { recursive: true });
+  const files = [];
+  for (const name of ['.', ...names]) {
+    const file = path.join(directory, name);
+    const found = await stat(file);
+    expect((found.mode & 0o7777).toString(8)).toBe(found.isDirectory() ? '755' : '644');
+    if (!found.isDirectory())
+      files.push({ path: name, size: found.size, open: () => createReadStream(file) });
+  }
+  return files;
+}
+
+/** The command of the one image in a layout. */
+async function commandOf(layout: string): Promise<unknown> {
+  const read = async (digest: string) =>
+    JSON.parse(await readFile(path.join(layout, 'blobs', digest.replace(':', '/')), 'utf8')) as {
+      config: { digest: string; Cmd?: string[] };
+    };
+  const index = JSON.parse(await readFile(path.join(layout, 'index.json'), 'utf8')) as LayoutDocument;
+  const manifest = await read(index.manifests[0]?.digest ?? '');
+  return (await read(manifest.config.digest)).config.Cmd;
+}
+
 describe('rebuilt catalogs', () => {
   const packages = '    packages:\n    - name: widget\n      minVersion: 1.1.0\n      maxVersion: 1.2.0\n';
 
@@ -212,13 +246,65 @@ describe('rebuilt catalogs', () => {
       'configs/widget',
       'configs/widget/catalog.json',
       'tmp',
+      'tmp/cache',
+      'tmp/cache/cache',
+      'tmp/cache/cache/packages.json',
+      'tmp/cache/cache/widget_beta_widget.v1.1.0.json',
+      'tmp/cache/cache/widget_beta_widget.v1.2.0.json',
+      'tmp/cache/cache/widget_stable_widget.v1.1.0.json',
+      'tmp/cache/cache/widget_stable_widget.v1.2.0.json',
+      'tmp/cache/digest',
     ]);
     expect(((await stat(at('unpacked', 'tmp'))).mode & 0o7777).toString(8)).toBe('1777');
+    // What opm checks before it starts: bytes, names and modes.
+    const trees = await Promise.all([treeOf(at('unpacked/configs')), treeOf(at('unpacked/tmp/cache/cache'))]);
+    expect(await readFile(at('unpacked/tmp/cache/digest'), 'utf8')).toBe(await hashOpmTrees(trees));
+    expect(await commandOf(at('skopeo'))).toEqual(['serve', '/configs', '--cache-dir=/tmp/cache']);
     expect(await sandbox.run(['validate', 'unpacked/configs'])).toMatchObject({ code: 0 });
     // Written as `opmate render` writes it.
     const rendered = await sandbox.run(['render', 'unpacked/configs']);
     expect(await readFile(at('unpacked/configs/widget/catalog.json'), 'utf8')).toBe(rendered.stdout);
   });
+
+  it.skipIf(!hasSkopeo)(
+    'have no cache, and none in the command, where names cannot be those of files',
+    async () => {
+      const name = `gadget.v1.0.0-${'x'.repeat(250)}`;
+      const entries = {
+        'configs/catalog.json': catalogOf('gadget', [{ name }]),
+        'c/digest': 'old',
+        'bin/opm': 'opm',
+      };
+      const layer = Object.entries(entries).map(([file, text]) => ({
+        path: file,
+        content: Buffer.from(text),
+      }));
+      const image = await buildImage({
+        layers: [await layerOf(layer)],
+        platform: { os: 'linux', architecture: 'amd64' },
+        labels: { [imageLabels.configs]: '/configs' },
+        entrypoint: ['/bin/opm'],
+        cmd: ['serve', '/configs', '--cache-dir=/c'],
+      });
+      await storeImage(at('long'), 'v1', image);
+      const full = '    full: true\n';
+      const warnings: string[] = [];
+      const pushed = await rebuilding(
+        `oci:${at('long')}:v1`,
+        full,
+        (rebuilt) => push(rebuilt, 'long'),
+        [],
+        (message) => warnings.push(message),
+      );
+      expect(warnings).toEqual([expect.stringContaining('has no cache')]);
+      await promisify(execFile)('skopeo', [
+        ...['copy', '--src-tls-verify=false', `docker://${pushed}`, `oci:${at('long-made')}`],
+      ]);
+      await unpack(at('long-made'), at('long-unpacked'));
+      expect((await readdir(at('long-unpacked'))).sort()).toEqual(['bin', 'configs']);
+      expect(await commandOf(at('long-made'))).toEqual(['serve', '/configs']);
+    },
+  );
 
   it('leave bundles out and stay valid', async () => {
     const image = await makeImage({

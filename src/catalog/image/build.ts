@@ -60,6 +60,7 @@ export async function buildCatalogImages(
   // Of a base that served a database once.
   labels[imageLabels.database] = undefined;
   const layers: LayerFile[] = [];
+  const createdBy: string[] = [];
   for (const [name, content] of [
     ['catalog', files],
     ['cache', cache],
@@ -67,14 +68,19 @@ export async function buildCatalogImages(
     if (content === undefined) continue;
     const file = path.join(directory, `${name}.tar.gz`);
     layers.push(await writeLayer(file, entriesOf(places[name].slice(1), content), { signal }));
+    // An image without command tells nowhere else that it has a cache.
+    createdBy.push(name === 'cache' ? `opmate: ${places.cache}` : 'opmate');
   }
   if (bases.length === 0)
-    return Promise.all(platforms.map((platform) => buildImage({ layers, labels, platform, created })));
+    return Promise.all(
+      platforms.map((platform) => buildImage({ layers, createdBy, labels, platform, created })),
+    );
   const cmd = ['serve', places.catalog, ...(cache === undefined ? [] : [`--cache-dir=${places.cache}`])];
   return Promise.all(
     bases.map(async (base) =>
       buildImage({
         layers,
+        createdBy,
         labels,
         base,
         baseConfig: await readWholeConfig(base, { signal }),

@@ -217,9 +217,9 @@ async function makeCache(
   session: CommandSession,
   temporary: string,
 ): Promise<ImageFile[]> {
-  const { writeOpmCache } = await import('../../serve/grpc/opm-cache.js');
+  const { writeCatalogCache } = await import('../../api/catalog-cache.js');
   return withCatalog(directory, session, ({ catalog }) =>
-    writeOpmCache(catalog, {
+    writeCatalogCache(catalog, {
       catalogFiles: files,
       directory: path.join(temporary, 'cache'),
       temporaryDirectory: temporary,

@@ -72,6 +72,7 @@ import {
 import { parseSigningKey } from '../../trust/signing-key.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { formatPlatform } from '../../oci/image/platform.js';
+import { writeCatalogCache } from '../../api/catalog-cache.js';
 import { planImageSet } from '../../api/mirror.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
@@ -387,6 +388,7 @@ export class ImageSetWork {
       plan: () => this.plan(config, session, lock),
       session,
       temporaryDirectory: session.temporaryDirectory,
+      writeCache: writeCatalogCache,
       logger: session.logger,
     });
     const { target } = this.#destination;
@@ -506,6 +508,7 @@ export class ImageSetWork {
         onError: onErrorOf(this.#options),
         signatures: this.#options.removeSignatures !== true,
         temporaryDirectory: session.temporaryDirectory,
+        writeCache: writeCatalogCache,
         logger: session.logger,
       });
       try {

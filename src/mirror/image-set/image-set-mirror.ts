@@ -13,7 +13,7 @@ import { leaveOut } from '../../catalog/selection/leave-out.js';
 import type { ImageSetLock, LockedCatalog, LockedImage } from '../lock/lock.js';
 import { lockReleases } from '../lock/locked-releases.js';
 import { planSurveyed } from '../lock/surveyed-set.js';
-import type { RebuiltCatalog } from '../selection/rebuilt-catalog.js';
+import type { CacheWriter, RebuiltCatalog } from '../selection/rebuilt-catalog.js';
 import { rebuildFrom } from '../selection/rebuilt-source.js';
 import type { Verdict } from '../../oci/signatures/verify-image.js';
 import { withVerdicts } from '../verification/verify-lock.js';
@@ -41,6 +41,8 @@ interface ImageSetMirrorOptions {
   signatures: boolean;
   /** Where the layers of rebuilt catalogs are until they are copied. */
   temporaryDirectory: string;
+  /** Makes the caches of rebuilt catalogs. */
+  writeCache: CacheWriter;
   logger?: Logger | undefined;
 }
 
@@ -307,12 +309,13 @@ export class ImageSetMirror {
     this.#rebuilt.delete(catalog);
     if (catalog.selection.isWhole) return;
     requireOtherPlace(catalog);
-    const { logger, temporaryDirectory, transfer } = this.#options;
+    const { logger, temporaryDirectory, transfer, writeCache } = this.#options;
+    const withoutImages = this.#withoutImages;
     const { signal, session } = transfer;
     const { platforms } = this.#imageOf(catalog);
     const rebuilt = await rebuildFrom(
       { ...catalog, facts: catalog.selection.facts },
-      { session, temporaryDirectory, platforms, withoutImages: this.#withoutImages, logger, signal },
+      { session, temporaryDirectory, platforms, withoutImages, writeCache, logger, signal },
     );
     this.#rebuilt.set(catalog, rebuilt);
   }

@@ -3,7 +3,7 @@ import type { Logger } from '../../core/log.js';
 import type { ImageSession, OpenedReference } from '../../oci/image/open.js';
 import type { ImageSetPlan } from '../image-set/image-set-plan.js';
 import type { ImageSetLock, LockedImage } from './lock.js';
-import type { RebuiltCatalog } from '../selection/rebuilt-catalog.js';
+import type { CacheWriter, RebuiltCatalog } from '../selection/rebuilt-catalog.js';
 import { rebuildFrom } from '../selection/rebuilt-source.js';
 
 interface RebuildLockedOptions {
@@ -11,6 +11,7 @@ interface RebuildLockedOptions {
   plan: () => Promise<ImageSetPlan>;
   session: ImageSession;
   temporaryDirectory: string;
+  writeCache: CacheWriter;
   logger?: Logger | undefined;
 }
 
@@ -47,11 +48,11 @@ export function rebuiltOnDemand(lock: ImageSetLock, options: RebuildLockedOption
       throw drift('the lock does not say what it is made of');
     if (catalog.digest !== locked.sourceDigest)
       throw drift(`is ${catalog.digest} now, and the lock says ${locked.sourceDigest}`);
-    const { session, temporaryDirectory, logger } = options;
+    const { session, temporaryDirectory, writeCache, logger } = options;
     const made = await rebuildFrom(
       { ...catalog, facts: catalog.selection.facts },
       {
-        ...{ session, temporaryDirectory, logger, signal: session.signal },
+        ...{ session, temporaryDirectory, writeCache, logger, signal: session.signal },
         platforms: plan.images.find(({ destination }) => destination === catalog.destination)?.platforms,
       },
     );

@@ -29,6 +29,30 @@ import type { Platform } from '../../oci/image/types.js';
 import { KeptCatalog } from '../../catalog/selection/kept-catalog.js';
 import { type ImageCommand, cachesOf, serveCommand } from './serve-command.js';
 
+/** A file that stands on disk in `file`, from `offset` on, and is called `path` where it belongs. */
+interface StoredFile {
+  path: string;
+  file: string;
+  /** Default 0. */
+  offset?: number;
+  size: number;
+}
+
+/**
+ * Writes into `directory`, which it makes, the cache of a catalog whose files will be `catalogFiles`, with mode 0644
+ * in directories of mode 0755. The same catalog makes the same bytes. Throws OpmateError INVALID for a catalog that
+ * can have none.
+ */
+export type CacheWriter = (
+  catalog: Catalog,
+  options: CancelOptions & {
+    catalogFiles: readonly StoredFile[];
+    directory: string;
+    temporaryDirectory: string;
+    logger?: Logger | undefined;
+  },
+) => Promise<StoredFile[]>;
+
 export interface RebuildOptions extends CancelOptions {
   /** Where the layer is written until the image is pushed. */
   temporaryDirectory: string;
@@ -36,6 +60,8 @@ export interface RebuildOptions extends CancelOptions {
   platforms?: readonly Platform[] | undefined;
   /** Images that `relatedImages` of the bundles must not name any more, by their text. */
   withoutImages?: ReadonlySet<string> | undefined;
+  /** Makes the cache for images that had one; without it they have none any more. */
+  writeCache?: CacheWriter | undefined;
   logger?: Logger | undefined;
 }
 
@@ -55,8 +81,9 @@ export interface RebuiltCatalog {
  * `base` is the original image, by digest; of several platforms each gets the same catalog. An index in a sqlite
  * database becomes a file-based catalog.
  *
- * Blobs keep what the catalog format does not know. The command no longer names a cache, since `opm serve` refuses to
- * start with one that does not fit. No layer of the base is read.
+ * Blobs keep what the catalog format does not know. Where the original has a cache, the new one has its own: pods take
+ * it out of the image by its path. Of a catalog that can have none, which is told, the command no longer names a cache,
+ * since `opm serve` refuses to start with one that does not fit. No layer of the base is read.
  *
  * Throws OpmateError: INVALID for an image without the label of a catalog, UNSUPPORTED for one whose catalog is all of
  * it, NOT_FOUND for a platform that it does not have, IO for what cannot be written; and what reading the catalog and
@@ -75,19 +102,26 @@ export async function rebuildCatalog(
   try {
     const kept = new KeptCatalog(catalog, facts, options.withoutImages);
     const files = await writeCatalogFiles(kept, path.join(directory, 'catalog'), options);
+    const cached = places.find(({ caches }) => caches.length > 0);
+    const cache =
+      cached && (await writeCacheFiles(kept, files, { ...options, directory, name: cached.name }));
     const layers = new Map<string, LayerFile>();
     const images: BuiltImage[] = [];
     for (const [at, image] of bases.images.entries()) {
       const place = places[at] as CatalogPlace;
-      const key = JSON.stringify([place.directory, place.removed]);
+      const key = JSON.stringify([place.directory, place.removed, place.caches]);
       let layer = layers.get(key);
       if (layer === undefined) {
-        layer = await writeLayer(path.join(directory, `layer-${layers.size}`), layerEntries(place, files), {
-          signal,
-        });
+        layer = await writeLayer(
+          path.join(directory, `layer-${layers.size}`),
+          layerEntries(place, files, cache),
+          {
+            signal,
+          },
+        );
         layers.set(key, layer);
       }
-      images.push(await buildOn(image, place, layer, options));
+      images.push(await buildOn(image, place, layer, { hasCache: cache !== undefined, signal }));
     }
     await rm(path.join(directory, 'catalog'), { force: true });
     const index = bases.isIndex ? indexOf(images) : undefined;
@@ -118,12 +152,18 @@ async function openChosenBases(
 
 /** What becomes of the files and the configuration of an image; paths are relative to its root. */
 interface CatalogPlace {
+  /** Of the image. */
+  name: string;
   /** Where the catalog is to be. */
   directory: string;
   /** What is taken away, in byte order. */
-  removed: { path: string; isEmptied: boolean }[];
+  removed: string[];
+  /** Those of `removed` that a cache may be put into. */
+  caches: string[];
   labels: Record<string, string | undefined>;
   command: ImageCommand;
+  /** The command where the caches are written. */
+  cachedCommand: ImageCommand;
 }
 
 const usualCache = '/tmp/cache';
@@ -154,10 +194,12 @@ function placeOf(image: Image, logger: Logger): CatalogPlace {
   }
   const { Entrypoint, Cmd, WorkingDir } = config.config ?? {};
   const command = { entrypoint: Entrypoint ?? undefined, cmd: Cmd ?? undefined };
-  const caches = cachesOf(command, WorkingDir);
-  if (config.history?.some((entry) => entry.created_by?.includes(usualCache))) caches.push(usualCache);
+  const named = cachesOf(command, WorkingDir).map(relative);
+  const caches = [...named];
+  if (config.history?.some((entry) => entry.created_by?.includes(usualCache)))
+    caches.push(relative(usualCache));
   const program = relative(command.entrypoint?.[0] ?? command.cmd?.[0] ?? '');
-  for (const cache of caches.map(relative)) {
+  for (const cache of caches) {
     // Not a cache alone, whatever the command calls it.
     if (cache !== '' && !isWithin(program, cache)) removed.push(cache);
   }
@@ -165,11 +207,17 @@ function placeOf(image: Image, logger: Logger): CatalogPlace {
     (one) => !isWithin(one, directory) && !isWithin(directory, one),
   );
   const outermost = unique.filter((one) => !unique.some((other) => other !== one && isWithin(one, other)));
+  // The mode of the catalog's directory is part of what a cache is checked by, and a shared one has another.
+  const places = sharedDirectories.has(directory) ? [] : outermost.filter((one) => caches.includes(one));
+  const keepsCache = named.length > 0 && named.every((one) => places.includes(one));
   return {
+    name,
     directory,
-    removed: outermost.sort().map((one) => ({ path: one, isEmptied: sharedDirectories.has(one) })),
+    removed: outermost.sort(),
+    caches: places.sort(),
     labels: { [imageLabels.configs]: label, [imageLabels.database]: undefined },
     command: serveCommand(command, `/${directory}`),
+    cachedCommand: serveCommand(command, `/${directory}`, { keepsCache }),
   };
 }
 
@@ -186,24 +234,16 @@ function isWithin(place: string, directory: string): boolean {
 const opaqueMarker = '.wh..wh..opq';
 const whiteoutPrefix = '.wh.';
 
-/** A file of the new catalog: a piece of the file in which all of them are written. */
-interface CatalogFile {
-  /** Relative to the catalog. */
-  path: string;
-  source: string;
-  offset: number;
-  size: number;
-}
-
-function layerEntries({ directory, removed }: CatalogPlace, files: readonly CatalogFile[]): TarInput[] {
-  const entries: TarInput[] = [
-    { path: `${directory}/${opaqueMarker}` },
-    ...files.map(({ path: file, source, offset, size }) => ({
-      path: `${directory}/${file}`,
-      content: { size, open: () => openPiece(source, offset, size) },
-    })),
-  ];
-  for (const { path: place, isEmptied } of removed) {
+function layerEntries(
+  { directory, removed, caches }: CatalogPlace,
+  files: readonly StoredFile[],
+  cache: readonly StoredFile[] | undefined,
+): TarInput[] {
+  const entries: TarInput[] = [{ path: `${directory}/${opaqueMarker}` }, ...entriesIn(directory, files)];
+  for (const place of removed) {
+    const isFilled = cache !== undefined && caches.includes(place);
+    const isEmptied = isFilled || sharedDirectories.has(place);
+    if (isFilled) entries.push(...entriesIn(place, cache));
     const slash = place.lastIndexOf('/') + 1;
     const whiteout = place.slice(0, slash) + whiteoutPrefix + place.slice(slash);
     entries.push({ path: isEmptied ? `${place}/${opaqueMarker}` : whiteout });
@@ -211,8 +251,38 @@ function layerEntries({ directory, removed }: CatalogPlace, files: readonly Cata
   return [...entries, ...sharedDirectoriesOf(entries)];
 }
 
-function openPiece(file: string, offset: number, size: number) {
-  return createReadStream(file, { start: offset, end: offset + size - 1, highWaterMark: 256 * 1024 });
+function entriesIn(directory: string, files: readonly StoredFile[]): TarInput[] {
+  return files.map(({ path: name, file, offset = 0, size }) => ({
+    path: `${directory}/${name}`,
+    content: {
+      size,
+      open: () =>
+        createReadStream(file, { start: offset, end: offset + size - 1, highWaterMark: 256 * 1024 }),
+    },
+  }));
+}
+
+/** The files of the cache; undefined where there is to be none. */
+async function writeCacheFiles(
+  catalog: Catalog,
+  catalogFiles: readonly StoredFile[],
+  options: RebuildOptions & { directory: string; name: string },
+): Promise<StoredFile[] | undefined> {
+  const { directory, name, writeCache, logger = silentLogger, signal } = options;
+  if (writeCache === undefined) return undefined;
+  const target = path.join(directory, 'cache');
+  try {
+    return await writeCache(catalog, {
+      ...{ catalogFiles, directory: target, temporaryDirectory: directory, logger, signal },
+    });
+  } catch (error) {
+    if (!(error instanceof OpmateError) || error.code !== 'INVALID') throw error;
+    logger.log(
+      'warn',
+      `${name}: the rebuilt catalog has no cache, and pods cannot take it out: ${error.message}`,
+    );
+    return undefined;
+  }
 }
 
 /** Writes the files of the catalog one after the other into one, so that each has its size before it is packed. */
@@ -220,7 +290,7 @@ async function writeCatalogFiles(
   catalog: Catalog,
   target: string,
   options: RebuildOptions,
-): Promise<CatalogFile[]> {
+): Promise<StoredFile[]> {
   const { signal, logger } = options;
   const assembly = new Assembly({
     format: 'json',
@@ -236,13 +306,13 @@ async function writeCatalogFiles(
     }
     for (const name of assembly.packages()) checkPackagePath(name);
     handle = await open(target, 'wx', 0o600);
-    const files: CatalogFile[] = [];
+    const files: StoredFile[] = [];
     let end = 0;
-    let current: { package: string; file: CatalogFile } | undefined;
+    let current: { package: string; file: StoredFile } | undefined;
     for await (const piece of assembly.writeByPackage({ signal })) {
       if (current?.package !== piece.package) {
         const name = path.posix.join(piece.package, 'catalog.json');
-        const file = { path: name, source: target, offset: end, size: 0 };
+        const file = { path: name, file: target, offset: end, size: 0 };
         files.push(file);
         current = { package: piece.package, file };
       }
@@ -262,16 +332,17 @@ async function writeCatalogFiles(
 
 async function buildOn(
   base: Image,
-  { labels, command }: CatalogPlace,
+  place: CatalogPlace,
   layer: LayerFile,
-  options: CancelOptions,
+  { hasCache, ...options }: CancelOptions & { hasCache: boolean },
 ): Promise<BuiltImage> {
+  const command = hasCache ? place.cachedCommand : place.command;
   return buildImage({
     base,
     baseConfig: await readWholeConfig(base, options),
     platform: base.platform,
     layers: [layer],
-    labels,
+    labels: place.labels,
     entrypoint: command.entrypoint,
     cmd: command.cmd,
   });

@@ -6,8 +6,10 @@ export interface ImageCommand {
   cmd: readonly string[] | undefined;
 }
 
-/** Flags of `opm serve` that speak of its cache. */
-const cacheFlags: ReadonlySet<string> = new Set(['--cache-dir', '--cache-only', '--cache-enforce-integrity']);
+/** The flag of `opm serve` that makes a cache and serves nothing. */
+const cacheOnlyFlag = '--cache-only';
+/** All that speak of its cache. */
+const cacheFlags: ReadonlySet<string> = new Set(['--cache-dir', cacheOnlyFlag, '--cache-enforce-integrity']);
 /** Flags of `opm serve` whose value may be the next word. */
 const valueFlags: ReadonlySet<string> = new Set([
   '--cache-dir',
@@ -19,35 +21,45 @@ const valueFlags: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The command of an image that serves the catalog in `directory` and makes its cache when it starts. A command that
- * is `opm serve` already keeps its other flags; an image that starts nothing goes on doing so.
+ * The command of an image that serves the catalog in `directory`. A command that is `opm serve` already keeps its
+ * flags; those of a cache only with `keepsCache`, without which it makes its cache when it starts. An image that starts
+ * nothing goes on doing so.
  */
-export function serveCommand({ entrypoint, cmd }: ImageCommand, directory: string): ImageCommand {
+export function serveCommand(
+  { entrypoint, cmd }: ImageCommand,
+  directory: string,
+  { keepsCache = false }: { keepsCache?: boolean } = {},
+): ImageCommand {
   if (!entrypoint?.length && !cmd?.length) return { entrypoint, cmd };
-  const inCmd = serving(cmd, directory);
+  const dropped = keepsCache ? new Set([cacheOnlyFlag]) : cacheFlags;
+  const inCmd = serving(cmd, directory, dropped);
   if (inCmd !== undefined) return { entrypoint, cmd: inCmd };
-  const inEntrypoint = serving(entrypoint, directory);
+  const inEntrypoint = serving(entrypoint, directory, dropped);
   if (inEntrypoint !== undefined) {
-    const flags = flagsOf(cmd ?? []);
+    const flags = flagsOf(cmd ?? [], dropped);
     return { entrypoint: inEntrypoint, cmd: flags.length === 0 ? undefined : flags };
   }
   return { entrypoint, cmd: ['serve', directory] };
 }
 
 /** The words of a command that serves; undefined for one that does something else. */
-function serving(words: readonly string[] | undefined, directory: string): string[] | undefined {
+function serving(
+  words: readonly string[] | undefined,
+  directory: string,
+  dropped: ReadonlySet<string>,
+): string[] | undefined {
   const at = words?.indexOf('serve') ?? -1;
   if (words === undefined || at < 0) return undefined;
   // `opm registry serve` is the command for databases.
   const isDatabase = words[at - 1] === 'registry';
   const program = words.slice(0, isDatabase ? at - 1 : at);
-  return [...program, 'serve', directory, ...(isDatabase ? [] : flagsOf(words.slice(at + 1)))];
+  return [...program, 'serve', directory, ...(isDatabase ? [] : flagsOf(words.slice(at + 1), dropped))];
 }
 
-/** The flags among words, without those of the cache. */
-function flagsOf(words: readonly string[]): string[] {
+/** The flags among words, without those that are dropped. */
+function flagsOf(words: readonly string[], dropped: ReadonlySet<string>): string[] {
   return readFlags(words)
-    .filter(({ name }) => !cacheFlags.has(name))
+    .filter(({ name }) => !dropped.has(name))
     .flatMap(({ words: own }) => own);
 }
 

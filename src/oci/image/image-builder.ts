@@ -30,6 +30,8 @@ export const defaultCreated = '1970-01-01T00:00:00Z';
 export interface BuildImageOptions {
   /** Gzip-compressed tar archives, bottom first; a bare Buffer is unpacked once for its diff ID. */
   layers: readonly (Layer | LayerFile | Buffer)[];
+  /** What the history says of each of them; `opmate` unless told. */
+  createdBy?: readonly string[] | undefined;
   /** Added to the base's; undefined takes one of the base's away. */
   labels?: Readonly<Record<string, string | undefined>> | undefined;
   /** The base's, or linux/amd64, unless told. */
@@ -167,7 +169,10 @@ export async function buildImage(options: BuildImageOptions): Promise<BuiltImage
     ...(platform.variant ? { variant: platform.variant } : {}),
     config: runConfig(options),
     rootfs: { type: 'layers', diff_ids: [...baseIds, ...layers.map((layer) => layer.diffId)] },
-    history: [...(base?.config.history ?? []), ...layers.map(() => ({ created, created_by: 'opmate' }))],
+    history: [
+      ...(base?.config.history ?? []),
+      ...layers.map((_, at) => ({ created, created_by: options.createdBy?.[at] ?? 'opmate' })),
+    ],
   };
   const configBytes = Buffer.from(JSON.stringify(config));
   const configDescriptor = describe(mediaTypes.ociConfig, configBytes);

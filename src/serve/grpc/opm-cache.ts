@@ -22,8 +22,11 @@ export interface CacheFile {
 }
 
 interface OpmCacheOptions extends CancelOptions {
-  /** The files of the catalog as they will be where it is served from, with mode 0644 in directories of mode 0755. */
-  catalogFiles: readonly CacheFile[];
+  /**
+   * The files of the catalog as they will be where it is served from, with mode 0644 in directories of mode 0755; each
+   * stands in its file from `offset` on, default 0.
+   */
+  catalogFiles: readonly (CacheFile & { offset?: number })[];
   /** Where the cache is written; must not exist. Whoever names it removes it, also after a failure. */
   directory: string;
   /** Where encoded bundles wait meanwhile. */
@@ -65,7 +68,7 @@ export async function writeOpmCache(catalog: Catalog, options: OpmCacheOptions):
     }
     const below = files.map((file) => ({ ...file, path: file.path.slice('cache/'.length) }));
     const trees = [catalogFiles, below].map((tree) =>
-      tree.map((file) => ({ ...file, open: () => openFile(file) })),
+      tree.map((file: OpmCacheOptions['catalogFiles'][number]) => ({ ...file, open: () => openFile(file) })),
     );
     await write('digest', await hashOpmTrees(trees, signal));
   } catch (error) {
@@ -85,8 +88,9 @@ async function readContent(catalog: Catalog, options: OpmCacheOptions): Promise<
   }
 }
 
-function openFile({ file }: CacheFile): AsyncIterable<Buffer> {
-  return createReadStream(file, { highWaterMark: 256 * 1024 });
+function openFile({ file, offset, size }: CacheFile & { offset?: number }): AsyncIterable<Buffer> {
+  const range = offset !== undefined && { start: offset, end: offset + size - 1 };
+  return createReadStream(file, { highWaterMark: 256 * 1024, ...range });
 }
 
 type Write = (name: string, text: string) => Promise<void>;

@@ -27,6 +27,7 @@ import { type Descriptor, mediaTypes, type Platform } from '../../../../src/oci/
 import { failureOf } from '../../../support/connect.js';
 import { bytesOf, descriptorOf, readAll, streamOf } from '../../../support/images.js';
 import { directoryWith } from '../../../support/temporary.js';
+import { writeOpmCache } from '../../../../src/serve/grpc/opm-cache.js';
 import { type RawEntry, rawTar } from '../../../support/tar.js';
 
 const hostPlatform = { os: 'linux', architecture: 'amd64' };
@@ -230,6 +231,7 @@ describe('mirror/rebuilt-catalog', () => {
       const { catalog, facts } = await prepare(files);
       const rebuilt = await rebuildCatalog(catalog, partOf(facts), base, {
         temporaryDirectory: await directoryWith(),
+        writeCache: writeOpmCache,
       });
       await rebuilt.close();
       return rebuilt.digest;
@@ -386,6 +388,28 @@ describe('mirror/rebuilt-catalog', () => {
     });
     // Of no use to opmate, but of the image.
     expect(await configTextOf(image)).toContain('"StopSignal":"SIGINT"');
+  });
+
+  it.each([
+    ['no cache', 'serve /configs', []],
+    ['a cache of its own', 'serve /configs --cache-dir /var/lib/cache', ['var/lib/cache/digest']],
+    ['a cache in the working directory', 'serve /configs --cache-dir=cache', ['work/cache/digest']],
+    ['a cache that must fit', 'serve /configs --cache-dir=/c --cache-enforce-integrity', ['c/digest']],
+    ['all of /tmp', 'serve /configs --cache-dir=/tmp', ['tmp/digest']],
+    ['a cache in the catalog', 'serve /configs --cache-dir=/configs/.cache', [], 'serve /configs'],
+    ['a cache around the program', 'serve /configs --cache-dir=/bin', [], 'serve /configs'],
+  ])('writes the cache for a command with %s', async (_, cmd, digests, made = cmd) => {
+    const { catalog, facts } = await prepare();
+    const withDirectory = await inDirectory(await baseImage({ cmd: cmd.split(' ') }), '/work');
+    const { repository, digest, close } = await rebuildCatalog(catalog, partOf(facts), withDirectory, {
+      temporaryDirectory: await directoryWith(),
+      writeCache: writeOpmCache,
+    });
+    const { files } = await filesOf(repository, digest);
+    expect([...files.keys()].filter((name) => name.endsWith('digest'))).toEqual(digests);
+    const image = await open(repository, digest);
+    expect(image.config.config?.Cmd).toEqual(made.split(' '));
+    await close();
   });
 
   it('drops a cache that only the history tells of', async () => {

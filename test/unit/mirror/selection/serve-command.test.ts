@@ -37,6 +37,21 @@ describe('mirror/serve-command', () => {
   });
 
   it.each([
+    ['/bin/opm', 'serve /configs --cache-dir=/c', '/bin/opm', 'serve /catalog --cache-dir=/c'],
+    [
+      '/bin/opm serve /configs --cache-dir /c',
+      '--cache-enforce-integrity --cache-only --debug',
+      '/bin/opm serve /catalog --cache-dir /c',
+      '--cache-enforce-integrity --debug',
+    ],
+    ['/bin/opm', 'registry serve --cache-dir=/c', '/bin/opm', 'serve /catalog'],
+  ])('keeps the cache in %j and %j', (entrypoint, cmd, newEntrypoint, newCmd) => {
+    const command = { entrypoint: split(entrypoint), cmd: split(cmd) };
+    const made = serveCommand(command, '/catalog', { keepsCache: true });
+    expect(made).toEqual({ entrypoint: split(newEntrypoint), cmd: split(newCmd) });
+  });
+
+  it.each([
     ['serve /configs --cache-dir=/tmp/cache/', undefined, ['/tmp/cache']],
     ['serve /configs --cache-dir cache', '/work', ['/work/cache']],
     ['serve /configs --cache-dir=../../cache --cache-dir=/b', '/work', ['/cache', '/b']],

@@ -174,7 +174,7 @@ async function deleteListed(
   const { logger } = session;
   const text = (await readInputFile(path.resolve(context.workingDirectory, file))).toString();
   const items = parseDeleteList(text, file);
-  requireBelow(items, target, file);
+  requireBelow(items, target, file, maxNestedPathsOf(options));
   const wanted = items.filter(({ type }) => type !== 'operatorCatalog');
   const catalogs = items.length - wanted.length;
   if (catalogs > 0)

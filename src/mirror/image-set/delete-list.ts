@@ -170,9 +170,14 @@ const maxFaultsNamed = 20;
 
 /**
  * Throws OpmateError INVALID with every item that is not at or below the target, and every part of a release that is
- * not where releases are.
+ * not where releases are, by paths of at most `maxNestedPaths` components.
  */
-export function requireBelow(items: readonly ReadDeleteItem[], target: MirrorTarget, file: string): void {
+export function requireBelow(
+  items: readonly ReadDeleteItem[],
+  target: MirrorTarget,
+  file: string,
+  maxNestedPaths?: number,
+): void {
   const whole = [target.registry, target.path].filter((part) => part !== '').join('/');
   const faults = new DiagnosticList();
   for (const { reference, type, place, imageReference } of items) {
@@ -181,10 +186,13 @@ export function requireBelow(items: readonly ReadDeleteItem[], target: MirrorTar
     const isBelow =
       registry === target.registry &&
       (own !== undefined
-        ? repository === pathBelow(target, own)
+        ? repository === pathBelow(target, own, maxNestedPaths)
         : target.path === '' || repository === target.path || repository.startsWith(`${target.path}/`));
     if (isBelow) continue;
-    const where = own === undefined ? `below docker://${whole}` : `in docker://${whole}/${own}`;
+    const where =
+      own === undefined
+        ? `below docker://${whole}`
+        : `in docker://${destinationOf(target, pathBelow(target, own, maxNestedPaths))}`;
     const problem = `${quoteGo(imageReference)} is not ${where}`;
     faults.add({ severity: 'error', code: 'outside-target', problem, file, ...place });
   }

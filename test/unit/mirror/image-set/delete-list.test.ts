@@ -165,4 +165,13 @@ describe('mirror/delete-list', () => {
     const [where, type] = ['reg.test/ocm/openshift/release:v1', 'ocpReleaseContent'];
     requireBelow(parseDeleteList(listing(item(where, type)), 'list.yaml'), target, 'list.yaml');
   });
+
+  it('takes releases where a maximum of path components has put them', () => {
+    const short = listing(item('reg.test/ocm/openshift-release:v1', 'ocpReleaseContent'));
+    const items = parseDeleteList(short, 'list.yaml');
+    requireBelow(items, target, 'list.yaml', 2);
+    expect(faultsOf(() => requireBelow(items, target, 'list.yaml', 3))).toEqual([
+      'list.yaml:3:3: "docker://reg.test/ocm/openshift-release:v1" is not in docker://reg.test/ocm/openshift/release',
+    ]);
+  });
 });

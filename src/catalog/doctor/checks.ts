@@ -8,35 +8,35 @@ export const severities: readonly Severity[] = ['error', 'warning', 'notice'];
 
 /** What the checks look for; the severity is what their findings mostly have. */
 export const checks = {
-  invalid: { severity: 'error', summary: 'What opmate validate refuses' },
+  invalid: { severity: 'error', summary: 'Errors of opmate validate' },
   'all-channels-deprecated': {
     severity: 'warning',
     summary: 'All channels of a package are deprecated, but the package is not',
   },
   'bundle-image-shared': { severity: 'warning', summary: 'Two bundles have the same image' },
-  'bundle-image-tag': { severity: 'notice', summary: 'A bundle image is named by a tag' },
+  'bundle-image-tag': { severity: 'notice', summary: 'A bundle image is referenced by tag' },
   'bundle-size': { severity: 'notice', summary: 'A bundle is very large' },
   'channel-gap': {
     severity: 'notice',
-    summary: 'From the head of a channel nothing leads into the channel of the next version',
+    summary: 'No upgrade from the head of a channel into the channel of the next version',
   },
   'channel-version': {
     severity: 'warning',
-    summary: 'A channel is named after a version, and its head is of another one',
+    summary: 'A channel is named after a version, but its head has another version',
   },
   'csv-metadata': {
     severity: 'warning',
-    summary: 'A bundle does not have the metadata that the version of OpenShift reads',
+    summary: 'A bundle lacks metadata that the OpenShift version reads',
   },
   'default-channel-deprecated': { severity: 'warning', summary: 'The default channel is deprecated' },
   'default-channel-lower': {
     severity: 'notice',
     summary: 'The default channel is not the one with the highest version',
   },
-  'dependency-unclear': { severity: 'warning', summary: 'What a bundle depends on cannot be read' },
+  'dependency-unclear': { severity: 'warning', summary: 'A dependency of a bundle cannot be parsed' },
   'dependency-unmet': {
     severity: 'notice',
-    summary: 'A bundle depends on what no bundle of the catalog provides',
+    summary: 'A dependency is not provided by any bundle of the catalog',
   },
   description: { severity: 'notice', summary: 'A package has no description' },
   'display-name': { severity: 'notice', summary: 'The head of the default channel has no display name' },
@@ -51,45 +51,45 @@ export const checks = {
     summary: 'The head of a channel is deprecated, but the channel is not',
   },
   'head-not-highest': { severity: 'warning', summary: 'The head of a channel is lower than another entry' },
-  icon: { severity: 'warning', summary: 'An icon is missing, or is not what it says' },
-  'image-two-digests': { severity: 'notice', summary: 'One tag of a repository stands for two images' },
+  icon: { severity: 'warning', summary: 'An icon is missing or does not match its media type' },
+  'image-two-digests': { severity: 'notice', summary: 'One tag of a repository refers to two images' },
   lifecycle: {
     severity: 'warning',
-    summary: 'A lifecycle blob of OpenShift cannot be read, or does not fit the catalog',
+    summary: 'A lifecycle blob of OpenShift is invalid or does not match the catalog',
   },
   'max-openshift': {
     severity: 'warning',
-    summary: 'olm.maxOpenShiftVersion cannot be read, or is below the version of OpenShift',
+    summary: 'olm.maxOpenShiftVersion is invalid or below the OpenShift version',
   },
   'min-kube': {
     severity: 'warning',
-    summary: 'minKubeVersion cannot be read, or is above the version of OpenShift',
+    summary: 'minKubeVersion is invalid or above the Kubernetes of the OpenShift version',
   },
   'misspelled-name': {
     severity: 'warning',
-    summary: 'A name in replaces or skips is not an entry, but looks like one',
+    summary: 'A name in replaces or skips is not an entry, but resembles one',
   },
   'openshift-versions': {
     severity: 'warning',
-    summary: 'com.redhat.openshift.versions cannot be read, or leaves out the version of OpenShift',
+    summary: 'com.redhat.openshift.versions is invalid or excludes the OpenShift version',
   },
-  'property-repeated': { severity: 'notice', summary: 'A bundle has a property twice' },
+  'property-repeated': { severity: 'notice', summary: 'A bundle has a duplicate property' },
   'related-image-empty': { severity: 'warning', summary: 'A related image is empty' },
   'related-image-missing': {
     severity: 'warning',
-    summary: 'An image that a bundle uses is none of its related images',
+    summary: 'An image that a bundle uses is missing from its related images',
   },
-  'related-image-tag': { severity: 'notice', summary: 'A related image is named by a tag' },
-  'replaces-outside': { severity: 'notice', summary: 'An entry replaces what is not in the channel' },
-  'skip-range-empty': { severity: 'warning', summary: 'No version is in a skipRange' },
-  'skip-range-hole': { severity: 'notice', summary: 'A skipRange leaves out versions between others' },
+  'related-image-tag': { severity: 'notice', summary: 'A related image is referenced by tag' },
+  'replaces-outside': { severity: 'notice', summary: 'An entry replaces a bundle outside the channel' },
+  'skip-range-empty': { severity: 'warning', summary: 'A skipRange matches no version' },
+  'skip-range-hole': { severity: 'notice', summary: 'A skipRange has a gap between versions' },
   'skip-range-self': { severity: 'notice', summary: 'The version of an entry is in its own skipRange' },
   'skipped-in-chain': {
     severity: 'warning',
-    summary: 'An entry that the chain of replaces needs is skipped by one that nothing replaces or skips',
+    summary: 'An entry of the replaces chain is skipped by an entry outside the chain',
   },
-  unreachable: { severity: 'warning', summary: 'From an entry nothing leads on to the head' },
-  'v1-support': { severity: 'notice', summary: 'OLM v1 does not install the head of the default channel' },
+  unreachable: { severity: 'warning', summary: 'An entry has no upgrade path to the head' },
+  'v1-support': { severity: 'notice', summary: 'OLM v1 cannot install the head of the default channel' },
 } as const satisfies Record<string, { severity: Severity; summary: string }>;
 
 /** The name of a check. */

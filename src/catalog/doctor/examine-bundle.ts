@@ -78,11 +78,11 @@ type At = (...path: (string | number)[]) => CatalogSubject;
 
 function examineImages({ image, relatedImages }: BundleBlob, at: At, findings: FindingList): void {
   if (image !== '' && !hasDigest(image)) {
-    const hint = 'name it by digest, REPOSITORY@sha256:…: what a tag stands for may change, also in mirrors';
-    findings.add('bundle-image-tag', at('image'), `its image ${quoteGo(image)} is named by a tag`, hint);
+    const hint = 'reference it by digest, REPOSITORY@sha256:…: tags can move, in mirrors too';
+    findings.add('bundle-image-tag', at('image'), `its image ${quoteGo(image)} is referenced by tag`, hint);
   }
   if (relatedImages.length > 0 && image !== '' && relatedImages.every((one) => one.image !== image)) {
-    const message = 'its own image is none of its related images';
+    const message = 'its own image is missing from its related images';
     findings.add(
       'related-image-missing',
       at('relatedImages'),
@@ -109,10 +109,9 @@ function examineImages({ image, relatedImages }: BundleBlob, at: At, findings: F
     }
   }
   if (byTag.size === 0) return;
-  const hint =
-    'name them by digest: mirrors by digest do not have them, and what a tag stands for may change';
+  const hint = 'reference them by digest: tags can move, and ImageDigestMirrorSets do not cover them';
   const path = at('relatedImages', firstByTag, 'image');
-  findings.add('related-image-tag', path, listNames('related images are named by tags:', byTag), hint);
+  findings.add('related-image-tag', path, listNames('related images are referenced by tag:', byTag), hint);
 }
 
 function hasDigest(image: string): boolean {
@@ -142,7 +141,7 @@ function examineRepeated(properties: readonly Property[], at: At, findings: Find
         'property-repeated',
         at('properties', index),
         message,
-        'keep one: no server takes two',
+        'keep one: servers refuse two',
         'warning',
       );
       continue;
@@ -190,8 +189,8 @@ function examineOperatorImages(blob: BundleBlob, spec: JsonObject, at: At, findi
   }
   const missing = images.filter((image) => image !== '' && !related.has(image));
   if (missing.length === 0) return;
-  const message = listNames('its deployments run images that are none of its related images:', missing);
-  const hint = 'add them to relatedImages: mirrors have no others';
+  const message = listNames('its deployments run images that are missing from its related images:', missing);
+  const hint = 'add them to relatedImages: mirrors contain only these';
   findings.add('related-image-missing', at('relatedImages'), message, hint);
 }
 
@@ -253,7 +252,7 @@ function readMaxOpenShift(
     findings.add('max-openshift', at(...path), `${quoted}: ${problem}`, hint);
   if (limits.length > 1) tell('there is more than one', 'keep one of them');
   if (typeof value === 'number') {
-    tell('is a number, of which 4.1 and 4.10 are the same one', 'write the version in quotes, as in "4.18"');
+    tell('is a number, and 4.1 equals 4.10 as a number', 'write the version in quotes, as in "4.18"');
     return undefined;
   }
   const version = typeof value === 'string' ? readOpenShiftVersion(value) : undefined;

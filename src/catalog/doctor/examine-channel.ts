@@ -79,8 +79,7 @@ class ChannelExamination {
     const own = this.#versions.get(name);
     if (replaces !== '' && !this.#graph.entries.has(replaces)) {
       const message = `replaces ${quoteGo(replaces)}, which is not an entry of the channel`;
-      const hint =
-        'ordinary where a catalog was cut short: only clusters that have it already can go on from it';
+      const hint = 'expected in a filtered catalog: only clusters that run that bundle can upgrade from it';
       this.#findings.add('replaces-outside', this.#subject(name, 'replaces'), message, hint);
     }
     if (own !== undefined) {
@@ -103,7 +102,7 @@ class ChannelExamination {
     if (higher.length === 0) return;
     const index = field === 'replaces' ? [] : [names.indexOf(higher[0] as string)];
     const message = listNames(`with version ${formatVersion(own)} it ${field} what is higher:`, higher);
-    const hint = 'clusters that have that are taken down to this one: let only higher versions follow';
+    const hint = 'clusters with that version would be downgraded: list only lower versions';
     this.#findings.add('downgrade', this.#subject(name, field, ...index), message, hint);
   }
 
@@ -134,7 +133,7 @@ class ChannelExamination {
     }
     if (higher.length > 0) {
       const message = listNames(`its skipRange ${quoteGo(skipRange)} covers what is higher:`, higher);
-      const hint = `clusters that have that may be taken down to this one: end the range with <${formatVersion(own)}`;
+      const hint = `clusters with that version may be downgraded: end the range with <${formatVersion(own)}`;
       this.#findings.add('downgrade', subject, message, hint);
     } else if (range.contains(own)) {
       const message = `its own version ${formatVersion(own)} is in its skipRange ${quoteGo(skipRange)}`;
@@ -143,7 +142,7 @@ class ChannelExamination {
     }
     if (missed.length > 0) {
       const message = listNames(`its skipRange ${quoteGo(skipRange)} leaves out`, missed);
-      const hint = 'cover them too, unless they cannot be upgraded from';
+      const hint = 'include them, unless upgrades from them are unsupported';
       this.#findings.add('skip-range-hole', subject, message, hint);
     }
   }
@@ -164,7 +163,7 @@ class ChannelExamination {
     if (own === undefined || highest === undefined || compareVersions(highest.version, own) <= 0) return;
     const other = `${quoteGo(highest.name)} (${formatVersion(highest.version)})`;
     const message = `its head ${quoteGo(head)} (${formatVersion(own)}) is lower than ${other}`;
-    const hint = `OLM v0 installs the head, OLM v1 the highest version: let ${quoteGo(highest.name)} be the head, or remove it`;
+    const hint = `OLM v0 installs the head, OLM v1 the highest version: make ${quoteGo(highest.name)} the head, or remove it`;
     this.#findings.add('head-not-highest', { ...this.#subject(head, 'name') }, message, hint);
   }
 
@@ -176,7 +175,7 @@ class ChannelExamination {
     for (const name of entries.keys()) {
       if (reached.has(name)) continue;
       const message = `from it nothing leads on to the head ${quoteGo(head)}`;
-      const hint = 'clusters that have it stay on it: let a later entry replace or skip it';
+      const hint = 'clusters that run it cannot upgrade: replace or skip it in a later entry';
       this.#findings.add('unreachable', this.#subject(name, 'name'), message, hint);
     }
   }

@@ -25,7 +25,7 @@ export function examineDependencies(
         const subject = { package: bundle.package, bundle: bundle.name, origin: bundle.origin, path };
         const hint = isKnown
           ? 'add a matching version to the catalog, or require an available one'
-          : 'nothing to do where another catalog on the cluster provides it';
+          : 'ignore this if another catalog on the cluster provides it';
         const message = `depends on ${part.text}, which no bundle of the catalog provides`;
         findings.add('dependency-unmet', subject, message, hint, isKnown ? 'warning' : 'notice');
       }

@@ -25,7 +25,7 @@ export class ImageExamination {
       // A bundle twice is a fault of its own.
       if (owner.bundle !== subject.bundle || owner.package !== subject.package) {
         const message = `has the same image as ${other}: ${quoteGo(blob.image)}`;
-        const hint = 'write the image that was built for it';
+        const hint = 'set the image that was built for this bundle';
         this.#findings.add('bundle-image-shared', { ...subject, path: ['image'] }, message, hint);
       }
     } else if (blob.image !== '') this.#owners.set(detach(blob.image), subject);
@@ -49,7 +49,7 @@ export class ImageExamination {
     if (known.digest === digest || known.isTold) return;
     known.isTold = true;
     const message = `${quoteGo(tagged)} stands for ${digest} here and for ${known.digest} elsewhere`;
-    const hint = 'a tag in a mirror can be one of them only: give each image a tag of its own';
+    const hint = 'a mirror can hold only one of them under that tag: tag each image separately';
     this.#findings.add('image-two-digests', { ...subject, path: ['relatedImages'] }, message, hint);
   }
 }

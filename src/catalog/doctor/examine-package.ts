@@ -105,20 +105,20 @@ class PackageExamination {
     const origin = this.#model.deprecations[0]?.origin;
     const about = { ...this.#about(), origin };
     if (channels.length > 0 && channels.every(({ isDeprecated }) => isDeprecated)) {
-      const hint = 'deprecate the package too, or name a channel to go on with';
+      const hint = 'deprecate the package too, or add a supported channel';
       this.#findings.add('all-channels-deprecated', about, 'all its channels are deprecated', hint);
       return;
     }
     for (const channel of channels) {
       const { facts, head, isDeprecated } = channel;
       if (isDeprecated && facts.name === this.#model.facts.defaultChannel) {
-        const hint = 'set defaultChannel to a channel that is not';
+        const hint = 'set defaultChannel to a supported channel';
         const subject = { ...this.#about(), channel: facts.name, path: ['defaultChannel'] };
         this.#findings.add('default-channel-deprecated', subject, 'the default channel is deprecated', hint);
       }
       if (!isDeprecated && this.#deprecated.bundles.has(head)) {
         const message = `its head ${quoteGo(head)} is deprecated, and the channel is not`;
-        const hint = 'add the bundle to go on with, or deprecate the channel';
+        const hint = 'add a supported head, or deprecate the channel';
         this.#findings.add(
           'head-deprecated',
           { ...this.#ofChannel(channel), bundle: head, origin },
@@ -181,7 +181,7 @@ class PackageExamination {
         if (isListed || new UpgradeGraph([next.facts], ranges).edgesFrom(source).length > 0) continue;
         const message = `from ${quoteGo(head)}, the head of channel ${quoteGo(before.facts.name)}, nothing in this channel leads on`;
         const hint =
-          'clusters that change to this channel stay where they are: let an entry replace it, or cover it with its skipRange';
+          'clusters that switch to this channel cannot upgrade: replace it in an entry, or cover it by a skipRange';
         this.#findings.add('channel-gap', { ...this.#ofChannel(next), path: ['entries'] }, message, hint);
       }
     }
@@ -206,7 +206,7 @@ class PackageExamination {
     const { csv, displayName, description, installsForAll, servesApis, needs } = record;
     if (csv === 'none') {
       const message = 'has neither olm.csv.metadata nor olm.bundle.object';
-      const hint = 'render it again with opmate render: consoles show nothing of it';
+      const hint = 'render it again with opmate render: consoles cannot show it';
       this.#findings.add('csv-metadata', subject, message, hint);
     } else if (!displayName) {
       const hint = 'set spec.displayName of its ClusterServiceVersion';
@@ -221,8 +221,8 @@ class PackageExamination {
     if (servesApis) reasons.push('serves aggregated APIs');
     if (needs.length > 0) reasons.push('depends on other bundles');
     if (reasons.length === 0) return;
-    const hint = 'nothing to do where the package is for OLM v0 only';
-    const message = `OLM v1 does not install it as it is: it ${reasons.join(', ')}`;
+    const hint = 'ignore this if the package is for OLM v0 only';
+    const message = `OLM v1 cannot install it: it ${reasons.join(', ')}`;
     this.#findings.add('v1-support', subject, message, hint);
   }
 
@@ -268,7 +268,7 @@ class PackageExamination {
     if (openshift === undefined) {
       if (objects.length === 0 || metadata.length === 0) return;
       const message = `${objects.length} of its bundles have olm.bundle.object, ${metadata.length} olm.csv.metadata`;
-      const hint = 'bring all to one form: opmate migrate --migrate-level bundle-object-to-csv-metadata';
+      const hint = 'convert all of them: opmate migrate --migrate-level bundle-object-to-csv-metadata';
       this.#findings.add('csv-metadata', this.#about(), message, hint, 'notice');
       return;
     }

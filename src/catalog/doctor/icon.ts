@@ -20,7 +20,7 @@ export function examineIcon({ icon }: PackageBlob, subject: CatalogSubject, find
   const add = (message: string, hint: string, at: string[], severity?: 'notice'): void =>
     findings.add('icon', { ...subject, path: ['icon', ...at] }, message, hint, severity);
   if (icon === undefined || (icon.base64data ?? '') === '') {
-    const hint = 'add one, as opmate init --icon does: consoles show the package by it';
+    const hint = 'add one, as opmate init --icon does: consoles show it';
     findings.add('icon', subject, 'has no icon', hint, 'notice');
     return;
   }
@@ -45,7 +45,7 @@ export function examineIcon({ icon }: PackageBlob, subject: CatalogSubject, find
     add(message, `write mediatype ${quoteGo(detected)}`, ['mediatype'], 'notice');
   }
   if ((detected === 'image/svg+xml' || detected === 'unknown') && hasScript(content.toString('utf8'))) {
-    add('the icon has a script in it', 'remove it: pages that show the icon in place would run it', [
+    add('the icon contains a script', 'remove it: pages that show the icon in place would run it', [
       'base64data',
     ]);
   }

@@ -339,7 +339,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
     what: 'a maximal version that is a number',
     blobs: withProperty('olm.maxOpenShiftVersion', 4.1),
     check: 'max-openshift',
-    says: '4.1 and 4.10 are the same',
+    says: '4.1 equals 4.10',
   },
   {
     what: 'a maximal version that is none',
@@ -384,7 +384,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
     what: 'an icon with a script',
     blobs: withIcon('<svg xmlns="a" onload="alert(1)"></svg>', 'image/svg+xml'),
     check: 'icon',
-    says: 'has a script in it',
+    says: 'contains a script',
   },
   {
     what: 'a large icon',
@@ -433,7 +433,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
     what: 'an image by tag',
     blobs: withBundle({ image: 'registry.test/w:1' }),
     check: 'bundle-image-tag',
-    says: 'by a tag',
+    says: 'by tag',
   },
   {
     what: 'a related image by tag',

@@ -8,6 +8,7 @@ import {
 } from '../core/diagnostic.js';
 import { DiagnosticsError } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
+import { GoJsonError, parseGoJson } from './go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from './json.js';
 import { YamlError, parseYamlWithPlaces } from './yaml.js';
 import type { PlacedYaml } from './yaml-full.js';
@@ -64,6 +65,17 @@ interface DocumentOptions {
   /** Where a path, or the nearest thing above it, is written. */
   placeOf?: ((path: DocumentPath) => Partial<Place>) | undefined;
   textAsWritten?: FieldReport['textAsWritten'];
+}
+
+/** Parses the JSON of a file as Go does. Throws OpmateError SYNTAX with the file and line of the fault. */
+export function parseJsonFile(text: string, file: string): JsonValue {
+  try {
+    return parseGoJson(text);
+  } catch (error) {
+    if (!(error instanceof GoJsonError)) throw error;
+    const line = text.slice(0, error.offset).split('\n').length;
+    throw new OpmateError('SYNTAX', `not JSON: ${error.message}`, { subject: `${file}:${line}`, file, line });
+  }
 }
 
 /** Returns the root of a document that collects what is wrong with it in `diagnostics`. */

@@ -2,10 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { digestOf, isDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../../core/errors.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
-import { openValue } from '../../document/document.js';
+import { openValue, parseJsonFile } from '../../document/document.js';
 import { type Field, quoteShort } from '../../document/field.js';
-import { GoJsonError, parseGoJson } from '../../document/go-json.js';
-import type { JsonValue } from '../../document/json.js';
 import { readRegularFile } from '../../files/read-file.js';
 import type { ArchiveBase } from '../../oci/archive-set/archive-index.js';
 import { findRepeatedKey } from '../../oci/image/manifest.js';
@@ -103,14 +101,7 @@ export async function readInventoryFile(place: string, file = place): Promise<In
 export function parseInventory(text: string, file: string): Inventory {
   if (text.length > maxInventoryBytes)
     throw new LimitError(`more than ${maxInventoryBytes} bytes`, { subject: file, file });
-  let value: JsonValue;
-  try {
-    value = parseGoJson(text);
-  } catch (error) {
-    if (!(error instanceof GoJsonError)) throw error;
-    const line = text.slice(0, error.offset).split('\n').length;
-    throw new OpmateError('SYNTAX', `not JSON: ${error.message}`, { subject: `${file}:${line}`, file, line });
-  }
+  const value = parseJsonFile(text, file);
   const top = openValue(value, { name: file });
   const keys = ['kind', 'version', 'id', 'registry', 'repositories', 'manifests', 'blobs'] as const;
   const fields = top.object(keys, { unknown: 'ignore' });

@@ -1,11 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { digestOf, isDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../../core/errors.js';
-import { GoJsonError, parseGoJson } from '../../document/go-json.js';
 import { type JsonValue, setJsonKey } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { parseReference } from '../../core/reference.js';
-import { openValue } from '../../document/document.js';
+import { openValue, parseJsonFile } from '../../document/document.js';
 import { type Field, quoteShort } from '../../document/field.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { type ContentManifest, type ImageContents, blobsOf } from '../../oci/image/contents.js';
@@ -357,14 +356,7 @@ function tooLarge(file: string): OpmateError {
 /** Reads a lock file, checking all of it. Throws OpmateError SYNTAX, INVALID, LIMIT or UNSUPPORTED (newer version). */
 export function parseLock(text: string, file: string): ImageSetLock {
   if (text.length > maxLockBytes) throw tooLarge(file);
-  let value: JsonValue;
-  try {
-    value = parseGoJson(text);
-  } catch (error) {
-    if (!(error instanceof GoJsonError)) throw error;
-    const line = text.slice(0, error.offset).split('\n').length;
-    throw new OpmateError('SYNTAX', `not JSON: ${error.message}`, { subject: `${file}:${line}`, file, line });
-  }
+  const value = parseJsonFile(text, file);
   const top = openValue(value, { name: file });
   requireVersion(value, top);
   const repeated = findRepeatedKey(text);

@@ -174,7 +174,7 @@ function parseJson(text: string, file: string): JsonValue {
   }
 }
 
-/** The KubeVirt disks of boot images. Throws OpmateError where there is none. */
+/** Returns the KubeVirt disks of the boot images. Throws OpmateError if the release has no such disk. */
 function readKubeVirt(file: Buffer | undefined, keys: readonly string[]): ReleaseComponent[] {
   const name = `${directory}/${bootImagesFile}`;
   if (file === undefined) throw noKubeVirt(`${name} not found`);

@@ -41,7 +41,7 @@ function matches(identity: SignedIdentity, own: NamedImage, signed: NamedImage):
   const wanted = identity.type === 'remapIdentity' ? remapped(own, identity) : own;
   if (identity.type === 'matchRepository') return wanted.repository === signed.repository;
   if (identity.type === 'matchExact') return isSame(wanted, signed);
-  // A digest names the image by itself; then any tag of the repository is as good.
+  // A digest identifies the image, so any tag of the repository matches.
   return wanted.digest === undefined ? isSame(wanted, signed) : wanted.repository === signed.repository;
 }
 

@@ -29,7 +29,7 @@ export interface SearchedPackage {
 interface SearchedBundle {
   name: string;
   version: string;
-  /** A channel with it, the default one if possible; empty where there is none. */
+  /** A channel that contains it, preferably the default one; empty if no channel does. */
   channel: string;
   /** Places of its own image and of those that it needs in the list of all images; the own one is first, or −1. */
   images: number[];

@@ -51,7 +51,7 @@ export function readOcMirrorFlags<T extends ImageSetOptions>(
     ...(isLimited && { retryTimeout: options.retryTimeout ?? imageTimeout ?? defaultImageTimeout }),
     withoutEffect: [
       ...flagsWithoutEffect.filter((name) => isGiven(options[name])).map(longName),
-      // Without a policy nobody asks for the signatures that it leads to.
+      // Signatures are only looked up when a policy requires them.
       ...(isGiven(options['registries.d']) && policyRequestOf(options) === undefined
         ? ['--registries.d']
         : []),

@@ -4,8 +4,8 @@ import { type ImageSetConfiguration, targetOfCatalog } from './image-set-config.
 import { type MirrorTarget, nameOfImage, pathBelow, targetReference } from './image-set-names.js';
 
 /**
- * Asks the target for the first image that a configuration names, so that a registry that is away or refuses access is
- * an error before catalogs are read. Throws what asking throws; an image that is not there is none.
+ * Requests the manifest of the first configured image from the target, so that an unavailable registry or denied
+ * access fails before catalogs are read. Throws the error of the request; a missing image is not an error.
  */
 export async function requireTargetAccess(
   { operators: [operator], additionalImages: [additional] }: ImageSetConfiguration,

@@ -208,7 +208,7 @@ class ShardCopy {
       'info',
       `${left.length} blobs of other shards did not come within the wait: copying them here`,
     );
-    // What has its place elsewhere need not be sent all the same.
+    // Blobs that the registry holds in another repository are mounted, not uploaded.
     for (const one of left) await this.#noteHome(one);
   }
 

@@ -228,7 +228,7 @@ class ReleaseOpener {
   }
 }
 
-/** An image under its signed name; what is pulled is its digest all the same. */
+/** Returns an image under its signed name; it is still pulled by digest. */
 function nameSigned({ digest }: DigestReference, { name }: ReleaseSignature): DigestReference {
   const { transport, registry, repository, tag } = name;
   const text = formatReference({ transport, text: '', registry, repository, tag, digest });

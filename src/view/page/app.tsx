@@ -34,7 +34,7 @@ export function App() {
   );
 }
 
-/** Says that the catalog was read again, where the page does not show it by itself. */
+/** Announces that the catalog was read again, for readers who cannot see the page change. */
 function Changes({ catalog }: { catalog: CatalogAnswer | undefined }) {
   const first = useRef<string>(undefined);
   if (catalog !== undefined) first.current ??= catalog.run;

@@ -59,8 +59,8 @@ export function useAnswer<T>(address: string | undefined): Asked<T> {
 }
 
 /**
- * Asks for the state of the catalog again and again while the page is in sight, and at once when the user comes back
- * to it; all answers are asked anew when it differs. Returns why it cannot be had, as long as that is so.
+ * Polls the state of the catalog while the page is visible, and at once when it becomes visible again; a changed state
+ * requests all answers anew. Returns the error of the last poll, undefined after a successful one.
  */
 export function useStatePoll(): string | undefined {
   const [error, setError] = useState<string>();

@@ -1,13 +1,17 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 // What was built runs as users have it.
 const server = { deps: { external: [/\/dist\//] } };
 const setupFiles = ['test/support/hold-native-objects.ts'];
+// Files of a worker share its modules: loading them again for each took half the time. A worker belongs to one project, so
+// projects run one after the other.
+const isolate = false;
 
 export default defineConfig({
   test: {
-    // Most of the time goes to processes that tests start: one worker would leave a core idle.
-    maxWorkers: '100%',
+    // Workers wait a quarter of their time: for processes and servers, and for delays of retries.
+    maxWorkers: availableParallelism() + 1,
     projects: [
       {
         test: {
@@ -16,6 +20,8 @@ export default defineConfig({
           testTimeout: 60_000,
           hookTimeout: 60_000,
           setupFiles,
+          isolate,
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -25,6 +31,7 @@ export default defineConfig({
           testTimeout: 180_000,
           hookTimeout: 120_000,
           setupFiles,
+          isolate,
           server,
         },
       },

@@ -11,6 +11,12 @@ export type { Session, SessionOptions } from './source/session.js';
 export { type FilteredCatalog, type FilteredOutput, filterCatalog } from './api/filter-catalog.js';
 export { type CatalogFilter, emptyFilter } from './catalog/selection/catalog-filter.js';
 export { readFilterFile } from './catalog/selection/filter-file.js';
+export {
+  type ConvertedTemplate,
+  convertToTemplate,
+  type ConvertToTemplateOptions,
+} from './api/convert-template.js';
+export { migrateCatalog, type MigrateCatalogOptions } from './api/migrate-catalog.js';
 export { type RenderedTemplate, renderTemplate, type RenderTemplateOptions } from './api/templates.js';
 export { listImages } from './api/images/list-images.js';
 export {
@@ -37,6 +43,36 @@ export {
 } from './api/bundle/bundle-permissions.js';
 export { rightsBeyond } from './bundle/plain/rights/rights.js';
 export { writeObjects } from './bundle/plain/write.js';
+export {
+  generateBundle,
+  type GenerateBundleRequest,
+  type GeneratedBundleFiles,
+} from './api/bundle/generate-bundle.js';
+export { collectGarbage, type CollectGarbageOptions } from './api/images/collect-garbage.js';
+export { createPackage, type CreatePackageOptions } from './api/create-package.js';
+export { catalogDockerfile } from './catalog/dockerfile.js';
+export { deleteLatest } from './sqlite/remove/delete-latest.js';
+export { checkCrdUpgrade, type CrdUpgrade } from './api/bundle/check-crd-upgrade.js';
+export {
+  extractBundle,
+  type ExtractBundleOptions,
+  type ExtractedBundle,
+} from './api/bundle/extract-bundle.js';
+export {
+  type BundleSuccessors,
+  type ChannelSuccessors,
+  findSuccessors,
+  type FindSuccessorsRequest,
+  type UpgradeStep,
+} from './api/bundle/find-successors.js';
+export { type BundleImage, showBundle, type ShownBundle } from './api/bundle/show-bundle.js';
+export { unpackBundle, type UnpackBundleOptions, type UnpackedBundle } from './api/bundle/unpack-bundle.js';
+export {
+  type DeploymentFile,
+  renderDeployments,
+  type RenderDeploymentsOptions,
+} from './api/deployment/render-deployments.js';
+export { diffObjects } from './deployment/diff.js';
 export { type BundleValidation, validateBundle } from './api/bundle/validate-bundle.js';
 export {
   type ResolveBundleRequest,
@@ -45,19 +81,28 @@ export {
 } from './api/bundle/resolve-bundle.js';
 export { type NamedCatalog, parseNamedCatalog } from './api/named-catalogs.js';
 export {
+  archiveImageSet,
+  mirrorArchives,
   mirrorImageSet,
   type MirrorOptions,
-  type MirrorPlan,
-  type MirrorResult,
   planMirror,
   readMirrorStatus,
 } from './api/mirror.js';
+export type { MirrorArchive, MirrorPlan, MirrorResult } from './api/mirror/image-set-run.js';
 export {
   type ChannelReleases,
   listChannelReleases,
   listReleaseChannels,
   listReleaseVersions,
 } from './api/mirror/list-releases.js';
+export {
+  deleteMirrored,
+  type DeletedImages,
+  type DeleteMirroredOptions,
+  listMirrorDeletions,
+  type ListMirrorDeletionsOptions,
+  type MirrorDeletions,
+} from './api/mirror/delete-images.js';
 export { captureImageSet, type CapturedImageSet, type CaptureImageSetOptions } from './api/mirror-capture.js';
 export { readMirrorInventory, type MirrorInventoryOptions } from './api/mirror-inventory.js';
 export {

@@ -1,4 +1,4 @@
-// What a served catalog has, over both of its APIs:
+// Queries a served catalog over HTTP and gRPC.
 //
 //     opmate serve CATALOG --port 50051 --http 127.0.0.1:8080 --name operators
 //     node docs/examples/catalog-client.js http://127.0.0.1:8080 127.0.0.1:50051
@@ -8,7 +8,7 @@ import { CatalogClient, OpmateError } from 'opmate';
 
 const [server = 'http://127.0.0.1:8080', address = '127.0.0.1:50051', cacheDirectory] = process.argv.slice(2);
 
-// The server knows its catalogs; a client is made for one of them.
+// List the catalogs of the server, and make a client for one.
 const listing = CatalogClient.http(server);
 const [listed] = await listing.catalogs();
 listing.close();
@@ -20,13 +20,13 @@ try {
   const { changed } = await http.refresh();
   console.log(changed ? 'changed' : 'not changed');
 
-  // One blob at a time, typed by its kind; blobs of other schemas come as they are.
+  // One blob at a time, typed by its kind; blobs of other schemas as they are.
   for await (const blob of http.all()) {
     if (blob.kind === 'bundle') console.log(`${blob.name} is ${blob.blob.image}`);
     if (blob.kind === 'other') console.log(`${blob.schema} has ${Object.keys(blob.value).join(', ')}`);
   }
 
-  // What both APIs tell is asked in the same way.
+  // Both APIs have the same queries.
   for (const client of [http, grpc]) {
     for (const name of await client.listPackages()) {
       const { defaultChannel, channels } = await client.getPackage(name);

@@ -1,33 +1,28 @@
-// Bundles into a sqlite index, and what is in it:
+// Keeps a sqlite index alive: adds bundles, lists the images of one, and removes the package.
 //
 //     node docs/examples/edit-index.js fixtures/bundles/skupper-operator
 //
-// The directory holds one bundle a folder; images such as quay.io/example/bundle:v1 would do as well.
+// The directory has one bundle per folder; images such as quay.io/example/bundle:v1 work as well.
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { addBundles, editDatabase, openIndex, openSession, removePackages, stageBundles } from 'opmate';
 
 const bundles = path.resolve(process.argv[2] ?? 'fixtures/bundles/skupper-operator');
 const work = await mkdtemp(path.join(tmpdir(), 'opmate-example-'));
 const file = path.join(work, 'index.db');
-const session = await openSession({
-  environment: process.env,
-  homeDirectory: homedir(),
-  temporaryDirectory: work,
-  architecture: process.arch,
-});
+const session = await openSession();
 
 try {
-  // Bundles are read first; their manifests wait outside of memory.
-  // Repositories of operators have files beside the versions, such as ci.yaml.
+  // Repositories of operators have files next to the versions, such as ci.yaml.
   const entries = await readdir(bundles, { withFileTypes: true });
   const references = entries.flatMap((entry) =>
     entry.isDirectory() ? [path.join(bundles, entry.name)] : [],
   );
+  // Bundles are read first; their manifests wait outside of memory.
   const stage = await stageBundles(references, session);
   try {
-    // One transaction: when it throws, the database is as it was.
+    // One transaction: if it throws, the database is unchanged.
     const { added } = await editDatabase(file, { create: true }, (database) =>
       addBundles(database, stage.bundles, { mode: 'semver' }),
     );

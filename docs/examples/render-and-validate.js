@@ -1,31 +1,25 @@
-// Bundle directories to a catalog, and what the library can tell of it:
+// Renders bundle directories into a catalog, validates it and lists its content.
 //
 //     node docs/examples/render-and-validate.js fixtures/bundles/skupper-operator
 //
-// The directory holds one bundle a folder, named by version.
+// The directory has one bundle per folder, named by version.
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { listBundles, loadCatalog, openSession, render, validate } from 'opmate';
 
 const bundles = path.resolve(process.argv[2] ?? 'fixtures/bundles/skupper-operator');
 const entries = await readdir(bundles, { withFileTypes: true });
-// Repositories of operators have files beside the versions, such as ci.yaml.
+// Repositories of operators have files next to the versions, such as ci.yaml.
 const versions = entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])).sort();
 const work = await mkdtemp(path.join(tmpdir(), 'opmate-example-'));
 
-// Aborting the signal stops whatever runs, and leaves nothing behind.
+// Aborting the signal ends the call under way, and leaves nothing behind.
 const cancel = new AbortController();
 process.once('SIGINT', () => cancel.abort());
 
-// A session is told what it may know of the machine. Registries are connected to when the first image is read.
-const session = await openSession({
-  environment: process.env,
-  homeDirectory: homedir(),
-  temporaryDirectory: work,
-  architecture: process.arch,
-  signal: cancel.signal,
-});
+// Connections to registries are opened with the first image.
+const session = await openSession({ signal: cancel.signal });
 
 try {
   // Rendering streams: one blob at a time, in the bytes of `opm render`.
@@ -56,7 +50,7 @@ try {
   const { passed, problems } = await validate(catalog, session);
   console.log(passed ? 'the catalog is valid' : problems.map(({ message }) => message).join('\n'));
 
-  // Facts are names, edges and versions; blobs stay on disk until they are asked for.
+  // Facts are names, edges and versions; blobs stay on disk until they are read.
   const loaded = await loadCatalog(catalog, session);
   for (const row of listBundles(await loaded.facts())) {
     console.log(`${row.package} ${row.channel} ${row.bundle} replaces ${row.replaces || 'nothing'}`);

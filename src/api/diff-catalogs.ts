@@ -42,7 +42,7 @@ export async function diffCatalogs(
 /** A package that is in neither catalog is a typing error, not an equal package. */
 function requirePackages(names: readonly string[], before: CatalogSnapshot, after: CatalogSnapshot): void {
   const missing = names.filter((name) =>
-    [before, after].every(({ facts }) => facts.packages.every((one) => one.name !== name)),
+    [before, after].every(({ facts }) => facts.packages.every((packageFacts) => packageFacts.name !== name)),
   );
   if (missing.length === 0) return;
   throw new OpmateError('NOT_FOUND', describeMissing('package', missing, 'either catalog'), {

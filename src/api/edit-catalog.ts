@@ -155,9 +155,9 @@ async function readBundles(
     },
     session,
   );
-  const failures = read.filter((one) => one instanceof OpmateError);
+  const failures = read.filter((item) => item instanceof OpmateError);
   if (failures.length > 0) throw combineErrors(failures);
-  return read.filter((one): one is NewBundle => !(one instanceof OpmateError));
+  return read.filter((item): item is NewBundle => !(item instanceof OpmateError));
 }
 
 async function readBundle(reference: string, session: Session, options: ReadOptions): Promise<NewBundle> {

@@ -3,7 +3,7 @@ import { writeCatalogDirectory } from '../catalog/directory-writer.js';
 import { collectFacts } from '../catalog/facts.js';
 import type { Catalog } from '../catalog/catalog.js';
 import type { CatalogFilter } from '../catalog/selection/catalog-filter.js';
-import { creationDayOf } from '../catalog/selection/creation-days.js';
+import { findCreationDay } from '../catalog/selection/creation-days.js';
 import { filterCatalog as selectBundles } from '../catalog/selection/filter-catalog.js';
 import { KeptCatalog } from '../catalog/selection/kept-catalog.js';
 import type { CatalogSelection } from '../catalog/selection/selection.js';
@@ -99,16 +99,19 @@ async function select(
     onOther: (origin) => others.push(origin),
     onBundle: needsDays
       ? (bundle) => {
-          const day = creationDayOf(bundle);
+          const day = findCreationDay(bundle);
           if (day !== undefined) days.set(`${bundle.package}/${bundle.name}`, day);
         }
       : undefined,
   }).catch((error: unknown) => {
     throw inReference(error, reference);
   });
-  const dayOf = (packageName: string, bundle: string): string | undefined =>
+  const parseDay = (packageName: string, bundle: string): string | undefined =>
     days.get(`${packageName}/${bundle}`);
-  const selection = selectBundles(before, filter, { catalog: withoutCredentials(reference), dayOf });
+  const selection = selectBundles(before, filter, {
+    catalog: withoutCredentials(reference),
+    dayOf: parseDay,
+  });
   return { before, selection, others };
 }
 

@@ -26,9 +26,9 @@ const namePattern = /^([a-z0-9](?:[-a-z0-9.]*[a-z0-9])?)=(.+)$/s;
  */
 export function parseNamedCatalog(text: string): NamedCatalog {
   const [whole = '', ...settings] = text.split(/,(?=(?:priority|labels)=)/);
-  const [, given, after] = namePattern.exec(whole) ?? [];
+  const [, input, after] = namePattern.exec(whole) ?? [];
   const reference = after ?? whole;
-  const name = given ?? redact(reference);
+  const name = input ?? redact(reference);
   const fault = (problem: string): UsageError =>
     new UsageError(`--catalog ${redact(text)}: ${problem}`, {
       hint: 'write REF, or NAME=REF,priority=N,labels=KEY=VALUE,…',

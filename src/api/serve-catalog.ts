@@ -45,7 +45,7 @@ export async function serveCatalog(
 ): Promise<ServedCatalog> {
   const closers: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
-    for (const one of closers.splice(0).reverse()) await one();
+    for (const item of closers.splice(0).reverse()) await item();
   };
   try {
     const source = await openCatalog(reference, session);
@@ -84,10 +84,10 @@ async function startGrpc(
   { host, port }: ServeAddress,
   closers: (() => Promise<void>)[],
 ): Promise<number> {
-  const answers = await openAnswers(catalog, reference, session, { cacheDirectory });
-  closers.push(async () => answers.close());
+  const queries = await openAnswers(catalog, reference, session, { cacheDirectory });
+  closers.push(async () => queries.close());
   const { startRegistryServer } = await import('../serve/grpc/server.js');
-  const server = await startRegistryServer({ answers, host, port, logger: session.logger });
+  const server = await startRegistryServer({ answers: queries, host, port, logger: session.logger });
   closers.push(() => server.close());
   return server.port;
 }
@@ -122,7 +122,7 @@ async function startHttp(
   const server = createCatalogServer({ catalogs, host, logger });
   await listening.listenOn(server, { host, port });
   closers.push(() => closeHttpServer(server));
-  return `${listening.urlOf(server, host, false)}/catalogs/${name}`;
+  return `${listening.getUrl(server, host, false)}/catalogs/${name}`;
 }
 
 export interface PublishCatalogOptions {

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { type CancelOptions, onAbort } from '../core/concurrency.js';
-import { CancelledError, OpmateError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
+import { CancelledError, OpmateError, getMessage, systemCode, throwIfCancelled } from '../core/errors.js';
 import { ArchiveMeter, type ArchiveLimits } from './limits.js';
 import { decompressZstd } from './zstd.js';
 
@@ -125,7 +125,7 @@ async function* gunzip(chunks: AsyncIterable<Buffer>, label: string): AsyncGener
   const failures: unknown[] = [];
   const feeding = feed().catch((error: unknown) => {
     failures.push(error);
-    inflater.destroy(error instanceof Error ? error : new Error(messageOf(error)));
+    inflater.destroy(error instanceof Error ? error : new Error(getMessage(error)));
   });
   try {
     for await (const chunk of inflater) yield chunk as Buffer;
@@ -133,7 +133,7 @@ async function* gunzip(chunks: AsyncIterable<Buffer>, label: string): AsyncGener
   } catch (error) {
     const code = systemCode(error);
     if (failures.length > 0 || code === undefined || !code.startsWith('Z_')) throw failures[0] ?? error;
-    damage = damaged(label, code === 'Z_BUF_ERROR' ? 'it ends early' : messageOf(error), error);
+    damage = damaged(label, code === 'Z_BUF_ERROR' ? 'it ends early' : getMessage(error), error);
     // The source may fail at its end, with its digest.
     await feeding;
     throw failures[0] ?? damage;

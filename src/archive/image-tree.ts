@@ -150,9 +150,13 @@ export class ImageTree {
       if (target.kind !== 'directory') return;
       if (path !== '') directories.add(path);
       const added: DirectoryNode[] = [];
-      for (let at: DirectoryNode | undefined = target; at !== undefined && !around.has(at); at = at.parent) {
-        around.add(at);
-        added.push(at);
+      for (
+        let directoryNode: DirectoryNode | undefined = target;
+        directoryNode !== undefined && !around.has(directoryNode);
+        directoryNode = directoryNode.parent
+      ) {
+        around.add(directoryNode);
+        added.push(directoryNode);
         this.#countStep(label);
       }
       for (const [name, child] of target.children)

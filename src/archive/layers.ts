@@ -2,7 +2,7 @@ import { copyFile, link, mkdir, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { type CancelOptions, mapConcurrent } from '../core/concurrency.js';
-import { LimitError, OpmateError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
+import { LimitError, OpmateError, getMessage, systemCode, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { makeDirectory } from '../files/make-directory.js';
 import { moveWhole } from '../files/move-whole.js';
@@ -63,7 +63,7 @@ export async function readLayers(
   for (const [path, file] of tree.files) {
     const broken = file.broken ?? unreadable(path, file.body, limits.maxMetadataFileSize);
     const content =
-      file.body === undefined ? undefined : contents.get(keyOf(file.body.layer, file.body.entry));
+      file.body === undefined ? undefined : contents.get(toKey(file.body.layer, file.body.entry));
     files.set(path, {
       size: file.body?.size ?? 0,
       read: async () => {
@@ -133,7 +133,7 @@ export async function extractLayers(
     await mapConcurrent(
       [...first],
       16,
-      ([{ layer, entry }, path]) => moveWhole(join(blobs, keyOf(layer, entry)), join(target, path)),
+      ([{ layer, entry }, path]) => moveWhole(join(blobs, toKey(layer, entry)), join(target, path)),
       { signal },
     );
     let copied = 0;
@@ -155,7 +155,7 @@ export async function extractLayers(
     return { files: [...tree.files.keys()], directories: [...tree.directories], problems };
   } catch (error) {
     if (error instanceof OpmateError || systemCode(error) === undefined) throw error;
-    throw new OpmateError('IO', `cannot unpack layers: ${messageOf(error)}`, {
+    throw new OpmateError('IO', `cannot unpack layers: ${getMessage(error)}`, {
       subject: destination,
       cause: error,
     });
@@ -197,7 +197,7 @@ async function loadTree(
     try {
       for await (const entry of readTar(await layer.open(), { label, meter, signal })) {
         const { path, type, size, linkName } = entry;
-        const key = keyOf(index, number);
+        const key = toKey(index, number);
         entries.push({ path, type, size, linkName, entry: number++ });
         if (type !== 'file' || !wanted(path, key)) continue;
         if (kept.size >= maxFiles) throw new LimitError(`more than ${maxFiles} files`, { subject: label });
@@ -230,7 +230,7 @@ async function loadTree(
   const behind = new Set<number>();
   for (const { body } of result.files.values()) {
     if (body === undefined || body.type !== 'file') continue;
-    const key = keyOf(body.layer, body.entry);
+    const key = toKey(body.layer, body.entry);
     if (kept.has(key)) continue;
     missing.add(key);
     behind.add(body.layer);
@@ -248,7 +248,7 @@ async function loadTree(
   return { roots, ...result };
 }
 
-function keyOf(layer: number, entry: number): string {
+function toKey(layer: number, entry: number): string {
   return `${layer}-${entry}`;
 }
 

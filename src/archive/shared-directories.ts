@@ -7,7 +7,7 @@ export const sharedDirectories: ReadonlySet<string> = new Set(['tmp', 'var/tmp']
  * What a layer needs in addition to its entries: directories are written with all above them, and those that everybody may
  * write to would lose their sticky bit.
  */
-export function sharedDirectoriesOf(entries: readonly TarInput[]): TarInput[] {
+export function listSharedDirectories(entries: readonly TarInput[]): TarInput[] {
   return [...sharedDirectories]
     .filter((shared) => entries.some((entry) => entry.path.startsWith(`${shared}/`)))
     .map((shared) => ({ path: shared, type: 'directory', mode: 0o1777 }));

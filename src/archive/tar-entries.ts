@@ -103,7 +103,7 @@ function toHeader(
   const mode = readNumber(block.subarray(100, 108));
   const recorded = records.get('size');
   const declared = recorded === undefined ? readNumber(block.subarray(124, 136)) : Number(recorded);
-  const kind = typeOf(flag, name);
+  const kind = getType(flag, name);
   const hasContent = kind === 'file' || kind === 'unsupported';
   // Go gives such an entry content, GNU tar makes a directory and takes what follows for the next header.
   const slashed = name.endsWith('/') && name.length <= maxPathLength;
@@ -117,7 +117,7 @@ function toHeader(
   };
 }
 
-function typeOf(flag: string, name: string): TarEntryType {
+function getType(flag: string, name: string): TarEntryType {
   switch (flag) {
     case '0':
     case '\0':
@@ -171,10 +171,10 @@ function plainName(block: Buffer): string {
 /** Reads PAX records: `LENGTH KEY=VALUE\n`, the length being that of the whole record. */
 function readRecords(bytes: Buffer): Map<string, string> {
   const records = new Map<string, string>();
-  for (let at = 0; at < bytes.length;) {
-    const space = bytes.indexOf(0x20, at);
-    const digits = space < 0 ? '' : bytes.toString('latin1', at, space);
-    const end = at + Number(digits);
+  for (let index = 0; index < bytes.length;) {
+    const space = bytes.indexOf(0x20, index);
+    const digits = space < 0 ? '' : bytes.toString('latin1', index, space);
+    const end = index + Number(digits);
     const equals = bytes.indexOf(0x3d, space);
     if (
       !/^[0-9]+$/.test(digits) ||
@@ -195,7 +195,7 @@ function readRecords(bytes: Buffer): Map<string, string> {
     if (key === 'linkpath' && value.includes('\0')) throw ambiguous('NUL in PAX "linkpath"');
     if (key === 'size') checkRecordedSize(value);
     records.set(key, value);
-    at = end;
+    index = end;
   }
   return records;
 }

@@ -50,8 +50,8 @@ function record(key: string, value: string): string {
 
 function header(name: string, size: number, type: '0' | 'x'): Buffer {
   const block = Buffer.alloc(tarBlockSize);
-  const octal = (value: number, digits: number, at: number) =>
-    void block.write(value.toString(8).padStart(digits, '0'), at, 'latin1');
+  const octal = (value: number, digits: number, position: number) =>
+    void block.write(value.toString(8).padStart(digits, '0'), position, 'latin1');
   block.write(name, 0, 'latin1');
   octal(0o644, 7, 100);
   octal(0, 7, 108);

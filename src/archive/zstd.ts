@@ -1,4 +1,4 @@
-import { LimitError, OpmateError, messageOf } from '../core/errors.js';
+import { LimitError, OpmateError, getMessage } from '../core/errors.js';
 import { showSize } from './limits.js';
 
 /**
@@ -32,7 +32,7 @@ export async function* decompressZstd(source: AsyncIterable<Buffer>, label: stri
     try {
       decoder.push(unit, final);
     } catch (error) {
-      throw damaged(label, messageOf(error), error);
+      throw damaged(label, getMessage(error), error);
     }
     return decoded;
   };

@@ -102,7 +102,7 @@ export async function extractConfigMaps(
       hint: 'a ConfigMap has no directories: move the manifests up, or take it away',
     });
   }
-  const annotations = bundleAnnotationsOf(files, findings);
+  const annotations = getBundleAnnotations(files, findings);
   if (options.sourceImage !== undefined) annotations[keptAnnotations.sourceImage] = options.sourceImage;
   if (gzip) annotations[keptAnnotations.encoding] = gzipEncoding;
   const annotationSize = Object.entries(annotations).reduce(
@@ -117,11 +117,11 @@ export async function extractConfigMaps(
       file: annotationsFile,
     });
   }
-  const entries = await entriesOf(files, gzip, options, findings, warnings);
+  const entries = await readEntries(files, gzip, options, findings, warnings);
   const total = entries.reduce((sum, { size }) => sum + size, 0);
   let parts = [entries];
   if (total > limit) {
-    parts = partsOf(entries, limit);
+    parts = getParts(entries, limit);
     for (const { file, size } of entries) {
       if (size <= limit || !split) continue;
       findings.push({
@@ -155,12 +155,12 @@ export async function extractConfigMaps(
   if (parts.length > 1) annotations[keptAnnotations.parts] = names.join(',');
   const configMaps = parts.map((part, index) => {
     const name = names[index] as string;
-    return { name, load: () => configMapOf(name, options.namespace, annotations, part) };
+    return { name, load: () => getConfigMap(name, options.namespace, annotations, part) };
   });
   return { configMaps, findings, warnings };
 }
 
-function configMapOf(
+function getConfigMap(
   name: string,
   namespace: string,
   annotations: Readonly<Record<string, string>>,
@@ -189,7 +189,7 @@ const annotationsName = 'annotations.yaml';
 const annotationsFile = `metadata/${annotationsName}`;
 
 /** Every annotation of a bundle, empty where `annotations.yaml` lacks it; none without that file. */
-function bundleAnnotationsOf(files: BundleFiles, findings: Diagnostic[]): Record<string, string> {
+function getBundleAnnotations(files: BundleFiles, findings: Diagnostic[]): Record<string, string> {
   const file = files.metadata.find(({ name }) => name === annotationsName);
   if (file === undefined) return {};
   try {
@@ -217,7 +217,7 @@ function bundleAnnotationsOf(files: BundleFiles, findings: Diagnostic[]): Record
 }
 
 /** The values of a bundle, in order of the files. */
-async function entriesOf(
+async function readEntries(
   files: BundleFiles,
   gzip: boolean,
   options: CancelOptions,
@@ -261,7 +261,7 @@ async function entriesOf(
           file,
           key,
           part,
-          ...(await valueOf(content, gzip)),
+          ...(await readValue(content, gzip)),
           isMistaken: isMistaken(part, content),
         });
       }
@@ -274,14 +274,14 @@ function isMistaken(part: Entry['part'], content: Buffer): boolean {
   return looksLikeMetadata(content) !== (part === 'metadata');
 }
 
-async function valueOf(content: Buffer, gzip: boolean): Promise<Pick<Entry, 'field' | 'value' | 'size'>> {
+async function readValue(content: Buffer, gzip: boolean): Promise<Pick<Entry, 'field' | 'value' | 'size'>> {
   // Compressed values are base64 already, and become it once more in a document.
   const value = gzip ? Buffer.from((await gzipBytes(content)).toString('base64')) : content;
   return { field: gzip || !isUtf8(content) ? 'binaryData' : 'data', value, size: value.length };
 }
 
 /** Fills one ConfigMap after the other, in order; a file that is too large stands alone. */
-function partsOf(entries: readonly Entry[], limit: number): Entry[][] {
+function getParts(entries: readonly Entry[], limit: number): Entry[][] {
   const parts: Entry[][] = [[]];
   let room = limit;
   for (const entry of entries) {
@@ -311,14 +311,14 @@ async function tooLarge(
     `${largest.file} alone ${largest.size}${gzip ? ', compressed' : ''}`;
   const ways: string[] = [];
   if (!gzip) {
-    const compressed = await entriesOf(files, true, options, [], []);
+    const compressed = await readEntries(files, true, options, [], []);
     const size = compressed.reduce((sum, entry) => sum + entry.size, 0);
     if (size <= limit) ways.push(`${size} bytes, in one ConfigMap, with --gzip`);
     else if (canSplit(compressed, limit)) {
-      ways.push(`${size} bytes, in ${partsOf(compressed, limit).length} ConfigMaps, with --gzip --split`);
+      ways.push(`${size} bytes, in ${getParts(compressed, limit).length} ConfigMaps, with --gzip --split`);
     }
   }
-  if (canSplit(entries, limit)) ways.push(`${partsOf(entries, limit).length} ConfigMaps with --split`);
+  if (canSplit(entries, limit)) ways.push(`${getParts(entries, limit).length} ConfigMaps with --split`);
   return {
     severity: 'error',
     code: 'limit',

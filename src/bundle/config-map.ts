@@ -7,9 +7,10 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
 import { describeKind } from '../document/field.js';
+import { getObject } from '../document/json-fields.js';
 import { parseFirstDocument } from './manifest.js';
 import { getField, isKubernetesObject } from './parse.js';
-import { type Manifest, titleOf } from '../kube/manifests.js';
+import { type Manifest, getTitle } from '../kube/manifests.js';
 import type { Diagnostic } from '../core/diagnostic.js';
 
 /** The annotations of a bundle that a ConfigMap carries. (Source: operator-registry, pkg/configmap.) */
@@ -121,7 +122,7 @@ class Reader {
   addBundle(documents: readonly Manifest[]): void {
     const maps = documents.filter((document) => {
       if (isConfigMap(document)) return true;
-      this.#tell(document, `${titleOf(document)}: not a ConfigMap`, ['kind'], {
+      this.#tell(document, `${getTitle(document)}: not a ConfigMap`, ['kind'], {
         hint: 'leave only the ConfigMaps of one bundle in the file',
       });
       return false;
@@ -131,7 +132,7 @@ class Reader {
     this.#checkParts(maps);
     let first: { map: Manifest; annotations: JsonObject } | undefined;
     for (const map of maps) {
-      const all = annotationsOf(map);
+      const all = getAnnotations(map);
       const annotations: JsonObject = {};
       for (const key of bundleAnnotations) if (typeof all[key] === 'string') annotations[key] = all[key];
       if (Object.keys(annotations).length > 0) {
@@ -140,14 +141,14 @@ class Reader {
         if (other !== undefined) {
           this.#tell(
             map,
-            `${titleOf(map)}: is of another bundle than ${titleOf(first.map)}: its annotation ${other} differs`,
+            `${getTitle(map)}: is of another bundle than ${getTitle(first.map)}: its annotation ${other} differs`,
             ['metadata', 'annotations', other],
           );
         }
       }
       const listed = all[keptAnnotations.metadataKeys];
       const metadata = typeof listed === 'string' ? new Set(listed.split(',')) : undefined;
-      for (const value of this.#valuesOf(map)) {
+      for (const value of this.#iterateValues(map)) {
         const isMetadata =
           metadata === undefined ? looksLikeMetadata(value.content) : metadata.has(value.key);
         this.#add(`${isMetadata ? 'metadata' : 'manifests'}/${value.key}`, value, map);
@@ -165,9 +166,9 @@ class Reader {
   addPlaces(documents: readonly Manifest[], places: readonly ConfigMapPlace[]): void {
     const maps = documents.filter(isConfigMap);
     for (const { name, path = '' } of places) {
-      const [map, another] = maps.filter((one) => one.name === name);
+      const [map, another] = maps.filter((manifest) => manifest.name === name);
       if (map === undefined) {
-        const known = sortedByBytes(new Set(maps.map((one) => one.name)));
+        const known = sortedByBytes(new Set(maps.map((manifest) => manifest.name)));
         this.findings.push({
           severity: 'error',
           code: 'missing-object',
@@ -179,13 +180,13 @@ class Reader {
         continue;
       }
       if (another !== undefined) {
-        this.#tell(another, `${titleOf(another)}: another of this name`, ['metadata', 'name'], {
+        this.#tell(another, `${getTitle(another)}: another of this name`, ['metadata', 'name'], {
           hint: 'leave one of them in the file',
         });
         continue;
       }
       const directory = normalizeEntryPath(path, `ConfigMap ${quoteGo(name)}`);
-      for (const value of this.#valuesOf(map)) {
+      for (const value of this.#iterateValues(map)) {
         this.#add(directory === '' ? value.key : `${directory}/${value.key}`, value, map);
       }
     }
@@ -196,7 +197,7 @@ class Reader {
     const names = new Set(maps.map(({ name }) => name));
     const told = new Set<string>();
     for (const map of maps) {
-      const parts = annotationsOf(map)[keptAnnotations.parts];
+      const parts = getAnnotations(map)[keptAnnotations.parts];
       if (typeof parts !== 'string' || told.has(parts)) continue;
       told.add(parts);
       const path = ['metadata', 'annotations', keptAnnotations.parts];
@@ -205,42 +206,42 @@ class Reader {
       if (missing.length > 0) {
         this.#tell(
           map,
-          `${titleOf(map)}: is one of ${listed.length} parts, and ${missing.map(quoteGo).join(', ')} is missing`,
+          `${getTitle(map)}: is one of ${listed.length} parts, and ${missing.map(quoteGo).join(', ')} is missing`,
           path,
           { hint: 'give all parts in one file' },
         );
       } else if (!listed.includes(map.name)) {
-        this.#tell(map, `${titleOf(map)}: is none of the parts that it names`, path);
+        this.#tell(map, `${getTitle(map)}: is none of the parts that it names`, path);
       }
     }
   }
 
   /** The values of a ConfigMap, decoded. */
-  *#valuesOf(map: Manifest): Generator<Value> {
+  *#iterateValues(map: Manifest): Generator<Value> {
     const object = map.load();
     if (object['immutable'] !== true) {
       this.warnings.push({
         severity: 'warning',
         code: 'mutable-config-map',
-        subject: titleOf(map),
+        subject: getTitle(map),
         problem: 'not immutable, so that the bundle may change after it was reviewed',
         file: map.file,
         line: map.lineOf(['immutable']),
       });
     }
-    const isGzip = annotationsOf(map)[keptAnnotations.encoding] === gzipEncoding;
+    const isGzip = getAnnotations(map)[keptAnnotations.encoding] === gzipEncoding;
     const seen = new Set<string>();
     for (const field of ['data', 'binaryData'] as const) {
       const values = object[field] ?? {};
       if (!isJsonObject(values)) {
-        this.#tell(map, `${titleOf(map)}: ${field}: expected an object, got ${describeKind(values)}`, [
+        this.#tell(map, `${getTitle(map)}: ${field}: expected an object, got ${describeKind(values)}`, [
           field,
         ]);
         continue;
       }
       for (const [key, value] of Object.entries(values)) {
         if (++this.#keys > maxKeys) {
-          throw new LimitError(`${titleOf(map)}: more than ${maxKeys} keys`, {
+          throw new LimitError(`${getTitle(map)}: more than ${maxKeys} keys`, {
             subject: map.file,
             file: map.file,
           });
@@ -252,7 +253,7 @@ class Reader {
             : 'is not a valid ConfigMap key';
         seen.add(key);
         if (fault !== undefined) {
-          this.#tell(map, `${titleOf(map)}: ${quoteGo(key)} ${fault}`, [field, key]);
+          this.#tell(map, `${getTitle(map)}: ${quoteGo(key)} ${fault}`, [field, key]);
           continue;
         }
         const content = this.#decode(map, field, key, value, isGzip);
@@ -269,10 +270,10 @@ class Reader {
     isGzip: boolean,
   ): Buffer | undefined {
     const fail = (problem: string): undefined => {
-      this.#tell(map, `${titleOf(map)}: ${field}: ${key}: ${problem}`, [field, key]);
+      this.#tell(map, `${getTitle(map)}: ${field}: ${key}: ${problem}`, [field, key]);
     };
     if (typeof value !== 'string') return fail(`expected a string, got ${describeKind(value)}`);
-    const subject = `${map.file}: ${titleOf(map)}: ${key}`;
+    const subject = `${map.file}: ${getTitle(map)}: ${key}`;
     let content: Buffer;
     if (field === 'data') content = Buffer.from(value);
     else {
@@ -300,13 +301,13 @@ class Reader {
 
   #add(path: string, { field, key, content }: Value, from: Manifest): void {
     const above = path.split('/').map((_, index, parts) => parts.slice(0, index).join('/'));
-    const known = [path, ...above].map((one) => this.files.get(one)).find((file) => file !== undefined);
+    const known = [path, ...above].map((name) => this.files.get(name)).find((file) => file !== undefined);
     const other = known?.from ?? this.#directories.get(path);
     if (other !== undefined) {
       const line = other.lineOf();
       const where = `${other.file}${line === undefined ? '' : `:${line}`}`;
-      const problem = `${quoteGo(key)} becomes ${path}, for which ${titleOf(other)} (${where}) has a file too`;
-      this.#tell(from, `${titleOf(from)}: ${problem}`, [field, key]);
+      const problem = `${quoteGo(key)} becomes ${path}, for which ${getTitle(other)} (${where}) has a file too`;
+      this.#tell(from, `${getTitle(from)}: ${problem}`, [field, key]);
       return;
     }
     this.files.set(path, { content, from });
@@ -334,8 +335,6 @@ function isConfigMap({ kind, apiVersion }: Manifest): boolean {
 }
 
 /** An object without prototype, so that no name finds more than the document has. */
-function annotationsOf(map: Manifest): JsonObject {
-  const { metadata } = map.load();
-  const annotations = isJsonObject(metadata) ? metadata['annotations'] : undefined;
-  return Object.assign(Object.create(null) as JsonObject, isJsonObject(annotations) ? annotations : {});
+function getAnnotations(map: Manifest): JsonObject {
+  return Object.assign(Object.create(null) as JsonObject, getObject(map.load(), 'metadata', 'annotations'));
 }

@@ -58,9 +58,9 @@ export async function listFiles(directory: string, options: ListOptions): Promis
   });
   const pending: { name: string; depth: number }[] = [{ name: '', depth: 0 }];
   let count = 0;
-  for (let at = pending.pop(); at !== undefined; at = pending.pop()) {
+  for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
     throwIfCancelled(signal);
-    const { name: below, depth } = at;
+    const { name: below, depth } = place;
     const entries = await readdir(path.join(root, below), { withFileTypes: true }).catch((error: unknown) => {
       throw fileError(path.join(label, below), error, { file: path.join(label, below) });
     });

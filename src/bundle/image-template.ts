@@ -19,11 +19,11 @@ const hint = 'use {{.Package}}, {{.Name}} and {{.Version}}, as in quay.io/exampl
  */
 export function parseImageTemplate(text: string): ImageTemplate {
   const parts: { text: string; field?: string; line: number }[] = [];
-  let at = 0;
+  let position = 0;
   let trims = false;
   for (;;) {
-    const open = text.indexOf('{{', at);
-    let literal = text.slice(at, open < 0 ? undefined : open);
+    const open = text.indexOf('{{', position);
+    let literal = text.slice(position, open < 0 ? undefined : open);
     if (trims) literal = literal.trimStart();
     if (open < 0) {
       parts.push({ text: literal, line: 0 });
@@ -44,15 +44,15 @@ export function parseImageTemplate(text: string): ImageTemplate {
     if (field !== undefined) parts.push({ text: '', field, line });
     else if (!body.startsWith('/*')) throw invalid(`unsupported action ${JSON.stringify(body.trim())}`, line);
     trims = after !== undefined;
-    at = open + action[0].length;
+    position = open + action[0].length;
   }
   return (data) =>
     parts
-      .map((part) => (part.field === undefined ? part.text : valueOf(data, part.field, part.line)))
+      .map((part) => (part.field === undefined ? part.text : getValue(data, part.field, part.line)))
       .join('');
 }
 
-function valueOf(data: ImageTemplateData, field: string, line: number): string {
+function getValue(data: ImageTemplateData, field: string, line: number): string {
   if (field === 'Package' || field === 'Name' || field === 'Version') return data[field];
   throw new OpmateError('INVALID', `template: ${templateName}:${line}: can't evaluate field ${field}`, {
     hint,

@@ -42,7 +42,7 @@ export function parseFirstDocument(content: Buffer): FirstDocument {
 
 /**
  * The text up to the first line that begins with `---`, the very first line aside. A document that holds
- * nothing but comments counts, so a manifest after a licence text and a separator is not seen.
+ * nothing but comments counts, so a manifest after a license text and a separator is not seen.
  */
 function firstYaml(text: string): string {
   const joined = text.includes('\r\n') ? text.replaceAll('\r\n', '\n') : text;
@@ -56,9 +56,9 @@ function firstYaml(text: string): string {
 }
 
 /** Throws unless nothing but a comment follows the dashes, as upstream does. */
-function checkSeparator(text: string, at: number): void {
-  const end = text.indexOf('\n', at);
-  const rest = text.slice(at + 3, end < 0 ? text.length : end).trim();
+function checkSeparator(text: string, position: number): void {
+  const end = text.indexOf('\n', position);
+  const rest = text.slice(position + 3, end < 0 ? text.length : end).trim();
   if (rest === '' || rest.startsWith('#')) return;
   throw new OpmateError('SYNTAX', `invalid Yaml document separator: ${rest}`);
 }
@@ -183,13 +183,13 @@ export function lineOfPath(text: string, path: readonly (string | number)[]): nu
   });
   let result: number | undefined;
   let outer = -1;
-  let at = 0;
+  let position = 0;
   for (const part of path) {
     const isItem = typeof part === 'number';
     let level: number | undefined;
     let seen = -1;
     let hit: number | undefined;
-    for (let i = at; i < lines.length && hit === undefined; i++) {
+    for (let i = position; i < lines.length && hit === undefined; i++) {
       const { indent, content } = lines[i] as { indent: number; content: string };
       if (indent < 0 || content.startsWith('---')) continue;
       // The items of a list may stand as far left as the key that they belong to.
@@ -201,13 +201,13 @@ export function lineOfPath(text: string, path: readonly (string | number)[]): nu
     if (hit === undefined) break;
     result = hit;
     outer = level as number;
-    at = hit + 1;
+    position = hit + 1;
     const line = lines[hit] as { indent: number; content: string };
     if (isItem) {
       // What follows the dash belongs to the item: look at the same line again, without the dash.
       const rest = line.content.slice(1).trimStart();
       lines[hit] = { indent: line.indent + line.content.length - rest.length, content: rest };
-      at = hit;
+      position = hit;
     }
   }
   return result === undefined ? undefined : result + 1;

@@ -20,6 +20,7 @@ import {
 } from '../model/csv.js';
 import { TypeMismatchError, findMismatch, listOf, readTyped, struct } from '../kube/struct.js';
 import { describeKind } from '../document/field.js';
+import { getText } from '../document/json-fields.js';
 import {
   lineOfPath,
   manifestText,
@@ -172,8 +173,8 @@ async function* readDirectory(files: readonly Place[], signal?: AbortSignal): As
   const faults: OpmateError[] = [];
   const csvs: { manifest: Manifest; place: Place }[] = [];
   let size = 0;
-  for (let at = 0; at < files.length; at += filesAtOnce) {
-    const some = files.slice(at, at + filesAtOnce);
+  for (let position = 0; position < files.length; position += filesAtOnce) {
+    const some = files.slice(position, position + filesAtOnce);
     const contents = await mapConcurrent(some, filesAtOnce, readPlace, { signal });
     for (const [index, content] of contents.entries()) {
       const place = some[index] as Place;
@@ -206,7 +207,7 @@ async function* readDirectory(files: readonly Place[], signal?: AbortSignal): As
     const rivals = csvs.filter(({ manifest }) => manifest.csvName === csv.csvName);
     if (rivals.length > 1) {
       if (rivals[0]?.manifest === csv)
-        yield { kind: 'problem', error: twoCsvs(rivals.map((one) => one.manifest)) };
+        yield { kind: 'problem', error: twoCsvs(rivals.map((item) => item.manifest)) };
       continue;
     }
     const own = manifests.filter(({ csvName }) => csvName === undefined || csvName === csv.csvName);
@@ -300,13 +301,13 @@ function* parseManifestFile(
     const manifest = readPackageManifest(value, file);
     if (manifest !== undefined) yield { kind: 'package', manifest };
   } catch (error) {
-    yield { kind: 'problem', error: faultOf(error, file, content.toString()) };
+    yield { kind: 'problem', error: toFault(error, file, content.toString()) };
   }
   if (!isKubernetesObject(value)) return;
   try {
     yield { kind: 'manifest', manifest: toManifest(value, file) };
   } catch (error) {
-    yield { kind: 'fault', error: faultOf(error, file, content.toString()) };
+    yield { kind: 'fault', error: toFault(error, file, content.toString()) };
   }
 }
 
@@ -316,13 +317,11 @@ function* parseManifestFile(
  */
 export function toManifest(value: JsonObject, file: string): Manifest {
   const provides = value['kind'] === 'CustomResourceDefinition' ? customResourceApis(value) : [];
-  return { file, text: manifestText(value), csvName: isCsv(value) ? nameOf(value) : undefined, provides };
+  return { file, text: manifestText(value), csvName: isCsv(value) ? getName(value) : undefined, provides };
 }
 
-function nameOf(value: JsonObject): string {
-  const metadata = value['metadata'];
-  const name = isJsonObject(metadata ?? null) ? (metadata as JsonObject)['name'] : undefined;
-  return typeof name === 'string' ? name : '';
+function getName(value: JsonObject): string {
+  return getText(value, 'metadata', 'name');
 }
 
 /**
@@ -366,7 +365,7 @@ export function bundleOfManifests(
     };
     return { bundle, missing: missingApi(bundle, spec, file) };
   } catch (error) {
-    throw faultOf(error, file, undefined);
+    throw toFault(error, file, undefined);
   }
 }
 
@@ -409,14 +408,14 @@ export function readPackageManifest(value: JsonObject, file: string): PackageMan
   };
 }
 
-function textAt(value: JsonValue, at: (string | number)[]): string {
+function textAt(value: JsonValue, where: (string | number)[]): string {
   const text = scalarText(value);
-  if (text === undefined) throw new TypeMismatchError(at, `expected a string, got ${describeKind(value)}`);
+  if (text === undefined) throw new TypeMismatchError(where, `expected a string, got ${describeKind(value)}`);
   return text;
 }
 
 /** A fault with the file that it is in and, where `source` is its text, the line. */
-function faultOf(error: unknown, file: string, source: string | undefined): OpmateError {
+function toFault(error: unknown, file: string, source: string | undefined): OpmateError {
   if (!(error instanceof OpmateError)) throw error;
   const mismatch = source === undefined ? undefined : findMismatch(error);
   const line = error.line ?? (mismatch && lineOfPath(source ?? '', mismatch.path));

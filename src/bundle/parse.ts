@@ -23,6 +23,7 @@ import { findMismatch, listOf, readTyped, strings, struct } from '../kube/struct
 import { describeKind } from '../document/field.js';
 import { type FirstDocument, lineOfPath, manifestText, parseFault, parseFirstDocument } from './manifest.js';
 import { rawElements, rawFields } from '../document/raw-json.js';
+import { getText } from '../document/json-fields.js';
 import type { BundleFile, BundleFiles } from './read.js';
 
 /** A property or dependency with its value as JSON text; `text` is missing where it has no value. */
@@ -236,7 +237,7 @@ function annotationsMissing(subject: string, files: BundleFile[]): OpmateError {
 
 /** The APIs that a custom resource definition serves; none for a version of the format that is not known. */
 export function customResourceApis(crd: JsonObject): ApiKey[] {
-  const apiVersion = typeof crd['apiVersion'] === 'string' ? crd['apiVersion'] : '';
+  const apiVersion = getText(crd, 'apiVersion');
   const slash = apiVersion.indexOf('/');
   const format = apiVersion.slice(slash + 1);
   if (format !== 'v1' && format !== 'v1beta1') return [];
@@ -441,7 +442,7 @@ export function annotatedProperties(annotations: JsonObject): RawProperty[] {
     const item = list[index];
     if (!isJsonObject(item)) return { type: '', text: undefined };
     const type = getField(item, 'type');
-    return { type: typeof type === 'string' ? type : '', text: rawValue(element) };
+    return { type: getText(type), text: rawValue(element) };
   });
 }
 

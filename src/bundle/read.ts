@@ -125,7 +125,7 @@ async function readPart(
  * under its root. The labels of the image do not matter, as upstream does not read the places that they
  * name either. Throws OpmateError NOT_FOUND when one of the directories is missing, LIMIT beyond the caps.
  */
-export async function bundleFilesOf(
+export async function readBundleFiles(
   tree: FileTree,
   options: { subject: string; limits?: BundleLimits | undefined } & CancelOptions,
 ): Promise<BundleFiles> {

@@ -89,7 +89,7 @@ export async function renderDirectories(
     const workerData: RenderWorkerData = { directories, options: settings, next };
     return startWorker(workerData, (message) => {
       if ('result' in message) results.set(message.index, message.result);
-      else fail(message.index, errorOf(message.fault));
+      else fail(message.index, toError(message.fault));
     });
   });
   const stop = (): void => {
@@ -166,7 +166,7 @@ export function toFault(error: unknown): Fault | undefined {
   return { code, message, hint, file, line };
 }
 
-function errorOf({ code, message, ...details }: Fault): OpmateError {
+function toError({ code, message, ...details }: Fault): OpmateError {
   return code === 'CANCELLED'
     ? new CancelledError(message, details)
     : new OpmateError(code, message, details);

@@ -63,9 +63,9 @@ function sortedProperties(bundle: Bundle, subject: string): [Property[], Sortabl
   let packageValue: JsonObject | undefined;
   bundle.properties.forEach((property, index) => {
     if (property.type === propertyTypes.gvk) {
-      addGvk(gvks, fieldsOf(property, index, ['group', 'kind', 'version'], subject));
+      addGvk(gvks, getFields(property, index, ['group', 'kind', 'version'], subject));
     } else if (property.type === propertyTypes.package) {
-      const fields = fieldsOf(property, index, ['packageName', 'version', 'release'], subject);
+      const fields = getFields(property, index, ['packageName', 'version', 'release'], subject);
       packageValue = packageRecord(
         fields['packageName'] ?? '',
         fields['version'] ?? '',
@@ -77,9 +77,9 @@ function sortedProperties(bundle: Bundle, subject: string): [Property[], Sortabl
   });
   bundle.dependencies.forEach((dependency, index) => {
     if (dependency.type === propertyTypes.gvk) {
-      addGvk(requiredGvks, fieldsOf(dependency, index, ['group', 'kind', 'version'], subject));
+      addGvk(requiredGvks, getFields(dependency, index, ['group', 'kind', 'version'], subject));
     } else if (dependency.type === propertyTypes.package) {
-      const { packageName = '', version = '' } = fieldsOf(
+      const { packageName = '', version = '' } = getFields(
         dependency,
         index,
         ['packageName', 'version'],
@@ -103,7 +103,7 @@ function sortedProperties(bundle: Bundle, subject: string): [Property[], Sortabl
   return [others, all.filter(isLast)];
 }
 
-function fieldsOf(
+function getFields(
   property: RawProperty,
   index: number,
   fields: readonly string[],
@@ -175,7 +175,7 @@ export function renderBundleFiles(files: BundleFiles, options: RenderBundleOptio
   const { subject } = options;
   const bundle = parseBundle(files, { subject });
   const image = options.imageTemplate
-    ? imageOf(bundle, options.imageTemplate, subject)
+    ? getImage(bundle, options.imageTemplate, subject)
     : (options.image ?? '');
   const blob = renderBundle(bundle, { image, subject });
   return options.migrateLevel === undefined
@@ -183,7 +183,7 @@ export function renderBundleFiles(files: BundleFiles, options: RenderBundleOptio
     : migrateBundle(blob, options.migrateLevel, bundle.csvText);
 }
 
-function imageOf(bundle: Bundle, template: ImageTemplate, subject: string): string {
+function getImage(bundle: Bundle, template: ImageTemplate, subject: string): string {
   try {
     const property = bundle.properties.find(({ type }) => type === propertyTypes.package);
     const version = property === undefined ? '' : (propertyFields(property, ['version'])['version'] ?? '');

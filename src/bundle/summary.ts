@@ -1,6 +1,7 @@
 import { OpmateError } from '../core/errors.js';
 import { parseGoJson } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
+import { getObjects, getText, getTexts } from '../document/json-fields.js';
 import { sortedByBytes } from '../core/order.js';
 import { parseVersion } from '../core/semver.js';
 import { type ApiKey, csvApiServices, csvCustomResources, csvSpec, readCsvMetadata } from '../model/csv.js';
@@ -12,7 +13,7 @@ import { type Diagnostic, formatMessage } from '../core/diagnostic.js';
 import { supportedModes } from './plain/registry-v1/install-modes.js';
 import { permissionObjects } from './plain/rights/permissions.js';
 import type { RegistryV1 } from './plain/registry-v1/registry-v1.js';
-import { rightsOf } from './plain/rights/rights.js';
+import { getRights } from './plain/rights/rights.js';
 import { riskNames } from './plain/rights/risks.js';
 import type { BundleFile, BundleFiles } from './read.js';
 import { withoutBodies } from './without-bodies.js';
@@ -104,49 +105,49 @@ export function summarizeBundle(files: BundleFiles, options: { subject: string }
   const spec = csvSpec(bundle.csv);
   const { annotations } = readCsvMetadata(bundle.csv);
   const installed = installWidely(files);
-  const values = bundle.properties.map(valueOf);
-  const images = imagesOf(bundle);
+  const values = bundle.properties.map(getValue);
+  const images = getImages(bundle);
   const summary: BundleSummary = {
     name: bundle.name,
     package: bundle.packageName,
     version: bundle.version,
     release: bundle.release,
-    displayName: textOf(spec['displayName']),
+    displayName: getText(spec['displayName']),
     channels: bundle.channels,
     defaultChannel: bundle.defaultChannel,
     upgrade: {
-      replaces: textOf(spec['replaces']),
-      skips: textsOf(spec['skips']),
-      skipRange: textOf(annotations['olm.skipRange']),
-      substitutesFor: textOf(annotations['olm.substitutesFor']),
+      replaces: getText(spec['replaces']),
+      skips: getTexts(spec['skips']),
+      skipRange: getText(annotations['olm.skipRange']),
+      substitutesFor: getText(annotations['olm.substitutesFor']),
     },
-    apis: apisOf(bundle, spec),
+    apis: getApis(bundle, spec),
     installModes: installed.modes,
-    minKubeVersion: textOf(spec['minKubeVersion']),
-    maturity: textOf(spec['maturity']),
-    provider: isJsonObject(spec['provider']) ? textOf(spec['provider']['name']) : '',
-    maintainers: objectsOf(spec['maintainers']).map(({ name, email }) => ({
-      name: textOf(name),
-      email: textOf(email),
+    minKubeVersion: getText(spec['minKubeVersion']),
+    maturity: getText(spec['maturity']),
+    provider: isJsonObject(spec['provider']) ? getText(spec['provider']['name']) : '',
+    maintainers: getObjects(spec['maintainers']).map(({ name, email }) => ({
+      name: getText(name),
+      email: getText(email),
     })),
     images,
     deployments: installed.deployments,
-    webhooks: objectsOf(spec['webhookdefinitions']).map(({ type, generateName }) => ({
-      type: textOf(type),
-      name: textOf(generateName),
+    webhooks: getObjects(spec['webhookdefinitions']).map(({ type, generateName }) => ({
+      type: getText(type),
+      name: getText(generateName),
     })),
     permissions: installed.permissions,
-    dependencies: [...bundle.dependencies.map(valueOf), ...values.filter(isConstraint)],
+    dependencies: [...bundle.dependencies.map(getValue), ...values.filter(isConstraint)],
     properties: values.filter((value) => !derivedTypes.has(value.type) && !isConstraint(value)),
     isDeprecated: values.some(({ type }) => type === deprecatedType),
-    sizes: sizesOf(files),
+    sizes: getSizes(files),
     notes: [],
   };
   summary.notes = [
-    ...installed.findings.map(noteOf('error')),
-    ...oddities(summary).map(noteOf('warning')),
+    ...installed.findings.map(toNote('error')),
+    ...oddities(summary).map(toNote('warning')),
     ...bundle.skippedFiles.map(({ file, reason, line }) =>
-      noteOf('warning')({
+      toNote('warning')({
         severity: 'warning',
         code: 'ignored-file',
         problem: `passed over: ${reason}`,
@@ -154,7 +155,7 @@ export function summarizeBundle(files: BundleFiles, options: { subject: string }
         line,
       }),
     ),
-    ...installed.warnings.map(noteOf('warning')),
+    ...installed.warnings.map(toNote('warning')),
   ];
   return summary;
 }
@@ -175,7 +176,7 @@ function isConstraint({ type }: { type: string }): boolean {
   return type === 'olm.constraint' || type === 'olm.package.required';
 }
 
-function valueOf({ type, text }: RawProperty): { type: string; value: JsonValue } {
+function getValue({ type, text }: RawProperty): { type: string; value: JsonValue } {
   try {
     return { type, value: text === undefined ? null : parseGoJson(text) };
   } catch (error) {
@@ -184,7 +185,7 @@ function valueOf({ type, text }: RawProperty): { type: string; value: JsonValue 
   }
 }
 
-function noteOf(severity: 'error' | 'warning') {
+function toNote(severity: 'error' | 'warning') {
   return ({ file, line, ...diagnostic }: Diagnostic): BundleSummary['notes'][number] => ({
     severity,
     message: formatMessage(diagnostic),
@@ -216,10 +217,10 @@ function installWidely(files: BundleFiles): Installed {
     permissions:
       bundle === undefined
         ? null
-        : permissionsOf(
+        : getPermissions(
             objects.length > 0
-              ? rightsOf(objects)
-              : rightsOf(permissionObjects(bundle, installNamespace, watchNamespaces ?? [''])),
+              ? getRights(objects)
+              : getRights(permissionObjects(bundle, installNamespace, watchNamespaces ?? [''])),
             bundle,
           ),
     findings,
@@ -235,8 +236,8 @@ function widestTargets(modes: readonly string[]): string[] | undefined {
   return modes.includes('OwnNamespace') ? [installNamespace] : undefined;
 }
 
-function permissionsOf(
-  rights: ReturnType<typeof rightsOf>,
+function getPermissions(
+  rights: ReturnType<typeof getRights>,
   { csv }: RegistryV1,
 ): BundleSummary['permissions'] {
   const { permissions = [], clusterPermissions = [] } = csv.spec.install.spec ?? {};
@@ -252,22 +253,22 @@ function permissionsOf(
   return { accounts, risks: riskNames.filter((risk) => accounts.some(({ risks }) => risks.includes(risk))) };
 }
 
-function apisOf(bundle: Bundle, spec: JsonObject): BundleSummary['apis'] {
-  const keyOf = ({ group, version, kind, plural }: ApiKey): string =>
+function getApis(bundle: Bundle, spec: JsonObject): BundleSummary['apis'] {
+  const toKey = ({ group, version, kind, plural }: ApiKey): string =>
     [group, version, kind, plural].join('\0');
   const typed = (apis: readonly ApiKey[], services: readonly ApiKey[]): SummaryApi[] => {
-    const keys = new Set(services.map(keyOf));
-    return apis.map((api) => ({ ...api, type: keys.has(keyOf(api)) ? 'service' : 'resource' }));
+    const keys = new Set(services.map(toKey));
+    return apis.map((api) => ({ ...api, type: keys.has(toKey(api)) ? 'service' : 'resource' }));
   };
-  const resources = new Set(csvCustomResources(spec, 'owned').map(keyOf));
-  const services = csvApiServices(spec, 'owned').filter((api) => !resources.has(keyOf(api)));
+  const resources = new Set(csvCustomResources(spec, 'owned').map(toKey));
+  const services = csvApiServices(spec, 'owned').filter((api) => !resources.has(toKey(api)));
   return {
     owned: typed(bundle.providedApis, services),
     required: typed(bundle.requiredApis, csvApiServices(spec, 'required')),
   };
 }
 
-function imagesOf({ relatedImages, deploymentImages }: Bundle): SummaryImage[] {
+function getImages({ relatedImages, deploymentImages }: Bundle): SummaryImage[] {
   const operator = new Set(deploymentImages);
   const images = new Set([...relatedImages.map(({ image }) => image), ...deploymentImages]);
   return sortedByBytes(images).map((image) => ({
@@ -278,7 +279,7 @@ function imagesOf({ relatedImages, deploymentImages }: Bundle): SummaryImage[] {
   }));
 }
 
-function sizesOf(files: BundleFiles): BundleSummary['sizes'] {
+function getSizes(files: BundleFiles): BundleSummary['sizes'] {
   const sum = (part: readonly BundleFile[]) => ({
     files: part.length,
     bytes: part.reduce((total, { content }) => total + content.length, 0),
@@ -320,16 +321,4 @@ function isVersion(text: string): boolean {
     if (error instanceof OpmateError) return false;
     throw error;
   }
-}
-
-function textOf(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
-}
-
-function textsOf(value: JsonValue | undefined): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
-}
-
-function objectsOf(value: JsonValue | undefined): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }

@@ -87,7 +87,7 @@ export class Assembly {
 
   async #add(catalog: Catalog, meta: Meta, position: number): Promise<void> {
     const decoded = decodeMeta(meta);
-    const slot = slotOf(decoded, position);
+    const slot = findSlot(decoded, position);
     if (slot === undefined) return;
     // A migration can fail, and nothing may fail once writing has begun.
     const isMigrated = decoded.kind === 'bundle' && this.#options.migrationLevel !== 'none';
@@ -113,7 +113,7 @@ export class Assembly {
     if (text === undefined || origin.syntax !== format || format !== 'json') return false;
     if (this.#otherwiseWritten === origin.file) return false;
     const ordered = decoded.kind === 'bundle' ? { ...decoded, blob: withOutputOrder(decoded.blob) } : decoded;
-    const record = this.#unknownFieldsOf(decoded, value) ?? blobRecord(ordered);
+    const record = this.#findUnknownFields(decoded, value) ?? blobRecord(ordered);
     if (isEncodedAs(text, record, jsonIndent)) return true;
     this.#otherwiseWritten = origin.file;
     return false;
@@ -126,7 +126,7 @@ export class Assembly {
 
   /** Adds a blob that no catalog holds, as it is: neither migrated, nor with its properties in another order. */
   async addBlob(blob: CatalogBlob, position = 0): Promise<void> {
-    const slot = slotOf(blob, position);
+    const slot = findSlot(blob, position);
     if (slot === undefined) return;
     slot.text = await this.#spool.append(encodeBlob(blob, this.#options.format));
     this.#slots.push(slot);
@@ -176,7 +176,7 @@ export class Assembly {
       throwIfCancelled(options.signal);
       const fetched = (await ahead.shift()) as JsonObject | Buffer;
       fetchNext(index + readAhead);
-      yield { package: slot.package, text: Buffer.isBuffer(fetched) ? fetched : this.#textOf(slot, fetched) };
+      yield { package: slot.package, text: Buffer.isBuffer(fetched) ? fetched : this.#toText(slot, fetched) };
       if (slot.source?.isCanonical === true) yield { package: slot.package, text: '\n' };
     }
   }
@@ -195,19 +195,19 @@ export class Assembly {
     return text;
   }
 
-  #textOf(slot: Slot, value: JsonObject): string {
+  #toText(slot: Slot, value: JsonObject): string {
     const { meta } = slot.source as NonNullable<Slot['source']>;
     return this.#encode(decodeMeta({ ...meta, value }), value);
   }
 
-  #unknownFieldsOf({ kind }: CatalogBlob, value: JsonObject | undefined): JsonObject | undefined {
+  #findUnknownFields({ kind }: CatalogBlob, value: JsonObject | undefined): JsonObject | undefined {
     if (!this.#options.keepUnknownFields || value === undefined) return undefined;
     return recordWithUnknownFields(kind, value);
   }
 
   /** `value` is what the item was decoded from, if it was. */
   #encode(item: CatalogBlob, value?: JsonObject): string {
-    const record = this.#unknownFieldsOf(item, value);
+    const record = this.#findUnknownFields(item, value);
     if (record !== undefined) return encodeRecord(record, this.#options.format);
     if (item.kind !== 'bundle') return encodeBlob(item, this.#options.format);
     const blob = migrateBundle(withOutputOrder(item.blob), this.#options.migrationLevel);
@@ -224,7 +224,7 @@ function isQuickerKept({ text, origin }: Meta): boolean {
 }
 
 /** Where a blob goes; undefined for one of the format's own schemas without a package, which is dropped. */
-function slotOf(item: CatalogBlob, position: number): Slot | undefined {
+function findSlot(item: CatalogBlob, position: number): Slot | undefined {
   const slot = (packageName: string, key: string): Slot => ({
     package: detach(packageName),
     rank: ranks[item.kind],

@@ -15,7 +15,7 @@ export class BlobPlaces {
   constructor(text: string, syntax: 'json' | 'yaml') {
     this.#text = text;
     const places = syntax === 'json' ? new JsonPlaces(text) : new YamlPlaces(text);
-    this.#offsetOf = (path) => places.offsetOf(path);
+    this.#offsetOf = (path) => places.getOffset(path);
   }
 
   /**
@@ -31,7 +31,8 @@ export class BlobPlaces {
 
 function findLineBreaks(text: string): number[] {
   const starts: number[] = [];
-  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at);
+  for (let position = text.indexOf('\n'); position >= 0; position = text.indexOf('\n', position + 1))
+    starts.push(position);
   return starts;
 }
 
@@ -65,14 +66,14 @@ class JsonPlaces {
   }
 
   /** Character offset of the value at `path`. */
-  offsetOf(path: BlobPath): number {
-    let at = this.#skipSpace(0);
+  getOffset(path: BlobPath): number {
+    let position = this.#skipSpace(0);
     for (const step of path) {
-      const next = this.#stepInto(at, step);
+      const next = this.#stepInto(position, step);
       if (next === undefined) break;
-      at = next;
+      position = next;
     }
-    return at;
+    return position;
   }
 
   #stepInto(container: number, step: string | number): number | undefined {
@@ -94,50 +95,54 @@ class JsonPlaces {
   /** Reads the next value of an object or array. The value of a key begins on the line of the key. */
   #readOne(part: JsonPart, isArray: boolean): void {
     const text = this.#text;
-    let at = part.next as number;
+    let position = part.next as number;
     part.next = undefined;
-    if (at >= text.length || text[at] === ']' || (!isArray && text[at] !== '"')) return;
+    if (position >= text.length || text[position] === ']' || (!isArray && text[position] !== '"')) return;
     let key: string | number = part.values.size;
     if (!isArray) {
-      const keyEnd = this.#skipValue(at);
-      key = foldFieldName(JSON.parse(text.slice(at, keyEnd)) as string);
-      at = this.#skipSpace(this.#skipSpace(keyEnd) + 1);
+      const keyEnd = this.#skipValue(position);
+      key = foldFieldName(JSON.parse(text.slice(position, keyEnd)) as string);
+      position = this.#skipSpace(this.#skipSpace(keyEnd) + 1);
     }
-    if (!part.values.has(key)) part.values.set(key, at);
-    at = this.#skipSpace(this.#skipValue(at));
-    if (text[at] === ',') part.next = this.#skipSpace(at + 1);
+    if (!part.values.has(key)) part.values.set(key, position);
+    position = this.#skipSpace(this.#skipValue(position));
+    if (text[position] === ',') part.next = this.#skipSpace(position + 1);
   }
 
   #skipSpace(from: number): number {
-    let at = from;
-    while (at < this.#text.length && ' \t\r\n'.includes(this.#text[at] as string)) at++;
-    return at;
+    let position = from;
+    while (position < this.#text.length && ' \t\r\n'.includes(this.#text[position] as string)) position++;
+    return position;
   }
 
   /** Offset just after the value at `from`. */
   #skipValue(from: number): number {
     const text = this.#text;
     let depth = 0;
-    for (let at = from; at < text.length; at++) {
-      const character = text[at] as string;
+    for (let position = from; position < text.length; position++) {
+      const character = text[position] as string;
       if (character === '"') {
-        at = stringEnd(text, at);
-        if (depth === 0) return at + 1;
+        position = stringEnd(text, position);
+        if (depth === 0) return position + 1;
       } else if (character === '{' || character === '[') depth++;
       else if (character === '}' || character === ']') {
-        if (depth === 0) return at;
-        if (--depth === 0) return at + 1;
-      } else if (depth === 0 && (character === ',' || ' \t\r\n'.includes(character))) return at;
+        if (depth === 0) return position;
+        if (--depth === 0) return position + 1;
+      } else if (depth === 0 && (character === ',' || ' \t\r\n'.includes(character))) return position;
     }
     return text.length;
   }
 }
 
 function stringEnd(text: string, from: number): number {
-  for (let at = text.indexOf('"', from + 1); at >= 0; at = text.indexOf('"', at + 1)) {
+  for (
+    let position = text.indexOf('"', from + 1);
+    position >= 0;
+    position = text.indexOf('"', position + 1)
+  ) {
     let backslashes = 0;
-    while (text[at - 1 - backslashes] === '\\') backslashes++;
-    if (backslashes % 2 === 0) return at;
+    while (text[position - 1 - backslashes] === '\\') backslashes++;
+    if (backslashes % 2 === 0) return position;
   }
   return text.length;
 }
@@ -171,7 +176,7 @@ class YamlPlaces {
   }
 
   /** Character offset of the line of `path`. */
-  offsetOf(path: BlobPath): number {
+  getOffset(path: BlobPath): number {
     let place: YamlHit = { line: 0, content: 0, indent: -1 };
     for (const step of path) {
       const hit = this.#stepInto(place, step);
@@ -197,28 +202,29 @@ class YamlPlaces {
 
   #readLine(block: YamlBlock, isSequence: boolean): void {
     const text = this.#text;
-    const at = block.next as number;
+    const position = block.next as number;
     block.next = undefined;
-    if (at >= text.length) return;
-    const lineBreak = text.indexOf('\n', at);
+    if (position >= text.length) return;
+    const lineBreak = text.indexOf('\n', position);
     const end = lineBreak < 0 ? text.length : lineBreak;
-    const line = text.slice(at, end);
+    const line = text.slice(position, end);
     const body = line.trim();
     const indent = line.length - line.trimStart().length;
     if (body !== '' && !body.startsWith('#') && !body.startsWith('---')) {
       // The first line of a sequence item has its dash before the content.
-      const start = at === block.from ? at - (text.lastIndexOf('\n', at - 1) + 1) + indent : indent;
+      const start =
+        position === block.from ? position - (text.lastIndexOf('\n', position - 1) + 1) + indent : indent;
       const isItem = body === '-' || body.startsWith('- ');
       // A sequence may stand at the same indentation as the key that it belongs to.
       if (start < block.outer || (start === block.outer && !(isItem && isSequence))) return;
       block.inner ??= start;
       if (start === block.inner) {
         if (isSequence) {
-          const content = Math.min(at + indent + 2, end);
-          if (isItem) block.items.push({ line: at, content, indent: start });
+          const content = Math.min(position + indent + 2, end);
+          if (isItem) block.items.push({ line: position, content, indent: start });
         } else {
-          const key = keyOf(body);
-          const hit = { line: at, content: Math.min(end + 1, text.length), indent: start };
+          const key = toKey(body);
+          const hit = { line: position, content: Math.min(end + 1, text.length), indent: start };
           if (key !== undefined && !block.keys.has(key)) block.keys.set(key, hit);
         }
       }
@@ -227,7 +233,7 @@ class YamlPlaces {
   }
 }
 
-function keyOf(body: string): string | undefined {
+function toKey(body: string): string | undefined {
   const colon = body.indexOf(':');
   return colon < 0
     ? undefined

@@ -91,7 +91,7 @@ export class DirectoryCatalog implements Catalog {
     for (const [current, file] of files.entries()) {
       options.logger?.progress({ task, state: 'update', current, total: files.length, unit: 'items' });
       try {
-        yield* this.#metasOf(file, options);
+        yield* this.#iterateMetas(file, options);
       } catch (error) {
         const shown = file.outside === undefined || !this.#followLinks ? error : withoutText(error, file);
         if (options.onFault === undefined || !isFault(shown)) throw shown;
@@ -105,12 +105,12 @@ export class DirectoryCatalog implements Catalog {
     return listCatalogFiles(this.#root, label, { followLinks: this.#followLinks });
   }
 
-  async *#metasOf(file: CatalogFile, options: MetasOptions): AsyncGenerator<Meta, void, undefined> {
+  async *#iterateMetas(file: CatalogFile, options: MetasOptions): AsyncGenerator<Meta, void, undefined> {
     const { outside } = file;
     if (outside !== undefined && !this.#followLinks) throw outside;
     const handle = await openFile(file.path, file.label);
     try {
-      const { version, size } = await stateOf(handle, file.label);
+      const { version, size } = await readState(handle, file.label);
       this.#files.set(file.label, { path: file.path, version });
       const how = outside === undefined ? options : hidingText(options, file);
       yield* readMetas({ handle, label: file.label, size }, how);
@@ -134,32 +134,32 @@ export class DirectoryCatalog implements Catalog {
   }
 
   readText(origin: BlobOrigin): Promise<Buffer> {
-    return this.#inTurn(async () => readAgain(await this.#handleOf(origin.file), origin));
+    return this.#inTurn(async () => readAgain(await this.#readHandle(origin.file), origin));
   }
 
   async #read(origin: BlobOrigin): Promise<JsonObject> {
-    const handle = await this.#handleOf(origin.file);
+    const handle = await this.#readHandle(origin.file);
     const value = await readDocumentAt(handle, origin);
     if (isJsonObject(value)) return value;
     throw changed(origin.file);
   }
 
-  lineOf(origin: BlobOrigin, at: readonly (string | number)[] = []): Promise<number | undefined> {
-    return this.#inTurn(() => this.#lineOf(origin, at));
+  lineOf(origin: BlobOrigin, path: readonly (string | number)[] = []): Promise<number | undefined> {
+    return this.#inTurn(() => this.#lineOf(origin, path));
   }
 
-  async #lineOf(origin: BlobOrigin, at: readonly (string | number)[]): Promise<number> {
+  async #lineOf(origin: BlobOrigin, path: readonly (string | number)[]): Promise<number> {
     const { file, offset, syntax } = origin;
-    const handle = await this.#handleOf(file);
+    const handle = await this.#readHandle(file);
     let counter = this.#counters.get(file);
     if (counter === undefined) this.#counters.set(file, (counter = new LineCounter(file)));
     const line = await counter.lineOf(handle, offset);
-    if (at.length === 0) return line;
+    if (path.length === 0) return line;
     if (this.#places?.file !== file || this.#places.offset !== offset) {
       const bytes = await readAgain(handle, origin);
       this.#places = { file, offset, places: new BlobPlaces(bytes.toString('utf8'), syntax) };
     }
-    return line + this.#places.places.linesDownTo(at);
+    return line + this.#places.places.linesDownTo(path);
   }
 
   async close(): Promise<void> {
@@ -181,13 +181,13 @@ export class DirectoryCatalog implements Catalog {
   }
 
   /** Blobs are read again package by package, so one open file at a time serves nearly all reads. */
-  async #handleOf(file: string): Promise<FileHandle> {
+  async #readHandle(file: string): Promise<FileHandle> {
     if (this.#open?.file === file) return this.#open.handle;
     await this.#closeFile();
     const known = this.#files.get(file);
     const handle = await openFile(known?.path ?? file, file);
     this.#open = { file, handle };
-    if (known === undefined || (await stateOf(handle, file)).version === known.version) return handle;
+    if (known === undefined || (await readState(handle, file)).version === known.version) return handle;
     await this.#closeFile();
     throw changed(file);
   }
@@ -207,7 +207,7 @@ function hidingText(options: MetasOptions, file: CatalogFile): MetasOptions {
 }
 
 /** Tells two states of a file apart, so that what was checked is what is written. */
-async function stateOf(handle: FileHandle, label: string): Promise<{ version: string; size: number }> {
+async function readState(handle: FileHandle, label: string): Promise<{ version: string; size: number }> {
   try {
     const { size, mtimeMs, ino } = await handle.stat();
     return { version: `${ino}:${size}:${mtimeMs}`, size };

@@ -234,9 +234,9 @@ export class LineCounter {
     const length = await readFully(handle, bytes, first * lineBlock, this.#label);
     // Somebody else may have counted them meanwhile.
     if (this.#before.length - 1 !== first) return true;
-    for (let at = 0; at + lineBlock <= length; at += lineBlock) {
+    for (let index = 0; index + lineBlock <= length; index += lineBlock) {
       const before = this.#before.at(-1) as number;
-      this.#before.push(before + countNewlines(bytes.subarray(at, at + lineBlock)));
+      this.#before.push(before + countNewlines(bytes.subarray(index, index + lineBlock)));
     }
     return length === bytes.length;
   }
@@ -296,30 +296,30 @@ async function* readJsonDocuments(
 
 /** File offset of the first byte from `from` that is not white space; undefined at the end of the file. */
 async function skipSpace(window: FileWindow, from: number): Promise<number | undefined> {
-  for (let at = from; ; at++) {
-    let byte = window.byteAt(at);
+  for (let offset = from; ; offset++) {
+    let byte = window.byteAt(offset);
     if (byte === undefined) {
-      window.position = at;
+      window.position = offset;
       if (!(await window.grow())) return undefined;
-      byte = window.byteAt(at);
+      byte = window.byteAt(offset);
       if (byte === undefined) continue;
     }
-    if (!isSpace(byte)) return at;
+    if (!isSpace(byte)) return offset;
   }
 }
 
 /** Where YAML reading takes over: after the white space up to and including the first line break. */
 async function afterFirstNewline(window: FileWindow, from: number): Promise<number> {
-  let at = from;
+  let position = from;
   for (;;) {
-    const byte = window.byteAt(at);
+    const byte = window.byteAt(position);
     if (byte === undefined) {
-      if (!(await window.grow())) return at;
+      if (!(await window.grow())) return position;
       continue;
     }
-    if (!isSpace(byte)) return at;
-    at++;
-    if (byte === newline) return at;
+    if (!isSpace(byte)) return position;
+    position++;
+    if (byte === newline) return position;
   }
 }
 

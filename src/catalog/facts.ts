@@ -55,13 +55,13 @@ export async function readDisplayNames(catalog: Catalog, facts: CatalogFacts): P
     const value = await catalog.read(origin);
     const decoded = decodeMeta({ schema: schemas.bundle, package: packageName, name, value, origin });
     if (decoded.kind !== 'bundle') continue;
-    const displayName = displayNameOf(findCsvText(decoded.blob));
+    const displayName = findDisplayName(findCsvText(decoded.blob));
     if (displayName !== undefined) names.set(packageName, displayName);
   }
   return names;
 }
 
-function displayNameOf(csvText: string | undefined): string | undefined {
+function findDisplayName(csvText: string | undefined): string | undefined {
   if (csvText === undefined) return undefined;
   const csv: unknown = JSON.parse(csvText);
   const spec = (csv as { spec?: { displayName?: unknown } } | null)?.spec;

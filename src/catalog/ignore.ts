@@ -81,11 +81,11 @@ function matchesName(rule: IgnoreRule, rest: string[]): boolean {
 }
 
 function matchesPath(rule: IgnoreRule, rest: string[]): boolean {
-  let at = 0;
+  let position = 0;
   let matched = false;
   let skipping = false;
   for (const part of rule.parts) {
-    if (at >= rest.length) return false;
+    if (position >= rest.length) return false;
     if (part === '**') {
       skipping = true;
       continue;
@@ -94,19 +94,19 @@ function matchesPath(rule: IgnoreRule, rest: string[]): boolean {
     if (skipping) {
       skipping = false;
       matched = false;
-      while (at < rest.length) {
-        if (matchGlob(part, rest[at++] as string)) {
+      while (position < rest.length) {
+        if (matchGlob(part, rest[position++] as string)) {
           matched = true;
           break;
         }
       }
       if (!matched) return false;
     } else {
-      if (!matchGlob(part, rest[at++] as string)) return false;
+      if (!matchGlob(part, rest[position++] as string)) return false;
       matched = true;
     }
   }
-  return matched && !(rule.directoryOnly && at >= rest.length);
+  return matched && !(rule.directoryOnly && position >= rest.length);
 }
 
 /** Shell pattern matching of one path component: `*`, `?`, `[a-z]`, `[^a]` and `\`. Linear in both. */
@@ -135,13 +135,13 @@ function matchGlob(pattern: string, name: string): boolean {
 }
 
 /** Pattern offset after matching one character, `star` at a `*`, undefined when it does not match. */
-function matchOne(pattern: string, at: number, character: string): number | 'star' | undefined {
-  const token = pattern[at];
+function matchOne(pattern: string, position: number, character: string): number | 'star' | undefined {
+  const token = pattern[position];
   if (token === '*') return 'star';
-  if (token === '?') return at + 1;
-  if (token === '\\') return pattern[at + 1] === character ? at + 2 : undefined;
-  if (token !== '[') return token === character ? at + 1 : undefined;
-  let i = at + 1;
+  if (token === '?') return position + 1;
+  if (token === '\\') return pattern[position + 1] === character ? position + 2 : undefined;
+  if (token !== '[') return token === character ? position + 1 : undefined;
+  let i = position + 1;
   const negated = pattern[i] === '^';
   if (negated) i++;
   let hit = false;

@@ -43,11 +43,11 @@ function checkedMeta(value: JsonValue, origin: BlobOrigin): Meta {
   if (!isJsonObject(value)) throw notAnObject(value);
   const keys = Object.keys(value);
   const folded = keys.every(isPlainLowerCase) ? undefined : foldKeys(keys);
-  const textOf = (wanted: 'schema' | 'package' | 'name'): string => {
+  const toText = (wanted: 'schema' | 'package' | 'name'): string => {
     const key = folded === undefined ? wanted : folded.get(wanted);
     return key === undefined || !Object.hasOwn(value, key) ? '' : expectString(key, value[key] as JsonValue);
   };
-  const [schema, packageName, name] = [textOf('schema'), textOf('package'), textOf('name')];
+  const [schema, packageName, name] = [toText('schema'), toText('package'), toText('name')];
   if (schema === '')
     throw missingSchema(`${encodeGoJson(sortKeysDeep(value))}\n`, hintFor(value, origin.file));
   return { schema, package: packageName, name, value, origin };

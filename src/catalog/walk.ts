@@ -1,5 +1,7 @@
+import type { Dirent } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { mapConcurrent } from '../core/concurrency.js';
 import { LimitError, type OpmateError, fileError } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
 import { type LinkOptions, outsideError, requireWithin } from '../files/directory-root.js';
@@ -17,6 +19,8 @@ export interface CatalogFile {
 
 /** Most files that a catalog directory may have. */
 const maxCatalogFiles = 1_000_000;
+/** Directories that are read at a time. */
+const maxOpenDirectories = 32;
 
 /**
  * The files of a catalog directory in walk order: entries of a directory in byte order, directories
@@ -31,6 +35,7 @@ export async function listCatalogFiles(
   label: string = root,
   { followLinks }: LinkOptions = {},
 ): Promise<CatalogFile[]> {
+  const directories = await readDirectories(root, label);
   const result: FoundFile[] = [];
   const pending: (Omit<FoundFile, 'isRules'> & { isDirectory: boolean })[] = [
     { components: [], isDirectory: true, isLink: false },
@@ -39,11 +44,13 @@ export async function listCatalogFiles(
     const { components, isLink } = next;
     if (!next.isDirectory) {
       result.push({ components, isLink, isRules: components.at(-1) === ignoreFileName });
-      if (result.length > maxCatalogFiles)
-        throw new LimitError(`more than ${maxCatalogFiles} files`, { subject: label });
       continue;
     }
-    const entries = await readDirectory(path.join(root, ...components), joinLabel(label, components));
+    const entries = directories.get(components.join('/')) ?? [];
+    if (entries instanceof Error) {
+      const file = joinLabel(label, components);
+      throw fileError(`open ${file}`, entries, { file });
+    }
     if (entries.some(({ name }) => name === journalName)) {
       throw await unfinishedError(path.join(root, ...components), joinLabel(label, components));
     }
@@ -81,12 +88,33 @@ interface FoundFile {
   isLink: boolean;
 }
 
-async function readDirectory(directory: string, label: string) {
-  try {
-    return await readdir(directory, { withFileTypes: true });
-  } catch (error) {
-    throw fileError(`open ${label}`, error, { file: label });
+/**
+ * Reads a directory and those below it by relative path, level by level: beside long work each wait costs a turn of
+ * the event loop, which a walk of many directories one after the other would add up to seconds.
+ */
+async function readDirectories(root: string, label: string): Promise<Map<string, Dirent[] | Error>> {
+  const directories = new Map<string, Dirent[] | Error>();
+  let files = 0;
+  let level = [''];
+  while (level.length > 0) {
+    const next: string[] = [];
+    const contents = await mapConcurrent(level, maxOpenDirectories, (directory) =>
+      readdir(path.join(root, directory), { withFileTypes: true }).catch((error: unknown) => error as Error),
+    );
+    for (const [place, directory] of level.entries()) {
+      const entries = contents[place] ?? [];
+      directories.set(directory, entries);
+      if (entries instanceof Error) continue;
+      for (const entry of entries) {
+        if (entry.isDirectory()) next.push(directory === '' ? entry.name : `${directory}/${entry.name}`);
+        else files++;
+      }
+    }
+    level = next;
+    if (files > maxCatalogFiles)
+      throw new LimitError(`more than ${maxCatalogFiles} files`, { subject: label });
   }
+  return directories;
 }
 
 /** Joins names to the label of a directory, of which the scheme of a URL stays as it is. */

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 
 /** The outside world as a command sees it. Made once, by `main`; nothing below `cli` reads the process. */
@@ -15,4 +16,10 @@ export interface CommandContext {
   now: () => Date;
   /** The machine's architecture as Node.js names it. */
   architecture: string;
+}
+
+/** Where a user's programs keep what they can get again: `$XDG_CACHE_HOME/opmate` or `~/.cache/opmate`. */
+export function userCacheDirectory({ environment, homeDirectory }: CommandContext): string {
+  const own = environment['XDG_CACHE_HOME'];
+  return path.join(own && path.isAbsolute(own) ? own : path.join(homeDirectory, '.cache'), 'opmate');
 }

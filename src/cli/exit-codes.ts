@@ -16,6 +16,24 @@ export const exitCodes = {
   outputClosed: 141,
 } as const;
 
+/** The exit codes with their meaning, as help, man pages and the reference state them. */
+export const exitStatus: readonly (readonly [code: string, meaning: string])[] = [
+  ['0', 'Done.'],
+  ['1', 'Failed.'],
+  ['2', 'Wrong usage.'],
+  ['3', 'Findings or differences: invalid or damaged input, changed inputs.'],
+  ['4', 'Partly done; the rest is listed on stderr.'],
+  ['130', 'Interrupted.'],
+  ['141', 'Standard output was closed.'],
+];
+
+/** Commands whose exit codes differ from the table, and how. */
+export const exitStatusNote =
+  'Commands of opm, oc and oc-mirror keep the exit codes of these tools: wrong usage and findings end with 1. ' +
+  '"registry add" and "index add" end with 2 if an image, and with 3 if a version is in the index already. ' +
+  '"mirror --locked" ends with 2 for a lock of another plan or configuration. "probe" ends ' +
+  'with 1 on wrong usage, 2 if the server is unreachable, 3 if it does not respond and 4 if it is unhealthy.';
+
 /** Errors that have an exit code of their own, by name: their modules are not loaded for every command. */
 const codeOfError: Readonly<Record<string, number>> = {
   BundleImageAlreadyAddedError: exitCodes.imageAlreadyAdded,
@@ -23,6 +41,6 @@ const codeOfError: Readonly<Record<string, number>> = {
 };
 
 /** The exit code of a failure that is neither wrong usage nor an interruption. */
-export function exitCodeOf(error: unknown): number {
+export function getExitCode(error: unknown): number {
   return (error instanceof Error ? codeOfError[error.name] : undefined) ?? exitCodes.failed;
 }

@@ -1,34 +1,35 @@
+import { exitStatus, exitStatusNote } from './exit-codes.js';
+
 /** Help that belongs to no command, by its name: `opmate help versions`. */
 export const helpTopics: Readonly<Record<string, string>> = {
-  versions: `Version ranges, in --version of any command and in filter files:
+  versions: `Version ranges, for --version of every command and in filter files:
 
   1.2.3               this version only
   >=1.2.0 <2.0.0      all comparisons must hold: = != > >= < <=
   1.0.0 || >=2.1.0    any of the groups must hold
   1.2.x               any patch of 1.2, also 1.2.* and 1.x
 
-Ranges in catalogs (olm.skipRange, read by OLM v0) are written like this, with complete versions. OLM v1 also takes
-parts of versions and four more forms, and so does opmate:
+Ranges in catalogs (olm.skipRange, read by OLM v0 with the library blang/semver)
+have these forms, with complete versions. OLM v1 (with Masterminds/semver) also
+takes parts of versions and four more forms, and so does opmate:
 
   >=1.2, <2           a comma also joins comparisons
   ~1.2                >=1.2.0 <1.3.0
   ^1.2                >=1.2.0 <2.0.0
   1.2 - 1.4           >=1.2.0 <1.5.0
 
-A range in a form of OLM v1 matches a pre-release such as 2.0.0-rc.1 only if it names a pre-release itself. The forms
-that both have are read like skipRange by "catalog filter" and like OLM v1 by "bundle resolve".
+A range in a form of OLM v1 matches a pre-release such as 2.0.0-rc.1 only if the
+range names a pre-release. Forms that both have are read like olm.skipRange by
+"catalog filter" and like OLM v1 by "bundle resolve".
 `,
   'exit-codes': `Exit codes:
 
-  0     done
-  1     failed
-  2     wrong usage
-  3     findings or differences
-  4     partly done; the rest is listed on stderr
-  130   interrupted
-  141   standard output was closed
-
-Commands of opm, oc and oc-mirror keep the exit codes of these tools: wrong usage and findings end with 1, and
-"registry add" and "index add" end with 2 if an image and with 3 if a version is in the index already.
+${exitStatus.map(([code, meaning]) => `  ${code.padEnd(6)}${meaning}\n`).join('')}
+${wrap(exitStatusNote)}
 `,
 };
+
+/** Text in lines of a terminal. */
+function wrap(text: string): string {
+  return text.replace(/(?![^\n]{1,80}$)([^\n]{1,80})\s/g, '$1\n');
+}

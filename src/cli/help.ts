@@ -4,6 +4,7 @@ import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { NameIndex } from '../core/suggest.js';
 import { type CommandLine, findCommand } from './command/command-line.js';
+import { wrapExample } from './command/help-format.js';
 import { helpTopics } from './help-topics.js';
 
 /** Returns the full name of a command: `opmate catalog filter`. */
@@ -30,13 +31,13 @@ export async function helpFor(commandLine: CommandLine, words: readonly string[]
 export async function helpText(commandLine: CommandLine, command: Command): Promise<string> {
   await commandLine.load(command);
   await summarize(commandLine, command);
-  const examples = commandLine.declarationOf(command)?.examples ?? [];
-  const shown = examples.map(([purpose, line]) => `  # ${purpose}\n  ${line}\n`);
+  const examples = commandLine.findDeclaration(command)?.examples ?? [];
+  const shown = examples.map(([purpose, line]) => `  # ${purpose}\n${wrapExample(line)}\n`);
   const isRoot = command.parent === null;
   // Its options are those of every command, which have a page of their own.
   if (isRoot) command.configureHelp({ ...command.configureHelp(), visibleOptions: () => [] });
   const name = commandLine.program.name();
-  const topics = isRoot ? `, "${name} help versions" for version ranges and "${name} help exit-codes"` : '';
+  const topics = isRoot ? `,\n"${name} help versions" for version ranges and "${name} help exit-codes"` : '';
   const footer = `\nSee "${name} help options" for global options${topics}.\n`;
   const examplesText = shown.length === 0 ? '' : `\nExamples:\n${shown.join('\n')}`;
   return `${command.helpInformation()}${examplesText}${footer}`;
@@ -72,8 +73,10 @@ function findElsewhere(program: Command, word: string): string | undefined {
   const groups = [...program.commands].sort(
     (a, b) => Number(b.name() === 'catalog') - Number(a.name() === 'catalog'),
   );
-  const exact = groups.find((group) => findCommand(group, word) !== undefined);
-  if (exact !== undefined) return `${commandPath(exact)} ${word}`;
+  for (const group of groups) {
+    const exact = findCommand(group, word);
+    if (exact !== undefined) return commandPath(exact);
+  }
   // A short word is near to too many others.
   for (const group of word.length > 4 ? groups : []) {
     const near = new NameIndex(group.commands.map((sub) => sub.name())).nearest(word);
@@ -88,8 +91,8 @@ function globalOptionsText(program: Command): string {
   const options = program.options.filter((option) => !option.hidden);
   const terms = options.map((option) => help.optionTerm(option));
   const width = Math.max(...terms.map((term) => term.length));
-  const items = options.map((option, at) =>
-    help.formatItem(terms[at] as string, width, help.optionDescription(option), help),
+  const items = options.map((option, index) =>
+    help.formatItem(terms[index] as string, width, help.optionDescription(option), help),
   );
   return `Global options, before or after the name of any command:\n\n${items.join('\n')}\n`;
 }

@@ -54,7 +54,7 @@ export class JsonLines extends Writable {
     }
     const time = this.#now().toISOString();
     return entries
-      .map((one) => (typeof one === 'string' ? one : redact(JSON.stringify({ time, ...one }))))
+      .map((item) => (typeof item === 'string' ? item : redact(JSON.stringify({ time, ...item }))))
       .map((line) => `${line}\n`)
       .join('');
   }

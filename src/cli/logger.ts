@@ -16,7 +16,7 @@ export interface ClosableLogger extends Logger {
 }
 
 /** The level that the options ask for: `--debug` and `-v` mean debug, `-q` error, otherwise `--log-level`, or info. */
-export function levelOf(options: GlobalOptions): LogLevel {
+export function parseLevel(options: GlobalOptions): LogLevel {
   if (options.debug === true || options.verbose === true) return 'debug';
   return options.quiet === true ? 'error' : (options.logLevel ?? 'info');
 }
@@ -26,7 +26,7 @@ export function levelOf(options: GlobalOptions): LogLevel {
  * terminal, JSON lines for machines, and nothing where stderr is a file or pipe.
  */
 export function createLogger(context: CommandContext, options: GlobalOptions): ClosableLogger {
-  const level = levelOf(options);
+  const level = parseLevel(options);
   return options.logFormat === 'json'
     ? new JsonLogger(context, level)
     : new TextLogger(context, level, order.info <= order[level] && wantsSpinner(context));
@@ -39,12 +39,41 @@ function wantsSpinner(context: CommandContext): boolean {
   return stderr.isTTY === true && hasSize && !environment['CI'] && environment['TERM'] !== 'dumb';
 }
 
+/** Writes lines in their order: at once, or those of one turn of the event loop together. */
+class LineWriter {
+  readonly #stderr: CommandContext['stderr'];
+  #held = '';
+
+  constructor(stderr: CommandContext['stderr']) {
+    this.#stderr = stderr;
+  }
+
+  write(line: string): void {
+    this.flush();
+    this.#stderr.write(line);
+  }
+
+  hold(line: string): void {
+    if (this.#held === '') setImmediate(() => this.flush());
+    this.#held += line;
+  }
+
+  flush(): void {
+    if (this.#held === '') return;
+    const lines = this.#held;
+    this.#held = '';
+    this.#stderr.write(lines);
+  }
+}
+
 class JsonLogger implements ClosableLogger {
   readonly #context: CommandContext;
+  readonly #lines: LineWriter;
   readonly #level: LogLevel;
 
   constructor(context: CommandContext, level: LogLevel) {
     this.#context = context;
+    this.#lines = new LineWriter(context.stderr);
     this.#level = level;
   }
 
@@ -53,7 +82,11 @@ class JsonLogger implements ClosableLogger {
   }
 
   log(level: LogLevel, message: string, fields: LogFields = {}): void {
-    if (this.shows(level)) this.#write({ level, message: redact(message), ...fields });
+    if (this.shows(level)) this.#lines.write(this.#format({ level, message: redact(message), ...fields }));
+  }
+
+  logOften(level: LogLevel, message: string, fields: LogFields = {}): void {
+    if (this.shows(level)) this.#lines.hold(this.#format({ level, message: redact(message), ...fields }));
   }
 
   say(line: string): void {
@@ -61,21 +94,22 @@ class JsonLogger implements ClosableLogger {
   }
 
   progress(event: ProgressEvent): void {
-    if (order.info <= order[this.#level]) this.#write({ level: 'info', progress: event });
+    if (order.info <= order[this.#level]) this.#lines.write(this.#format({ level: 'info', progress: event }));
   }
 
   close(): void {
-    // Nothing is kept open.
+    this.#lines.flush();
   }
 
-  #write(line: object): void {
+  #format(line: object): string {
     const time = this.#context.now().toISOString();
-    this.#context.stderr.write(`${redact(JSON.stringify({ time, ...line }))}\n`);
+    return `${redact(JSON.stringify({ time, ...line }))}\n`;
   }
 }
 
 class TextLogger implements ClosableLogger {
   readonly #context: CommandContext;
+  readonly #lines: LineWriter;
   readonly #level: LogLevel;
   readonly #spins: boolean;
   #spinner: Ora | undefined;
@@ -85,6 +119,7 @@ class TextLogger implements ClosableLogger {
 
   constructor(context: CommandContext, level: LogLevel, spins: boolean) {
     this.#context = context;
+    this.#lines = new LineWriter(context.stderr);
     this.#level = level;
     this.#spins = spins;
   }
@@ -95,18 +130,20 @@ class TextLogger implements ClosableLogger {
 
   log(level: LogLevel, message: string, fields: LogFields = {}): void {
     if (!this.shows(level)) return;
-    const extra = Object.entries(fields)
-      .filter(([, value]) => value !== undefined)
-      .map(([key, value]) => ` ${key}=${String(value)}`)
-      .join('');
     this.#spinner?.clear();
-    this.#context.stderr.write(`${level}: ${printable(redact(message + extra))}\n`);
+    this.#lines.write(formatText(level, message, fields));
+  }
+
+  logOften(level: LogLevel, message: string, fields: LogFields = {}): void {
+    if (!this.shows(level)) return;
+    this.#spinner?.clear();
+    this.#lines.hold(formatText(level, message, fields));
   }
 
   say(line: string): void {
     if (order.info > order[this.#level]) return;
     this.#spinner?.clear();
-    this.#context.stderr.write(`${printable(redact(line))}\n`);
+    this.#lines.write(`${printable(redact(line))}\n`);
   }
 
   progress(event: ProgressEvent): void {
@@ -120,6 +157,7 @@ class TextLogger implements ClosableLogger {
   }
 
   close(): void {
+    this.#lines.flush();
     this.#closed = true;
     this.#spinner?.stop();
     this.#spinner = undefined;
@@ -140,4 +178,12 @@ class TextLogger implements ClosableLogger {
   #text(): string {
     return printable(redact(describeProgress(this.#running.values(), this.#context.now().getTime())));
   }
+}
+
+function formatText(level: LogLevel, message: string, fields: LogFields): string {
+  let text = message;
+  for (const [key, value] of Object.entries(fields)) {
+    if (value !== undefined) text += ` ${key}=${String(value)}`;
+  }
+  return `${level}: ${printable(redact(text))}\n`;
 }

@@ -1,9 +1,9 @@
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import { type Diagnostic, formatWithHint } from '../core/diagnostic.js';
-import { CancelledError, OpmateError, messageOf, redact, reportedError } from '../core/errors.js';
+import { CancelledError, OpmateError, getMessage, redact, reportedError } from '../core/errors.js';
 import type { CommandContext } from './context.js';
-import { exitCodeOf, exitCodes } from './exit-codes.js';
+import { getExitCode, exitCodes } from './exit-codes.js';
 import { JsonLines } from './json-lines.js';
 import { OutputClosedError } from './output.js';
 import { type Paint, loadPaint } from './paint.js';
@@ -66,8 +66,8 @@ export async function run(
 function wantsJson(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   const flags = end === -1 ? args : args.slice(0, end);
-  const at = flags.findLastIndex((word) => /^--log-format(?:=|$)/.test(word));
-  return at !== -1 && (flags[at] === '--log-format=json' || flags[at + 1] === 'json');
+  const index = flags.findLastIndex((word) => /^--log-format(?:=|$)/.test(word));
+  return index !== -1 && (flags[index] === '--log-format=json' || flags[index + 1] === 'json');
 }
 
 /** Returns the context with another stderr; its stdin is opened when it is first asked for. */
@@ -104,7 +104,7 @@ async function runAs(
         ? encodeError(error, context.now(), state.debug)
         : describeError(error, state.debug, await loadPaint(context)),
     );
-    return error instanceof OpmateError && error.code === 'USAGE' ? state.usageCode : exitCodeOf(error);
+    return error instanceof OpmateError && error.code === 'USAGE' ? state.usageCode : getExitCode(error);
   }
 }
 
@@ -115,10 +115,10 @@ function describeError(error: unknown, debug: boolean, paint: Paint): string {
     // Several diagnostics have their hints beside them.
     const hasHint = error.hint !== undefined && (error.diagnostics?.length ?? 1) === 1;
     const hint = hasHint ? `${paint.hint('hint:')} ${shown(error.hint ?? '')}\n` : '';
-    const lines = new Set(messagesOf(error).map(shown));
+    const lines = new Set(getMessages(error).map(shown));
     text = `${[...lines].map((line) => paint.error(line)).join('\n')}\n${placeOf(error)}${hint}`;
   } else {
-    text = `internal error: ${shown(messageOf(error))}\nhint: please report this with the output of --debug\n`;
+    text = `internal error: ${shown(getMessage(error))}\nhint: please report this with the output of --debug\n`;
   }
   if (!debug) return text;
   for (
@@ -132,20 +132,22 @@ function describeError(error: unknown, debug: boolean, paint: Paint): string {
 }
 
 /** Returns the lines of an error: one for each of its diagnostics, or of the errors that it combines. */
-function messagesOf(error: OpmateError): string[] {
+function getMessages(error: OpmateError): string[] {
   if (error.diagnostics !== undefined && error.diagnostics.length > 1) {
     return error.diagnostics.map(formatWithHint);
   }
   const { cause } = error;
   if (!(cause instanceof AggregateError)) return [error.message];
   const errors: readonly unknown[] = cause.errors;
-  const isReported = errors.every((one) => one instanceof OpmateError);
-  return isReported ? errors.flatMap((one) => messagesOf(one as OpmateError)) : [error.message];
+  const isReported = errors.every((item) => item instanceof OpmateError);
+  return isReported
+    ? errors.flatMap((opmateError) => getMessages(opmateError as OpmateError))
+    : [error.message];
 }
 
 /** An error as a line of `--log-format json`. */
 function encodeError(error: unknown, now: Date, debug: boolean): string {
-  const line = { time: now.toISOString(), level: 'error', message: redact(messageOf(error)) };
+  const line = { time: now.toISOString(), level: 'error', message: redact(getMessage(error)) };
   const details =
     error instanceof OpmateError
       ? {

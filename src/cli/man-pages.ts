@@ -2,6 +2,7 @@ import type { Command, Option } from 'commander';
 import type { CommandLine } from './command/command-line.js';
 import type { Example } from './command/declaration.js';
 import type { CommandContext } from './context.js';
+import { exitStatus, exitStatusNote } from './exit-codes.js';
 import { commandPath } from './help.js';
 import { createCommandLine } from './program.js';
 
@@ -26,7 +27,7 @@ export async function commandSummaries(): Promise<Record<string, string>> {
 export async function manPages(version: string): Promise<Map<string, string>> {
   const commandLine = await loadedTree();
   const { program } = commandLine;
-  const commands = commandsOf(program);
+  const commands = getCommands(program);
   const pages = new Map([['opmate.1', mainPage(program, commands, version)]]);
   for (const command of commands) {
     pages.set(`opmate-${command.name()}.1`, commandPage(command, commands, version, commandLine));
@@ -49,9 +50,9 @@ export async function loadedTree(): Promise<CommandLine> {
 }
 
 /** Returns the visible commands directly below one. */
-export function commandsOf(command: Command): Command[] {
+export function getCommands(command: Command): Command[] {
   const visible = command.createHelp().visibleCommands(command);
-  return visible.filter((one) => one.name() !== 'help' && command.commands.includes(one));
+  return visible.filter((item) => item.name() !== 'help' && command.commands.includes(item));
 }
 
 function mainPage(program: Command, commands: readonly Command[], version: string): string {
@@ -76,7 +77,7 @@ function mainPage(program: Command, commands: readonly Command[], version: strin
     '.SH EXIT STATUS',
     ...exitStatus.flatMap(([code, meaning]) => ['.TP', `.B ${code}`, text(meaning)]),
     '.PP',
-    text('Commands that opm has too end with 0 or 1, as they do there.'),
+    text(exitStatusNote),
     '.SH SEE ALSO',
     seeAlso(commands.map((command) => `opmate-${command.name()}`)),
   ]);
@@ -89,22 +90,10 @@ export const environment: readonly (readonly [string, string])[] = [
   ['HTTPS_PROXY, HTTP_PROXY, NO_PROXY', 'Proxies, also in lower case.'],
   ['SSL_CERT_FILE, NODE_EXTRA_CA_CERTS', 'Certificate authorities to trust in addition.'],
   ['OPMATE_CACHE_DIR, OLM_CACHE_DIR', 'Cache of downloaded blobs.'],
+  ['OPMATE_CATALOG_CACHE', 'Directory that keeps layers of catalogs, or "none".'],
   ['TMPDIR', 'Temporary directory.'],
   ['NO_COLOR, CI', 'No colors; no spinner.'],
   ['HELP_ALPHA', 'true shows alpha commands and flags in help.'],
-];
-
-/** Exit codes, with what they mean. */
-export const exitStatus: readonly (readonly [string, string])[] = [
-  ['0', 'Done.'],
-  ['1', 'Failed.'],
-  ['2', 'Wrong usage.'],
-  [
-    '3',
-    'What was read is damaged, not valid, or not what was asked for; catalogs that were compared differ.',
-  ],
-  ['4', 'Done in part, as asked for; the rest is listed on standard error.'],
-  ['130', 'Interrupted.'],
 ];
 
 function commandPage(
@@ -114,16 +103,16 @@ function commandPage(
   commandLine: CommandLine,
 ): string {
   const name = `opmate-${command.name()}`;
-  const leaves = leavesOf(command, [command.name()]);
+  const leaves = getLeaves(command, [command.name()]);
   return page([
     ...head(name, version),
     '.SH NAME',
     `${escape(name)} \\- ${escape(withSmallStart(command.description()))}`,
     '.SH SYNOPSIS',
-    ...leaves.flatMap(({ command: leaf, path }, at) => [
-      ...(at === 0 ? [] : ['.br']),
+    ...leaves.flatMap(({ command: leaf, path }, index) => [
+      ...(index === 0 ? [] : ['.br']),
       `.B opmate ${escape(path.join(' '))}`,
-      text(usageOf(leaf)),
+      text(getUsage(leaf)),
     ]),
     '.SH DESCRIPTION',
     text(withGreatStart(command.description())),
@@ -133,11 +122,11 @@ function commandPage(
         ? []
         : [`.SS opmate ${escape(path.join(' '))}`, text(withGreatStart(leaf.description()))]),
       ...argumentList(leaf),
-      ...optionsOf(leaf),
-      ...examplesOf(commandLine.declarationOf(leaf)?.examples ?? []),
+      ...getOptions(leaf),
+      ...getExamples(commandLine.findDeclaration(leaf)?.examples ?? []),
     ]),
     '.SH SEE ALSO',
-    seeAlso(['opmate', ...all.filter((one) => one !== command).map((one) => `opmate-${one.name()}`)]),
+    seeAlso(['opmate', ...all.filter((item) => item !== command).map((item) => `opmate-${item.name()}`)]),
     '.PP',
     'The options of every command, and what exit codes mean, are in',
     '.BR opmate (1).',
@@ -145,13 +134,13 @@ function commandPage(
 }
 
 /** The commands below one that do something themselves, and the command itself where it does. */
-export function leavesOf(command: Command, path: string[]): { command: Command; path: string[] }[] {
-  const below = commandsOf(command);
+export function getLeaves(command: Command, path: string[]): { command: Command; path: string[] }[] {
+  const below = getCommands(command);
   const isLeaf =
     below.length === 0 || command.registeredArguments.length > 0 || ownOptions(command).length > 0;
   return [
     ...(isLeaf ? [{ command, path }] : []),
-    ...below.flatMap((one) => leavesOf(one, [...path, one.name()])),
+    ...below.flatMap((item) => getLeaves(item, [...path, item.name()])),
   ];
 }
 
@@ -164,7 +153,7 @@ export function ownOptions(command: Command): Option[] {
 }
 
 /** Returns options and arguments as the usage line shows them. */
-export function usageOf(command: Command): string {
+export function getUsage(command: Command): string {
   const values = command.registeredArguments.map((argument) => {
     const name = `${argument.name()}${argument.variadic ? '...' : ''}`;
     return argument.required ? `<${name}>` : `[${name}]`;
@@ -183,7 +172,7 @@ function argumentList(command: Command): string[] {
     ]);
 }
 
-function optionsOf(command: Command): string[] {
+function getOptions(command: Command): string[] {
   return optionList(command, ownOptions(command));
 }
 
@@ -196,7 +185,7 @@ function optionList(command: Command, options: readonly Option[]): string[] {
   ]);
 }
 
-function examplesOf(examples: readonly Example[]): string[] {
+function getExamples(examples: readonly Example[]): string[] {
   if (examples.length === 0) return [];
   const lines = examples.flatMap(([purpose, line]) => [
     '.PP',
@@ -220,7 +209,9 @@ function head(name: string, version: string): string[] {
 }
 
 function seeAlso(names: readonly string[]): string {
-  return names.map((name, at) => `.BR ${escape(name)} (1)${at === names.length - 1 ? '' : ','}`).join('\n');
+  return names
+    .map((name, index) => `.BR ${escape(name)} (1)${index === names.length - 1 ? '' : ','}`)
+    .join('\n');
 }
 
 function page(lines: readonly string[]): string {

@@ -24,22 +24,22 @@ export interface OpenedInput extends OpenFile {
 export async function openInput(name: string, context: CommandContext): Promise<OpenedInput> {
   if (name === '-') return spool(context.stdin, 'standard input', context);
   // A shell's `<(…)` can be read once only.
-  const found = await statIfPresent(name);
-  if (found?.isFIFO() || found?.isCharacterDevice()) return spool(createReadStream(name), name, context);
+  const stats = await statIfPresent(name);
+  if (stats?.isFIFO() || stats?.isCharacterDevice()) return spool(createReadStream(name), name, context);
   const handle = await openFile(name, name);
   try {
     const stats = await handle.stat();
     if (stats.isDirectory()) {
       throw new OpmateError('IO', `read ${name}: is a directory`, { file: name });
     }
-    return inputOf({ handle, label: name, size: stats.size });
+    return getInput({ handle, label: name, size: stats.size });
   } catch (error) {
     await handle.close();
     throw error;
   }
 }
 
-function inputOf(file: OpenFile): OpenedInput {
+function getInput(file: OpenFile): OpenedInput {
   const { handle, label } = file;
   const counter = new LineCounter(label);
   return {
@@ -66,7 +66,7 @@ async function spool(source: Readable, label: string, context: CommandContext): 
     const handle = await open(file, 'r');
     const { size } = await handle.stat();
     await rm(file);
-    return inputOf({ handle, label, size });
+    return getInput({ handle, label, size });
   } finally {
     await temporary.remove();
   }

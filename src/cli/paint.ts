@@ -1,6 +1,6 @@
 import type { CommandContext } from './context.js';
 
-/** Colours for messages on a terminal; plain text everywhere else. */
+/** Colors for messages on a terminal; plain text everywhere else. */
 export interface Paint {
   hint(text: string): string;
   error(text: string): string;
@@ -8,7 +8,7 @@ export interface Paint {
 
 const plain: Paint = { hint: (text) => text, error: (text) => text };
 
-/** Loads colours only where they will be seen: on a terminal, unless `NO_COLOR` is set or in CI. */
+/** Loads colors only where they will be seen: on a terminal, unless `NO_COLOR` is set or in CI. */
 export async function loadPaint(context: CommandContext): Promise<Paint> {
   const { environment, stderr } = context;
   if (stderr.isTTY !== true || environment['NO_COLOR'] || environment['CI']) return plain;

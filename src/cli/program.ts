@@ -36,7 +36,7 @@ export async function runProgram(
       const options = command.optsWithGlobals<GlobalOptions>();
       state.debug = options.debug === true;
       const last = command.commands.length > 0 ? named : command;
-      state.usageCode = commandLine.toolOf(last) === undefined ? exitCodes.usage : exitCodes.failed;
+      state.usageCode = usageCode(commandLine, last, args);
     },
     print: () => undefined,
   });
@@ -46,7 +46,7 @@ export async function runProgram(
     return '';
   });
   const named = await commandLine.loadNamed(args);
-  if (commandLine.toolOf(named) !== undefined) state.usageCode = exitCodes.failed;
+  if (commandLine.findTool(named) !== undefined) state.usageCode = usageCode(commandLine, named, args);
   try {
     const [first, ...words] = args;
     if (first === 'help' && words.every((word) => !word.startsWith('-'))) {
@@ -55,8 +55,8 @@ export async function runProgram(
       return exitCode;
     }
     // What people try first, and `opm` does not have.
-    const asked = args[0] === '--version' ? ['version', ...args.slice(1)] : args;
-    await program.parseAsync([...asked], { from: 'user' });
+    const line = args[0] === '--version' ? ['version', ...args.slice(1)] : args;
+    await program.parseAsync([...line], { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     // A group of commands without a command shows its help, as opm does; commander takes it for a mistake.
@@ -67,9 +67,24 @@ export async function runProgram(
     state.debug = program.opts<GlobalOptions>().debug === true;
     const word = named.args[0];
     if (error.code === 'commander.unknownCommand' && word !== undefined) throw unknownCommand(named, word);
-    throw new UsageError(error.message.replace(/^error: /, ''), { hint: `see ${commandPath(named)} --help` });
+    throw wrongUsage(error, `see ${commandPath(named)} --help`);
   }
   return exitCode;
+}
+
+/** Returns the exit code of wrong usage: that of the tool that has the command too, unless it is used in a way of its own. */
+function usageCode(commandLine: CommandLine, command: Command, args: readonly string[]): number {
+  if (commandLine.findTool(command) === undefined) return exitCodes.usage;
+  const own = commandLine.findDeclaration(command)?.ownOptions ?? [];
+  return args.some((arg) => own.includes(arg)) ? exitCodes.usage : exitCodes.failed;
+}
+
+/** Returns the error for words that commander refuses; the flag that it suggests becomes part of the hint. */
+function wrongUsage({ message }: CommanderError, help: string): UsageError {
+  const [, problem = message, suggestion] =
+    /^(?:error: )?([^]*?)(?:\n\(Did you mean (?:one of )?([^?]*)\?\))?$/.exec(message) ?? [];
+  const hint = suggestion === undefined ? help : `did you mean ${suggestion}? ${help}`;
+  return new UsageError(problem, { hint });
 }
 
 /** Returns the command line of opmate: every command by name, loaded when it is named. */

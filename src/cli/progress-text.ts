@@ -42,21 +42,21 @@ export function withEvent(
 export function describeProgress(running: Iterable<RunningTask>, now: number): string {
   const tasks = [...running];
   const main = tasks.reduce<RunningTask | undefined>(
-    (largest, task) => (largest === undefined || totalOf(task) > totalOf(largest) ? task : largest),
+    (largest, task) => (largest === undefined || getTotal(task) > getTotal(largest) ? task : largest),
     undefined,
   );
   if (main === undefined) return 'working';
   const others = tasks.filter((task) => task !== main);
   const inside = others.length === 0 ? '' : ` · ${(others.at(-1) as RunningTask).event.task}`;
   const more = others.length > 1 ? ` (and ${others.length - 1} more)` : '';
-  return `${main.event.task}${amountOf(main, now)}${inside}${more}`;
+  return `${main.event.task}${formatAmount(main, now)}${inside}${more}`;
 }
 
-function totalOf({ event }: RunningTask): number {
+function getTotal({ event }: RunningTask): number {
   return event.total ?? 0;
 }
 
-function amountOf({ event, startedAt, startedWith }: RunningTask, now: number): string {
+function formatAmount({ event, startedAt, startedWith }: RunningTask, now: number): string {
   const { current, total, unit } = event;
   if (current === undefined) return '';
   const show = (value: number): string => (unit === 'bytes' ? amountOfBytes(value) : String(value));
@@ -67,11 +67,11 @@ function amountOf({ event, startedAt, startedWith }: RunningTask, now: number): 
   const perMs = (current - startedWith) / elapsed;
   if (elapsed < settlingMs || !(perMs > 0)) return text;
   const rate = unit === 'bytes' ? `, ${amountOfBytes(Math.round(perMs * 1000))}/s` : '';
-  return `${text}${rate}, ${durationOf((total - current) / perMs)} left`;
+  return `${text}${rate}, ${formatDuration((total - current) / perMs)} left`;
 }
 
 /** A duration in at most two units: `8s`, `3m20s`, `2h05m`. */
-function durationOf(ms: number): string {
+function formatDuration(ms: number): string {
   const seconds = Math.ceil(ms / 1000);
   if (seconds < 60) return `${seconds}s`;
   const pad = (value: number): string => String(value).padStart(2, '0');

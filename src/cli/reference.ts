@@ -1,13 +1,13 @@
 import type { Command, Option } from 'commander';
 import type { CommandLine } from './command/command-line.js';
+import { exitStatus, exitStatusNote } from './exit-codes.js';
 import {
-  commandsOf,
+  getCommands,
   environment,
-  exitStatus,
-  leavesOf,
+  getLeaves,
   loadedTree,
   ownOptions,
-  usageOf,
+  getUsage,
   withGreatStart,
 } from './man-pages.js';
 
@@ -21,7 +21,7 @@ const generated =
 export async function referencePages(): Promise<Map<string, string>> {
   const commandLine = await loadedTree();
   const { program } = commandLine;
-  const commands = commandsOf(program);
+  const commands = getCommands(program);
   const pages = new Map<string, string>();
   for (const command of commands) pages.set(`${command.name()}.md`, commandPage(command, commandLine));
   pages.set('environment.md', environmentPage(program));
@@ -39,21 +39,21 @@ export async function referencePages(): Promise<Map<string, string>> {
 }
 
 function commandPage(command: Command, commandLine: CommandLine): string {
-  const sections = leavesOf(command, [command.name()]).map(({ command: leaf, path }) => {
+  const sections = getLeaves(command, [command.name()]).map(({ command: leaf, path }) => {
     const help = leaf.createHelp();
     const parts = [
       `## opmate ${path.join(' ')}`,
       withGreatStart(leaf.description()),
-      fenced(`opmate ${path.join(' ')} ${usageOf(leaf)}`.trimEnd()),
+      fenced(`opmate ${path.join(' ')} ${getUsage(leaf)}`.trimEnd()),
     ];
     const shown = help.visibleArguments(leaf);
     if (shown.length > 0) {
-      const rows = shown.map((one) => [`\`${one.name()}\``, help.argumentDescription(one)]);
+      const rows = shown.map((argument) => [`\`${argument.name()}\``, help.argumentDescription(argument)]);
       parts.push(table(['argument', 'description'], rows).trimEnd());
     }
     const options = ownOptions(leaf);
     if (options.length > 0) parts.push(optionTable(leaf, options));
-    const examples = commandLine.declarationOf(leaf)?.examples ?? [];
+    const examples = commandLine.findDeclaration(leaf)?.examples ?? [];
     for (const [purpose, line] of examples) parts.push(`${purpose}:`, fenced(line));
     return parts.join('\n\n');
   });
@@ -65,7 +65,7 @@ function environmentPage(program: Command): string {
   const names = environment.map(([name, meaning]) => [
     name
       .split(', ')
-      .map((one) => `\`${one}\``)
+      .map((text) => `\`${text}\``)
       .join(', '),
     meaning,
   ]);
@@ -81,7 +81,7 @@ function environmentPage(program: Command): string {
       ['code', 'meaning'],
       exitStatus.map(([code, meaning]) => [code, meaning]),
     ),
-    'Commands that `opm`, `oc` or `oc-mirror` have too end with 0 or 1, as they do there.\n',
+    `${exitStatusNote}\n`,
   ].join('\n');
 }
 

@@ -1,9 +1,11 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
 import type { ArchiveLimits } from '../archive/limits.js';
 import { UsageError } from '../core/errors.js';
 import { parsePlatform } from '../oci/image/platform.js';
 import type { Platform } from '../oci/image/types.js';
 import { type Session, openSession, withChanges } from '../source/session.js';
-import type { CommandContext } from './context.js';
+import { type CommandContext, userCacheDirectory } from './context.js';
 import type { GlobalOptions } from './command/global-flags.js';
 import { type ClosableLogger, createLogger } from './logger.js';
 
@@ -44,7 +46,8 @@ export async function useSession<T>(
         random: Math.random,
       },
       cacheDirectory: options.cacheDirectory,
-      limits: limitsOf(options),
+      catalogCacheDirectory: findCatalogCache(options, context),
+      limits: parseLimits(options),
       followLinks: options.followLinks,
       logger,
       now: context.now,
@@ -60,7 +63,16 @@ export async function useSession<T>(
   }
 }
 
-function limitsOf(options: GlobalOptions): Partial<ArchiveLimits> {
+/** Where layers of catalogs are kept; undefined where the user wants none to be, or has no home. */
+function findCatalogCache({ catalogCache }: GlobalOptions, context: CommandContext): string | undefined {
+  const { environment, homeDirectory, workingDirectory } = context;
+  const named = catalogCache ?? environment['OPMATE_CATALOG_CACHE'];
+  if (named === 'none') return undefined;
+  if (named) return path.resolve(workingDirectory, named);
+  return existsSync(homeDirectory) ? path.join(userCacheDirectory(context), 'layers') : undefined;
+}
+
+function parseLimits(options: GlobalOptions): Partial<ArchiveLimits> {
   const { maxEntries, maxUnpackedSize, maxRatio } = options;
   return {
     ...(maxEntries !== undefined && { maxEntries }),

@@ -71,7 +71,7 @@ export function checkAskedFor(blob: CatalogBlob, query: BlobQuery, label: string
     if (name === '' || blob.name === name) return;
   }
   const what = [blob.schema, blob.package, blob.name].map((text) => quoteGo(oneLine(text, 100))).join(' ');
-  throw new OpmateError('INVALID', `answers with a blob that was not asked for: ${what}`, { subject: label });
+  throw new OpmateError('INVALID', `unexpected blob in the response: ${what}`, { subject: label });
 }
 
 function readBlob(line: Buffer, where: string): CatalogBlob {
@@ -121,7 +121,7 @@ async function* readLines(
   for await (const chunk of source) {
     total += chunk.length;
     if (total > maxBytes) {
-      throw new LimitError(`the answer is larger than ${maxBytes} bytes`, {
+      throw new LimitError(`response larger than ${maxBytes} bytes`, {
         subject: label,
         hint: 'raise maxBytes if this is right',
       });

@@ -87,7 +87,7 @@ export class ContentCopy {
       let size = 0;
       for await (const chunk of readBody(response)) {
         if (size + chunk.length > this.#maxBytes) {
-          throw new LimitError(`the answer is larger than ${this.#maxBytes} bytes`, {
+          throw new LimitError(`response larger than ${this.#maxBytes} bytes`, {
             subject: formatLabel(this.#url),
             hint: 'raise maxBytes if this is right',
           });
@@ -100,11 +100,11 @@ export class ContentCopy {
       }
       await handle.sync();
       const hash = digestPrefix + digest.digest('hex');
-      await moveWhole(temporary, this.#fileOf(hash));
+      await moveWhole(temporary, this.#getFile(hash));
       await this.#writeRecord({ url: this.#url, hash, size, validators: getValidators(response) });
       const changed = before?.hash !== hash;
-      if (changed && before !== undefined) await rm(this.#fileOf(before.hash), { force: true });
-      this.#sound = await identityOf(handle, hash);
+      if (changed && before !== undefined) await rm(this.#getFile(before.hash), { force: true });
+      this.#sound = await readIdentity(handle, hash);
       return { handle, hash, changed };
     } catch (error) {
       response.body.destroy();
@@ -116,13 +116,13 @@ export class ContentCopy {
 
   /** The content of a record, if it is there and what it should be. */
   async #openSound(record: CopyRecord, signal: AbortSignal | undefined): Promise<FileHandle | undefined> {
-    const handle = await open(this.#fileOf(record.hash), 'r').catch(() => undefined);
+    const handle = await open(this.#getFile(record.hash), 'r').catch(() => undefined);
     if (handle === undefined) return undefined;
     try {
-      const identity = await identityOf(handle, record.hash);
+      const identity = await readIdentity(handle, record.hash);
       if (identity === this.#sound) return handle;
       const { size } = await handle.stat();
-      if (size === record.size && (await hashOf(handle, signal)) === record.hash) {
+      if (size === record.size && (await computeHash(handle, signal)) === record.hash) {
         this.#sound = identity;
         return handle;
       }
@@ -156,25 +156,25 @@ export class ContentCopy {
     return path.join(this.#directory, `${createHash('sha256').update(this.#url).digest('hex')}.json`);
   }
 
-  #fileOf(hash: string): string {
+  #getFile(hash: string): string {
     return path.join(this.#directory, `${hash.slice(digestPrefix.length)}.jsonl`);
   }
 }
 
 /** Tells a file from one that was put in its place or written to. */
-async function identityOf(handle: FileHandle, hash: string): Promise<string> {
+async function readIdentity(handle: FileHandle, hash: string): Promise<string> {
   const { dev, ino, size, mtimeNs } = await handle.stat({ bigint: true });
   return [hash, dev, ino, size, mtimeNs].join(' ');
 }
 
-async function hashOf(handle: FileHandle, signal: AbortSignal | undefined): Promise<string> {
+async function computeHash(handle: FileHandle, signal: AbortSignal | undefined): Promise<string> {
   const hash = createHash('sha256');
   const buffer = Buffer.allocUnsafe(1024 * 1024);
-  for (let at = 0; ;) {
+  for (let index = 0; ;) {
     throwIfCancelled(signal);
-    const { bytesRead } = await handle.read(buffer, 0, buffer.length, at);
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, index);
     if (bytesRead === 0) return digestPrefix + hash.digest('hex');
     hash.update(buffer.subarray(0, bytesRead));
-    at += bytesRead;
+    index += bytesRead;
   }
 }

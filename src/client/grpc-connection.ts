@@ -13,7 +13,7 @@ import {
   CancelledError,
   LimitError,
   OpmateError,
-  messageOf,
+  getMessage,
   redact,
   throwIfCancelled,
 } from '../core/errors.js';
@@ -65,7 +65,7 @@ export class GrpcConnection {
     this.#retryDelayMs = options.retryDelayMs ?? defaultRetryDelayMs;
     this.#random = options.random ?? defaultRandom;
     const reconnectMs = Math.max(1, Math.min(this.#retryDelayMs, maxReconnectMs));
-    this.#client = new Client(address, credentialsOf(options), {
+    this.#client = new Client(address, getCredentials(options), {
       'grpc.max_receive_message_length': options.maxMessageBytes,
       'grpc.initial_reconnect_backoff_ms': reconnectMs,
       'grpc.max_reconnect_backoff_ms': maxReconnectMs,
@@ -105,12 +105,12 @@ export class GrpcConnection {
     // To its end, since what goes wrong is told there.
     for await (const message of this.stream(call)) {
       if (only !== undefined) {
-        throw new OpmateError('INVALID', 'answered with more than one message', { subject: this.#address });
+        throw new OpmateError('INVALID', 'more than one message in the response', { subject: this.#address });
       }
       only = message;
     }
     if (only !== undefined) return only;
-    throw new OpmateError('INVALID', 'answered without a message', { subject: this.#address });
+    throw new OpmateError('INVALID', 'no message in the response', { subject: this.#address });
   }
 
   /**
@@ -170,7 +170,7 @@ export class GrpcConnection {
         if (next.done === true) return;
         total += next.value.length;
         if (total > maxBytes) {
-          throw new LimitError(`the answer is larger than ${maxBytes} bytes`, { subject: this.#address });
+          throw new LimitError(`response larger than ${maxBytes} bytes`, { subject: this.#address });
         }
         yield next.value;
       }
@@ -194,7 +194,7 @@ export class GrpcConnection {
 
   #fault(error: unknown): OpmateError {
     const { code, details } = error as Partial<ServiceError>;
-    const text = oneLine(redact(typeof details === 'string' ? details : messageOf(error)), maxShownText);
+    const text = oneLine(redact(typeof details === 'string' ? details : getMessage(error)), maxShownText);
     const message = `${this.#address}: ${text}`;
     const cause = error;
     switch (code) {
@@ -231,7 +231,7 @@ function isNotFound(text: string): boolean {
   return / not found$/.test(text) || /^no (channel )?(entry|entries) found /.test(text);
 }
 
-function credentialsOf({ tls, ca }: GrpcConnectionOptions): ChannelCredentials {
+function getCredentials({ tls, ca }: GrpcConnectionOptions): ChannelCredentials {
   if (!tls) return ChannelCredentials.createInsecure();
   return ChannelCredentials.createSsl(ca === undefined ? null : Buffer.from(ca));
 }

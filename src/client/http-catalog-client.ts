@@ -137,7 +137,7 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
       this.#list({ schema: schemas.deprecations, package: name }, options),
     ]);
     if (response?.kind !== 'package') throw this.#notFound(`package ${quoteGo(name)}`);
-    const why = deprecationsOf(
+    const why = getDeprecations(
       deprecations.flatMap((blob) => (blob.kind === 'deprecations' ? blob.blob : [])),
     );
     return {
@@ -247,7 +247,7 @@ export function sortedEntries(entries: readonly CatalogEntry[]): CatalogEntry[] 
 }
 
 /** Looks up why something of a package is deprecated. */
-function deprecationsOf(
+function getDeprecations(
   blobs: readonly DeprecationsBlob[],
 ): (schema: string, name: string) => { deprecation?: string } {
   const entries = blobs.flatMap((blob) => blob.entries ?? []);

@@ -11,7 +11,6 @@ import {
   type Transport,
   type TransportResponse,
   createHttpTransport,
-  discard,
   withRedirects,
 } from '../oci/transport/transport.js';
 import {
@@ -102,9 +101,9 @@ export class HttpRequests {
     const isAsked = status === 200 || (status === 304 && Object.keys(headers).length > 0);
     const coding = response.headers.get('content-encoding') ?? 'identity';
     if (isAsked && (status === 304 || coding === 'identity')) return response;
-    discard(response);
+    response.discard();
     if (isAsked) {
-      throw new OpmateError('INVALID', 'answers in a content coding that was not asked for', {
+      throw new OpmateError('INVALID', 'unexpected content encoding in the response', {
         subject: label,
       });
     }
@@ -143,8 +142,7 @@ function refusal(label: string, status: number): RegistryError {
       hint: 'the server has no such catalog, or does not offer this part of the API',
     });
   }
-  if (status === 304)
-    return new RegistryError(`${text} without having been asked`, { subject: label, status });
+  if (status === 304) return new RegistryError(`${text} without a request`, { subject: label, status });
   if (status === 401 || status === 403)
     return new RegistryError(text, { subject: label, status, code: 'AUTH' });
   return new RegistryError(text, { subject: label, status });

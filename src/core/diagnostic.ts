@@ -15,7 +15,10 @@ export interface Place {
 }
 
 /** `notice` is worth knowing, `warning` worth changing, `error` must be changed. */
-export type Severity = 'error' | 'warning' | 'notice';
+export type Severity = (typeof severities)[number];
+
+/** The worst first. */
+export const severities = ['error', 'warning', 'notice'] as const;
 
 /** One thing that is wrong, or worth attention, with something that was read. */
 export interface Diagnostic {

@@ -48,8 +48,8 @@ export function diagnoseSyntax(error: OpmateError, file: string, line = error.li
 /** Whether the message of an error, or of one that it adds context to, begins with its line. */
 export function namesLine(error: OpmateError): boolean {
   const place = formatPlace(error);
-  for (let one: unknown = error; one instanceof OpmateError; one = one.cause) {
-    if (one.subject === place) return true;
+  for (let item: unknown = error; item instanceof OpmateError; item = item.cause) {
+    if (item.subject === place) return true;
   }
   return false;
 }
@@ -105,8 +105,10 @@ export function addContext<E extends OpmateError>(
   const lacksLine = error.file === file && error.line === undefined;
   if (file !== undefined && (error.file === undefined || lacksLine)) {
     Object.assign(fields, { file, line });
-    diagnostics = diagnostics?.map((one) =>
-      one.file === undefined || (one.file === file && one.line === undefined) ? { ...one, file, line } : one,
+    diagnostics = diagnostics?.map((diagnostic) =>
+      diagnostic.file === undefined || (diagnostic.file === file && diagnostic.line === undefined)
+        ? { ...diagnostic, file, line }
+        : diagnostic,
     );
   }
   const hint = context.newHint ?? error.hint ?? context.hint;
@@ -116,9 +118,11 @@ export function addContext<E extends OpmateError>(
       const problem = replaces.includes(error.subject ?? '') ? error.problem : error.message;
       Object.assign(fields, { subject, problem, message: formatMessage({ subject, problem }) });
     }
-    diagnostics = diagnostics?.map((one) => {
-      if (isAbout(one, subject)) return one;
-      return replaces.includes(one.subject ?? '') ? { ...one, subject } : withSubject(one, subject);
+    diagnostics = diagnostics?.map((diagnostic) => {
+      if (isAbout(diagnostic, subject)) return diagnostic;
+      return replaces.includes(diagnostic.subject ?? '')
+        ? { ...diagnostic, subject }
+        : withSubject(diagnostic, subject);
     });
   }
   if (diagnostics !== undefined) fields['diagnostics'] = diagnostics;
@@ -137,11 +141,11 @@ export function addNote<E extends OpmateError>(error: E, note: string): E {
  */
 export function renameDirectory<E extends OpmateError>(error: E, directory: string, name: string): E {
   const rename = <T extends string | undefined>(text: T): T => text?.replaceAll(directory, name) as T;
-  const renamed = <T extends Pick<Diagnostic, 'subject' | 'problem' | 'file'>>(one: T): T => ({
-    ...one,
-    subject: rename(one.subject),
-    problem: rename(one.problem),
-    file: rename(one.file),
+  const renamed = <T extends Pick<Diagnostic, 'subject' | 'problem' | 'file'>>(item: T): T => ({
+    ...item,
+    subject: rename(item.subject),
+    problem: rename(item.problem),
+    file: rename(item.file),
   });
   const { subject, problem, file } = renamed(error);
   return copyError(error, {

@@ -50,7 +50,7 @@ export function digestFault(text: string): string | undefined {
 }
 
 /** The digest of content that is in memory. */
-export function digestOf(content: Uint8Array | string, algorithm: DigestAlgorithm = 'sha256'): string {
+export function computeDigest(content: Uint8Array | string, algorithm: DigestAlgorithm = 'sha256'): string {
   return `${algorithm}:${createHash(algorithm).update(content).digest('hex')}`;
 }
 

@@ -134,7 +134,7 @@ export function throwIfCancelled(signal: AbortSignal | undefined): void {
 }
 
 /** The message of anything that was thrown; that of a system error with a path or address as Go has it, `open FILE: why`. */
-export function messageOf(error: unknown): string {
+export function getMessage(error: unknown): string {
   return systemMessage(error) ?? (error instanceof Error ? error.message : String(error));
 }
 
@@ -168,7 +168,7 @@ const systemReasons: Readonly<Record<string, string>> = {
 
 /** Why a file operation failed, in a few words without the path. */
 export function systemReason(error: unknown): string {
-  return systemReasons[systemCode(error) ?? ''] ?? messageOf(error);
+  return systemReasons[systemCode(error) ?? ''] ?? getMessage(error);
 }
 
 /** The operation of a system error, what it was about, and why it failed; undefined for any other error. */

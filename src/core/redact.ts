@@ -49,11 +49,16 @@ const knownToken =
 
 const privateKey = /(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[^-]*/g;
 
+/** What text has that any of the patterns matches: most text has none of it. */
+const suspicious =
+  /:\/\/|[?&]|pass|secret|token|credential|key|pwd|auth|cookie|bearer|basic|-----BEGIN|eyJ|gh[opsur]_|github_pat_|glpat-|npm_|xox|A[KS]IA/i;
+
 /**
  * Removes credentials from text that may be shown: user information in URLs, `Authorization` values, bearer and
  * identity tokens, passwords and other named secrets, private keys, and signed-URL parameters.
  */
 export function redact(text: string): string {
+  if (!suspicious.test(text)) return text;
   return withoutUserInformation(text)
     .replace(privateKey, `$1${mask}`)
     .replace(schemeValue, (match, scheme: string, credentials: string) =>
@@ -70,9 +75,11 @@ export function redact(text: string): string {
     .replace(knownToken, mask);
 }
 
-/** Whether this is English, as in `basic template`: credentials of that scheme are base64 of text with a colon. */
+/** Whether this is a word or flag, as in `basic template`: credentials of that scheme are base64 of text with a colon. */
 function isWordAfterBasic(scheme: string, credentials: string): boolean {
-  if (scheme.toLowerCase() !== 'basic' || !/^[a-z]+$/.test(credentials)) return false;
+  if (scheme.toLowerCase() !== 'basic') return false;
+  if (credentials.startsWith('--')) return true;
+  if (!/^[a-z]+$/.test(credentials)) return false;
   return !Buffer.from(credentials, 'base64').includes(':');
 }
 
@@ -101,6 +108,6 @@ function withoutUser(rest: string): string {
   const authority = path < 0 ? word : word.slice(0, path);
   const inAuthority = authority.lastIndexOf('@');
   const hasPort = /^(?:\[[^\]]*\]|[^:]*):\d*$/.test(authority) || !authority.includes(':');
-  const at = inAuthority >= 0 || hasPort ? inAuthority : word.lastIndexOf('@');
-  return at < 0 ? rest : `${mask}@${rest.slice(at + 1)}`;
+  const position = inAuthority >= 0 || hasPort ? inAuthority : word.lastIndexOf('@');
+  return position < 0 ? rest : `${mask}@${rest.slice(position + 1)}`;
 }

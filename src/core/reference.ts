@@ -82,7 +82,7 @@ export function missingRegistry(text: string, onHub: string): OpmateError {
   });
 }
 
-/** The normalised text of a reference; parsing it gives the same reference again. */
+/** The normalized text of a reference; parsing it gives the same reference again. */
 export function formatReference(reference: Reference): string {
   const { transport, tag, digest } = reference;
   const name =
@@ -128,9 +128,9 @@ function splitNormalized(text: string): NameParts | string {
   const [path = ''] = remainder.split(':', 1);
   if (path.toLowerCase() !== path) return `${invalidFormat}: repository name must be lowercase`;
 
-  const at = remainder.indexOf('@');
-  const digest = at < 0 ? undefined : remainder.slice(at + 1);
-  const named = at < 0 ? remainder : remainder.slice(0, at);
+  const position = remainder.indexOf('@');
+  const digest = position < 0 ? undefined : remainder.slice(position + 1);
+  const named = position < 0 ? remainder : remainder.slice(0, position);
   const colon = named.indexOf(':', named.lastIndexOf('/') + 1);
   const tag = colon < 0 ? undefined : named.slice(colon + 1);
   const repository = colon < 0 ? named : named.slice(0, colon);
@@ -174,10 +174,10 @@ function registryFault(registry: string): string | undefined {
 }
 
 function parseLayout(text: string, transport: 'oci' | 'oci-archive', rest: string): LayoutReference {
-  const at = /@sha\d+:/.test(rest) ? rest.lastIndexOf('@') : -1;
-  const digest = at < 0 ? undefined : rest.slice(at + 1);
+  const position = /@sha\d+:/.test(rest) ? rest.lastIndexOf('@') : -1;
+  const digest = position < 0 ? undefined : rest.slice(position + 1);
   if (digest !== undefined) parseDigest(digest);
-  const named = at < 0 ? rest : rest.slice(0, at);
+  const named = position < 0 ? rest : rest.slice(0, position);
   const colon = named.lastIndexOf(':');
   const hasTag = colon > named.lastIndexOf('/');
   const path = hasTag ? named.slice(0, colon) : named;
@@ -219,8 +219,8 @@ function hintFor(name: string): string {
 
 /** Whether something like `user:password@` stands before a slash. */
 function hasCredentials(text: string): boolean {
-  const at = text.indexOf('@');
-  return at >= 0 && text.lastIndexOf('/') > at;
+  const position = text.indexOf('@');
+  return position >= 0 && text.lastIndexOf('/') > position;
 }
 
 /** A reference as a message may show it: what stands before an `@` in front of a slash may be a password. */

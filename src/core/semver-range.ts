@@ -110,23 +110,23 @@ function parseGroup(text: string): { terms: Term[]; hasPrerelease: boolean } {
   const fault = (): SemverError => new SemverError(`improper constraint: ${quoteGo(text)}`);
   const end = text.replace(/[\t\n\f\r ]+$/, '').length;
   const matches: RegExpExecArray[] = [];
-  let at = (/^[\t\n\f\r ]*/.exec(text) as RegExpExecArray)[0].length;
+  let position = (/^[\t\n\f\r ]*/.exec(text) as RegExpExecArray)[0].length;
   for (;;) {
-    const match = matchAt(termPattern, text, at);
+    const match = matchAt(termPattern, text, position);
     if (match === undefined) throw fault();
     matches.push(match);
-    at += match[0].length;
-    if (at >= end) break;
-    const separator = matchAt(separatorPattern, text, at);
+    position += match[0].length;
+    if (position >= end) break;
+    const separator = matchAt(separatorPattern, text, position);
     if (separator === undefined) throw fault();
-    at += separator[0].length;
+    position += separator[0].length;
   }
   const terms = matches.map(parseTerm);
   return { terms, hasPrerelease: terms.some(({ version }) => version.pre.length > 0) };
 }
 
-function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | undefined {
-  pattern.lastIndex = at;
+function matchAt(pattern: RegExp, text: string, position: number): RegExpExecArray | undefined {
+  pattern.lastIndex = position;
   return pattern.exec(text) ?? undefined;
 }
 
@@ -141,9 +141,9 @@ function parseTerm(match: RegExpExecArray): Term {
       : `${open === 'major' ? 0 : major}${open === 'patch' ? minor : '.0'}.0${prerelease && '-'}${prerelease}`;
   if (read.length > maxVersionLength) throw new SemverError('constraint parser error');
   const version: Version = {
-    major: open === 'major' ? 0 : numberOf(major),
-    minor: open === 'major' || open === 'minor' ? 0 : numberOf(minor),
-    patch: open === undefined ? numberOf(patch) : 0,
+    major: open === 'major' ? 0 : parseNumber(major),
+    minor: open === 'major' || open === 'minor' ? 0 : parseNumber(minor),
+    patch: open === undefined ? parseNumber(patch) : 0,
     pre: prerelease === '' ? [] : prerelease.split('.').map(prereleasePart),
     build: [],
   };
@@ -157,7 +157,7 @@ function parseTerm(match: RegExpExecArray): Term {
 }
 
 /** Leading zeros do not matter here. */
-function numberOf(part: string | undefined): VersionNumber {
+function parseNumber(part: string | undefined): VersionNumber {
   const digits = (part ?? '').replace(/^\./, '');
   const number = /^\d+$/.test(digits) ? toUint64(digits) : undefined;
   if (number === undefined) throw new SemverError('constraint parser error');

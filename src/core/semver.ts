@@ -3,7 +3,6 @@
  * are 64 bits wide, ranges compare by plain precedence, and the error texts are that library's. What it
  * does with odd ranges is kept too, because catalogs in the field were accepted by it.
  */
-import { Buffer } from 'node:buffer';
 import { OpmateError } from './errors.js';
 import { quoteGo } from './go-json-quote.js';
 import { compareBytes } from './order.js';
@@ -119,7 +118,7 @@ export function compareVersions(a: Version, b: Version): number {
  */
 export function parseRelease(text: string): Release {
   if (text === '') return [];
-  if (Buffer.byteLength(text) > 20) {
+  if (new TextEncoder().encode(text).length > 20) {
     throw new SemverError(`invalid release ${quoteGo(text)}: exceeds maximum length of 20 characters`);
   }
   const faults: string[] = [];
@@ -242,7 +241,7 @@ export function parseRange(text: string): VersionRange {
 function splitTerms(text: string): string[] {
   const terms: string[] = [];
   const add = (term: string): void => {
-    if (Buffer.byteLength(term) > 1) terms.push(term.replaceAll(' ', ''));
+    if (term.length > 1 || term > '\x7f') terms.push(term.replaceAll(' ', ''));
   };
   let start = 0;
   let last = '';
@@ -271,9 +270,9 @@ function splitGroups(terms: string[]): string[][] {
 
 /** The operator is whatever stands before the first digit. */
 function splitOperator(term: string): { operator: string; version: string } {
-  const at = term.search(/\p{Nd}/u);
-  if (at < 0) throw new SemverError(`Could not get version from string: ${quoteGo(term)}`);
-  return { operator: term.slice(0, at).trim(), version: term.slice(at) };
+  const position = term.search(/\p{Nd}/u);
+  if (position < 0) throw new SemverError(`Could not get version from string: ${quoteGo(term)}`);
+  return { operator: term.slice(0, position).trim(), version: term.slice(position) };
 }
 
 function parseComparison(term: string): Comparison {

@@ -25,7 +25,7 @@ export class NameIndex {
     for (const name of this.names) {
       // An empty name is a fault of the catalog, and no advice.
       if (name === '') continue;
-      const digits = digitsOf(name);
+      const digits = getDigits(name);
       const same = this.byDigits.get(digits);
       if (same === undefined) this.byDigits.set(digits, [name]);
       else if (same.length < maxCandidates) same.push(name);
@@ -37,7 +37,7 @@ export class NameIndex {
     if (name === '' || this.names.has(name)) return undefined;
     let best: string | undefined;
     let bestDistance = Math.min(name.length, Math.max(2, Math.floor(name.length / 3)) + 1);
-    for (const candidate of this.byDigits.get(digitsOf(name)) ?? []) {
+    for (const candidate of this.byDigits.get(getDigits(name)) ?? []) {
       if (this.comparisons++ >= maxComparisons) return undefined;
       const distance = spellingDistance(name, candidate, bestDistance);
       if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
@@ -46,7 +46,7 @@ export class NameIndex {
   }
 }
 
-function digitsOf(name: string): string {
+function getDigits(name: string): string {
   return name.match(/\d+/g)?.join('.') ?? '';
 }
 

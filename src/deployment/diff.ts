@@ -7,6 +7,7 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.
 import { diffLines } from '../core/line-diff.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
+import { getValue } from '../document/json-fields.js';
 
 /** A field that is not as it was; what was or is not there is undefined. */
 export interface FieldChange {
@@ -88,17 +89,17 @@ function compare(older: PlainObject | undefined, newer: PlainObject | undefined)
     name,
     removesDefinition: action === 'removed' && kind === 'CustomResourceDefinition',
     fields,
-    diff: diffLines(yamlOf(before), yamlOf(after)).text,
+    diff: diffLines(toYaml(before), toYaml(after)).text,
   };
 }
 
-function yamlOf(object: JsonObject | undefined): string {
+function toYaml(object: JsonObject | undefined): string {
   return object === undefined ? '' : encodeYaml(sortKeysDeep(object));
 }
 
 function addFields(older: JsonValue, newer: JsonValue, path: string, fields: FieldChange[]): void {
   if (isDeepStrictEqual(older, newer)) return;
-  const [before, after] = [partsOf(older), partsOf(newer)];
+  const [before, after] = [findParts(older), findParts(newer)];
   if (before === undefined || after === undefined || before.kind !== after.kind) {
     fields.push({ path, old: older, new: newer });
     return;
@@ -108,10 +109,11 @@ function addFields(older: JsonValue, newer: JsonValue, path: string, fields: Fie
   const count = fields.length;
   for (const key of ordered) {
     const [old, now] = [before.parts.get(key), after.parts.get(key)];
-    const at = before.kind === 'object' ? `${path === '' ? '' : `${path}.`}${shown(key)}` : `${path}[${key}]`;
-    if (old === undefined) fields.push({ path: at, new: now as JsonValue });
-    else if (now === undefined) fields.push({ path: at, old });
-    else addFields(old, now, at, fields);
+    const where =
+      before.kind === 'object' ? `${path === '' ? '' : `${path}.`}${shown(key)}` : `${path}[${key}]`;
+    if (old === undefined) fields.push({ path: where, new: now as JsonValue });
+    else if (now === undefined) fields.push({ path: where, old });
+    else addFields(old, now, where, fields);
   }
   // Named parts that only stand in another order.
   if (fields.length === count) fields.push({ path, old: older, new: newer });
@@ -123,10 +125,10 @@ function shown(key: string): string {
 }
 
 /** The fields of an object, or the items of a list: by their names where all have one of their own. */
-function partsOf(value: JsonValue): { kind: string; parts: Map<string, JsonValue> } | undefined {
+function findParts(value: JsonValue): { kind: string; parts: Map<string, JsonValue> } | undefined {
   if (isJsonObject(value)) return { kind: 'object', parts: new Map(Object.entries(value)) };
   if (!Array.isArray(value)) return undefined;
-  const names = value.map((item) => (isJsonObject(item) ? item['name'] : undefined));
+  const names = value.map((item) => getValue(item, 'name'));
   const isNamed =
     value.length > 0 &&
     names.every((name) => typeof name === 'string') &&

@@ -1,5 +1,5 @@
 import { isFormatName } from '../bundle/plain/external-format.js';
-import { type Manifest, readManifests, titleOf } from '../kube/manifests.js';
+import { type Manifest, readManifests, getTitle } from '../kube/manifests.js';
 import { labelFault } from '../kube/names.js';
 import type { BundleFile } from '../bundle/read.js';
 import { quoteGo } from '../document/go-json.js';
@@ -8,6 +8,7 @@ import { type Field, quoteShort } from '../document/field.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
+import { getValue } from '../document/json-fields.js';
 import { type LineAt, type ManifestDocument, openManifest } from './manifest-document.js';
 import { type DocumentSource, readSource } from './source-fields.js';
 
@@ -93,7 +94,7 @@ export function readDocuments(files: readonly BundleFile[]): Documents {
       (severity === 'error' ? findings : warnings).push({
         severity,
         code,
-        subject: titleOf(manifest),
+        subject: getTitle(manifest),
         problem,
         file,
         line,
@@ -117,7 +118,7 @@ export function readDocuments(files: readonly BundleFile[]): Documents {
     bundles: byName(ofKind('Bundle'), findings),
     classes: byName(ofKind('ProvisionerClass'), findings),
     used: new Set(),
-    lineAt: linesOf(files),
+    lineAt: formatLines(files),
   };
   const deployments = [...ofKind('BundleDeployment'), ...ofKind('BundleInstance')].map((manifest) =>
     readDeployment(manifest, context),
@@ -130,7 +131,7 @@ export function readDocuments(files: readonly BundleFile[]): Documents {
       warnings.push({
         severity: 'warning',
         code: 'unused',
-        subject: titleOf(bundle),
+        subject: getTitle(bundle),
         problem: 'nothing installs it',
         file: bundle.file,
         line,
@@ -150,7 +151,7 @@ interface Context {
   lineAt: LineAt;
 }
 
-function linesOf(files: readonly BundleFile[]): LineAt {
+function formatLines(files: readonly BundleFile[]): LineAt {
   const lines = new Map<string, string[]>();
   return (name, line) => {
     const known =
@@ -174,7 +175,7 @@ function byName(manifests: readonly Manifest[], findings: Diagnostic[]): Map<str
   for (const manifest of manifests) {
     const first = unique.get(manifest.name);
     if (first === undefined) unique.set(manifest.name, manifest);
-    else findings.push(nameSake(titleOf(manifest), manifest, first));
+    else findings.push(nameSake(getTitle(manifest), manifest, first));
   }
   return unique;
 }
@@ -184,8 +185,8 @@ function nameSake(
   { file, lineOf }: Pick<Manifest, 'file' | 'lineOf'>,
   first: Pick<Manifest, 'file' | 'lineOf'>,
 ): Diagnostic {
-  const at = `${first.file}:${first.lineOf(['kind'])}`;
-  const problem = `duplicate, first defined in ${at}`;
+  const where = `${first.file}:${first.lineOf(['kind'])}`;
+  const problem = `duplicate, first defined in ${where}`;
   const line = lineOf(['kind']);
   return { severity: 'error', code: 'duplicate-document', subject: title, problem, file, line };
 }
@@ -226,7 +227,7 @@ function readDeployment(manifest: Manifest, context: Context): DeploymentDocumen
   checkName(manifest, root.field('metadata').field('name'));
   const spec = root.field('spec');
   spec.optionalObject(specFields[manifest.kind as keyof typeof specFields], warnOfUnknown);
-  const content = contentOf(spec, document, context);
+  const content = getContent(spec, document, context);
   const watchNamespaces = readWatchNamespaces(spec.field('watchNamespaces'));
   const configField = spec.field('config');
   const config = configField.isPresent ? configField.jsonObject() : undefined;
@@ -275,7 +276,7 @@ interface Content extends Pick<DeploymentDocument, 'formats' | 'sources'> {
 }
 
 /** Where the files of a deployment come from, and which format they have. */
-function contentOf(spec: Field, document: ManifestDocument, context: Context): Content {
+function getContent(spec: Field, document: ManifestDocument, context: Context): Content {
   const { kind } = document.manifest;
   const template = spec.field('template');
   if (template.isPresent && template.jsonObject() !== undefined) {
@@ -301,7 +302,7 @@ function contentOf(spec: Field, document: ManifestDocument, context: Context): C
     return { formats: detectable, sources: [] };
   }
   if (kind === 'Bundle') return bundleContent(spec, undefined, document, context);
-  return { formats: formatsOf(spec, context), sources: readSources(spec, document) };
+  return { formats: getFormats(spec, context), sources: readSources(spec, document) };
 }
 
 function bundleContent(
@@ -311,20 +312,20 @@ function bundleContent(
   context: Context,
 ): Content {
   const hasOwn = ['provisionerClassName', 'class'].some((name) => bundle.field(name).isPresent);
-  const formats = formatsOf(hasOwn || outer === undefined ? bundle : outer, context);
+  const formats = getFormats(hasOwn || outer === undefined ? bundle : outer, context);
   const isImage = !bundle.field('source').isPresent && bundle.field('image').isPresent;
   const source = readSource(bundle.field(isImage ? 'image' : 'source'), document);
   return { formats, sources: source === undefined ? [] : [source] };
 }
 
 function readSources(spec: Field, document: ManifestDocument): DocumentSource[] {
-  const [one, several] = [spec.field('source'), spec.field('sources')];
-  if (one.isPresent && several.isPresent) {
+  const [entry, several] = [spec.field('source'), spec.field('sources')];
+  if (entry.isPresent && several.isPresent) {
     const hint = 'keep one of them';
-    one.fail('cannot be combined with sources', { code: 'exclusive-fields', hint });
+    entry.fail('cannot be combined with sources', { code: 'exclusive-fields', hint });
   }
-  if (one.isPresent && !several.isPresent) {
-    const source = readSource(one, document);
+  if (entry.isPresent && !several.isPresent) {
+    const source = readSource(entry, document);
     return source === undefined ? [] : [source];
   }
   const list = several.optionalList();
@@ -334,7 +335,7 @@ function readSources(spec: Field, document: ManifestDocument): DocumentSource[] 
 }
 
 /** The format, from a field of its own or from the class of a provisioner. */
-function formatsOf(spec: Field, context: Context): readonly string[] {
+function getFormats(spec: Field, context: Context): readonly string[] {
   const field = spec.field('format');
   const format = field.optionalText();
   if (format !== undefined) {
@@ -372,8 +373,7 @@ function formatsOf(spec: Field, context: Context): readonly string[] {
 
 function formatOfClass(name: string, { classes }: Context): string | undefined {
   const document = classes.get(name)?.load();
-  const spec = document?.['spec'];
-  const provisioner = (isJsonObject(spec) ? spec['provisioner'] : undefined) ?? document?.['provisioner'];
+  const provisioner = getValue(document, 'spec', 'provisioner') ?? document?.['provisioner'];
   const id = typeof provisioner === 'string' ? provisioner : name;
   const last = /(?:^|[/.]|^core-rukpak-io-|^core\.rukpak\.io[-/.])([a-z0-9+-]+)$/.exec(id)?.[1];
   const short = last?.replace(/^core-rukpak-io-/, '');

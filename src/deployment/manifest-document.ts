@@ -1,6 +1,6 @@
 import { DiagnosticList, openValue } from '../document/document.js';
 import type { Field } from '../document/field.js';
-import { type Manifest, titleOf } from '../kube/manifests.js';
+import { type Manifest, getTitle } from '../kube/manifests.js';
 
 /** Returns the text of a line of a file. */
 export type LineAt = (file: string, line: number) => string;
@@ -20,7 +20,7 @@ export interface ManifestDocument {
 export function openManifest(manifest: Manifest, lineAt: LineAt): ManifestDocument {
   const diagnostics = new DiagnosticList();
   const { file } = manifest;
-  const title = titleOf(manifest);
+  const title = getTitle(manifest);
   const root = openValue(manifest.load(), {
     name: file,
     subject: title,

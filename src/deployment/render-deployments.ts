@@ -20,7 +20,7 @@ import {
 } from '../source/content/content.js';
 import { ContentFindingsError } from '../source/content/content-findings.js';
 import type { SourceSession } from '../source/session.js';
-import { type Secrets, credentialsOf, secretsIn } from '../source/secrets.js';
+import { type Secrets, getCredentials, secretsIn } from '../source/secrets.js';
 import { type DeploymentDocument, type Documents, configText } from './documents.js';
 import type { RenderedDeployment } from './rendered-deployment.js';
 import type { DocumentSource, SecretReference } from './source-fields.js';
@@ -277,11 +277,11 @@ const secretHint = 'put its manifest among the documents, or name a directory wi
 
 /** A source with its credentials, or several, where its ConfigMaps are in several files. */
 function placeSource(
-  { source, path: at, destination, secret }: DocumentSource,
+  { source, path: documentPath, destination, secret }: DocumentSource,
   deployment: DeploymentDocument,
   placing: Placing,
 ): PlacedSource[] {
-  const name = `${deployment.name}: ${formatPath(at)}`;
+  const name = `${deployment.name}: ${formatPath(documentPath)}`;
   if (source.kind !== 'configMaps') {
     const credentials = secret === undefined ? {} : readCredentials(secret, source, deployment, placing);
     return [{ name, destination, source: { ...source, ...credentials } }];
@@ -345,10 +345,10 @@ function readCredentials(
   }
   const foundIn =
     secret.namespace === ''
-      ? namespaceOf(secret.name, [installNamespace, deployment.namespace], secrets)
+      ? getNamespace(secret.name, [installNamespace, deployment.namespace], secrets)
       : secret.namespace;
   try {
-    const credentials = credentialsOf(secrets, { namespace: foundIn, name: secret.name }, source.kind);
+    const credentials = getCredentials(secrets, { namespace: foundIn, name: secret.name }, source.kind);
     used.push({ ...secret, foundIn });
     return { credentials };
   } catch (error) {
@@ -367,7 +367,7 @@ function readCredentials(
 }
 
 /** Where a secret is that a document names without a namespace: in one of its own, else wherever the only one is. */
-function namespaceOf(name: string, own: readonly string[], secrets: Secrets): string {
+function getNamespace(name: string, own: readonly string[], secrets: Secrets): string {
   const namespaces = [...secrets.values()]
     .filter((secret) => secret.name === name)
     .map(({ namespace }) => namespace);
@@ -381,11 +381,13 @@ function foreignSecrets(
   installNamespace: string,
   { title, file, lineOf }: DeploymentDocument,
 ): Diagnostic[] {
-  return used.flatMap(({ foundIn, namespace, name, path: at }) => {
+  return used.flatMap(({ foundIn, namespace, name, path: documentPath }) => {
     if (foundIn === '' || foundIn === installNamespace) return [];
     if (namespace === '' && foundIn === systemNamespace) return [];
-    const message = `${title}: Secret ${quoteGo(name)} of ${formatPath(at)} is of the foreign namespace ${quoteGo(foundIn)}`;
-    return [{ severity: 'warning', code: 'foreign-secret', problem: message, file, line: lineOf(at) }];
+    const message = `${title}: Secret ${quoteGo(name)} of ${formatPath(documentPath)} is of the foreign namespace ${quoteGo(foundIn)}`;
+    return [
+      { severity: 'warning', code: 'foreign-secret', problem: message, file, line: lineOf(documentPath) },
+    ];
   });
 }
 
@@ -407,7 +409,7 @@ function unplaced(
       problem: message,
       file,
       line,
-      hint: 'say with --install-namespace where it is to be',
+      hint: 'set --install-namespace',
     },
   ];
 }
@@ -436,8 +438,12 @@ function aboutDeployment(
 ): unknown {
   if (!isAboutContent(error)) return error;
   if (error.diagnostics !== undefined && error.diagnostics.length > 1) {
-    const errors = error.diagnostics.map((one) => new DiagnosticsError([one], { code: error.code }));
-    return combineErrors(errors.map((one) => aboutDeployment(one, deployment, about) as OpmateError));
+    const errors = error.diagnostics.map(
+      (diagnostic) => new DiagnosticsError([diagnostic], { code: error.code }),
+    );
+    return combineErrors(
+      errors.map((diagnosticsError) => aboutDeployment(diagnosticsError, deployment, about) as OpmateError),
+    );
   }
   const { file, line, title } = deployment;
   const { content, ignored } = about;

@@ -3,6 +3,7 @@ import { OpmateError } from '../core/errors.js';
 import type { DocumentPath } from '../core/diagnostic.js';
 import { type Field, quoteShort } from '../document/field.js';
 import { isJsonObject } from '../document/json.js';
+import { getText } from '../document/json-fields.js';
 import type { ContentPlace, GitPlace, HttpPlace } from '../source/place.js';
 import { parseArchiveUrl } from '../source/parse-place.js';
 import type { ManifestDocument } from './manifest-document.js';
@@ -158,7 +159,7 @@ function readUrl(fields: SourceFields): HttpPlace {
   const checksum = fields.get('checksum').optionalText();
   const parsed = field.parsed(parseArchiveUrl);
   if (parsed === undefined) {
-    const url = typeof field.value === 'string' ? field.value : '';
+    const url = getText(field.value);
     return { kind: 'http', url, ...(checksum !== undefined && { checksum }) };
   }
   if (checksum === undefined) return parsed;

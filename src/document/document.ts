@@ -237,12 +237,12 @@ export function readObjects(text: string, file: string): WrittenObjects {
     const { value } = document;
     if (value === null) continue;
     reportWriting(document, file, linesBefore, diagnostics, 'document');
-    const start = { line: firstLineOf(body), column: 1 };
+    const start = { line: getFirstLine(body), column: 1 };
     const placeOf = (path: DocumentPath): Place => {
       const { line, column } = nearestPlace(document, path) ?? start;
       return { line: linesBefore + line, column };
     };
-    const items = isJsonObject(value) ? itemsOf(value) : undefined;
+    const items = isJsonObject(value) ? findItems(value) : undefined;
     if (!isJsonObject(value)) openValue(value, { name: file, diagnostics, placeOf }).mismatch('an object');
     else if (items === undefined) open(value, placeOf);
     else for (const [i, item] of items.entries()) open(item, (path) => placeOf(['items', i, ...path]));
@@ -251,12 +251,12 @@ export function readObjects(text: string, file: string): WrittenObjects {
 }
 
 /** Returns the items of a List as Kubernetes has it; undefined for another object. */
-function itemsOf({ kind, items }: JsonObject): readonly JsonValue[] | undefined {
+function findItems({ kind, items }: JsonObject): readonly JsonValue[] | undefined {
   return typeof kind === 'string' && kind.endsWith('List') && Array.isArray(items) ? items : undefined;
 }
 
 /** Returns the first line that is neither empty nor a comment, from 1. */
-function firstLineOf(body: string): number {
+function getFirstLine(body: string): number {
   return /^(?:\s*(?:#.*)?\n)*/.exec(body)?.[0].split('\n').length ?? 1;
 }
 

@@ -360,7 +360,7 @@ export class Field<Failure extends undefined = undefined> {
 
 /** Returns the known name that another one is most likely a misspelling of. */
 export function findNearest<T extends string>(name: string, known: readonly T[]): T | undefined {
-  const near = known.find((one) => one.toLowerCase() === name.toLowerCase());
+  const near = known.find((item) => item.toLowerCase() === name.toLowerCase());
   return near ?? (new NameIndex(known).nearest(name) as T | undefined);
 }
 

@@ -61,11 +61,13 @@ export function decodeUtf8(bytes: Uint8Array): string {
   return text + buffer.toString('utf8', start);
 }
 
-function validWidth(bytes: Buffer, at: number): number {
-  const first = bytes[at] as number;
+function validWidth(bytes: Buffer, position: number): number {
+  const first = bytes[position] as number;
   if (first < 0x80) return 1;
   const width = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
-  return width > 0 && at + width <= bytes.length && isUtf8(bytes.subarray(at, at + width)) ? width : 0;
+  return width > 0 && position + width <= bytes.length && isUtf8(bytes.subarray(position, position + width))
+    ? width
+    : 0;
 }
 
 interface EncodeOptions {

@@ -18,28 +18,28 @@ export function rawFields(text: string): [string, string][] {
 }
 
 function eachValue(text: string, take: (key: string, value: string) => void): void {
-  let at = skipSpace(text, 0);
-  const isObject = text[at] === '{';
-  at = skipSpace(text, at + 1);
-  while (at < text.length && text[at] !== '}' && text[at] !== ']') {
+  let position = skipSpace(text, 0);
+  const isObject = text[position] === '{';
+  position = skipSpace(text, position + 1);
+  while (position < text.length && text[position] !== '}' && text[position] !== ']') {
     let key = '';
     if (isObject) {
-      const end = endOfValue(text, at);
-      key = text.slice(at, end);
-      at = skipSpace(text, skipSpace(text, end) + 1);
+      const end = endOfValue(text, position);
+      key = text.slice(position, end);
+      position = skipSpace(text, skipSpace(text, end) + 1);
     }
-    const end = endOfValue(text, at);
-    take(key, text.slice(at, end));
-    at = skipSpace(text, end);
-    if (text[at] === ',') at = skipSpace(text, at + 1);
+    const end = endOfValue(text, position);
+    take(key, text.slice(position, end));
+    position = skipSpace(text, end);
+    if (text[position] === ',') position = skipSpace(text, position + 1);
   }
 }
 
 /** The offset after white space. */
 export function skipSpace(text: string, from: number): number {
-  let at = from;
-  while (at < text.length && ' \t\n\r'.includes(text[at] as string)) at++;
-  return at;
+  let position = from;
+  while (position < text.length && ' \t\n\r'.includes(text[position] as string)) position++;
+  return position;
 }
 
 /**
@@ -48,25 +48,25 @@ export function skipSpace(text: string, from: number): number {
  */
 export function endOfValue(text: string, from: number): number {
   let depth = 0;
-  let at = from;
-  while (at < text.length) {
-    const character = text[at] as string;
-    if (character === '"') at = endOfString(text, at);
-    else at++;
+  let position = from;
+  while (position < text.length) {
+    const character = text[position] as string;
+    if (character === '"') position = endOfString(text, position);
+    else position++;
     if (character === '{' || character === '[') depth++;
     else if (character === '}' || character === ']') depth--;
     else if (character !== '"' && depth === 0) {
-      while (at < text.length && !',]} \t\n\r:'.includes(text[at] as string)) at++;
+      while (position < text.length && !',]} \t\n\r:'.includes(text[position] as string)) position++;
     }
-    if (depth <= 0) return at;
+    if (depth <= 0) return position;
   }
-  return at;
+  return position;
 }
 
 function endOfString(text: string, from: number): number {
-  for (let at = from + 1; at < text.length; at++) {
-    if (text[at] === '\\') at++;
-    else if (text[at] === '"') return at + 1;
+  for (let position = from + 1; position < text.length; position++) {
+    if (text[position] === '\\') position++;
+    else if (text[position] === '"') return position + 1;
   }
   return text.length;
 }

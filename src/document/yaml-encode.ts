@@ -145,19 +145,19 @@ class YamlWriter {
 
   /** Writes text with a line break for each single space that comes behind the best width. */
   #folded(text: string, indent: number, column: number): void {
-    const at = column + 1;
-    if (at + text.length <= BEST_WIDTH) return this.#plain(text);
-    this.#plain(fold(text, indent, at, 0, text.length));
+    const position = column + 1;
+    if (position + text.length <= BEST_WIDTH) return this.#plain(text);
+    this.#plain(fold(text, indent, position, 0, text.length));
   }
 
   #singleQuoted(text: string, indent: number, column: number): void {
-    const at = column + 1;
+    const position = column + 1;
     // Lines that LINE SEPARATOR and its kin begin are indented like any other.
     const pieces = text.split(/(?<=[\u2028\u2029])(?![\u2028\u2029]|$)/);
     const written = pieces.map((piece, index) => {
       const quoted = piece.replaceAll("'", "''");
       const end = index === pieces.length - 1 ? quoted.length - 1 : quoted.length;
-      if (index === 0) return fold(quoted, indent, at + 1, 1, end);
+      if (index === 0) return fold(quoted, indent, position + 1, 1, end);
       return pad(indent) + fold(quoted, indent, indent, 0, end);
     });
     this.#plain(`'${written.join('')}'`);
@@ -188,8 +188,8 @@ class YamlWriter {
   }
 
   #doubleQuoted(text: string, indent: number, column: number): void {
-    let at = column + 2;
-    if (!DOUBLE_ESCAPED.test(text) && at + text.length <= BEST_WIDTH) return this.#plain(`"${text}"`);
+    let position = column + 2;
+    if (!DOUBLE_ESCAPED.test(text) && position + text.length <= BEST_WIDTH) return this.#plain(`"${text}"`);
     // Go looks for a byte order mark at the start of the text whichever character it is at.
     const escapeAll = text.charCodeAt(0) === 0xfeff;
     const parts: string[] = [];
@@ -199,26 +199,26 @@ class YamlWriter {
       if (escapeAll || DOUBLE_ESCAPED.test(char)) {
         const code = text.codePointAt(i) as number;
         if (code > 0xffff) i++;
-        const escaped = escapeOf(code);
+        const escaped = toEscape(code);
         parts.push(escaped);
-        at += escaped.length;
+        position += escaped.length;
         spaces = false;
       } else if (char === ' ') {
-        if (!spaces && at > BEST_WIDTH && i > 0 && i < text.length - 1) {
+        if (!spaces && position > BEST_WIDTH && i > 0 && i < text.length - 1) {
           parts.push(`\n${pad(indent)}`);
-          at = indent;
+          position = indent;
           if (text[i + 1] === ' ') {
             parts.push('\\');
-            at++;
+            position++;
           }
         } else {
           parts.push(char);
-          at++;
+          position++;
         }
         spaces = true;
       } else {
         parts.push(char);
-        at++;
+        position++;
         spaces = false;
       }
     }
@@ -233,8 +233,8 @@ class YamlWriter {
 function fold(text: string, indent: number, column: number, from: number, to: number): string {
   let out = '';
   let start = 0;
-  let at = column;
-  let search = Math.max(from, BEST_WIDTH + 1 - at);
+  let position = column;
+  let search = Math.max(from, BEST_WIDTH + 1 - position);
   for (;;) {
     const space = text.indexOf(' ', search);
     if (space < 0 || space >= to) break;
@@ -244,8 +244,8 @@ function fold(text: string, indent: number, column: number, from: number, to: nu
     }
     out += `${text.slice(start, space)}\n${pad(indent)}`;
     start = space + 1;
-    at = indent;
-    search = start + Math.max(0, BEST_WIDTH + 1 - at);
+    position = indent;
+    search = start + Math.max(0, BEST_WIDTH + 1 - position);
   }
   return start === 0 ? text : out + text.slice(start);
 }
@@ -291,7 +291,7 @@ const ESCAPES = new Map([
   [0x2029, '\\P'],
 ]);
 
-function escapeOf(code: number): string {
+function toEscape(code: number): string {
   const short = ESCAPES.get(code);
   if (short !== undefined) return short;
   const digits = code.toString(16).toUpperCase();

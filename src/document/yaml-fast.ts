@@ -281,7 +281,7 @@ class FastReader {
       return line;
     }
     // Lines that are indented deeper than the parent belong to the scalar.
-    this.#toContentOf(lineEnd, parent);
+    this.#skipToContent(lineEnd, parent);
     if (this.#column <= parent) return line;
     let value = line;
     let previousEnd = lineEnd;
@@ -291,13 +291,13 @@ class FastReader {
       value += this.#plainLine(this.#pos);
       previousEnd = this.#pos;
       if (text.charCodeAt(previousEnd) === HASH) throw GIVE_UP;
-      this.#toContentOf(previousEnd, parent);
+      this.#skipToContent(previousEnd, parent);
       if (this.#column <= parent) return value;
     }
   }
 
   /** To the content behind a line of a plain scalar; a comment there ends the scalar. */
-  #toContentOf(lineEnd: number, parent: number): void {
+  #skipToContent(lineEnd: number, parent: number): void {
     this.#toContent(lineEnd < this.#end ? lineEnd + 1 : this.#end);
     if (this.#column > parent && this.#passedComment) throw GIVE_UP;
   }
@@ -388,26 +388,26 @@ class FastReader {
     let afterBlank = false;
     let ended = true;
     while (start < this.#end) {
-      let at = start;
+      let position = start;
       const limit = start + indent;
-      while (at < limit && text.charCodeAt(at) === SPACE) at++;
-      const char = text.charCodeAt(at);
+      while (position < limit && text.charCodeAt(position) === SPACE) position++;
+      const char = text.charCodeAt(position);
       if (char === LF) {
         breaks++;
-        start = at + 1;
+        start = position + 1;
         continue;
       }
-      if (at < limit || at >= this.#end) {
+      if (position < limit || position >= this.#end) {
         if (char === TAB) throw GIVE_UP;
         break;
       }
-      const newline = text.indexOf('\n', at);
+      const newline = text.indexOf('\n', position);
       const end = newline < 0 ? this.#end : newline;
       const blank = char === SPACE || char === TAB;
       if (parts.length === 0) parts.push('\n'.repeat(breaks));
       else if (literal || afterBlank || blank) parts.push('\n'.repeat(breaks + 1));
       else parts.push(breaks === 0 ? ' ' : '\n'.repeat(breaks));
-      parts.push(text.slice(at, end));
+      parts.push(text.slice(position, end));
       afterBlank = blank;
       breaks = 0;
       ended = newline >= 0;
@@ -509,14 +509,19 @@ class FastReader {
 
 function countBreaks(text: string, from: number, to: number): number {
   let breaks = 0;
-  for (let at = text.indexOf('\n', from); at >= 0 && at < to; at = text.indexOf('\n', at + 1)) breaks++;
+  for (
+    let position = text.indexOf('\n', from);
+    position >= 0 && position < to;
+    position = text.indexOf('\n', position + 1)
+  )
+    breaks++;
   return breaks;
 }
 
-function isEscaped(text: string, at: number, from: number): boolean {
-  let pos = at;
+function isEscaped(text: string, position: number, from: number): boolean {
+  let pos = position;
   while (pos > from && text.charCodeAt(pos - 1) === BACKSLASH) pos--;
-  return (at - pos) % 2 === 1;
+  return (position - pos) % 2 === 1;
 }
 
 /** Folds the lines of a quoted scalar without escapes. */

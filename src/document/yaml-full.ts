@@ -123,7 +123,7 @@ class PlaceRecorder {
   addDuplicate(name: string, node: YamlNode, first: YamlNode): void {
     const place = placeOf(node);
     const isKnown = this.duplicates.some(
-      (one) => one.place.line === place.line && one.place.column === place.column,
+      (item) => item.place.line === place.line && item.place.column === place.column,
     );
     if (!isKnown) this.duplicates.push({ path: [...this.#path, name], place, first: placeOf(first) });
   }
@@ -135,7 +135,12 @@ function placeOf({ line, column }: YamlNode): YamlPlace {
 
 function lineAt(text: string, offset: number): number {
   let line = 1;
-  for (let at = text.indexOf('\n'); at >= 0 && at < offset; at = text.indexOf('\n', at + 1)) line++;
+  for (
+    let position = text.indexOf('\n');
+    position >= 0 && position < offset;
+    position = text.indexOf('\n', position + 1)
+  )
+    line++;
   return line;
 }
 
@@ -415,7 +420,7 @@ class Decoder {
         return this.#throughAlias(node, (target) => this.decode(target, asKey));
       case 'scalar': {
         const resolved = this.#resolve(node);
-        return asKey ? keyText(resolved, node) : jsonOf(resolved, node);
+        return asKey ? keyText(resolved, node) : toJson(resolved, node);
       }
       case 'sequence':
         if (asKey) throw new YamlError('yaml: invalid map key: a sequence', node.line + 1);
@@ -453,9 +458,9 @@ class Decoder {
   }
 
   /** Decodes what stands under a key or index that is written at `at`. */
-  #decodeAt(name: string | number, at: YamlNode, node: YamlNode): JsonValue {
+  #decodeAt(name: string | number, yamlNode: YamlNode, node: YamlNode): JsonValue {
     if (this.#places === undefined) return this.decode(node, false);
-    return this.#places.within(name, at, () => this.decode(node, false));
+    return this.#places.within(name, yamlNode, () => this.decode(node, false));
   }
 
   #fill(object: JsonObject, node: MappingNode): void {
@@ -533,7 +538,7 @@ function decodeBinary(node: ScalarNode): string {
   return Buffer.from(text, 'base64').toString('utf8');
 }
 
-function jsonOf(scalar: ResolvedScalar, node: ScalarNode): JsonValue {
+function toJson(scalar: ResolvedScalar, node: ScalarNode): JsonValue {
   if (scalar.type === 'float' && !Number.isFinite(scalar.value)) {
     const name = Number.isNaN(scalar.value) ? 'NaN' : scalar.value > 0 ? '+Inf' : '-Inf';
     throw new YamlError(`json: unsupported value: ${name}`, node.line + 1);

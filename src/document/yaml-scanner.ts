@@ -673,11 +673,11 @@ export class YamlScanner {
 /** An escaped tab is a tab too; the quick parser leaves texts with tabs in them to this one. */
 const ESCAPES = new Map([...SINGLE_ESCAPES, ['\t', '\t']]);
 
-const FLOW_STOPS = codesOf(',?[]{}');
-const URI_CHARS = codesOf(";/?:@&=+$,.!~*'()[]%");
-const AFTER_ANCHOR = codesOf('?:,]}%@`');
+const FLOW_STOPS = toCodes(',?[]{}');
+const URI_CHARS = toCodes(";/?:@&=+$,.!~*'()[]%");
+const AFTER_ANCHOR = toCodes('?:,]}%@`');
 
-function codesOf(chars: string): Set<number> {
+function toCodes(chars: string): Set<number> {
   return new Set(Array.from(chars, (char) => char.charCodeAt(0)));
 }
 

@@ -190,7 +190,7 @@ async function readJournal(
   const { staging, isBeside, process: writer, entries, directories } = value;
   if (typeof staging !== 'string' || !isStagingName(staging)) throw problem('not a journal');
   if (!Array.isArray(entries) || !Array.isArray(directories)) throw problem('not a journal');
-  const text = (one: unknown): string | undefined => (typeof one === 'string' ? one : undefined);
+  const text = (item: unknown): string | undefined => (typeof item === 'string' ? item : undefined);
   const journal = {
     staging,
     isBeside: isBeside === true,

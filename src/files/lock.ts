@@ -197,10 +197,10 @@ function parseHolder(text: string): Holder | undefined {
 
 /** Whether a holder may still be at work. */
 function isAlive({ holder, modified }: { holder: Holder | undefined; modified: number }): boolean {
-  return (holder && isRunning(holder.process)) ?? ageOf({ modified }) < staleMilliseconds;
+  return (holder && isRunning(holder.process)) ?? getAge({ modified }) < staleMilliseconds;
 }
 
-function ageOf({ modified }: { modified: number }): number {
+function getAge({ modified }: { modified: number }): number {
   return new Date().getTime() - modified;
 }
 

@@ -30,9 +30,13 @@ async function makeOne(directory: string, mode: number | undefined): Promise<voi
 /** Returns the directories that making `directory` would make, the topmost first. Throws the error of the system. */
 export async function missingDirectories(directory: string): Promise<string[]> {
   const missing: string[] = [];
-  for (let at = path.resolve(directory); (await statIfPresent(at)) === undefined; at = path.dirname(at)) {
-    missing.unshift(at);
-    if (path.dirname(at) === at) break;
+  for (
+    let where = path.resolve(directory);
+    (await statIfPresent(where)) === undefined;
+    where = path.dirname(where)
+  ) {
+    missing.unshift(where);
+    if (path.dirname(where) === where) break;
   }
   return missing;
 }

@@ -1,6 +1,6 @@
 import { constants, createReadStream } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
-import { LimitError, OpmateError, systemCode } from '../core/errors.js';
+import { LimitError, OpmateError, fileError, systemCode } from '../core/errors.js';
 
 interface OpenRegularFileOptions {
   /** Refuses a symbolic link in the last component (ELOOP). */
@@ -91,6 +91,18 @@ export async function readNamedFile(file: string, limit: number): Promise<Buffer
   const stats = await stat(file);
   if (stats.isFile() && stats.size > limit) throw tooLarge(file, limit);
   return collect(createReadStream(file), file, limit);
+}
+
+/** Maximum size of an input file. */
+export const maxInputSize = 64 * 1024 * 1024;
+
+/** Reads an input file that a person named, of at most 64 MiB, or a pipe. Throws OpmateError with `open FILE`. */
+export async function readInputFile(file: string): Promise<Buffer> {
+  try {
+    return await readNamedFile(file, maxInputSize);
+  } catch (error) {
+    throw fileError(`open ${file}`, error, { file });
+  }
 }
 
 async function collect(stream: AsyncIterable<unknown>, label: string, limit: number): Promise<Buffer> {

@@ -97,11 +97,11 @@ export async function replaceFiles(
       else await copyNewFile(file.copyOf, staging, file.mode);
     }
     throwIfCancelled(signal);
-    for (const one of staged) {
-      subject = one.target;
-      if (one.had) await keepBefore(one.target, one.before);
-      await rename(one.staging, one.target);
-      one.isMoved = true;
+    for (const item of staged) {
+      subject = item.target;
+      if (item.had) await keepBefore(item.target, item.before);
+      await rename(item.staging, item.target);
+      item.isMoved = true;
     }
     subject = undefined;
     await then?.();

@@ -1,11 +1,41 @@
 import { compareBytes } from '../core/order.js';
-import { type Release, type Version, compareVersions, parseVersion, tryParse } from '../core/semver.js';
+import {
+  type Release,
+  SemverError,
+  type Version,
+  compareVersions,
+  parseRelease,
+  parseVersion,
+  tryParse,
+} from '../core/semver.js';
 import type { BundleFacts } from '../model/facts.js';
 
 /** A version and the release of it; builds of one version differ in the latter. */
 export interface VersionRelease {
   version: Version;
   release: Release;
+}
+
+/** A version with its release, and the text of it. */
+export interface BundleVersion extends VersionRelease {
+  /** As the bundle has it. */
+  text: string;
+}
+
+/**
+ * Reads a version. Where no release is given beside it, its build metadata is the release if it can be one, as in
+ * `1.0.0+2`. Throws SemverError. (Source: operator-controller.)
+ */
+export function parseBundleVersion(text: string, separateRelease?: string): BundleVersion {
+  const version = parseVersion(text);
+  if (separateRelease !== undefined) return { text, version, release: parseRelease(separateRelease) };
+  try {
+    const release = parseRelease(version.build.join('.'));
+    return { text, version: release.length > 0 ? { ...version, build: [] } : version, release };
+  } catch (error) {
+    if (error instanceof SemverError) return { text, version, release: [] };
+    throw error;
+  }
 }
 
 /** Orders by version, then by release; a version without a release comes before those with one. */

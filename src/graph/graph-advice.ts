@@ -59,7 +59,7 @@ function verbTo(entry: ChannelEntry, name: string): 'replaces' | 'skips' {
   return entry.replaces === name ? 'replaces' : 'skips';
 }
 
-function newestOf(names: Iterable<string>, compare: CompareBundles): string | undefined {
+function findNewest(names: Iterable<string>, compare: CompareBundles): string | undefined {
   let newest: string | undefined;
   for (const name of names) {
     if (compare(name, name) === undefined) continue;
@@ -69,7 +69,7 @@ function newestOf(names: Iterable<string>, compare: CompareBundles): string | un
 }
 
 /** The oldest entry that is newer than `name`, among those given. */
-function successorOf(name: string, names: Iterable<string>, compare: CompareBundles): string | undefined {
+function findSuccessor(name: string, names: Iterable<string>, compare: CompareBundles): string | undefined {
   let successor: string | undefined;
   for (const candidate of names) {
     if ((compare(candidate, name) ?? 0) <= 0) continue;
@@ -86,7 +86,7 @@ function adviseOnSelf(entry: ChannelEntry): GraphAdvice | undefined {
 }
 
 function adviseOnNoHead(graph: ChannelGraph, compare: CompareBundles): GraphAdvice {
-  const newest = newestOf(graph.entries.keys(), compare);
+  const newest = findNewest(graph.entries.keys(), compare);
   if (newest === undefined) {
     for (const entry of graph.entries.values()) {
       const advice = adviseOnSelf(entry);
@@ -108,7 +108,7 @@ function adviseOnNoHead(graph: ChannelGraph, compare: CompareBundles): GraphAdvi
 
 function adviseOnHeads(graph: ChannelGraph, compare: CompareBundles): GraphAdvice {
   const { heads, entries } = graph;
-  const head = newestOf(heads, compare) ?? (heads[heads.length - 1] as string);
+  const head = findNewest(heads, compare) ?? (heads[heads.length - 1] as string);
   const surplus = heads.filter((name) => name !== head);
   const spelling = new NameIndex(surplus);
   const misspelled = new Map<string, ChannelEntry>();
@@ -144,7 +144,7 @@ function adviseOnSurplusHead(
   const others = function* (): Iterable<string> {
     for (const other of graph.entries.keys()) if (other !== name) yield other;
   };
-  const successor = successorOf(name, others(), compare);
+  const successor = findSuccessor(name, others(), compare);
   if (successor === undefined) return { hint: `let a newer entry replace or skip ${quoted}`, entry: name };
   const { replaces } = graph.entries.get(successor) as ChannelEntry;
   const quotedSuccessor = quoteGo(successor);
@@ -179,12 +179,12 @@ function adviseOnStranded(graph: ChannelGraph, compare: CompareBundles): GraphAd
     const advice = adviseOnSelf(entries.get(name) as ChannelEntry);
     if (advice !== undefined) return advice;
   }
-  const name = newestOf(stranded, compare) ?? (stranded[stranded.length - 1] as string);
+  const name = findNewest(stranded, compare) ?? (stranded[stranded.length - 1] as string);
   const quoted = quoteGo(name);
   const last = chain[chain.length - 1] as string;
   const next = entries.get(last)?.replaces ?? '';
   if ((compare(name, last) ?? -1) > 0) {
-    const successor = successorOf(name, chain, compare);
+    const successor = findSuccessor(name, chain, compare);
     if (successor !== undefined) {
       return { hint: `add ${quoted} to the skips of ${quoteGo(successor)}`, entry: successor };
     }

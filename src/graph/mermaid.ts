@@ -1,5 +1,5 @@
 import { formatMessage } from '../core/diagnostic.js';
-import { OpmateError, messageOf } from '../core/errors.js';
+import { OpmateError, getMessage } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 import { printableLine } from '../core/printable.js';
@@ -233,7 +233,7 @@ function* writeChannel(
   for (const entry of plan.newestFirst) {
     const own = node(entry.name);
     let text = `      ${own}\n`;
-    const decoration = classOf(deprecated.has(entry.name), skipped.has(entry.name));
+    const decoration = findClass(deprecated.has(entry.name), skipped.has(entry.name));
     if (decoration !== undefined) classes[decoration].push(nodeId(entry.name));
     const link = (from: string, label: string, leadsToSkipped: boolean): void => {
       text += `      ${from}-- ${label} --> ${own}\n`;
@@ -317,7 +317,7 @@ function findExcess(
 /** Text is handed out from this length on, so one range over a large channel does not pile up. */
 const maxPiece = 1 << 16;
 
-function classOf(deprecated: boolean, skipped: boolean): BundleClass | undefined {
+function findClass(deprecated: boolean, skipped: boolean): BundleClass | undefined {
   if (deprecated) return skipped ? 'deprecatedskipped' : 'deprecated';
   return skipped ? 'skipped' : undefined;
 }
@@ -354,7 +354,7 @@ function readVersions(facts: CatalogFacts): Map<string, Version> {
     try {
       versions.set(bundle.name, parseVersion(property.version));
     } catch (error) {
-      const problem = messageOf(error);
+      const problem = getMessage(error);
       throw new OpmateError(
         'INVALID',
         `bundle ${name} has invalid version ${quoteGo(property.version)}: ${problem}`,

@@ -22,9 +22,14 @@ export interface PackageModel {
 /** Returns the packages of a catalog by name; of several blobs with one name, the first. */
 export function readPackages(facts: CatalogFacts): Map<string, PackageModel> {
   const models = new Map<string, PackageModel>();
-  for (const one of facts.packages) {
-    if (models.has(one.name)) continue;
-    models.set(one.name, { facts: one, channels: new Map(), bundles: new Map(), deprecations: [] });
+  for (const packageFacts of facts.packages) {
+    if (models.has(packageFacts.name)) continue;
+    models.set(packageFacts.name, {
+      facts: packageFacts,
+      channels: new Map(),
+      bundles: new Map(),
+      deprecations: [],
+    });
   }
   for (const channel of facts.channels) {
     const known = models.get(channel.package)?.channels;
@@ -34,7 +39,8 @@ export function readPackages(facts: CatalogFacts): Map<string, PackageModel> {
     const known = models.get(bundle.package)?.bundles;
     if (known?.has(bundle.name) === false) known.set(bundle.name, bundle);
   }
-  for (const one of facts.deprecations) models.get(one.package)?.deprecations.push(one);
+  for (const deprecationsFacts of facts.deprecations)
+    models.get(deprecationsFacts.package)?.deprecations.push(deprecationsFacts);
   return models;
 }
 

@@ -1,8 +1,8 @@
 import { formatMessage } from '../core/diagnostic.js';
 import { foldFieldName } from '../document/go-json-fold.js';
 import { isJsonObject } from '../document/json.js';
-import { SemverError, parseRelease, parseVersion } from '../core/semver.js';
-import type { VersionRelease } from './bundle-version.js';
+import { SemverError } from '../core/semver.js';
+import { type BundleVersion, parseBundleVersion } from './bundle-version.js';
 import {
   type BundleBlob,
   type ChannelBlob,
@@ -41,12 +41,6 @@ export interface PackageBundle {
   dependencies: string[];
 }
 
-/** A version with its release, and the text of it. */
-export interface BundleVersion extends VersionRelease {
-  /** As the bundle has it. */
-  text: string;
-}
-
 export function emptyContent(): PackageContent {
   return { isFound: false, channels: [], bundles: [], deprecations: undefined };
 }
@@ -66,7 +60,7 @@ export function addToContent(content: PackageContent, decoded: PackageBlobs): vo
       content.channels.push(describeChannel(decoded.blob));
       break;
     case 'bundle':
-      content.bundles.push(bundleOf(decoded.blob));
+      content.bundles.push(getBundle(decoded.blob));
       break;
     case 'deprecations':
       content.deprecations ??= describeDeprecations(decoded.blob).entries;
@@ -83,7 +77,7 @@ const dependencyTypes: readonly string[] = [
   propertyTypes.constraint,
 ];
 
-function bundleOf({ name, image, properties }: BundleBlob): PackageBundle {
+function getBundle({ name, image, properties }: BundleBlob): PackageBundle {
   const types = new Set(properties.map(({ type }) => type));
   return {
     name: detach(name),
@@ -115,22 +109,6 @@ function hasRelease({ value: properties }: Property): boolean {
     isJsonObject(value) &&
     Object.keys(value).some((key) => foldFieldName(key) === 'release' && value[key] !== null)
   );
-}
-
-/**
- * Reads a version. Where no release is given beside it, its build metadata is the release if it can be one, as in
- * `1.0.0+2`. Throws SemverError. (Source: operator-controller.)
- */
-export function parseBundleVersion(text: string, givenRelease?: string): BundleVersion {
-  const version = parseVersion(text);
-  if (givenRelease !== undefined) return { text, version, release: parseRelease(givenRelease) };
-  try {
-    const release = parseRelease(version.build.join('.'));
-    return { text, version: release.length > 0 ? { ...version, build: [] } : version, release };
-  } catch (error) {
-    if (error instanceof SemverError) return { text, version, release: [] };
-    throw error;
-  }
 }
 
 /** Why something of the package is deprecated; undefined where it is not. `name` is empty for the package. */

@@ -31,15 +31,15 @@ function parseRequirement(text: string): LabelSelector {
     });
   }
   const [, , absent, key = '', comparison, value = '', membership, list = ''] = match;
-  const valueOf = (labels: Readonly<Record<string, string>>, name: string): string | undefined =>
+  const findValue = (labels: Readonly<Record<string, string>>, name: string): string | undefined =>
     Object.hasOwn(labels, name) ? labels[name] : undefined;
-  if (absent !== undefined) return (labels) => valueOf(labels, absent) === undefined;
-  if (comparison === '!=') return (labels) => valueOf(labels, key) !== value;
-  if (comparison !== undefined) return (labels) => valueOf(labels, key) === value;
-  if (membership === undefined) return (labels) => valueOf(labels, key) !== undefined;
+  if (absent !== undefined) return (labels) => findValue(labels, absent) === undefined;
+  if (comparison === '!=') return (labels) => findValue(labels, key) !== value;
+  if (comparison !== undefined) return (labels) => findValue(labels, key) === value;
+  if (membership === undefined) return (labels) => findValue(labels, key) !== undefined;
   const values = list.split(',').map((item) => item.trim());
   const isIn: LabelSelector = (labels) => {
-    const actual = valueOf(labels, key);
+    const actual = findValue(labels, key);
     return actual !== undefined && values.includes(actual);
   };
   return membership === 'in' ? isIn : (labels) => !isIn(labels);

@@ -2,9 +2,8 @@ import { quoteGo } from '../core/go-json-quote.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { parseVersionRange } from '../core/semver-range.js';
 import { type VersionRange } from '../core/semver.js';
-import { compareNewestFirst, compareVersionReleases } from './bundle-version.js';
+import { type BundleVersion, compareNewestFirst, compareVersionReleases } from './bundle-version.js';
 import {
-  type BundleVersion,
   type PackageBundle,
   type PackageContent,
   bundleDeprecations,
@@ -16,7 +15,7 @@ import {
   UpgradeGraph,
   describeEdge,
   readableVersion,
-  streamOf,
+  findStream,
 } from './upgrade-graph.js';
 import { schemas } from '../model/declarative-config.js';
 
@@ -122,15 +121,15 @@ export function resolveBundle(request: ResolveRequest, unsorted: readonly Resolv
   for (const { trace, best } of withMatch) {
     if (finalists.some((finalist) => finalist.trace === trace)) continue;
     trace.verdict = eligible.some((other) => other.trace === trace)
-      ? `lower priority than that of ${namesOf(finalists)}`
-      : `its best match is deprecated, and that of ${namesOf(fresh)} is not`;
+      ? `lower priority than that of ${getNames(finalists)}`
+      : `its best match is deprecated, and that of ${getNames(fresh)} is not`;
     best?.candidate.reasons.push(trace.verdict);
   }
   const catalogs = judged.map(({ trace }) => trace);
   const [winner, ...ties] = finalists;
   if (winner?.best === undefined || ties.length > 0) {
     for (const { trace, best } of finalists) {
-      trace.verdict = `as good as ${namesOf(finalists.filter((other) => other.trace !== trace))}`;
+      trace.verdict = `as good as ${getNames(finalists.filter((other) => other.trace !== trace))}`;
       best?.candidate.reasons.push(trace.verdict);
     }
     return {
@@ -149,7 +148,7 @@ export function resolveBundle(request: ResolveRequest, unsorted: readonly Resolv
     reason: fault ?? whyChosen(winner, eligible.length, withMatch.length),
     chosen: { ...best.candidate, catalog: trace.name },
     catalogs,
-    deprecations: noticesOf(request, content, best.candidate),
+    deprecations: getNotices(request, content, best.candidate),
     successors: [],
   };
 }
@@ -279,7 +278,7 @@ function whyChosen({ trace, best }: Judged, eligible: number, withMatch: number)
   ].join('; ');
 }
 
-function namesOf(judged: readonly Judged[]): string {
+function getNames(judged: readonly Judged[]): string {
   return judged.map(({ trace }) => trace.name).join(', ');
 }
 
@@ -312,7 +311,7 @@ function unsupportedFault({ name, version, dependencies }: PackageBundle): strin
   );
 }
 
-function noticesOf(
+function getNotices(
   { packageName, channels, installed }: ResolveRequest,
   content: PackageContent,
   chosen: Candidate,
@@ -349,7 +348,7 @@ function streamSuccessors(
     const deprecations = bundleDeprecations(content);
     return content.bundles.flatMap((bundle) => {
       const version = readableVersion(bundle);
-      const stream = version && streamOf(installed.version, version);
+      const stream = version && findStream(installed.version, version);
       const channels = channelsOf.get(bundle.name);
       if (version === undefined || stream === undefined || channels === undefined) return [];
       const isDeprecated = deprecations.has(bundle.name);
@@ -364,7 +363,7 @@ function streamSuccessors(
       compareBytes(a.bundle.name, b.bundle.name),
   );
   return (['z', 'y', 'x'] as const).flatMap((stream) => {
-    const best = providers.find((one) => one.stream === stream);
+    const best = providers.find((item) => item.stream === stream);
     if (best === undefined) return [];
     const { bundle, version, catalog, channels } = best;
     return [{ stream, name: bundle.name, version: version.text, catalog, channels }];

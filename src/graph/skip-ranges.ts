@@ -1,4 +1,4 @@
-import { messageOf } from '../core/errors.js';
+import { getMessage } from '../core/errors.js';
 import { type VersionRange, parseRange } from '../core/semver.js';
 
 /** A range that entries skip; `fault` says why one does not parse. Neither for an empty text. */
@@ -27,6 +27,6 @@ function parse(text: string): SkipRange {
   try {
     return { range: parseRange(text) };
   } catch (error) {
-    return { fault: messageOf(error) };
+    return { fault: getMessage(error) };
   }
 }

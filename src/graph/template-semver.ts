@@ -70,7 +70,7 @@ export function buildSemverChannels(
       .sort((a, b) => compareVersions(a.version, b.version));
     for (const { name, version } of ascending) {
       for (const kind of kinds) {
-        const channelName = channelNameOf(archetype, kind, version);
+        const channelName = getChannelName(archetype, kind, version);
         let channel = channels.get(channelName);
         if (channel === undefined) {
           channel = newChannel(packageName, channelName);
@@ -89,7 +89,7 @@ export function buildSemverChannels(
   return { channels: sorted, defaultChannel: best?.name ?? '' };
 }
 
-function channelNameOf(archetype: Archetype, kind: ChannelKind, { major, minor }: Version): string {
+function getChannelName(archetype: Archetype, kind: ChannelKind, { major, minor }: Version): string {
   return kind === 'major' ? `${archetype}-v${major}` : `${archetype}-v${major}.${minor}`;
 }
 
@@ -107,18 +107,18 @@ function isBetter(a: Candidate, b: Candidate, preference: ChannelKind): boolean 
 /** Sets the edges of entries, which are in ascending order within each archetype. */
 function linkEntries(unlinked: readonly Unlinked[]): void {
   const partitions = new Map<string, Unlinked[]>();
-  for (const one of unlinked) {
-    const key = `${one.archetype} ${one.kind} ${one.version.major}`;
+  for (const item of unlinked) {
+    const key = `${item.archetype} ${item.kind} ${item.version.major}`;
     const list = partitions.get(key);
-    if (list === undefined) partitions.set(key, [one]);
-    else list.push(one);
+    if (list === undefined) partitions.set(key, [item]);
+    else list.push(item);
   }
   for (const partition of partitions.values()) {
     let previous = '';
     for (const [index, { entry, version }] of partition.entries()) {
       const next: VersionNumber | undefined = partition[index + 1]?.version.minor;
       if (next === version.minor) continue;
-      const lower = new Set(partition.slice(0, index).map((one) => one.entry.name));
+      const lower = new Set(partition.slice(0, index).map((item) => item.entry.name));
       lower.delete(previous);
       entry.replaces = previous;
       entry.skips = [...lower].sort(compareBytes);

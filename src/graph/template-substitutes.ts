@@ -1,6 +1,7 @@
-import { OpmateError, messageOf } from '../core/errors.js';
+import { OpmateError, getMessage } from '../core/errors.js';
 import { quoteGo, parseGoJson } from '../document/go-json.js';
 import { type JsonValue, isJsonObject } from '../document/json.js';
+import { getValue } from '../document/json-fields.js';
 import { parseRelease, parseVersion } from '../core/semver.js';
 import {
   type BundleBlob,
@@ -59,7 +60,7 @@ function reading<T>(context: string, read: () => T): T {
     return read();
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    throw invalid(`${context}: ${messageOf(error)}`);
+    throw invalid(`${context}: ${getMessage(error)}`);
   }
 }
 
@@ -73,7 +74,7 @@ function hasSubstitutesFor(blob: BundleBlob, csvText = findCsvText(blob)): boole
 }
 
 function hasAnnotation(csv: JsonValue): boolean {
-  const metadata = isJsonObject(csv) ? csv['metadata'] : undefined;
+  const metadata = getValue(csv, 'metadata');
   return isJsonObject(metadata) && isGiven(metadata['annotations']);
 }
 
@@ -91,7 +92,7 @@ export function substituteInChannels(channels: readonly ChannelBlob[], base: str
   for (const channel of channels) {
     const entries = channel.entries ?? [];
     const added: ChannelEntry[] = [];
-    for (const entry of entries.filter((one) => one.name === base).reverse()) {
+    for (const entry of entries.filter((channelEntry) => channelEntry.name === base).reverse()) {
       added.push({ ...entry, name, skips: [...entry.skips, base] });
       entry.replaces = '';
       entry.skips = [];

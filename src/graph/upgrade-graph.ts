@@ -3,9 +3,9 @@ import { quoteGo } from '../core/go-json-quote.js';
 import { compareBytes } from '../core/order.js';
 import { pushTo } from '../core/groups.js';
 import type { Version, VersionRange } from '../core/semver.js';
-import { compareVersionReleases } from './bundle-version.js';
+import { type BundleVersion, compareVersionReleases } from './bundle-version.js';
 import { SkipRanges } from './skip-ranges.js';
-import { type BundleVersion, type PackageBundle, type PackageChannel } from './resolve-content.js';
+import type { PackageBundle, PackageChannel } from './resolve-content.js';
 
 /** The bundle that an upgrade begins with. Without a version, no range can tell whether it skips it. */
 export interface UpgradeFrom {
@@ -128,7 +128,7 @@ export function describeEdge({ kind, channel, range }: UpgradeEdge): string {
 }
 
 /** In which stream an upgrade stays; undefined where it leads to no higher version. */
-export function streamOf(from: BundleVersion | undefined, to: BundleVersion): Stream | undefined {
+export function findStream(from: BundleVersion | undefined, to: BundleVersion): Stream | undefined {
   if (from === undefined || compareVersionReleases(from, to) >= 0) return undefined;
   const isSame = (part: keyof Pick<Version, 'major' | 'minor'>): boolean =>
     from.version[part] === to.version[part];
@@ -165,12 +165,12 @@ export function shortestPath(
   const seen = new Set([from.name]);
   while (reached.length > 0) {
     const next: UpgradeFrom[] = [];
-    for (const one of reached) {
-      for (const edge of sortedEdges(graph.edgesFrom(one))) {
+    for (const upgradeFrom of reached) {
+      for (const edge of sortedEdges(graph.edgesFrom(upgradeFrom))) {
         const bundle = bundles.get(edge.to);
         if (bundle === undefined || seen.has(edge.to)) continue;
         seen.add(edge.to);
-        ways.set(edge.to, { edge, before: one === from ? undefined : one.name });
+        ways.set(edge.to, { edge, before: upgradeFrom === from ? undefined : upgradeFrom.name });
         next.push({ name: edge.to, version: readableVersion(bundle) });
       }
     }
@@ -186,11 +186,11 @@ function wayTo(
   ways: ReadonlyMap<string, { edge: UpgradeEdge; before: string | undefined }>,
 ): UpgradeEdge[] {
   const path: UpgradeEdge[] = [];
-  for (let at: string | undefined = name; at !== undefined;) {
-    const way = ways.get(at);
+  for (let where: string | undefined = name; where !== undefined;) {
+    const way = ways.get(where);
     if (way === undefined) break;
     path.unshift(way.edge);
-    at = way.before;
+    where = way.before;
   }
   return path;
 }
@@ -219,15 +219,15 @@ export function longestPath(
   const versions = new Map(higher.map(({ name, version }) => [name, version]));
   const lengths = new Map([[from.name, 0]]);
   const ways = new Map<string, { edge: UpgradeEdge; before: string | undefined }>();
-  for (const one of [{ name: from.name, version: start }, ...higher]) {
-    const length = lengths.get(one.name);
+  for (const item of [{ name: from.name, version: start }, ...higher]) {
+    const length = lengths.get(item.name);
     if (length === undefined) continue;
-    for (const edge of sortedEdges(graph.edgesFrom(one))) {
+    for (const edge of sortedEdges(graph.edgesFrom(item))) {
       const version = versions.get(edge.to);
-      if (version === undefined || compareVersionReleases(version, one.version) <= 0) continue;
+      if (version === undefined || compareVersionReleases(version, item.version) <= 0) continue;
       if ((lengths.get(edge.to) ?? 0) >= length + 1) continue;
       lengths.set(edge.to, length + 1);
-      ways.set(edge.to, { edge, before: one.name === from.name ? undefined : one.name });
+      ways.set(edge.to, { edge, before: item.name === from.name ? undefined : item.name });
     }
   }
   return ways.has(to) ? wayTo(to, ways) : undefined;

@@ -1,5 +1,5 @@
 import { type CancelOptions, takeTurn } from '../core/concurrency.js';
-import { messageOf, throwIfCancelled } from '../core/errors.js';
+import { getMessage, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { groupBy } from '../core/groups.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
@@ -304,7 +304,7 @@ class Validation {
     }
     if (property === undefined || packageProperties.length > 1) return;
     const { version, release } = property;
-    const versionFault = faultOf(parseVersion, version);
+    const versionFault = toFault(parseVersion, version);
     if (versionFault !== undefined) {
       const message = `error parsing bundle ${quoted()} version ${quoteGo(version)}: ${versionFault}`;
       this.fail(
@@ -313,7 +313,7 @@ class Validation {
         'write a semantic version such as 1.2.3 or 1.2.3-rc.1',
       );
     }
-    const releaseFault = release === '' ? undefined : faultOf(parseRelease, release);
+    const releaseFault = release === '' ? undefined : toFault(parseRelease, release);
     if (releaseFault !== undefined) {
       const message = `error parsing bundle ${quoted()} release version ${quoteGo(release)}: ${releaseFault}`;
       const hint = 'write up to 20 characters of dot-separated identifiers, numbers without leading zeros';
@@ -368,7 +368,7 @@ class Validation {
     const packageName = model.facts.name;
     const reported = new Set<string>();
     for (const channel of model.channels.values()) {
-      for (const [at, { name }] of channel.entries.entries()) {
+      for (const [index, { name }] of channel.entries.entries()) {
         if (model.bundles.has(name) || model.misplaced.has(name) || reported.has(name)) continue;
         reported.add(name);
         const near = nearestIn(model, 'bundles', name);
@@ -378,7 +378,7 @@ class Validation {
           near === undefined
             ? 'add the bundle to the catalog, or remove the entry from every channel'
             : `write ${quoteGo(near)}, or add the bundle`;
-        this.report(message, { ...place, path: ['entries', at, 'name'] }, hint);
+        this.report(message, { ...place, path: ['entries', index, 'name'] }, hint);
         yield;
       }
     }
@@ -390,7 +390,7 @@ class Validation {
     const quoted = quoteGo(packageName);
     const place: CatalogSubject = { package: packageName, origin, path: ['package'] };
     if (packageName === '') {
-      const hint = 'say which package the deprecations belong to';
+      const hint = 'set the package of the deprecations';
       this.fail(`package name must be set for deprecation item ${index}`, place, hint);
       return;
     }
@@ -405,15 +405,15 @@ class Validation {
     }
     model.deprecated = true;
     const seen = new Set<string>();
-    for (const [at, { reference, message }] of blob.entries.entries()) {
+    for (const [position, { reference, message }] of blob.entries.entries()) {
       const { schema, name } = reference;
-      const path = ['entries', at, 'reference'];
+      const path = ['entries', position, 'reference'];
       const fail = (text: string, hint: string): unknown => this.fail(text, { ...place, path }, hint);
       const dump = `declcfg.PackageScopedReference{Schema:${quoteGo(schema)}, Name:${quoteGo(name)}}`;
       const key = `${schema}/${name}`;
       if (schema === '') {
         const hint = `write ${schemas.package}, ${schemas.channel} or ${schemas.bundle} in reference.schema`;
-        fail(`schema must be set for deprecation entry [${at}] for package ${quoted}`, hint);
+        fail(`schema must be set for deprecation entry [${position}] for package ${quoted}`, hint);
         continue;
       }
       if (seen.has(key)) {
@@ -443,7 +443,7 @@ class Validation {
           continue;
         }
       } else {
-        const where = `referenced by entry ${at} for package ${quoted}`;
+        const where = `referenced by entry ${position} for package ${quoted}`;
         const hint = `write ${schemas.package}, ${schemas.channel} or ${schemas.bundle} in reference.schema`;
         fail(`cannot deprecate object ${dump} ${where}: object schema unknown`, hint);
         continue;
@@ -451,8 +451,12 @@ class Validation {
       if (message !== '') continue;
       model.emptyDeprecations.add(key);
       const subject = `package ${quoted}: deprecation of ${schema}${name === '' ? '' : ` ${quoteGo(name)}`}`;
-      const hint = 'say what users should do instead';
-      this.report(`${subject}: message must be set`, { ...place, path: ['entries', at, 'message'] }, hint);
+      const hint = 'state what users should do instead';
+      this.report(
+        `${subject}: message must be set`,
+        { ...place, path: ['entries', position, 'message'] },
+        hint,
+      );
     }
   }
 
@@ -503,7 +507,7 @@ class Validation {
     if (model.hasUnnamedChannel) return;
     const near = nearestIn(model, 'channels', defaultChannel);
     const known = [...model.channels.keys()]
-      .filter((one) => one !== '')
+      .filter((text) => text !== '')
       .slice(0, 10)
       .map(quoteGo)
       .join(', ');
@@ -566,23 +570,23 @@ class Validation {
         addLeaf(branch, fault.text);
         if (fault.follows) continue;
         if (fault.in === 'entry') {
-          const at: CatalogSubject = {
+          const catalogSubject: CatalogSubject = {
             ...place,
             bundle: entry.name,
             path: ['entries', index, ...fault.path],
           };
-          this.report(`${subject} entry ${quoteGo(entry.name)}: ${fault.text}`, at, fault.hint);
+          this.report(`${subject} entry ${quoteGo(entry.name)}: ${fault.text}`, catalogSubject, fault.hint);
         } else if (!reported.has(`${fault.text}/${entry.name}`)) {
           reported.add(`${fault.text}/${entry.name}`);
           const { package: packageName } = channel;
-          const at: CatalogSubject = {
+          const catalogSubject: CatalogSubject = {
             package: packageName,
             bundle: entry.name,
             origin: bundle?.origin,
             path: fault.path,
           };
           const message = `package ${quoteGo(packageName)} bundle ${quoteGo(entry.name)}: ${fault.text}`;
-          this.report(message, at, fault.hint);
+          this.report(message, catalogSubject, fault.hint);
         }
       }
       tree.children.push(branch);
@@ -609,7 +613,7 @@ class Validation {
     const versionText = formatBundleVersion(property);
     const normalized = property.release === '' ? entry.name : `${model.facts.name}-v${versionText}`;
     if (entry.name !== normalized) {
-      const unread = faultOf(parseVersion, property.version) ?? faultOf(parseRelease, property.release);
+      const unread = toFault(parseVersion, property.version) ?? toFault(parseRelease, property.release);
       add({
         text: `name ${quoteGo(entry.name)} does not match normalized name ${quoteGo(normalized)}`,
         path: ['name'],
@@ -745,7 +749,7 @@ class Validation {
     const [from, to, by] = [cycle.from, cycle.to, cycle.by].map(quoteGo);
     this.warn(
       'skipped-in-chain',
-      `${inChannel(channel)}: entry ${from} replaces ${to}, which ${by} skips, and nothing leads on from ${by}`,
+      `${inChannel(channel)}: entry ${from} replaces ${to}, which ${by} skips, and ${by} has no upgrade`,
       { package: channel.package, channel: channel.name, bundle: cycle.from, origin: channel.origin, path },
       `clusters that are upgraded to ${by} stay on it: remove that skip, or let a later entry replace or skip ${by}`,
     );
@@ -754,7 +758,7 @@ class Validation {
   /** Names that are no entry, but look like one. That they are none is ordinary: catalogs are cut short. */
   private *warnOfNames(channel: ChannelFacts, entries: ReadonlyMap<string, ChannelEntry>): Steps<void> {
     let index: NameIndex | undefined;
-    for (const [at, entry] of channel.entries.entries()) {
+    for (const [position, entry] of channel.entries.entries()) {
       const check = (name: string, field: (string | number)[]): void => {
         if (name === '' || entries.has(name)) return;
         index ??= new NameIndex(entries.keys());
@@ -769,9 +773,9 @@ class Validation {
             channel: channel.name,
             bundle: entry.name,
             origin: channel.origin,
-            path: ['entries', at, ...field],
+            path: ['entries', position, ...field],
           },
-          near === entry.name ? 'name the entry that was meant' : `write ${quoteGo(near)} if that was meant`,
+          near === entry.name ? 'name an existing entry' : `write ${quoteGo(near)} if you mean that entry`,
         );
       };
       check(entry.replaces, ['replaces']);
@@ -832,12 +836,12 @@ function valuePath(property: { index: number } | undefined): (string | number)[]
   return property === undefined ? ['properties'] : ['properties', property.index, 'value'];
 }
 
-function faultOf(parse: (text: string) => unknown, text: string): string | undefined {
+function toFault(parse: (text: string) => unknown, text: string): string | undefined {
   try {
     parse(text);
     return undefined;
   } catch (error) {
-    return messageOf(error);
+    return getMessage(error);
   }
 }
 

@@ -39,7 +39,7 @@ export function linkChain(
 }
 
 /** Yields the nodes of a chain from the head down. */
-export function* nodesOf({ head }: ReplacesChain): Generator<ChainNode, void, undefined> {
+export function* iterateNodes({ head }: ReplacesChain): Generator<ChainNode, void, undefined> {
   for (let node = head; node !== undefined; node = node.next) yield node;
 }
 
@@ -67,15 +67,15 @@ export class VersionLine {
   ) {
     this.#graph = graph;
     this.#fail = fail;
-    for (const node of nodesOf(graph)) {
+    for (const node of iterateNodes(graph)) {
       const version = parse(node);
       this.#places.push({ version, node });
-      this.#owners.set(precedenceOf(version), node.name);
+      this.#owners.set(getPrecedence(version), node.name);
     }
     this.#places.sort((a, b) => compareVersions(a.version, b.version));
     for (const [name, text] of graph.skipped) {
       try {
-        this.#owners.set(precedenceOf(parseVersion(text)), name);
+        this.#owners.set(getPrecedence(parseVersion(text)), name);
       } catch {
         // What is skipped is never compared, so it needs no version.
       }
@@ -84,7 +84,7 @@ export class VersionLine {
 
   /** Takes a version for a bundle. Returns the name of the bundle that has it already, if there is one. */
   claim(version: Version, name: string): string | undefined {
-    const key = precedenceOf(version);
+    const key = getPrecedence(version);
     const owner = this.#owners.get(key);
     if (owner === undefined) this.#owners.set(key, name);
     return owner;
@@ -95,7 +95,7 @@ export class VersionLine {
    * the highest version stays in the line; it skips all others of that major.minor, and what these skipped.
    */
   add(record: { name: string; version: string }, version: Version, skipPatch: boolean): void {
-    const at = this.#lowerBound(version);
+    const position = this.#lowerBound(version);
     const node: ChainNode = {
       name: record.name,
       version: record.version,
@@ -104,17 +104,17 @@ export class VersionLine {
       skips: new Set(),
     };
     if (!skipPatch) {
-      this.#insert(at, { version, node });
+      this.#insert(position, { version, node });
       return;
     }
     const isMate = (place: Place | undefined): place is Place =>
       place?.version.major === version.major && place.version.minor === version.minor;
-    let first = at;
-    let end = at;
+    let first = position;
+    let end = position;
     while (isMate(this.#places[first - 1])) first--;
     while (isMate(this.#places[end])) end++;
     // The highest takes in all others; the new bundle may be one of these.
-    const highest = end > at ? (this.#places[end - 1] as Place).node : node;
+    const highest = end > position ? (this.#places[end - 1] as Place).node : node;
     for (const { node: mate } of this.#places.slice(first, end)) {
       if (mate !== highest) this.#fold(mate, highest);
     }
@@ -139,10 +139,10 @@ export class VersionLine {
     return low;
   }
 
-  #insert(at: number, place: Place): void {
+  #insert(position: number, place: Place): void {
     const { node } = place;
-    const above = this.#places[at]?.node;
-    const below = this.#places[at - 1]?.node;
+    const above = this.#places[position]?.node;
+    const below = this.#places[position - 1]?.node;
     const follower = above === undefined ? this.#graph.head : above.next;
     if (follower !== below) {
       throw this.#fail(
@@ -150,7 +150,7 @@ export class VersionLine {
         'add to this package in replaces mode',
       );
     }
-    this.#places.splice(at, 0, place);
+    this.#places.splice(position, 0, place);
     node.next = below;
     node.previous = above;
     if (below !== undefined) below.previous = node;
@@ -171,6 +171,6 @@ export class VersionLine {
 }
 
 /** The same text for versions that are equal in precedence. */
-function precedenceOf(version: Version): string {
+function getPrecedence(version: Version): string {
   return formatVersion({ ...version, build: [] });
 }

@@ -42,10 +42,10 @@ export function findWaysTo(
     open.delete(name);
     queue.push(name);
   };
-  let at = 0;
+  let position = 0;
   const takeNamed = (): void => {
-    for (; at < queue.length; at++) {
-      const to = queue[at] as string;
+    for (; position < queue.length; position++) {
+      const to = queue[position] as string;
       const entry = entries.get(to);
       for (const name of entry === undefined ? [] : [entry.replaces, ...entry.skips]) take(name, to);
     }

@@ -1,14 +1,16 @@
-import { addContext } from '../core/diagnostics-error.js';
+import { addContext, combineErrors } from '../core/diagnostics-error.js';
 import { parseReference } from '../core/reference.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { parseYaml } from '../document/yaml.js';
+import { getObjects, getValue } from '../document/json-fields.js';
 import { type Chart } from './chart.js';
 import { type EnabledChart, prepareChart } from './chart-values.js';
 import type { JsonPath } from './json-path.js';
 import { type FaultyTemplate, type RenderOptions, renderChart } from './render-chart.js';
 import { printValue, toJsonValue } from './template/go-values.js';
+import { checkValues } from './values-schema.js';
 
 /** An image that a chart needs. */
 interface ChartImage {
@@ -41,42 +43,54 @@ const maxNamed = 20;
  * `paths` lead to. Of templates that cannot be evaluated the images are read from their text and from the values, and
  * marked. `label` names the chart in messages.
  *
- * Throws OpmateError for a chart that Helm would refuse too: a template that does not parse, calls `fail` or `required`,
- * or gives no YAML.
+ * Throws OpmateError for a chart that Helm would refuse too: default values that its schema refuses, a template that does
+ * not parse, calls `fail` or `required`, or renders no YAML.
  */
-export function findChartImages(chart: Chart, label: string, options: FindImagesOptions = {}): ChartImages {
+export async function findChartImages(
+  chart: Chart,
+  label: string,
+  options: FindImagesOptions = {},
+): Promise<ChartImages> {
   const collection = new ImageCollection(label, options.paths ?? []);
   const prepared = prepareChart(chart);
   for (const { chart: of, name } of prepared.absent)
     collection.warn(
       `chart ${quoteGo(of)}: dependency ${quoteGo(name)} is missing in charts/: its images are not mirrored`,
     );
+  const { faults, unchecked } = await checkValues(prepared, options);
+  if (faults.length > 0)
+    throw combineErrors(
+      faults.map((fault) => new OpmateError('INVALID', `${label}: ${fault}`, getHint('refused'))),
+    );
+  for (const sentence of unchecked) collection.warn(sentence);
   const { files, faulty } = renderChart(prepared, options);
   for (const { path, text, fault } of faulty) {
     if (fault.kind !== 'syntax' && fault.kind !== 'refused') continue;
     // Only with what the template lies in does its own line make sense.
     const place = `${fault.template ?? path}:${fault.line ?? 1}`;
     throw new OpmateError('INVALID', `${label}: ${place}: ${fault.message}`, {
-      ...(text === '' ? {} : hintOf(fault.kind)),
+      ...(text === '' ? {} : getHint(fault.kind)),
     });
   }
-  for (const { path, text } of definitionsOf(prepared.root, prepared.root.name))
+  for (const { path, text } of getDefinitions(prepared.root, prepared.root.name))
     collection.addFile(path, text);
   for (const { path, text } of files) collection.addFile(path, text);
   if (faulty.length > 0) guessImages(prepared.root, toJsonValue(prepared.values), faulty, collection);
   return collection.finish();
 }
 
-function hintOf(kind: 'syntax' | 'refused'): { hint?: string } {
+function getHint(kind: 'syntax' | 'refused'): { hint?: string } {
   return kind === 'refused'
     ? { hint: 'the chart cannot be rendered with its default values: list its images in additionalImages' }
     : {};
 }
 
-function definitionsOf({ chart, charts }: EnabledChart, prefix: string): { path: string; text: string }[] {
+function getDefinitions({ chart, charts }: EnabledChart, prefix: string): { path: string; text: string }[] {
   return [
     ...[...chart.crds].map(([path, text]) => ({ path: `${prefix}/${path}`, text })),
-    ...charts.flatMap((one) => definitionsOf(one, `${prefix}/charts/${one.name}`)),
+    ...charts.flatMap((enabledChart) =>
+      getDefinitions(enabledChart, `${prefix}/charts/${enabledChart.name}`),
+    ),
   ];
 }
 
@@ -118,9 +132,9 @@ class ImageCollection {
 
   #addDocument(path: string, value: JsonValue): void {
     for (const text of podImages(value, 0)) this.add(text, path, false);
-    for (const one of this.#paths) {
+    for (const jsonPath of this.#paths) {
       // Results are separated by blanks, as kubectl prints them.
-      for (const text of one.find(value).join(' ').split(' '))
+      for (const text of jsonPath.find(value).join(' ').split(' '))
         if (isTagged(text)) this.add(text, path, false);
     }
     for (const text of imageFields(value, 0)) if (isTagged(text)) this.#elsewhere.set(text, path);
@@ -178,27 +192,19 @@ function podImages(value: JsonValue | undefined, depth: number): string[] {
   const items = Array.isArray(value['items'])
     ? value['items'].flatMap((item) => podImages(item, depth + 1))
     : [];
-  const at = (...keys: string[]): JsonValue | undefined =>
-    keys.reduce<JsonValue | undefined>((match, key) => (isJsonObject(match) ? match[key] : undefined), value);
   const specs = [
-    at('spec'),
-    at('spec', 'template', 'spec'),
-    at('spec', 'jobTemplate', 'spec', 'template', 'spec'),
-    at('template', 'spec'),
+    getValue(value, 'spec'),
+    getValue(value, 'spec', 'template', 'spec'),
+    getValue(value, 'spec', 'jobTemplate', 'spec', 'template', 'spec'),
+    getValue(value, 'template', 'spec'),
   ];
   return [...specs.filter(isJsonObject).flatMap(containerImages), ...items];
 }
 
 function containerImages(spec: JsonObject): string[] {
-  const containers = containerKeys.flatMap((key) => objectsIn(spec[key]).map((one) => one['image']));
-  const volumes = objectsIn(spec['volumes']).map(({ image }) =>
-    isJsonObject(image) ? image['reference'] : undefined,
-  );
+  const containers = containerKeys.flatMap((key) => getObjects(spec, key).map((value) => value['image']));
+  const volumes = getObjects(spec, 'volumes').map(({ image }) => getValue(image, 'reference'));
   return [...containers, ...volumes].filter((image) => typeof image === 'string');
-}
-
-function objectsIn(value: JsonValue | undefined): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
 const maxDepth = 200;
@@ -255,10 +261,10 @@ function valueImages(values: JsonValue, root: EnabledChart): ChartImage[] {
       return;
     }
     const part = (...keys: string[]): string => {
-      const one = keys
+      const entry = keys
         .map((key) => value[key])
         .find((item) => item !== undefined && item !== null && item !== '');
-      return typeof one === 'string' || typeof one === 'number' ? printValue(one) : '';
+      return typeof entry === 'string' || typeof entry === 'number' ? printValue(entry) : '';
     };
     const [registry, repository] = [part('registry'), part('repository', 'name', 'image')];
     const isImage = repository !== '' && (Object.hasOwn(value, 'repository') || registry !== '');

@@ -6,6 +6,7 @@ import { parseConstraint } from '../core/semver-range.js';
 import { type Version, compareVersions, tryParse } from '../core/semver.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { parseYaml } from '../document/yaml.js';
+import { getValue } from '../document/json-fields.js';
 import { parseLooseVersion } from './template/functions/versions.js';
 
 /** One version of a chart in the index of a repository. */
@@ -37,7 +38,7 @@ export function parseChartIndex(text: string, label: string): ChartIndex {
   } catch (error) {
     throw error instanceof OpmateError ? addContext(error, { subject: label }) : error;
   }
-  const entries = isJsonObject(value) ? value['entries'] : undefined;
+  const entries = getValue(value, 'entries');
   if (!isJsonObject(value) || (entries !== undefined && entries !== null && !isJsonObject(entries)))
     throw new OpmateError('INVALID', `${label}: not the index of a chart repository`);
   const index = new Map<string, IndexedChart[]>();
@@ -90,7 +91,7 @@ export function findChart(
     throw new OpmateError('NOT_FOUND', `${label}: chart ${quoteGo(name)}: not found`);
   const entry = matchVersion(versions, version, `${label}: chart ${quoteGo(name)}`);
   if (entry !== undefined) return entry;
-  const known = versions.slice(0, 5).map((one) => one.version);
+  const known = versions.slice(0, 5).map((chart) => chart.version);
   const rest = versions.length > known.length ? ', …' : '';
   throw new OpmateError(
     'NOT_FOUND',
@@ -107,13 +108,13 @@ export function matchVersion<T extends { version: string }>(
   version: string | undefined,
   label: string,
 ): T | undefined {
-  const exact = items.find((one) => one.version === version);
+  const exact = items.find((item) => item.version === version);
   if (exact !== undefined) return exact;
   const range = tryParse(parseConstraint, version === undefined || version === '' ? '*' : version);
   if (range === undefined)
     throw new OpmateError('INVALID', `${label}: invalid version ${quoteGo(version ?? '')}`);
-  return items.find((one) => {
-    const parsed = tryParse(parseLooseVersion, one.version);
+  return items.find((item) => {
+    const parsed = tryParse(parseLooseVersion, item.version);
     return parsed !== undefined && range.contains(parsed);
   });
 }

@@ -39,20 +39,20 @@ export function prepareChart(chart: Chart): PreparedChart {
 /** All sub-charts by alias, with those that nothing names; disabled ones are left out, from the top downwards. */
 function enable(chart: Chart, name: string, values: GoMap, absent: PreparedChart['absent']): EnabledChart {
   const made: EnabledChart = { chart, name, values: deepCopy(chart.values) as JsonObject, charts: [] };
-  const named = new Set(chart.dependencies.map((one) => one.name));
+  const named = new Set(chart.dependencies.map((dependency) => dependency.name));
   const candidates: { chart: Chart; name: string; dependency: ChartDependency | undefined }[] = chart.charts
-    .filter((one) => !named.has(one.name))
-    .map((one) => ({ chart: one, name: one.name, dependency: undefined }));
+    .filter((item) => !named.has(item.name))
+    .map((item) => ({ chart: item, name: item.name, dependency: undefined }));
   for (const dependency of chart.dependencies) {
     const subchart = chart.charts.find(
-      (one) => one.name === dependency.name && fits(one.version, dependency.version),
+      (item) => item.name === dependency.name && fits(item.version, dependency.version),
     );
     if (subchart === undefined) absent.push({ chart: chart.name, name: dependency.name });
     else candidates.push({ chart: subchart, name: dependency.alias ?? dependency.name, dependency });
   }
   // What conditions ask: the values from above over those of this chart and all below it.
   const merged = deepCopy(values) as GoMap;
-  coalesce({ ...made, charts: candidates.map((one) => everything(one.chart, one.name)) }, merged);
+  coalesce({ ...made, charts: candidates.map((item) => everything(item.chart, item.name)) }, merged);
   for (const { chart: inner, name: alias, dependency } of candidates) {
     if (dependency !== undefined && !isEnabled(dependency, merged)) continue;
     const own = getKey(merged, alias);
@@ -62,7 +62,12 @@ function enable(chart: Chart, name: string, values: GoMap, absent: PreparedChart
 }
 
 function everything(chart: Chart, name: string): EnabledChart {
-  return { chart, name, values: chart.values, charts: chart.charts.map((one) => everything(one, one.name)) };
+  return {
+    chart,
+    name,
+    values: chart.values,
+    charts: chart.charts.map((item) => everything(item, item.name)),
+  };
 }
 
 function fits(version: string, constraint: string): boolean {
@@ -97,7 +102,9 @@ function valueAt(values: GoMap, path: string): unknown {
 function importValues(chart: EnabledChart): void {
   for (const inner of chart.charts) importValues(inner);
   for (const dependency of chart.chart.dependencies) {
-    const inner = chart.charts.find((one) => one.name === (dependency.alias ?? dependency.name));
+    const inner = chart.charts.find(
+      (enabledChart) => enabledChart.name === (dependency.alias ?? dependency.name),
+    );
     if (inner === undefined) continue;
     for (const rule of dependency.importValues) {
       const [from, to] =

@@ -8,6 +8,7 @@ import { quoteGo } from '../core/go-json-quote.js';
 import { sortedByBytes } from '../core/order.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { parseYaml } from '../document/yaml.js';
+import { getList } from '../document/json-fields.js';
 
 /** A chart with its sub-charts, as it was packed: no condition or alias is applied yet. */
 export interface Chart {
@@ -18,6 +19,8 @@ export interface Chart {
   metadata: JsonObject;
   /** values.yaml. */
   values: JsonObject;
+  /** values.schema.json. */
+  schema: string | undefined;
   dependencies: ChartDependency[];
   /** Files below templates/ by path within the chart. */
   templates: ReadonlyMap<string, string>;
@@ -123,6 +126,7 @@ export async function loadChart(
       if (/^crds\/.*\.(?:ya?ml|json)$/.test(path)) crds.set(path, toText(bytes));
     }
   }
+  const schema = files.get('values.schema.json');
   const charts: Chart[] = [];
   for (const [part, own] of inner) {
     const packed = own.get('');
@@ -139,6 +143,7 @@ export async function loadChart(
     ...{ name, version, metadata, templates, crds, charts },
     isLibrary: metadata['type'] === 'library',
     values: readObject(files, 'values.yaml', label) ?? {},
+    schema: schema && toText(schema),
     dependencies: readDependencies(listed, label),
     files: others,
   };
@@ -148,16 +153,16 @@ function readDependencies(listed: JsonValue, label: string): ChartDependency[] {
   if (listed === null) return [];
   if (!Array.isArray(listed) || listed.length > maxDependencies)
     throw new OpmateError('INVALID', `${label}: dependencies: expected a list of at most ${maxDependencies}`);
-  return listed.filter(isJsonObject).map((one) => ({
-    name: textOf(one['name']),
-    version: textOf(one['version']),
-    alias: textOf(one['alias']) === '' ? undefined : textOf(one['alias']),
-    conditions: textOf(one['condition'])
+  return listed.filter(isJsonObject).map((value) => ({
+    name: textOf(value['name']),
+    version: textOf(value['version']),
+    alias: textOf(value['alias']) === '' ? undefined : textOf(value['alias']),
+    conditions: textOf(value['condition'])
       .split(',')
       .map((path) => path.trim())
       .filter((path) => path !== ''),
-    tags: Array.isArray(one['tags']) ? one['tags'].map(textOf) : [],
-    importValues: Array.isArray(one['import-values']) ? one['import-values'] : [],
+    tags: Array.isArray(value['tags']) ? value['tags'].map(textOf) : [],
+    importValues: getList(value, 'import-values'),
   }));
 }
 

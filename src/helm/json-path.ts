@@ -34,19 +34,19 @@ const maxResults = 100_000;
 export function parseJsonPath(text: string): JsonPath {
   if (text.length > maxLength) throw fault(text, `longer than ${maxLength} characters`);
   const parts: (string | Step[])[] = [];
-  let at = 0;
+  let position = 0;
   let hasPaths = false;
-  while (at < text.length) {
-    const open = text.indexOf('{', at);
+  while (position < text.length) {
+    const open = text.indexOf('{', position);
     if (open < 0) {
-      parts.push(text.slice(at));
+      parts.push(text.slice(position));
       break;
     }
-    if (open > at) parts.push(text.slice(at, open));
+    if (open > position) parts.push(text.slice(position, open));
     const parser = new PathParser(text, open + 1);
     parts.push(parser.parse());
     hasPaths = true;
-    at = parser.end;
+    position = parser.end;
   }
   return {
     text,
@@ -65,9 +65,9 @@ class PathParser {
   readonly #text: string;
   #at: number;
 
-  constructor(text: string, at: number) {
+  constructor(text: string, position: number) {
     this.#text = text;
-    this.#at = at;
+    this.#at = position;
   }
 
   /** Behind the closing brace. */
@@ -78,14 +78,14 @@ class PathParser {
   parse(): Step[] {
     const steps: Step[] = [];
     for (;;) {
-      const one = this.#text[this.#at];
-      if (one === undefined) throw fault(this.#text, 'unclosed action');
-      if (one === '}') {
+      const name = this.#text[this.#at];
+      if (name === undefined) throw fault(this.#text, 'unclosed action');
+      if (name === '}') {
         this.#at++;
         return steps;
       }
-      if (/\s/.test(one)) this.#at++;
-      else if (one === '"' || one === "'") {
+      if (/\s/.test(name)) this.#at++;
+      else if (name === '"' || name === "'") {
         // A text in quotes is no image.
         this.#quoted();
       } else if (/^(?:range|end)\b/.test(this.#text.slice(this.#at)))
@@ -96,12 +96,12 @@ class PathParser {
 
   #step(): Step[] {
     const text = this.#text;
-    const one = text[this.#at] as string;
-    if (one === '$') {
+    const name = text[this.#at] as string;
+    if (name === '$') {
       this.#at++;
       return [{ kind: 'root' }];
     }
-    if (one === '@') {
+    if (name === '@') {
       this.#at++;
       return [];
     }
@@ -110,7 +110,7 @@ class PathParser {
       this.#at += /^\.\.[[.]/.test(text.slice(this.#at, this.#at + 3)) ? 2 : 1;
       return [{ kind: 'recursive' }];
     }
-    if (one === '.') this.#at++;
+    if (name === '.') this.#at++;
     if (text[this.#at] === '*') {
       this.#at++;
       return [{ kind: 'all' }];
@@ -122,15 +122,15 @@ class PathParser {
   #name(): Step[] {
     let name = '';
     for (; this.#at < this.#text.length; this.#at++) {
-      const one = this.#text[this.#at] as string;
-      if (/[.[\]{}|,()"'*$@=!<>\s]/.test(one)) break;
-      if (one === '\\') this.#at++;
+      const text = this.#text[this.#at] as string;
+      if (/[.[\]{}|,()"'*$@=!<>\s]/.test(text)) break;
+      if (text === '\\') this.#at++;
       name += this.#text[this.#at] ?? '';
     }
     if (name === '') {
-      const one = this.#text[this.#at];
-      if (one === '}' || one === undefined || one === ')') return [];
-      throw fault(this.#text, `unrecognized character ${quoteGo(one)}`);
+      const text = this.#text[this.#at];
+      if (text === '}' || text === undefined || text === ')') return [];
+      throw fault(this.#text, `unrecognized character ${quoteGo(text)}`);
     }
     return [{ kind: 'key', name }];
   }
@@ -154,10 +154,10 @@ class PathParser {
     const steps: Step[] = [];
     for (;;) {
       this.#space();
-      const one = this.#text[this.#at];
-      if (one === undefined) throw fault(this.#text, 'unterminated array');
-      if (one === "'") steps.push({ kind: 'key', name: this.#quoted() });
-      else if (one === '*') {
+      const text = this.#text[this.#at];
+      if (text === undefined) throw fault(this.#text, 'unterminated array');
+      if (text === "'") steps.push({ kind: 'key', name: this.#quoted() });
+      else if (text === '*') {
         this.#at++;
         steps.push({ kind: 'all' });
       } else {
@@ -206,8 +206,8 @@ class PathParser {
 
   #operand(): Operand {
     this.#space();
-    const one = this.#text[this.#at];
-    if (one === '"' || one === "'") return { value: this.#quoted() };
+    const name = this.#text[this.#at];
+    if (name === '"' || name === "'") return { value: this.#quoted() };
     const literal = /^(?:-?\d+(?:\.\d+)?|true|false)(?=[\s)=!<>])/.exec(this.#text.slice(this.#at))?.[0];
     if (literal !== undefined) {
       this.#at += literal.length;
@@ -247,27 +247,27 @@ function apply(step: Step, value: JsonValue, root: JsonValue, text: string): Jso
       if (!isJsonObject(value) || !Object.hasOwn(value, step.name)) return [];
       return [value[step.name] as JsonValue];
     case 'all':
-      return childrenOf(value);
+      return getChildren(value);
     case 'recursive':
       return [value, ...descendants(value)];
     case 'slice':
-      return sliceOf(value, step);
+      return getSlice(value, step);
     case 'union':
-      return step.steps.flatMap((one) => apply(one, value, root, text));
+      return step.steps.flatMap((item) => apply(item, value, root, text));
     case 'filter':
-      return childrenOf(value).filter((one) => holds(step, one, root, text));
+      return getChildren(value).filter((item) => holds(step, item, root, text));
   }
 }
 
-function childrenOf(value: JsonValue): JsonValue[] {
+function getChildren(value: JsonValue): JsonValue[] {
   if (Array.isArray(value)) return value;
   return isJsonObject(value) ? sortedByBytes(Object.keys(value)).map((key) => value[key] as JsonValue) : [];
 }
 
 function descendants(value: JsonValue): JsonValue[] {
   const values: JsonValue[] = [];
-  const walk = (one: JsonValue): void => {
-    for (const child of childrenOf(one)) {
+  const walk = (item: JsonValue): void => {
+    for (const child of getChildren(item)) {
       if (typeof child !== 'object' || child === null) continue;
       values.push(child);
       walk(child);
@@ -277,7 +277,7 @@ function descendants(value: JsonValue): JsonValue[] {
   return values;
 }
 
-function sliceOf(value: JsonValue, { start, end, step }: Step & { kind: 'slice' }): JsonValue[] {
+function getSlice(value: JsonValue, { start, end, step }: Step & { kind: 'slice' }): JsonValue[] {
   if (!Array.isArray(value) || step <= 0) return [];
   const place = (index: number): number => (index < 0 ? index + value.length : index);
   const picked = value.slice(place(start ?? 0), end === undefined ? undefined : place(end));
@@ -294,7 +294,7 @@ function holds(
     'value' in operand
       ? [operand.value]
       : operand.steps.reduce<JsonValue[]>(
-          (values, step) => values.flatMap((one) => apply(step, one, root, text)),
+          (values, step) => values.flatMap((entry) => apply(step, entry, root, text)),
           [item],
         );
   const [a] = read(left);

@@ -1,8 +1,7 @@
-import { Script, createContext } from 'node:vm';
-import { systemCode } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { encodeYaml } from '../document/yaml.js';
+import { getList } from '../document/json-fields.js';
 import { type EnabledChart, type PreparedChart } from './chart-values.js';
 import type { EvaluationLimits } from './template/budget.js';
 import { TemplateSet } from './template/evaluate.js';
@@ -18,6 +17,7 @@ import {
   setKey,
   toText,
 } from './template/go-values.js';
+import { runWithin } from './time-limit.js';
 
 /** A file of a chart as it was rendered. */
 interface RenderedFile {
@@ -54,17 +54,10 @@ export interface RenderOptions {
 export function renderChart(prepared: PreparedChart, options: RenderOptions = {}): RenderedChart {
   const rendering = new Rendering(prepared, options);
   const { maxMilliseconds = 20_000 } = options;
-  try {
-    // Also ends what counts no steps, as a regular expression that backtracks.
-    script.runInContext(createContext({ work: () => rendering.run() }), { timeout: maxMilliseconds });
-  } catch (error) {
-    if (systemCode(error) !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
+  if (!runWithin(maxMilliseconds, () => rendering.run()))
     rendering.stop(new TemplateFault('limit', `rendering takes longer than ${maxMilliseconds} ms`));
-  }
   return rendering.result;
 }
-
-const script = new Script('work()');
 
 interface Template {
   path: string;
@@ -82,7 +75,7 @@ class Rendering {
     this.#set = new TemplateSet({ functions: helmFunctions, limits });
     this.#collect(root, root.name, values, true);
     // Deeper ones first, so that a chart can define anew what its sub-charts define.
-    this.#templates.sort((a, b) => depthOf(b) - depthOf(a) || compareBytes(b.path, a.path));
+    this.#templates.sort((a, b) => getDepth(b) - getDepth(a) || compareBytes(b.path, a.path));
   }
 
   run(): void {
@@ -136,7 +129,7 @@ class Rendering {
 
   #collect(chart: EnabledChart, prefix: string, values: GoMap, isRoot: boolean): GoMap {
     const subcharts: GoMap = {};
-    const files = filesOf(chart.chart.files);
+    const files = getFiles(chart.chart.files);
     const data: GoMap = {
       Values: values,
       Chart: chartStruct(chart, isRoot),
@@ -159,7 +152,7 @@ class Rendering {
   }
 }
 
-const depthOf = ({ path }: Template): number => path.split('/').length;
+const getDepth = ({ path }: Template): number => path.split('/').length;
 
 function isPartial(path: string): boolean {
   return path.slice(path.lastIndexOf('/') + 1).startsWith('_');
@@ -181,7 +174,7 @@ function chartStruct({ chart, name }: EnabledChart, isRoot: boolean): GoStruct {
   const members: Record<string, GoValue | GoMethod> = {};
   for (const [field, key] of Object.entries(metadataFields)) {
     const value = metadata[key] ?? null;
-    if (lists.has(key)) members[field] = Array.isArray(value) ? value : [];
+    if (lists.has(key)) members[field] = getList(value);
     else if (key === 'annotations') members[field] = isGoMap(value) ? value : {};
     else members[field] = value === null ? '' : toText(value);
   }
@@ -211,16 +204,16 @@ function structs(
   fields: Readonly<Record<string, string>>,
 ): GoValue[] {
   if (!Array.isArray(listed)) return [];
-  return listed.filter(isJsonObject).map((one) => {
+  return listed.filter(isJsonObject).map((value) => {
     const members = Object.entries(fields).map(
-      ([field, key]) => [field, toText(getKey(one, key) ?? '')] as const,
+      ([field, key]) => [field, toText(getKey(value, key) ?? '')] as const,
     );
-    return new GoStruct(type, Object.fromEntries(members), one);
+    return new GoStruct(type, Object.fromEntries(members), value);
   });
 }
 
 /** Files of a chart that are no templates, as templates see them. */
-function filesOf(files: ReadonlyMap<string, Buffer>): GoStruct {
+function getFiles(files: ReadonlyMap<string, Buffer>): GoStruct {
   const read = (name: GoValue | undefined): string => files.get(toText(name ?? ''))?.toString() ?? '';
   const content: GoMap = {};
   for (const [name, bytes] of files) setKey(content, name, bytes.toString());
@@ -239,7 +232,7 @@ function filesOf(files: ReadonlyMap<string, Buffer>): GoStruct {
       Lines: ([name]) => (read(name) === '' ? [] : read(name).replace(/\n$/, '').split('\n')),
       Glob: ([pattern]) => {
         const matcher = globPattern(toText(pattern ?? ''));
-        return filesOf(new Map([...files].filter(([name]) => matcher.test(name))));
+        return getFiles(new Map([...files].filter(([name]) => matcher.test(name))));
       },
       AsConfig: () => asYaml(byName((bytes) => bytes.toString())),
       AsSecrets: () => asYaml(byName((bytes) => bytes.toString('base64'))),
@@ -253,23 +246,23 @@ function globPattern(glob: string): RegExp {
   let source = '';
   let depth = 0;
   for (let i = 0; i < glob.length; i++) {
-    const one = glob[i] as string;
-    if (one === '*') {
+    const name = glob[i] as string;
+    if (name === '*') {
       const crossesDirectories = glob[i + 1] === '*';
       if (crossesDirectories) i++;
       source += crossesDirectories ? '.*' : '[^/]*';
-    } else if (one === '?') source += '[^/]';
-    else if (one === '{') source += (depth++, '(?:');
-    else if (one === '}' && depth > 0) source += (depth--, ')');
-    else if (one === ',' && depth > 0) source += '|';
-    else if (one === '[' && glob.includes(']', i)) {
+    } else if (name === '?') source += '[^/]';
+    else if (name === '{') source += (depth++, '(?:');
+    else if (name === '}' && depth > 0) source += (depth--, ')');
+    else if (name === ',' && depth > 0) source += '|';
+    else if (name === '[' && glob.includes(']', i)) {
       const end = glob.indexOf(']', i);
       source += `[${glob
         .slice(i + 1, end)
         .replace(/^!/, '^')
         .replaceAll('\\', '\\\\')}]`;
       i = end;
-    } else source += one.replace(/[.+^$()|\\\]}]/, '\\$&');
+    } else source += name.replace(/[.+^$()|\\\]}]/, '\\$&');
   }
   try {
     return new RegExp(`^${source}${')'.repeat(depth)}$`, 's');

@@ -70,13 +70,13 @@ const installModes = listOf(
 /** A version, which may lack its last parts. */
 export const version: TextType<string, undefined> = {
   read: (value) =>
-    typeof value === 'string' && problemOf(() => parseTolerantVersion(value)) === undefined
+    typeof value === 'string' && findProblem(() => parseTolerantVersion(value)) === undefined
       ? value
       : undefined,
   zero: undefined,
   expected: 'a version such as 1.2.3',
   explain: (value) =>
-    (typeof value === 'string' ? problemOf(() => parseTolerantVersion(value)) : undefined) ??
+    (typeof value === 'string' ? findProblem(() => parseTolerantVersion(value)) : undefined) ??
     `expected a string with a version, got ${describeKind(value)}`,
 };
 
@@ -91,10 +91,12 @@ const release: TextType<string, undefined> = {
 };
 
 function badReleasePart(release: string): string | undefined {
-  return release.split('.').find((part) => part === '' || problemOf(() => parseRelease(part)) !== undefined);
+  return release
+    .split('.')
+    .find((part) => part === '' || findProblem(() => parseRelease(part)) !== undefined);
 }
 
-function problemOf(parse: () => unknown): string | undefined {
+function findProblem(parse: () => unknown): string | undefined {
   try {
     parse();
     return undefined;

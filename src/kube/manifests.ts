@@ -7,6 +7,7 @@ import { parseYaml, parseYamlWithPlaces } from '../document/yaml.js';
 import type { PlacedYaml } from '../document/yaml-full.js';
 import { describeKind } from '../document/field.js';
 import { endOfValue, skipSpace } from '../document/raw-json.js';
+import { getObject, getValue } from '../document/json-fields.js';
 import type { Diagnostic } from '../core/diagnostic.js';
 
 /** An object of Kubernetes in a file; what it holds is parsed again when it is needed, if it is large. */
@@ -53,7 +54,7 @@ export function readManifests(
   for (const { name, content } of files) {
     const file = options.prefix + name;
     try {
-      for (const document of documentsOf(content)) {
+      for (const document of getDocuments(content)) {
         addObjects({ file, ...document }, isKept, manifests, findings);
         if (manifests.length > maxObjects) {
           throw new LimitError(`more than ${maxObjects} objects`, {
@@ -79,7 +80,7 @@ interface Document {
 }
 
 /** Cuts a file into its documents. (Source: apimachinery's YAMLOrJSONDecoder.) */
-function documentsOf(content: Buffer): Document[] {
+function getDocuments(content: Buffer): Document[] {
   const isJson = /^[ \t\n\v\f\r]*\{/.test(content.subarray(0, lookAhead).toString('latin1'));
   return isJson ? jsonDocuments(content) : yamlDocuments(content);
 }
@@ -90,12 +91,12 @@ function jsonDocuments(content: Buffer): Document[] {
   const documents: Document[] = [];
   let line = 1;
   let counted = 0;
-  for (let at = skipSpace(text, 0); at < text.length;) {
-    const end = Math.max(endOfValue(text, at), at + 1);
-    line += lineBreaks(content, counted, at);
-    counted = at;
-    documents.push({ bytes: content.subarray(at, end), line, isJson: true });
-    at = skipSpace(text, end);
+  for (let position = skipSpace(text, 0); position < text.length;) {
+    const end = Math.max(endOfValue(text, position), position + 1);
+    line += lineBreaks(content, counted, position);
+    counted = position;
+    documents.push({ bytes: content.subarray(position, end), line, isJson: true });
+    position = skipSpace(text, end);
   }
   return documents;
 }
@@ -136,7 +137,12 @@ function checkSeparator(rest: string, line: number): void {
 
 function lineBreaks(content: Buffer, from: number, to: number): number {
   let breaks = 0;
-  for (let at = content.indexOf(0x0a, from); at >= 0 && at < to; at = content.indexOf(0x0a, at + 1)) breaks++;
+  for (
+    let position = content.indexOf(0x0a, from);
+    position >= 0 && position < to;
+    position = content.indexOf(0x0a, position + 1)
+  )
+    breaks++;
   return breaks;
 }
 
@@ -180,11 +186,11 @@ function addObjects(
       });
       continue;
     }
-    const { name, namespace } = isJsonObject(metadata) ? metadata : {};
+    const { name, namespace } = getObject(metadata);
     const texts = [apiVersion, kind, name, namespace].map((text) =>
       typeof text === 'string' ? ownText(text) : '',
     ) as [string, string, string, string];
-    manifests.push(manifestOf(document, whole, path, texts));
+    manifests.push(getManifest(document, whole, path, texts));
   }
 }
 
@@ -194,7 +200,7 @@ function ownText(text: string): string {
 }
 
 // The functions that a manifest holds are made apart, where no parsed value is in reach: they would keep it alive.
-function manifestOf(
+function getManifest(
   document: PlacedDocument,
   whole: Loader,
   path: readonly (string | number)[],
@@ -263,7 +269,7 @@ function yamlText(text: string): string {
 
 /** Where the objects of a document stand in it: at the top, or in the lists that it is made of. */
 function* objectPaths(value: JsonValue, path: (string | number)[]): Generator<(string | number)[]> {
-  const items = isJsonObject(value) ? value['items'] : undefined;
+  const items = getValue(value, 'items');
   if (!Array.isArray(items) || path.length > 20) {
     yield path;
     return;
@@ -272,14 +278,14 @@ function* objectPaths(value: JsonValue, path: (string | number)[]): Generator<(s
 }
 
 function valueAt(value: JsonValue, path: readonly (string | number)[]): JsonValue {
-  let at = value;
-  for (const key of path) at = (at as Record<string | number, JsonValue>)[key] ?? null;
-  return at;
+  let place = value;
+  for (const key of path) place = (place as Record<string | number, JsonValue>)[key] ?? null;
+  return place;
 }
 
 /** Places are only looked for when there is something to tell, for it means to parse anew. */
 function lineIn(document: Document, path: readonly (string | number)[]): number | undefined {
-  const placed = placesOf(document);
+  const placed = findPlaces(document);
   if (placed === undefined) return undefined;
   for (let length = path.length; length > 0; length--) {
     const place = placed.placeOf(path.slice(0, length));
@@ -288,7 +294,7 @@ function lineIn(document: Document, path: readonly (string | number)[]): number 
   return document.line + leadingBlankLines(document);
 }
 
-function placesOf({ bytes }: Document): PlacedYaml | undefined {
+function findPlaces({ bytes }: Document): PlacedYaml | undefined {
   if (latest.placedBytes === bytes) return latest.placed;
   delete latest.placed;
   try {
@@ -307,6 +313,6 @@ function leadingBlankLines({ bytes }: Document): number {
 }
 
 /** What messages call an object: `Service "name"`. */
-export function titleOf({ kind, name }: { kind: string; name: string }): string {
+export function getTitle({ kind, name }: { kind: string; name: string }): string {
   return `${kind} ${quoteGo(name)}`;
 }

@@ -57,7 +57,7 @@ const valueRule = rule(
   ['MyValue', 'my_value', '12345'],
 );
 
-function faultsOf(text: string, maxLength: number, { matches, message }: Rule, unit: string): string[] {
+function getFaults(text: string, maxLength: number, { matches, message }: Rule, unit: string): string[] {
   const faults: string[] = [];
   if (Buffer.byteLength(text) > maxLength) faults.push(`must be no more than ${maxLength} ${unit}`);
   if (!matches(text)) faults.push(message);
@@ -66,17 +66,17 @@ function faultsOf(text: string, maxLength: number, { matches, message }: Rule, u
 
 /** What is wrong with a text as a DNS subdomain (RFC 1123), which most names are. */
 export function subdomainFaults(text: string): string[] {
-  return faultsOf(text, 253, subdomainRule, 'characters');
+  return getFaults(text, 253, subdomainRule, 'characters');
 }
 
 /** What is wrong with a text as a DNS label (RFC 1035), which names of resources and of API versions are. */
 export function dns1035LabelFaults(text: string): string[] {
-  return faultsOf(text, 63, dns1035Rule, 'characters');
+  return getFaults(text, 63, dns1035Rule, 'characters');
 }
 
 /** What is wrong with a text as the value of a label. */
 export function labelValueFaults(text: string): string[] {
-  return faultsOf(text, 63, valueRule, 'bytes');
+  return getFaults(text, 63, valueRule, 'bytes');
 }
 
 /** What is wrong with a text as the key of a label, or, in lower case, of an annotation. */
@@ -92,7 +92,7 @@ export function labelKeyFaults(text: string): string[] {
   const name = parts.at(-1) as string;
   if (prefix === '') faults.push('prefix part must be non-empty');
   else if (prefix !== undefined)
-    faults.push(...faultsOf(prefix, 253, subdomainRule, 'bytes').map((fault) => `prefix part ${fault}`));
+    faults.push(...getFaults(prefix, 253, subdomainRule, 'bytes').map((fault) => `prefix part ${fault}`));
   if (name === '') faults.push('name part must be non-empty');
   else if (Buffer.byteLength(name) > 63) faults.push('name part must be no more than 63 bytes');
   if (!isKey(name)) faults.push(`name part ${keyRule.message}`);

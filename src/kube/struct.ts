@@ -221,7 +221,7 @@ export function conform<T extends Type>(
 ): Conformed<Nullable<T>> {
   const faults: TypeMismatchError[] = [];
   const dropped: (string | number)[][] = [];
-  const state = stateOf(options, (fault) => faults.push(fault), dropped);
+  const state = getState(options, (fault) => faults.push(fault), dropped);
   return { value: readRoot(value, type, options, state) as Nullable<T>, faults, dropped };
 }
 
@@ -234,7 +234,7 @@ export function readTyped<T extends Type>(
   type: T,
   options: ReadOptions = {},
 ): Nullable<T> {
-  const state = stateOf(options, (fault) => {
+  const state = getState(options, (fault) => {
     throw fault;
   });
   return readRoot(value, type, options, state) as Nullable<T>;
@@ -246,7 +246,7 @@ export function readTyped<T extends Type>(
  */
 export function findTypeFault(value: JsonValue, type: Type): TypeMismatchError | undefined {
   let first: TypeMismatchError | undefined;
-  const state = stateOf({ foldNames: true }, (fault) => (first ??= fault));
+  const state = getState({ foldNames: true }, (fault) => (first ??= fault));
   read(value, type, undefined, { ...state, checksOnly: true });
   return first;
 }
@@ -261,7 +261,7 @@ interface State {
   inTableOrder: boolean;
 }
 
-function stateOf(
+function getState(
   { foldNames = false, inTableOrder = false }: ReadOptions,
   fail: State['fail'],
   dropped?: State['dropped'],
@@ -287,52 +287,55 @@ interface Place {
   parent: Place | undefined;
 }
 
-function pathOf(place: Place | undefined): (string | number)[] {
+function getPath(place: Place | undefined): (string | number)[] {
   const path: (string | number)[] = [];
-  for (let at = place; at !== undefined; at = at.parent) path.push(at.key);
+  for (let location = place; location !== undefined; location = location.parent) path.push(location.key);
   return path.reverse();
 }
 
 /** Undefined stands for what is left out wherever it may be. */
-function read(value: JsonValue, type: Type, at: Place | undefined, state: State): JsonValue | undefined {
-  if (typeof type === 'string') return readScalar(value, type, at, state);
-  if ('later' in type) return read(value, type.later(), at, state);
+function read(value: JsonValue, type: Type, place: Place | undefined, state: State): JsonValue | undefined {
+  if (typeof type === 'string') return readScalar(value, type, place, state);
+  if ('later' in type) return read(value, type.later(), place, state);
   if ('choose' in type) {
     const chosen = value === null ? 'any' : type.choose(value);
-    return chosen === undefined ? fail(value, type.expected, at, state) : read(value, chosen, at, state);
+    return chosen === undefined
+      ? fail(value, type.expected, place, state)
+      : read(value, chosen, place, state);
   }
-  if ('pointer' in type) return value === null ? undefined : read(value, type.pointer, at, state);
-  if (value === null) return zeroOf(type);
+  if ('pointer' in type) return value === null ? undefined : read(value, type.pointer, place, state);
+  if (value === null) return findZero(type);
   if ('read' in type) {
     const text = type.read(value);
     if (text !== undefined) return text;
-    if (type.explain === undefined) return fail(value, type.expected, at, state);
-    state.fail(new TypeMismatchError(pathOf(at), type.explain(value)));
+    if (type.explain === undefined) return fail(value, type.expected, place, state);
+    state.fail(new TypeMismatchError(getPath(place), type.explain(value)));
     return undefined;
   }
   if ('list' in type) {
-    if (!Array.isArray(value)) return fail(value, 'a list', at, state);
+    if (!Array.isArray(value)) return fail(value, 'a list', place, state);
     if (state.checksOnly) {
-      for (const [index, item] of value.entries()) read(item, type.list, { key: index, parent: at }, state);
+      for (const [index, item] of value.entries())
+        read(item, type.list, { key: index, parent: place }, state);
       return undefined;
     }
-    return value.map((item, index) => read(item, type.list, { key: index, parent: at }, state) ?? null);
+    return value.map((item, index) => read(item, type.list, { key: index, parent: place }, state) ?? null);
   }
-  if (!isJsonObject(value)) return fail(value, 'an object', at, state);
-  return 'map' in type ? readMap(value, type.map, at, state) : readStruct(value, type, at, state);
+  if (!isJsonObject(value)) return fail(value, 'an object', place, state);
+  return 'map' in type ? readMap(value, type.map, place, state) : readStruct(value, type, place, state);
 }
 
-function readMap(value: JsonObject, type: Type, at: Place | undefined, state: State): JsonObject {
+function readMap(value: JsonObject, type: Type, place: Place | undefined, state: State): JsonObject {
   const out: JsonObject = {};
   for (const key of Object.keys(value)) {
-    const item = read(value[key] as JsonValue, type, { key, parent: at }, state);
+    const item = read(value[key] as JsonValue, type, { key, parent: place }, state);
     if (state.checksOnly) continue;
-    setJsonKey(out, key, item ?? zeroOf(type) ?? null);
+    setJsonKey(out, key, item ?? findZero(type) ?? null);
   }
   return out;
 }
 
-function readStruct(value: JsonObject, type: StructType, at: Place | undefined, state: State): JsonObject {
+function readStruct(value: JsonObject, type: StructType, place: Place | undefined, state: State): JsonObject {
   const out: JsonObject = {};
   const inner = state.foldNames && type === state.except ? { ...state, foldNames: false } : state;
   for (const key of Object.keys(value)) {
@@ -344,12 +347,12 @@ function readStruct(value: JsonObject, type: StructType, at: Place | undefined, 
       field = type.fields.get(name);
     }
     if (field === undefined) {
-      if (item !== null) state.dropped?.push(pathOf({ key, parent: at }));
+      if (item !== null) state.dropped?.push(getPath({ key, parent: place }));
       continue;
     }
     // Null leaves what another spelling of the same field gave.
     if (item === null && field.type !== 'raw' && inner.foldNames && Object.hasOwn(out, name)) continue;
-    const conformed = read(item, field.type, { key, parent: at }, inner);
+    const conformed = read(item, field.type, { key, parent: place }, inner);
     if (state.checksOnly) continue;
     if (!field.optional || (conformed !== undefined && !isEmpty(conformed, field.type))) {
       out[name] = conformed ?? null;
@@ -358,7 +361,7 @@ function readStruct(value: JsonObject, type: StructType, at: Place | undefined, 
   if (state.checksOnly) return out;
   for (const [name, field] of type.always) {
     if (Object.hasOwn(out, name)) continue;
-    const zero = zeroOf(field.type);
+    const zero = findZero(field.type);
     if (zero !== undefined || !field.optional) out[name] = zero ?? null;
   }
   return state.inTableOrder ? ordered(out, type) : out;
@@ -373,20 +376,20 @@ function ordered(value: JsonObject, { fields }: StructType): JsonObject {
 function readScalar(
   value: JsonValue,
   type: ScalarType,
-  at: Place | undefined,
+  place: Place | undefined,
   state: State,
 ): JsonValue | undefined {
   if (type === 'raw') return value;
   if (type === 'any') return value ?? undefined;
-  if (value === null) return zeroOf(type);
+  if (value === null) return findZero(type);
   switch (type) {
     case 'string':
-      return typeof value === 'string' ? value : fail(value, 'a string', at, state);
+      return typeof value === 'string' ? value : fail(value, 'a string', place, state);
     case 'bool':
-      return typeof value === 'boolean' ? value : fail(value, 'true or false', at, state);
+      return typeof value === 'boolean' ? value : fail(value, 'true or false', place, state);
     case 'float':
       if (typeof value === 'bigint') return Number(value);
-      return typeof value === 'number' ? value : fail(value, 'a number', at, state);
+      return typeof value === 'number' ? value : fail(value, 'a number', place, state);
     default: {
       const bits = type === 'int32' ? 32 : 64;
       const whole =
@@ -394,14 +397,14 @@ function readScalar(
           ? BigInt(value)
           : undefined;
       if (whole === undefined || BigInt.asIntN(bits, whole) !== whole) {
-        return fail(value, `a whole number of ${bits} bits`, at, state);
+        return fail(value, `a whole number of ${bits} bits`, place, state);
       }
       return value;
     }
   }
 }
 
-function zeroOf(type: Type): JsonValue | undefined {
+function findZero(type: Type): JsonValue | undefined {
   switch (type) {
     case 'string':
       return '';
@@ -415,7 +418,7 @@ function zeroOf(type: Type): JsonValue | undefined {
     case 'raw':
       return undefined;
   }
-  if ('later' in type) return zeroOf(type.later());
+  if ('later' in type) return findZero(type.later());
   if ('choose' in type) return undefined;
   if ('read' in type) return type.zero;
   if ('fields' in type) return readStruct({}, type, undefined, zeroState);
@@ -423,7 +426,7 @@ function zeroOf(type: Type): JsonValue | undefined {
 }
 
 /** Nothing can be wrong with an empty struct. */
-const zeroState = stateOf({ inTableOrder: true }, () => undefined);
+const zeroState = getState({ inTableOrder: true }, () => undefined);
 
 /** Go leaves out zero scalars and empty lists and maps, never a struct, nor what a pointer leads to. */
 function isEmpty(value: JsonValue, type: Type): boolean {
@@ -435,8 +438,8 @@ function isEmpty(value: JsonValue, type: Type): boolean {
   return false;
 }
 
-function fail(value: JsonValue, expected: string, at: Place | undefined, state: State): undefined {
-  state.fail(new TypeMismatchError(pathOf(at), `expected ${expected}, got ${describeKind(value)}`));
+function fail(value: JsonValue, expected: string, place: Place | undefined, state: State): undefined {
+  state.fail(new TypeMismatchError(getPath(place), `expected ${expected}, got ${describeKind(value)}`));
   return undefined;
 }
 
@@ -446,30 +449,30 @@ function fail(value: JsonValue, expected: string, at: Place | undefined, state: 
  */
 export function describeGoMismatch(root: JsonValue, type: Type, path: DocumentPath): string {
   let value = root;
-  let at = type;
+  let place = type;
   let owner: StructType | undefined;
   const fields: string[] = [];
   for (const key of path) {
     value = (value as JsonObject)[key] as JsonValue;
-    at = innerType(at);
-    if (typeof at === 'string') break;
-    if ('list' in at) at = at.list;
-    else if ('map' in at) at = at.map;
-    else if ('fields' in at) {
-      owner = at;
-      const name = at.fields.has(String(key))
+    place = innerType(place);
+    if (typeof place === 'string') break;
+    if ('list' in place) place = place.list;
+    else if ('map' in place) place = place.map;
+    else if ('fields' in place) {
+      owner = place;
+      const name = place.fields.has(String(key))
         ? String(key)
-        : (at.folded.get(foldFieldName(String(key))) ?? '');
+        : (place.folded.get(foldFieldName(String(key))) ?? '');
       fields.push(name);
-      at = at.fields.get(name)?.type ?? 'any';
+      place = place.fields.get(name)?.type ?? 'any';
     }
   }
-  const isNumber = at === 'int32' && (typeof value === 'number' || typeof value === 'bigint');
+  const isNumber = place === 'int32' && (typeof value === 'number' || typeof value === 'bigint');
   const kind = isNumber ? `number ${String(value)}` : getGoKind(value);
   const target =
     owner === undefined
-      ? `value of type ${goNameOf(at)}`
-      : `struct field ${owner.goName?.replace(/^.*\./, '')}.${fields.join('.')} of type ${goNameOf(at)}`;
+      ? `value of type ${getGoName(place)}`
+      : `struct field ${owner.goName?.replace(/^.*\./, '')}.${fields.join('.')} of type ${getGoName(place)}`;
   return `json: cannot unmarshal ${kind} into Go ${target}`;
 }
 
@@ -479,10 +482,10 @@ function innerType(type: Type): Type {
   return 'pointer' in type ? innerType(type.pointer) : type;
 }
 
-function goNameOf(type: Type): string {
+function getGoName(type: Type): string {
   const inner = innerType(type);
   if (typeof inner === 'string') return inner;
-  if ('list' in inner) return `[]${goNameOf(inner.list)}`;
-  if ('map' in inner) return `map[string]${goNameOf(inner.map)}`;
+  if ('list' in inner) return `[]${getGoName(inner.list)}`;
+  if ('map' in inner) return `map[string]${getGoName(inner.map)}`;
   return 'goName' in inner ? (inner.goName ?? 'any') : 'any';
 }

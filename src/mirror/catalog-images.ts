@@ -38,7 +38,7 @@ export async function* readCatalogImages(
   for await (const meta of catalog.metas({ withoutManifests: true, ...options })) {
     let images: CatalogImage[];
     try {
-      images = imagesOf(meta);
+      images = getImages(meta);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
       const line = await catalog.lineOf(meta.origin);
@@ -52,35 +52,35 @@ export async function* readCatalogImages(
 }
 
 /** The images that one blob names, each once. Throws OpmateError INVALID, see `readCatalogImages`. */
-export function imagesOf(meta: Meta): CatalogImage[] {
+export function getImages(meta: Meta): CatalogImage[] {
   const isPackage = meta.schema === schemas.package;
   const names = { package: isPackage ? meta.name : meta.package, bundle: meta.name };
-  const own = textOf(fieldOf(meta.value, 'image'), meta, 'image');
-  const found = new Map<string, CatalogImage>();
-  if (own !== '') found.set(own, { image: own, kind: 'bundle', ...names });
-  for (const [i, item] of listOf(fieldOf(meta.value, 'relatedImages'), meta).entries()) {
+  const own = toText(findField(meta.value, 'image'), meta, 'image');
+  const matches = new Map<string, CatalogImage>();
+  if (own !== '') matches.set(own, { image: own, kind: 'bundle', ...names });
+  for (const [i, item] of toList(findField(meta.value, 'relatedImages'), meta).entries()) {
     const image = isJsonObject(item)
-      ? textOf(fieldOf(item, 'image'), meta, `relatedImages[${i}].image`)
+      ? toText(findField(item, 'image'), meta, `relatedImages[${i}].image`)
       : unexpected(item, meta, `relatedImages[${i}]`, 'an object', '');
-    if (image !== '' && !found.has(image)) found.set(image, { image, kind: 'related', ...names });
+    if (image !== '' && !matches.has(image)) matches.set(image, { image, kind: 'related', ...names });
   }
-  return [...found.values()];
+  return [...matches.values()];
 }
 
 /** A field by its name as Go's decoder finds it, in whatever case. */
-export function fieldOf(object: JsonObject, name: string): JsonValue | undefined {
+export function findField(object: JsonObject, name: string): JsonValue | undefined {
   if (Object.hasOwn(object, name)) return object[name];
   const folded = foldFieldName(name);
   const key = Object.keys(object).find((other) => foldFieldName(other) === folded);
   return key === undefined ? undefined : object[key];
 }
 
-function textOf(value: JsonValue | undefined, meta: Meta, path: string): string {
+function toText(value: JsonValue | undefined, meta: Meta, path: string): string {
   if (value === undefined || typeof value === 'string') return value ?? '';
   return unexpected(value, meta, path, 'a string', '');
 }
 
-function listOf(value: JsonValue | undefined, meta: Meta): JsonValue[] {
+function toList(value: JsonValue | undefined, meta: Meta): JsonValue[] {
   if (value === undefined || Array.isArray(value)) return value ?? [];
   return unexpected(value, meta, 'relatedImages', 'a list', []);
 }

@@ -93,7 +93,7 @@ function encodeMirrorSet(
   options: MirrorSetOptions,
 ): string {
   const { apiVersion, list } = mirrorSets[kind];
-  const metadata = { ...metadataOf(options), name: `${options.name}-${index}` };
+  const metadata = { ...getMetadata(options), name: `${options.name}-${index}` };
   return `---\n${encodeYaml({ apiVersion, kind, metadata, spec: { [list]: [...items] } })}`;
 }
 
@@ -119,7 +119,7 @@ export function encodeCatalogSource(options: CatalogSourceOptions): string {
   return encodeYaml({
     apiVersion: 'operators.coreos.com/v1alpha1',
     kind: 'CatalogSource',
-    metadata: { ...metadataOf(options), name, namespace },
+    metadata: { ...getMetadata(options), name, namespace },
     spec: {
       image,
       sourceType: 'grpc',
@@ -143,7 +143,7 @@ export function encodeClusterCatalog(options: ClusterCatalogOptions): string {
   return encodeYaml({
     apiVersion: 'olm.operatorframework.io/v1',
     kind: 'ClusterCatalog',
-    metadata: { ...metadataOf(options), name },
+    metadata: { ...getMetadata(options), name },
     spec: {
       priority: 0,
       source: {
@@ -154,7 +154,7 @@ export function encodeClusterCatalog(options: ClusterCatalogOptions): string {
   });
 }
 
-function metadataOf({ labels, annotations }: ObjectMetadata): JsonObject {
+function getMetadata({ labels, annotations }: ObjectMetadata): JsonObject {
   return {
     ...(annotations !== undefined && { annotations: { ...annotations } }),
     ...(labels !== undefined && { labels: { ...labels } }),
@@ -169,7 +169,7 @@ const maxNameLength = 240;
  * and dots a `-`, beginning and ending with a letter or digit. A name that is one already stays as it is.
  * `catalog` where nothing is left.
  */
-export function objectNameOf(text: string): string {
+export function getObjectName(text: string): string {
   const labels = text
     .toLowerCase()
     .replace(/[^a-z0-9.-]/g, '-')

@@ -19,8 +19,8 @@ export async function writeOutputFiles(
   await changeDirectory(path.resolve(directory), { subject }, async ({ staging, put, remove }) => {
     for (const [name, text] of files) {
       if (text === undefined) {
-        const found = await lstatIfPresent(path.resolve(directory, name));
-        if (found?.isDirectory() === true)
+        const stats = await lstatIfPresent(path.resolve(directory, name));
+        if (stats?.isDirectory() === true)
           throw new OpmateError('IO', `${name}: is a directory`, { subject });
         remove(name);
       } else {
@@ -50,8 +50,8 @@ export async function requireWritableDirectory(directory: string): Promise<void>
  */
 export async function requireNoLinks(places: readonly string[]): Promise<void> {
   for (const place of places) {
-    const found = await lstatIfPresent(place);
-    if (found?.isSymbolicLink() !== true) continue;
+    const stats = await lstatIfPresent(place);
+    if (stats?.isSymbolicLink() !== true) continue;
     throw new OpmateError('UNSAFE', `output dir ${quoteGo(place)}: is a link`, {
       hint: 'remove the link, or name another directory with --workspace file://DIRECTORY',
     });

@@ -23,7 +23,7 @@ export type CatalogSubject = Pick<CatalogDiagnostic, 'package' | 'channel' | 'bu
 export function diagnoseFaults(faults: readonly OpmateError[]): CatalogDiagnostic<'invalid'>[] {
   return faults
     .flatMap(diagnosticsFrom)
-    .map((one) => ({ ...one, severity: 'error' as const, code: 'invalid' as const }));
+    .map((diagnostic) => ({ ...diagnostic, severity: 'error' as const, code: 'invalid' as const }));
 }
 
 /** Returns the package, channel and bundle that a diagnostic names, from the widest to the narrowest. */

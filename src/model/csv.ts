@@ -2,6 +2,7 @@ import { base64Fault } from '../core/base64.js';
 import { OpmateError } from '../core/errors.js';
 import { describeKind } from '../document/field.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
+import { getList, getText } from '../document/json-fields.js';
 import type { PackageIcon, RelatedImage } from './declarative-config.js';
 import { apiDefinitions, installImages } from '../kube/csv-types.js';
 import { objectMeta } from '../kube/meta-types.js';
@@ -125,9 +126,7 @@ export function isCsv(manifest: JsonValue): boolean {
 
 /** The first icon of a ClusterServiceVersion; undefined if none can be decoded. */
 export function csvIcon(csv: JsonValue): PackageIcon | undefined {
-  const spec = isJsonObject(csv) ? csv['spec'] : undefined;
-  const icons = isJsonObject(spec) ? spec['icon'] : undefined;
-  const icon = Array.isArray(icons) ? icons[0] : undefined;
+  const [icon] = getList(csv, 'spec', 'icon');
   if (!isJsonObject(icon)) return undefined;
   const { base64data, mediatype } = icon;
   if (typeof base64data !== 'string') return undefined;
@@ -136,5 +135,5 @@ export function csvIcon(csv: JsonValue): PackageIcon | undefined {
   if (data === undefined) return undefined;
   const written = Buffer.from(data, 'base64').toString('base64');
   if (written === '') return undefined;
-  return { base64data: written, mediatype: typeof mediatype === 'string' ? mediatype : '' };
+  return { base64data: written, mediatype: getText(mediatype) };
 }

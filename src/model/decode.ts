@@ -127,7 +127,7 @@ const deprecationShape = shape<DeprecationEntry>('DeprecationEntry', {
 });
 
 /** Reads the properties of a `parent`. */
-const propertyOf =
+const getProperty =
   (parent: string) =>
   (value: JsonValue, path: string): Property => {
     const decoded = decodeStruct(propertyShape, { type: '', value: notGiven }, value, path, parent);
@@ -153,7 +153,7 @@ const packageShape = shape<PackageBlob>('Package', {
   },
   description: (blob, value, path) => (blob.description = text(value, 'Package', path)),
   properties: (blob, value, path) =>
-    (blob.properties = list(value, 'Package', path, 'property.Property', propertyOf('Package'))),
+    (blob.properties = list(value, 'Package', path, 'property.Property', getProperty('Package'))),
 });
 
 const channelShape = shape<ChannelBlob>('Channel', {
@@ -163,18 +163,18 @@ const channelShape = shape<ChannelBlob>('Channel', {
     blob.entries =
       value === null
         ? null
-        : list(value, 'Channel', path, 'declcfg.ChannelEntry', (item, at) =>
+        : list(value, 'Channel', path, 'declcfg.ChannelEntry', (item, where) =>
             decodeStruct(
               entryShape,
               { name: '', replaces: '', skips: [], skipRange: '' },
               item,
-              at,
+              where,
               'Channel',
             ),
           );
   },
   properties: (blob, value, path) =>
-    (blob.properties = list(value, 'Channel', path, 'property.Property', propertyOf('Channel'))),
+    (blob.properties = list(value, 'Channel', path, 'property.Property', getProperty('Channel'))),
 });
 
 const bundleShape = shape<BundleBlob>('Bundle', {
@@ -182,10 +182,10 @@ const bundleShape = shape<BundleBlob>('Bundle', {
   package: (blob, value, path) => (blob.package = text(value, 'Bundle', path)),
   image: (blob, value, path) => (blob.image = text(value, 'Bundle', path)),
   properties: (blob, value, path) =>
-    (blob.properties = list(value, 'Bundle', path, 'property.Property', propertyOf('Bundle'))),
+    (blob.properties = list(value, 'Bundle', path, 'property.Property', getProperty('Bundle'))),
   relatedImages: (blob, value, path) =>
-    (blob.relatedImages = list(value, 'Bundle', path, 'declcfg.RelatedImage', (item, at) =>
-      decodeStruct(relatedImageShape, { name: '', image: '' }, item, at, 'Bundle'),
+    (blob.relatedImages = list(value, 'Bundle', path, 'declcfg.RelatedImage', (item, where) =>
+      decodeStruct(relatedImageShape, { name: '', image: '' }, item, where, 'Bundle'),
     )),
 });
 
@@ -195,12 +195,12 @@ const deprecationsShape = shape<DeprecationsBlob>('Deprecation', {
     blob.entries =
       value === null
         ? null
-        : list(value, 'Deprecation', path, 'declcfg.DeprecationEntry', (item, at) =>
+        : list(value, 'Deprecation', path, 'declcfg.DeprecationEntry', (item, where) =>
             decodeStruct(
               deprecationShape,
               { reference: { schema: '', name: '' }, message: '' },
               item,
-              at,
+              where,
               'Deprecation',
             ),
           );

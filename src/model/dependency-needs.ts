@@ -10,7 +10,7 @@ export interface Offer {
   package: string;
   /** Undefined for a bundle without a version that can be read. */
   version: Version | undefined;
-  /** Keys of the APIs that it provides, see `apiKeyOf`. */
+  /** Keys of the APIs that it provides, see `getApiKey`. */
   apis: readonly string[];
 }
 
@@ -70,7 +70,7 @@ export function readNeed(type: string, value: JsonValue): Need | undefined {
 }
 
 /** One text for an API of a bundle, by which two are equal. Throws OpmateError INVALID. */
-export function apiKeyOf(value: JsonValue): string {
+export function getApiKey(value: JsonValue): string {
   const { group, version, kind } = parseGvkProperty(value);
   return `${group}/${version}/${kind}`;
 }
@@ -99,7 +99,7 @@ function packageNeed(value: JsonValue, excluded: readonly Test[]): SingleNeed {
 function apiNeed(value: JsonValue, excluded: readonly Test[]): SingleNeed {
   const { group, version, kind } = parseGvkProperty(value);
   if (version === '' || kind === '') throw new OpmateError('INVALID', 'no API is named');
-  const api = apiKeyOf(value);
+  const api = getApiKey(value);
   return {
     kind: 'one',
     text: `API ${quoteGo(kind)} of ${group === '' ? '' : `${group}/`}${version}`,
@@ -112,7 +112,7 @@ function apiNeed(value: JsonValue, excluded: readonly Test[]): SingleNeed {
 const constraintKinds = ['package', 'gvk', 'all', 'any', 'not', 'cel'] as const;
 
 /** The kind of a constraint and its value. Throws OpmateError INVALID where it has not just one. */
-function constraintOf(value: JsonValue): { kind: (typeof constraintKinds)[number]; value: JsonValue } {
+function getConstraint(value: JsonValue): { kind: (typeof constraintKinds)[number]; value: JsonValue } {
   if (!isJsonObject(value)) throw new OpmateError('INVALID', 'a constraint is not an object');
   const kinds = constraintKinds.filter((kind) => Object.hasOwn(value, kind) && value[kind] !== null);
   const [kind] = kinds;
@@ -124,7 +124,7 @@ function constraintOf(value: JsonValue): { kind: (typeof constraintKinds)[number
   return { kind, value: value[kind] as JsonValue };
 }
 
-function partsOf(value: JsonValue): JsonValue[] {
+function getParts(value: JsonValue): JsonValue[] {
   const parts = isJsonObject(value) ? (value as JsonObject)['constraints'] : undefined;
   if (Array.isArray(parts)) return parts;
   throw new OpmateError('INVALID', 'a constraint has no list of constraints');
@@ -132,16 +132,16 @@ function partsOf(value: JsonValue): JsonValue[] {
 
 function readConstraint(constraint: JsonValue, excluded: readonly Test[], depth: number): Need | undefined {
   if (depth > maxDepth) throw new OpmateError('INVALID', 'its constraints are nested too deeply');
-  const { kind, value } = constraintOf(constraint);
+  const { kind, value } = getConstraint(constraint);
   switch (kind) {
     case 'package':
       return packageNeed(value, excluded);
     case 'gvk':
       return apiNeed(value, excluded);
     case 'all':
-      return readAll(partsOf(value), excluded, depth);
+      return readAll(getParts(value), excluded, depth);
     case 'any':
-      return readAny(partsOf(value), excluded, depth);
+      return readAny(getParts(value), excluded, depth);
     case 'not':
       return undefined;
     case 'cel':
@@ -150,7 +150,7 @@ function readConstraint(constraint: JsonValue, excluded: readonly Test[], depth:
 }
 
 function readAll(parts: readonly JsonValue[], excluded: readonly Test[], depth: number): Need | undefined {
-  const isNot = (part: JsonValue): boolean => constraintOf(part).kind === 'not';
+  const isNot = (part: JsonValue): boolean => getConstraint(part).kind === 'not';
   const tests = [...excluded, ...parts.filter(isNot).map((part) => notTest(part, depth))];
   const needs = parts
     .filter((part) => !isNot(part))
@@ -198,24 +198,24 @@ function mergePackages(needs: readonly Need[]): Need[] {
 
 /** Whether a bundle is one of those that a `not` excludes. */
 function notTest(part: JsonValue, depth: number): Test {
-  const tests = partsOf(constraintOf(part).value).map((one) => readTest(one, depth + 1));
+  const tests = getParts(getConstraint(part).value).map((item) => readTest(item, depth + 1));
   return (offer) => tests.some((test) => test(offer));
 }
 
 function readTest(constraint: JsonValue, depth: number): Test {
   if (depth > maxDepth) throw new OpmateError('INVALID', 'its constraints are nested too deeply');
-  const { kind, value } = constraintOf(constraint);
+  const { kind, value } = getConstraint(constraint);
   switch (kind) {
     case 'package':
       return packageNeed(value, []).isMetBy;
     case 'gvk':
       return apiNeed(value, []).isMetBy;
     case 'all': {
-      const tests = partsOf(value).map((part) => readTest(part, depth + 1));
+      const tests = getParts(value).map((part) => readTest(part, depth + 1));
       return (offer) => tests.every((test) => test(offer));
     }
     case 'any': {
-      const tests = partsOf(value).map((part) => readTest(part, depth + 1));
+      const tests = getParts(value).map((part) => readTest(part, depth + 1));
       return (offer) => tests.some((test) => test(offer));
     }
     case 'not': {

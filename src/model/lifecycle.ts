@@ -66,7 +66,9 @@ function readPhase(item: Field): LifecycleVersion['phases'] {
 
 function readPlatform(item: Field): LifecycleVersion['platforms'] {
   const name = item.field('name').text();
-  const versions = (item.field('versions').list(maxItems) ?? []).flatMap((one) => minorVersion(one) ?? []);
+  const versions = (item.field('versions').list(maxItems) ?? []).flatMap(
+    (field) => minorVersion(field) ?? [],
+  );
   return name === undefined ? [] : [{ name, versions }];
 }
 

@@ -43,11 +43,11 @@ export async function buildGraphImage(
   const bases = await openBases(base.repository, base.reference, { hostPlatform, signal: options.signal });
   const layer = await writeLayer(path.join(options.directory, 'graph-data.tar.gz'), files, options);
   const images = await Promise.all(
-    bases.map(async (one) =>
+    bases.map(async (image) =>
       buildImage({
-        base: one,
-        baseConfig: await readWholeConfig(one, options),
-        platform: one.platform,
+        base: image,
+        baseConfig: await readWholeConfig(image, options),
+        platform: image.platform,
         layers: [layer],
         cmd: command,
       }),

@@ -7,11 +7,12 @@ import { type RegistryReference, parseReference } from '../core/reference.js';
 import { openValue } from '../document/document.js';
 import type { Field } from '../document/field.js';
 import { GoJsonError, parseGoJson } from '../document/go-json.js';
-import { type JsonValue, isJsonObject } from '../document/json.js';
+import type { JsonValue } from '../document/json.js';
 import { parseYaml } from '../document/yaml.js';
+import { getValue } from '../document/json-fields.js';
 import type { ImageContents } from '../oci/image/contents.js';
 import { parseManifest } from '../oci/image/manifest.js';
-import { isAttestation, subjectOf } from '../oci/image/platform.js';
+import { isAttestation, getSubject } from '../oci/image/platform.js';
 import type { Descriptor } from '../oci/image/types.js';
 import { isTag } from '../oci/registry/registry-names.js';
 import type { Repository } from '../oci/registry/repository.js';
@@ -57,8 +58,8 @@ export async function readPayload(
   contents: ImageContents,
   options: ReadPayloadOptions,
 ): Promise<ReleasePayload> {
-  const label = subjectOf(repository.name, contents.root.digest);
-  const layers = layersOf(contents, label);
+  const label = getSubject(repository.name, contents.root.digest);
+  const layers = getLayers(contents, label);
   const { kubeVirt = [] } = options;
   const names = kubeVirt.length > 0 ? [referencesFile, bootImagesFile] : [referencesFile];
   const files = await retryDamaged(() => readTopFiles(repository, layers, names, options), options);
@@ -78,7 +79,7 @@ export async function readPayload(
 }
 
 /** The layers of the first image, top first. */
-function layersOf({ root, manifests }: ImageContents, label: string): Descriptor[] {
+function getLayers({ root, manifests }: ImageContents, label: string): Descriptor[] {
   const byDigest = new Map(manifests.map((manifest) => [manifest.descriptor.digest, manifest]));
   let digest: string | undefined = root.digest;
   // An index lists what stands before it, so this ends.
@@ -88,8 +89,10 @@ function layersOf({ root, manifests }: ImageContents, label: string): Descriptor
     const { mediaType } = manifest.descriptor;
     const parsed = parseManifest(manifest.bytes, { subject: label, mediaType });
     if (parsed.kind === 'image') return [...parsed.manifest.layers].reverse();
-    const listed = parsed.index.manifests.filter((one) => !isAttestation(one) && byDigest.has(one.digest));
-    const images = listed.filter((one) => byDigest.get(one.digest)?.manifests.length === 0);
+    const listed = parsed.index.manifests.filter(
+      (descriptor) => !isAttestation(descriptor) && byDigest.has(descriptor.digest),
+    );
+    const images = listed.filter((descriptor) => byDigest.get(descriptor.digest)?.manifests.length === 0);
     digest = (images[0] ?? listed[0])?.digest;
   }
   throw new OpmateError('INVALID', 'not a release image: no image for any platform', { subject: label });
@@ -179,8 +182,7 @@ function readKubeVirt(file: Buffer | undefined, keys: readonly string[]): Releas
   const name = `${directory}/${bootImagesFile}`;
   if (file === undefined) throw noKubeVirt(`${name} not found`);
   const value = parseYaml(file.toString());
-  const stream = isJsonObject(value) && isJsonObject(value['data'] ?? null) ? value['data'] : undefined;
-  const text = isJsonObject(stream) ? stream['stream'] : undefined;
+  const text = getValue(value, 'data', 'stream');
   if (typeof text !== 'string') throw noKubeVirt(`${name} has no data.stream`);
   const architectures = openValue(parseJson(text, name), { name, kind: 'reference' }).field('architectures');
   const disks = keys.flatMap((key) => {

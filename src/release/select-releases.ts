@@ -82,7 +82,7 @@ class Selection {
     const ranges: ChannelRange[] = [];
     for (const channel of channels) {
       try {
-        const range = await this.#rangeOf(channel);
+        const range = await this.#readRange(channel);
         ranges.push(range);
         if (channel.shortestPath) this.#addShortestPath(range);
         else this.#addRange(range);
@@ -107,7 +107,7 @@ class Selection {
     return graph;
   }
 
-  async #rangeOf(channel: ChannelRequest): Promise<ChannelRange> {
+  async #readRange(channel: ChannelRequest): Promise<ChannelRange> {
     const { name, type, minVersion, maxVersion, full } = channel;
     const graph = await this.#graph(type, name);
     const [first, last] = [graph.nodes[0], graph.nodes.at(-1)];
@@ -145,7 +145,7 @@ class Selection {
   }
 
   #addShortestPath({ channel, graph, min, max }: ChannelRange): void {
-    const [from, to] = [nodeOf(graph, min, channel.minVersion), nodeOf(graph, max, channel.maxVersion)];
+    const [from, to] = [getNode(graph, min, channel.minVersion), getNode(graph, max, channel.maxVersion)];
     const path = findUpdatePath(graph, from, to);
     if (path === undefined) {
       const nearest = findNearestReached(graph, from, to);
@@ -185,8 +185,8 @@ class Selection {
   /** Adds what leads from the oldest release of several channels to the newest one. */
   async #addCrossPath(ranges: readonly ChannelRange[]): Promise<void> {
     const [first, last] = [
-      ranges.reduce((one, other) => (compareVersions(other.min, one.min) < 0 ? other : one)),
-      ranges.reduce((one, other) => (compareVersions(other.max, one.max) > 0 ? other : one)),
+      ranges.reduce((range, other) => (compareVersions(other.min, range.min) < 0 ? other : range)),
+      ranges.reduce((range, other) => (compareVersions(other.max, range.max) > 0 ? other : range)),
     ];
     const [source, target] = [first.channel.name, last.channel.name];
     const path = `update path from ${source} to ${target}`;
@@ -217,9 +217,7 @@ class Selection {
       const channel = isTarget ? last.channel : { ...first.channel, name };
       const graph = isTarget ? last.graph : await this.#graph('ocp', name);
       if (!graph.byVersion.has(reached.version)) {
-        this.#warnings.add(
-          `${path}: ${reached.version} is not in channel ${name}, so no update path leads on from it`,
-        );
+        this.#warnings.add(`${path}: ${reached.version} is not in channel ${name}, so it has no update path`);
         return;
       }
       const next = isTarget ? to : (graph.nodes.at(-1) as ReleaseNode);
@@ -251,7 +249,7 @@ function findNode({ nodes }: UpdateGraph, version: Version): ReleaseNode | undef
 }
 
 /** Throws OpmateError NOT_FOUND for a version that is not in the channel. */
-function nodeOf(graph: UpdateGraph, version: Version, text: string | undefined): ReleaseNode {
+function getNode(graph: UpdateGraph, version: Version, text: string | undefined): ReleaseNode {
   const node = findNode(graph, version);
   if (node !== undefined) return node;
   const near = text === undefined ? undefined : findNearest(text, [...graph.byVersion.keys()]);

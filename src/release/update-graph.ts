@@ -71,7 +71,7 @@ export function parseUpdateGraph(text: string, label: string): UpdateGraph {
   for (const node of listed) if (!byVersion.has(node.version)) byVersion.set(node.version, node);
   const edges = new EdgeTable(byVersion, label);
   for (const item of lists.edges.optionalList(maxEdges)) {
-    const [from, to, ...more] = item.list(3).map((one) => listed[one.integer(0, listed.length - 1)]);
+    const [from, to, ...more] = item.list(3).map((field) => listed[field.integer(0, listed.length - 1)]);
     if (from === undefined || to === undefined || more.length > 0)
       return item.mismatch('two indexes of nodes');
     edges.add(from.version, to.version, []);

@@ -34,11 +34,11 @@ export function findUpdatePath(
   const end = reach(graph, from).get(to.version);
   if (end === undefined) return undefined;
   const path: UpdatePath = { nodes: [end.node], risky: [] };
-  for (let one = end; one.by !== undefined; one = one.by.from) {
-    const { from: before, update } = one.by;
+  for (let reached = end; reached.by !== undefined; reached = reached.by.from) {
+    const { from: before, update } = reached.by;
     path.nodes.unshift(before.node);
     if (update.risks.length > 0)
-      path.risky.unshift({ from: before.node.version, to: one.node.version, risks: update.risks });
+      path.risky.unshift({ from: before.node.version, to: reached.node.version, risks: update.risks });
   }
   return path;
 }
@@ -64,20 +64,20 @@ function reach(graph: UpdateGraph, from: ReleaseNode): Map<string, Reached> {
     let queue: Reached[] = [];
     for (let steps = waiting[0]?.steps ?? 0; waiting.length > 0 || queue.length > 0; steps++) {
       const next: Reached[] = [];
-      const entering = waiting.filter((one) => one.steps === steps);
+      const entering = waiting.filter((reached) => reached.steps === steps);
       waiting.splice(0, entering.length);
-      for (const one of [...queue, ...entering]) {
-        if (settled.has(one.node.version)) continue;
-        settled.set(one.node.version, one);
-        for (const update of graph.edges.get(one.node.version) ?? []) {
+      for (const item of [...queue, ...entering]) {
+        if (settled.has(item.node.version)) continue;
+        settled.set(item.node.version, item);
+        for (const update of graph.edges.get(item.node.version) ?? []) {
           const { to, risks } = update;
           if (settled.has(to.version)) continue;
-          const reached = { node: to, steps: one.steps + 1, by: { from: one, update } };
-          if (risks.length === 0) next.push({ ...reached, risky: one.risky });
+          const reached = { node: to, steps: item.steps + 1, by: { from: item, update } };
+          if (risks.length === 0) next.push({ ...reached, risky: item.risky });
           else {
             const known = riskier.get(to.version);
             if (known === undefined || reached.steps < known.steps)
-              riskier.set(to.version, { ...reached, risky: one.risky + 1 });
+              riskier.set(to.version, { ...reached, risky: item.risky + 1 });
           }
         }
       }

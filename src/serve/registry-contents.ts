@@ -1,5 +1,5 @@
 import { mapConcurrent } from '../core/concurrency.js';
-import { digestOf, parseDigest } from '../core/digest.js';
+import { computeDigest, parseDigest } from '../core/digest.js';
 import { OpmateError } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { sortedByBytes } from '../core/order.js';
@@ -89,7 +89,7 @@ export class RegistryContents {
     if (size === undefined || size > maxManifestBytes) return undefined;
     const { file, offset } = this.store.locate(digest);
     const bytes = await readPiece(file, offset, size);
-    if (bytes === undefined || digestOf(bytes, parseDigest(digest).algorithm) === digest) return bytes;
+    if (bytes === undefined || computeDigest(bytes, parseDigest(digest).algorithm) === digest) return bytes;
     this.#logger.log('error', `${this.store.directory}: ${digest}: content does not match its digest`);
     return undefined;
   }
@@ -258,7 +258,7 @@ export class RegistryContents {
       const fresh = level.filter(({ digest }) => !contents.manifests.has(digest));
       const read = await mapConcurrent(fresh, 16, async (item) => ({
         item,
-        facts: await this.#factsOf(item.digest),
+        facts: await this.#findFacts(item.digest),
       }));
       const next: Descriptor[] = [];
       for (const { item, facts } of read) {
@@ -272,7 +272,7 @@ export class RegistryContents {
     }
   }
 
-  async #factsOf(digest: string): Promise<ManifestFacts | undefined> {
+  async #findFacts(digest: string): Promise<ManifestFacts | undefined> {
     const known = this.#facts.get(digest);
     if (known !== undefined) return known;
     const bytes = await this.readManifest(digest);
@@ -312,7 +312,7 @@ export class RegistryContents {
     return { repository: valid ? repository : this.#defaultRepository, tag: undefined };
   }
 
-  #entryOf(repository: string, tag: string | undefined, descriptor: Descriptor): Descriptor {
+  #getEntry(repository: string, tag: string | undefined, descriptor: Descriptor): Descriptor {
     const { mediaType, digest, size } = descriptor;
     const isDefault = repository === this.#defaultRepository;
     if (tag !== undefined) {
@@ -366,8 +366,8 @@ export class RegistryContents {
         listed ||= same;
       }
     }
-    for (const tag of wanted) next.push(this.#entryOf(repository, tag, descriptor));
-    if (tags.length === 0 && !listed) next.push(this.#entryOf(repository, undefined, descriptor));
+    for (const tag of wanted) next.push(this.#getEntry(repository, tag, descriptor));
+    if (tags.length === 0 && !listed) next.push(this.#getEntry(repository, undefined, descriptor));
     this.#keepUntagged(next, repository, displaced);
     const unchanged = next.length === entries.length && next.every((entry, i) => entry === entries[i]);
     return unchanged && (tagged === tags.length || listed) ? entries : next;
@@ -391,7 +391,7 @@ export class RegistryContents {
       const listed = entries.some(
         (other) => other.digest === digest && this.#placeOf(other).repository === repository,
       );
-      if (!listed) entries.push(this.#entryOf(repository, undefined, entry));
+      if (!listed) entries.push(this.#getEntry(repository, undefined, entry));
     }
   }
 }

@@ -4,12 +4,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { basename } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { type CancelOptions, onAbort } from '../core/concurrency.js';
-import { type DigestAlgorithm, digestOf, isDigest, parseDigest } from '../core/digest.js';
-import { LimitError, UsageError, messageOf, systemCode, throwIfCancelled } from '../core/errors.js';
+import { type DigestAlgorithm, computeDigest, isDigest, parseDigest } from '../core/digest.js';
+import { LimitError, UsageError, getMessage, systemCode, throwIfCancelled } from '../core/errors.js';
 import type { ArchiveProof } from '../oci/archive-set/archive-index.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
-import { referrerOf } from '../oci/layout/layout-content.js';
+import { getReferrer } from '../oci/layout/layout-content.js';
 import {
   type ManifestFacts,
   isManifestType,
@@ -32,7 +32,7 @@ import {
   createHttpServer,
   replaceCertificate,
 } from './server/http-server.js';
-import { listenOn, shownAddress, urlOf } from './server/listening.js';
+import { listenOn, shownAddress, getUrl } from './server/listening.js';
 
 /** Blobs up to this size are read whole instead of streamed. */
 const smallBlobBytes = 64 * 1024;
@@ -121,7 +121,7 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
     logger,
   });
   const actualPort = await listenOn(server, { host, port });
-  server.on('error', (error) => logger.log('error', `${host}:${port}: ${messageOf(error)}`));
+  server.on('error', (error) => logger.log('error', `${host}:${port}: ${getMessage(error)}`));
 
   let closing: Promise<void> | undefined;
   let unwatch = (): void => undefined;
@@ -132,10 +132,10 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
   };
   const close = (): Promise<void> => (closing ??= shutDown());
   unwatch = onAbort(signal, () => {
-    void close().catch((error: unknown) => logger.log('error', messageOf(error)));
+    void close().catch((error: unknown) => logger.log('error', getMessage(error)));
   });
   return {
-    url: urlOf(server, host, tls !== undefined),
+    url: getUrl(server, host, tls !== undefined),
     port: actualPort,
     replaceCertificate: (certificate) => replaceCertificate(server, certificate),
     close,
@@ -288,7 +288,7 @@ class RequestHandler {
     const byDigest = reference.includes(':');
     const promised = byDigest ? reference : call.query.get('digest');
     if (promised !== null) requireDigest(promised);
-    const digest = digestOf(bytes, promised === null ? 'sha256' : algorithmOf(promised));
+    const digest = computeDigest(bytes, promised === null ? 'sha256' : getAlgorithm(promised));
     if (promised !== null && digest !== promised) {
       throw new Refusal(400, 'DIGEST_INVALID', `${name}: ${promised}: the manifest has digest ${digest}`);
     }
@@ -300,7 +300,7 @@ class RequestHandler {
     try {
       facts = readManifestFacts(bytes, `${name}: ${reference}`);
     } catch (error) {
-      throw new Refusal(400, 'MANIFEST_INVALID', messageOf(error));
+      throw new Refusal(400, 'MANIFEST_INVALID', getMessage(error));
     }
     const header = call.request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
     const mediaType = header || facts.mediaType;
@@ -412,11 +412,11 @@ class RequestHandler {
     if (digest === null) {
       const upload = uploads.start(name, algorithm);
       if (upload === undefined) throw new Refusal(429, 'TOOMANYREQUESTS', 'too many uploads are under way');
-      return send(call, 202, { ...locationOf(upload), 'Docker-Upload-UUID': upload.id });
+      return send(call, 202, { ...getLocation(upload), 'Docker-Upload-UUID': upload.id });
     }
     requireDigest(digest);
-    await uploads.once(name, algorithmOf(digest), async (upload) => {
-      await upload.append(bodyOf(call));
+    await uploads.once(name, getAlgorithm(digest), async (upload) => {
+      await upload.append(iterateBody(call));
       await this.#finish(upload, digest);
     });
     return sendCreated(call, name, digest);
@@ -430,13 +430,17 @@ class RequestHandler {
       const digest = call.query.get('digest');
       switch (call.method) {
         case 'GET':
-          return send(call, 204, { ...locationOf(upload), ...receivedOf(upload) });
+          return send(call, 204, { ...getLocation(upload), ...getReceived(upload) });
         case 'DELETE':
           await uploads.drop(id);
           return send(call, 204);
         case 'PATCH':
           await receive(call, upload);
-          return send(call, 202, { ...locationOf(upload), ...receivedOf(upload), 'Docker-Upload-UUID': id });
+          return send(call, 202, {
+            ...getLocation(upload),
+            ...getReceived(upload),
+            'Docker-Upload-UUID': id,
+          });
         default:
           if (digest === null) throw new Refusal(400, 'DIGEST_INVALID', `${name}: ${id}: no digest given`);
           requireDigest(digest);
@@ -452,7 +456,7 @@ class RequestHandler {
   }
 
   async #finish(upload: Upload, promised: string): Promise<void> {
-    const { path, digest } = await upload.finish(algorithmOf(promised));
+    const { path, digest } = await upload.finish(getAlgorithm(promised));
     if (digest !== promised) {
       throw new Refusal(
         400,
@@ -475,14 +479,14 @@ class RequestHandler {
     allow(call, 'GET', 'HEAD');
     const contents = await this.#contents.find(name);
     const artifactType = call.query.get('artifactType');
-    const found: Descriptor[] = [];
+    const matches: Descriptor[] = [];
     for (const { descriptor, facts } of contents?.manifests.values() ?? []) {
       if (facts.subject !== digest) continue;
       if (artifactType && facts.artifactType !== artifactType) continue;
-      found.push(referrerOf(descriptor, facts));
+      matches.push(getReferrer(descriptor, facts));
     }
-    found.sort((a, b) => compareBytes(a.digest, b.digest));
-    const index = { schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests: found };
+    matches.sort((a, b) => compareBytes(a.digest, b.digest));
+    const index = { schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests: matches };
     const headers: Record<string, string> = { 'Content-Type': mediaTypes.ociIndex };
     if (artifactType) headers['OCI-Filters-Applied'] = 'artifactType';
     send(call, 200, headers, Buffer.from(JSON.stringify(index)));
@@ -497,7 +501,7 @@ class RequestHandler {
           ? new Refusal(403, 'DENIED', error.message)
           : undefined;
     if (refusal === undefined && !gone) {
-      this.#logger.log('error', `${request.method} ${request.url}: ${messageOf(error)}`);
+      this.#logger.log('error', `${request.method} ${request.url}: ${getMessage(error)}`);
     }
     if (gone || response.headersSent) {
       response.destroy();
@@ -566,7 +570,7 @@ function requireTag(text: string): void {
   if (!isTag(text)) throw new Refusal(400, 'MANIFEST_INVALID', `${text.slice(0, 300)}: not a tag`);
 }
 
-function algorithmOf(digest: string): DigestAlgorithm {
+function getAlgorithm(digest: string): DigestAlgorithm {
   return parseDigest(digest).algorithm;
 }
 
@@ -578,7 +582,7 @@ function requireAlgorithm(text: string): DigestAlgorithm {
 /** Appends the body to an upload, after its place has been checked: a refused chunk changes nothing. */
 async function receive(call: Call, upload: Upload): Promise<void> {
   const { 'content-range': range, 'content-length': length } = call.request.headers;
-  const body = bodyOf(call);
+  const body = iterateBody(call);
   if (range === undefined) return await upload.append(body);
   const match = /^(\d+)-(\d+)$/.exec(range);
   const start = Number(match?.[1]);
@@ -592,8 +596,8 @@ async function receive(call: Call, upload: Upload): Promise<void> {
       'BLOB_UPLOAD_INVALID',
       `chunk starts at ${start}, the next byte is ${upload.offset}`,
       {
-        ...locationOf(upload),
-        ...receivedOf(upload),
+        ...getLocation(upload),
+        ...getReceived(upload),
       },
     );
   }
@@ -621,7 +625,7 @@ async function* limited(body: AsyncIterable<Buffer>, length: number): AsyncGener
 }
 
 /** The body; whoever stops reading it early leaves the connection usable for an answer. */
-function bodyOf(call: Call): AsyncIterable<Buffer> {
+function iterateBody(call: Call): AsyncIterable<Buffer> {
   return call.request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
 }
 
@@ -638,7 +642,7 @@ async function readBody(call: Call, limit: number): Promise<Buffer> {
   const tooLarge = () => new Refusal(413, 'MANIFEST_INVALID', `manifest is larger than ${limit} bytes`);
   if (Number(call.request.headers['content-length'] ?? 0) > limit) throw tooLarge();
   try {
-    return await readLimited(bodyOf(call), limit, 'manifest');
+    return await readLimited(iterateBody(call), limit, 'manifest');
   } catch (error) {
     throw error instanceof LimitError ? tooLarge() : error;
   }
@@ -664,12 +668,12 @@ function parseRange(
 /** The names that `n` and `last` ask for; sets the Link header when there are more. */
 function paginate(names: readonly string[], call: Call, path: string): string[] {
   const last = call.query.get('last');
-  const asked = call.query.get('n');
-  if (asked !== null && !/^\d{1,9}$/.test(asked)) {
-    throw new Refusal(400, 'UNSUPPORTED', `${asked.slice(0, 80)}: n is not a number of results`);
+  const wanted = call.query.get('n');
+  if (wanted !== null && !/^\d{1,9}$/.test(wanted)) {
+    throw new Refusal(400, 'UNSUPPORTED', `${wanted.slice(0, 80)}: n is not a number of results`);
   }
   const rest = last === null ? [...names] : names.filter((name) => compareBytes(name, last) > 0);
-  const limit = asked === null ? rest.length : Number(asked);
+  const limit = wanted === null ? rest.length : Number(wanted);
   const page = rest.slice(0, limit);
   const end = page.at(-1);
   if (end !== undefined && rest.length > limit) {
@@ -679,12 +683,12 @@ function paginate(names: readonly string[], call: Call, path: string): string[] 
   return page;
 }
 
-function locationOf(upload: Upload): Record<string, string> {
+function getLocation(upload: Upload): Record<string, string> {
   return { Location: `/v2/${upload.repository}/blobs/uploads/${upload.id}` };
 }
 
 /** Both ends count, so nothing received yet looks like one byte: `0-0`, as other registries have it. */
-function receivedOf(upload: Upload): Record<string, string> {
+function getReceived(upload: Upload): Record<string, string> {
   return { Range: `0-${Math.max(0, upload.offset - 1)}` };
 }
 

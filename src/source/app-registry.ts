@@ -95,14 +95,14 @@ export async function loadAppRegistryNamespace(
     await mapConcurrent(
       packages,
       concurrency,
-      async (one) => {
-        onPull?.(one.name);
-        const content = await client.findContent(namespace, one, session);
+      async (appRegistryPackage) => {
+        onPull?.(appRegistryPackage.name);
+        const content = await client.findContent(namespace, appRegistryPackage, session);
         await client.download(
           namespace,
-          one.name,
+          appRegistryPackage.name,
           content,
-          path.join(directory, `${one.name}.tar.gz`),
+          path.join(directory, `${appRegistryPackage.name}.tar.gz`),
           session,
         );
       },

@@ -2,7 +2,7 @@ import { getReferenceNames } from './reference-error.js';
 import { addContext } from '../core/diagnostics-error.js';
 import { defaultArchiveLimits } from '../archive/limits.js';
 import { parseBundle } from '../bundle/parse.js';
-import { type BundleFiles, bundleFilesOf, readBundleDirectory } from '../bundle/read.js';
+import { type BundleFiles, readBundleFiles, readBundleDirectory } from '../bundle/read.js';
 import { mapConcurrent } from '../core/concurrency.js';
 import { CancelledError, OpmateError, UsageError, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
@@ -76,16 +76,16 @@ export async function stageBundles(
       { signal },
     );
     const wanted = new Map<string, Located>();
-    for (const one of located) {
-      if (one === undefined) continue;
-      if (wanted.has(one.key)) logger.log('info', `${one.reference}: named more than once, added once`);
-      else wanted.set(one.key, one);
+    for (const item of located) {
+      if (item === undefined) continue;
+      if (wanted.has(item.key)) logger.log('info', `${item.reference}: named more than once, added once`);
+      else wanted.set(item.key, item);
     }
     warnOfUnused(options.pullFrom ?? [], [...wanted.values()], logger);
     await mapConcurrent(
       [...wanted.values()],
       concurrency,
-      (one) => orReport(one.reference, () => stageBundle(stage, one, stoppable)),
+      (item) => orReport(item.reference, () => stageBundle(stage, item, stoppable)),
       { signal },
     );
     return stage;
@@ -208,7 +208,7 @@ function checkPlace(text: string, place: string): void {
   const fail = (problem: string, hint: string): UsageError =>
     new UsageError(`--pull-from ${text}: ${place} ${problem}`, { hint });
   if (host !== 'localhost' && !/[.:]/.test(host)) {
-    throw fail('begins with no registry', `write docker.io/${place} if that is meant`);
+    throw fail('missing registry', `for Docker Hub write docker.io/${place}`);
   }
   let parsed: Reference | undefined;
   try {
@@ -221,12 +221,12 @@ function checkPlace(text: string, place: string): void {
   }
 }
 
-function nameOf({ registry, repository }: RegistryReference): string {
+function getName({ registry, repository }: RegistryReference): string {
   return `${registry}/${repository}`;
 }
 
 function ruleFor(reference: RegistryReference, rules: readonly PullFrom[]): PullFrom | undefined {
-  const name = `${nameOf(reference)}/`;
+  const name = `${getName(reference)}/`;
   const fitting = rules.filter(({ prefix }) => name.startsWith(`${prefix}/`));
   return fitting.sort((a, b) => b.prefix.length - a.prefix.length)[0];
 }
@@ -234,13 +234,13 @@ function ruleFor(reference: RegistryReference, rules: readonly PullFrom[]): Pull
 function moved(reference: RegistryReference, { prefix, other }: PullFrom): Reference {
   const { tag, digest } = reference;
   const version = (tag === undefined ? '' : `:${tag}`) + (digest === undefined ? '' : `@${digest}`);
-  return parseReference(`docker://${other}${nameOf(reference).slice(prefix.length)}${version}`);
+  return parseReference(`docker://${other}${getName(reference).slice(prefix.length)}${version}`);
 }
 
 /** A rule that fits nothing is a slip, and what it should have kept inside would be pulled from outside. */
 function warnOfUnused(rules: readonly PullFrom[], located: readonly Located[], logger: Logger): void {
   for (const rule of rules) {
-    if (!located.some((one) => one.rule === rule))
+    if (!located.some((item) => item.rule === rule))
       logger.log('warn', `--pull-from ${rule.prefix}=${rule.other}: no bundle is named ${rule.prefix}/…`);
   }
 }
@@ -275,7 +275,7 @@ async function readBundle(
       const roots = ['manifests', 'metadata'];
       const tree = await readImage(image, { roots, limits, signal, logger });
       if (!roots.some((root) => tree.directories.has(root))) checkKind(reference, image);
-      const files = await bundleFilesOf(tree, { subject: reference, signal });
+      const files = await readBundleFiles(tree, { subject: reference, signal });
       return { files, digest: image.root.digest };
     } finally {
       await opened.close();

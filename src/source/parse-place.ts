@@ -98,8 +98,8 @@ export function parseImageReference(reference: string): Reference {
 function parseGit(text: string): GitPlace {
   const [, address = '', fragment] = /^git\+([^#]*)(?:#(.*))?$/s.exec(text) ?? [];
   const [, base = '', last = ''] = /^([a-z]+:\/\/.*\/)([^/]*)$/s.exec(address) ?? [];
-  const at = last.lastIndexOf('@');
-  const repository = at < 0 ? address : base + last.slice(0, at);
+  const position = last.lastIndexOf('@');
+  const repository = position < 0 ? address : base + last.slice(0, position);
   const shown = redact(text);
   try {
     parseGitRepository(repository, { allowHttp: true });
@@ -111,11 +111,11 @@ function parseGit(text: string): GitPlace {
       newHint: /:\/\/[^/]*@/.test(repository) ? credentialsInUrl(shown).hint : hint,
     });
   }
-  if (at >= 0 && fragment !== undefined) {
+  if (position >= 0 && fragment !== undefined) {
     throw new UsageError('@ and # both name a ref', { subject: shown, hint: 'write #REF:DIRECTORY alone' });
   }
   const [, ref, directory] =
-    /^([^:]*)(?::(.*))?$/s.exec(at < 0 ? (fragment ?? '') : last.slice(at + 1)) ?? [];
+    /^([^:]*)(?::(.*))?$/s.exec(position < 0 ? (fragment ?? '') : last.slice(position + 1)) ?? [];
   const source: GitPlace = { kind: 'git', repository };
   if (ref !== undefined && ref !== '') {
     if (isCommit(ref)) source.commit = ref;

@@ -42,8 +42,8 @@ export async function renderReferences(
   const assembly = new Assembly({ format, migrationLevel, keepUnknownFields, temporaryDirectory });
   const opened: Source[] = [];
   const close = async (): Promise<void> => {
-    const closed = await Promise.allSettled([...opened, assembly].map((one) => one.close()));
-    const failure = closed.find((one) => one.status === 'rejected');
+    const closed = await Promise.allSettled([...opened, assembly].map((item) => item.close()));
+    const failure = closed.find((result) => result.status === 'rejected');
     if (failure !== undefined) throw failure.reason;
   };
   const renderOne = async ({ reference, position }: Positioned): Promise<void> => {

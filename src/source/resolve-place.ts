@@ -54,7 +54,7 @@ export async function resolvePlace(
 export async function openResolved(resolved: ResolvedPlace): Promise<CatalogSource> {
   const source = await resolved.open(catalogsOnly);
   if (source.kind === 'catalog') return source;
-  throw new OpmateError('INTERNAL', 'a bundle was opened where only catalogs are taken');
+  throw new OpmateError('INTERNAL', 'expected a catalog, got a bundle');
 }
 
 /** Opens the catalog or bundle at a place, in the state that it is in. Throws OpmateError. */

@@ -19,7 +19,7 @@ export interface SecretName {
   name: string;
 }
 
-/** Secrets out of files. Their values show up nowhere but in `credentialsOf`. */
+/** Secrets out of files. Their values show up nowhere but in `getCredentials`. */
 export type Secrets = ReadonlyMap<string, Secret>;
 
 interface Secret extends SecretName {
@@ -75,8 +75,8 @@ export function secretsIn(manifests: Iterable<Manifest>): Secrets {
   for (const manifest of manifests) {
     const { file } = manifest;
     if (manifest.kind !== 'Secret' || manifest.apiVersion !== 'v1') continue;
-    const secret = secretOf(manifest, file);
-    const key = keyOf(secret);
+    const secret = toSecret(manifest, file);
+    const key = toKey(secret);
     const other = secrets.get(key);
     if (other !== undefined) {
       throw new OpmateError('INVALID', `Secret ${key}: is in ${other.place} too`, {
@@ -101,7 +101,7 @@ async function manifestFiles(directory: string): Promise<string[]> {
   return files.sort(compareBytes);
 }
 
-function secretOf(manifest: Manifest, file: string): Secret {
+function toSecret(manifest: Manifest, file: string): Secret {
   const { name, namespace } = manifest;
   const { type } = manifest.load();
   const place = placeAt(file, manifest.lineOf());
@@ -120,7 +120,7 @@ function placeAt(file: string, line: number | undefined): string {
   return line === undefined ? file : `${file}:${line}`;
 }
 
-function keyOf({ namespace, name }: SecretName): string {
+function toKey({ namespace, name }: SecretName): string {
   return namespace === '' ? name : `${namespace}/${name}`;
 }
 
@@ -128,39 +128,39 @@ function keyOf({ namespace, name }: SecretName): string {
  * The credentials in a Secret. One whose manifest has no namespace is in every one. Throws OpmateError where there is
  * none of that name, or of another type than the kind needs, or where keys are missing; never with values.
  */
-export function credentialsOf(
+export function getCredentials(
   secrets: Secrets,
   wanted: SecretName,
   kind: CredentialsKind,
 ): SourceCredentials {
-  const secret = secrets.get(keyOf(wanted)) ?? secrets.get(wanted.name);
+  const secret = secrets.get(toKey(wanted)) ?? secrets.get(wanted.name);
   if (secret === undefined) {
-    const elsewhere = [...secrets.values()].filter(({ name }) => name === wanted.name).map(keyOf);
-    throw new OpmateError('NOT_FOUND', `Secret ${keyOf(wanted)}: not found in the files of Secrets`, {
+    const elsewhere = [...secrets.values()].filter(({ name }) => name === wanted.name).map(toKey);
+    throw new OpmateError('NOT_FOUND', `Secret "${toKey(wanted)}": not found`, {
       hint:
         elsewhere.length > 0
-          ? `there is ${elsewhere.join(', ')}`
+          ? `use ${elsewhere.join(' or ')}`
           : 'put its manifest into the directory that --secrets names',
     });
   }
-  const subject = `${secret.place}: Secret ${keyOf(secret)}`;
+  const subject = `${secret.place}: Secret ${toKey(secret)}`;
   const { file } = secret;
   if (!typesFor[kind].includes(secret.type)) {
-    throw new OpmateError('INVALID', `is of the type ${quoteGo(secret.type)}`, {
+    throw new OpmateError('INVALID', `unsupported type ${quoteGo(secret.type)}`, {
       subject,
       file,
-      hint: `for ${kind}, it must be of the type ${typesFor[kind].join(' or ')}`,
+      hint: `use type ${typesFor[kind].join(' or ')} for ${kind}`,
     });
   }
   const object = secret.manifest.load();
-  const optional = (key: string): string | undefined => valueOf(object, key, subject, secret);
+  const optional = (key: string): string | undefined => findValue(object, key, subject, secret);
   const required = (key: string): string => {
     const value = optional(key);
     if (value !== undefined && value !== '') return value;
-    throw new OpmateError('INVALID', `${key} is missing`, {
+    throw new OpmateError('INVALID', `missing ${key}`, {
       subject,
       file,
-      hint: `a Secret of the type ${secret.type} has it in data or stringData`,
+      hint: `set ${key} in data or stringData`,
     });
   };
   switch (secret.type) {
@@ -189,7 +189,7 @@ export function credentialsOf(
 }
 
 /** A value of a Secret: `stringData` wins over `data`, as for the API server. */
-function valueOf(
+function findValue(
   object: JsonObject,
   key: string,
   subject: string,

@@ -5,6 +5,7 @@ import { type Logger, silentLogger } from '../core/log.js';
 import { sharedDirectoryFault } from '../files/private-directory.js';
 import type { LinkOptions } from '../files/directory-root.js';
 import type { BlobCache } from '../oci/registry/blob-cache.js';
+import type { SignatureReads } from '../oci/signatures/remembered-signatures.js';
 import type { Connection, ConnectionOptions } from '../oci/registry/connection.js';
 import type { Platform } from '../oci/image/types.js';
 
@@ -41,6 +42,8 @@ export interface SessionOptions extends CancelOptions {
   >;
   /** Directory of the blob cache, instead of the one that the environment names. */
   cacheDirectory?: string | undefined;
+  /** Directory that keeps layers of catalogs where there is no blob cache; none when left out. */
+  catalogCacheDirectory?: string | undefined;
   /** Caps on what images may hold, where they differ from `defaultArchiveLimits`. */
   limits?: Partial<ArchiveLimits> | undefined;
   /** Follow links that lead out of bundle and catalog directories; refused where left out. */
@@ -71,6 +74,10 @@ export interface SourceSession extends CancelOptions, LinkOptions {
   platform?: Platform | undefined;
   hostPlatform: Platform;
   cache?: BlobCache | undefined;
+  /** Layers of catalogs by digest, where there is no `cache` that has them. */
+  catalogCache?: (() => Promise<BlobCache | undefined>) | undefined;
+  /** Set where what is attached to images is read once in a run. */
+  signatureReads?: SignatureReads | undefined;
   limits?: ArchiveLimits | undefined;
   logger?: Logger | undefined;
 }
@@ -149,6 +156,8 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     },
     cacheDirectory: directory,
     cache,
+    catalogCache:
+      cache === undefined ? lazyCatalogCache(options.catalogCacheDirectory, now, logger) : undefined,
     limits: { ...defaultArchiveLimits, ...options.limits },
     followLinks: options.followLinks,
     logger,
@@ -161,6 +170,38 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       (await connection?.catch(() => undefined))?.close();
     },
   };
+}
+
+/** Maximum bytes of catalog layers in the default cache. */
+const maxCatalogCacheBytes = 2 * 1024 ** 3;
+
+/** Opens the default cache when the first catalog is read; its faults are debug messages only. */
+function lazyCatalogCache(
+  directory: string | undefined,
+  now: () => Date,
+  logger: Logger,
+): SourceSession['catalogCache'] {
+  if (directory === undefined) return undefined;
+  const quiet: Logger = {
+    ...silentLogger,
+    log: (_level, message, fields) => logger.log('debug', message, fields),
+  };
+  let opened: Promise<BlobCache | undefined> | undefined;
+  async function open(where: string): Promise<BlobCache | undefined> {
+    const fault = await sharedDirectoryFault(where);
+    if (fault !== undefined) {
+      quiet.log('debug', `${where}: cache not used: ${fault}`);
+      return undefined;
+    }
+    const { openBlobCache } = await import('../oci/registry/blob-cache.js');
+    return openBlobCache({
+      directory: where,
+      now: now().getTime(),
+      maxBytes: maxCatalogCacheBytes,
+      logger: quiet,
+    });
+  }
+  return () => (opened ??= open(directory));
 }
 
 /** The directory, unless others could put something into it: then nothing is cached, and the user is told. */

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { messageOf } from '../core/errors.js';
+import { getMessage } from '../core/errors.js';
 import { parseReference } from '../core/reference.js';
 import type { LinkOptions } from '../files/directory-root.js';
 import { fileVersion, pathVersion } from './drivers/local.js';
@@ -33,7 +33,7 @@ export async function localStateReader(
     return async () => {
       await fileVersion(reference);
       // A directory with faults has a state too, or its page would never show how they are mended.
-      return pathVersion(reference, options).catch((error: unknown) => messageOf(error));
+      return pathVersion(reference, options).catch((error: unknown) => getMessage(error));
     };
   }
   if (place.kind !== 'image') return undefined;

@@ -13,12 +13,13 @@ import type {
   TemplateImage,
 } from '../catalog/template/template.js';
 import { mapConcurrent } from '../core/concurrency.js';
-import { CancelledError, OpmateError, messageOf } from '../core/errors.js';
+import { CancelledError, OpmateError, getMessage } from '../core/errors.js';
 import { parseGoJson, quoteGo } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { parseReference } from '../core/reference.js';
 import { type Version, parseVersion } from '../core/semver.js';
 import type { YamlPath } from '../document/yaml-full.js';
+import { getValue } from '../document/json-fields.js';
 import {
   type BundleBlob,
   type ChannelBlob,
@@ -149,12 +150,12 @@ class TemplateRendering {
       this.#fail([], problem, 'list bundles below candidate, fast or stable');
     }
     await this.#errors.throwIfAny();
-    const { members, packageName } = await this.#membersOf(template, (image) => rendered.get(image)?.facts);
+    const { members, packageName } = await this.#readMembers(template, (image) => rendered.get(image)?.facts);
     const { channels, defaultChannel } = buildSemverChannels(packageName, members, template.generate);
     const head = channels.find(({ name }) => name === defaultChannel)?.entries?.at(-1)?.name;
     const seen = new Set<string>();
     const inOrder = bundles.flatMap(({ image }) => (seen.has(image) ? [] : (seen.add(image), [image])));
-    const renderedBundles = inOrder.map((image) => rendered.get(image)).filter((one) => one !== undefined);
+    const renderedBundles = inOrder.map((image) => rendered.get(image)).filter((item) => item !== undefined);
     const csv = renderedBundles.find(({ facts }) => facts.name === head)?.csv;
     const csvText = csv === undefined ? '' : (await spool.read(csv)).toString();
     const blob: PackageBlob = {
@@ -171,7 +172,7 @@ class TemplateRendering {
   }
 
   /** The bundles of the lists with their versions; all must be of one package, each in a list once. */
-  async #membersOf(
+  async #readMembers(
     template: SemverTemplate,
     factsOf: (image: string) => BundleFacts | undefined,
   ): Promise<{ members: SemverMember[]; packageName: string }> {
@@ -198,7 +199,7 @@ class TemplateRendering {
       try {
         version = parseVersion(property.version);
       } catch (error) {
-        const problem = `has invalid version ${quoteGo(property.version)}: ${messageOf(error)}`;
+        const problem = `has invalid version ${quoteGo(property.version)}: ${getMessage(error)}`;
         const hint = 'channels are made of semantic versions: MAJOR.MINOR.PATCH';
         this.#fail(path, `${context}bundle ${quoteGo(name)} ${problem}`, hint);
         continue;
@@ -234,7 +235,7 @@ class TemplateRendering {
       // Channels change before they are written.
       if (blob.kind === 'channel') {
         channels.push(blob.blob);
-        described.push(describeChannel(blob.blob, this.#originOf(position)));
+        described.push(describeChannel(blob.blob, this.#getOrigin(position)));
       } else await this.#addEntry(blob, position);
       if (blob.kind === 'bundle' && !versions.has(blob.blob.name)) {
         versions.set(blob.blob.name, () => readVersionRelease(blob.blob));
@@ -250,7 +251,7 @@ class TemplateRendering {
       csvText: string | undefined,
     ): Promise<void> => {
       const { name } = template.substitutions[place] as Substitution;
-      const version = outcomeOf(() => readVersionRelease(blob, csvText));
+      const version = getOutcome(() => readVersionRelease(blob, csvText));
       substitutes.set(name, { facts: describeBundle(blob), version });
       await this.assembly.addBundle(blob, template.entries.length + place);
     };
@@ -274,7 +275,7 @@ class TemplateRendering {
       if (!versions.has(name)) versions.set(name, () => valueOf(version));
       const { message } = validateCatalog({
         ...this.facts,
-        channels: channels.map((one) => describeChannel(one)),
+        channels: channels.map((blob) => describeChannel(blob)),
       });
       if (message === undefined) continue;
       this.#failSubstitution(substitution, `resulting config is not valid FBC: ${message}`);
@@ -329,12 +330,12 @@ class TemplateRendering {
   }
 
   /** Entries are known by their number. */
-  #originOf(position: number): BlobOrigin {
+  #getOrigin(position: number): BlobOrigin {
     return { file: this.#template.file, offset: position, length: 0, syntax: 'yaml' };
   }
 
   async #addEntry(item: CatalogBlob, position: number): Promise<void> {
-    addToFacts(this.facts, item, item.kind === 'channel' ? undefined : this.#originOf(position));
+    addToFacts(this.facts, item, item.kind === 'channel' ? undefined : this.#getOrigin(position));
     await this.assembly.addBlob(item, position);
   }
 
@@ -356,7 +357,7 @@ class TemplateRendering {
     const unreachable = new Set<string>();
     const failures = new Map<number, OpmateError>();
     const fetchOne = async ([image, places]: [string, [number, ...number[]]]): Promise<void> => {
-      const registry = registryOf(image);
+      const registry = findRegistry(image);
       if (registry !== undefined && unreachable.has(registry)) {
         const problem = `not tried, for ${registry} could not be reached`;
         failures.set(places[0], new OpmateError('NETWORK', `render reference ${quoteGo(image)}: ${problem}`));
@@ -397,7 +398,7 @@ interface Substitute {
 
 type Outcome<T> = { value: T } | { error: OpmateError };
 
-function outcomeOf<T>(work: () => T): Outcome<T> {
+function getOutcome<T>(work: () => T): Outcome<T> {
   try {
     return { value: work() };
   } catch (error) {
@@ -422,7 +423,7 @@ function substitutionFault(
   }
   const baseVersion = versions.get(base);
   if (baseVersion === undefined) return `base bundle ${quoteGo(base)} does not exist in catalog`;
-  const older = outcomeOf(baseVersion);
+  const older = getOutcome(baseVersion);
   if ('error' in older) {
     return `failed to get VersionRelease for base bundle ${quoteGo(base)}: ${older.error.message}`;
   }
@@ -453,7 +454,7 @@ async function readBundleImage(image: string, session: SourceSession): Promise<B
   throw new OpmateError('UNSUPPORTED', 'is a catalog, not a bundle');
 }
 
-function registryOf(image: string): string | undefined {
+function findRegistry(image: string): string | undefined {
   try {
     const parsed = parseReference(image);
     return parsed.transport === 'docker' ? parsed.registry : undefined;
@@ -470,7 +471,7 @@ interface PackageMetadata {
 /** What a package takes from the ClusterServiceVersion of a bundle: its description and its first icon. */
 function packageMetadata(csvText: string): PackageMetadata {
   const csv = csvText === '' ? null : parseGoJson(csvText);
-  const spec = isJsonObject(csv) ? csv['spec'] : undefined;
+  const spec = getValue(csv, 'spec');
   if (!isJsonObject(spec)) return {};
   const description = spec['description'];
   const icon = firstIcon(spec['icon']);

@@ -37,7 +37,7 @@ const signingFlag = 0x02;
  */
 export function parseKeyring(bytes: Buffer, subject: string): OpenPgpKeyring {
   try {
-    const keys = readKeyringPackets(bytes).flatMap(certificatesOf).flatMap(signingKeys);
+    const keys = readKeyringPackets(bytes).flatMap(getCertificates).flatMap(signingKeys);
     if (keys.length > 0) return { keys };
     throw new OpmateError('INVALID', 'no public keys of OpenPGP version 4', {
       hint: 'name a file that gpg --export wrote',
@@ -63,7 +63,7 @@ function readKeyringPackets(bytes: Buffer): Packet[][] {
 }
 
 /** Groups packets by primary key, leaving out other people's signatures. */
-function certificatesOf(packets: Packet[]): Certificate[] {
+function getCertificates(packets: Packet[]): Certificate[] {
   const certificates: Certificate[] = [];
   let current: Certificate | undefined;
   let signatures: SignaturePacket[] | undefined;
@@ -157,12 +157,12 @@ function judgePrimary({ primary, primarySignatures, users }: Certificate): Judge
     const own = signatures
       .filter(({ type }) => (type >= 0x10 && type <= 0x13) || type === 0x30)
       .filter(holds([primary.hashed, hashed]));
-    const newest = newestOf(own);
+    const newest = findNewest(own);
     return newest === undefined || newest.type === 0x30 ? [] : [newest];
   });
-  const newest = newestOf([...overKey, ...certifications]);
+  const newest = findNewest([...overKey, ...certifications]);
   if (newest === undefined) return { problem: primary.problem ?? 'without a valid self-signature' };
-  return { expires: expiryOf(primary, newest), flags: newest.keyFlags };
+  return { expires: findExpiry(primary, newest), flags: newest.keyFlags };
 }
 
 function judgeSubkey(
@@ -175,9 +175,9 @@ function judgeSubkey(
     .filter(({ type }) => type === 0x18 || type === 0x28)
     .filter((signature) => signatureProblem(signature, content, primary, true) === undefined);
   if (own.some(({ type }) => type === 0x28)) return { problem: 'revoked' };
-  const binding = newestOf(own);
+  const binding = findNewest(own);
   if (binding === undefined) return { problem: 'not bound to its primary key' };
-  const expires = expiryOf(key, binding);
+  const expires = findExpiry(key, binding);
   if (((binding.keyFlags ?? 0) & signingFlag) === 0) return { expires, problem: 'not a key for signatures' };
   // Without this anybody could pass somebody else's signing key off as a subkey of their own.
   const { embedded } = binding;
@@ -188,13 +188,13 @@ function judgeSubkey(
   };
 }
 
-function newestOf(signatures: readonly SignaturePacket[]): SignaturePacket | undefined {
+function findNewest(signatures: readonly SignaturePacket[]): SignaturePacket | undefined {
   return signatures.reduce<SignaturePacket | undefined>(
     (newest, signature) => ((signature.created ?? 0) >= (newest?.created ?? 0) ? signature : newest),
     undefined,
   );
 }
 
-function expiryOf(key: PublicKeyPacket, { keyExpiresAfter }: SignaturePacket): number | undefined {
+function findExpiry(key: PublicKeyPacket, { keyExpiresAfter }: SignaturePacket): number | undefined {
   return keyExpiresAfter === undefined || keyExpiresAfter === 0 ? undefined : key.created + keyExpiresAfter;
 }

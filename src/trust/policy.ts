@@ -33,7 +33,7 @@ export interface PolicyRule {
 /** Returns the rule of the most specific scope that an image lies in. */
 export function findRule(policy: SignaturePolicy, reference: Reference): PolicyRule {
   const scopes = policy.transports.get(reference.transport);
-  for (const scope of [...scopesOf(reference), '']) {
+  for (const scope of [...getScopes(reference), '']) {
     const requirements = scopes?.get(scope);
     if (requirements !== undefined) return { scope: scope || reference.transport, requirements };
   }
@@ -41,7 +41,7 @@ export function findRule(policy: SignaturePolicy, reference: Reference): PolicyR
 }
 
 /** Scopes from the reference outwards (containers-policy.json(5), "Supported transports and their scopes"). */
-function scopesOf(reference: Reference): string[] {
+function getScopes(reference: Reference): string[] {
   if (reference.transport !== 'docker') return pathScopes(reference.path, reference.tag);
   const { registry, repository, tag, digest } = reference;
   const full = `${registry}/${repository}`;
@@ -49,15 +49,15 @@ function scopesOf(reference: Reference): string[] {
   for (let name = full; name !== ''; name = name.slice(0, Math.max(0, name.lastIndexOf('/'))))
     scopes.push(name);
   const host = registry.replace(/:\d+$/, '');
-  for (let at = host.indexOf('.'); at >= 0; at = host.indexOf('.', at + 1))
-    scopes.push(`*.${host.slice(at + 1)}`);
+  for (let position = host.indexOf('.'); position >= 0; position = host.indexOf('.', position + 1))
+    scopes.push(`*.${host.slice(position + 1)}`);
   return scopes;
 }
 
 function pathScopes(path: string, tag: string | undefined): string[] {
   const scopes = tag === undefined ? [path] : [`${path}:${tag}`, path];
-  for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1))
-    scopes.push(path.slice(0, at));
+  for (let position = path.lastIndexOf('/'); position > 0; position = path.lastIndexOf('/', position - 1))
+    scopes.push(path.slice(0, position));
   return scopes;
 }
 

@@ -30,7 +30,7 @@ export function identityProblem(
     case 'exactRepository':
       return signed.repository === parseStated(identity.dockerRepository)?.repository ? undefined : problem;
     default: {
-      const own = nameOf(image);
+      const own = findName(image);
       if (own === undefined) return 'the image has no name that a signature could state';
       return matches(identity, own, signed) ? undefined : problem;
     }
@@ -60,7 +60,7 @@ function isSame(a: NamedImage, b: NamedImage | undefined): boolean {
   return a.tag !== undefined && a.tag === b.tag;
 }
 
-function nameOf(reference: Reference): NamedImage | undefined {
+function findName(reference: Reference): NamedImage | undefined {
   if (reference.transport !== 'docker') return undefined;
   const { registry, repository, tag, digest } = reference;
   return { repository: `${registry}/${repository}`, tag, digest };
@@ -68,7 +68,7 @@ function nameOf(reference: Reference): NamedImage | undefined {
 
 function parseStated(text: string): NamedImage | undefined {
   try {
-    return nameOf(parseReference(text));
+    return findName(parseReference(text));
   } catch (error) {
     if (error instanceof OpmateError) return undefined;
     throw error;

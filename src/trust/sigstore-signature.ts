@@ -4,6 +4,7 @@ import { addContext } from '../core/diagnostics-error.js';
 import { openValue } from '../document/document.js';
 import { decodeUtf8, parseGoJson } from '../document/go-json.js';
 import { isJsonObject } from '../document/json.js';
+import { getValue } from '../document/json-fields.js';
 import { parseSimpleSigning } from './simple-signing.js';
 import { verifyDetached } from './signing-key.js';
 import type { SigstoreSignature, SigstoreSigner } from './sigstore-types.js';
@@ -90,8 +91,7 @@ function readStatement(bytes: Buffer): string {
 export function isSignatureBundle(bundle: Buffer): boolean {
   try {
     const value = parseGoJson(decodeUtf8(bundle));
-    const envelope = isJsonObject(value) ? value['dsseEnvelope'] : undefined;
-    const payload = isJsonObject(envelope) ? envelope['payload'] : undefined;
+    const payload = getValue(value, 'dsseEnvelope', 'payload');
     if (typeof payload !== 'string') return isJsonObject(value) && 'messageSignature' in value;
     const statement = parseGoJson(Buffer.from(payload, 'base64').toString());
     return isJsonObject(statement) && statement['predicateType'] === signStatement;

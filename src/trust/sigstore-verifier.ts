@@ -1,5 +1,5 @@
 import { type KeyObject, createHash, createPublicKey } from 'node:crypto';
-import { OpmateError, messageOf } from '../core/errors.js';
+import { OpmateError, getMessage } from '../core/errors.js';
 import { decodeUtf8, parseGoJson } from '../document/go-json.js';
 import { openValue } from '../document/document.js';
 import {
@@ -87,11 +87,11 @@ function verifySigner(
   if (bundle.verificationMaterial.content.$case === 'publicKey') {
     throw new OpmateError('INVALID', 'signed with a key, not with a certificate');
   }
-  const found =
+  const match =
     signer.trust.kind === 'trusted-root'
       ? verifyByTrustedRoot(bundle, signer.trust.json, payload)
       : verifyByAuthorities(bundle, signer.trust, payload, chain);
-  return requireIdentity(found, signer);
+  return requireIdentity(match, signer);
 }
 
 /** Log entries are checked by the library whenever they are there; without keys of logs they mean nothing. */
@@ -119,7 +119,7 @@ function verifyByKeys(
       certificateAuthorities: [],
       timestampAuthorities: [],
       ctlogs: [],
-      tlogs: rekorKeys.map(logOf),
+      tlogs: rekorKeys.map(getLog),
       publicKey: () => ({ publicKey, validFor: () => true }),
     };
     try {
@@ -198,10 +198,10 @@ function verifyByAuthorities(
     throw new OpmateError('INVALID', 'certificate not issued by the trusted certificate authority');
   }
   const usage = leaf.extension('2.5.29.37')?.valueObj.subs[0]?.subs ?? [];
-  if (!usage.some((one) => one.toOID() === codeSigning)) {
+  if (!usage.some((obj) => obj.toOID() === codeSigning)) {
     throw new OpmateError('INVALID', 'certificate not for code signing');
   }
-  const { extensions } = identityOf(leaf);
+  const { extensions } = getIdentity(leaf);
   return { key: publicKey, identity: { subjectAlternativeName: leaf.subjectAltName ?? '', extensions } };
 }
 
@@ -230,7 +230,7 @@ function allowsDepth(issuer: X509Certificate, depth: number): boolean {
   return limit === undefined || limit >= BigInt(depth);
 }
 
-function identityOf(leaf: X509Certificate): { extensions: { issuer?: string } } {
+function getIdentity(leaf: X509Certificate): { extensions: { issuer?: string } } {
   const second = leaf.extension('1.3.6.1.4.1.57264.1.8')?.valueObj.subs[0]?.value;
   const first = leaf.extension('1.3.6.1.4.1.57264.1.1')?.value;
   const issuer = (second ?? first)?.toString('latin1');
@@ -262,7 +262,7 @@ function show(wanted: string | RegExp | undefined): string {
   return wanted instanceof RegExp ? `a match of ${wanted.source}` : `"${wanted ?? ''}"`;
 }
 
-function logOf(publicKey: KeyObject): TrustMaterial['tlogs'][number] {
+function getLog(publicKey: KeyObject): TrustMaterial['tlogs'][number] {
   const logID = createHash('sha256')
     .update(publicKey.export({ format: 'der', type: 'spki' }))
     .digest();
@@ -274,9 +274,9 @@ function toBundle({ payload, signature, certificate }: SimpleSignature, logEntry
   const root = openValue(parseJson(logEntry, 'log entry'), { name: 'log entry', kind: 'reference' });
   const entry = root.field('Payload');
   const body = entry.field('body').text(1024 * 1024);
-  const { kind, version } = kindOf(body);
+  const { kind, version } = getKind(body);
   const base64 = (bytes: Buffer): string => bytes.toString('base64');
-  const leaf = certificate === undefined ? undefined : derOf(certificate, 'certificate')[0];
+  const leaf = certificate === undefined ? undefined : getDer(certificate, 'certificate')[0];
   const json = {
     mediaType: 'application/vnd.dev.sigstore.bundle+json;version=0.1',
     verificationMaterial: {
@@ -302,7 +302,7 @@ function toBundle({ payload, signature, certificate }: SimpleSignature, logEntry
   return readLibrary('log entry', () => bundleFromJSON(json));
 }
 
-function kindOf(body: string): { kind: string; version: string } {
+function getKind(body: string): { kind: string; version: string } {
   const root = openValue(parseJson(Buffer.from(body, 'base64').toString(), 'log entry'), {
     name: 'log entry',
     kind: 'reference',
@@ -319,7 +319,7 @@ function parseJson(text: string, what: string) {
 }
 
 /** Certificates of PEM text as DER. */
-function derOf(pem: string, what: string): Buffer[] {
+function getDer(pem: string, what: string): Buffer[] {
   const blocks = [...pem.matchAll(/-----BEGIN CERTIFICATE-----([^-]*)-----END CERTIFICATE-----/g)];
   if (blocks.length === 0 && pem.trim() !== '') throw new OpmateError('SYNTAX', `damaged ${what}`);
   return blocks.map(([, base64 = '']) => Buffer.from(base64, 'base64'));
@@ -327,7 +327,7 @@ function derOf(pem: string, what: string): Buffer[] {
 
 /** Reads certificates in PEM. Throws OpmateError SYNTAX. */
 function readCertificates(pem: string, what: string): X509Certificate[] {
-  return derOf(pem, what).map((der) => readLibrary(what, () => X509Certificate.parse(Buffer.from(der))));
+  return getDer(pem, what).map((der) => readLibrary(what, () => X509Certificate.parse(Buffer.from(der))));
 }
 
 function readLibrary<T>(what: string, read: () => T): T {
@@ -339,7 +339,7 @@ function readLibrary<T>(what: string, read: () => T): T {
 }
 
 function refused(error: unknown): OpmateError {
-  const causes = [error, (error as { cause?: unknown }).cause].filter((one) => one instanceof Error);
-  const text = causes.map(messageOf).join(': ');
+  const causes = [error, (error as { cause?: unknown }).cause].filter((item) => item instanceof Error);
+  const text = causes.map(getMessage).join(': ');
   return new OpmateError('INVALID', text.charAt(0).toLowerCase() + text.slice(1), { cause: error });
 }

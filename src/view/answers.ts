@@ -350,20 +350,26 @@ export interface Difference {
 /** Header of requests that plan or write a selection: the token of the URL that `view --edit` prints. */
 export const tokenHeader = 'Opmate-Token';
 
-/** A package, or a channel of it, with bounds of versions; both are included. */
+/** A package, or a channel of it: all versions, those between bounds, both included, or listed ones. */
 export interface PickRequest {
   package: string;
   channel?: string;
   minVersion?: string;
   maxVersion?: string;
+  /** Only a filter can list versions. */
+  versions?: string[];
 }
 
-/** `POST api/edit/plan`, `api/edit/bytes` and `api/edit/write`: what is selected. */
+/** `POST api/edit/plan`, `images`, `bytes` and `write`: what is selected. */
 export interface EditRequest {
   kind: 'imageset' | 'filter';
   /** Image of the catalog, for an image set. */
   catalog: string;
   picks: PickRequest[];
+  /** Default channels to set, by package. */
+  defaultChannels: { package: string; channel: string }[];
+  /** Whether a filter drops all other bundles, also those that upgrades pass through. */
+  isExact: boolean;
 }
 
 /** Answer of `api/edit/plan`: what the document would keep. */
@@ -395,6 +401,11 @@ export interface EditPlanAnswer {
   exists: boolean;
 }
 
+/** Answer of `api/edit/images`: every image of the selection with the bundles that are or need it. */
+export interface EditImagesAnswer {
+  images: { image: string; bundles: { package: string; bundle: string }[] }[];
+}
+
 /** Answer of `api/edit/bytes`: what mirroring the images would transfer, each blob once. */
 export interface EditBytesAnswer {
   images: number;
@@ -411,14 +422,21 @@ export interface EditWriteAnswer {
   bytes: number;
 }
 
-/** What an exported page has in the place of a server. */
-export interface StaticPage {
+/** Files of an exported page, which take the place of a server. */
+export interface ExportedPage {
   catalog: CatalogAnswer;
-  /** By package: the script with its answers, its icon or an empty text, and the drawings of its channels. */
-  files: Record<string, { part: string; icon: string; graphs: Record<string, string> }>;
-  /** Answers of the scripts that have been loaded. */
+  /** By package: the script with its answers, and its icon or an empty text. */
+  files: Record<string, { part: string; icon: string }>;
+  /** Contents of the scripts that have been loaded, by name. */
   parts: Record<string, unknown>;
 }
+
+/** Answers a request of an exported page; `load` returns the content of a script. Throws Error. */
+export type AnswerExported = (
+  page: ExportedPage,
+  address: string,
+  load: (part: string) => Promise<unknown>,
+) => Promise<unknown>;
 
 /** What any request may be answered with instead. */
 export interface ErrorAnswer {

@@ -28,44 +28,44 @@ type BundleDetails = Omit<
  * is left out, for the checks report it.
  */
 export function readBundleDetails(blob: BundleBlob): BundleDetails {
-  const csv = csvOf(blob);
-  const spec = objectOf(csv?.['spec']);
-  const metadata = propertiesOf(blob, propertyTypes.csvMetadata).map(objectOf)[0] ?? {};
+  const csv = findCsv(blob);
+  const spec = toObject(csv?.['spec']);
+  const metadata = getProperties(blob, propertyTypes.csvMetadata).map(toObject)[0] ?? {};
   // The metadata has the fields of the spec, and beside them annotations.
   const shown = csv === undefined ? metadata : spec;
-  const annotations = objectOf(
-    csv === undefined ? metadata['annotations'] : objectOf(csv['metadata'])['annotations'],
+  const annotations = toObject(
+    csv === undefined ? metadata['annotations'] : toObject(csv['metadata'])['annotations'],
   );
   return {
     image: blob.image,
-    displayName: textOf(shown['displayName']),
-    provider: textOf(objectOf(shown['provider'])['name']),
-    description: textOf(shown['description'], maxDescription),
-    summary: textOf(annotations['description']),
-    facts: factsOf(shown, annotations),
-    links: listOf(shown['links'])
-      .map(objectOf)
-      .map((link) => ({ name: textOf(link['name']), url: textOf(link['url']) })),
-    keywords: listOf(shown['keywords']).map((word) => textOf(word)),
-    installModes: listOf(shown['installModes'])
-      .map(objectOf)
-      .map((mode) => ({ type: textOf(mode['type']), isSupported: mode['supported'] === true })),
-    ...apisOf(blob, shown),
-    requiredPackages: propertiesOf(blob, propertyTypes.packageRequired)
-      .map(objectOf)
-      .map((value) => ({ package: textOf(value['packageName']), range: textOf(value['versionRange']) })),
-    constraints: propertiesOf(blob, propertyTypes.constraint).map((value) =>
+    displayName: toText(shown['displayName']),
+    provider: toText(toObject(shown['provider'])['name']),
+    description: toText(shown['description'], maxDescription),
+    summary: toText(annotations['description']),
+    facts: getFacts(shown, annotations),
+    links: toList(shown['links'])
+      .map(toObject)
+      .map((link) => ({ name: toText(link['name']), url: toText(link['url']) })),
+    keywords: toList(shown['keywords']).map((word) => toText(word)),
+    installModes: toList(shown['installModes'])
+      .map(toObject)
+      .map((mode) => ({ type: toText(mode['type']), isSupported: mode['supported'] === true })),
+    ...getApis(blob, shown),
+    requiredPackages: getProperties(blob, propertyTypes.packageRequired)
+      .map(toObject)
+      .map((value) => ({ package: toText(value['packageName']), range: toText(value['versionRange']) })),
+    constraints: getProperties(blob, propertyTypes.constraint).map((value) =>
       encodeGoJson(value).slice(0, maxText),
     ),
     images: blob.relatedImages.slice(0, maxItems).map(({ name, image }) => ({ name, image })),
-    ...(csv !== undefined && { permissions: permissionsOf(spec) }),
-    deployments: deploymentsOf(spec),
-    manifests: countsOf(manifestKinds(blob)).map(([kind, count]) => ({ kind, count })),
+    ...(csv !== undefined && { permissions: getPermissions(spec) }),
+    deployments: getDeployments(spec),
+    manifests: getCounts(manifestKinds(blob)).map(([kind, count]) => ({ kind, count })),
     annotations: sortedByBytes(Object.keys(annotations))
       .filter((name) => !hiddenAnnotations.test(name))
       .slice(0, maxItems)
-      .map((name) => ({ name, value: textOf(annotations[name]) })),
-    properties: countsOf(blob.properties.map(({ type }) => type)).map(([type, count]) => ({ type, count })),
+      .map((name) => ({ name, value: toText(annotations[name]) })),
+    properties: getCounts(blob.properties.map(({ type }) => type)).map(([type, count]) => ({ type, count })),
   };
 }
 
@@ -76,26 +76,26 @@ export function readBundleHeading(blob: BundleBlob): Pick<
 > & {
   categories: string[];
 } {
-  const csv = csvOf(blob);
-  const metadata = propertiesOf(blob, propertyTypes.csvMetadata).map(objectOf)[0] ?? {};
-  const shown = csv === undefined ? metadata : objectOf(csv['spec']);
-  const annotations = objectOf(
-    csv === undefined ? metadata['annotations'] : objectOf(csv['metadata'])['annotations'],
+  const csv = findCsv(blob);
+  const metadata = getProperties(blob, propertyTypes.csvMetadata).map(toObject)[0] ?? {};
+  const shown = csv === undefined ? metadata : toObject(csv['spec']);
+  const annotations = toObject(
+    csv === undefined ? metadata['annotations'] : toObject(csv['metadata'])['annotations'],
   );
   return {
-    displayName: textOf(shown['displayName']),
-    provider: textOf(objectOf(shown['provider'])['name']),
-    description: textOf(shown['description'], maxDescription),
-    summary: textOf(annotations['description']),
-    keywords: listOf(shown['keywords']).map((word) => textOf(word)),
-    categories: textOf(annotations['categories'])
+    displayName: toText(shown['displayName']),
+    provider: toText(toObject(shown['provider'])['name']),
+    description: toText(shown['description'], maxDescription),
+    summary: toText(annotations['description']),
+    keywords: toList(shown['keywords']).map((word) => toText(word)),
+    categories: toText(annotations['categories'])
       .split(',')
       .map((category) => category.trim())
       .filter((category) => category !== ''),
   };
 }
 
-function csvOf(blob: BundleBlob): JsonObject | undefined {
+function findCsv(blob: BundleBlob): JsonObject | undefined {
   let text: string | undefined;
   try {
     text = findCsvText(blob);
@@ -107,20 +107,20 @@ function csvOf(blob: BundleBlob): JsonObject | undefined {
   }
 }
 
-function factsOf(shown: JsonObject, annotations: JsonObject): BundleAnswer['facts'] {
+function getFacts(shown: JsonObject, annotations: JsonObject): BundleAnswer['facts'] {
   const facts = [
-    { name: 'Maturity', value: textOf(shown['maturity']) },
-    { name: 'Capabilities', value: textOf(annotations['capabilities']) },
-    { name: 'Categories', value: textOf(annotations['categories']) },
-    { name: 'Created', value: textOf(annotations['createdAt']) },
-    { name: 'Kubernetes at least', value: textOf(shown['minKubeVersion']) },
-    { name: 'Repository', value: textOf(annotations['repository']) },
-    { name: 'Support', value: textOf(annotations['support']) },
+    { name: 'Maturity', value: toText(shown['maturity']) },
+    { name: 'Capabilities', value: toText(annotations['capabilities']) },
+    { name: 'Categories', value: toText(annotations['categories']) },
+    { name: 'Created', value: toText(annotations['createdAt']) },
+    { name: 'Kubernetes at least', value: toText(shown['minKubeVersion']) },
+    { name: 'Repository', value: toText(annotations['repository']) },
+    { name: 'Support', value: toText(annotations['support']) },
     {
       name: 'Maintainers',
-      value: listOf(shown['maintainers'])
-        .map(objectOf)
-        .map(({ name, email }) => [textOf(name), textOf(email)].filter((part) => part !== '').join(', '))
+      value: toList(shown['maintainers'])
+        .map(toObject)
+        .map(({ name, email }) => [toText(name), toText(email)].filter((part) => part !== '').join(', '))
         .join('; '),
     },
   ];
@@ -128,26 +128,26 @@ function factsOf(shown: JsonObject, annotations: JsonObject): BundleAnswer['fact
 }
 
 /** The APIs that its properties declare, with the names that its ClusterServiceVersion gives them. */
-function apisOf(blob: BundleBlob, shown: JsonObject): Pick<BundleAnswer, 'provided' | 'required'> {
+function getApis(blob: BundleBlob, shown: JsonObject): Pick<BundleAnswer, 'provided' | 'required'> {
   const described = (owner: 'owned' | 'required'): Map<string, ApiAnswer> => {
-    const found = new Map<string, ApiAnswer>();
-    const crds = listOf(objectOf(shown['customresourcedefinitions'])[owner]).map(objectOf);
+    const matches = new Map<string, ApiAnswer>();
+    const crds = toList(toObject(shown['customresourcedefinitions'])[owner]).map(toObject);
     for (const crd of crds) {
-      const name = textOf(crd['name']);
+      const name = toText(crd['name']);
       const group = name.slice(name.indexOf('.') + 1);
-      const api = { ...apiOf(crd), group, ...namesOf(crd) };
-      found.set(keyOf(api), api);
+      const api = { ...getApi(crd), group, ...getNames(crd) };
+      matches.set(toKey(api), api);
     }
-    for (const service of listOf(objectOf(shown['apiservicedefinitions'])[owner]).map(objectOf)) {
-      const api = { ...apiOf(service), ...namesOf(service) };
-      found.set(keyOf(api), api);
+    for (const service of toList(toObject(shown['apiservicedefinitions'])[owner]).map(toObject)) {
+      const api = { ...getApi(service), ...getNames(service) };
+      matches.set(toKey(api), api);
     }
-    return found;
+    return matches;
   };
   const declared = (type: string, known: Map<string, ApiAnswer>): ApiAnswer[] => {
-    for (const value of propertiesOf(blob, type)) {
-      const api = { ...apiOf(objectOf(value)), displayName: '', description: '' };
-      if (!known.has(keyOf(api))) known.set(keyOf(api), api);
+    for (const value of getProperties(blob, type)) {
+      const api = { ...getApi(toObject(value)), displayName: '', description: '' };
+      if (!known.has(toKey(api))) known.set(toKey(api), api);
     }
     return [...known.values()].slice(0, maxItems);
   };
@@ -157,53 +157,53 @@ function apisOf(blob: BundleBlob, shown: JsonObject): Pick<BundleAnswer, 'provid
   };
 }
 
-function apiOf(value: JsonObject): Pick<ApiAnswer, 'kind' | 'group' | 'version'> {
-  return { kind: textOf(value['kind']), group: textOf(value['group']), version: textOf(value['version']) };
+function getApi(value: JsonObject): Pick<ApiAnswer, 'kind' | 'group' | 'version'> {
+  return { kind: toText(value['kind']), group: toText(value['group']), version: toText(value['version']) };
 }
 
-function namesOf(value: JsonObject): Pick<ApiAnswer, 'displayName' | 'description'> {
-  return { displayName: textOf(value['displayName']), description: textOf(value['description']) };
+function getNames(value: JsonObject): Pick<ApiAnswer, 'displayName' | 'description'> {
+  return { displayName: toText(value['displayName']), description: toText(value['description']) };
 }
 
-function keyOf({ group, version, kind }: ApiAnswer): string {
+function toKey({ group, version, kind }: ApiAnswer): string {
   return `${group}/${version}/${kind}`;
 }
 
-function permissionsOf(spec: JsonObject): PermissionAnswer[] {
-  const install = objectOf(objectOf(spec['install'])['spec']);
+function getPermissions(spec: JsonObject): PermissionAnswer[] {
+  const install = toObject(toObject(spec['install'])['spec']);
   const rules = (field: 'clusterPermissions' | 'permissions'): PermissionAnswer[] =>
-    listOf(install[field])
-      .map(objectOf)
-      .flatMap((one) =>
-        listOf(one['rules'])
-          .map(objectOf)
+    toList(install[field])
+      .map(toObject)
+      .flatMap((value) =>
+        toList(value['rules'])
+          .map(toObject)
           .map((rule) => ({
-            account: textOf(one['serviceAccountName']),
+            account: toText(value['serviceAccountName']),
             isClusterWide: field === 'clusterPermissions',
-            groups: textsOf(rule['apiGroups']),
-            resources: textsOf(rule['resources']),
-            names: textsOf(rule['resourceNames']),
-            urls: textsOf(rule['nonResourceURLs']),
-            verbs: textsOf(rule['verbs']),
+            groups: toTexts(rule['apiGroups']),
+            resources: toTexts(rule['resources']),
+            names: toTexts(rule['resourceNames']),
+            urls: toTexts(rule['nonResourceURLs']),
+            verbs: toTexts(rule['verbs']),
           })),
       );
   return [...rules('clusterPermissions'), ...rules('permissions')].slice(0, maxItems);
 }
 
-function deploymentsOf(spec: JsonObject): string[] {
-  const install = objectOf(objectOf(spec['install'])['spec']);
-  return listOf(install['deployments'])
-    .map(objectOf)
-    .map(({ name }) => textOf(name));
+function getDeployments(spec: JsonObject): string[] {
+  const install = toObject(toObject(spec['install'])['spec']);
+  return toList(install['deployments'])
+    .map(toObject)
+    .map(({ name }) => toText(name));
 }
 
 function manifestKinds(blob: BundleBlob): string[] {
-  return propertiesOf(blob, propertyTypes.bundleObject).map((value) => {
-    const data = objectOf(value)['data'];
+  return getProperties(blob, propertyTypes.bundleObject).map((value) => {
+    const data = toObject(value)['data'];
     const text = typeof data === 'string' ? decodeUtf8(Buffer.from(data, 'base64')) : '';
     try {
       const manifest: unknown = JSON.parse(text);
-      return (isJsonObject(manifest) && textOf(manifest['kind'])) || 'other';
+      return (isJsonObject(manifest) && toText(manifest['kind'])) || 'other';
     } catch {
       // YAML: its kind stands on a line of its own.
       return /^kind:\s*([A-Za-z]+)\s*$/m.exec(text)?.[1] ?? 'other';
@@ -211,33 +211,33 @@ function manifestKinds(blob: BundleBlob): string[] {
   });
 }
 
-function countsOf(names: readonly string[]): [string, number][] {
+function getCounts(names: readonly string[]): [string, number][] {
   const counts = new Map<string, number>();
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
   return sortedByBytes(counts.keys()).map((name) => [name, counts.get(name) as number]);
 }
 
-function propertiesOf(blob: BundleBlob, wanted: string): EncodableJson[] {
+function getProperties(blob: BundleBlob, wanted: string): EncodableJson[] {
   return blob.properties
     .filter(({ type }) => type === wanted)
     .slice(0, maxItems)
     .map(({ value }) => unwrap(value));
 }
 
-function objectOf(value: unknown): JsonObject {
+function toObject(value: unknown): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
-function listOf(value: unknown): unknown[] {
+function toList(value: unknown): unknown[] {
   return Array.isArray(value) ? value.slice(0, maxItems) : [];
 }
 
-function textsOf(value: unknown): string[] {
-  return listOf(value).map((one) => textOf(one));
+function toTexts(value: unknown): string[] {
+  return toList(value).map((item) => toText(item));
 }
 
 /** A text, cut where it is longer than anyone wants to read; of other scalars what they are written as. */
-function textOf(value: unknown, limit: number = maxText): string {
+function toText(value: unknown, limit: number = maxText): string {
   const text =
     typeof value === 'string'
       ? value

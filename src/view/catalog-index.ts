@@ -3,7 +3,7 @@ import type { Meta } from '../catalog/meta.js';
 import { DiagnosticList } from '../document/document.js';
 import type { JsonObject } from '../document/json.js';
 import { type BundleBlob, propertyTypes } from '../model/declarative-config.js';
-import { apiKeyOf } from '../model/dependency-needs.js';
+import { getApiKey } from '../model/dependency-needs.js';
 import { detach } from '../model/describe.js';
 import { type LifecycleVersion, lifecycleSchema, readLifecycle } from '../model/lifecycle.js';
 import { unwrap } from '../model/properties.js';
@@ -32,7 +32,7 @@ export class CatalogIndex {
     for (const { type, value } of blob.properties) {
       if (type !== propertyTypes.gvk) continue;
       try {
-        const api = apiKeyOf(unwrap(value));
+        const api = getApiKey(unwrap(value));
         if (!apis.has(api)) apis.add(detach(api));
       } catch (error) {
         // Validation reports it.
@@ -49,12 +49,12 @@ export class CatalogIndex {
   }
 
   /** Provided by any bundle of a package, sorted. */
-  apisOf(packageName: string): string[] {
+  getApis(packageName: string): string[] {
     return [...(this.#apis.get(packageName) ?? [])].sort();
   }
 
   /** Places of a bundle's images in `images`, its own first or −1. */
-  imagesOf(packageName: string, bundle: string): number[] {
+  getImages(packageName: string, bundle: string): number[] {
     return this.#imagesOfBundles.get(`${packageName}\0${bundle}`) ?? [-1];
   }
 

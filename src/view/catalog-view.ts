@@ -1,7 +1,5 @@
 import { notFound } from '../core/suggest.js';
-import { type Severity, formatMessage } from '../core/diagnostic.js';
-import { groupBy, pushTo } from '../core/groups.js';
-import { severities } from '../catalog/doctor/checks.js';
+import { formatMessage } from '../core/diagnostic.js';
 import { examineBundle } from '../catalog/doctor/examine-bundle.js';
 import { FindingList } from '../catalog/doctor/finding-list.js';
 import { allowedOpenShift } from '../catalog/doctor/openshift.js';
@@ -11,13 +9,11 @@ import type { Catalog, MetasOptions } from '../catalog/catalog.js';
 import { type CatalogDiff, diffCatalogs } from '../catalog/diff/diff.js';
 import { takeSnapshot } from '../catalog/diff/snapshot.js';
 import type { Meta } from '../catalog/meta.js';
-import { takeTurn } from '../core/concurrency.js';
-import { OpmateError, messageOf, throwIfCancelled } from '../core/errors.js';
+import { OpmateError, getMessage, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { silentLogger } from '../core/log.js';
 import { compareBytes } from '../core/order.js';
-import { type Version, parseVersion, tryParse } from '../core/semver.js';
-import { type BundleBlob, type ChannelEntry, schemas } from '../model/declarative-config.js';
+import { type BundleBlob, schemas } from '../model/declarative-config.js';
 import { type CatalogDiagnostic, diagnoseFaults } from '../model/catalog-diagnostic.js';
 import { decodeBundle, decodePackage } from '../model/decode.js';
 import type {
@@ -29,52 +25,37 @@ import type {
   PackageFacts,
 } from '../model/facts.js';
 import { formatBundleVersion, readBundleVersion, readBundleVersions } from '../graph/bundle-version.js';
-import { type BundleVersion, type PackageBundle, parseBundleVersion } from '../graph/resolve-content.js';
-import {
-  type UpgradeFrom,
-  UpgradeGraph,
-  longestPath,
-  readableVersion,
-  shortestPath,
-} from '../graph/upgrade-graph.js';
+import { UpgradeGraph } from '../graph/upgrade-graph.js';
 import { UpgradeRules } from '../graph/upgrade-rules.js';
-import { type ChannelGraph, describeGraphFault, findHead, readGraph } from '../graph/channel-graph.js';
+import { findHead, readGraph } from '../graph/channel-graph.js';
 import { validateInTurns } from '../graph/validate.js';
 import type {
   BundleAnswer,
   BundlePlace,
   CatalogAnswer,
-  ChannelAnswer,
   ChannelSummary,
   CompareAnswer,
   ComparedPackageAnswer,
-  GraphEdge,
-  GraphRow,
   PackageAnswer,
   PackageSummary,
-  PathAnswer,
-  PathStep,
   ProblemAnswer,
   ProblemsAnswer,
-  RowMark,
   SearchAnswer,
   StateAnswer,
 } from './answers.js';
 import { readBundleDetails, readBundleHeading } from './bundle-details.js';
 import { CatalogIndex } from './catalog-index.js';
-import { layOutChannel } from './channel-rows.js';
 import { ComparedCatalogs } from './compared-catalogs.js';
-import { drawSvg } from './graph-svg.js';
-import { type Icon, iconOf } from './icon.js';
+import { type Icon, readIcon } from './icon.js';
 import { type SearchIndex, type SearchedPackage, searchCatalog } from './search.js';
-import { summaryOf } from './summary.js';
+import { PackageGraph, type PackageGraphFacts, countBySeverity, deprecationKey } from './package-graph.js';
+import { type ProblemFilter, compareSeverity, selectProblems } from './problem-window.js';
+import { summarizeText } from './summary.js';
 
-/** Problems that one answer has. */
-const problemWindow = 50;
+/** Problems of a package or bundle that one answer has. */
+const maxProblems = 50;
 /** Lines are counted from the beginning of a file; beyond this byte a problem has none, so that no answer takes long. */
 const maxLineOffset = 64 * 1024 * 1024;
-/** Channels that one graph shows. */
-const maxChannels = 20;
 /** Characters of a description that are searched. */
 const maxSearched = 20_000;
 
@@ -141,7 +122,7 @@ export async function openCatalogView(
     };
     facts = after.facts;
   }
-  const findings = await findingsOf(facts, faults, signal);
+  const findings = await readFindings(facts, faults, signal);
   const view = new CatalogView({ name, catalog, facts, index, findings, compared });
   await view.readHeadings(signal);
   return view;
@@ -173,7 +154,6 @@ export class CatalogView {
   readonly #packages = new Map<string, ViewedPackage>();
   #findings: CatalogDiagnostic[] = [];
   #checking: Promise<void> | undefined;
-  readonly #versions = new Map<string, Version | undefined>();
   readonly #compared: ComparedCatalogs | undefined;
 
   constructor({ name, catalog, facts, index, findings, compared }: CatalogViewContent) {
@@ -181,23 +161,23 @@ export class CatalogView {
     this.#catalog = catalog;
     this.#index = index;
     this.#facts = facts;
-    for (const one of facts.packages) this.#packageOf(one.name).facts ??= one;
-    for (const one of facts.channels) {
-      const { channels } = this.#packageOf(one.package);
-      if (!channels.has(one.name)) channels.set(one.name, one);
+    for (const packageFacts of facts.packages) this.#addPackage(packageFacts.name).facts ??= packageFacts;
+    for (const channel of facts.channels) {
+      const { channels } = this.#addPackage(channel.package);
+      if (!channels.has(channel.name)) channels.set(channel.name, channel);
     }
-    for (const one of facts.bundles) {
-      const { bundles } = this.#packageOf(one.package);
-      if (!bundles.has(one.name)) bundles.set(one.name, one);
+    for (const bundle of facts.bundles) {
+      const { bundles } = this.#addPackage(bundle.package);
+      if (!bundles.has(bundle.name)) bundles.set(bundle.name, bundle);
     }
-    for (const one of facts.deprecations) this.#addDeprecations(one);
+    for (const deprecationsFacts of facts.deprecations) this.#addDeprecations(deprecationsFacts);
     this.#setFindings(findings);
     this.#compared = compared && new ComparedCatalogs(compared.from, name, compared.diff, compared.channels);
   }
 
   #setFindings(findings: CatalogDiagnostic[]): void {
     this.#findings = findings;
-    for (const one of this.#packages.values()) one.problems = [];
+    for (const viewedPackage of this.#packages.values()) viewedPackage.problems = [];
     for (const finding of findings) this.#packages.get(finding.package ?? '')?.problems.push(finding);
   }
 
@@ -212,7 +192,7 @@ export class CatalogView {
     };
     this.#checking = check()
       .catch((error: unknown) => {
-        if (signal?.aborted !== true) logger.log('warn', `checks ended early: ${messageOf(error)}`);
+        if (signal?.aborted !== true) logger.log('warn', `checks ended early: ${getMessage(error)}`);
       })
       .finally(() => {
         this.#checking = undefined;
@@ -229,9 +209,9 @@ export class CatalogView {
     await this.#checking;
   }
 
-  #packageOf(name: string): ViewedPackage {
-    let found = this.#packages.get(name);
-    if (found === undefined) {
+  #addPackage(name: string): ViewedPackage {
+    let viewedPackage = this.#packages.get(name);
+    if (viewedPackage === undefined) {
       const lists = { categories: [], keywords: [] };
       const heading = {
         displayName: '',
@@ -241,7 +221,7 @@ export class CatalogView {
         description: '',
         ...lists,
       };
-      found = {
+      viewedPackage = {
         name,
         facts: undefined,
         channels: new Map(),
@@ -250,13 +230,13 @@ export class CatalogView {
         heading,
         problems: [],
       };
-      this.#packages.set(name, found);
+      this.#packages.set(name, viewedPackage);
     }
-    return found;
+    return viewedPackage;
   }
 
   #addDeprecations({ package: packageName, entries }: DeprecationsFacts): void {
-    const { deprecations } = this.#packageOf(packageName);
+    const { deprecations } = this.#addPackage(packageName);
     for (const { reference, message } of entries) {
       const key = deprecationKey(reference.schema, reference.name);
       if (!deprecations.has(key)) deprecations.set(key, message);
@@ -265,21 +245,23 @@ export class CatalogView {
 
   /** Reads what the list of packages shows: the package's blob, and the bundle at the head of its default channel. */
   async readHeadings(signal: AbortSignal | undefined): Promise<void> {
-    for (const one of this.#packages.values()) {
+    for (const viewedPackage of this.#packages.values()) {
       throwIfCancelled(signal);
-      const { heading } = one;
-      const blob = await this.#readAgain(one.facts, decodePackage);
-      heading.hasIcon = blob !== undefined && iconOf(blob) !== undefined;
+      const { heading } = viewedPackage;
+      const blob = await this.#readAgain(viewedPackage.facts, decodePackage);
+      heading.hasIcon = blob !== undefined && readIcon(blob) !== undefined;
       const head = await this.#readAgain(
-        one.bundles.get(findHead(one.channels.get(one.facts?.defaultChannel ?? '')?.entries ?? [])),
+        viewedPackage.bundles.get(
+          findHead(viewedPackage.channels.get(viewedPackage.facts?.defaultChannel ?? '')?.entries ?? []),
+        ),
         (value, origin) => {
           const bundle = decodeBundle(value);
-          return { ...readBundleHeading(bundle), openshift: openShiftOf(bundle, origin) };
+          return { ...readBundleHeading(bundle), openshift: readOpenShift(bundle, origin) };
         },
       );
       heading.displayName = head?.displayName ?? '';
       heading.provider = head?.provider ?? '';
-      heading.summary = summaryOf([head?.summary, blob?.description, head?.description]);
+      heading.summary = summarizeText([head?.summary, blob?.description, head?.description]);
       heading.description = (blob?.description || head?.description || '').slice(0, maxSearched);
       heading.categories = head?.categories ?? [];
       heading.keywords = head?.keywords ?? [];
@@ -299,10 +281,10 @@ export class CatalogView {
   /** All packages, as the list shows them. */
   overview(): Omit<CatalogAnswer, keyof StateAnswer> {
     const packages = [...this.#packages.values()]
-      .map((one) => this.#summaryOf(one))
+      .map((viewedPackage) => this.#summarizeText(viewedPackage))
       .sort((a, b) => compareBytes(a.name, b.name));
-    const sum = (count: (one: PackageSummary) => number): number =>
-      packages.reduce((total, one) => total + count(one), 0);
+    const sum = (count: (packageSummary: PackageSummary) => number): number =>
+      packages.reduce((total, packageSummary) => total + count(packageSummary), 0);
     return {
       name: this.#name,
       ...(this.#compared && { comparedWith: this.#compared.from }),
@@ -313,8 +295,8 @@ export class CatalogView {
     };
   }
 
-  #summaryOf(one: ViewedPackage): PackageSummary {
-    const { name, facts, channels, bundles, deprecations, heading, problems } = one;
+  #summarizeText(viewedPackage: ViewedPackage): PackageSummary {
+    const { name, facts, channels, bundles, deprecations, heading, problems } = viewedPackage;
     const defaultChannel = facts?.defaultChannel ?? '';
     const head = findHead(channels.get(defaultChannel)?.entries ?? []);
     const change = this.#compared?.changeOfPackage(name);
@@ -340,7 +322,7 @@ export class CatalogView {
       catalog: this.#catalog,
       facts: this.#facts,
       imagesOf: (packageName, bundle) =>
-        this.#index.imagesOf(packageName, bundle).flatMap((place) => images[place] ?? []),
+        this.#index.getImages(packageName, bundle).flatMap((place) => images[place] ?? []),
     };
   }
 
@@ -354,7 +336,7 @@ export class CatalogView {
     this.#search ??= {
       packages: [...this.#packages.values()]
         .sort((a, b) => compareBytes(a.name, b.name))
-        .map((one) => this.#searchedPackage(one)),
+        .map((viewedPackage) => this.#searchedPackage(viewedPackage)),
       images: this.#index.images,
     };
     return this.#search;
@@ -371,24 +353,24 @@ export class CatalogView {
     }
     return {
       ...{ name, displayName, provider, categories, keywords, description },
-      apis: this.#index.apisOf(name),
+      apis: this.#index.getApis(name),
       bundles: [...bundles.values()].map((bundle) => ({
         name: bundle.name,
         version: formatBundleVersion(bundle.packageProperties[0]),
         channel: channelsOfBundles.get(bundle.name) ?? '',
-        images: this.#index.imagesOf(name, bundle.name),
+        images: this.#index.getImages(name, bundle.name),
       })),
     };
   }
 
   /** A package with its channels and the first of its problems. */
   async package(name: string): Promise<PackageAnswer> {
-    const one = this.#find(name);
-    const { facts, heading, bundles, deprecations, problems } = one;
+    const viewedPackage = this.#requirePackage(name);
+    const { facts, heading, bundles, deprecations, problems } = viewedPackage;
     const deprecation = deprecations.get(deprecationKey(schemas.package, ''));
     const blob = await this.#readAgain(facts, decodePackage);
     const head = await this.#readAgain(
-      bundles.get(findHead(one.channels.get(facts?.defaultChannel ?? '')?.entries ?? [])),
+      bundles.get(findHead(viewedPackage.channels.get(facts?.defaultChannel ?? '')?.entries ?? [])),
       (value) => readBundleHeading(decodeBundle(value)),
     );
     return {
@@ -404,171 +386,55 @@ export class CatalogView {
       lifecycle: [...(this.#index.lifecycles.get(name) ?? [])]
         .sort((a, b) => byNumbers.compare(b.name, a.name))
         .map(({ name: version, phases, platforms }) => ({ version, phases, platforms })),
-      channels: channelsOf(one),
-      problems: await this.#place([...problems].sort(worstFirst).slice(0, problemWindow)),
+      channels: summarizeChannels(viewedPackage),
+      problems: await this.#place([...problems].sort(compareSeverity).slice(0, maxProblems)),
       problemCount: problems.length,
     };
   }
 
   /** The icon of a package. */
   async icon(name: string): Promise<Icon> {
-    const icon = await this.#readAgain(this.#find(name).facts, (value) => iconOf(decodePackage(value)));
+    const icon = await this.#readAgain(this.#requirePackage(name).facts, (value) =>
+      readIcon(decodePackage(value)),
+    );
     if (icon !== undefined) return icon;
     throw new OpmateError('NOT_FOUND', `package ${quoteGo(name)} has no icon`);
   }
 
-  /**
-   * The upgrade graph of a channel, or of several in one; `isCompared` adds what the channels have in the other catalog
-   * only, and marks edges that differ.
-   */
-  async channel(packageName: string, names: readonly string[], isCompared = false): Promise<ChannelAnswer> {
-    const one = this.#find(packageName);
-    const channels = [...new Set(names)].slice(0, maxChannels).map((name) => channelOf(one, name));
-    const [first] = channels as [ChannelFacts];
-    const compared = isCompared ? this.#compared : undefined;
-    const before = channels.flatMap(({ name }) => compared?.entriesBefore(packageName, name) ?? []);
-    const graphs = channels.map((channel) => readGraph(channel.entries));
-    const { entries, more, edgesBefore } = joinEntries(
-      graphs.flatMap((graph) => [...graph.entries.values()]),
-      before,
-    );
-    const laid = await layOutChannel(entries, (bundle) => this.#bundleVersion(one.bundles.get(bundle)), {
-      more,
-      chain: graphs[0]?.chain ?? [],
-    });
-    const findings = groupBy(
-      one.problems.filter(({ channel }) => channel === undefined || names.includes(channel)),
-      ({ bundle }) => bundle ?? '',
-    );
-    const faults = graphs.flatMap((graph) => describeGraphFault(graph) ?? []);
-    const deprecation = one.deprecations.get(deprecationKey(schemas.channel, first.name));
-    const stranded = graphs.map((graph) => new Set(graph.stranded));
-    const rows: GraphRow[] = [];
-    for (const { entry, lane, older, newer, skippedBy } of laid.rows) {
-      const { name } = entry;
-      const inChannels = graphs.flatMap((graph, at) => (graph.entries.has(name) ? [at] : []));
-      const bundle = one.bundles.get(name);
-      const reason = one.deprecations.get(deprecationKey(schemas.bundle, name));
-      const change = this.#compared?.changeOfBundle(packageName, name);
-      const marks: RowMark[] = [];
-      const isIn = (has: (graph: ChannelGraph) => boolean): boolean =>
-        inChannels.some((at) => has(graphs[at] as ChannelGraph));
-      if (isIn(({ heads }) => heads.includes(name))) marks.push('head');
-      if (isIn(({ skipped }) => skipped.has(name))) marks.push('skipped');
-      if (inChannels.some((at) => stranded[at]?.has(name))) marks.push('stranded');
-      if (reason !== undefined) marks.push('deprecated');
-      if (bundle === undefined && inChannels.length > 0) marks.push('undefined');
-      if (change !== undefined) marks.push(change);
-      const old = edgesBefore.get(name);
-      const isRewired = inChannels.length > 0 && old !== undefined && !hasSameEdges(entry, old);
-      if (isRewired) marks.push('rewired');
-      if (inChannels.length === 0) marks.push('removed');
-      rows.push({
-        name,
-        version: formatBundleVersion(bundle?.packageProperties[0]),
-        lane,
-        marks,
-        replaces: entry.replaces,
-        skips: entry.skips.length,
-        skipRange: entry.skipRange,
-        ...(channels.length > 1 && { channels: inChannels }),
-        ...(isRewired && {
-          before: { replaces: old.replaces, skips: old.skips.length, skipRange: old.skipRange },
-        }),
-        ...(older !== undefined && { older }),
-        ...(newer !== undefined && { newer }),
-        ...(skippedBy !== undefined && { skippedBy }),
-        ...(reason !== undefined && { deprecation: reason }),
-        ...countBySeverity(findings.get(name) ?? []),
-      });
-      await takeTurn();
-    }
-    const edges = laid.edges.map((edge): GraphEdge => {
-      const change = compared && changeOfEdge(rows[edge.from], rows[edge.to]?.name ?? '', edgesBefore);
-      return change === undefined ? edge : { ...edge, change };
-    });
-    const { lanes, brackets, bracketColumns, hiddenBrackets } = laid;
-    return {
-      package: packageName,
-      channel: first.name,
-      channels: channels.map(({ name }) => name),
-      isDefault: one.facts?.defaultChannel === first.name,
-      ...(deprecation !== undefined && { deprecation }),
-      ...(faults[0] !== undefined && { fault: faults[0] }),
-      ...{ rows, lanes, edges, brackets, bracketColumns, hiddenBrackets },
-    };
+  /** Graphs and update paths of a package. */
+  graph(packageName: string): PackageGraph {
+    return new PackageGraph(this.graphFacts(packageName));
   }
 
-  /**
-   * How an installed bundle gets to another one in some channels; both are names or versions, and what is installed
-   * need not be in the catalog. Throws OpmateError NOT_FOUND, USAGE for what is neither a bundle nor a version.
-   */
-  path(packageName: string, names: readonly string[], fromText: string, toText: string): PathAnswer {
-    const one = this.#find(packageName);
-    const channels = [...new Set(names)].slice(0, maxChannels).map((name) => channelOf(one, name));
-    const bundles = new Map(
-      [...one.bundles.values()].map((bundle): [string, PackageBundle] => {
-        const { name, image } = bundle;
-        return [name, { name, image, version: bundleVersionOf(bundle) ?? '', dependencies: [] }];
+  /** All that graphs and update paths of a package are made of. */
+  graphFacts(packageName: string): PackageGraphFacts {
+    const { name, facts, channels, bundles, deprecations, problems } = this.#requirePackage(packageName);
+    return {
+      package: name,
+      defaultChannel: facts?.defaultChannel ?? '',
+      channels: [...channels.values()].map((channel) => ({ name: channel.name, entries: channel.entries })),
+      bundles: [...bundles.values()].map((bundle) => {
+        const { version, release } = bundle.packageProperties[0] ?? { version: '', release: '' };
+        const change = this.#compared?.changeOfBundle(name, bundle.name);
+        return { name: bundle.name, version, release, ...(change !== undefined && { change }) };
       }),
-    );
-    const find = (text: string): PackageBundle | undefined =>
-      bundles.get(text) ??
-      [...bundles.values()].find(({ version }) => typeof version !== 'string' && version.text === text);
-    const start = find(fromText);
-    const version = start === undefined ? tryParse(parseBundleVersion, fromText) : readableVersion(start);
-    if (start === undefined && version === undefined) {
-      throw new OpmateError('USAGE', `from: ${quoteGo(fromText)} is neither a bundle nor a version`);
-    }
-    const to = find(toText);
-    if (to === undefined)
-      throw notFound('bundle', toText, bundles.keys(), { scope: `package ${quoteGo(packageName)}` });
-    const from: UpgradeFrom = { name: start?.name ?? '', version };
-    const graph = new UpgradeGraph(channels);
-    const edges = shortestPath(graph, bundles, from, ({ name }) => name === to.name);
-    const longest = edges === undefined ? undefined : longestPath(graph, bundles, from, to.name)?.length;
-    const steps = edges?.map(({ to: name, channel, kind, range }, at): PathStep => {
-      const reached = readableVersion(bundles.get(name))?.text ?? '';
-      const before = edges[at - 1]?.to ?? start?.name ?? fromText;
-      return {
-        from: before,
-        to: name,
-        version: reached,
-        channel,
-        kind,
-        ...(range !== undefined && { range }),
-      };
-    });
-    return {
-      from: start?.name ?? fromText,
-      to: to.name,
-      ...(steps !== undefined && { steps }),
-      ...(longest !== undefined && { longest }),
+      deprecations: [...deprecations],
+      problems: problems.map(({ severity, channel, bundle }) => ({ severity, channel, bundle })),
+      before: this.#compared?.channelsBefore(name) ?? [],
     };
-  }
-
-  /** The upgrade graph of a channel as SVG. */
-  async *channelSvg(packageName: string, name: string): AsyncGenerator<string, void> {
-    const one = this.#find(packageName);
-    const { entries } = channelOf(one, name);
-    yield* drawSvg([
-      {
-        ...{ package: packageName, name, entries },
-        versionOf: (bundle) => formatBundleVersion(one.bundles.get(bundle)?.packageProperties[0]),
-        deprecationOf: (bundle) => one.deprecations.get(deprecationKey(schemas.bundle, bundle)),
-      },
-    ]);
   }
 
   /** Everything about a bundle that people want to know. */
   async bundle(packageName: string, name: string): Promise<BundleAnswer> {
-    const one = this.#find(packageName);
-    const facts = one.bundles.get(name);
-    const places = this.#placesOf(one, name);
+    const viewedPackage = this.#requirePackage(packageName);
+    const facts = viewedPackage.bundles.get(name);
+    const places = this.#findPlaces(viewedPackage, name);
     if (facts === undefined && places.length === 0) {
-      throw notFound('bundle', name, one.bundles.keys(), { scope: `package ${quoteGo(packageName)}` });
+      throw notFound('bundle', name, viewedPackage.bundles.keys(), {
+        scope: `package ${quoteGo(packageName)}`,
+      });
     }
-    const deprecation = one.deprecations.get(deprecationKey(schemas.bundle, name));
+    const deprecation = viewedPackage.deprecations.get(deprecationKey(schemas.bundle, name));
     const details =
       (await this.#readAgain(facts, (value) => readBundleDetails(decodeBundle(value)))) ??
       readBundleDetails(nothing);
@@ -580,15 +446,15 @@ export class CatalogView {
       ...(deprecation !== undefined && { deprecation }),
       places,
       problems: await this.#place(
-        one.problems
+        viewedPackage.problems
           .filter(({ bundle }) => bundle === name)
-          .sort(worstFirst)
-          .slice(0, problemWindow),
+          .sort(compareSeverity)
+          .slice(0, maxProblems),
       ),
     };
   }
 
-  #placesOf({ channels, bundles, facts }: ViewedPackage, name: string): BundlePlace[] {
+  #findPlaces({ channels, bundles, facts }: ViewedPackage, name: string): BundlePlace[] {
     const rules = new UpgradeRules(readBundleVersions(bundles.values()));
     const version = readBundleVersion(bundles.get(name));
     const source = { name, version: version && { version } };
@@ -617,29 +483,12 @@ export class CatalogView {
     });
   }
 
-  /** A window on the problems, of a package, severity or check where one is given. */
-  async problems(
-    from: number,
-    packageName: string,
-    severity: string,
-    check: string,
-  ): Promise<ProblemsAnswer> {
-    const ofAllChecks = this.#findings.filter(
-      (one) =>
-        (packageName === '' || one.package === packageName) && (severity === '' || one.severity === severity),
-    );
-    const wanted = ofAllChecks.filter(({ code }) => check === '' || code === check).sort(worstFirst);
-    const checks = [...groupBy(ofAllChecks, ({ code }) => code)]
-      .map(([name, found]) => ({ name, count: found.length }))
-      .sort((a, b) => b.count - a.count || compareBytes(a.name, b.name));
-    return {
-      problems: await this.#place(wanted.slice(from, from + problemWindow)),
-      total: wanted.length,
-      packages: [...new Set(this.#findings.map((one) => one.package ?? ''))]
-        .filter((name) => name !== '')
-        .sort(compareBytes),
-      checks,
-    };
+  /** A window on the problems, the worst first. */
+  async problems(filter: ProblemFilter): Promise<ProblemsAnswer> {
+    const { window, ...choices } = selectProblems(this.#findings, filter, (finding) => ({
+      ...{ severity: finding.severity, check: finding.code, package: finding.package ?? '' },
+    }));
+    return { problems: await this.#place(window), ...choices };
   }
 
   /** What differs from the other catalog, as sums. */
@@ -657,19 +506,19 @@ export class CatalogView {
     throw new OpmateError('NOT_FOUND', 'the catalog is compared with no other');
   }
 
-  #find(name: string): ViewedPackage {
-    const found = this.#packages.get(name);
-    if (found !== undefined) return found;
+  #requirePackage(name: string): ViewedPackage {
+    const viewedPackage = this.#packages.get(name);
+    if (viewedPackage !== undefined) return viewedPackage;
     throw notFound('package', name, this.#packages.keys());
   }
 
   /** With the lines at which they stand; each is looked for in its file. */
   async #place(findings: readonly CatalogDiagnostic[]): Promise<ProblemAnswer[]> {
     // Lines far down a file would take long to count.
-    const near = findings.map((one): CatalogDiagnostic => {
-      const { origin } = one;
+    const near = findings.map((diagnostic): CatalogDiagnostic => {
+      const { origin } = diagnostic;
       const isFar = origin !== undefined && origin.offset > maxLineOffset;
-      return isFar ? { ...one, origin: undefined, file: origin.file, line: undefined } : one;
+      return isFar ? { ...diagnostic, origin: undefined, file: origin.file, line: undefined } : diagnostic;
     });
     return (await placeDiagnostics(this.#catalog, near)).map((finding) => {
       const { severity, code, hint = '', package: packageName = '', channel = '', bundle = '' } = finding;
@@ -679,75 +528,6 @@ export class CatalogView {
       return { severity, check: code, message, hint, package: packageName, channel, bundle, ...place };
     });
   }
-
-  #bundleVersion(bundle: BundleFacts | undefined): Version | undefined {
-    const text = bundle?.packageProperties[0]?.version ?? '';
-    if (!this.#versions.has(text)) this.#versions.set(text, tryParse(parseVersion, text));
-    return this.#versions.get(text);
-  }
-}
-
-/**
- * The entries of several channels as one list, each name once, followed by those that only the other catalog has; what an
- * entry replaces elsewhere; and the entries of the other catalog.
- */
-function joinEntries(
-  now: readonly ChannelEntry[],
-  before: readonly ChannelEntry[],
-): {
-  entries: ChannelEntry[];
-  more: Map<string, string[]>;
-  edgesBefore: Map<string, ChannelEntry>;
-} {
-  const entries = new Map<string, ChannelEntry>();
-  const more = new Map<string, string[]>();
-  for (const entry of now) {
-    const known = entries.get(entry.name);
-    if (known === undefined) {
-      entries.set(entry.name, entry);
-      continue;
-    }
-    if (entry.replaces !== '' && entry.replaces !== known.replaces) pushTo(more, entry.name, entry.replaces);
-    entries.set(entry.name, {
-      ...known,
-      replaces: known.replaces || entry.replaces,
-      skips: [...new Set([...known.skips, ...entry.skips])],
-      skipRange: known.skipRange || entry.skipRange,
-    });
-  }
-  const edgesBefore = new Map<string, ChannelEntry>();
-  for (const entry of before) {
-    if (!edgesBefore.has(entry.name)) edgesBefore.set(entry.name, entry);
-    const known = entries.get(entry.name);
-    if (known === undefined) entries.set(entry.name, { ...entry, skips: [] });
-    else if (entry.replaces !== '' && entry.replaces !== known.replaces) {
-      pushTo(more, entry.name, entry.replaces);
-    }
-  }
-  return { entries: [...entries.values()], more, edgesBefore };
-}
-
-function hasSameEdges(a: ChannelEntry, b: ChannelEntry): boolean {
-  const skips = (entry: ChannelEntry): string => [...new Set(entry.skips)].sort().join('\0');
-  return a.replaces === b.replaces && a.skipRange === b.skipRange && skips(a) === skips(b);
-}
-
-/** How the edge from a row to a bundle that it replaces differs from the other catalog. */
-function changeOfEdge(
-  row: GraphRow | undefined,
-  older: string,
-  edgesBefore: ReadonlyMap<string, ChannelEntry>,
-): GraphEdge['change'] {
-  if (row === undefined) return undefined;
-  const was = edgesBefore.get(row.name)?.replaces === older;
-  const is = !row.marks.includes('removed') && row.replaces === older;
-  return was === is ? undefined : is ? 'added' : 'removed';
-}
-
-function bundleVersionOf({ packageProperties: [property] }: BundleFacts): BundleVersion | undefined {
-  return (
-    property && tryParse((text) => parseBundleVersion(text, property.release || undefined), property.version)
-  );
 }
 
 /** Stands for the blob of a bundle that only channels name. */
@@ -761,7 +541,7 @@ const nothing: BundleBlob = {
 };
 
 /** What cannot be read makes the rest look faulty: then only that is told. */
-async function findingsOf(
+async function readFindings(
   facts: CatalogFacts,
   faults: readonly OpmateError[],
   signal: AbortSignal | undefined,
@@ -772,7 +552,7 @@ async function findingsOf(
 }
 
 /** Versions of OpenShift that a bundle allows; undefined where it does not say, or cannot be read. */
-function openShiftOf(bundle: BundleBlob, origin: BlobOrigin): PackageSummary['openshift'] {
+function readOpenShift(bundle: BundleBlob, origin: BlobOrigin): PackageSummary['openshift'] {
   try {
     return allowedOpenShift(examineBundle(bundle, origin, new FindingList(new Set(), undefined)));
   } catch {
@@ -781,44 +561,24 @@ function openShiftOf(bundle: BundleBlob, origin: BlobOrigin): PackageSummary['op
   }
 }
 
-/** Keeps the order of those that are as bad as each other. */
-function worstFirst(a: CatalogDiagnostic, b: CatalogDiagnostic): number {
-  return severities.indexOf(a.severity) - severities.indexOf(b.severity);
-}
-
-function countBySeverity(findings: readonly CatalogDiagnostic[]): { errors: number; warnings: number } {
-  const count = (wanted: Severity): number => findings.filter(({ severity }) => severity === wanted).length;
-  return { errors: count('error'), warnings: count('warning') };
-}
-
 /** `stable-3.9` before `stable-3.10`. */
 const byNumbers = new Intl.Collator('en', { numeric: true });
 
-function channelsOf(one: ViewedPackage): ChannelSummary[] {
-  const defaultChannel = one.facts?.defaultChannel;
-  return [...one.channels.values()]
+function summarizeChannels(viewedPackage: ViewedPackage): ChannelSummary[] {
+  const defaultChannel = viewedPackage.facts?.defaultChannel;
+  return [...viewedPackage.channels.values()]
     .map(({ name, entries }): ChannelSummary => {
       const head = findHead(entries);
-      const deprecation = one.deprecations.get(deprecationKey(schemas.channel, name));
+      const deprecation = viewedPackage.deprecations.get(deprecationKey(schemas.channel, name));
       return {
         name,
         isDefault: name === defaultChannel,
         head,
-        version: formatBundleVersion(one.bundles.get(head)?.packageProperties[0]),
+        version: formatBundleVersion(viewedPackage.bundles.get(head)?.packageProperties[0]),
         entries: entries.length,
         ...(deprecation !== undefined && { deprecation }),
-        ...countBySeverity(one.problems.filter(({ channel }) => channel === name)),
+        ...countBySeverity(viewedPackage.problems.filter(({ channel }) => channel === name)),
       };
     })
     .sort((a, b) => Number(b.isDefault) - Number(a.isDefault) || byNumbers.compare(a.name, b.name));
-}
-
-function channelOf(one: ViewedPackage, name: string): ChannelFacts {
-  const channel = one.channels.get(name);
-  if (channel !== undefined) return channel;
-  throw notFound('channel', name, one.channels.keys(), { scope: `package ${quoteGo(one.name)}` });
-}
-
-function deprecationKey(schema: string, name: string): string {
-  return schema === schemas.package ? schema : `${schema}\0${name}`;
 }

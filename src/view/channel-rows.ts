@@ -54,19 +54,19 @@ export async function layOutChannel(
   const graph = readGraph(list);
   await takeTurn();
   const order = await orderRows(graph, versionOf, more);
-  const places = new Map(order.map(({ name }, at) => [name, at]));
+  const places = new Map(order.map(({ name }, index) => [name, index]));
   const rows = order.map((entry): LaidRow => ({ entry, lane: 0, olders: [] }));
-  for (const [at, row] of rows.entries()) {
+  for (const [index, row] of rows.entries()) {
     for (const name of [row.entry.replaces, ...(more.get(row.entry.name) ?? [])]) {
       const older = places.get(name);
       if (older === undefined || row.olders.includes(older)) continue;
       row.olders.push(older);
-      (rows[older] as LaidRow).newer ??= at;
+      (rows[older] as LaidRow).newer ??= index;
     }
     if (places.has(row.entry.replaces) || row.entry.replaces === '') row.older = row.olders[0];
     for (const name of row.entry.skips) {
       const skipped = rows[places.get(name) ?? -1];
-      if (skipped !== undefined && skipped !== row) skipped.skippedBy ??= at;
+      if (skipped !== undefined && skipped !== row) skipped.skippedBy ??= index;
     }
     await takeTurn();
   }
@@ -130,14 +130,14 @@ class Heap {
 
   push(item: number): void {
     const items = this.#items;
-    let at = items.push(item) - 1;
-    while (at > 0) {
-      const parent = (at - 1) >> 1;
+    let position = items.push(item) - 1;
+    while (position > 0) {
+      const parent = (position - 1) >> 1;
       if ((items[parent] as number) <= item) break;
-      items[at] = items[parent] as number;
-      at = parent;
+      items[position] = items[parent] as number;
+      position = parent;
     }
-    items[at] = item;
+    items[position] = item;
   }
 
   pop(): number | undefined {
@@ -145,16 +145,16 @@ class Heap {
     const first = items[0];
     const last = items.pop();
     if (last === undefined || items.length === 0) return first;
-    let at = 0;
+    let position = 0;
     for (;;) {
-      let child = 2 * at + 1;
+      let child = 2 * position + 1;
       if (child >= items.length) break;
       if (child + 1 < items.length && (items[child + 1] as number) < (items[child] as number)) child++;
       if ((items[child] as number) >= last) break;
-      items[at] = items[child] as number;
-      at = child;
+      items[position] = items[child] as number;
+      position = child;
     }
-    items[at] = last;
+    items[position] = last;
     return first;
   }
 }
@@ -168,26 +168,26 @@ async function placeInLanes(
   /** What the line in each lane leads to. */
   const waiting: (number | undefined)[] = chain.size > 0 ? [-1] : [];
   let lanes = 1;
-  for (const [at, row] of rows.entries()) {
+  for (const [index, row] of rows.entries()) {
     // In a circle, a line of the chain may pass a bundle of the chain that is not its target.
     const isInFirst =
-      chain.has(row.entry.name) && (waiting[0] === undefined || waiting[0] < 0 || waiting[0] === at);
-    const own = isInFirst ? 0 : waiting.indexOf(at);
+      chain.has(row.entry.name) && (waiting[0] === undefined || waiting[0] < 0 || waiting[0] === index);
+    const own = isInFirst ? 0 : waiting.indexOf(index);
     row.lane = own >= 0 ? own : freeLane(waiting);
-    for (const [lane, target] of waiting.entries()) if (target === at) waiting[lane] = undefined;
+    for (const [lane, target] of waiting.entries()) if (target === index) waiting[lane] = undefined;
     // The first lane is the chain's, also where nothing leads down in it.
     if (chain.size > 0) waiting[0] ??= -1;
     for (const [number, older] of row.olders.entries()) {
-      if (older > at) {
+      if (older > index) {
         const shared = waiting.indexOf(older);
         const usual = number === 0 ? row.lane : freeLane(waiting);
         const isOnChain = isInFirst && older === row.older && chain.has(row.entry.replaces);
         const lane = isOnChain ? 0 : shared >= 0 ? shared : usual;
         waiting[lane] = older;
-        edges.push({ from: at, to: older, lane });
-      } else if (older !== at) {
+        edges.push({ from: index, to: older, lane });
+      } else if (older !== index) {
         // Backwards, in a circle: beside all others.
-        edges.push({ from: at, to: older, lane: -1 });
+        edges.push({ from: index, to: older, lane: -1 });
       }
     }
     lanes = Math.max(lanes, waiting.length, row.lane + 1);
@@ -215,7 +215,7 @@ async function placeBrackets(
   for (const [from, { entry }] of rows.entries()) {
     const to = [...new Set(entry.skips)]
       .map((name) => places.get(name) ?? from)
-      .filter((at) => at !== from)
+      .filter((position) => position !== from)
       .sort((a, b) => a - b);
     if (to.length === 0) continue;
     await takeTurn();

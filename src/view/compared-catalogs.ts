@@ -10,17 +10,18 @@ export class ComparedCatalogs {
   readonly #to: string;
   readonly #diff: CatalogDiff;
   readonly #packages = new Map<string, Difference[]>();
-  /** Entries of the other catalog, by package and channel. */
-  readonly #before = new Map<string, ChannelEntry[]>();
+  /** Channels of the other catalog by package, each name once. */
+  readonly #before = new Map<string, Map<string, ChannelFacts>>();
   /** By package and bundle. */
   readonly #bundles = new Map<string, 'added' | 'changed'>();
 
   /** `channels` are those of the other catalog. */
   constructor(from: string, to: string, diff: CatalogDiff, channels: readonly ChannelFacts[]) {
     this.from = from;
-    for (const one of channels) {
-      const key = `${one.package}\0${one.name}`;
-      if (!this.#before.has(key)) this.#before.set(key, one.entries);
+    for (const channel of channels) {
+      const ofPackage = this.#before.get(channel.package) ?? new Map<string, ChannelFacts>();
+      if (!ofPackage.has(channel.name)) ofPackage.set(channel.name, channel);
+      this.#before.set(channel.package, ofPackage);
     }
     this.#to = to;
     this.#diff = diff;
@@ -42,9 +43,10 @@ export class ComparedCatalogs {
     return this.#bundles.get(`${packageName}\0${bundle}`);
   }
 
-  /** Entries that a channel has in the other catalog; none where it is not there. */
-  entriesBefore(packageName: string, channel: string): readonly ChannelEntry[] {
-    return this.#before.get(`${packageName}\0${channel}`) ?? [];
+  /** Channels that a package has in the other catalog; none where it is not there. */
+  channelsBefore(packageName: string): { name: string; entries: ChannelEntry[] }[] {
+    const channels = this.#before.get(packageName)?.values() ?? [];
+    return [...channels].map(({ name, entries }) => ({ name, entries }));
   }
 
   sums(): CompareAnswer {
@@ -73,7 +75,7 @@ export class ComparedCatalogs {
       packages: [...this.#packages]
         .map(([name, differences]): ComparedPackage => {
           const count = (sign: Difference['sign']): number =>
-            differences.filter((one) => one.sign === sign).length;
+            differences.filter((difference) => difference.sign === sign).length;
           return {
             package: name,
             state: packages.added.includes(name)
@@ -104,14 +106,14 @@ export class ComparedCatalogs {
   #addListed<T>(
     kind: Difference['kind'],
     { added, removed }: ListChange<T>,
-    describe: (one: T) => { package: string; name: string; details: string[] },
+    describe: (item: T) => { package: string; name: string; details: string[] },
   ): void {
     for (const [sign, list] of [
       ['added', added],
       ['removed', removed],
     ] as const) {
-      for (const one of list) {
-        const { package: packageName, name, details } = describe(one);
+      for (const item of list) {
+        const { package: packageName, name, details } = describe(item);
         this.#add(packageName, { sign, kind, name, details });
       }
     }
@@ -158,9 +160,10 @@ export class ComparedCatalogs {
       name: bundle,
       details: image === '' ? [] : [image],
     }));
-    for (const one of bundles.added) this.#bundles.set(`${one.package}\0${one.bundle}`, 'added');
-    for (const one of bundles.changed) {
-      const { package: packageName, bundle, version, image, relatedImages, properties } = one;
+    for (const bundleState of bundles.added)
+      this.#bundles.set(`${bundleState.package}\0${bundleState.bundle}`, 'added');
+    for (const change of bundles.changed) {
+      const { package: packageName, bundle, version, image, relatedImages, properties } = change;
       this.#bundles.set(`${packageName}\0${bundle}`, 'changed');
       const details = [
         ...changeTexts('version', version),
@@ -175,16 +178,16 @@ export class ComparedCatalogs {
 
   #addDeprecations(): void {
     const { deprecations } = this.#diff;
-    const nameOf = ({ schema, name }: { schema: string; name: string }): string =>
+    const getName = ({ schema, name }: { schema: string; name: string }): string =>
       schema === schemas.package ? 'the package' : name;
-    this.#addListed('deprecation', deprecations, (one) => ({
-      package: one.package,
-      name: nameOf(one),
-      details: [one.message],
+    this.#addListed('deprecation', deprecations, (deprecation) => ({
+      package: deprecation.package,
+      name: getName(deprecation),
+      details: [deprecation.message],
     }));
-    for (const one of deprecations.changed) {
-      const details = changeTexts('message', one.message);
-      this.#add(one.package, { sign: 'changed', kind: 'deprecation', name: nameOf(one), details });
+    for (const change of deprecations.changed) {
+      const details = changeTexts('message', change.message);
+      this.#add(change.package, { sign: 'changed', kind: 'deprecation', name: getName(change), details });
     }
   }
 
@@ -196,8 +199,8 @@ export class ComparedCatalogs {
       details: [],
     });
     this.#addListed('other blob', others, describe);
-    for (const one of others.changed) {
-      const { package: packageName, name } = describe(one);
+    for (const blob of others.changed) {
+      const { package: packageName, name } = describe(blob);
       this.#add(packageName, { sign: 'changed', kind: 'other blob', name, details: [] });
     }
   }
@@ -211,7 +214,7 @@ function changeTexts(noun: string, change: Change | undefined): string[] {
 function listTexts(noun: string, change: ListChange | undefined): string[] {
   if (change === undefined) return [];
   return [
-    ...change.added.map((one) => `${noun} added: ${one}`),
-    ...change.removed.map((one) => `${noun} removed: ${one}`),
+    ...change.added.map((name) => `${noun} added: ${name}`),
+    ...change.removed.map((name) => `${noun} removed: ${name}`),
   ];
 }

@@ -3,9 +3,10 @@ import path from 'node:path';
 import { throwIfCancelled } from '../core/errors.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { fillDirectory } from '../files/fill-directory.js';
-import type { CatalogAnswer, ProblemAnswer, StaticPage } from './answers.js';
+import type { CatalogAnswer, ExportedPage, ProblemAnswer } from './answers.js';
 import type { CatalogView } from './catalog-view.js';
-import { readPage } from './view-server.js';
+import type { ExportedComparison, ExportedPackage } from './exported-answers.js';
+import { readPageFiles } from './page-files.js';
 
 /** What an exported page may load and run: its own files, from a server or from the disk. */
 const exportPolicy =
@@ -20,8 +21,6 @@ const extensions: Readonly<Record<string, string>> = {
 
 interface ExportOptions extends CancelOptions {
   readAt: string;
-  /** Where the page's files are; where they are built by default. */
-  pageDirectory?: string | undefined;
 }
 
 /**
@@ -32,88 +31,88 @@ interface ExportOptions extends CancelOptions {
 export async function exportPage(
   view: CatalogView,
   directory: string,
-  { readAt, signal, pageDirectory }: ExportOptions,
+  { readAt, signal }: ExportOptions,
 ): Promise<void> {
-  const page = await readPage(pageDirectory);
+  const page = await readPageFiles(['index.html', 'page.css', 'page.js', 'exported.js']);
   await fillDirectory(directory, async (staging) => {
     const write = (name: string, content: string | Buffer): Promise<void> =>
       writeFile(path.join(staging, name), content);
-    const part = (name: string, value: unknown): Promise<void> =>
-      write(`data/${name}.js`, `opmateStatic.parts[${JSON.stringify(name)}]=${JSON.stringify(value)};\n`);
+    const writePart = (name: string, value: unknown): Promise<void> =>
+      write(`data/${name}.js`, `opmatePage.parts[${JSON.stringify(name)}]=${toScript(value)};\n`);
     await mkdir(path.join(staging, 'data'));
     const catalog: CatalogAnswer = { ...view.overview(), run: 'export', readAt, isChecking: false };
-    const compare = catalog.comparedWith === undefined ? [''] : ['', 'yes'];
-    const files: StaticPage['files'] = {};
+    const files = new Map<string, ExportedPage['files'][string]>();
     for (const [number, { name, hasIcon }] of catalog.packages.entries()) {
       throwIfCancelled(signal);
-      const answers: Record<string, unknown> = {};
-      const add = (kind: string, values: Record<string, string>, answer: unknown): void => {
-        answers[`api/${kind}?${new URLSearchParams(values).toString()}`] = answer;
-      };
-      const own = await view.package(name);
-      add('package', { package: name }, own);
-      const bundles = new Set(
-        view
-          .searchIndex()
-          .packages.find((one) => one.name === name)
-          ?.bundles.map((one) => one.name),
-      );
-      const graphs: Record<string, string> = {};
-      for (const [place, { name: channel }] of own.channels.entries()) {
-        for (const one of compare) {
-          const answer = await view.channel(name, [channel], one === 'yes');
-          add('channel', { package: name, channel, compare: one }, answer);
-          if (one === '') for (const row of answer.rows) bundles.add(row.name);
-        }
-        const svg: string[] = [];
-        for await (const text of view.channelSvg(name, channel)) svg.push(text);
-        graphs[channel] = `data/p${number}-${place}.svg`;
-        await write(graphs[channel], svg.join(''));
-      }
-      for (const bundle of bundles) add('bundle', { package: name, bundle }, await view.bundle(name, bundle));
-      if (catalog.comparedWith !== undefined)
-        add('compare/package', { package: name }, view.comparePackage(name));
-      await part(`p${number}`, answers);
+      const part = `p${number}`;
+      await writePart(part, await collectAnswers(view, name, catalog.comparedWith !== undefined));
       let icon = '';
       if (hasIcon) {
         const { mediaType, content } = await view.icon(name);
         icon = `data/i${number}.${extensions[mediaType] ?? 'bin'}`;
         await write(icon, content);
       }
-      files[name] = { part: `p${number}`, icon, graphs };
+      files.set(name, { part, icon });
     }
-    await part('index', view.searchIndex());
-    const problems: ProblemAnswer[] = [];
-    for (;;) {
-      const next = await view.problems(problems.length, '', '', '');
-      problems.push(...next.problems);
-      if (next.problems.length === 0) break;
-      throwIfCancelled(signal);
-    }
-    await part('problems', problems);
+    await writePart('index', view.searchIndex());
+    await writePart('problems', await collectProblems(view, signal));
     if (catalog.comparedWith !== undefined) {
-      const answer = view.compare();
-      const gone = answer.packages.filter((one) => files[one.package] === undefined);
-      await part('compare', {
-        compare: answer,
-        packages: Object.fromEntries(gone.map((one) => [one.package, view.comparePackage(one.package)])),
-      });
+      const compare = view.compare();
+      const removed = compare.packages.filter((compared) => !files.has(compared.package));
+      const packages = removed.map((compared) => [compared.package, view.comparePackage(compared.package)]);
+      const comparison: ExportedComparison = { compare, packages: Object.fromEntries(packages) };
+      await writePart('compare', comparison);
     }
-    const state: StaticPage = { catalog, files, parts: {} };
-    await write('data/catalog.js', `window.opmateStatic=${JSON.stringify(state)};\n`);
-    for (const [name, { content }] of page) {
-      if (name !== '/') await write(name.slice(1), content);
-    }
-    const html = page.get('/')?.content.toString() ?? '';
-    const head = `<meta http-equiv="Content-Security-Policy" content="${exportPolicy}" />\n    `;
-    await write(
-      'index.html',
-      html
-        .replace('<meta name="viewport"', `${head}<meta name="viewport"`)
-        .replace(
-          '<script src="page.js"',
-          '<script src="data/catalog.js" defer></script>\n    <script src="page.js"',
-        ),
-    );
+    const state: ExportedPage = { catalog, files: Object.fromEntries(files), parts: {} };
+    await write('data/catalog.js', `window.opmatePage=${toScript(state)};\n`);
+    for (const [name, content] of page)
+      await write(name, name === 'index.html' ? toExported(content) : content);
   });
+}
+
+/** Adds the policy of an export to the document of the page, and the scripts that take the place of the server. */
+function toExported(html: Buffer): string {
+  const policy = `<meta http-equiv="Content-Security-Policy" content="${exportPolicy}" />\n    `;
+  const scripts = ['data/catalog.js', 'exported.js']
+    .map((file) => `<script src="${file}" defer></script>\n    `)
+    .join('');
+  return html
+    .toString()
+    .replace('<meta name="viewport"', `${policy}<meta name="viewport"`)
+    .replace('<script src="page.js"', `${scripts}<script src="page.js"`);
+}
+
+/** A value as an expression; parsed as JSON, a name such as `__proto__` is a key like any other. */
+function toScript(value: unknown): string {
+  return `JSON.parse(${JSON.stringify(JSON.stringify(value))})`;
+}
+
+async function collectAnswers(
+  view: CatalogView,
+  name: string,
+  isCompared: boolean,
+): Promise<ExportedPackage> {
+  const responses: Record<string, unknown> = {};
+  const add = (kind: string, values: Record<string, string>, response: unknown): void => {
+    responses[`api/${kind}?${new URLSearchParams(values).toString()}`] = response;
+  };
+  const graph = view.graphFacts(name);
+  const bundles = new Set([
+    ...graph.bundles.map((bundle) => bundle.name),
+    ...graph.channels.flatMap(({ entries }) => entries.map((entry) => entry.name)),
+  ]);
+  add('package', { package: name }, await view.package(name));
+  for (const bundle of bundles) add('bundle', { package: name, bundle }, await view.bundle(name, bundle));
+  if (isCompared) add('compare/package', { package: name }, view.comparePackage(name));
+  return { answers: responses, graph };
+}
+
+async function collectProblems(view: CatalogView, signal: AbortSignal | undefined): Promise<ProblemAnswer[]> {
+  const problems: ProblemAnswer[] = [];
+  for (;;) {
+    const next = await view.problems({ from: problems.length, package: '', severity: '', check: '' });
+    problems.push(...next.problems);
+    if (next.problems.length === 0) return problems;
+    throwIfCancelled(signal);
+  }
 }

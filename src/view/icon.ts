@@ -12,7 +12,7 @@ export interface Icon {
 }
 
 /** The icon of a package; undefined where it has none, or one of a kind or size that is not shown. */
-export function iconOf({ icon }: PackageBlob): Icon | undefined {
+export function readIcon({ icon }: PackageBlob): Icon | undefined {
   const data = icon?.base64data ?? '';
   const mediaType = icon?.mediatype.toLowerCase() ?? '';
   if (data === '' || !iconTypes.includes(mediaType) || data.length > (maxIconBytes / 3) * 4) return undefined;

@@ -42,16 +42,16 @@ interface SearchedBundle {
 export function searchCatalog({ packages, images }: SearchIndex, query: string): SearchAnswer {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return { packages: [], bundles: [], total: 0 };
-  const found = packages.flatMap((one) => {
-    const matched = matchPackage(one, words);
-    return matched === undefined ? [] : [{ package: one.name, ...matched }];
+  const results = packages.flatMap((searchedPackage) => {
+    const matched = matchPackage(searchedPackage, words);
+    return matched === undefined ? [] : [{ package: searchedPackage.name, ...matched }];
   });
-  found.sort((a, b) => a.rank - b.rank);
+  results.sort((a, b) => a.rank - b.rank);
   const hits = words.map((word) => images.map((image) => image.toLowerCase().includes(word)));
   const ranked: SearchAnswer['bundles'][] = [[], [], []];
   let total = 0;
-  for (const one of packages) {
-    for (const bundle of one.bundles) {
+  for (const searchedPackage of packages) {
+    for (const bundle of searchedPackage.bundles) {
       const matched = matchBundle(bundle, words, hits);
       if (matched === undefined) continue;
       total++;
@@ -60,40 +60,46 @@ export function searchCatalog({ packages, images }: SearchIndex, query: string):
       if (list.length >= searchLimit) continue;
       const { name, version, channel } = bundle;
       list.push({
-        ...{ package: one.name, channel, bundle: name, version, image: images[bundle.images[0] ?? -1] ?? '' },
+        ...{
+          package: searchedPackage.name,
+          channel,
+          bundle: name,
+          version,
+          image: images[bundle.images[0] ?? -1] ?? '',
+        },
         ...(field !== undefined && { match: { field, text: images[image] ?? '' } }),
       });
     }
   }
   return {
-    packages: found.map(({ package: name, matches }) => ({ package: name, matches })),
+    packages: results.map(({ package: name, matches }) => ({ package: name, matches })),
     bundles: ranked.flat().slice(0, searchLimit),
     total,
   };
 }
 
 function matchPackage(
-  one: SearchedPackage,
+  searchedPackage: SearchedPackage,
   words: readonly string[],
 ): { rank: number; matches: SearchMatch[] } | undefined {
   const fields: [SearchMatch['field'] | undefined, string][] = [
-    [undefined, one.name],
-    [undefined, one.displayName],
-    ['provider', one.provider],
-    ...one.categories.map((text) => ['category', text] as [SearchMatch['field'], string]),
-    ...one.apis.map((text) => ['API', text] as [SearchMatch['field'], string]),
-    ...one.keywords.map((text) => ['keyword', text] as [SearchMatch['field'], string]),
-    ['description', one.description],
+    [undefined, searchedPackage.name],
+    [undefined, searchedPackage.displayName],
+    ['provider', searchedPackage.provider],
+    ...searchedPackage.categories.map((text) => ['category', text] as [SearchMatch['field'], string]),
+    ...searchedPackage.apis.map((text) => ['API', text] as [SearchMatch['field'], string]),
+    ...searchedPackage.keywords.map((text) => ['keyword', text] as [SearchMatch['field'], string]),
+    ['description', searchedPackage.description],
   ];
   const matches = new Map<string, SearchMatch>();
   let rank = 0;
   for (const word of words) {
-    const at = fields.findIndex(([, text]) => text.toLowerCase().includes(word));
-    const [field, text] = fields[at] ?? [];
+    const index = fields.findIndex(([, text]) => text.toLowerCase().includes(word));
+    const [field, text] = fields[index] ?? [];
     if (text === undefined) return undefined;
     if (field === undefined) continue;
     rank = Math.max(rank, field === 'description' ? 2 : 1);
-    matches.set(`${field}\0${text}`, { field, text: snippetOf(text, word) });
+    matches.set(`${field}\0${text}`, { field, text: cutSnippet(text, word) });
   }
   return { rank, matches: [...matches.values()] };
 }
@@ -106,9 +112,9 @@ function matchBundle(
   const own = `${name} ${version}`.toLowerCase();
   let rank = 0;
   let matched = -1;
-  for (const [at, word] of words.entries()) {
+  for (const [index, word] of words.entries()) {
     if (own.includes(word)) continue;
-    const place = images.findIndex((image) => hits[at]?.[image] === true);
+    const place = images.findIndex((image) => hits[index]?.[image] === true);
     if (place < 0) return undefined;
     rank = Math.max(rank, place === 0 ? 1 : 2);
     if (matched < 0 || place === 0) matched = images[place] as number;
@@ -118,10 +124,10 @@ function matchBundle(
 }
 
 /** The part of a text around a word, cut at words. */
-function snippetOf(text: string, word: string): string {
+function cutSnippet(text: string, word: string): string {
   if (text.length <= snippetLength) return text;
-  const at = text.toLowerCase().indexOf(word);
-  const from = Math.max(0, at - (snippetLength - word.length) / 2);
+  const position = text.toLowerCase().indexOf(word);
+  const from = Math.max(0, position - (snippetLength - word.length) / 2);
   const start = from === 0 ? 0 : text.lastIndexOf(' ', from + 12) + 1 || Math.floor(from);
   const part = text.slice(start, start + snippetLength).replace(/\s+/g, ' ');
   return `${start > 0 ? '…' : ''}${part}${start + snippetLength < text.length ? '…' : ''}`;

@@ -2,7 +2,7 @@
 const maxSummary = 180;
 
 /** The first text that says something, without Markdown, on one line, cut at a word. */
-export function summaryOf(texts: readonly (string | undefined)[]): string {
+export function summarizeText(texts: readonly (string | undefined)[]): string {
   for (const text of texts) {
     const plain = withoutMarkdown(text ?? '');
     if (plain === '') continue;

@@ -1,8 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { fileURLToPath } from 'node:url';
-import { OpmateError, fileError, messageOf, redact } from '../core/errors.js';
+import { OpmateError, getMessage, redact } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { HostRule, isCrossSite } from '../serve/server/host-rule.js';
 import { createHttpServer } from '../serve/server/http-server.js';
@@ -10,6 +8,7 @@ import { readBody } from '../serve/server/request-body.js';
 import {
   type CatalogAnswer,
   type EditBytesAnswer,
+  type EditImagesAnswer,
   type EditPlanAnswer,
   type EditWriteAnswer,
   type ErrorAnswer,
@@ -19,6 +18,7 @@ import {
 } from './answers.js';
 import type { CatalogView } from './catalog-view.js';
 import type { CurrentView } from './current-view.js';
+import { readPageFiles } from './page-files.js';
 
 /** A connection on which nothing moves for this long is closed. */
 const idleMs = 60_000;
@@ -58,6 +58,7 @@ export interface EditActions {
   catalog: string;
   /** Each takes the JSON of a request, and throws OpmateError. */
   plan(view: CatalogView, request: unknown): Promise<EditPlanAnswer>;
+  listImages(view: CatalogView, request: unknown): Promise<EditImagesAnswer>;
   measure(view: CatalogView, request: unknown): Promise<EditBytesAnswer>;
   write(view: CatalogView, request: unknown): Promise<EditWriteAnswer>;
 }
@@ -70,8 +71,6 @@ interface ViewServerOptions {
   logger?: Logger | undefined;
   /** Lets the page select and write. */
   edit?: EditActions | undefined;
-  /** Where the page's files are; where they are built by default. */
-  pageDirectory?: string | undefined;
 }
 
 /**
@@ -80,8 +79,8 @@ interface ViewServerOptions {
  * answers POST requests of its own page that have the token. Throws OpmateError IO where the page's files are not there.
  */
 export async function createViewServer(options: ViewServerOptions): Promise<Server> {
-  const { view, host, logger = silentLogger, edit, pageDirectory } = options;
-  const requests = new ViewRequests(await readPage(pageDirectory), view, logger, edit);
+  const { view, host, logger = silentLogger, edit } = options;
+  const requests = new ViewRequests(await readPage(), view, logger, edit);
   return createHttpServer({
     handle: (request, response) => requests.handle(request, response),
     hosts: new HostRule({ names: [host], everywhere: true }),
@@ -99,20 +98,15 @@ interface PageFile {
   etag: string;
 }
 
-/** Reads the files of the page, by path. Throws OpmateError IO where they are not there. */
-export async function readPage(
-  directory: string = fileURLToPath(new URL('./page/', import.meta.url)),
-): Promise<Map<string, PageFile>> {
-  const files = new Map<string, PageFile>();
-  for (const [path, { file, type }] of pageFiles) {
-    const name = `${directory.replace(/\/$/, '')}/${file}`;
-    const content = await readFile(name).catch((error: unknown) => {
-      throw fileError(`read ${name}`, error, { hint: 'install opmate again, or build it: npm run build' });
-    });
-    const etag = `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
-    files.set(path, { type, content, etag });
-  }
-  return files;
+async function readPage(): Promise<Map<string, PageFile>> {
+  const contents = await readPageFiles([...pageFiles.values()].map(({ file }) => file));
+  return new Map(
+    [...pageFiles].map(([path, { file, type }]) => {
+      const content = contents.get(file) ?? Buffer.alloc(0);
+      const etag = `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
+      return [path, { type, content, etag }];
+    }),
+  );
 }
 
 /** What a request is answered with. */
@@ -143,13 +137,13 @@ class ViewRequests {
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = 'GET', url = '/' } = request;
-    let answer: Answer;
+    let reply: Answer;
     try {
-      answer = await this.#answer(request, method, url);
+      reply = await this.#answer(request, method, url);
     } catch (error) {
-      answer = this.#refuse(error, method, url);
+      reply = this.#refuse(error, method, url);
     }
-    send(response, answer, method);
+    send(response, reply, method);
   }
 
   /** What only the page itself may ask: with its token, from its own origin, as JSON. */
@@ -172,6 +166,8 @@ class ViewRequests {
       switch (url) {
         case '/api/edit/plan':
           return json(await edit.plan(view, value));
+        case '/api/edit/images':
+          return json(await edit.listImages(view, value));
         case '/api/edit/bytes':
           return json(await edit.measure(view, value));
         case '/api/edit/write':
@@ -183,11 +179,11 @@ class ViewRequests {
 
   #refuse(error: unknown, method: string, url: string): Answer {
     const known = error instanceof OpmateError ? error : undefined;
-    const text = redact(messageOf(error));
-    const status = statusOf(known);
+    const text = redact(getMessage(error));
+    const status = getStatus(known);
     if (status === 500) this.#logger.log('error', `${method} ${url.slice(0, 300)}: ${text}`);
-    const answer: ErrorAnswer = { error: text, ...(known?.hint !== undefined && { hint: known.hint }) };
-    return json(answer, status);
+    const reply: ErrorAnswer = { error: text, ...(known?.hint !== undefined && { hint: known.hint }) };
+    return json(reply, status);
   }
 
   async #answer(request: IncomingMessage, method: string, url: string): Promise<Answer> {
@@ -210,11 +206,11 @@ class ViewRequests {
       const state: StateAnswer = { run, readAt, isChecking: view.isChecking };
       const etag = `"${run}${state.isChecking ? '-checking' : ''}"`;
       const isKnown = request.headers['if-none-match'] === etag;
-      const answer = isKnown
+      const reply = isKnown
         ? { ...json({}), status: 304 }
         : await answerAbout(view, state, path, query, this.#edit);
-      const known = answer.status < 400 ? { ETag: etag, [runHeader]: run } : { [runHeader]: run };
-      return { ...answer, headers: { ...answer.headers, ...known } };
+      const known = reply.status < 400 ? { ETag: etag, [runHeader]: run } : { [runHeader]: run };
+      return { ...reply, headers: { ...reply.headers, ...known } };
     });
   }
 }
@@ -250,21 +246,20 @@ async function answerAbout(
     case '/api/package':
       return json(await view.package(of('package')));
     case '/api/channel':
-      return json(await view.channel(of('package'), all('channel'), of('compare') === 'yes'));
+      return json(await view.graph(of('package')).channel(all('channel'), of('compare') === 'yes'));
     case '/api/path':
-      return json(view.path(of('package'), all('channel'), of('from'), of('to')));
+      return json(view.graph(of('package')).path(all('channel'), of('from'), of('to')));
     case '/api/index':
       return json(view.searchIndex());
-    case '/graph.svg': {
-      const parts: string[] = [];
-      for await (const part of view.channelSvg(of('package'), of('channel'))) parts.push(part);
-      const headers = { 'Content-Security-Policy': iconPolicy };
-      return { status: 200, type: 'image/svg+xml', content: Buffer.from(parts.join('')), headers };
-    }
     case '/api/bundle':
       return json(await view.bundle(of('package'), of('bundle')));
     case '/api/problems':
-      return json(await view.problems(positionOf(of('from')), of('package'), of('severity'), of('check')));
+      return json(
+        await view.problems({
+          from: getPosition(of('from')),
+          ...{ package: of('package'), severity: of('severity'), check: of('check') },
+        }),
+      );
     case '/api/compare':
       return json(view.compare());
     case '/api/compare/package':
@@ -313,7 +308,7 @@ function parameter(query: URLSearchParams, name: string): string {
 }
 
 /** A selection that cannot be made is no failure of the server. */
-function statusOf(error: OpmateError | undefined): number {
+function getStatus(error: OpmateError | undefined): number {
   switch (error?.code) {
     case 'NOT_FOUND':
       return 404;
@@ -335,7 +330,7 @@ function parseSelection(body: Buffer): unknown {
   }
 }
 
-function positionOf(text: string): number {
+function getPosition(text: string): number {
   if (/^\d{0,9}$/.test(text)) return Number(text);
   throw new OpmateError('USAGE', 'from: not a position');
 }

@@ -112,7 +112,7 @@ describe
       expect([shown.code, settings()]).toEqual([2, undefined]);
       const hash = hashIn(shown);
       expect(shown.stderr).toBe(
-        `widget: not applied: no terminal to confirm\nhint: review what is shown, then say --approve ${hash}, or --yes\n`,
+        `widget: not applied: no terminal to confirm\nhint: review the changes, then add --approve ${hash}, or --yes\n`,
       );
       expect(shown.stdout).toContain(`widget in namespace ${namespace}\n`);
       expect(shown.stdout).toMatch(
@@ -201,7 +201,7 @@ describe
         await new Promise((resolve) => child.once('close', resolve));
         return shown;
       };
-      expect(await answer('n\n')).toContain('widget: not applied, as you said');
+      expect(await answer('n\n')).toContain('widget: not applied: declined');
       expect(settings()).toBeUndefined();
       expect(await answer('\u0003')).toContain('interrupted');
       expect(settings()).toBeUndefined();

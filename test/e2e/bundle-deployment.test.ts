@@ -219,7 +219,7 @@ describe('opmate bundle deployment', () => {
     expect(foreign.stderr).toMatch(/foreign\.yaml:\d+: .*of the foreign namespace "there"/);
     const missing = await render('-f', 'missing.yaml', ...flags);
     expect(missing).toMatchObject({ code: 3, stdout: '' });
-    expect(missing.stderr).toContain('there is here/creds, there/creds');
+    expect(missing.stderr).toContain('use here/creds or there/creds');
     const among = `${http('here')}---\n${JSON.stringify(secret('here'))}\n`;
     await sandbox.write({ 'among.yaml': among });
     expect(await render('-f', 'among.yaml', '--use-http')).toMatchObject({ code: 0, stdout: own.stdout });

@@ -106,11 +106,11 @@ describe('opmate bundle render', () => {
     expect(keysOf(loadAll(all.stdout))).toEqual(['ConfigMap  c', 'ServiceMonitor  m']);
     const lacking = await sandbox.run([...args, '--available-apis', 'apis.txt']);
     expect([lacking.code, lacking.stdout]).toEqual([3, '']);
-    expect(lacking.stderr).toContain('monitoring.coreos.com/v1 ServiceMonitor: the cluster has no such kind');
+    expect(lacking.stderr).toContain('monitoring.coreos.com/v1 ServiceMonitor: kind missing in the cluster');
     for (const optional of ['--optional-kinds', '--optional-kinds=ServiceMonitor']) {
       const skipped = await sandbox.run([...args, '--available-apis', 'apis.txt', optional]);
       expect([skipped.code, keysOf(loadAll(skipped.stdout))]).toEqual([0, ['ConfigMap  c']]);
-      expect(skipped.stderr).toContain('ServiceMonitor "m": left out');
+      expect(skipped.stderr).toContain('ServiceMonitor "m": omitted');
     }
     await sandbox.write({ 'plain/manifests/deep/b.yaml': monitor, 'plain/manifests/c.yaml': 'kind: [\n' });
     const broken = await sandbox.run(args);
@@ -123,7 +123,7 @@ describe('opmate bundle render', () => {
   });
 
   it.each([
-    [['bundle', 'render', 'b'], '--install-namespace is missing'],
+    [['bundle', 'render', 'b'], '--install-namespace: missing'],
     [['bundle', 'render', 'b', ...here, '--cert-provider=mine'], 'invalid --cert-provider value "mine"'],
     [['bundle', 'render', 'b', ...here, '--format=../helm'], 'invalid --format value "../helm"'],
     [['bundle', 'render', 'b', ...here, '-o', 'xml'], 'invalid --output value "xml"'],

@@ -312,6 +312,68 @@ describe('the HTTP catalog API', () => {
     );
   });
 
+  it('compresses a catalog once, however many read it, and again where it cannot be kept', async () => {
+    const directory = path.join(await directoryWith(), 'contents');
+    const served = await serve({});
+    const content = await served.put('cat', await contentOf(largeCatalog(8_000_000), { directory }));
+    const plain = await readAll(content);
+    const url = '/catalogs/cat/api/v1/all';
+    const before = process.memoryUsage().external;
+    const sockets = await Promise.all(
+      Array.from({ length: 300 }, async () => {
+        const socket = connect(served.port, '127.0.0.1');
+        onTestFinished(() => void socket.destroy());
+        socket.write(`GET ${url} HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n`);
+        await once(socket, 'readable');
+        return socket;
+      }),
+    );
+    // A compressor takes a quarter of a megabyte.
+    expect(process.memoryUsage().external - before).toBeLessThan(50_000_000);
+    for (const socket of sockets) socket.destroy();
+    const { headers, body } = await served.get(url, gzip);
+    expect(headers).toMatchObject({ 'content-encoding': 'gzip', 'content-length': String(body.length) });
+    expect(gunzipSync(body).equals(plain)).toBe(true);
+    expect(await readdir(directory)).toEqual([content.hash.replace('sha256:', '')]);
+
+    const lost = await served.put('lost', await contentOf(largeCatalog(3_000_000, 'b'), { directory }));
+    await rm(directory, { recursive: true });
+    const again = await served.get('/catalogs/lost/api/v1/all', gzip);
+    expect(again.headers).toMatchObject({ 'content-encoding': 'gzip' });
+    expect(again.headers).not.toHaveProperty('content-length');
+    expect(gunzipSync(again.body).equals(await readAll(lost))).toBe(true);
+  });
+
+  it('sends as it is what would be compressed beside two hundred other responses', async () => {
+    const served = await serve({});
+    const content = await contentOf(largeCatalog(3_000_000));
+    const own = content.openReader();
+    const { offset } = content.find({ schema: '', package: 'p1', name: '' })[0] as { offset: number };
+    let release = (): void => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    let held = 0;
+    await served.put(
+      'cat',
+      readingWith(content, async (target, position) => {
+        if (position === offset && ++held > 0) await released;
+        await own.read(target, position);
+      }),
+    );
+    const waiting = Array.from({ length: 200 }, () =>
+      served.get('/catalogs/cat/api/v1/metas?package=p1', gzip),
+    );
+    while (held < 200) await new Promise((resolve) => setImmediate(resolve));
+    const beyond = await served.get('/catalogs/cat/api/v1/metas?package=p3', gzip);
+    expect(beyond.status).toBe(200);
+    expect(beyond.headers['content-encoding']).toBeUndefined();
+    release();
+    for (const { headers } of await Promise.all(waiting)) expect(headers['content-encoding']).toBe('gzip');
+    const after = await served.get('/catalogs/cat/api/v1/metas?package=p3', gzip);
+    expect(after.headers['content-encoding']).toBe('gzip');
+    expect(gunzipSync(after.body).equals(beyond.body)).toBe(true);
+    own.close();
+  });
+
   it('says whether it lives and is ready, and what it has counted', async () => {
     const served = await serve({});
     expect(await served.get('/healthz')).toMatchObject({ status: 200, text: 'ok\n' });
@@ -435,7 +497,7 @@ describe('the HTTP catalog API under load', () => {
     await once(socket, 'readable');
     await closeHttpServer(served.server, 10);
     await served.set.close();
-    expect(served.logged.at(-1)).toContain('"aborted":true');
+    await expect.poll(() => served.logged.at(-1)).toContain('"aborted":true');
     socket.destroy();
   });
 });
@@ -893,6 +955,7 @@ function readingWith(content: StoredContent, read: ContentReader['read']): Store
     blobs: (query) => content.blobs(query),
     open: (section) => content.open(section),
     openReader: () => ({ read, close: () => undefined }),
+    compressed: () => Promise.resolve(undefined),
     close: () => Promise.resolve(),
   };
 }

@@ -76,7 +76,7 @@ describe('opmate catalog build', () => {
       code: 0,
       stdout: expect.stringMatching(/^oci:out@sha256:[0-9a-f]{64}\n$/),
     });
-    expect(result.stderr).toContain('built 3 images of 4 files: linux/amd64, linux/arm64, linux/s390x');
+    expect(result.stderr).toContain('built 3 images from 4 files: linux/amd64, linux/arm64, linux/s390x');
     expect(await sandbox.leftovers()).toEqual([]);
     expect(await architecturesOf('out', 'v1')).toEqual(['amd64', 'arm64', 's390x']);
     expect((await sandbox.run(['generate', 'dockerfile', 'catalog', '-i', 'some/opm:v1'])).code).toBe(0);
@@ -250,9 +250,9 @@ describe('opmate catalog build: refusals', () => {
   });
 
   it.each<[string[], number, RegExp]>([
-    [['catalog'], 2, /nowhere to put the image.*\nhint: give --tag/],
-    [['catalog', '--push', ...out], 2, /--push: where to is not said/],
-    [['catalog', '-t', 'example.com/x'], 2, /--tag example\.com\/x: has no tag/],
+    [['catalog'], 2, /no destination for the image.*\nhint: add --tag/],
+    [['catalog', '--push', ...out], 2, /--push: missing --tag/],
+    [['catalog', '-t', 'example.com/x'], 2, /--tag example\.com\/x: missing tag/],
     [['catalog', '-t', 'oci:x:v1'], 2, /not a place in a registry\nhint: keep the image there with --save/],
     [['catalog', '--save', 'example.com/x:v1'], 2, /not a place for an image/],
     [['catalog', '--save', 'oci:catalog/out:v1'], 2, /lies in the catalog/],

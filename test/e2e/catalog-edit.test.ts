@@ -387,7 +387,7 @@ schema: olm.channel
     const two = await sandbox.run(['catalog', 'add', 'catalog', reference, ...template]);
     expect(two.code).toBe(1);
     expect(two.stderr).toContain('multiple channel heads found in graph: widget.v1.1.0, widget.v1.2.0');
-    expect(two.stderr).toContain('hint: say by --replaces what a bundle replaces');
+    expect(two.stderr).toContain('hint: set --replaces, or add it by its version with --mode semver');
     expect(await read()).toBe(catalog);
     const wrong = ['--replaces', 'widget.v1.1.O', ...template];
     expect((await sandbox.run(['catalog', 'add', 'catalog', reference, ...wrong])).stderr).toContain(

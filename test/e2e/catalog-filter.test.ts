@@ -70,7 +70,8 @@ describe('opmate catalog filter', () => {
       stderr: [
         'info: package "widget", channel "stable": keeps "widget.v1.1.0", which stands on the way from "widget.v1.0.0" to the head "widget.v1.2.0"',
         'info: package "widget", channel "stable": its head is "widget.v1.2.0" now, since "widget.v1.3.0" is left out',
-        'info: wrote the catalog to filtered',
+        'info: wrote 1 of 2 packages, 3 of 8 bundles to filtered',
+        'info: next: opmate serve filtered',
         '',
       ].join('\n'),
     });

@@ -236,6 +236,28 @@ describe('hostile GraphQL queries', () => {
     expect({ status, data, message: errors?.[0]?.message }).toEqual({ status: 200, data: null, message });
   });
 
+  it.each([
+    ['known directives', `{ __typename ${'@skip(if: false) '.repeat(2_000)} }`],
+    ['unknown directives', `{ __typename ${'@a '.repeat(7_000)} }`],
+    ['arguments', `{ olmbundles(${fields(4_500, (i) => `a${i}: 1`)}) { name } }`],
+    ['variables', `query (${fields(3_500, (i) => `$a${i}: Int`)}) { __typename }`],
+    ['unknown fields of long names', `{ ${fields(490, (i) => `${'olmbundle'.repeat(10)}${i}`)} }`],
+  ])('reports some of the faults of a flood of %s', async (_, text) => {
+    const { status, data, errors = [] } = await query(text);
+    expect({ status, data }).toEqual({ status: 200, data: null });
+    expect(errors.length).toBeGreaterThan(0);
+    expect(errors.length).toBeLessThanOrEqual(101);
+  });
+
+  it('takes batches for no query, and variables of any depth that no query uses', async () => {
+    const served = await serve({ cat: catalog });
+    const batch = Array.from({ length: 10_000 }, () => ({ query: '{ __typename }' }));
+    expect(await post(served, batch)).toMatchObject({ status: 400, text: 'Invalid request body\n' });
+    const nested = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+    const body = `{"query":"{ __typename }","variables":{"a":${nested}}}`;
+    expect(await post(served, body)).toMatchObject({ status: 200, data: { __typename: 'Query' } });
+  });
+
   it('bounds the size of a result, also by the names that it repeats', async () => {
     const limits = { maxResultBytes: 1_000 };
     const message = 'result exceeds maximum size of 1000 bytes: select fewer fields, or a lower limit';

@@ -307,9 +307,9 @@ describe('opmate catalog mirror', () => {
       '--to-manifests=lossy',
     );
     expect(result.code).toBe(4);
-    expect(result.stderr).toContain(`${source.host}/acme/gone:v1: not there, passed over`);
+    expect(result.stderr).toContain(`${source.host}/acme/gone:v1: not found, skipped`);
     expect(result.stderr).toContain('image reference "Not/An/Image"');
-    expect(result.stderr).toContain('2 images not mirrored: 1 not at the source, 1 invalid');
+    expect(result.stderr).toContain('2 images not mirrored: 1 not found, 1 invalid');
     expect(existsSync(at('lossy/mapping.txt'))).toBe(true);
     const strict = await mirror(
       `${source.host}/acme/lossy:v1`,
@@ -384,7 +384,7 @@ describe('opmate catalog mirror', () => {
     await sandbox.write({ 'twins/c.json': catalogText + twin('v1') });
     const refused = await mirror('twins', 'reg.example', ...flags);
     expect(refused).toMatchObject({ code: 1 });
-    expect(refused.stderr).toContain('reg.example/acme/bundle:v1: is where both');
+    expect(refused.stderr).toContain('reg.example/acme/bundle:v1: same target for');
     expect(existsSync(at('twins-out'))).toBe(false);
   });
 

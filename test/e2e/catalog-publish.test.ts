@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFile, readdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { lstat, readFile, readdir, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -180,6 +180,24 @@ describe('catalog publish', () => {
     const fresh = path.join(await directoryWith(), 'public');
     await publish([catalog, '--name', 'two', '--to', fresh]);
     expect(await indexOf(directory, 'two')).toEqual(await indexOf(fresh, 'two'));
+  });
+
+  it('publishes into one directory from two processes at once, new or through a link', async () => {
+    const catalogs = await Promise.all(
+      ['1.0.0', '2.0.0'].map((version) => directoryWith({ 'a.json': catalogText(version) })),
+    );
+    const root = await directoryWith();
+    await symlink('public', path.join(root, 'link'));
+    for (const name of ['public', 'link']) {
+      const to = ['--to', path.join(root, name), '--update'];
+      await Promise.all(catalogs.map((catalog, i) => publish([catalog, '--name', `${name}-${i}`, ...to])));
+    }
+    const { catalogs: listed } = JSON.parse(
+      await readFile(path.join(root, 'public/catalogs/index.json'), 'utf8'),
+    ) as { catalogs: { name: string }[] };
+    expect(listed.map(({ name }) => name)).toEqual(['link-0', 'link-1', 'public-0', 'public-1']);
+    expect((await readdir(path.join(root, 'public'))).sort()).toEqual(['blobs', 'catalogs']);
+    expect((await lstat(path.join(root, 'link'))).isSymbolicLink()).toBe(true);
   });
 
   it('is read as a directory and from any web server, a package without the rest', async () => {

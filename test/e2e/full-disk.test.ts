@@ -33,11 +33,16 @@ beforeAll(async () => {
 });
 
 /** Runs a command in a namespace in which the directory `disk` has room for `size` only. */
-async function onSmallDisk(size: string, ...args: string[]) {
+function onSmallDisk(size: string, ...args: string[]) {
+  return runOnSmallDisk(size, `opmate ${args.map((word) => `'${word}'`).join(' ')}`);
+}
+
+/** Runs a script, which has the function `opmate`, where the directory `disk` has room for `size` only. */
+async function runOnSmallDisk(size: string, script: string) {
   await mkdir(path.join(sandbox.work, 'disk'), { recursive: true });
-  const program = [process.execPath, path.join(projectRoot, 'bin/opmate.js'), ...args];
-  const commands = `mount -t tmpfs -o size=${size} none disk\n${program.map((word) => `'${word}'`).join(' ')}`;
-  const child = spawn('unshare', ['-Urm', 'sh', '-ec', commands], {
+  const program = `'${process.execPath}' '${path.join(projectRoot, 'bin/opmate.js')}'`;
+  const lines = [`mount -t tmpfs -o size=${size} none disk`, `opmate() { ${program} "$@"; }`, script];
+  const child = spawn('unshare', ['-Urm', 'sh', '-ec', lines.join('\n')], {
     cwd: sandbox.work,
     env: { ...process.env, HOME: sandbox.work },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -82,6 +87,48 @@ describe.skipIf(!hasNamespaces)('mirroring to a disk that gets full', () => {
     expect(status).not.toBe(0);
     expect(stderr).toMatch(/no space left on device|bytes are needed, \d+ are free/);
     expect(stderr).not.toMatch(/aborted|internal error/);
+  });
+});
+
+describe.skipIf(!hasNamespaces)('catalog publish to a disk that gets full', () => {
+  const catalogOf = (version: string, size: number) =>
+    [
+      { schema: 'olm.package', name: 'foo', defaultChannel: 'stable' },
+      { schema: 'olm.channel', package: 'foo', name: 'stable', entries: [{ name: `foo.v${version}` }] },
+      {
+        schema: 'olm.bundle',
+        package: 'foo',
+        name: `foo.v${version}`,
+        image: `registry.test/foo:v${version}`,
+        properties: [
+          { type: 'olm.package', value: { packageName: 'foo', version } },
+          { type: 'noise', value: randomBytes(size).toString('base64') },
+        ],
+      },
+    ]
+      .map((blob) => `${JSON.stringify(blob)}\n`)
+      .join('');
+
+  it('leaves the former publication whole, wherever the room ends', async () => {
+    await sandbox.write({
+      'old/catalog.json': catalogOf('1.0.0', 1_000),
+      'new/catalog.json': catalogOf('2.0.0', 200_000),
+    });
+    // Of the next version some 900 kB are written: all blobs, those of the package, and the compressed forms.
+    for (const size of ['150k', '400k', '600k', '800k']) {
+      const { stdout, stderr } = await runOnSmallDisk(
+        size,
+        `opmate catalog publish old --name demo --to disk/public --quiet
+        files() { (cd disk/public; find . -type f | sort | xargs sha256sum); }
+        files > before
+        opmate catalog publish new --name demo --to disk/public --update && echo published
+        files | diff before - && echo unchanged
+        opmate list bundles disk/public`,
+      );
+      expect(stderr, size).toMatch(/^disk\/public.*: no space left on device$/m);
+      expect(stdout, size).toMatch(/^unchanged$/m);
+      expect(stdout, size).toContain('foo.v1.0.0');
+    }
   });
 });
 

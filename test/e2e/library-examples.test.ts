@@ -27,7 +27,7 @@ function runExample(
 
 describe('docs/examples', () => {
   it('has a test for each file', async () => {
-    const tested = ['gate-catalog', 'publish-operator', 'see-install', 'mirror-image-set'];
+    const tested = ['gate-catalog', 'publish-operator', 'see-install', 'mirror-image-set', 'carry-image-set'];
     const elsewhere = ['catalog-client', 'edit-index', 'render-and-validate'];
     const files = await readdir(path.join(projectRoot, 'docs', 'examples'));
     const scripts = files.filter((name) => name.endsWith('.js')).map((name) => path.basename(name, '.js'));
@@ -69,7 +69,7 @@ describe('docs/examples', () => {
     expect(stdout).toMatch(/^\d+ permissions, \d+ on the whole cluster$/m);
   });
 
-  it('mirrors an image set', async () => {
+  it('mirrors an image set, and carries it over disk', async () => {
     const registry = await startFaultRegistry();
     const target = await startRegistry({ directory: at('target') });
     try {
@@ -95,6 +95,20 @@ describe('docs/examples', () => {
       const again = await runExample('mirror-image-set', ...args);
       expect(again.stdout).toContain(', 0 blobs to copy\n');
       expect(await readFile(at('resources', 'itms-oc-mirror.yaml'), 'utf8')).toContain('ImageTagMirrorSet');
+      const host = new URL(target.url).host;
+      const carried = await runExample(
+        'carry-image-set',
+        'imageset.yaml',
+        'carry',
+        `docker://${host}/far`,
+        '--use-http',
+      );
+      expect(carried).toMatchObject({ code: 0, stderr: '' });
+      expect(carried.stdout).toMatch(
+        /^1 images, [1-9]\d* bytes to carry\narchive sha256:[0-9a-f]{64}\nmirrored 1 images\n/,
+      );
+      const resources = at('carry', 'working-dir', 'cluster-resources', 'itms-oc-mirror.yaml');
+      expect(await readFile(resources, 'utf8')).toContain(`${host}/far/ns`);
     } finally {
       await target.close();
       await registry.close();

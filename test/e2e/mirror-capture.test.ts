@@ -262,7 +262,7 @@ mirror:
     const blind = await capture('checked.yaml');
     expect(blind).toMatchObject({ code: 0 });
     expect(blind.stderr).toContain(
-      'ClusterExtension engine: not mapped: may be from any of ClusterCatalog one, ClusterCatalog two; say what',
+      'ClusterExtension engine: not mapped: may be from any of ClusterCatalog one, ClusterCatalog two; name the catalogs with --catalog',
     );
     expect(load(blind.stdout)).toMatchObject({
       mirror: { operators: [{ catalog: 'registry.example/two:v1', packages: [{ name: 'valve' }] }] },

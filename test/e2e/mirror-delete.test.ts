@@ -126,7 +126,7 @@ describe.each(Object.entries(registries))('mirror delete, at %s', (name, start) 
     // Once more there is nothing left to do; without the lock what it kept goes.
     const again = await run(...args);
     expect(again).toMatchObject({ code: 0, stdout: '' });
-    expect(again.stderr).toContain('0 images deleted, 4 not there, 1 kept');
+    expect(again.stderr).toContain('0 images deleted, 4 not found, 1 kept');
     const rest = await run('delete', '--delete-yaml-file', file, `docker://${host}/ocm`);
     expect(rest.stdout).toBe(`${digestOf('acme/proxy:1')} ${host}/ocm/acme/proxy:${tagOf('acme/proxy:1')}\n`);
     expect(await tagsAt(host, 'ocm/acme/proxy')).toEqual([]);
@@ -281,8 +281,8 @@ describe('mirror delete --delete-yaml-file', () => {
         const result = await deleteText(text, `docker://${front.host}/ocm`);
         expect(result.code).toBe(4);
         expect(result.stdout).toBe(`${digestOf('acme/bundle:1.1.0')} ${base}:v1.1.0\n`);
-        expect(result.stderr).toContain('1 catalog passed over');
-        expect(result.stderr).toContain(`${base}:v9: not there`);
+        expect(result.stderr).toContain('1 catalog skipped');
+        expect(result.stderr).toContain(`${base}:v9: not found`);
         expect(result.stderr).toMatch(new RegExp(`${broken}.*400`));
       } finally {
         await front.close();

@@ -2,10 +2,11 @@ import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Registry, startRegistry } from '../../src/serve/registry.js';
+import { imageLabels } from '../../src/model/image-labels.js';
 import { useSandbox } from '../support/command-line.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
 import { serveImage, smallImage } from '../support/images.js';
-import { makeCatalogImage, serveBuilt } from './images.js';
+import { makeBundleImage, makeCatalogImage, makeImage, serveBuilt } from './images.js';
 
 const sandbox = useSandbox();
 let source: FaultRegistry;
@@ -109,10 +110,88 @@ describe('mirror, where oc-mirror is replaced', () => {
     ]);
     const more = await from('more', additional('gadget', 'lost'));
     expect(more.stderr).toContain(`docker://${source.host}/acme/lost:v1: not in the archive`);
+    expect(await repositoriesAt('more')).toEqual([]);
     const less = await from('less', `${operators()}    packages:\n    - name: one\n`);
-    expect(less.stderr).toContain('the archive also holds two.v1.0.0, which its catalog image names');
-    expect([...(await repositoriesAt('more')), ...(await repositoriesAt('less'))]).toEqual([]);
+    expect(less).toMatchObject({ code: 0 });
+    expect(await repositoriesAt('less')).toEqual(['acme/index', 'acme/one-app', 'acme/one-bundle']);
+    const catalog = `${destinationOf('less').slice('docker://'.length)}/acme/index:v1`;
+    const rendered = await sandbox.run(['render', catalog, '--use-http']);
+    expect(rendered.stdout).toContain('one.v1.0.0');
+    expect(rendered.stdout).not.toContain('two.v1.0.0');
+    expect(await from('again', `${operators()}    packages:\n    - name: one\n`)).toMatchObject({ code: 0 });
     expect(source.requests).toEqual([]);
+  });
+
+  it('writes no ClusterCatalog for a sqlite index that is mirrored as it is, also by lock and from disk', async () => {
+    serveBuilt(source, 'acme/silicom', 'v1', await makeBundleImage('silicom-sts-operator/0.0.1'));
+    const bundle = `${source.host}/acme/silicom:v1`;
+    const add = ['registry', 'add', '-b', bundle, '-d', 'index.db', '--use-http'];
+    expect(await sandbox.run(add)).toMatchObject({ code: 0 });
+    const files = { 'database/index.db': await readFile(path.join(sandbox.work, 'index.db')) };
+    const labels = { [imageLabels.database]: '/database/index.db' };
+    serveBuilt(source, 'acme/database', 'v1', await makeImage({ files, labels }));
+    const blocked = ['quay', 'docker', 'gcr', 'ghcr'].map((name) => `  - name: ${name}\\.io/\n`).join('');
+    const items = `  operators:\n  - catalog: ${source.host}/acme/database:v1\n    full: true\n  blockedImages:\n${blocked}`;
+    const resourcesOf = (workspace: string) =>
+      readdir(path.join(sandbox.work, workspace, 'working-dir', 'cluster-resources'));
+    expect(await mirror('database', items, destinationOf('database'), '--workspace=file://d')).toMatchObject({
+      code: 0,
+    });
+    expect(await resourcesOf('d')).toEqual(['cs-database-v1.yaml', 'itms-oc-mirror.yaml']);
+    const lock = await readFile(path.join(sandbox.work, 'd/working-dir/opmate.lock.json'), 'utf8');
+    expect(JSON.parse(lock)).toMatchObject({ catalogs: [{ isDatabase: true, isWhole: true }] });
+    const locked = ['--locked', '--workspace=file://d'];
+    expect(await mirror('database', items, destinationOf('locked'), ...locked)).toMatchObject({ code: 0 });
+    expect(await resourcesOf('d')).toEqual(['cs-database-v1.yaml', 'itms-oc-mirror.yaml']);
+    expect(await mirror('database', items, 'file://db')).toMatchObject({ code: 0 });
+    const from = ['mirror', '--from=db', destinationOf('disk'), '--workspace=file://f', ...insecure];
+    expect(await sandbox.run(from)).toMatchObject({ code: 0 });
+    expect(await resourcesOf('f')).toEqual(['cs-database-v1.yaml', 'itms-oc-mirror.yaml']);
+  });
+
+  it('takes a version that skips those in range, and says so, in a plan and in a run', async () => {
+    const version = (name: string, more: object = {}) => ({ name: `skip.v${name}`, ...more });
+    const entries = [
+      version('1.3.0', { replaces: 'skip.v1.1.0', skips: ['skip.v1.2.0'] }),
+      version('1.2.0', { replaces: 'skip.v1.1.0' }),
+      version('1.1.0'),
+    ];
+    const bundles = entries.map(({ name }) => {
+      serveImage(source, 'acme/skip-bundle', name, smallImage({ text: name }));
+      const value = { packageName: 'skip', version: name.slice('skip.v'.length) };
+      const image = `${source.host}/acme/skip-bundle:${name}`;
+      return {
+        schema: 'olm.bundle',
+        name,
+        package: 'skip',
+        image,
+        properties: [{ type: 'olm.package', value }],
+      };
+    });
+    const blobs = [
+      { schema: 'olm.package', name: 'skip', defaultChannel: 'stable' },
+      { schema: 'olm.channel', package: 'skip', name: 'stable', entries },
+      ...bundles,
+    ];
+    const text = blobs.map((blob) => `${JSON.stringify(blob)}\n`).join('');
+    serveBuilt(source, 'acme/skipping', 'v1', await makeCatalogImage({ 'all.json': text }));
+    const items = `  operators:\n  - catalog: ${source.host}/acme/skipping:v1\n    packages:\n    - name: skip\n      maxVersion: 1.2.0\n`;
+    await sandbox.write({ 'skipping.yaml': config(items) });
+    const said = 'also skip.v1.3.0 in stable: it skips "skip.v1.2.0"';
+    const plan = await sandbox.run([
+      ...['mirror', 'plan', '-c', 'skipping.yaml', destinationOf('skipping'), '-o', 'json', ...insecure],
+    ]);
+    expect(plan.stderr).toContain(said);
+    expect(JSON.parse(plan.stdout)).toMatchObject({
+      kept: [{ package: 'skip', channel: 'stable', bundle: 'skip.v1.3.0', reason: 'skips "skip.v1.2.0"' }],
+    });
+    const run = await mirror('skipping', items, destinationOf('skipping'), '--workspace=file://k');
+    expect(run).toMatchObject({ code: 0 });
+    expect(run.stderr).toContain(said);
+    const rendered = await sandbox.run([
+      ...['render', `${destinationOf('skipping').slice('docker://'.length)}/acme/skipping:v1`, '--use-http'],
+    ]);
+    for (const { name } of entries) expect(rendered.stdout).toContain(`"name": "${name}"`);
   });
 
   it('leaves out all images of a bundle that is skipped, but not what else asks for them', async () => {

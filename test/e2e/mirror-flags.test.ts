@@ -85,7 +85,8 @@ describe('opmate mirror, what is wrong with its flags', () => {
   ])('is told before anything is asked for: %j', async (args, message) => {
     const result = await mirror(...args);
     expect(result.stderr).toContain(message);
-    expect(result.code).toBe(args[0] === 'plan' && !args.includes('--lock') ? 2 : 1);
+    const isOwn = args[0] === '--locked' || (args[0] === 'plan' && !args.includes('--lock'));
+    expect(result.code).toBe(isOwn ? 2 : 1);
     expect(source.requests).toEqual([]);
     expect(await isThere('working-dir')).toBe(false);
   });

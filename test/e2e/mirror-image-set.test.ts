@@ -113,6 +113,20 @@ describe('opmate mirror --config', () => {
     expect(new Set(fetched).size).toBe(fetched.length);
   });
 
+  it('fetches the layers of a catalog once, for reading, rebuilding and the next run', async () => {
+    await sandbox.write({ 'layers.yaml': configOf(lastTwo) });
+    const fetched = () => source.requests.filter(({ path: url }) => url.includes('/acme/index/blobs/'));
+    const cache = ['--catalog-cache', 'layers'];
+    const first = await mirror('layers', registry(), workspace('layers'), ...cache);
+    expect(first).toMatchObject({ code: 0 });
+    const layers = fetched().map(({ path: url }) => url);
+    // Its configuration is read with the manifest each time.
+    expect(layers.length - new Set(layers).size).toBeLessThanOrEqual(1);
+    source.requests.length = 0;
+    expect(await mirror('layers', registry(), workspace('layers'), ...cache)).toMatchObject({ code: 0 });
+    expect(fetched().length).toBeLessThanOrEqual(1);
+  });
+
   it('copies nothing the second time, and comes out the same by its lock', async () => {
     await sandbox.write({ 'lock.yaml': configOf(lastTwo) });
     await mirror('lock', registry(), workspace('lock'));
@@ -223,7 +237,7 @@ describe('opmate mirror --config', () => {
       const args = ['--config', 'self.yaml', '--use-http', workspace('self'), `docker://${host}`];
       const result = await sandbox.run(['mirror', ...command, ...args]);
       expect(result).toMatchObject({ code: 1, stdout: '' });
-      expect(result.stderr).toContain('acme/index:v1: what is taken of it would replace the catalog itself');
+      expect(result.stderr).toContain('acme/index:v1: the filtered catalog would replace the original');
     }
     expect(await contentsAt()).toEqual(before);
     expect(await mirror('self', `docker://${host}/below`, workspace('self'))).toMatchObject({ code: 0 });
@@ -234,8 +248,8 @@ describe('opmate mirror --config', () => {
     await mirror('drift', registry(), workspace('drift'));
     await sandbox.write({ 'drift.yaml': configOf() });
     const result = await mirror('drift', registry(), workspace('drift'), '--locked');
-    expect(result).toMatchObject({ code: 1, stdout: '' });
-    expect(result.stderr).toContain('is not the configuration that the lock was made of');
+    expect(result).toMatchObject({ code: 2, stdout: '' });
+    expect(result.stderr).toContain('differs from the configuration of the lock');
   });
 
   it('says to the byte what it would copy, and copies nothing', async () => {

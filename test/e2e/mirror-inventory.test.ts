@@ -185,7 +185,7 @@ describe('opmate mirror --base with an inventory that is not to be trusted', () 
     kind: 'MirrorInventory',
     version: 1,
     id: digest,
-    registry: 'docker://inside',
+    registry: 'docker://inside.test',
     repositories: { 'ns/app': { tags: { v1: digest }, manifests: [digest], blobs: [] } },
     manifests: { [digest]: 2 },
     blobs: {},

@@ -145,7 +145,7 @@ describe('mirror list operators', () => {
   });
 
   it.each([
-    [[], 'neither a catalog nor --catalogs is given'],
+    [[], 'expected --catalog or --catalogs'],
     [['--catalogs'], '--catalogs needs --version'],
     [['--catalog', 'catalog', '--version', '4.18'], '--version needs --catalogs'],
     [

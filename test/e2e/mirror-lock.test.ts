@@ -169,7 +169,7 @@ mirror:
     const after = await status(registry(), '--workspace=file://whole');
     expect(after).toMatchObject({ code: 0, stderr: '' });
     expect(after.stdout).toMatch(
-      /^docker:\/\/\S+: 8 of 8 images complete\nlock: \S*opmate\.lock\.json\nleft: 0 blobs, 0 bytes of \d+ blobs, .*\ncatalog \S+\/acme\/index:v1: there\n\nPACKAGE {2}IMAGES {2}COMPLETE {2}LEFT\nwidget {3}7 {7}7 {9}0 bytes\n$/,
+      /^docker:\/\/\S+: 8 of 8 images complete\nlock: \S*opmate\.lock\.json\nleft: 0 blobs, 0 bytes of \d+ blobs, .*\ncatalog \S+\/acme\/index:v1: present\n\nPACKAGE {2}IMAGES {2}COMPLETE {2}LEFT\nwidget {3}7 {7}7 {9}0 bytes\n$/,
     );
     expect(source.requests).toHaveLength(requests);
     // A tag that means something else is left too.

@@ -41,7 +41,9 @@ describe('mirror, as scripts call oc-mirror', () => {
     for (const flag of both) {
       const { code, stderr } = await ocMirror(flag);
       expect(code).toBe(1);
-      expect(stderr).toContain(`${flag === both[0] ? host : other}: speaks plain HTTP, not HTTPS`);
+      expect(stderr).toContain(
+        `${flag === both[0] ? host : `${other}/acme/tool:v1`}: speaks plain HTTP, not HTTPS`,
+      );
     }
     expect(await ocMirror(...both)).toMatchObject({ code: 0 });
     const status = ['mirror', 'status', '--workspace', 'file://w', '--dest-tls-verify=false', destination];
@@ -102,6 +104,23 @@ describe('mirror, as scripts call oc-mirror', () => {
       expect(stderr).toContain('503');
       expect(source.requests.slice(from).filter((request) => request.path === path)).toHaveLength(times + 1);
     }
+  });
+
+  it('ends an image on its way to disk whose layers take longer than --image-timeout', async () => {
+    const tool = await (await fetch(`http://${source.host}/v2/acme/tool/manifests/v1`)).json();
+    const { layers } = tool as { layers: { digest: string }[] };
+    const hang = {
+      path: `/v2/acme/tool/blobs/${layers[0]?.digest}`,
+      times: 1,
+      respond: { hang: true as const },
+    };
+    source.on(hang);
+    const args = ['mirror', '-c', 'set.yaml', 'file://slow', '--src-tls-verify=false'];
+    const late = await sandbox.run([...args, '--image-timeout', '300ms']);
+    expect(late).toMatchObject({ code: 1 });
+    expect(late.stderr).toContain('acme/tool:v1: not finished in 0.3 s');
+    expect(late.stderr).toContain('raise --image-timeout');
+    expect(await sandbox.run([...args, '--image-timeout', '5m'])).toMatchObject({ code: 0 });
   });
 
   it('ends an image that takes longer than --image-timeout', async () => {

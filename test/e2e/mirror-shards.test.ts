@@ -197,16 +197,16 @@ describe.runIf(hasDockerRegistry)('pods of the example Job', () => {
     const before = target.requests.length;
     const other = `sha256:${'0'.repeat(64)}`;
     const { code, stderr } = await startPod(1, [], other).result;
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toMatch(
-      new RegExp(`opmate\\.lock\\.json: is of plan ${plan}, expected "${other}"\nhint: give all`),
+      new RegExp(`opmate\\.lock\\.json: is of plan ${plan}, expected "${other}"\nhint: use the same lock`),
     );
     expect(target.requests.slice(before).filter(({ method }) => method !== 'GET')).toEqual([]);
     const args = ['mirror', '-c', 'set.yaml', to, '--use-http', '--plan'];
     const unlocked = await sandbox.run([...args, plan]);
-    expect(unlocked.stderr).toContain('not the plan of a lock');
+    expect(unlocked.stderr).toContain('not a plan ID');
     const invalid = await sandbox.run([...args, 'x', '--locked']);
-    expect(invalid.stderr).toContain('--plan "x": not the plan of a lock');
-    expect([unlocked.code, invalid.code]).toEqual([1, 1]);
+    expect(invalid.stderr).toContain('--plan "x": not a plan ID');
+    expect([unlocked.code, invalid.code]).toEqual([1, 2]);
   });
 });

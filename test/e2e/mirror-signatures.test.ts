@@ -48,17 +48,27 @@ async function has(name: string, image: string): Promise<boolean> {
 }
 
 describe('signatures of an image set', () => {
-  it('come along by the lock of a plan, which did not look for them', async () => {
-    const requests = source.requests.length;
-    expect(
-      await sandbox.run(['mirror', 'plan', '--use-http', '-c', 'set.yaml', at('planned')]),
-    ).toMatchObject({
-      code: 0,
-    });
-    expect(source.requests.slice(requests).some(({ path: asked }) => asked.endsWith('.sig'))).toBe(false);
-    expect(await mirror('--locked', at('planned'))).toMatchObject({ code: 0 });
+  it('are counted by a plan, and come along by its lock, later ones do not', async () => {
+    const plan = async (to: string, ...args: string[]) => {
+      const output = ['-o', 'json', '--use-http', '-c', 'set.yaml', '--workspace', `file://${to}`];
+      const { code, stdout } = await sandbox.run(['mirror', 'plan', ...output, ...args, at(to)]);
+      expect(code).toBe(0);
+      return JSON.parse(stdout) as { images: number; manifests: number; blobs: number; bytes: number };
+    };
+    const locked = (to: string, ...args: string[]) =>
+      mirror('--locked', '--workspace', `file://${to}`, ...args, at(to));
+    const { blobs, bytes, ...counts } = await plan('planned');
+    const bare = await plan('bare', '--remove-signatures');
+    expect(counts).toMatchObject({ images: bare.images + 1, manifests: bare.manifests + 1 });
+    expect(bytes).toBeGreaterThan(bare.bytes);
+    sign('acme/app:1.0.0');
+    const result = await locked('planned');
+    expect(result).toMatchObject({ code: 0 });
+    expect(result.stderr).toContain(`to copy: ${blobs} blobs`);
     expect(await has('planned', 'acme/proxy:1')).toBe(true);
-    expect(await mirror('--locked', '--remove-signatures', at('bare'))).toMatchObject({ code: 0 });
+    expect(await has('planned', 'acme/app:1.0.0')).toBe(false);
+    expect(await locked('planned', '--remove-signatures')).toMatchObject({ code: 2 });
+    expect(await locked('bare', '--remove-signatures')).toMatchObject({ code: 0 });
     expect(await has('bare', 'acme/proxy:1')).toBe(false);
   });
 

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cp, mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -12,12 +12,33 @@ interface Lock {
   packages: Record<string, { version?: string; dev?: boolean; devDependencies?: object }>;
 }
 
+/** What `npm pack --json` prints of a package. */
+interface Packed {
+  filename: string;
+  /** Of the archive, in bytes. */
+  size: number;
+  files: { path: string }[];
+}
+
 let root: string;
+let packed: Packed;
+let prefix: string;
+let installed: string;
 beforeAll(async () => {
   root = await mkdtemp(path.join(tmpdir(), 'opmate-pack-'));
   for (const name of ['package.json', 'package-lock.json', 'bin', 'lib', 'dist', 'schemas'])
     await cp(path.join(projectRoot, name), path.join(root, name), { recursive: true });
   execFileSync(process.execPath, [path.join(root, 'bin', 'stamp-build.js'), '--shrinkwrap']);
+  const npm = (...args: string[]): string =>
+    execFileSync('npm', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  [packed] = JSON.parse(npm('pack', '--json', '--ignore-scripts')) as [Packed];
+  prefix = path.join(root, 'prefix');
+  // Its native part is compiled where there is none to download, for minutes: that of the project is taken.
+  const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline'];
+  npm('install', '--global', '--prefix', prefix, ...quiet, path.join(root, packed.filename));
+  installed = path.join(prefix, 'lib', 'node_modules', 'opmate');
+  const native = path.join('node_modules', 'better-sqlite3', 'build', 'Release', 'better_sqlite3.node');
+  await cp(path.join(projectRoot, native), path.join(installed, native), { recursive: true });
 });
 afterAll(() => rm(root, { recursive: true, force: true }));
 
@@ -36,18 +57,14 @@ describe('the package', () => {
     expect(Object.keys(shrinkwrap.packages)).toEqual(published);
   });
 
-  it('contains the shrinkwrap, and what version knows of the build', () => {
-    const [{ files }] = JSON.parse(
-      execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
-        cwd: root,
-        encoding: 'utf8',
-      }),
-    ) as [{ files: { path: string }[] }];
-    const names = files.map((file) => file.path);
+  it('contains the shrinkwrap, and what version knows of the build, in at most 5 MB', () => {
+    const names = packed.files.map((file) => file.path);
     expect(names).toEqual(
       expect.arrayContaining(['npm-shrinkwrap.json', 'dist/build.json', 'bin/opmate.js']),
     );
     expect(names).not.toContain('package-lock.json');
+    expect(names.filter((name) => name.endsWith('.cache') || name.startsWith('src/'))).toEqual([]);
+    expect(packed.size).toBeLessThan(5_000_000);
   });
 
   it('carries the licenses of what is bundled', async () => {
@@ -57,16 +74,6 @@ describe('the package', () => {
   });
 
   it('runs where it is installed globally, from any directory, with no bundled package beside it', async () => {
-    const npm = (...args: string[]): string =>
-      execFileSync('npm', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
-    const [{ filename }] = JSON.parse(npm('pack', '--json', '--ignore-scripts')) as [{ filename: string }];
-    const prefix = path.join(root, 'prefix');
-    // Its native part is compiled where there is none to download, for minutes: that of the project is taken.
-    const quiet = ['--ignore-scripts', '--no-audit', '--no-fund'];
-    npm('install', '--global', '--prefix', prefix, ...quiet, path.join(root, filename));
-    const installed = path.join(prefix, 'lib', 'node_modules', 'opmate');
-    const native = path.join('node_modules', 'better-sqlite3', 'build', 'Release', 'better_sqlite3.node');
-    await cp(path.join(projectRoot, native), path.join(installed, native), { recursive: true });
     const packages = await readdir(path.join(installed, 'node_modules'));
     expect(packages).not.toContain('commander');
     expect(packages.length).toBeLessThan(45);
@@ -96,11 +103,47 @@ describe('the package', () => {
     expect(proxied.stderr).not.toContain('internal error');
     const { stderr } = opmate('validate', path.join(root, 'missing'), '--debug');
     expect(stderr).toMatch(/src[/\\]cli[/\\]root[/\\]validate\.ts:\d+/);
-    const library = `import { parseReference } from ${JSON.stringify(path.join(installed, 'lib/index.js'))};
-      console.log(parseReference('quay.io/a/b:v1').tag)`;
-    expect(execFileSync(process.execPath, ['--input-type=module', '-e', library], { encoding: 'utf8' })).toBe(
-      'v1\n',
-    );
+  });
+
+  it('installs one command and its man pages, and never takes the name opm', async () => {
+    expect(await readdir(path.join(prefix, 'bin'))).toEqual(['opmate']);
+    const pages = await readdir(path.join(prefix, 'share', 'man', 'man1'));
+    expect(pages).toEqual(expect.arrayContaining(['opmate.1', 'opmate-render.1', 'opmate-mirror.1']));
+    expect(pages.filter((page) => !page.startsWith('opmate'))).toEqual([]);
+  });
+
+  it('is a library with types that need nothing beside it but those of Node.js', async () => {
+    const consumer = path.join(root, 'consumer');
+    await mkdir(path.join(consumer, 'node_modules', '@types'), { recursive: true });
+    await symlink(installed, path.join(consumer, 'node_modules', 'opmate'));
+    const types = path.join('node_modules', '@types', 'node');
+    await symlink(path.join(projectRoot, types), path.join(consumer, types));
+    const program = path.join(consumer, 'program.mts');
+    const typed = `import { openIndex, openSession, parseReference } from 'opmate';
+      export type Tag = ReturnType<typeof parseReference>['tag'];
+      export const results: [typeof openIndex, Tag] = [openIndex, parseReference('quay.io/a/b:v1').tag];
+      await (await openSession()).close();
+      console.log(results[1]);`;
+    await writeFile(program, typed);
+    const tsc = path.join(projectRoot, 'node_modules', 'typescript', 'bin', 'tsc');
+    const strict = [
+      '--strict',
+      '--target',
+      'es2023',
+      '--lib',
+      'es2023',
+      '--module',
+      'nodenext',
+      '--types',
+      'node',
+    ];
+    const compiled = spawnSync(process.execPath, [tsc, ...strict, program], {
+      cwd: consumer,
+      encoding: 'utf8',
+    });
+    expect(compiled.stdout).toBe('');
+    const output = execFileSync(process.execPath, ['program.mjs'], { cwd: consumer, encoding: 'utf8' });
+    expect(output).toBe('v1\n');
   });
 
   it('knows no commit where there is no git', async () => {

@@ -87,7 +87,7 @@ describe('opmate probe', () => {
     [['--addr', 'x'], /--addr x: not the address of a server\nhint: /],
     [['--addr', ':99999'], /not the address/],
     [['--unknown'], /unknown option '--unknown'/],
-    [['--tls-ca-cert', 'ca.pem'], /without --tls/],
+    [['--tls-ca-cert', 'ca.pem'], /--tls-ca-cert: needs --tls/],
     [['--tls', '--tls-ca-cert', 'nowhere.pem'], /nowhere\.pem: no such file/],
     [['--rpc-timeout', 'x'], /expected a duration/],
   ])('refuses %j', async (args, message) => {

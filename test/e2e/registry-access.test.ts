@@ -376,6 +376,60 @@ describe('the blob cache', () => {
   });
 });
 
+describe('the cache of catalog layers', () => {
+  const layerOf = (built: BuiltImage): string => `/v2/ns/widget/blobs/${built.layers[0]?.descriptor.digest}`;
+  const fetched = ({ requests }: FaultRegistry): number =>
+    requests.filter((request) => request.path === layerOf(image)).length;
+  const unset = { OPMATE_CATALOG_CACHE: undefined };
+
+  it('is used where no cache is named, and asks the registry each time who may read', async () => {
+    const registry = await openRegistry();
+    const reference = `${registry.host}/ns/widget:v1`;
+    for (const args of [
+      ['render', reference],
+      ['list', 'packages', reference],
+      ['validate', reference],
+    ])
+      expect(await sandbox.run([...args, '--use-http'], { env: unset })).toMatchObject({ code: 0 });
+    expect(fetched(registry)).toBe(1);
+    const kept = await readdir(path.join(sandbox.home, '.cache/opmate/layers/blobs/sha256'), {
+      recursive: true,
+    });
+    expect(kept.filter((name) => layerOf(image).endsWith(path.basename(name)))).toHaveLength(1);
+    registry.on({ path: /\/manifests\//, respond: { status: 403 } });
+    expect(await sandbox.run(['render', reference, '--use-http'], { env: unset })).toMatchObject({ code: 1 });
+  });
+
+  it('keeps its layers where --catalog-cache says, or none', async () => {
+    const registry = await openRegistry();
+    const args = ['render', `${registry.host}/ns/widget:v1`, '--use-http', '--catalog-cache'];
+    for (const directory of ['layers', 'layers', 'none', 'none'])
+      expect(await sandbox.run([...args, directory], { env: unset })).toEqual({
+        code: 0,
+        stdout: expected,
+        stderr: '',
+      });
+    expect(fetched(registry)).toBe(3);
+  });
+
+  it('fetches a damaged layer again, and goes without a directory that cannot be written', async () => {
+    const registry = await openRegistry();
+    await sandbox.write({ 'no-directory': '' });
+    const run = (directory: string) =>
+      sandbox.run(['render', `${registry.host}/ns/widget:v1`, '--use-http', '--catalog-cache', directory]);
+    await Promise.all([run('damaged-layers'), run('damaged-layers'), run('damaged-layers')]);
+    const before = fetched(registry);
+    const root = path.join(sandbox.work, 'damaged-layers', 'blobs');
+    const entries = await readdir(root, { recursive: true, withFileTypes: true });
+    for (const entry of entries.filter((each) => each.isFile()))
+      await writeFile(path.join(entry.parentPath, entry.name), 'other');
+    expect(await run('damaged-layers')).toEqual({ code: 0, stdout: expected, stderr: '' });
+    expect(fetched(registry)).toBe(before + 1);
+    expect(await run('no-directory')).toEqual({ code: 0, stdout: expected, stderr: '' });
+    expect(await run('/dev/full')).toEqual({ code: 0, stdout: expected, stderr: '' });
+  });
+});
+
 describe('answers of registries', () => {
   it('are explained, and only some are tried again', async () => {
     const registry = await openRegistry();

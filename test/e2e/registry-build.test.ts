@@ -67,7 +67,8 @@ describe('registry build', () => {
     const { code, stdout, stderr } = await fromApps('quay.io/ns', '--from', 'scratch', '--to', 'oci:out:v1');
     expect(stderr).toBe(
       'pulling quay.io/ns/flat...\npulling quay.io/ns/widget...\nbuilding catalog...\n' +
-        'mirroring catalog...\nquay.io/ns mirrored to oci:out:v1\n',
+        'mirroring catalog...\nquay.io/ns mirrored to oci:out:v1\n' +
+        'info: next: opmate oci copy oci:out:v1 REGISTRY/NAME:TAG\n',
     );
     expect({ code, stdout }).toMatchObject({
       code: 0,
@@ -120,7 +121,8 @@ describe('registry build', () => {
     for (const list of ['a,b', 'list.txt']) {
       const { code, stderr } = await build('--bundles', list, '--save', 'db', '--db-only=true');
       expect(stderr).toBe(
-        'pulling a...\npulling b...\nbuilding catalog...\n2 bundles saved to db/bundles.db\n',
+        'pulling a...\npulling b...\nbuilding catalog...\n2 bundles saved to db/bundles.db\n' +
+          'info: next: opmate registry serve db/bundles.db\n',
       );
       expect(code).toBe(0);
       expect(await readdir(at('db'))).toEqual(['bundles.db']);
@@ -215,12 +217,13 @@ describe('registry build', () => {
         ...['--to', `${host}/ns/catalog:v1`, '--save', 'named.tar'],
       );
       expect(made.stderr).toContain(`pulling ${host}/ns/gamma-bundle:v1...\n`);
-      expect(made.stderr.split('\n').slice(-6)).toEqual([
+      expect(made.stderr.split('\n').slice(-7)).toEqual([
         'building catalog...',
         'mirroring catalog...',
         `1 bundle mirrored to ${host}/ns/catalog:v1`,
         'saving catalog...',
         '1 bundle saved to named.tar',
+        `info: next: opmate serve ${host}/ns/catalog:v1`,
         '',
       ]);
       const [pushed, saved] = made.stdout
@@ -301,21 +304,21 @@ describe('registry build', () => {
   });
 
   it.each([
-    ['--to x.test/a:1', 'give one of --appregistry-namespace, --manifests and --bundles'],
+    ['--to x.test/a:1', 'expected one of --appregistry-namespace, --manifests and --bundles'],
     [
       '--manifests a --bundles b --to x.test/a:1',
-      'give one of --appregistry-namespace, --manifests and --bundles',
+      'expected one of --appregistry-namespace, --manifests and --bundles',
     ],
-    ['--manifests a', 'nowhere to put the catalog'],
+    ['--manifests a', 'no destination for the catalog'],
     ['--manifests a --to x.test/a:1 --db-only', '--db-only needs --save DIR'],
     ['--manifests a --to x.test/a:1 --db-only --save d', '--db-only and --to cannot be used together'],
-    ['--manifests a --to quay.io/a/b', '--to quay.io/a/b: has no tag'],
+    ['--manifests a --to quay.io/a/b', '--to quay.io/a/b: missing tag'],
     ['--manifests a --to docker-archive:x.tar', 'use --save FILE'],
     [
       '--manifests a --to x.test/a:1 --auth-token t',
       '--auth-token: needs the --appregistry-namespace of a server',
     ],
-    ['--bundles , --to x.test/a:1', '--bundles: no bundles are given'],
+    ['--bundles , --to x.test/a:1', '--bundles: no bundles'],
     ['--appregistry-namespace a/b --to x.test/a:1', 'no namespace of an app registry'],
     ['--appregistry-namespace quay.io/.. --to x.test/a:1', 'no namespace of an app registry'],
     [

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { loadAll } from 'js-yaml';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BuiltImage, buildImage, pushImageIndex } from '../../src/oci/image/image-builder.js';
-import { destinationTagOf, parseImageName } from '../../src/mirror/mapping/image-names.js';
+import { getDestinationTag, parseImageName } from '../../src/mirror/mapping/image-names.js';
 import { saveDockerArchive } from '../../src/oci/image/docker-archive.js';
 import { openLayout } from '../../src/oci/layout/layout.js';
 import { layerOf } from '../../src/archive/tar-writer.js';
@@ -33,7 +33,7 @@ let targets: { own: Registry; other: DockerRegistry | undefined; skopeo: Registr
 const hostOf = ({ url }: Registry): string => new URL(url).host;
 
 /** The tag of `oc adm catalog mirror`. */
-const tagOfName = (image: string): string => destinationTagOf(parseImageName(image));
+const tagOfName = (image: string): string => getDestinationTag(parseImageName(image));
 
 /** Digests of what the operators need, by repository. */
 let digests: { operator: string; etcd: [string, string] };
@@ -151,6 +151,7 @@ describe('the example of the enhancement', () => {
       'building catalog...',
       'mirroring catalog...',
       `quay.io/community-operators mirrored to ${catalog}`,
+      `info: next: opmate serve ${catalog}`,
       '',
     ]);
     expect(build.stdout).toMatch(
@@ -175,7 +176,9 @@ describe('the example of the enhancement', () => {
     expect(images.stdout.trimEnd().split('\n')).toEqual(lines);
     expect(images.stderr).toBe(
       'warn: quay.io/coreos/hidden:v1: only in the variable RELATED_IMAGE_HIDDEN of bundle etcd.v1: ' +
-        'not listed; --include-undeclared adds it\n',
+        'not listed; --include-undeclared adds it\n' +
+        `info: ${lines.length} images to mirror; wrote 2 manifests to ./mirror-manifests\n` +
+        'info: next: opmate mirror -f MAPPING && kubectl apply -f ./mirror-manifests\n',
     );
     expect((await readdir(at('mirror-manifests'))).sort()).toEqual([
       'catalogsource.yaml',
@@ -309,7 +312,7 @@ describe('registry images', () => {
     const without = await sandbox.run(
       'registry images --from catalog --packages widget,gadget --channels beta'.split(' '),
     );
-    expect(without.stderr).toContain('warn: package gadget: has none of the channels');
+    expect(without.stderr).toContain('warn: package gadget: has none of the requested channels');
   });
 
   it('maps what is written in any way to one name, and writes manifests', async () => {
@@ -427,7 +430,7 @@ describe('registry images', () => {
     );
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain(
-      'mirror.io/a/quay-io-acme-app-x:v1: is where both quay.io/acme-app/x:v1 and quay.io/acme/app-x:v1 would be put',
+      'mirror.io/a/quay-io-acme-app-x:v1: same target for quay.io/acme-app/x:v1 and quay.io/acme/app-x:v1',
     );
     expect(await readdir(sandbox.work)).not.toContain('folded-m');
   });
@@ -443,12 +446,12 @@ describe('registry images', () => {
   });
 
   it.each([
-    ['', 'give one of --from, --from-archive and --from-db'],
-    ['--from a:1 --from-db b', 'give one of --from, --from-archive and --from-db'],
+    ['', 'expected one of --from, --from-archive and --from-db'],
+    ['--from a:1 --from-db b', 'expected one of --from, --from-archive and --from-db'],
     ['--from a:1 --tag-digests', '--tag-digests goes with --to'],
     ['--from a:1 --to mirror.io/ns:v1', '--to mirror.io/ns:v1: has a tag or digest'],
     ['--from a:1 --to b.c --catalog-image a.b/C:1', '--catalog-image a.b/C:1: invalid reference'],
-    ['--from a:1 --to ns', '--to ns: names no registry'],
+    ['--from a:1 --to ns', '--to ns: missing registry'],
     ['--from a:1 --to file://x', '--to file://x: not a registry'],
   ])('refuses %s', async (args, message) => {
     const { code, stderr } = await sandbox.run(`registry images ${args}`.trim().split(' '));

@@ -90,7 +90,7 @@ describe('opmate registry init', () => {
   it('takes one input at a time', async () => {
     const { code, stderr } = await init('-m', 'a', '--configmap', 'b');
     expect(code).not.toBe(0);
-    expect(stderr).toContain('give one of --manifests, --configmap and --appregistry-namespace');
+    expect(stderr).toContain('expected one of --manifests, --configmap and --appregistry-namespace');
   });
 
   it('says when there is nothing to load, and when the directory is missing', async () => {
@@ -98,7 +98,7 @@ describe('opmate registry init', () => {
     const empty = await init('-m', 'empty', '-o', 'empty.db');
     expect(empty).toMatchObject({
       code: 0,
-      stderr: expect.stringMatching(/^warn: there are no bundles/) as unknown,
+      stderr: expect.stringMatching(/^warn: no bundles or packages in the input/) as unknown,
     });
     const missing = await init('-m', 'missing', '-o', 'missing.db');
     expect(missing).toMatchObject({ code: 1, stderr: 'missing: no such file or directory\n' });

@@ -95,10 +95,10 @@ describe('registry migrate', () => {
     expect(same.stderr).toMatch(/^\.\/old\.db: the output is the input\nhint: /);
   });
 
-  it.each(['14', '-2', 'x', '1.5', ''])('refuses --to %s', async (to) => {
+  it.each(['14', '-2', 'x', '1.5', ''])('refuses --schema-version %s', async (to) => {
     const { code, stderr } = await opmate('registry', 'migrate', 'old.db', `--to=${to}`);
     expect(code).not.toBe(0);
-    expect(stderr).toBe(`--to ${to}: not a schema version\nhint: use a version from 0 to 13\n`);
+    expect(stderr).toBe(`--schema-version ${to}: not a schema version\nhint: use a version from 0 to 13\n`);
   });
 
   it('refuses what is no index, and leaves it as it is', async () => {

@@ -138,7 +138,10 @@ describe('opmate registry serve', () => {
   });
 
   it.each([
-    [['-d', 'a.db', '--configmap', 'b'], 'give one of --database, --configmap and --appregistry-namespace'],
+    [
+      ['-d', 'a.db', '--configmap', 'b'],
+      'expected one of --database, --configmap and --appregistry-namespace',
+    ],
     [['-p', 'x'], '--port x: not a port'],
     [['--timeout-seconds', '65536'], '--timeout-seconds 65536: not a number of seconds'],
     [['--timeout-seconds', '-1'], '--timeout-seconds -1: not a number of seconds'],

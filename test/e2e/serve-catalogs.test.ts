@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RunningCommand, projectRoot, useSandbox } from '../support/command-line.js';
 import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
 import { registryClient } from '../support/registry-client.js';
-import { digestOf, parseDigest } from '../../src/core/digest.js';
+import { computeDigest, parseDigest } from '../../src/core/digest.js';
 import { type Registry, startRegistry } from '../../src/serve/registry.js';
 import { catalogOf } from './catalogs.js';
 import { largeCatalog } from './served-catalogs.js';
@@ -265,16 +265,19 @@ describe('opmate serve --catalogs', () => {
     await reads(first.url, 'good', served(1));
     await reads(first.url, 'kept', served(1));
     expect(first.command.stderr()).toMatch(
-      /d4\/a\.json:1:\d+: spec\.source\.image\.ref: "nowhere" names no registry/,
+      /d4\/a\.json:1:\d+: spec\.source\.image\.ref: "nowhere" has no registry/,
     );
     expect(first.command.stderr()).toMatch(/d4\/b\.json:1:\d+: apiVersion: missing/);
+    const local = await sandbox.run(['catalogs', 'status', '--storage', 's4', '-o', 'yaml']);
+    const remote = await sandbox.run(['catalogs', 'status', '--url', first.url, '-o', 'yaml']);
+    expect(remote).toMatchObject({ code: 0, stdout: local.stdout });
     for (const where of [
       ['--storage', 's4'],
       ['--url', first.url],
     ]) {
       const { stdout } = await sandbox.run(['catalogs', 'status', ...where]);
       expect(stdout.split('\n')[0]).toMatch(/^NAME +SERVING +PROGRESSING .* RESOLVED +MESSAGE$/);
-      expect(stdout).toMatch(/^a +False \(Unavailable\) +False \(Blocked\) .*"nowhere" names no registry/m);
+      expect(stdout).toMatch(/^a +False \(Unavailable\) +False \(Blocked\) .*"nowhere" has no registry/m);
       expect(stdout).toMatch(/^b\.json +False \(Unavailable\) +False \(Blocked\) .*apiVersion: missing/m);
       expect(stdout).toMatch(
         /^good +True \(Available\) +True \(Succeeded\) .*isolated\/catalog@sha256:\S+ +-$/m,
@@ -332,7 +335,7 @@ describe('opmate serve --catalogs', () => {
     // Nothing can be read again.
     for (const name of ['large', 'damaged'])
       await rm(path.join(sandbox.work, `fbc-${name}`), { recursive: true });
-    const { hex } = parseDigest(digestOf(texts.get('damaged') ?? ''));
+    const { hex } = parseDigest(computeDigest(texts.get('damaged') ?? ''));
     const stored = path.join(sandbox.work, 's8/contents', hex, 'catalog.jsonl');
     const bytes = await readFile(stored);
     bytes[5_000_000] = (bytes[5_000_000] as number) ^ 1;

@@ -112,7 +112,7 @@ describe('opmate serve', () => {
     expect(await two.result).toEqual(await one.result);
     const refused = await sandbox.run(['serve', at('catalog'), '--workers', '2', '--http']);
     expect(refused).toMatchObject({ code: 1, stdout: '' });
-    expect(refused.stderr).toContain('serves gRPC alone');
+    expect(refused.stderr).toContain('serves gRPC only');
   });
 
   it('stops on SIGINT too, with exit code 0', async () => {
@@ -148,7 +148,7 @@ describe('opmate serve', () => {
       '--cache-dir must be specified with --cache-enforce-integrity',
     ],
     [['catalog', '--cache-only'], '--cache-only needs --cache-dir'],
-    [['catalog', '--tls-cert', 'x'], '--tls-cert and --tls-key belong together'],
+    [['catalog', '--tls-cert', 'x'], '--tls-cert and --tls-key must be used together'],
     [[], "missing required argument 'catalog'"],
   ])('%j is wrong usage', async (args, message) => {
     const result = await sandbox.run(['serve', ...args]);
@@ -178,7 +178,7 @@ describe('opmate serve', () => {
     });
     expect(result.stderr).not.toContain('profiles');
     const asked = await withServer(['catalog', '--pprof-addr', 'localhost:6060'], async () => undefined);
-    expect(asked.stderr).toContain('profiles are not offered');
+    expect(asked.stderr).toContain('no effect: --pprof-addr');
   });
 
   it('needs no directory for temporary files', async () => {
@@ -282,7 +282,7 @@ describe('opmate serve', () => {
     await writeFile(at('file'), '');
     const result = await sandbox.run(['serve', 'catalog', '--cache-dir', 'file', '--cache-only']);
     expect(result).toMatchObject({ code: 1, stdout: '' });
-    expect(result.stderr).toContain('file: no cache was made: it cannot be written: ');
+    expect(result.stderr).toContain('file: cannot write the cache: it cannot be written: ');
   });
 
   it('waits for no pipe that stands where its cache or the termination log is to be', async () => {

@@ -1,12 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { chmod, readFile, rename } from 'node:fs/promises';
-import { request } from 'node:http';
+import { chmod, readFile, readdir, readlink, rename, symlink } from 'node:fs/promises';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
+import { runInNewContext } from 'node:vm';
 import { type Browser, type Page, chromium } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { serveOperatorSet } from '../support/operator-set.js';
 import { startFaultRegistry } from '../support/fault-registry.js';
 import { type RunningCommand, useSandbox } from '../support/command-line.js';
+import type { ExportedPage } from '../../src/view/answers.js';
+import { answerExported } from '../../src/view/exported-answers.js';
 
 /** The browser of the system; where there is none, these tests are skipped. */
 const browserFile = findBrowser();
@@ -158,6 +162,34 @@ function ask(
   });
 }
 
+/** Presses a button that saves a file, and returns what it saves. */
+async function save(page: Page, button: string): Promise<string> {
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByText(button, { exact: true }).first().click(),
+  ]);
+  return readFile(await download.path(), 'utf8');
+}
+
+/** Serves the files of a directory below a path, as any web server does. */
+async function serveStatically(directory: string, below: string): Promise<{ url: string; close(): void }> {
+  const types: Record<string, string> = { html: 'text/html', js: 'text/javascript', css: 'text/css' };
+  const server = createServer((asked, response) => {
+    const name =
+      decodeURIComponent((asked.url ?? '').replace(/\?.*/s, '')).slice(below.length) || 'index.html';
+    readFile(path.join(directory, path.normalize(`/${name}`))).then(
+      (content) => {
+        response.setHeader('Content-Type', types[name.replace(/.*\./s, '')] ?? 'application/octet-stream');
+        response.end(content);
+      },
+      () => response.writeHead(404).end(),
+    );
+  });
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}${below}`, close: () => void server.close() };
+}
+
 beforeAll(async () => {
   await sandbox.write({
     'catalog/catalog.json': text([...widget, ...gadget]),
@@ -299,8 +331,24 @@ describe('opmate view', () => {
     }
     expect((await send('write', { ...good, Host: 'evil.test' })).status).toBe(421);
     expect((await send('write', { ...good, 'Content-Type': 'text/plain' })).status).toBe(415);
-    for (const content of ['', '[]', '{"kind":"filter"}', '{', `"${'x'.repeat(2_000_000)}"`]) {
-      expect((await send('write', good, content)).status).toBe(400);
+    for (const content of [
+      ...['', '[]', 'null', '{"kind":"filter"}', '{', `"${'x'.repeat(2_000_000)}"`],
+      JSON.stringify({ ...request, picks: [{ package: 'widget', versions: 'x' }] }),
+      JSON.stringify({ ...request, picks: [{ package: 'widget', versions: [] }] }),
+      JSON.stringify({ ...request, picks: Array.from({ length: 10_001 }, () => ({ package: 'widget' })) }),
+      JSON.stringify({ ...request, defaultChannels: [null] }),
+      JSON.stringify({ ...request, catalog: 'x'.repeat(1_001) }),
+    ]) {
+      expect([content.slice(0, 90), (await send('write', good, content)).status]).toEqual([
+        content.slice(0, 90),
+        400,
+      ]);
+    }
+    for (const versions of [['1.0.0 || >9'], ['x'], ['1.0.0\n']]) {
+      const picks = [{ package: 'widget', channel: 'stable', versions }];
+      const { status, body } = await send('plan', good, JSON.stringify({ ...request, picks }));
+      expect([versions, status]).toEqual([versions, 422]);
+      expect(body).toContain('invalid version');
     }
     const gone = { ...request, picks: [{ package: 'wigdet' }] };
     const missing = await send('plan', good, JSON.stringify(gone));
@@ -311,9 +359,18 @@ describe('opmate view', () => {
     const written = path.join(sandbox.work, 'written.yaml');
     await expect(readFile(written)).rejects.toThrow('ENOENT');
 
-    expect(JSON.parse((await send('write', { ...good, Origin: origin })).body)).toMatchObject({
+    // The file is that of --to, whatever a request names; a link of that name stays one.
+    await sandbox.write({ 'elsewhere/linked.yaml': '' });
+    await symlink('elsewhere/linked.yaml', written);
+    const named = JSON.stringify({ ...request, file: '../x.yaml', path: '/tmp/x.yaml', to: 'x.yaml' });
+    expect(JSON.parse((await send('write', { ...good, Origin: origin }, named)).body)).toMatchObject({
       file: 'written.yaml',
     });
+    expect(await readlink(written)).toBe('elsewhere/linked.yaml');
+    expect(await readFile(path.join(sandbox.work, 'elsewhere/linked.yaml'), 'utf8')).toContain(
+      'CatalogFilter',
+    );
+    expect(await readdir(path.join(sandbox.work, 'elsewhere'))).toEqual(['linked.yaml']);
     expect((await command.stop('SIGTERM')).code).toBe(0);
     const filtered = await sandbox.run(['catalog', 'filter', 'catalog', '-f', 'written.yaml', '--to', '-']);
     expect([filtered.code, filtered.stdout.match(/"olm.channel"/g)?.length]).toEqual([0, 1]);
@@ -323,6 +380,45 @@ describe('opmate view', () => {
     expect((await plain.command.stop('SIGTERM')).code).toBe(0);
   });
 
+  it('shows published catalogs from their directory and over HTTP, and served ones', async () => {
+    const publish = async (...args: string[]): Promise<void> => {
+      const { code, stderr } = await sandbox.run(['catalog', 'publish', ...args, '--to', 'public']);
+      expect([code, stderr]).toEqual([0, expect.not.stringContaining('error')]);
+    };
+    await publish('catalog', '--name', 'demo');
+    const site = await serveStatically(path.join(sandbox.work, 'public'), '/');
+    const served = sandbox.start(
+      ['serve', 'catalog', '-p', '0', '--host', '127.0.0.1', '--http', '127.0.0.1:0'],
+      {
+        timeoutMs: 120_000,
+      },
+    );
+    const base = (await served.firstLine()).replace(/(\/api\/v1)?(\/all)?\/?$/, '');
+    for (const reference of ['public', 'public/catalogs/demo', `${site.url}catalogs/demo`, base]) {
+      const { url, command } = await view(reference);
+      const { body } = await ask(url, { path: 'api/catalog' });
+      expect([reference, JSON.parse(body)]).toEqual([
+        reference,
+        expect.objectContaining({ name: reference, bundles: 4, channels: 3 }),
+      ]);
+      const details = await ask(url, { path: 'api/bundle?package=widget&bundle=widget.v1.1.0' });
+      expect(JSON.parse(details.body)).toMatchObject({ displayName: 'Widget Maker' });
+      expect((await ask(url, { path: 'icon?package=gadget' })).headers['content-type']).toBe('image/svg+xml');
+      expect((await command.stop('SIGTERM')).code).toBe(0);
+    }
+    expect((await served.stop('SIGTERM')).code).toBe(0);
+
+    // The next version of it is shown, although files of the one before are gone.
+    const { url, command } = await view('public');
+    await publish('older', '--name', 'demo', '--update', '--prune', '--older-than', '0s');
+    expect(JSON.parse((await ask(url, { path: 'api/catalog' })).body)).toMatchObject({ bundles: 2 });
+    expect((await command.stop('SIGTERM')).code).toBe(0);
+    await publish('catalog', '--name', 'other', '--update');
+    const several = await sandbox.run(['view', 'public']);
+    expect([several.code, several.stderr]).toEqual([1, expect.stringContaining('public/catalogs/other')]);
+    site.close();
+  });
+
   it('stands beside what serve answers', async () => {
     const command = sandbox.start(['serve', 'catalog', '--port', '0', '--ui', '0'], { timeoutMs: 120_000 });
     const url = await command.firstLine();
@@ -330,7 +426,10 @@ describe('opmate view', () => {
     expect(JSON.parse(body)).toMatchObject({ name: 'catalog', bundles: 4 });
     expect((await command.stop('SIGTERM')).code).toBe(0);
     const both = await sandbox.run(['serve', '--catalogs', 'catalog', '--ui']);
-    expect([both.code, both.stderr]).toEqual([1, expect.stringContaining('--ui: shows one catalog')]);
+    expect([both.code, both.stderr]).toEqual([
+      1,
+      expect.stringContaining('--ui and --catalogs cannot be used together'),
+    ]);
   });
 });
 
@@ -356,6 +455,11 @@ withBrowser('the page', () => {
 
   beforeAll(async () => {
     browser = await chromium.launch({ executablePath: browserFile as string, args: ['--no-sandbox'] });
+  });
+
+  afterEach(async () => {
+    // An open page would go on polling a server that has ended.
+    await Promise.all(browser.contexts().map((context) => context.close()));
   });
 
   afterAll(async () => {
@@ -532,7 +636,7 @@ withBrowser('the page', () => {
       expect([hash, await page.evaluate('window.ran')]).toEqual([hash, undefined]);
       expect(await page.locator('img:not(.icon img), script[src*="evil"], body script').count()).toBe(0);
       const links = await page.locator('a').evaluateAll((all) => all.map((one) => one.getAttribute('href')));
-      expect(links.filter((link) => !/^(#|https?:|graph\.svg\?)/.test(link ?? ''))).toEqual([]);
+      expect(links.filter((link) => !/^(#|https?:)/.test(link ?? ''))).toEqual([]);
       await page.close();
     }
     const page = await open(url, '#/package/gadget');
@@ -617,6 +721,11 @@ withBrowser('the page', () => {
     ]);
     expect(await page.locator('.drawing .step').count()).toBe(1);
     expect(page.url()).toContain('beside=old&from=widget.v1.0.0&to=widget.v1.2.0');
+    const svg = await save(page, 'Save SVG');
+    expect(svg).toContain('>stable + old<');
+    expect(svg).toContain('in stable and old');
+    expect(svg.match(/class="step"/g)).toHaveLength(1);
+    expect(svg.match(/class="edge added"/g)).toHaveLength(1);
     await page.reload();
     await page.locator('.steps li').first().waitFor();
     await page.getByRole('combobox', { name: /^From/ }).selectOption('widget.v1.2.0');
@@ -688,6 +797,33 @@ withBrowser('the page', () => {
     await page.close();
   });
 
+  it('shows long versions whole when a channel is fitted', async () => {
+    const versions = Array.from({ length: 74 }, (_, at) => `1.2.${5000 + at}-c04833d`);
+    await sandbox.write({
+      'lengthy/catalog.json': text([
+        { schema: 'olm.package', name: 'lengthy', defaultChannel: 'alpha' },
+        {
+          schema: 'olm.channel',
+          package: 'lengthy',
+          name: 'alpha',
+          entries: versions.map((version, at) => ({
+            name: `lengthy.v${version}`,
+            ...(at > 0 && { replaces: `lengthy.v${versions[at - 1]}` }),
+          })),
+        },
+        ...versions.map((version) => bundle('lengthy', version)),
+      ]),
+    });
+    const { url } = await view('lengthy');
+    const page = await open(url, '#/package/lengthy');
+    await page.locator('.canvas a').first().waitFor();
+    await page.getByRole('button', { name: 'Fit the whole channel' }).click();
+    await expect.poll(() => page.locator('.canvas .label').count()).toBe(74);
+    const cut = `[...document.querySelectorAll('.canvas .label')].filter((one) => one.scrollWidth > one.clientWidth).length`;
+    expect(await page.evaluate(cut)).toBe(0);
+    await page.close();
+  });
+
   it('filters problems by check, lists images to copy and save, and saves the graph', async () => {
     const { url } = await view('broken');
     const page = await open(url, '#/problems?check=bundle-image-tag');
@@ -699,20 +835,13 @@ withBrowser('the page', () => {
     const badges = await page.locator('.problems > li > .badge').allInnerTexts();
     expect(badges).toEqual([...badges].sort((a, b) => rankOf(a) - rankOf(b)));
 
-    const saved = async (button: string): Promise<string> => {
-      const [download] = await Promise.all([
-        page.waitForEvent('download'),
-        page.getByText(button, { exact: true }).first().click(),
-      ]);
-      return readFile(await download.path(), 'utf8');
-    };
     await page.goto(`${url}#/images/widget`);
     await page.getByText('2 images', { exact: true }).waitFor();
     const lines = 'registry.test/operand:v1.2.0\nregistry.test/widget:v1.2.0\n';
-    expect(await saved('Save text')).toBe(lines);
+    expect(await save(page, 'Save text')).toBe(lines);
     await page.getByLabel('Of').selectOption('all');
     await page.getByText('6 images', { exact: true }).waitFor();
-    expect(JSON.parse(await saved('Save JSON'))).toMatchObject({
+    expect(JSON.parse(await save(page, 'Save JSON'))).toMatchObject({
       images: expect.arrayContaining([
         {
           image: 'registry.test/operand:v1.0.0',
@@ -729,8 +858,8 @@ withBrowser('the page', () => {
 
     await page.goto(`${url}#/package/widget/stable`);
     await page.locator('.canvas a').first().waitFor();
-    expect(await saved('Save SVG')).toMatch(/^<svg xmlns=.*widget\.v1\.2\.0/s);
-    expect(JSON.parse(await saved('Save JSON'))).toMatchObject({ channel: 'stable', lanes: 2 });
+    expect(await save(page, 'Save SVG')).toMatch(/^<svg xmlns=.*widget\.v1\.2\.0/s);
+    expect(JSON.parse(await save(page, 'Save JSON'))).toMatchObject({ channel: 'stable', lanes: 2 });
     await page.close();
   });
 
@@ -747,6 +876,7 @@ withBrowser('the page', () => {
     await page.getByText('1 package · 1 bundle · 3 images').waitFor();
     await page.getByText('2 of 3 versions upgrade to the head').waitFor();
     await page.getByLabel('stable').first().check();
+    await page.getByLabel('Versions of widget stable').selectOption('range');
     await page.getByLabel('From version of widget stable').selectOption('1.1.0');
     await page.getByText('1 package · 2 bundles · 5 images').waitFor();
     await page.getByText('every version of the channel still upgrades to the head').waitFor();
@@ -782,6 +912,61 @@ withBrowser('the page', () => {
     await registry.close();
   });
 
+  it('selects one version, a list of versions and default channels, and takes images along', async () => {
+    const { url } = await view('catalog', '--edit', '--to', 'chosen.yaml');
+    const page = await browser.newPage({ viewport: { width: 1300, height: 900 } });
+    page.on('pageerror', (error) => faults.push(error.message));
+    await page.goto(url);
+    await page.getByRole('button', { name: 'Add widget' }).click();
+    await page.getByText('1 package · 3 bundles · 6 images').waitFor();
+    const versions = page.getByLabel('Versions of widget', { exact: true });
+    await versions.selectOption('single');
+    await page.getByLabel('Version of widget', { exact: true }).selectOption('1.0.0');
+    await expect.poll(() => page.locator('.document').innerText()).toContain('minVersion: 1.0.0');
+    expect(await page.locator('.document').innerText()).toContain('maxVersion: 1.0.0');
+
+    await page.getByLabel('stable', { exact: true }).check();
+    await page.getByLabel('Versions of widget stable').selectOption('list');
+    await page.getByLabel('1.0.0', { exact: true }).check();
+    await page.getByLabel('Only the selected bundles').check();
+    await page.getByText('1 package · 2 bundles · 4 images').waitFor();
+    await page.getByLabel('old', { exact: true }).check();
+    await page.getByLabel('Default channel of widget').selectOption('old');
+    await expect.poll(() => page.locator('.document').innerText()).toContain('defaultChannel: old');
+    expect(page.url()).toContain('default=widget%2Fold&exact=yes');
+    await page.reload();
+    await page.getByText('1 package · 2 bundles · 4 images').waitFor();
+    const lines = 'operand:v1.0.0 operand:v1.2.0 widget:v1.0.0 widget:v1.2.0'.split(' ');
+    expect(await save(page, 'Save text')).toBe(lines.map((line) => `registry.test/${line}\n`).join(''));
+
+    await page.getByRole('button', { name: 'Write chosen.yaml' }).click();
+    await page.getByText('Written: chosen.yaml').waitFor();
+    const { code, stdout } = await sandbox.run([
+      'catalog',
+      'filter',
+      'catalog',
+      '-f',
+      'chosen.yaml',
+      '--to',
+      '-',
+    ]);
+    const blobs = stdout.split(/\n(?=\{)/).map((blob) => JSON.parse(blob) as Record<string, unknown>);
+    expect([code, blobs.find(({ schema }) => schema === 'olm.package')?.['defaultChannel']]).toEqual([
+      0,
+      'old',
+    ]);
+    expect(blobs.filter(({ schema }) => schema === 'olm.bundle').map(({ name }) => name)).toEqual([
+      'widget.v1.0.0',
+      'widget.v1.2.0',
+    ]);
+
+    // An image set cannot list versions: the page says so, and offers what can.
+    await page.getByLabel('Write').selectOption('imageset');
+    await page.getByRole('alert').getByText('an ImageSetConfiguration cannot list versions').waitFor();
+    await page.close();
+    faults.splice(0, faults.length, ...faults.filter((text) => !text.startsWith('Failed to load resource')));
+  });
+
   it('exports a page that works from the disk, with all that a catalog says as text', async () => {
     const args = ['view', 'broken', '--compare', 'older', '--export'];
     const exported = await sandbox.run([...args, 'page']);
@@ -803,8 +988,7 @@ withBrowser('the page', () => {
     await page.goto(`${url}#/package/widget/stable/widget.v1.1.0`);
     await page.locator('.panel').getByRole('heading', { name: 'widget.v1.1.0' }).waitFor();
     expect(await page.locator('.canvas a').count()).toBe(3);
-    const svg = await page.getByRole('link', { name: 'Save SVG' }).getAttribute('href');
-    expect(await readFile(path.join(sandbox.work, 'page', svg ?? ''), 'utf8')).toContain('widget.v1.1.0');
+    expect(await save(page, 'Save SVG')).toContain('widget.v1.1.0');
     await page.goto(`${url}#/package/gadget/two-heads/${encodeURIComponent(`gadget.${image}`)}`);
     await page.locator('.canvas a').first().waitFor();
     await page.goto(`${url}#/problems?severity=error`);
@@ -819,6 +1003,78 @@ withBrowser('the page', () => {
     expect(said).toEqual([]);
     expect(loaded.filter((one) => !/^(file|data):/.test(one))).toEqual([]);
     await page.close();
+  });
+
+  it('exports a page that draws several channels, update paths and images below any path of a web server', async () => {
+    expect((await sandbox.run(['view', 'catalog', '--compare', 'older', '--export', 'site'])).code).toBe(0);
+    const site = await serveStatically(path.join(sandbox.work, 'site'), '/catalogs/demo/');
+    const page = await open(site.url, '#/package/widget');
+    await page.getByRole('link', { name: 'Show old in the same graph' }).click();
+    await page.getByRole('heading', { name: 'stable + old' }).waitFor();
+    await page.getByText('Update path').click();
+    await page.getByRole('combobox', { name: /^From/ }).selectOption('widget.v1.0.0');
+    await page.locator('.steps li').first().waitFor();
+    expect(await page.locator('.steps li').allInnerTexts()).toEqual([
+      '1.2.0 replaces widget.v1.0.0, channel stable',
+    ]);
+    expect(await page.locator('.drawing .step').count()).toBe(1);
+    expect(await page.locator('.edge.added').count()).toBe(1);
+    await page.goto(`${site.url}#/package/widget/stable?from=0.9.0&to=1.2.0`);
+    await page.getByText('No update leads from 0.9.0 to widget.v1.2.0').waitFor();
+    await page.goto(`${site.url}#/images/?q=Widget+Maker&scope=all`);
+    await page.getByText('6 images', { exact: true }).waitFor();
+    expect((await save(page, 'Save text')).split('\n')).toHaveLength(7);
+    await page.close();
+    site.close();
+  });
+
+  it('answers in an exported page as the server does', async () => {
+    expect((await sandbox.run(['view', 'broken', '--compare', 'older', '--export', 'same'])).code).toBe(0);
+    const { url, command } = await view('broken', '--compare', 'older');
+    await expect
+      .poll(async () => JSON.parse((await ask(url, { path: 'api/state' })).body) as object)
+      .toMatchObject({ isChecking: false });
+    const context: { opmatePage?: ExportedPage; window?: object } = {};
+    context.window = context;
+    const run = async (file: string): Promise<void> =>
+      runInNewContext(await readFile(path.join(sandbox.work, 'same/data', file), 'utf8'), context) as void;
+    await run('catalog.js');
+    const load = async (part: string): Promise<unknown> => {
+      await run(`${part}.js`);
+      return context.opmatePage?.parts[part];
+    };
+    for (const address of [
+      'api/index',
+      'api/search?q=widget+registry.test',
+      'api/package?package=widget',
+      'api/channel?package=widget&channel=stable&compare=',
+      'api/channel?package=widget&channel=stable&channel=old&compare=yes',
+      'api/channel?package=gadget&channel=two-heads&compare=yes',
+      'api/path?package=widget&channel=stable&from=widget.v1.0.0&to=widget.v1.2.0',
+      'api/path?package=widget&channel=stable&from=1.0.1&to=1.2.0',
+      'api/path?package=widget&channel=stable&from=widget.v1.2.0&to=widget.v1.0.0',
+      'api/bundle?package=widget&bundle=widget.v1.1.0',
+      'api/problems?from=0&package=&severity=warning&check=',
+      'api/compare',
+      'api/compare/package?package=doohickey',
+      'api/compare/package?package=widget',
+    ]) {
+      const { body } = await ask(url, { path: address });
+      const exported = await answerExported(context.opmatePage as ExportedPage, address, load);
+      expect([address, JSON.parse(JSON.stringify(exported))]).toEqual([address, JSON.parse(body)]);
+    }
+    for (const address of [
+      'api/package?package=wigdet',
+      'api/channel?package=widget&channel=nothing',
+      'api/path?package=widget&channel=stable&from=x&to=1.2.0',
+    ]) {
+      const { error, hint } = JSON.parse((await ask(url, { path: address })).body) as Record<string, string>;
+      const message = hint === undefined ? error : `${error} (${hint})`;
+      await expect(answerExported(context.opmatePage as ExportedPage, address, load)).rejects.toThrow(
+        message,
+      );
+    }
+    expect((await command.stop('SIGTERM')).code).toBe(0);
   });
 
   it('has a page for an address that names nothing', async () => {
@@ -867,7 +1123,7 @@ withBrowser('the page', () => {
     faults.splice(0, faults.length, ...faults.filter((text) => !text.startsWith('Failed to load resource')));
   });
 
-  it('keeps the chosen colours, and fits on a telephone', async () => {
+  it('keeps the chosen colors, and fits on a telephone', async () => {
     const { url } = await view('catalog');
     const page = await open(url, '#/package/widget', 400);
     await page.locator('.panel').waitFor();
@@ -875,8 +1131,8 @@ withBrowser('the page', () => {
     expect(await page.evaluate(overflow)).toBe(0);
     const scheme = 'getComputedStyle(document.documentElement).colorScheme';
     expect(await page.evaluate(scheme)).toBe('light dark');
-    await page.getByRole('button', { name: /^Colours: auto/ }).click();
-    await page.getByRole('button', { name: /^Colours: light/ }).click();
+    await page.getByRole('button', { name: /^Colors: auto/ }).click();
+    await page.getByRole('button', { name: /^Colors: light/ }).click();
     expect(await page.evaluate(scheme)).toBe('dark');
     await page.reload();
     await page.locator('h1').waitFor();

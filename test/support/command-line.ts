@@ -196,6 +196,7 @@ export function useSandbox(): Sandbox {
       }
     },
     environment: (more = {}) => ({
+      OPMATE_CATALOG_CACHE: 'none',
       HOME: at('home'),
       TMPDIR: at('temporary'),
       CONTAINERS_REGISTRIES_CONF: at('registries.conf'),

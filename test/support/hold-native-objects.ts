@@ -5,25 +5,40 @@
  */
 import type { Database } from 'better-sqlite3';
 
-const held: object[] = [];
-Object.assign(globalThis, { heldNativeObjects: held });
+const world = globalThis as { heldNativeObjects?: object[] };
 
-try {
-  const { default: Sqlite } = await import('better-sqlite3');
-  const prototype = Sqlite.prototype as Database;
-  const prepare = Object.getOwnPropertyDescriptor(prototype, 'prepare')?.value as Database['prepare'];
-  Object.assign(prototype, {
-    prepare(this: Database, sql: string) {
-      const statement = prepare.call(this, sql);
-      held.push(this, statement);
-      return statement;
-    },
-    pragma(this: Database, source: string, { simple = false } = {}) {
-      const statement = this.prepare(`PRAGMA ${source}`);
-      if (!statement.reader) return statement.run();
-      return simple ? statement.pluck().get() : statement.all();
-    },
-  });
-} catch {
-  // Built for another Node.js: the tests that need it say so.
+// Files that share a worker share what was changed for the first of them.
+if (world.heldNativeObjects === undefined) {
+  const held = (world.heldNativeObjects = []);
+  await holdNativeObjects(held);
+}
+
+async function holdNativeObjects(held: object[]): Promise<void> {
+  try {
+    const { default: Sqlite } = await import('better-sqlite3');
+    const prototype = Sqlite.prototype as Database;
+    const prepare = Object.getOwnPropertyDescriptor(prototype, 'prepare')?.value as Database['prepare'];
+    Object.assign(prototype, {
+      prepare(this: Database, sql: string) {
+        const statement = prepare.call(this, sql);
+        const iterate = statement.iterate.bind(statement) as (
+          ...values: unknown[]
+        ) => IterableIterator<unknown>;
+        statement.iterate = (...values: unknown[]) => {
+          const rows = iterate(...values);
+          held.push(rows);
+          return rows;
+        };
+        held.push(this, statement);
+        return statement;
+      },
+      pragma(this: Database, source: string, { simple = false } = {}) {
+        const statement = this.prepare(`PRAGMA ${source}`);
+        if (!statement.reader) return statement.run();
+        return simple ? statement.pluck().get() : statement.all();
+      },
+    });
+  } catch {
+    // Built for another Node.js: the tests that need it say so.
+  }
 }

@@ -13,6 +13,8 @@ export interface ProxiedRequest {
 /** What happens to a request in place of being passed on, or on its way. */
 export type Disturbance =
   | { status: number; headers?: Record<string, string>; body?: string }
+  /** Resets the connection once the request is read. */
+  | { reset: true }
   /** Cuts the connection when the registry has been given this many bytes of the body. */
   | { cutRequestAfter: number };
 
@@ -43,6 +45,11 @@ export async function startRegistryProxy(host: string): Promise<RegistryProxy> {
       seen.status = how.status;
       message.resume();
       message.on('end', () => response.writeHead(how.status, how.headers).end(how.body));
+      return;
+    }
+    if (how !== undefined && 'reset' in how) {
+      message.resume();
+      message.on('end', () => message.socket.resetAndDestroy());
       return;
     }
     const [hostname, port] = host.split(':');

@@ -31,7 +31,7 @@ describe('docs/from-opm.md', () => {
     const missing: string[] = [];
     const visit = (command: Command, words: readonly string[]): void => {
       const isOurs = words[0] === 'probe';
-      if (command.commands.length === 0 && commandLine.toolOf(command) === 'opm' && !isOurs) {
+      if (command.commands.length === 0 && commandLine.findTool(command) === 'opm' && !isOurs) {
         const name = words.join(' ');
         if (!commands.some((row) => row.includes(name))) missing.push(name);
       }
@@ -45,7 +45,7 @@ describe('docs/from-opm.md', () => {
     const named = [...page.matchAll(/^\| `(--[^`]+)` \| accepted/gm)].map(([, flag]) => flag as string);
     const idle = new Set<string>();
     const visit = (command: Command): void => {
-      if (commandLine.toolOf(command) === 'opm') {
+      if (commandLine.findTool(command) === 'opm') {
         for (const { long, flags, description } of command.options) {
           if (!flags.includes('=') && /^(?:ignored|accepted)/.test(description)) idle.add(long ?? flags);
         }

@@ -24,6 +24,7 @@ const banned: readonly (readonly [RegExp, string])[] = [
   [/\bunless told\b/, 'default: …'],
   [/\bgiven up\b/, 'no longer supported'],
   [/\bone file a package\b/, 'one file per package'],
+  [/\b\w*(?:colour|behaviour|honour|favour)\w*\b/, 'US spelling'],
 ];
 
 function bannedIn(text: string): string[] {
@@ -72,7 +73,13 @@ describe('words', () => {
   });
 
   // The reference is generated from help, which is checked above, and from doc comments.
-  const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...filesBelow('docs', /\.md$/)];
+  const pages = [
+    'README.md',
+    'CHANGELOG.md',
+    'CONTRIBUTING.md',
+    'SECURITY.md',
+    ...filesBelow('docs', /\.md$/),
+  ];
   it.each(pages.filter((file) => !file.startsWith('docs/reference')))(
     'are those of the field in %s',
     (file) => {

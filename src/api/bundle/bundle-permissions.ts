@@ -1,12 +1,12 @@
 import { convertRegistryV1 } from '../../bundle/plain/registry-v1/convert.js';
 import {
   type CloudPermission,
-  cloudPermissionsOf,
-  cloudsOf,
+  getCloudPermissions,
+  getClouds,
   takeCredentialsRequests,
 } from '../../bundle/plain/rights/cloud-permissions.js';
-import { type Impact, impactsOf } from '../../bundle/plain/rights/impact.js';
-import { type Right, rightsOf } from '../../bundle/plain/rights/rights.js';
+import { type Impact, getImpacts } from '../../bundle/plain/rights/impact.js';
+import { type Right, getRights } from '../../bundle/plain/rights/rights.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import type { PlainObject } from '../../kube/object.js';
 import type { Session } from '../../source/session.js';
@@ -63,10 +63,10 @@ export async function permissionsFrom(
     name: bundle?.packageName ?? '',
     installNamespace,
     objects,
-    rights: isInstallable ? rightsOf(objects) : [],
-    impacts: isInstallable ? impactsOf(objects, installNamespace) : [],
-    clouds: isInstallable ? cloudsOf(bundle) : [],
-    cloud: isInstallable ? cloudPermissionsOf(requests) : [],
+    rights: isInstallable ? getRights(objects) : [],
+    impacts: isInstallable ? getImpacts(objects, installNamespace) : [],
+    clouds: isInstallable ? getClouds(bundle) : [],
+    cloud: isInstallable ? getCloudPermissions(requests) : [],
     findings,
     isInPlace,
   };

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { type BundleFiles, bundleFilesOf, readBundleDirectory } from '../../bundle/read.js';
+import { type BundleFiles, readBundleFiles, readBundleDirectory } from '../../bundle/read.js';
 import { UsageError, redact } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { openContent } from '../../source/content/content.js';
@@ -12,7 +12,7 @@ import { parsePlace } from '../../source/parse-place.js';
 import { findUnpinned } from '../../source/content/content-pins.js';
 import type { ContentOptions, OpenedContent, Pin, PlacedSource } from '../../source/content/content-types.js';
 import { type Session, withChanges } from '../../source/session.js';
-import { credentialsOf, readSecrets } from '../../source/secrets.js';
+import { getCredentials, readSecrets } from '../../source/secrets.js';
 
 /** How the sources of bundles are resolved, pinned and put together. */
 export interface BundleSourceOptions {
@@ -55,7 +55,7 @@ export interface SourceOpener {
 const maxBundleFiles = 25_000;
 
 /**
- * Runs `work` with what opens sources by the flags of a command. A lock that is there is honoured; one that is not is
+ * Runs `work` with what opens sources by the flags of a command. A lock that is there is honored; one that is not is
  * written once `work` is done, unless its result is refused. Throws OpmateError, and what `work` throws.
  */
 export async function useSources<T>(
@@ -80,7 +80,9 @@ export async function useSources<T>(
   const pins: Pin[] = [];
   const open = async (reference: string, roots?: readonly string[]): Promise<OpenedContent> => {
     const placed = await placedSources(reference, options, session);
-    const unpinned = new Set(placed.filter((one) => findUnpinned([one]).length > 0).map(({ name }) => name));
+    const unpinned = new Set(
+      placed.filter((source) => findUnpinned([source]).length > 0).map(({ name }) => name),
+    );
     const limits = { ...session.limits, ...(roots === bundleRoots && { maxFiles: maxBundleFiles }) };
     const content = await openContent(placed, withChanges(session, { limits }), { ...contentOptions, roots });
     opened.push(content);
@@ -125,9 +127,12 @@ async function placedSources(
   const { secret, secrets, add = [] } = options;
   const isRemote = source.kind === 'image' || source.kind === 'git' || source.kind === 'http';
   if (secret !== undefined && secrets !== undefined && isRemote) {
-    const at = secret.indexOf('/');
-    const name = { namespace: at < 0 ? '' : secret.slice(0, at), name: secret.slice(at + 1) };
-    source.credentials = credentialsOf(await readSecrets(secrets, session), name, source.kind);
+    const position = secret.indexOf('/');
+    const name = {
+      namespace: position < 0 ? '' : secret.slice(0, position),
+      name: secret.slice(position + 1),
+    };
+    source.credentials = getCredentials(await readSecrets(secrets, session), name, source.kind);
   }
   const placed: PlacedSource[] = [{ name: redact(reference), source, destination: '' }];
   for (const text of add) placed.push(await parsePlacedSource(text, session.workingDirectory));
@@ -144,7 +149,7 @@ async function readBundleOf(
   const { isInPlace, pins } = content;
   const files = isInPlace
     ? await readBundleDirectory(reference, { signal, followLinks })
-    : await bundleFilesOf(await toFileTree(content.directory, { roots: bundleRoots, limits, signal }), {
+    : await readBundleFiles(await toFileTree(content.directory, { roots: bundleRoots, limits, signal }), {
         subject: redact(reference),
         signal,
       });

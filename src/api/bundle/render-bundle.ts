@@ -1,3 +1,4 @@
+import { renameDirectory } from '../../core/diagnostics-error.js';
 import { type InstallOptions, convertRegistryV1 } from '../../bundle/plain/registry-v1/convert.js';
 import { objectWarnings } from '../../bundle/plain/object-warnings.js';
 import { renderContent } from '../../bundle/plain/render-content.js';
@@ -85,9 +86,8 @@ async function renderOther(
     });
     return { ...rendered, isInPlace };
   } catch (error) {
-    if (!(error instanceof OpmateError) || isInPlace || !error.message.includes(directory)) throw error;
-    // The temporary directory means nothing to the reader.
-    const message = error.message.replaceAll(directory, redact(reference));
-    throw new OpmateError(error.code, message, { hint: error.hint, cause: error });
+    throw error instanceof OpmateError && !isInPlace
+      ? renameDirectory(error, directory, redact(reference))
+      : error;
   }
 }

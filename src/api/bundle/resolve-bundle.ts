@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import type { BundleVersion } from '../../graph/resolve-content.js';
+import type { BundleVersion } from '../../graph/bundle-version.js';
 import {
   type Resolution,
   type ResolveCatalog,
@@ -46,17 +46,18 @@ function findInstalled(
   catalogs: readonly ResolveCatalog[],
 ): { name: string; version: BundleVersion } {
   if (version !== undefined) return { name, version };
-  const found = new Map<string, BundleVersion>();
+  const matches = new Map<string, BundleVersion>();
   for (const { content } of catalogs) {
     for (const bundle of content.bundles) {
       const known = bundle.name === name ? readableVersion(bundle) : undefined;
-      if (known !== undefined) found.set(JSON.stringify([known.text, known.release.map(String)]), known);
+      if (known !== undefined) matches.set(JSON.stringify([known.text, known.release.map(String)]), known);
     }
   }
-  const [only, ...more] = found.values();
+  const [only, ...more] = matches.values();
   if (only !== undefined && more.length === 0) return { name, version: only };
-  const problem = only === undefined ? 'no catalog has it' : 'catalogs give it several versions';
+  const problem =
+    only === undefined ? 'not found in any catalog' : 'has different versions in several catalogs';
   throw new OpmateError('NOT_FOUND', `installed bundle ${quoteGo(name)}: ${problem}`, {
-    hint: `say which version it has: --installed ${name}@VERSION`,
+    hint: `set its version: --installed ${name}@VERSION`,
   });
 }

@@ -7,7 +7,7 @@ import type { Meta } from '../../catalog/meta.js';
 import { throwIfCancelled } from '../../core/errors.js';
 import { type RegistryReference, checkPullSpec, parseReference } from '../../core/reference.js';
 import { writeNewFile } from '../../files/write-new-file.js';
-import { imagesOf } from '../../mirror/catalog-images.js';
+import { getImages } from '../../mirror/catalog-images.js';
 import { describeBundle } from '../../model/describe.js';
 import type { Artifact } from '../../oci/signatures/attach-artifact.js';
 
@@ -104,10 +104,10 @@ async function* sbomText(
   const seen = new Set<string>();
   let isFirst = true;
   for await (const { packages } of readParts(catalog, subject, options)) {
-    for (const one of packages) {
-      if (seen.has(one.SPDXID)) continue;
-      seen.add(one.SPDXID);
-      const whole = { ...one, downloadLocation: 'NOASSERTION', filesAnalyzed: false };
+    for (const spdxPackage of packages) {
+      if (seen.has(spdxPackage.SPDXID)) continue;
+      seen.add(spdxPackage.SPDXID);
+      const whole = { ...spdxPackage, downloadLocation: 'NOASSERTION', filesAnalyzed: false };
       yield (isFirst ? '' : ',\n') + JSON.stringify(whole);
       isFirst = false;
     }
@@ -139,8 +139,8 @@ async function* readParts(
   };
   yield { packages: [image], relationships: [[document, 'DESCRIBES', root]] };
   for (const base of bases) {
-    const one = describeBase(base);
-    yield { packages: [one], relationships: [[root, 'DESCENDANT_OF', one.SPDXID]] };
+    const spdxPackage = describeBase(base);
+    yield { packages: [spdxPackage], relationships: [[root, 'DESCENDANT_OF', spdxPackage.SPDXID]] };
   }
   for await (const meta of catalog.metas({ ...options, withoutManifests: true })) {
     throwIfCancelled(options.signal);
@@ -159,28 +159,29 @@ function describeMeta(meta: Meta): Part {
   const decoded = decodeMeta(meta);
   const packageName = decoded.kind === 'package' ? decoded.blob.name : meta.package;
   let holder = root;
-  const add = (type: string, one: SpdxPackage): void => {
-    part.packages.push(one);
-    part.relationships.push([holder, type, one.SPDXID]);
+  const add = (type: string, spdxPackage: SpdxPackage): void => {
+    part.packages.push(spdxPackage);
+    part.relationships.push([holder, type, spdxPackage.SPDXID]);
   };
   if (packageName !== '') {
-    const one = { SPDXID: idOf('Package', packageName), name: packageName };
-    add('CONTAINS', one);
-    holder = one.SPDXID;
+    const item = { SPDXID: getId('Package', packageName), name: packageName };
+    add('CONTAINS', item);
+    holder = item.SPDXID;
   }
-  const images = imagesOf(meta);
+  const images = getImages(meta);
   const own = decoded.kind === 'bundle' ? images.find(({ kind }) => kind === 'bundle') : undefined;
   if (decoded.kind === 'bundle') {
     const { name } = decoded.blob;
-    const one: SpdxPackage = {
-      ...{ SPDXID: idOf('Bundle', `${packageName}\0${name}`), name },
+    const spdxPackage: SpdxPackage = {
+      ...{ SPDXID: getId('Bundle', `${packageName}\0${name}`), name },
       versionInfo: describeBundle(decoded.blob).packageProperties[0]?.version,
       ...(own && { sourceInfo: `image ${own.image}`, externalRefs: packageUrls(registryImage(own.image)) }),
     };
-    add('CONTAINS', one);
-    holder = one.SPDXID;
+    add('CONTAINS', spdxPackage);
+    holder = spdxPackage.SPDXID;
   }
-  for (const one of images) if (one !== own) add('DEPENDS_ON', describeImage(one.image));
+  for (const catalogImage of images)
+    if (catalogImage !== own) add('DEPENDS_ON', describeImage(catalogImage.image));
   return part;
 }
 
@@ -189,7 +190,7 @@ function describeBase({ name, digest }: { name: string; digest: string }): SpdxP
   const text = `${name}@${digest}`;
   if (registryImage(text) !== undefined) return describeImage(text);
   return {
-    ...{ SPDXID: idOf('Image', digest), name: 'base image', versionInfo: digest },
+    ...{ SPDXID: getId('Image', digest), name: 'base image', versionInfo: digest },
     primaryPackagePurpose: 'CONTAINER',
   };
 }
@@ -197,7 +198,7 @@ function describeBase({ name, digest }: { name: string; digest: string }): SpdxP
 function describeImage(text: string): SpdxPackage {
   const reference = registryImage(text);
   return {
-    SPDXID: idOf('Image', text),
+    SPDXID: getId('Image', text),
     name: reference === undefined ? text : `${reference.registry}/${reference.repository}`,
     versionInfo: reference?.digest ?? reference?.tag,
     primaryPackagePurpose: 'CONTAINER',
@@ -234,6 +235,6 @@ function encodeQualifier(text: string): string {
 }
 
 /** Identifiers of SPDX have letters, digits, dots and hyphens only, and names may have others. */
-function idOf(kind: string, name: string): string {
+function getId(kind: string, name: string): string {
   return `SPDXRef-${kind}-${createHash('sha256').update(name).digest('hex').slice(0, 24)}`;
 }

@@ -1,11 +1,17 @@
 import { OpmateError } from '../../core/errors.js';
+import { compareBytes } from '../../core/order.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { replaceFile } from '../../files/replace-file.js';
 import { tryParse } from '../../core/semver.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
 import { parsePlace } from '../../source/parse-place.js';
 import type { Session } from '../../source/session.js';
-import type { EditBytesAnswer, EditPlanAnswer, EditWriteAnswer } from '../../view/answers.js';
+import type {
+  EditBytesAnswer,
+  EditImagesAnswer,
+  EditPlanAnswer,
+  EditWriteAnswer,
+} from '../../view/answers.js';
 import type { CatalogView } from '../../view/catalog-view.js';
 import type { EditActions } from '../../view/view-server.js';
 import { ImageSizes, planSelection, requireSelectionRequest } from './plan-selection.js';
@@ -48,9 +54,9 @@ export class SelectionEditor implements EditActions {
     return {
       ...plan,
       images: plan.images.length,
-      packages: plan.packages.map((one) => ({
-        ...one,
-        channels: one.channels.map((channel) => ({
+      packages: plan.packages.map((item) => ({
+        ...item,
+        channels: item.channels.map((channel) => ({
           ...channel,
           stranded: channel.stranded.slice(0, maxListed),
           strandedCount: channel.stranded.length,
@@ -60,6 +66,15 @@ export class SelectionEditor implements EditActions {
       unmet: plan.unmet.slice(0, maxListed),
       exists: (await statIfPresent(this.#path)) !== undefined,
     };
+  }
+
+  async listImages(view: CatalogView, request: unknown): Promise<EditImagesAnswer> {
+    const { images } = await planSelection(
+      view.selectable(),
+      requireSelectionRequest(request),
+      this.#session,
+    );
+    return { images: [...images].sort((a, b) => compareBytes(a.image, b.image)) };
   }
 
   async measure(view: CatalogView, request: unknown): Promise<EditBytesAnswer> {

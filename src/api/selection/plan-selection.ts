@@ -5,7 +5,8 @@ import type { Catalog } from '../../catalog/catalog.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import { groupBy } from '../../core/groups.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
-import { tryParse } from '../../core/semver.js';
+import { parseVersion, tryParse } from '../../core/semver.js';
+import { quoteGo } from '../../core/go-json-quote.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { readBundleVersions } from '../../graph/bundle-version.js';
 import { findHead } from '../../graph/channel-graph.js';
@@ -24,12 +25,14 @@ import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
 import type { ImageContents } from '../../oci/image/contents.js';
 import type { Session } from '../../source/session.js';
 
-/** A package, or a channel of it, with bounds of versions; both are included. */
+/** A package, or a channel of it: all versions, those between bounds, both included, or listed ones. */
 export interface SelectionPick {
   package: string;
   channel?: string | undefined;
   minVersion?: string | undefined;
   maxVersion?: string | undefined;
+  /** Only a filter can list versions. */
+  versions?: readonly string[] | undefined;
 }
 
 /** What to select of a catalog, and the document to make of it. */
@@ -39,6 +42,10 @@ export interface SelectionRequest {
   /** Image of the catalog, for an image set. */
   catalog: string;
   picks: readonly SelectionPick[];
+  /** Default channels to set, by package. */
+  defaultChannels?: readonly { package: string; channel: string }[] | undefined;
+  /** Whether a filter drops all other bundles, also those that upgrades pass through. */
+  isExact?: boolean | undefined;
 }
 
 /** An open catalog with its facts, and the images of its bundles. */
@@ -87,6 +94,9 @@ interface PlannedChannel {
 const documentName = 'selection';
 /** Stands for the image of a catalog that has none, or none yet. */
 const placeholder = 'localhost/catalog:selection';
+/** Characters of a text of a request, and items of its lists. */
+const maxText = 1_000;
+const maxPicks = 10_000;
 
 /**
  * Makes the document for a selection and returns what `opmate mirror` or `opmate catalog filter` would keep with it.
@@ -97,8 +107,13 @@ export async function planSelection(
   request: SelectionRequest,
   { signal, now }: Pick<Session, 'signal' | 'now'>,
 ): Promise<SelectionPlan> {
-  const text = documentOf(request);
-  const planned = documentOf({ ...request, kind: 'imageset', catalog: request.catalog || placeholder });
+  const text = getDocument(request);
+  const planned = getDocument({
+    ...request,
+    ...{ kind: 'imageset', catalog: request.catalog || placeholder },
+    // What the filter selects is known then; the image set only names its packages.
+    ...(request.kind === 'filter' && { picks: request.picks.map((pick) => ({ package: pick.package })) }),
+  });
   const empty = { packages: [], bundles: 0, images: [], kept: [], warnings: [], changes: [] };
   if (request.picks.length === 0) return { text, ...empty, unmet: [], missingPackages: [] };
   const config = readImageSetConfiguration(planned, documentName);
@@ -113,16 +128,22 @@ export async function planSelection(
   return { text, ...describeSelection(facts, selection, imagesOf), ...needs };
 }
 
-/** The document for a selection. */
-function documentOf({ kind, catalog, picks }: SelectionRequest): string {
+/** Makes the document for a selection. Throws OpmateError UNSUPPORTED for what its kind cannot express. */
+function getDocument({ kind, catalog, picks, defaultChannels = [], isExact }: SelectionRequest): string {
   const packages = [...groupBy(picks, (pick) => pick.package)].map(([name, list]) => {
-    const channels = list.flatMap(({ channel, minVersion, maxVersion }) =>
-      channel === undefined ? [] : [{ name: channel, ...boundsOf({ minVersion, maxVersion }) }],
+    const channels = list.flatMap((pick) =>
+      pick.channel === undefined ? [] : [{ name: pick.channel, ...versionFields(kind, pick) }],
     );
     const whole = list.find(({ channel }) => channel === undefined);
-    return { name, ...(channels.length > 0 ? { channels } : boundsOf(whole ?? {})) };
+    const defaultChannel = defaultChannels.find((choice) => choice.package === name)?.channel;
+    return {
+      name,
+      ...(defaultChannel !== undefined && { defaultChannel }),
+      ...(channels.length > 0 ? { channels } : whole && versionFields(kind, whole)),
+    };
   });
-  if (kind === 'filter') return encodeYaml({ kind: 'CatalogFilter', packages });
+  if (kind === 'filter')
+    return encodeYaml({ kind: 'CatalogFilter', ...(isExact && { exact: true }), packages });
   return encodeYaml({
     apiVersion: 'mirror.openshift.io/v2alpha1',
     kind: 'ImageSetConfiguration',
@@ -130,23 +151,39 @@ function documentOf({ kind, catalog, picks }: SelectionRequest): string {
   });
 }
 
-function boundsOf({ minVersion, maxVersion }: Pick<SelectionPick, 'minVersion' | 'maxVersion'>): {
-  minVersion?: string;
-  maxVersion?: string;
-} {
-  return { ...(minVersion && { minVersion }), ...(maxVersion && { maxVersion }) };
+function versionFields(
+  kind: SelectionRequest['kind'],
+  { package: name, minVersion, maxVersion, versions }: SelectionPick,
+): { versions?: string; minVersion?: string; maxVersion?: string } {
+  if (versions === undefined) {
+    return { ...(minVersion && { minVersion }), ...(maxVersion && { maxVersion }) };
+  }
+  const invalid = versions.find((text) => tryParse(parseVersion, text) === undefined);
+  if (invalid !== undefined) {
+    throw new OpmateError('INVALID', `package ${quoteGo(name)}: invalid version ${quoteGo(invalid)}`);
+  }
+  if (kind === 'filter') return { versions: versions.join(' || ') };
+  throw new OpmateError(
+    'UNSUPPORTED',
+    `package ${quoteGo(name)}: an ImageSetConfiguration cannot list versions`,
+    {
+      hint: 'select a range or one version, or write a CatalogFilter',
+    },
+  );
 }
 
 async function findNeeds(
   config: ImageSetConfiguration,
-  given: Parameters<typeof closeDependencies>[1][number],
+  catalog: Parameters<typeof closeDependencies>[1][number],
   signal: AbortSignal | undefined,
 ): Promise<Pick<SelectionPlan, 'unmet' | 'missingPackages'>> {
-  const { unmet } = await closeDependencies(config, [given], 'report', { signal });
+  const { unmet } = await closeDependencies(config, [catalog], 'report', { signal });
   if (unmet.length === 0) return { unmet, missingPackages: [] };
-  const grown = await closeDependencies(config, [given], 'add', { signal });
-  const selected = new Set(given.selection.packages.map(({ name }) => name));
-  const packages = [...grown.selections.values()].flatMap((one) => one.packages.map(({ name }) => name));
+  const grown = await closeDependencies(config, [catalog], 'add', { signal });
+  const selected = new Set(catalog.selection.packages.map(({ name }) => name));
+  const packages = [...grown.selections.values()].flatMap((selection) =>
+    selection.packages.map(({ name }) => name),
+  );
   return { unmet, missingPackages: packages.filter((name) => !selected.has(name)) };
 }
 
@@ -155,17 +192,17 @@ function describeSelection(
   { facts: kept, packages, kept: reasons, warnings, changes }: CatalogSelection,
   imagesOf: SelectableCatalog['imagesOf'],
 ): Omit<SelectionPlan, 'text' | 'unmet' | 'missingPackages'> {
-  const whole = new Map(facts.channels.map((one) => [`${one.package}\0${one.name}`, one]));
-  const versions = groupBy(facts.bundles, (one) => one.package);
+  const whole = new Map(facts.channels.map((channel) => [`${channel.package}\0${channel.name}`, channel]));
+  const versions = groupBy(facts.bundles, (bundle) => bundle.package);
   const images = new Map<string, SelectionPlan['images'][number]>();
   for (const { package: name, name: bundle } of kept.bundles) {
     for (const image of imagesOf(name, bundle)) {
-      const one = images.get(image) ?? { image, bundles: [] };
-      one.bundles.push({ package: name, bundle });
-      images.set(image, one);
+      const item = images.get(image) ?? { image, bundles: [] };
+      item.bundles.push({ package: name, bundle });
+      images.set(image, item);
     }
   }
-  const channels = groupBy(kept.channels, (one) => one.package);
+  const channels = groupBy(kept.channels, (channel) => channel.package);
   return {
     packages: packages.map(({ name, defaultChannel, bundles }) => {
       const known = readBundleVersions(versions.get(name) ?? []);
@@ -270,15 +307,27 @@ export function requireSelectionRequest(value: unknown): SelectionRequest {
   const fail = (): never => {
     throw new OpmateError('USAGE', 'the request is not a selection');
   };
-  const { kind, catalog, picks } = (value ?? {}) as Record<string, unknown>;
-  const isText = (text: unknown): text is string => typeof text === 'string' && text.length <= 1_000;
-  if (!Array.isArray(picks) || picks.length > 10_000 || !isText(catalog)) return fail();
+  const { kind, catalog, picks, defaultChannels = [], isExact } = asRecord(value);
+  const isText = (text: unknown): text is string => typeof text === 'string' && text.length <= maxText;
+  const isList = (list: unknown): list is unknown[] => Array.isArray(list) && list.length <= maxPicks;
+  if (!isList(picks) || !isList(defaultChannels) || !isText(catalog)) return fail();
   if (kind !== 'imageset' && kind !== 'filter') return fail();
-  const read = picks.map((pick: unknown): SelectionPick => {
-    const { package: name, channel, minVersion, maxVersion } = (pick ?? {}) as Record<string, unknown>;
+  const read = picks.map((pick): SelectionPick => {
+    const { package: name, channel, minVersion, maxVersion, versions } = asRecord(pick);
     if (!isText(name) || name === '') return fail();
-    for (const one of [channel, minVersion, maxVersion]) if (one !== undefined && !isText(one)) return fail();
-    return { package: name, channel, minVersion, maxVersion } as SelectionPick;
+    for (const text of [channel, minVersion, maxVersion])
+      if (text !== undefined && !isText(text)) return fail();
+    if (versions !== undefined && !(isList(versions) && versions.length > 0 && versions.every(isText)))
+      return fail();
+    return { package: name, channel, minVersion, maxVersion, versions } as SelectionPick;
   });
-  return { kind, catalog, picks: read };
+  const defaults = defaultChannels.map((choice) => {
+    const { package: name, channel } = asRecord(choice);
+    return isText(name) && isText(channel) ? { package: name, channel } : fail();
+  });
+  return { kind, catalog, picks: read, defaultChannels: defaults, isExact: isExact === true };
+}
+
+function asRecord(value: unknown): Record<string, unknown> {
+  return (value ?? {}) as Record<string, unknown>;
 }

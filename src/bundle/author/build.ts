@@ -154,16 +154,16 @@ export async function prepareBundle(
   const others = metadata.files.filter((file) => file.path !== annotationsName);
   prepared.findings.push(...(await checkMetadata(others, { label: shown(places.metadata), signal })));
   prepared.layers.push(
-    { target: 'manifests', inputs: inputsOf('manifests', listed.files) },
+    { target: 'manifests', inputs: getInputs('manifests', listed.files) },
     {
       target: 'metadata',
-      inputs: [...inputsOf('metadata', others), { path: `metadata/${annotationsName}`, content }],
+      inputs: [...getInputs('metadata', others), { path: `metadata/${annotationsName}`, content }],
     },
   );
   const copies = await planCopies(request, { replaces: overwrite, signal, followLinks });
   prepared.files.unshift(...copies.files);
   prepared.findings.push(
-    ...copies.findings.filter((one) => !prepared.findings.some((two) => two.file === one.file)),
+    ...copies.findings.filter((diagnostic) => !prepared.findings.some((two) => two.file === diagnostic.file)),
   );
   prepared.warnings.push(...copies.warnings);
   await applyDockerfile(prepared, request, annotations, { overwrite, readsOnly, signal, followLinks });
@@ -210,7 +210,7 @@ async function readText(file: string): Promise<Buffer | undefined> {
   return content;
 }
 
-function inputsOf(target: string, files: readonly ListedFile[]): TarInput[] {
+function getInputs(target: string, files: readonly ListedFile[]): TarInput[] {
   return files.map(({ path: name, file, size }) => ({
     path: `${target}/${name}`,
     content: { size, open: () => createReadStream(file, { highWaterMark: 256 * 1024 }) },
@@ -251,7 +251,7 @@ async function applyDockerfile(
       severity: 'warning',
       code: 'other-bundle',
       file,
-      problem: 'is not about this bundle, and does not count',
+      problem: 'describes another bundle, ignored',
     });
     return;
   }
@@ -263,7 +263,7 @@ async function applyDockerfile(
       code: 'base-image',
       file,
       problem: `FROM ${baseImage}, but --base-image is ${request.baseImage}`,
-      hint: 'write the file anew with --overwrite',
+      hint: 'rewrite the file with --overwrite',
     });
   }
   prepared.baseImage = baseImage ?? prepared.baseImage;
@@ -282,7 +282,7 @@ async function applyDockerfile(
         copy === undefined
           ? `copies nothing to /${part}/`
           : `copies ${copy.source} to /${part}/, not ${wanted}`,
-      hint: 'write the file anew with --overwrite',
+      hint: 'rewrite the file with --overwrite',
     });
   }
   for (const copy of dockerfile.copies) {
@@ -305,17 +305,17 @@ function applyLabels(prepared: PreparedBundle, { labels }: BundleDockerfile, fil
 }
 
 /** Where a COPY takes from: its source within the build context, which is the working directory. */
-function sourceOf({ workingDirectory }: BundleRequest, { source }: Copy): string {
+function getSource({ workingDirectory }: BundleRequest, { source }: Copy): string {
   return path.join(workingDirectory, source);
 }
 
 async function isSource(request: BundleRequest, copy: Copy, directory: string): Promise<boolean> {
-  const source = sourceOf(request, copy);
+  const source = getSource(request, copy);
   if (path.resolve(source) === path.resolve(directory)) return true;
-  const [one, other] = await Promise.all(
+  const [name, other] = await Promise.all(
     [source, directory].map((file) => realpath(file).catch(() => undefined)),
   );
-  return one !== undefined && one === other;
+  return name !== undefined && name === other;
 }
 
 async function addCopy(
@@ -339,7 +339,7 @@ async function addCopy(
   if (/^\/(?:manifests|metadata)(?:\/|$)/.test(target)) {
     return refuse(`adds to ${target}`, 'put the files into the directory itself');
   }
-  const from = sourceOf(request, copy);
+  const from = getSource(request, copy);
   let real: string;
   let stats;
   try {
@@ -356,13 +356,13 @@ async function addCopy(
     const label = shownPath(request.workingDirectory, from);
     const { files, findings } = await listFiles(from, { label, signal, followLinks });
     prepared.findings.push(...findings);
-    prepared.layers.push({ target: name, inputs: inputsOf(name, files) });
+    prepared.layers.push({ target: name, inputs: getInputs(name, files) });
     return;
   }
   if (!stats.isFile()) return refuse('is not a file');
   const name = (isDirectory ? path.posix.join(target, path.basename(from)) : target).replace(/^\//, '');
   if (name === '') return refuse('copies a file to /');
-  const [input] = inputsOf('', [{ path: name, file: real, size: stats.size, mode: stats.mode }]) as [
+  const [input] = getInputs('', [{ path: name, file: real, size: stats.size, mode: stats.mode }]) as [
     TarInput,
   ];
   prepared.layers.push({ target: name, inputs: [{ ...input, path: name }] });
@@ -394,7 +394,7 @@ async function addTests(
   const label = shownPath(request.workingDirectory, directory);
   const { files, findings } = await listFiles(directory, { label, signal, followLinks });
   prepared.findings.push(...findings);
-  prepared.layers.push({ target: name, inputs: inputsOf(name, files) });
+  prepared.layers.push({ target: name, inputs: getInputs(name, files) });
 }
 
 interface BuildBundleOptions extends CancelOptions {

@@ -7,6 +7,7 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../document/js
 import { compareBytes } from '../../core/order.js';
 import { parseYamlWithPlaces } from '../../document/yaml.js';
 import type { PlacedYaml } from '../../document/yaml-full.js';
+import { getObject, getText, getValue } from '../../document/json-fields.js';
 import {
   type ApiKey,
   csvApiServices,
@@ -58,7 +59,7 @@ export async function checkManifests(files: readonly ListedFile[], options: Chec
         severity: 'warning',
         code: 'directory',
         file,
-        problem: 'in a directory of its own, where no tool looks for manifests',
+        problem: 'in a subdirectory, where no tool looks for manifests',
       });
       continue;
     }
@@ -89,11 +90,11 @@ export async function checkManifests(files: readonly ListedFile[], options: Chec
         code: 'second-document',
         file,
         line: furtherLine,
-        problem: 'a second document, which no tool would read',
+        problem: 'a second document, which all tools ignore',
         hint: 'put each object into a separate file',
       });
     }
-    const key = keyOf(value);
+    const key = toKey(value);
     const first = seen.get(key);
     if (first === undefined) seen.set(key, file);
     else
@@ -184,7 +185,7 @@ function readObject(
     const { value, json } = parseFirstDocument(content);
     if (value === null) return { isFault: false, problem: 'its first document is empty: no tool reads it' };
     if (!isKubernetesObject(value)) {
-      return { isFault: isManifest, problem: 'no Kubernetes object: it has no kind' };
+      return { isFault: isManifest, problem: 'not a Kubernetes object: missing kind' };
     }
     const mayGoOn = json === undefined && content.includes('\n---');
     return { value, furtherLine: mayGoOn ? furtherLine(content.toString('utf8')) : undefined };
@@ -208,13 +209,14 @@ function furtherLine(text: string): number | undefined {
   return content < 0 ? undefined : content + 1;
 }
 
-function keyOf(value: JsonObject): string {
-  const apiVersion = typeof value['apiVersion'] === 'string' ? value['apiVersion'] : '';
+function toKey(value: JsonObject): string {
+  const apiVersion = getText(value, 'apiVersion');
   const group = apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
-  const metadata = isJsonObject(value['metadata']) ? value['metadata'] : {};
-  const text = (field: string): string => (typeof metadata[field] === 'string' ? metadata[field] : '');
+  const metadata = getObject(value, 'metadata');
   const kind = String(value['kind']);
-  const name = [text('namespace'), text('name')].filter((part) => part !== '').join('/');
+  const name = [getText(metadata, 'namespace'), getText(metadata, 'name')]
+    .filter((part) => part !== '')
+    .join('/');
   return `${group === '' ? kind : `${kind}.${group}`} ${quoteGo(name)}`;
 }
 
@@ -235,17 +237,17 @@ export function readAnnotations(content: Buffer, file: string): ReadAnnotations 
     if (!(error instanceof OpmateError)) throw error;
     return { values, findings: [diagnoseSyntax(error, file)] };
   }
-  for (const { path: at, place } of placed.duplicates)
+  for (const { path: yamlPath, place } of placed.duplicates)
     findings.push({
       severity: 'error',
       code: 'duplicate-key',
       file,
       line: place.line,
-      subject: at.join('.'),
+      subject: yamlPath.join('.'),
       problem: 'duplicate key',
       hint: 'keep one of them',
     });
-  const root = isJsonObject(placed.value) ? placed.value : {};
+  const root = getObject(placed.value);
   const annotations = root['annotations'] ?? null;
   if (!isJsonObject(annotations)) {
     findings.push({
@@ -293,7 +295,7 @@ export function checkAnnotations(
         code: 'missing-field',
         file,
         problem: `Missing field: ${key}`,
-        hint: 'add it, or write the file anew with --overwrite',
+        hint: 'add it, or rewrite the file with --overwrite',
       });
     } else if (value !== '' && stored.value !== value) {
       findings.push({
@@ -302,7 +304,7 @@ export function checkAnnotations(
         file,
         line: stored.line,
         problem: `Expect field ${quoteGo(key)} to have value ${quoteGo(value)} instead of ${quoteGo(stored.value)}`,
-        hint: 'correct the one or the other, or write the file anew with --overwrite',
+        hint: 'correct the one or the other, or rewrite the file with --overwrite',
       });
     }
   }
@@ -357,7 +359,7 @@ export async function checkMetadata(
       findings.push(diagnoseSyntax(error, file, parseFault(error)?.line));
       continue;
     }
-    const annotations = isJsonObject(value) ? value['annotations'] : undefined;
+    const annotations = getValue(value, 'annotations');
     if (isJsonObject(annotations) && Object.hasOwn(annotations, bundleKeys.package)) {
       findings.push({
         severity: 'error',

@@ -30,7 +30,7 @@ const engineHint =
  */
 export function readDockerfile(text: string, file: string): BundleDockerfile {
   const read: BundleDockerfile = { baseImage: undefined, labels: [], copies: [], findings: [] };
-  for (const { line, name, words, fault } of instructionsOf(text)) {
+  for (const { line, name, words, fault } of parseInstructions(text)) {
     const refuse = (message: string, hint = engineHint): void =>
       void read.findings.push({ severity: 'error', code: 'dockerfile', file, line, problem: message, hint });
     if (fault !== undefined) refuse(`${name}: ${fault}`, 'correct the line');
@@ -40,14 +40,14 @@ export function readDockerfile(text: string, file: string): BundleDockerfile {
         refuse('FROM: more than the name of an image', 'write FROM scratch');
       } else read.baseImage = words[0] as string;
     } else if (name === 'LABEL') {
-      for (const word of pairsOf(words)) {
+      for (const word of parsePairs(words)) {
         const equals = word.indexOf('=');
         if (equals > 0) {
           read.labels.push({ key: word.slice(0, equals), value: word.slice(equals + 1), line });
         } else refuse(`LABEL: ${JSON.stringify(word)} is not key=value`, 'write LABEL key="value"');
       }
     } else if (name === 'COPY') {
-      const copy = copyOf(words, line);
+      const copy = parseCopy(words, line);
       if (typeof copy === 'string') refuse(`COPY: ${copy}`);
       else read.copies.push(copy);
     } else refuse(`${name}: needs an engine`);
@@ -64,12 +64,12 @@ export function readDockerfile(text: string, file: string): BundleDockerfile {
 }
 
 /** `LABEL key some text` is the form without equals sign. */
-function pairsOf(words: readonly string[]): readonly string[] {
+function parsePairs(words: readonly string[]): readonly string[] {
   const [key, ...rest] = words;
   return key !== undefined && !key.includes('=') && rest.length > 0 ? [`${key}=${rest.join(' ')}`] : words;
 }
 
-function copyOf(words: readonly string[], line: number): Copy | string {
+function parseCopy(words: readonly string[], line: number): Copy | string {
   const flag = words.find((word) => word.startsWith('--'));
   if (flag !== undefined) return `${flag.split('=')[0]} is not supported`;
   const [source, target] = words;
@@ -90,7 +90,7 @@ interface Instruction {
   fault: string | undefined;
 }
 
-function* instructionsOf(text: string): Generator<Instruction> {
+function* parseInstructions(text: string): Generator<Instruction> {
   let joined = '';
   let first = 0;
   const lines = text.replace(/^\ufeff/, '').split(/\r?\n/);
@@ -105,13 +105,13 @@ function* instructionsOf(text: string): Generator<Instruction> {
     const continued = !isSilent && /\\[ \t]*$/.test(line) && index < lines.length - 1;
     joined += isSilent ? '' : continued ? line.replace(/\\[ \t]*$/, '') : line;
     if (continued || joined.trim() === '') continue;
-    yield instructionOf(joined.trim(), first);
+    yield parseInstruction(joined.trim(), first);
     joined = '';
   }
-  if (joined.trim() !== '') yield instructionOf(joined.trim(), first);
+  if (joined.trim() !== '') yield parseInstruction(joined.trim(), first);
 }
 
-function instructionOf(text: string, line: number): Instruction {
+function parseInstruction(text: string, line: number): Instruction {
   const [, name = '', rest = ''] = /^(\S+)\s*(.*)$/s.exec(text) ?? [];
   const base = { name: name.toUpperCase(), line };
   if (base.name === 'COPY' && rest.startsWith('[')) {
@@ -125,11 +125,11 @@ function instructionOf(text: string, line: number): Instruction {
     return { ...base, words: [], fault: 'its list is not JSON' };
   }
   if (!['FROM', 'LABEL', 'COPY'].includes(base.name)) return { ...base, words: [], fault: undefined };
-  return { ...base, ...wordsOf(rest) };
+  return { ...base, ...splitWords(rest) };
 }
 
 /** Words between blanks; quotes keep blanks, a backslash takes the next character as it is. */
-function wordsOf(text: string): { words: string[]; fault: string | undefined } {
+function splitWords(text: string): { words: string[]; fault: string | undefined } {
   const words: string[] = [];
   let word: string | undefined;
   let quote = '';

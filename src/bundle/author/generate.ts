@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { OpmateError, fileError, messageOf, systemCode } from '../../core/errors.js';
+import { OpmateError, fileError, getMessage, systemCode } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
@@ -93,7 +93,7 @@ export async function completeFacts(
       if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
       throw new OpmateError(
         'INVALID',
-        `please manually input channels and packageName, error interpreting bundle from directory ${directory}, ${messageOf(error)}`,
+        `please manually input channels and packageName, error interpreting bundle from directory ${directory}, ${getMessage(error)}`,
         { hint, cause: error },
       );
     });
@@ -178,7 +178,7 @@ function labelWarnings(facts: BundleFacts): Diagnostic[] {
       code: 'label',
       file: dockerfileName,
       subject: `LABEL ${key}=${value}`,
-      problem: 'container engines read such a value otherwise, or not at all',
+      problem: 'interpreted differently by container engines',
       hint: 'give one without blanks, quotes, backslashes and dollar signs',
     }));
 }
@@ -214,7 +214,7 @@ export async function planCopies(
       const target = targets.get(file.path);
       if (
         target === undefined ||
-        (target.size === file.size && (await sumOf(target.file)) === (await sumOf(file.file)))
+        (target.size === file.size && (await readSum(target.file)) === (await readSum(file.file)))
       )
         continue;
       findings.push({
@@ -245,7 +245,7 @@ export async function planCopies(
   };
 }
 
-async function sumOf(file: string): Promise<string> {
+async function readSum(file: string): Promise<string> {
   const hash = createHash('sha256');
   await pipeline(createReadStream(file), hash);
   return hash.digest('hex');

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { OpmateError, fileError, messageOf, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, fileError, getMessage, throwIfCancelled } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type LinkOptions, requireWithin } from '../../files/directory-root.js';
@@ -33,7 +33,7 @@ export async function inferFacts(
   const parent = path.dirname(directory);
   const entries = await list(parent);
   const before = new Map<string, readonly string[]>();
-  for (const entry of entries.filter((one) => one.isDirectory())) {
+  for (const entry of entries.filter((dirent) => dirent.isDirectory())) {
     const csv = await readOnlyCsv(path.join(parent, entry.name), options);
     before.set(csv.name, csv.before);
   }
@@ -84,7 +84,7 @@ async function readOnlyCsv(
   try {
     return { name: readCsvMetadata(csv).name, before: namesBefore(csv['spec'] ?? null) };
   } catch (error) {
-    throw new OpmateError('INVALID', `ClusterServiceVersion: ${messageOf(error)}`, {
+    throw new OpmateError('INVALID', `ClusterServiceVersion: ${getMessage(error)}`, {
       subject: directory,
       cause: error,
     });

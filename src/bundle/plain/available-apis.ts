@@ -2,6 +2,7 @@ import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { parseYaml } from '../../document/yaml.js';
+import { getText, getValue } from '../../document/json-fields.js';
 import type { PlainObject } from '../../kube/object.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 
@@ -22,7 +23,7 @@ export function parseAvailableApis(text: string, file: string): AvailableApis {
 
 const hint = 'write it with kubectl api-resources';
 
-function keyOf(apiVersion: string, kind: string): string {
+function toKey(apiVersion: string, kind: string): string {
   return `${apiVersion.includes('/') ? '' : '/'}${apiVersion}/${kind}`;
 }
 
@@ -32,7 +33,7 @@ function fromTable(text: string, file: string): Set<string> {
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     if (line.trim() === '' || line.startsWith('#')) continue;
     const heads = ['APIVERSION', 'NAMESPACED', 'KIND'].map((head) => line.indexOf(head));
-    if (heads.every((at) => at >= 0)) {
+    if (heads.every((position) => position >= 0)) {
       const [apiVersion = 0, , kind = 0] = heads;
       const verbs = line.indexOf('VERBS');
       columns = { apiVersion, kind, kindEnd: verbs < 0 ? Infinity : verbs };
@@ -54,7 +55,7 @@ function fromTable(text: string, file: string): Set<string> {
         hint,
       });
     }
-    apis.add(keyOf(apiVersion, kind));
+    apis.add(toKey(apiVersion, kind));
   }
   return apis;
 }
@@ -67,7 +68,7 @@ function fromList(text: string, file: string): Set<string> {
     if (!(error instanceof OpmateError)) throw error;
     throw new OpmateError('INVALID', error.message, { subject: file, file, line: error.line, hint });
   }
-  const resources = isJsonObject(list) ? list['resources'] : undefined;
+  const resources = getValue(list, 'resources');
   if (!Array.isArray(resources)) {
     throw new OpmateError('INVALID', 'resources: expected a list', { subject: file, file, hint });
   }
@@ -75,7 +76,7 @@ function fromList(text: string, file: string): Set<string> {
   for (const resource of resources) {
     const { group, version, kind } = isJsonObject(resource) ? resource : ({} as JsonObject);
     if (typeof kind !== 'string' || typeof version !== 'string') continue;
-    apis.add(`${typeof group === 'string' ? group : ''}/${version}/${kind}`);
+    apis.add(`${getText(group)}/${version}/${kind}`);
   }
   return apis;
 }
@@ -107,7 +108,7 @@ export function withAvailableApis(
   const missing = new Set<string>();
   for (const object of objects) {
     const { apiVersion, kind } = object;
-    if (known.has(keyOf(apiVersion, kind))) result.objects.push(object);
+    if (known.has(toKey(apiVersion, kind))) result.objects.push(object);
     else if (optional === 'all' || optional.has(kind)) result.skipped.push(object);
     else missing.add(`${apiVersion} ${kind}`);
   }
@@ -117,7 +118,7 @@ export function withAvailableApis(
       severity: 'error',
       code: 'missing-kind',
       subject: api,
-      problem: `the cluster has no such kind, and needs it for ${names.map(({ name }) => `"${name}"`).join(', ')}`,
+      problem: `kind missing in the cluster, required by ${names.map(({ name }) => `"${name}"`).join(', ')}`,
       hint: `install what defines it first, or leave it out with --optional-kinds=${api.split(' ')[1]}`,
     });
   }
@@ -128,7 +129,7 @@ function definedBy(crd: JsonObject): string[] {
   const spec = crd['spec'];
   if (!isJsonObject(spec)) return [];
   const { group, names, versions } = spec;
-  const kind = isJsonObject(names) ? names['kind'] : undefined;
+  const kind = getValue(names, 'kind');
   if (!Array.isArray(versions) || typeof group !== 'string' || typeof kind !== 'string') return [];
   return versions.flatMap((version) =>
     isJsonObject(version) && typeof version['name'] === 'string'

@@ -1,4 +1,5 @@
-import { type JsonObject, isJsonObject } from '../../document/json.js';
+import type { JsonObject } from '../../document/json.js';
+import { getObject } from '../../document/json-fields.js';
 import type { PlainObject } from '../../kube/object.js';
 
 /** Kinds of Kubernetes and OpenShift whose objects are in no namespace. */
@@ -57,14 +58,14 @@ export function placeInNamespace(objects: readonly PlainObject[], namespace: str
   const scopes = new Map<string, string>();
   for (const object of objects) {
     if (object.kind !== 'CustomResourceDefinition') continue;
-    const { group, names, scope } = asObject(object.load()['spec']);
-    scopes.set(`${String(group)}/${String(asObject(names)['kind'])}`, String(scope));
+    const { group, names, scope } = getObject(object.load()['spec']);
+    scopes.set(`${String(group)}/${String(getObject(names)['kind'])}`, String(scope));
   }
   return objects.map((object) => {
     if (object.namespace !== '' || !isNamespaced(object, scopes)) return object;
     const load = (): JsonObject => {
       const value = object.load();
-      return { ...value, metadata: { ...asObject(value['metadata']), namespace } };
+      return { ...value, metadata: { ...getObject(value['metadata']), namespace } };
     };
     return { ...object, namespace, load };
   });
@@ -75,8 +76,4 @@ function isNamespaced({ apiVersion, kind }: PlainObject, scopes: ReadonlyMap<str
   const scope = scopes.get(`${group}/${kind}`);
   if (scope !== undefined) return scope === 'Namespaced';
   return ownGroups.test(group) && !isClusterKind(kind);
-}
-
-function asObject(value: unknown): JsonObject {
-  return isJsonObject(value) ? value : {};
 }

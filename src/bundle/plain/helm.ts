@@ -8,9 +8,10 @@ import { decodeUtf8, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { parseYaml } from '../../document/yaml.js';
+import { getValue } from '../../document/json-fields.js';
 import { readFileWithin } from '../read.js';
 import { type ProgramOptions, type ProgramSession, printedManifests, variables } from './external-format.js';
-import { titleOf } from '../../kube/manifests.js';
+import { getTitle } from '../../kube/manifests.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import type { PlainManifests } from './plain-directory.js';
 import { findProgram, runProgram } from './run-program.js';
@@ -183,15 +184,13 @@ async function readChart(
 /** Helm would run hooks at their time, and not keep them. */
 function hookWarnings({ objects }: PlainManifests): Diagnostic[] {
   return objects.flatMap((object) => {
-    const metadata = object.load()['metadata'];
-    const annotations = isJsonObject(metadata) ? metadata['annotations'] : undefined;
-    const hook = isJsonObject(annotations) ? annotations['helm.sh/hook'] : undefined;
+    const hook = getValue(object.load(), 'metadata', 'annotations', 'helm.sh/hook');
     if (hook === undefined) return [];
     return [
       {
         severity: 'warning',
         code: 'chart-hook',
-        subject: titleOf(object),
+        subject: getTitle(object),
         problem: `a hook of helm (${String(hook)}), applied as any other object`,
       },
     ];

@@ -21,13 +21,13 @@ export async function writeObjectDirectory(
   await fillDirectory(directory, async (staging) => {
     for (const [index, object] of objects.entries()) {
       throwIfCancelled(options.signal);
-      const file = path.join(staging, fileNameOf(object, index, objects.length));
+      const file = path.join(staging, getFileName(object, index, objects.length));
       await writeNewFile(file, encodeYaml(object.load()));
     }
   });
 }
 
-function fileNameOf({ kind, name }: PlainObject, index: number, total: number): string {
+function getFileName({ kind, name }: PlainObject, index: number, total: number): string {
   const number = String(index).padStart(Math.max(2, String(total - 1).length), '0');
   const safe = `${kind.toLowerCase()}_${name}`.replace(/[^A-Za-z0-9._-]/g, '_').slice(0, maxNameLength);
   return `${number}_${safe}.yaml`;

@@ -1,5 +1,5 @@
 import type { JsonValue } from '../../document/json.js';
-import { titleOf } from '../../kube/manifests.js';
+import { getTitle } from '../../kube/manifests.js';
 import type { PlainObject } from '../../kube/object.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 
@@ -56,8 +56,8 @@ export function objectWarnings(objects: readonly PlainObject[]): Diagnostic[] {
       warnings.push({
         severity: 'warning',
         code: 'removed-api',
-        subject: titleOf(object),
-        problem: `${object.apiVersion} is gone since Kubernetes ${release}`,
+        subject: getTitle(object),
+        problem: `${object.apiVersion} was removed in Kubernetes ${release}`,
         file,
       });
     }
@@ -65,7 +65,7 @@ export function objectWarnings(objects: readonly PlainObject[]): Diagnostic[] {
       warnings.push({
         severity: 'warning',
         code: 'limit',
-        subject: titleOf(object),
+        subject: getTitle(object),
         problem: 'larger than 1 MiB, so that a cluster may not be able to store it',
         file,
         hint: 'make it smaller, or split it',

@@ -8,7 +8,7 @@ import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 import { outsideManifestFault } from '../manifest.js';
 import { type BundleFile, readFileWithin } from '../read.js';
 import { findDuplicates } from './duplicates.js';
-import { type Manifest, type ReadManifestsOptions, readManifests, titleOf } from '../../kube/manifests.js';
+import { type Manifest, type ReadManifestsOptions, readManifests, getTitle } from '../../kube/manifests.js';
 import { type PlainObject, sortObjects } from '../../kube/object.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { diagnosticsFrom } from '../../core/diagnostics-error.js';
@@ -93,7 +93,7 @@ export async function readPlainDirectory(
       warnings.push({
         severity: 'warning',
         code: 'ignored-file',
-        problem: 'passed over: neither .yaml, .yml nor .json',
+        problem: 'skipped: neither .yaml, .yml nor .json',
         file,
       });
     } else {
@@ -136,7 +136,7 @@ export function readPlainFiles(
   const { manifests, findings } = readManifests(files, options);
   for (const manifest of manifests) {
     if (manifest.apiVersion === '') {
-      const message = `${titleOf(manifest)}: apiVersion: missing`;
+      const message = `${getTitle(manifest)}: apiVersion: missing`;
       findings.push({
         severity: 'error',
         code: 'missing-field',

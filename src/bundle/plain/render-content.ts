@@ -1,7 +1,7 @@
-import { isJsonObject } from '../../document/json.js';
+import { getValue } from '../../document/json-fields.js';
 import type { LinkOptions } from '../../files/directory-root.js';
 import { readBundleDirectory } from '../read.js';
-import { cloudsOf } from './rights/cloud-permissions.js';
+import { getClouds } from './rights/cloud-permissions.js';
 import { placeInNamespace } from './cluster-scope.js';
 import { convertRegistryV1 } from './registry-v1/convert.js';
 import { findDuplicates } from './duplicates.js';
@@ -114,9 +114,8 @@ async function renderRegistryV1(
   }
   const converted = convertRegistryV1(files, { ...options, installNamespace });
   const { objects, findings, warnings, bundle } = converted;
-  const spec = bundle?.csvManifest.load()['spec'];
-  const version = isJsonObject(spec) ? spec['version'] : undefined;
-  const clouds = bundle === undefined ? [] : cloudsOf(bundle);
+  const version = getValue(bundle?.csvManifest.load(), 'spec', 'version');
+  const clouds = bundle === undefined ? [] : getClouds(bundle);
   return {
     objects,
     findings,

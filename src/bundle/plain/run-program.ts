@@ -121,7 +121,7 @@ export async function runToEnd(
       }
     };
     const timer = setTimeout(
-      () => stop(new LimitError(`no end after ${timeoutMs / 1000} s`, { subject: name })),
+      () => stop(new LimitError(`timed out after ${timeoutMs / 1000} s`, { subject: name })),
       timeoutMs,
     );
     const unwatch = onAbort(signal, () => stop(new CancelledError()));

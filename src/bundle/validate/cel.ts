@@ -6,7 +6,7 @@
 export function celFault(text: string): string | undefined {
   if (text.length > maxLength) return `longer than ${maxLength} characters`;
   try {
-    new Parser(tokensOf(text)).parse();
+    new Parser(getTokens(text)).parse();
     return undefined;
   } catch (error) {
     if (error instanceof CelFault) return `${error.message} at character ${error.at + 1}`;
@@ -19,9 +19,9 @@ const maxDepth = 250;
 
 class CelFault extends Error {
   readonly at: number;
-  constructor(message: string, at: number) {
+  constructor(message: string, position: number) {
     super(message);
-    this.at = at;
+    this.at = position;
   }
 }
 
@@ -43,19 +43,19 @@ const tokenPattern = new RegExp(
   'y',
 );
 
-function tokensOf(text: string): Token[] {
+function getTokens(text: string): Token[] {
   const tokens: Token[] = [];
-  let at = 0;
-  while (at < text.length) {
-    tokenPattern.lastIndex = at;
+  let position = 0;
+  while (position < text.length) {
+    tokenPattern.lastIndex = position;
     const match = tokenPattern.exec(text);
-    if (match === null) throw new CelFault(`token recognition error: '${text[at]}'`, at);
+    if (match === null) throw new CelFault(`token recognition error: '${text[position]}'`, position);
     const { space, literal, name } = match.groups as Record<string, string | undefined>;
     if (space === undefined) {
       const kind = literal !== undefined ? 'literal' : name !== undefined ? 'name' : 'sign';
-      tokens.push({ kind, text: match[0], at });
+      tokens.push({ kind, text: match[0], at: position });
     }
-    at += match[0].length;
+    position += match[0].length;
   }
   tokens.push({ kind: 'end', text: '<EOF>', at: text.length });
   return tokens;
@@ -109,8 +109,8 @@ class Parser {
   }
 
   #unexpected(): CelFault {
-    const { text, at } = this.#token;
-    return new CelFault(`Syntax error: mismatched input '${text}'`, at);
+    const { text, at: position } = this.#token;
+    return new CelFault(`Syntax error: mismatched input '${text}'`, position);
   }
 
   #take(text: string): boolean {
@@ -153,14 +153,14 @@ class Parser {
   }
 
   #unary(): void {
-    const sign = ['!', '-'].find((one) => this.#take(one));
+    const sign = ['!', '-'].find((name) => this.#take(name));
     if (sign !== undefined) while (this.#take(sign));
     this.#primary();
     this.#members();
   }
 
   #primary(): void {
-    const { kind, text, at } = this.#token;
+    const { kind, text, at: position } = this.#token;
     if (kind === 'literal' || (kind === 'name' && constants.has(text))) {
       this.#next++;
     } else if (this.#take('(')) {
@@ -173,14 +173,15 @@ class Parser {
     } else {
       this.#take('.');
       const name = this.#name();
-      if (reserved.has(name.text)) throw new CelFault(`Syntax error: reserved identifier: ${name.text}`, at);
+      if (reserved.has(name.text))
+        throw new CelFault(`Syntax error: reserved identifier: ${name.text}`, position);
       if (this.#take('(')) {
         if (!functions.has(name.text)) {
-          throw new CelFault(`undeclared reference to '${name.text}' (in container '')`, at);
+          throw new CelFault(`undeclared reference to '${name.text}' (in container '')`, position);
         }
         this.#list(')', () => this.#expression());
       } else if (!this.#names.includes(name.text)) {
-        throw new CelFault(`undeclared reference to '${name.text}' (in container '')`, at);
+        throw new CelFault(`undeclared reference to '${name.text}' (in container '')`, position);
       }
     }
   }

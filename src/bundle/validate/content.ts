@@ -7,6 +7,7 @@ import { supportedKinds } from '../plain/registry-v1/supported-kinds.js';
 import { describeKind } from '../../document/field.js';
 import { csvRelease } from '../../model/csv.js';
 import { quoteGo } from '../../document/go-json.js';
+import { getText } from '../../document/json-fields.js';
 import { parseFault, parseFirstDocument } from '../manifest.js';
 import { isKubernetesObject } from '../parse.js';
 import type { BundleFile } from '../read.js';
@@ -61,19 +62,17 @@ function readObject(file: string, content: Buffer): BundleObject | CheckDiagnost
     const problem = `expected an object of Kubernetes, got ${describeKind(value)}`;
     return { severity: 'error', problem, file };
   }
-  const field = value?.['apiVersion'];
-  const apiVersion = typeof field === 'string' ? field : '';
+  const apiVersion = getText(value, 'apiVersion');
   if (!isKubernetesObject(value)) {
     const why = apiVersion.split('/').length > 2 ? ': apiVersion has more than one slash' : '';
     return { severity: 'error', problem: `Object 'Kind' is missing${why}`, file, path: ['kind'] };
   }
   const slash = apiVersion.indexOf('/');
-  const metadata = value['metadata'];
-  const name = isJsonObject(metadata) && typeof metadata['name'] === 'string' ? metadata['name'] : '';
+  const name = getText(value, 'metadata', 'name');
   const kind = value['kind'] as string;
   return {
     file,
-    value: kind === 'ConfigMap' || kind === 'Secret' ? headOf(value) : value,
+    value: kind === 'ConfigMap' || kind === 'Secret' ? getHead(value) : value,
     apiVersion,
     group: apiVersion.slice(0, Math.max(0, slash)),
     version: apiVersion.slice(slash + 1),
@@ -83,7 +82,7 @@ function readObject(file: string, content: Buffer): BundleObject | CheckDiagnost
 }
 
 /** No validator looks at data, of which there may be more than fits into memory twice. */
-function headOf({ apiVersion, kind, metadata }: JsonObject): JsonObject {
+function getHead({ apiVersion, kind, metadata }: JsonObject): JsonObject {
   return {
     ...(apiVersion !== undefined && { apiVersion }),
     ...(kind !== undefined && { kind }),
@@ -180,7 +179,7 @@ function metadataFaults(object: JsonObject): CheckDiagnostic[] {
 /** Owned definitions are in the bundle; what is in it is owned. */
 function ownershipFaults(content: BundleContent, csv: Csv, manifest: JsonObject): CheckDiagnostic[] {
   const spec = manifest['spec'] ?? null;
-  const at = ['spec', 'customresourcedefinitions'];
+  const where = ['spec', 'customresourcedefinitions'];
   if (!isJsonObject(spec)) {
     return spec === null && Object.hasOwn(manifest, 'spec')
       ? []
@@ -189,24 +188,24 @@ function ownershipFaults(content: BundleContent, csv: Csv, manifest: JsonObject)
   let owned;
   try {
     const definitions = spec['customresourcedefinitions'];
-    owned = readTyped(definitions, apiDefinitions, { path: at, foldNames: true }).owned ?? [];
+    owned = readTyped(definitions, apiDefinitions, { path: where, foldNames: true }).owned ?? [];
   } catch (error) {
     if (!(error instanceof TypeMismatchError)) throw error;
     return [errorAt(error.path, `error getting CSV CRDs: ${error.message}`)];
   }
   const faults: CheckDiagnostic[] = [];
-  const keyOf = (name: string, version: string, kind: string): string => [name, version, kind].join('\0');
+  const toKey = (name: string, version: string, kind: string): string => [name, version, kind].join('\0');
   const unowned = new Map<string, { name: string; version: string; file: string }>();
   for (const { name, versions, kind, file } of content.crds) {
-    for (const version of versions) unowned.set(keyOf(name, version, kind), { name, version, file });
+    for (const version of versions) unowned.set(toKey(name, version, kind), { name, version, file });
   }
   for (const [index, { group, kind, name, version }] of owned.entries()) {
-    const key = keyOf(name, version, kind);
+    const key = toKey(name, version, kind);
     // Definitions are known without their group: one that is given with it is never found.
     if (group === '' && unowned.delete(key)) continue;
     const shown = name === '' ? `${group}/${version} ${kind}` : `${name}/${version}`;
     const message = `owned CRD ${shown} not found in bundle ${quoteGo(content.name)}`;
-    faults.push(errorAt([...at, 'owned', index], message));
+    faults.push(errorAt([...where, 'owned', index], message));
   }
   for (const { name, version, file } of unowned.values()) {
     const message = `CRD ${name}/${version} is present in bundle ${quoteGo(content.name)} but not defined in CSV`;
@@ -235,6 +234,6 @@ export function readObjects(files: readonly BundleFile[]): {
   const read = files.map(({ name, content }) => readObject(`manifests/${name}`, content));
   return {
     objects: read.filter(isObject),
-    faults: read.filter((one) => !isObject(one)) as CheckDiagnostic[],
+    faults: read.filter((item) => !isObject(item)) as CheckDiagnostic[],
   };
 }

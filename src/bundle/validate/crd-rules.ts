@@ -75,7 +75,7 @@ function specFaults({ spec: crd }: Crd, shared: readonly (string | number)[]): C
     faults.push(notSupported(child(spec, 'scope'), scope, ['Cluster', 'Namespaced']));
   }
   const schemas = [crd.validation, ...versions.map(({ schema }) => schema)];
-  if (crd.preserveUnknownFields !== false && schemas.some((one) => hasDefault(one?.openAPIV3Schema, 0))) {
+  if (crd.preserveUnknownFields !== false && schemas.some((value) => hasDefault(value?.openAPIV3Schema, 0))) {
     const place = child(spec, 'preserveUnknownFields');
     faults.push(invalid(place, true, 'must be false in order to use defaults in the schema'));
   }
@@ -125,12 +125,12 @@ function versionsFaults(crd: Crd['spec'], versions: readonly CrdVersion[]): Chec
   ] as const;
   for (const [top, each, plural] of kinds) {
     const values = versions.map((version) => version[each]);
-    if (crd[top] !== undefined && values.some((one) => one !== undefined)) {
+    if (crd[top] !== undefined && values.some((item) => item !== undefined)) {
       const detail = `top-level and per-version ${plural} are mutually exclusive`;
       faults.push(forbidden(child(spec, top), detail));
     }
     const [first] = values;
-    if (first !== undefined && values.every((one) => one !== undefined && isDeepStrictEqual(one, first))) {
+    if (first !== undefined && values.every((item) => item !== undefined && isDeepStrictEqual(item, first))) {
       const detail = `per-version ${plural} may not all be set to identical values (top-level ${top} should be used instead)`;
       faults.push(invalid(all, undefined, detail));
     }
@@ -201,17 +201,18 @@ function namesFaults(names: OldSpec['names']): CheckDiagnostic[] {
 function columnFaults(columns: readonly PrinterColumn[] | undefined, place: Place): CheckDiagnostic[] {
   return (columns ?? []).flatMap((column, index) => {
     const faults: CheckDiagnostic[] = [];
-    const at = child(place, index);
-    if (column.name === '') faults.push(required(child(at, 'name')));
+    const location = child(place, index);
+    if (column.name === '') faults.push(required(child(location, 'name')));
     const types = `must be one of ${columnTypes.join(',')}`;
-    if (column.type === '') faults.push(required(child(at, 'type'), types));
-    else if (!columnTypes.includes(column.type)) faults.push(invalid(child(at, 'type'), column.type, types));
+    if (column.type === '') faults.push(required(child(location, 'type'), types));
+    else if (!columnTypes.includes(column.type))
+      faults.push(invalid(child(location, 'type'), column.type, types));
     const { format = '' } = column;
     if (format !== '' && !columnFormats.includes(format)) {
-      faults.push(invalid(child(at, 'format'), format, `must be one of ${columnFormats.join(',')}`));
+      faults.push(invalid(child(location, 'format'), format, `must be one of ${columnFormats.join(',')}`));
     }
     const key = column.jsonPath === undefined ? 'JSONPath' : 'jsonPath';
-    const path: Place = { field: `${at.field}.JSONPath`, path: [...at.path, key] };
+    const path: Place = { field: `${location.field}.JSONPath`, path: [...location.path, key] };
     const value = column[key] ?? '';
     if (value === '') faults.push(required(path));
     else faults.push(...simplePathFaults(value, path));
@@ -234,14 +235,14 @@ function subresourceFaults(subresources: Subresources | undefined, place: Place)
   ] as const;
   for (const [field, prefixes, detail] of paths) {
     const text = scale[field] ?? '';
-    const at = child(place, 'scale', field);
+    const location = child(place, 'scale', field);
     if (text === '') {
-      if (field !== 'labelSelectorPath') faults.push(required(at));
+      if (field !== 'labelSelectorPath') faults.push(required(location));
       continue;
     }
-    const problems = simplePathFaults(text, at);
+    const problems = simplePathFaults(text, location);
     if (problems.length === 0 && !prefixes.some((prefix) => text.startsWith(prefix))) {
-      problems.push(invalid(at, text, detail));
+      problems.push(invalid(location, text, detail));
     }
     faults.push(...problems);
   }
@@ -294,9 +295,9 @@ function conversionFaults(
 function reviewVersionFaults(versions: readonly string[], place: Place): CheckDiagnostic[] {
   const faults: CheckDiagnostic[] = [];
   for (const [index, version] of versions.entries()) {
-    const at = child(place, index);
-    if (versions.indexOf(version) < index) faults.push(invalid(at, version, 'duplicate version'));
-    else for (const fault of dns1035LabelFaults(version)) faults.push(invalid(at, version, fault));
+    const location = child(place, index);
+    if (versions.indexOf(version) < index) faults.push(invalid(location, version, 'duplicate version'));
+    else for (const fault of dns1035LabelFaults(version)) faults.push(invalid(location, version, fault));
   }
   if (!versions.includes('v1') && !versions.includes('v1beta1')) {
     faults.push(invalid(place, [...versions], 'must include at least one of v1, v1beta1'));
@@ -339,14 +340,14 @@ function webhookServiceFaults(
     faults.push(invalid(child(place, 'port'), port, detail));
   }
   if (path === undefined || path === '/' || path === '') return faults;
-  const at = child(place, 'path');
-  if (path === '//') return [...faults, invalid(at, path, 'segment[0] may not be empty')];
-  if (!path.startsWith('/')) faults.push(invalid(at, path, "must start with a '/'"));
+  const location = child(place, 'path');
+  if (path === '//') return [...faults, invalid(location, path, 'segment[0] may not be empty')];
+  if (!path.startsWith('/')) faults.push(invalid(location, path, "must start with a '/'"));
   for (const [index, step] of path.slice(1).replace(/\/$/, '').split('/').entries()) {
-    if (step === '') faults.push(invalid(at, path, `segment[${index}] may not be empty`));
+    if (step === '') faults.push(invalid(location, path, `segment[${index}] may not be empty`));
     else {
       for (const fault of subdomainFaults(step))
-        faults.push(invalid(at, path, `segment[${index}]: ${fault}`));
+        faults.push(invalid(location, path, `segment[${index}]: ${fault}`));
     }
   }
   return faults;
@@ -382,7 +383,7 @@ const schemaValues = ['not', 'items', 'additionalProperties', 'additionalItems']
 /** Whether a schema sets a default anywhere. */
 function hasDefault(schema: JsonValue | undefined, depth: number): boolean {
   if (depth > 1000) return false;
-  if (Array.isArray(schema)) return schema.some((one) => hasDefault(one, depth + 1));
+  if (Array.isArray(schema)) return schema.some((item) => hasDefault(item, depth + 1));
   if (!isJsonObject(schema)) return false;
   if (schema['default'] !== undefined) return true;
   return (
@@ -390,7 +391,7 @@ function hasDefault(schema: JsonValue | undefined, depth: number): boolean {
     schemaValues.some((key) => hasDefault(schema[key], depth + 1)) ||
     schemaMaps.some((key) => {
       const map = schema[key];
-      return isJsonObject(map) && Object.values(map).some((one) => hasDefault(one, depth + 1));
+      return isJsonObject(map) && Object.values(map).some((item) => hasDefault(item, depth + 1));
     })
   );
 }

@@ -43,10 +43,10 @@ export function checkCsv(manifest: JsonObject): { faults: CheckDiagnostic[]; csv
   const faults: CheckDiagnostic[] = [];
   const told = (path: (string | number)[], problem: string): void =>
     void faults.push(errorAt(path, `(${name}) ${problem}`));
-  const nameFault = nameFaultOf(name);
+  const nameFault = findNameFault(name);
   if (nameFault !== undefined) told(['metadata', 'name'], `metadata.name ${nameFault}`);
   const { replaces = '' } = csv.spec;
-  const replacesFault = replaces === '' ? undefined : nameFaultOf(replaces);
+  const replacesFault = replaces === '' ? undefined : findNameFault(replaces);
   if (replacesFault !== undefined) told(['spec', 'replaces'], `spec.replaces ${replacesFault}`);
   faults.push(
     ...exampleFaults(csv, name),
@@ -60,26 +60,26 @@ export function checkCsv(manifest: JsonObject): { faults: CheckDiagnostic[]; csv
   return { faults, csv };
 }
 
-function nameFaultOf(name: string): string | undefined {
+function findNameFault(name: string): string | undefined {
   const faults = [...subdomainFaults(name), ...labelValueFaults(name)];
   return faults.length === 0 ? undefined : `${quoteGo(name)} is invalid: ${faults.join(',')}`;
 }
 
 function exampleFaults(csv: Csv, name: string): CheckDiagnostic[] {
   const { annotations = {} } = csv.metadata;
-  const at = ['metadata', 'annotations'];
+  const where = ['metadata', 'annotations'];
   if (Object.keys(annotations).length === 0) {
     return [warningAt(['metadata'], `(${name}) annotations not found`)];
   }
   const faults: CheckDiagnostic[] = [];
   const key = Object.hasOwn(annotations, 'alm-examples') ? 'alm-examples' : 'olm.examples';
   const text = Object.hasOwn(annotations, key) ? annotations[key] : undefined;
-  if (text === undefined) return [warningAt(at, `(${name}) example annotations not found`)];
+  if (text === undefined) return [warningAt(where, `(${name}) example annotations not found`)];
   if (key === 'alm-examples' && Object.hasOwn(annotations, 'olm.examples')) {
     const message = 'both `alm-examples` and `olm.examples` are present. Checking only `alm-examples`';
-    faults.push(warningAt([...at, 'olm.examples'], `(${name}) ${message}`));
+    faults.push(warningAt([...where, 'olm.examples'], `(${name}) ${message}`));
   }
-  const path = [...at, key];
+  const path = [...where, key];
   let value: JsonValue;
   try {
     value = text === '' ? [] : parseGoJson(text);
@@ -131,8 +131,8 @@ function gvkText(group: string, version: string, kind: string): string {
 
 function installModeFaults({ spec }: Csv, name: string): CheckDiagnostic[] {
   const { installModes = [], webhookdefinitions = [] } = spec;
-  const at = ['spec', 'installModes'];
-  if (installModes.length === 0) return [errorAt(at, `(${name}) install modes not found`)];
+  const path = ['spec', 'installModes'];
+  if (installModes.length === 0) return [errorAt(path, `(${name}) install modes not found`)];
   const faults: CheckDiagnostic[] = [];
   const isForAll = installModes.every(({ type, supported }) => supported === (type === 'AllNamespaces'));
   for (const [index, { conversionCRDs = [] }] of webhookdefinitions.entries()) {
@@ -141,7 +141,7 @@ function installModeFaults({ spec }: Csv, name: string): CheckDiagnostic[] {
     faults.push(errorAt(['spec', 'webhookdefinitions', index, 'conversionCRDs'], `(${name}) ${problem}`));
   }
   if (!installModes.some(({ supported }) => supported)) {
-    faults.push(errorAt(at, `(${name}) none of InstallModeTypes are supported`));
+    faults.push(errorAt(path, `(${name}) none of InstallModeTypes are supported`));
   }
   return faults;
 }

@@ -21,7 +21,7 @@ export function goodPracticeFaults(content: BundleContent): CheckDiagnostic[] {
     tell(['spec', 'install', 'spec'], 'unable to find a deployment to install in the CSV', 'error');
   }
   for (const [index, deployment] of (deployments ?? []).entries()) {
-    for (const [at, container] of (deployment.spec.template.spec?.containers ?? []).entries()) {
+    for (const [position, container] of (deployment.spec.template.spec?.containers ?? []).entries()) {
       const path = [
         'spec',
         'install',
@@ -32,7 +32,7 @@ export function goodPracticeFaults(content: BundleContent): CheckDiagnostic[] {
         'template',
         'spec',
         'containers',
-        at,
+        position,
       ];
       // An empty list of requests is one; what was read of it no longer tells it from none.
       const requests = valueAt(csvObject.value, [...path, 'resources', 'requests']);
@@ -105,11 +105,11 @@ function crdGrant(csv: Csv): (string | number)[] | undefined {
   const { permissions = [], clusterPermissions = [] } = csv.spec.install.spec ?? {};
   const find = (field: string, all: readonly Permission[]): (string | number)[] | undefined => {
     for (const [index, { rules }] of all.entries()) {
-      for (const [at, { apiGroups = [], resources = [], verbs }] of (rules ?? []).entries()) {
+      for (const [position, { apiGroups = [], resources = [], verbs }] of (rules ?? []).entries()) {
         if (!apiGroups.includes('apiextensions.k8s.io')) continue;
-        if (!resources.some((one) => ['customresourcedefinitions', '*', '[*]'].includes(one))) continue;
+        if (!resources.some((name) => ['customresourcedefinitions', '*', '[*]'].includes(name))) continue;
         if (!(verbs ?? []).some((verb) => ['create', '*', '[*]', 'patch'].includes(verb))) continue;
-        return ['spec', 'install', 'spec', field, index, 'rules', at];
+        return ['spec', 'install', 'spec', field, index, 'rules', position];
       }
     }
     return undefined;
@@ -118,11 +118,11 @@ function crdGrant(csv: Csv): (string | number)[] | undefined {
 }
 
 function valueAt(value: JsonValue, path: readonly (string | number)[]): JsonValue | undefined {
-  let at: JsonValue | undefined = value;
+  let place: JsonValue | undefined = value;
   for (const key of path) {
-    if (Array.isArray(at)) at = at[key as number];
-    else if (isJsonObject(at) && Object.hasOwn(at, key)) at = at[key];
+    if (Array.isArray(place)) place = place[key as number];
+    else if (isJsonObject(place) && Object.hasOwn(place, key)) place = place[key];
     else return undefined;
   }
-  return at;
+  return place;
 }

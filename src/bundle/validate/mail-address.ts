@@ -56,15 +56,15 @@ class Reader {
   comments(): void {
     for (this.#spaces(); this.#take('('); this.#spaces()) {
       let depth = 1;
-      let at = 0;
-      for (; at < this.rest.length && depth > 0; at++) {
-        const character = this.rest[at];
-        if (character === '\\' && at + 1 < this.rest.length) at++;
+      let position = 0;
+      for (; position < this.rest.length && depth > 0; position++) {
+        const character = this.rest[position];
+        if (character === '\\' && position + 1 < this.rest.length) position++;
         else if (character === '(') depth++;
         else if (character === ')') depth--;
       }
       if (depth > 0) throw new MailFault('mail: misformatted parenthetical comment');
-      this.rest = this.rest.slice(at);
+      this.rest = this.rest.slice(position);
     }
   }
 

@@ -13,21 +13,22 @@ export function objectMetaFaults(
   meta: ObjectMeta,
   nameFaults: (name: string, isPrefix: boolean) => string[] = () => [],
 ): CheckDiagnostic[] {
-  const at: Place = { field: 'metadata', path: ['metadata'] };
+  const location: Place = { field: 'metadata', path: ['metadata'] };
   const faults: CheckDiagnostic[] = [];
   const { name = '', generateName = '', namespace = '', generation = 0 } = meta;
   if (generateName !== '') {
     for (const fault of nameFaults(generateName, true))
-      faults.push(invalid(child(at, 'generateName'), generateName, fault));
+      faults.push(invalid(child(location, 'generateName'), generateName, fault));
   }
-  if (name === '') faults.push(required(child(at, 'name'), 'name or generateName is required'));
-  else for (const fault of nameFaults(name, false)) faults.push(invalid(child(at, 'name'), name, fault));
-  if (namespace !== '') faults.push(forbidden(child(at, 'namespace'), 'not allowed on this type'));
+  if (name === '') faults.push(required(child(location, 'name'), 'name or generateName is required'));
+  else
+    for (const fault of nameFaults(name, false)) faults.push(invalid(child(location, 'name'), name, fault));
+  if (namespace !== '') faults.push(forbidden(child(location, 'namespace'), 'not allowed on this type'));
   if (generation < 0) {
-    faults.push(invalid(child(at, 'generation'), generation, 'must be greater than or equal to 0'));
+    faults.push(invalid(child(location, 'generation'), generation, 'must be greater than or equal to 0'));
   }
   const inMap = (field: string, key: string): Place => ({
-    ...child(at, field),
+    ...child(location, field),
     path: ['metadata', field, key],
   });
   for (const [key, value] of Object.entries(meta.labels ?? {})) {
@@ -42,17 +43,17 @@ export function objectMetaFaults(
     }
   }
   if (size > maxAnnotationBytes) {
-    const { field, path } = child(at, 'annotations');
+    const { field, path } = child(location, 'annotations');
     faults.push({
       severity: 'error',
       problem: `${field}: Too long: may not be more than ${maxAnnotationBytes} bytes`,
       path,
     });
   }
-  faults.push(...ownerFaults(meta.ownerReferences ?? [], child(at, 'ownerReferences')));
-  faults.push(...finalizerFaults(meta.finalizers ?? [], child(at, 'finalizers')));
+  faults.push(...ownerFaults(meta.ownerReferences ?? [], child(location, 'ownerReferences')));
+  faults.push(...finalizerFaults(meta.finalizers ?? [], child(location, 'finalizers')));
   for (const [index, entry] of (meta.managedFields ?? []).entries()) {
-    const place = child(at, 'managedFields', index);
+    const place = child(location, 'managedFields', index);
     const { operation = '', fieldsType = '', manager = '', subresource = '' } = entry;
     if (operation !== 'Apply' && operation !== 'Update') {
       faults.push(invalid(child(place, 'operation'), operation, 'must be `Apply` or `Update`'));
@@ -76,11 +77,11 @@ export function objectMetaFaults(
   return faults;
 }
 
-function ownerFaults(owners: NonNullable<ObjectMeta['ownerReferences']>, at: Place): CheckDiagnostic[] {
+function ownerFaults(owners: NonNullable<ObjectMeta['ownerReferences']>, location: Place): CheckDiagnostic[] {
   const faults: CheckDiagnostic[] = [];
   let controller = '';
   for (const [index, owner] of owners.entries()) {
-    const place = { ...at, path: [...at.path, index] };
+    const place = { ...location, path: [...location.path, index] };
     const [group, version = group] = owner.apiVersion.split('/');
     if ((version ?? '') === '' || owner.apiVersion.split('/').length > 2) {
       faults.push(invalid(child(place, 'apiVersion'), owner.apiVersion, 'version must not be empty'));
@@ -105,12 +106,14 @@ function ownerFaults(owners: NonNullable<ObjectMeta['ownerReferences']>, at: Pla
   return faults;
 }
 
-function finalizerFaults(finalizers: string[], at: Place): CheckDiagnostic[] {
+function finalizerFaults(finalizers: string[], place: Place): CheckDiagnostic[] {
   const faults = finalizers.flatMap((finalizer, index) =>
-    labelKeyFaults(finalizer).map((fault) => invalid({ ...at, path: [...at.path, index] }, finalizer, fault)),
+    labelKeyFaults(finalizer).map((fault) =>
+      invalid({ ...place, path: [...place.path, index] }, finalizer, fault),
+    ),
   );
   if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')) {
-    faults.push(invalid(at, undefined, 'finalizer orphan and foregroundDeletion cannot be both set'));
+    faults.push(invalid(place, undefined, 'finalizer orphan and foregroundDeletion cannot be both set'));
   }
   return faults;
 }

@@ -85,14 +85,14 @@ export function removedApiFaults(content: BundleContent, k8sVersion: string | un
     faults.push({ severity: 'error', problem: `Value ${name}: ${problem}${minKubeVersion}`, path });
   }
   for (const version of Object.keys(removed)) {
-    const { uses: removedUses, granted } = usesOf(content, version);
+    const { uses: removedUses, granted } = getUses(content, version);
     const told = (uses: Uses, severity: CheckDiagnostic['severity']): void => {
       if (uses.isEmpty || uses.file === undefined) return;
       const message = `Value ${name}: ${removedText(version)}. Migrate the API(s) for ${uses.describe()}`;
       faults.push({ severity, problem: message, file: uses.file });
     };
     const since = parseTolerantVersion(version);
-    const isAsked = [target, least].some((one) => one !== undefined && compareVersions(one, since) >= 0);
+    const isAsked = [target, least].some((item) => item !== undefined && compareVersions(item, since) >= 0);
     told(removedUses, isAsked ? 'error' : 'warning');
     told(granted, 'warning');
   }
@@ -110,11 +110,11 @@ function removedText(version: string): string {
 
 /** What a bundle uses that Kubernetes 1.22 no longer has, as text; undefined where there is nothing. */
 export function removedIn122(content: BundleContent): string | undefined {
-  const { uses } = usesOf(content, '1.22');
+  const { uses } = getUses(content, '1.22');
   return uses.isEmpty ? undefined : uses.describe();
 }
 
-function usesOf(content: BundleContent, version: string): { uses: Uses; granted: Uses } {
+function getUses(content: BundleContent, version: string): { uses: Uses; granted: Uses } {
   const uses = new Uses();
   const granted = new Uses();
   const kinds = removed[version] ?? {};
@@ -139,9 +139,9 @@ function usesOf(content: BundleContent, version: string): { uses: Uses; granted:
   const { owned = [], required = [] } = csv.spec.customresourcedefinitions ?? {};
   const describe = (field: string, apis: readonly ApiDescription[]): void => {
     for (const [index, { resources = [] }] of apis.entries()) {
-      for (const [at, { kind, version: apiVersion }] of resources.entries()) {
+      for (const [position, { kind, version: apiVersion }] of resources.entries()) {
         named.add(`${kind.toLowerCase()}s`);
-        const place = `ClusterServiceVersion.Spec.CustomResourceDefinitions.${field}[${index}].Resource[${at}]`;
+        const place = `ClusterServiceVersion.Spec.CustomResourceDefinitions.${field}[${index}].Resource[${position}]`;
         if (isRemoved(apiVersion, kind)) uses.add(kind, place, csvObject.file);
       }
     }
@@ -150,13 +150,13 @@ function usesOf(content: BundleContent, version: string): { uses: Uses; granted:
   describe('Required', required);
   const grants = (field: string, permissions: readonly Permission[]): void => {
     for (const [index, { rules }] of permissions.entries()) {
-      for (const [at, { apiGroups = [], resources = [] }] of (rules ?? []).entries()) {
+      for (const [position, { apiGroups = [], resources = [] }] of (rules ?? []).entries()) {
         // The one resource that is gone for good; the others have a later version.
         if (named.has('podsecuritypolicies')) continue;
         const count =
           apiGroups.filter((group) => group === 'policy').length *
           resources.filter((resource) => resource === 'podsecuritypolicies').length;
-        const place = `ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.${field}[${index}].Rules[${at}]`;
+        const place = `ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.${field}[${index}].Rules[${position}]`;
         if (count > 0) granted.add('podsecuritypolicies', place, csvObject.file);
       }
     }

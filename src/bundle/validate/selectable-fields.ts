@@ -1,5 +1,6 @@
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { getValue } from '../../document/json-fields.js';
 import { type Place, child, invalid, required } from './field-diagnostics.js';
 import type { CheckDiagnostic } from './diagnostic.js';
 
@@ -14,29 +15,30 @@ export function selectableFieldFaults(
   const faults: CheckDiagnostic[] = [];
   const known = new Set<string>();
   for (const [index, { jsonPath }] of fields.entries()) {
-    const at = child(place, index, 'jsonPath');
+    const location = child(place, index, 'jsonPath');
     if (jsonPath === '') {
-      faults.push(required(at));
+      faults.push(required(location));
       continue;
     }
-    const steps = stepsOf(jsonPath);
+    const steps = findSteps(jsonPath);
     const selected = steps && schemaAt(schema, steps);
     if (steps === undefined || selected === undefined) {
       const problem =
         steps === undefined ? 'not a path such as .spec.name' : 'does not refer to a valid field';
-      faults.push(invalid(at, jsonPath, `is an invalid path: ${problem}`));
+      faults.push(invalid(location, jsonPath, `is an invalid path: ${problem}`));
       continue;
     }
-    if (steps[0] === 'metadata') faults.push(invalid(at, jsonPath, 'must not point to fields in metadata'));
+    if (steps[0] === 'metadata')
+      faults.push(invalid(location, jsonPath, 'must not point to fields in metadata'));
     if (!isSelectable(selected)) {
       const detail =
         'must point to a field of type string, boolean or integer. Enum string fields and strings with formats ' +
         'are allowed.';
-      faults.push(invalid(at, jsonPath, detail));
+      faults.push(invalid(location, jsonPath, detail));
     }
     const key = steps.join('\0');
     if (known.has(key)) {
-      const { field, path } = at;
+      const { field, path } = location;
       faults.push({ severity: 'error', problem: `${field}: Duplicate value: ${quoteGo(jsonPath)}`, path });
     }
     known.add(key);
@@ -50,7 +52,7 @@ export function selectableFieldFaults(
 }
 
 /** `.a.b['c']` taken apart; undefined where it is something else. */
-function stepsOf(text: string): string[] | undefined {
+function findSteps(text: string): string[] | undefined {
   const pattern = /\.([A-Za-z_][A-Za-z0-9_]*)|\['((?:[^'\\]|\\.)+)'\]/gy;
   const steps: string[] = [];
   let end = 0;
@@ -62,12 +64,12 @@ function stepsOf(text: string): string[] | undefined {
 }
 
 function schemaAt(schema: JsonValue | undefined, steps: readonly string[]): JsonObject | undefined {
-  let at = schema;
+  let place = schema;
   for (const step of steps) {
-    const properties = isJsonObject(at) ? at['properties'] : undefined;
-    at = isJsonObject(properties) && Object.hasOwn(properties, step) ? properties[step] : undefined;
+    const properties = getValue(place, 'properties');
+    place = isJsonObject(properties) && Object.hasOwn(properties, step) ? properties[step] : undefined;
   }
-  return isJsonObject(at) ? at : undefined;
+  return isJsonObject(place) ? place : undefined;
 }
 
 function isSelectable(schema: JsonObject): boolean {

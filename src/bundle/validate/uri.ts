@@ -32,9 +32,9 @@ export function parseRequestUri(text: string): RequestUri | { fault: string } {
     const slash = rest.indexOf('/', 2);
     const authority = slash < 0 ? rest.slice(2) : rest.slice(2, slash);
     rest = slash < 0 ? '' : rest.slice(slash);
-    const at = authority.lastIndexOf('@');
-    uri.host = authority.slice(at + 1);
-    if (at >= 0) uri.user = authority.slice(0, at);
+    const position = authority.lastIndexOf('@');
+    uri.host = authority.slice(position + 1);
+    if (position >= 0) uri.user = authority.slice(0, position);
     const fault =
       hostFault(uri.host, uri.scheme) ?? (uri.user === undefined ? undefined : userFault(uri.user));
     if (fault !== undefined) return told(fault);

@@ -86,7 +86,7 @@ export function validateBundle(files: BundleFiles, options: ValidateOptions = {}
     }
   }
   const places = new Places(files);
-  const findings = diagnostics.map((fault) => findingOf(fault, places));
+  const findings = diagnostics.map((fault) => getFinding(fault, places));
   const seen = new Set<string>();
   return findings.sort(compareFindings).filter(({ severity, problem, file = '', line = 0 }) => {
     const key = [severity, file, line, problem].join('\0');
@@ -97,7 +97,7 @@ export function validateBundle(files: BundleFiles, options: ValidateOptions = {}
 /** Warnings of these are what `opm` finds and keeps to itself. */
 const quiet: ReadonlySet<string> = new Set(['csv', 'bundle', 'operatorhub']);
 
-function findingOf(diagnostic: Diagnostic, places: Places): ValidationDiagnostic {
+function getFinding(diagnostic: Diagnostic, places: Places): ValidationDiagnostic {
   const { severity, code, file, path = [], line } = diagnostic;
   return {
     ...diagnostic,
@@ -129,7 +129,7 @@ class Places {
   lineOf(file: string, path: readonly (string | number)[]): number | undefined {
     if (!this.#known.has(file)) {
       // One file at a time: large ones have many places.
-      this.#known = new Map([[file, this.#placesOf(file)]]);
+      this.#known = new Map([[file, this.#findPlaces(file)]]);
     }
     const placed = this.#known.get(file);
     if (placed === undefined) return undefined;
@@ -140,7 +140,7 @@ class Places {
     return 1;
   }
 
-  #placesOf(file: string): PlacedYaml | undefined {
+  #findPlaces(file: string): PlacedYaml | undefined {
     const slash = file.indexOf('/');
     const part = file.slice(0, slash) === 'metadata' ? this.#files.metadata : this.#files.manifests;
     const content = part.find(({ name }) => name === file.slice(slash + 1))?.content;

@@ -11,7 +11,7 @@ import { decodePackage } from '../../model/decode.js';
 import type { BundleFacts, ChannelFacts, DeprecationsFacts } from '../../model/facts.js';
 import { findHead } from '../../graph/channel-graph.js';
 import type { MetasOptions } from '../catalog.js';
-import { type CatalogSnapshot, imagesOf, isOwnSchema, readBundleBlob, readSorted } from './snapshot.js';
+import { type CatalogSnapshot, getImages, isOwnSchema, readBundleBlob, readSorted } from './snapshot.js';
 
 /** A value before and after. */
 export interface Change<T = string> {
@@ -144,7 +144,7 @@ function differingBlobs(before: CatalogSnapshot, after: CatalogSnapshot): Set<st
   return keys;
 }
 
-function keyOf(packageName: string, schema: string, name: string): string {
+function toKey(packageName: string, schema: string, name: string): string {
   return `${packageName}\0${schema}\0${name}`;
 }
 
@@ -163,7 +163,7 @@ async function diffPackages(
     throwIfCancelled(signal);
     const [a, b] = [old.get(name), now.get(name)];
     if (a?.origin === undefined || b?.origin === undefined) continue;
-    if (!differing.has(keyOf(name, schemas.package, name))) continue;
+    if (!differing.has(toKey(name, schemas.package, name))) continue;
     const [was, is] = [
       decodePackage(await readSorted(before.catalog, a.origin)),
       decodePackage(await readSorted(after.catalog, b.origin)),
@@ -171,7 +171,7 @@ async function diffPackages(
     const fields = (['description', 'icon', 'properties'] as const).filter(
       (field) => encodeGoJson(toJson(was[field])) !== encodeGoJson(toJson(is[field])),
     );
-    const defaultChannel = changeOf(was.defaultChannel, is.defaultChannel);
+    const defaultChannel = findChange(was.defaultChannel, is.defaultChannel);
     if (fields.length > 0 || defaultChannel !== undefined) {
       changed.push({ package: name, ...(defaultChannel && { defaultChannel }), fields });
     }
@@ -190,14 +190,14 @@ async function diffChannels(
   differing: ReadonlySet<string>,
   { signal }: Pick<MetasOptions, 'signal'>,
 ): Promise<CatalogDiff['channels']> {
-  const nameOf = (one: ChannelFacts): string => `${one.package}\0${one.name}`;
-  const old = firstBy(before.facts.channels, nameOf);
-  const now = firstBy(after.facts.channels, nameOf);
-  const stateOf = (one: ChannelFacts): ChannelState => ({
-    package: one.package,
-    channel: one.name,
-    head: findHead(one.entries),
-    entries: one.entries.length,
+  const getName = (channel: ChannelFacts): string => `${channel.package}\0${channel.name}`;
+  const old = firstBy(before.facts.channels, getName);
+  const now = firstBy(after.facts.channels, getName);
+  const getState = (channelFacts: ChannelFacts): ChannelState => ({
+    package: channelFacts.package,
+    channel: channelFacts.name,
+    head: findHead(channelFacts.entries),
+    entries: channelFacts.entries.length,
   });
   const { added, removed } = listChange(old.keys(), now.keys());
   const changed: ChannelChange[] = [];
@@ -205,7 +205,7 @@ async function diffChannels(
     throwIfCancelled(signal);
     const [a, b] = [old.get(key), now.get(key)];
     if (a?.origin === undefined || b?.origin === undefined) continue;
-    if (!differing.has(keyOf(b.package, schemas.channel, b.name))) continue;
+    if (!differing.has(toKey(b.package, schemas.channel, b.name))) continue;
     const [was, is] = [
       await readSorted(before.catalog, a.origin),
       await readSorted(after.catalog, b.origin),
@@ -214,8 +214,8 @@ async function diffChannels(
     if (change !== undefined) changed.push(change);
   }
   return {
-    added: added.map((key) => stateOf(now.get(key) as ChannelFacts)),
-    removed: removed.map((key) => stateOf(old.get(key) as ChannelFacts)),
+    added: added.map((key) => getState(now.get(key) as ChannelFacts)),
+    removed: removed.map((key) => getState(old.get(key) as ChannelFacts)),
     changed,
   };
 }
@@ -227,15 +227,15 @@ function diffChannel(a: ChannelFacts, b: ChannelFacts, properties: boolean): Cha
     const was = old.get(name);
     return was === undefined ? [] : (diffEdges(was, now.get(name) as ChannelEntry) ?? []);
   });
-  const head = changeOf(findHead(a.entries), findHead(b.entries));
+  const head = findChange(findHead(a.entries), findHead(b.entries));
   const isSame = entries.added.length === 0 && entries.removed.length === 0 && edges.length === 0;
   if (isSame && !properties) return undefined;
   return { package: b.package, channel: b.name, ...(head && { head }), entries, edges, properties };
 }
 
 function diffEdges(was: ChannelEntry, is: ChannelEntry): EdgeChange | undefined {
-  const replaces = changeOf(was.replaces, is.replaces);
-  const skipRange = changeOf(was.skipRange, is.skipRange);
+  const replaces = findChange(was.replaces, is.replaces);
+  const skipRange = findChange(was.skipRange, is.skipRange);
   const skips = changedList(was.skips, is.skips);
   if (replaces === undefined && skipRange === undefined && skips === undefined) return undefined;
   return {
@@ -252,19 +252,19 @@ async function diffBundles(
   differing: ReadonlySet<string>,
   { signal }: Pick<MetasOptions, 'signal'>,
 ): Promise<CatalogDiff['bundles']> {
-  const nameOf = (one: BundleFacts): string => `${one.package}\0${one.name}`;
-  const old = firstBy(before.facts.bundles, nameOf);
-  const now = firstBy(after.facts.bundles, nameOf);
+  const getName = (bundle: BundleFacts): string => `${bundle.package}\0${bundle.name}`;
+  const old = firstBy(before.facts.bundles, getName);
+  const now = firstBy(after.facts.bundles, getName);
   const { added, removed } = listChange(old.keys(), now.keys());
   const changed: BundleChange[] = [];
   for (const key of sortedByBytes(now.keys())) {
     throwIfCancelled(signal);
     const [a, b] = [old.get(key), now.get(key)];
     if (a === undefined || b === undefined) continue;
-    if (!differing.has(keyOf(b.package, schemas.bundle, b.name))) continue;
+    if (!differing.has(toKey(b.package, schemas.bundle, b.name))) continue;
     const was = await readBundleBlob(before.catalog, a);
     const is = await readBundleBlob(after.catalog, b);
-    const change = was && is && diffBundle(was, is, changeOf(describeVersion(a), describeVersion(b)));
+    const change = was && is && diffBundle(was, is, findChange(describeVersion(a), describeVersion(b)));
     if (change !== undefined) changed.push(change);
   }
   return {
@@ -284,9 +284,9 @@ function bundleState(facts: BundleFacts): BundleState {
 }
 
 function diffBundle(was: BundleBlob, is: BundleBlob, version: Change | undefined): BundleChange | undefined {
-  const image = changeOf(was.image, is.image);
-  const relatedImages = changedList(imagesOf({ ...was, image: '' }), imagesOf({ ...is, image: '' }));
-  const [old, now] = [propertiesOf(was), propertiesOf(is)];
+  const image = findChange(was.image, is.image);
+  const relatedImages = changedList(getImages({ ...was, image: '' }), getImages({ ...is, image: '' }));
+  const [old, now] = [getProperties(was), getProperties(is)];
   const types = listChange(old.keys(), now.keys());
   const changed = sortedByBytes(now.keys()).filter(
     (type) => old.has(type) && old.get(type) !== now.get(type),
@@ -304,7 +304,7 @@ function diffBundle(was: BundleBlob, is: BundleBlob, version: Change | undefined
 }
 
 /** Values of properties by type, in any order; those of bundle objects in theirs. */
-function propertiesOf({ properties }: BundleBlob): Map<string, string> {
+function getProperties({ properties }: BundleBlob): Map<string, string> {
   const values = new Map<string, string[]>();
   for (const { type, value } of properties) {
     const list = values.get(type) ?? [];
@@ -327,7 +327,7 @@ function diffDeprecations(
       new Map(
         blobs.flatMap((blob) =>
           blob.entries.map(({ reference: { schema, name }, message }): [string, Deprecation] => [
-            keyOf(blob.package, schema, name),
+            toKey(blob.package, schema, name),
             { package: blob.package, schema, name, message },
           ]),
         ),
@@ -336,7 +336,7 @@ function diffDeprecations(
   const { added, removed } = listChange(old.keys(), now.keys());
   const changed = sortedByBytes(now.keys()).flatMap((key): DeprecationChange[] => {
     const is = now.get(key) as Deprecation;
-    const message = changeOf(old.get(key)?.message ?? is.message, is.message);
+    const message = findChange(old.get(key)?.message ?? is.message, is.message);
     return message === undefined ? [] : [{ ...is, message }];
   });
   return {
@@ -376,24 +376,24 @@ async function diffOthers(
 }
 
 /** Of several with one key, the first. */
-function firstBy<T>(list: readonly T[], keyOfOne: (one: T) => string): Map<string, T> {
+function firstBy<T>(list: readonly T[], keyOfOne: (item: T) => string): Map<string, T> {
   const items = new Map<string, T>();
-  for (const one of list) {
-    const key = keyOfOne(one);
-    if (!items.has(key)) items.set(key, one);
+  for (const item of list) {
+    const key = keyOfOne(item);
+    if (!items.has(key)) items.set(key, item);
   }
   return items;
 }
 
-function changeOf(from: string, to: string): Change | undefined {
+function findChange(from: string, to: string): Change | undefined {
   return from === to ? undefined : { from, to };
 }
 
 function listChange(before: Iterable<string>, after: Iterable<string>): ListChange {
   const [old, now] = [new Set(before), new Set(after)];
   return {
-    added: [...now].filter((one) => !old.has(one)).sort(compareBytes),
-    removed: [...old].filter((one) => !now.has(one)).sort(compareBytes),
+    added: [...now].filter((name) => !old.has(name)).sort(compareBytes),
+    removed: [...old].filter((name) => !now.has(name)).sort(compareBytes),
   };
 }
 

@@ -69,7 +69,7 @@ function addBlob(
   const decoded = decodeMeta(meta);
   addToFacts(facts, decoded, origin);
   if (decoded.kind === 'bundle') {
-    for (const image of imagesOf(decoded.blob)) if (!images.has(image)) images.add(detach(image));
+    for (const image of getImages(decoded.blob)) if (!images.has(image)) images.add(detach(image));
     onBundle?.(decoded.blob);
   }
   if (decoded.kind === 'other') onOther?.(origin, meta);
@@ -83,19 +83,19 @@ function addBlob(
       .update(text ?? encodeGoJson(value))
       .digest('base64'),
   };
-  const key = keyOf(state);
+  const key = toKey(state);
   let free = key;
-  for (let at = 2; blobs.has(free); at++) free = `${key}\0${at}`;
+  for (let index = 2; blobs.has(free); index++) free = `${key}\0${index}`;
   blobs.set(free, state);
 }
 
-function keyOf(state: { schema: string; package: string; name: string }): string {
+function toKey(state: { schema: string; package: string; name: string }): string {
   return `${state.package}\0${state.schema}\0${state.name}`;
 }
 
 /** The image that a bundle is, and those that it needs; without empty ones. */
-export function imagesOf({ image, relatedImages }: BundleBlob): Set<string> {
-  return new Set([image, ...relatedImages.map((related) => related.image)].filter((one) => one !== ''));
+export function getImages({ image, relatedImages }: BundleBlob): Set<string> {
+  return new Set([image, ...relatedImages.map((related) => related.image)].filter((name) => name !== ''));
 }
 
 /** A blob read again, its keys in byte order at every depth. Throws OpmateError IO when its file has changed. */

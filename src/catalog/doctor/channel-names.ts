@@ -14,10 +14,10 @@ export function readVersionedName(name: string): VersionedName | undefined {
   const [, prefix = '', major, minor, patch] =
     /^(.*?[-_.])??v?(\d{1,6})(?:\.(\d{1,6}|x))?(?:\.(\d{1,6}|x))?$/.exec(name) ?? [];
   if (major === undefined) return undefined;
-  return { prefix, major: Number(major), minor: numberOf(minor), patch: numberOf(patch) };
+  return { prefix, major: Number(major), minor: parseNumber(minor), patch: parseNumber(patch) };
 }
 
-function numberOf(text: string | undefined): number | undefined {
+function parseNumber(text: string | undefined): number | undefined {
   return text === undefined || text === 'x' ? undefined : Number(text);
 }
 

@@ -3,9 +3,6 @@ import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { NameIndex } from '../../core/suggest.js';
 
-/** From the worst onwards. */
-export const severities: readonly Severity[] = ['error', 'warning', 'notice'];
-
 /** What the checks look for; the severity is what their findings mostly have. */
 export const checks = {
   invalid: { severity: 'error', summary: 'Errors of opmate validate' },

@@ -2,7 +2,7 @@ import { takeTurn } from '../../core/concurrency.js';
 import { notFound } from '../../core/suggest.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
-import type { Severity } from '../../core/diagnostic.js';
+import { type Severity, severities } from '../../core/diagnostic.js';
 import { type CatalogDiagnostic, diagnoseFaults } from '../../model/catalog-diagnostic.js';
 import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
 import { detach } from '../../model/describe.js';
@@ -13,7 +13,7 @@ import { type Catalog, type MetasOptions, isFault } from '../catalog.js';
 import { locate, placeDiagnostics } from '../locate.js';
 import type { Meta } from '../meta.js';
 import { readPackages } from '../../graph/package-model.js';
-import { type CheckName, checkNames, severities } from './checks.js';
+import { type CheckName, checkNames } from './checks.js';
 import { type BundleRecord, examineBundle } from './examine-bundle.js';
 import { examineDependencies } from './examine-dependencies.js';
 import { ImageExamination } from './examine-images.js';
@@ -47,8 +47,8 @@ export async function diagnoseCatalog(
 ): Promise<CatalogDiagnostic<CheckName>[]> {
   const list = new FindingList(options.checks ?? new Set(checkNames), options.packages);
   await new Diagnosis(catalog, list, options).run();
-  const limit = rankOf(options.severity ?? 'notice');
-  const findings = list.all.filter(({ severity }) => rankOf(severity) <= limit);
+  const limit = getRank(options.severity ?? 'notice');
+  const findings = list.all.filter(({ severity }) => getRank(severity) <= limit);
   return (await placeDiagnostics(catalog, findings, options)).sort(compareFindings);
 }
 
@@ -136,17 +136,17 @@ class Diagnosis {
 
   async #validate(): Promise<void> {
     const { problems, warnings } = await validateInTurns(this.#facts, this.#options);
-    for (const one of [...problems, ...warnings]) {
-      if (this.#list.wantsPackage(one.package ?? '')) this.#list.push(one);
+    for (const diagnostic of [...problems, ...warnings]) {
+      if (this.#list.wantsPackage(diagnostic.package ?? '')) this.#list.push(diagnostic);
     }
   }
 }
 
-const rankOf = (severity: Severity): number => severities.indexOf(severity);
+const getRank = (severity: Severity): number => severities.indexOf(severity);
 
 function compareFindings(a: CatalogDiagnostic, b: CatalogDiagnostic): number {
   return (
-    rankOf(a.severity) - rankOf(b.severity) ||
+    getRank(a.severity) - getRank(b.severity) ||
     compareBytes(a.package ?? '', b.package ?? '') ||
     compareBytes(a.code, b.code) ||
     compareBytes(a.channel ?? '', b.channel ?? '') ||

@@ -2,11 +2,12 @@ import { listNames } from '../../core/suggest.js';
 import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { getObject, getText } from '../../document/json-fields.js';
 import { unwrap } from '../../model/properties.js';
 import { type Version, parseTolerantVersion } from '../../core/semver.js';
 import { csvDeploymentImages, csvSpec } from '../../model/csv.js';
 import { type BundleBlob, type Property, propertyTypes } from '../../model/declarative-config.js';
-import { type Need, apiKeyOf, readNeed } from '../../model/dependency-needs.js';
+import { type Need, getApiKey, readNeed } from '../../model/dependency-needs.js';
 import { detach } from '../../model/describe.js';
 import type { BlobOrigin } from '../../model/facts.js';
 import { findCsvText } from '../../model/migrations.js';
@@ -16,7 +17,7 @@ import { type OpenShiftVersion, isInVersions, readOpenShiftVersion } from './ope
 
 /** What is kept of a bundle once its blob is gone, in addition to its facts: what checks of heads and of several bundles need. */
 export interface BundleRecord {
-  /** What it provides to others, see `apiKeyOf`. */
+  /** What it provides to others, see `getApiKey`. */
   apis: readonly string[];
   needs: readonly { need: Need; path: (string | number)[] }[];
   /** How its ClusterServiceVersion is there. */
@@ -50,42 +51,51 @@ interface CsvParts {
 /** Examines one bundle. */
 export function examineBundle(blob: BundleBlob, origin: BlobOrigin, findings: FindingList): BundleRecord {
   const subject: CatalogSubject = { package: detach(blob.package), bundle: detach(blob.name), origin };
-  const at = (...path: (string | number)[]): CatalogSubject => ({ ...subject, path });
-  examineImages(blob, at, findings);
+  const place = (...path: (string | number)[]): CatalogSubject => ({ ...subject, path });
+  examineImages(blob, place, findings);
   examineSize(origin, subject, findings);
-  examineRepeated(blob.properties, at, findings);
+  examineRepeated(blob.properties, place, findings);
   const metadata = blob.properties.findIndex(({ type }) => type === propertyTypes.csvMetadata);
   const hasObjects = blob.properties.some(({ type }) => type === propertyTypes.bundleObject);
   const whole = hasObjects ? wholeCsv(blob) : undefined;
-  if (whole !== undefined) examineOperatorImages(blob, whole.spec, at, findings);
+  if (whole !== undefined) examineOperatorImages(blob, whole.spec, place, findings);
   const csv = whole ?? metadataCsv(blob, metadata);
-  const { apis, needs } = readDependencies(blob, at, findings);
+  const { apis, needs } = readDependencies(blob, place, findings);
   return {
     apis,
     needs,
     csv: metadata >= 0 ? (hasObjects ? 'both' : 'metadata') : hasObjects ? 'objects' : 'none',
-    displayName: textOf(csv?.spec['displayName']).trim() !== '',
-    description: textOf(csv?.spec['description']).trim() !== '',
+    displayName: getText(csv?.spec['displayName']).trim() !== '',
+    description: getText(csv?.spec['description']).trim() !== '',
     installsForAll: installsForAll(csv?.spec['installModes']),
     servesApis: servesApis(csv?.spec),
-    maxOpenShift: readMaxOpenShift(blob, csv, at, findings),
-    minKube: readMinKube(csv, at, findings),
-    openShiftVersions: readOpenShiftVersions(blob, csv, at, findings),
+    maxOpenShift: readMaxOpenShift(blob, csv, place, findings),
+    minKube: readMinKube(csv, place, findings),
+    openShiftVersions: readOpenShiftVersions(blob, csv, place, findings),
   };
 }
 
 type At = (...path: (string | number)[]) => CatalogSubject;
 
-function examineImages({ image, relatedImages }: BundleBlob, at: At, findings: FindingList): void {
+function examineImages({ image, relatedImages }: BundleBlob, place: At, findings: FindingList): void {
   if (image !== '' && !hasDigest(image)) {
     const hint = 'reference it by digest, REPOSITORY@sha256:…: tags can move, in mirrors too';
-    findings.add('bundle-image-tag', at('image'), `its image ${quoteGo(image)} is referenced by tag`, hint);
+    findings.add(
+      'bundle-image-tag',
+      place('image'),
+      `its image ${quoteGo(image)} is referenced by tag`,
+      hint,
+    );
   }
-  if (relatedImages.length > 0 && image !== '' && relatedImages.every((one) => one.image !== image)) {
+  if (
+    relatedImages.length > 0 &&
+    image !== '' &&
+    relatedImages.every((relatedImage) => relatedImage.image !== image)
+  ) {
     const message = 'its own image is missing from its related images';
     findings.add(
       'related-image-missing',
-      at('relatedImages'),
+      place('relatedImages'),
       message,
       'add it, as opmate render does',
       'notice',
@@ -99,7 +109,7 @@ function examineImages({ image, relatedImages }: BundleBlob, at: At, findings: F
       const message = `its related image ${name} is empty`;
       findings.add(
         'related-image-empty',
-        at('relatedImages', index),
+        place('relatedImages', index),
         message,
         'write the image, or remove the item',
       );
@@ -110,7 +120,7 @@ function examineImages({ image, relatedImages }: BundleBlob, at: At, findings: F
   }
   if (byTag.size === 0) return;
   const hint = 'reference them by digest: tags can move, and ImageDigestMirrorSets do not cover them';
-  const path = at('relatedImages', firstByTag, 'image');
+  const path = place('relatedImages', firstByTag, 'image');
   findings.add('related-image-tag', path, listNames('related images are referenced by tag:', byTag), hint);
 }
 
@@ -129,7 +139,7 @@ function examineSize({ length }: BlobOrigin, subject: CatalogSubject, findings: 
   }
 }
 
-function examineRepeated(properties: readonly Property[], at: At, findings: FindingList): void {
+function examineRepeated(properties: readonly Property[], place: At, findings: FindingList): void {
   if (!findings.wants('property-repeated')) return;
   const seen = new Set<string>();
   let metadata = 0;
@@ -139,7 +149,7 @@ function examineRepeated(properties: readonly Property[], at: At, findings: Find
       const message = `has more than one property of type ${quoteGo(type)}`;
       findings.add(
         'property-repeated',
-        at('properties', index),
+        place('properties', index),
         message,
         'keep one: servers refuse two',
         'warning',
@@ -150,7 +160,7 @@ function examineRepeated(properties: readonly Property[], at: At, findings: Find
     const key = `${type}\0${encodeGoJson(value)}`;
     if (seen.has(key)) {
       const message = `has the same property of type ${quoteGo(type)} twice`;
-      findings.add('property-repeated', at('properties', index), message, 'remove one of them');
+      findings.add('property-repeated', place('properties', index), message, 'remove one of them');
     }
     seen.add(key);
   }
@@ -162,7 +172,7 @@ function wholeCsv(blob: BundleBlob): CsvParts | undefined {
   const csv = JSON.parse(text) as JsonObject;
   try {
     const { metadata } = csv;
-    const annotations = isJsonObject(metadata) ? objectOf(metadata['annotations']) : {};
+    const annotations = getObject(metadata, 'annotations');
     return { spec: csvSpec(csv), annotations, path: ['properties'] };
   } catch (error) {
     if (error instanceof OpmateError) return undefined;
@@ -173,11 +183,11 @@ function wholeCsv(blob: BundleBlob): CsvParts | undefined {
 function metadataCsv(blob: BundleBlob, index: number): CsvParts | undefined {
   const value = blob.properties[index] === undefined ? undefined : unwrap(blob.properties[index].value);
   if (!isJsonObject(value)) return undefined;
-  return { spec: value, annotations: objectOf(value['annotations']), path: ['properties', index, 'value'] };
+  return { spec: value, annotations: getObject(value['annotations']), path: ['properties', index, 'value'] };
 }
 
 /** A pod that runs an image which is not in the list has none where only what is in the list is mirrored. */
-function examineOperatorImages(blob: BundleBlob, spec: JsonObject, at: At, findings: FindingList): void {
+function examineOperatorImages(blob: BundleBlob, spec: JsonObject, place: At, findings: FindingList): void {
   if (!findings.wants('related-image-missing')) return;
   const related = new Set(blob.relatedImages.map(({ image }) => image));
   let images: string[];
@@ -191,12 +201,12 @@ function examineOperatorImages(blob: BundleBlob, spec: JsonObject, at: At, findi
   if (missing.length === 0) return;
   const message = listNames('its deployments run images that are missing from its related images:', missing);
   const hint = 'add them to relatedImages: mirrors contain only these';
-  findings.add('related-image-missing', at('relatedImages'), message, hint);
+  findings.add('related-image-missing', place('relatedImages'), message, hint);
 }
 
 function readDependencies(
   { properties }: BundleBlob,
-  at: At,
+  place: At,
   findings: FindingList,
 ): Pick<BundleRecord, 'apis' | 'needs'> {
   const apis: string[] = [];
@@ -205,7 +215,7 @@ function readDependencies(
     const path = ['properties', index];
     if (property.type === propertyTypes.gvk) {
       try {
-        apis.push(detach(apiKeyOf(unwrap(property.value))));
+        apis.push(detach(getApiKey(unwrap(property.value))));
       } catch (error) {
         // Validation reports it.
         if (!(error instanceof OpmateError)) throw error;
@@ -216,7 +226,7 @@ function readDependencies(
     const need = readNeed(property.type, unwrap(property.value));
     if (need?.kind === 'unclear' && !need.text.includes('in CEL')) {
       const hint = 'name a package and a range, or a group, version and kind';
-      findings.add('dependency-unclear', at(...path), `depends on ${need.text}`, hint);
+      findings.add('dependency-unclear', place(...path), `depends on ${need.text}`, hint);
     } else if (need !== undefined) needs.push({ need, path });
   }
   return { apis, needs };
@@ -232,7 +242,7 @@ const dependencyTypes: ReadonlySet<string> = new Set([
 function readMaxOpenShift(
   { properties }: BundleBlob,
   csv: CsvParts | undefined,
-  at: At,
+  place: At,
   findings: FindingList,
 ): OpenShiftVersion | undefined {
   const limits = properties.flatMap((property, index) =>
@@ -249,7 +259,7 @@ function readMaxOpenShift(
   const { value, path } = first;
   const quoted = `${maxOpenShiftType} ${encodeGoJson(value)}`;
   const tell = (problem: string, hint: string): void =>
-    findings.add('max-openshift', at(...path), `${quoted}: ${problem}`, hint);
+    findings.add('max-openshift', place(...path), `${quoted}: ${problem}`, hint);
   if (limits.length > 1) tell('there is more than one', 'keep one of them');
   if (typeof value === 'number') {
     tell('is a number, and 4.1 equals 4.10 as a number', 'write the version in quotes, as in "4.18"');
@@ -262,12 +272,12 @@ function readMaxOpenShift(
 
 /** Properties that are given in an annotation of the ClusterServiceVersion. */
 function inAnnotation(annotations: JsonObject): JsonValue | undefined {
-  const text = textOf(annotations['olm.properties']);
+  const text = getText(annotations['olm.properties']);
   if (!text.includes(maxOpenShiftType)) return undefined;
   try {
     const list: unknown = JSON.parse(text);
     const limit: unknown = Array.isArray(list)
-      ? list.find((one: unknown) => isJsonObject(one) && one['type'] === maxOpenShiftType)
+      ? list.find((item: unknown) => isJsonObject(item) && item['type'] === maxOpenShiftType)
       : undefined;
     return isJsonObject(limit) ? (limit['value'] ?? null) : undefined;
   } catch {
@@ -276,15 +286,15 @@ function inAnnotation(annotations: JsonObject): JsonValue | undefined {
   }
 }
 
-function readMinKube(csv: CsvParts | undefined, at: At, findings: FindingList): Version | undefined {
-  const text = textOf(csv?.spec['minKubeVersion']);
+function readMinKube(csv: CsvParts | undefined, place: At, findings: FindingList): Version | undefined {
+  const text = getText(csv?.spec['minKubeVersion']);
   if (text === '') return undefined;
   try {
     return parseTolerantVersion(text);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     const message = `minKubeVersion ${quoteGo(text)} is not a version: ${error.message}`;
-    findings.add('min-kube', at(...(csv?.path ?? [])), message, 'write it as in 1.31.0');
+    findings.add('min-kube', place(...(csv?.path ?? [])), message, 'write it as in 1.31.0');
     return undefined;
   }
 }
@@ -292,20 +302,22 @@ function readMinKube(csv: CsvParts | undefined, at: At, findings: FindingList): 
 function readOpenShiftVersions(
   { properties }: BundleBlob,
   csv: CsvParts | undefined,
-  at: At,
+  place: At,
   findings: FindingList,
 ): string | undefined {
   const index = properties.findIndex(({ type }) => type === openShiftVersionsKey);
   const property = properties[index];
   const label =
-    property === undefined ? textOf(csv?.annotations[openShiftVersionsKey]) : textOf(unwrap(property.value));
+    property === undefined
+      ? getText(csv?.annotations[openShiftVersionsKey])
+      : getText(unwrap(property.value));
   if (label === '') return undefined;
   if (isInVersions(label, undefined) !== undefined) return detach(label);
   const path = property === undefined ? (csv?.path ?? []) : ['properties', index, 'value'];
   const hint = 'write v4.12, =v4.12 or v4.12-v4.15';
   findings.add(
     'openshift-versions',
-    at(...path),
+    place(...path),
     `${openShiftVersionsKey} ${quoteGo(label)} cannot be read`,
     hint,
   );
@@ -321,15 +333,7 @@ function installsForAll(modes: JsonValue | undefined): boolean | undefined {
 
 /** Under the name that it has in a ClusterServiceVersion, or in metadata. */
 function servesApis(spec: JsonObject | undefined): boolean {
-  const definitions = objectOf(spec?.['apiservicedefinitions'] ?? spec?.['apiServiceDefinitions']);
+  const definitions = getObject(spec?.['apiservicedefinitions'] ?? spec?.['apiServiceDefinitions']);
   const { owned } = definitions;
   return Array.isArray(owned) && owned.length > 0;
-}
-
-function textOf(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
-}
-
-function objectOf(value: JsonValue | undefined): JsonObject {
-  return isJsonObject(value) ? value : {};
 }

@@ -95,9 +95,9 @@ class ChannelExamination {
   }
 
   #examineDirection(name: string, own: Version, field: 'replaces' | 'skips', names: readonly string[]): void {
-    const higher = names.filter((one) => {
-      const version = this.#versions.get(one);
-      return version !== undefined && one !== name && compareVersions(version, own) > 0;
+    const higher = names.filter((text) => {
+      const version = this.#versions.get(text);
+      return version !== undefined && text !== name && compareVersions(version, own) > 0;
     });
     if (higher.length === 0) return;
     const index = field === 'replaces' ? [] : [names.indexOf(higher[0] as string)];
@@ -174,7 +174,7 @@ class ChannelExamination {
     if (this.#comparisons.left < 0) return;
     for (const name of entries.keys()) {
       if (reached.has(name)) continue;
-      const message = `from it nothing leads on to the head ${quoteGo(head)}`;
+      const message = `has no upgrade path to the head ${quoteGo(head)}`;
       const hint = 'clusters that run it cannot upgrade: replace or skip it in a later entry';
       this.#findings.add('unreachable', this.#subject(name, 'name'), message, hint);
     }

@@ -2,7 +2,7 @@ import { quoteGo } from '../../document/go-json.js';
 import type { BundleBlob } from '../../model/declarative-config.js';
 import { detach } from '../../model/describe.js';
 import type { BlobOrigin } from '../../model/facts.js';
-import { imagesOf } from '../diff/snapshot.js';
+import { getImages } from '../diff/snapshot.js';
 import type { FindingList } from './finding-list.js';
 
 /** Looks at what images of all bundles have to do with each other, while the bundles go by. */
@@ -29,10 +29,10 @@ export class ImageExamination {
         this.#findings.add('bundle-image-shared', { ...subject, path: ['image'] }, message, hint);
       }
     } else if (blob.image !== '') this.#owners.set(detach(blob.image), subject);
-    for (const image of imagesOf(blob)) {
-      const at = image.indexOf('@');
-      if (at < 0 || image.lastIndexOf(':', at) <= image.lastIndexOf('/', at)) continue;
-      this.#addDigest(image.slice(0, at), image.slice(at + 1), subject);
+    for (const image of getImages(blob)) {
+      const position = image.indexOf('@');
+      if (position < 0 || image.lastIndexOf(':', position) <= image.lastIndexOf('/', position)) continue;
+      this.#addDigest(image.slice(0, position), image.slice(position + 1), subject);
     }
   }
 

@@ -179,7 +179,7 @@ class PackageExamination {
         const source = { name: head, version: { version: before.version } };
         const isListed = next.facts.entries.some((entry) => entry.name === head);
         if (isListed || new UpgradeGraph([next.facts], ranges).edgesFrom(source).length > 0) continue;
-        const message = `from ${quoteGo(head)}, the head of channel ${quoteGo(before.facts.name)}, nothing in this channel leads on`;
+        const message = `head ${quoteGo(head)} of channel ${quoteGo(before.facts.name)} has no upgrade in this channel`;
         const hint =
           'clusters that switch to this channel cannot upgrade: replace it in an entry, or cover it by a skipRange';
         this.#findings.add('channel-gap', { ...this.#ofChannel(next), path: ['entries'] }, message, hint);

@@ -17,8 +17,8 @@ const otherNames: Readonly<Record<string, string>> = {
 
 /** Looks at the icon of a package. */
 export function examineIcon({ icon }: PackageBlob, subject: CatalogSubject, findings: FindingList): void {
-  const add = (message: string, hint: string, at: string[], severity?: 'notice'): void =>
-    findings.add('icon', { ...subject, path: ['icon', ...at] }, message, hint, severity);
+  const add = (message: string, hint: string, where: string[], severity?: 'notice'): void =>
+    findings.add('icon', { ...subject, path: ['icon', ...where] }, message, hint, severity);
   if (icon === undefined || (icon.base64data ?? '') === '') {
     const hint = 'add one, as opmate init --icon does: consoles show it';
     findings.add('icon', subject, 'has no icon', hint, 'notice');

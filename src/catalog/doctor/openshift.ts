@@ -61,7 +61,7 @@ export function allowedOpenShift({
     if (openShiftVersions !== undefined && isInVersions(openShiftVersions, version) === false) return false;
     return minKube === undefined || !isAboveKubernetes(minKube, getKubernetesMinor(version));
   };
-  const minors = Array.from({ length: lastMinor - firstMinor + 1 }, (_, at) => firstMinor + at).filter(
+  const minors = Array.from({ length: lastMinor - firstMinor + 1 }, (_, index) => firstMinor + index).filter(
     isAllowed,
   );
   const [min, max] = [minors[0], minors.at(-1)];

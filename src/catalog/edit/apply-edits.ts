@@ -44,7 +44,7 @@ export function requireValidInput(
   if (!files.some(({ blobs }) => blobs.length > 0)) return;
   const begun = new Set<string>();
   if (mayBegin) for (const [key, model] of readPackages(facts)) if (isOnlyBegun(model)) begun.add(key);
-  const packages = facts.packages.filter((one) => !begun.has(one.name));
+  const packages = facts.packages.filter((packageFacts) => !begun.has(packageFacts.name));
   const rest = { ...facts, packages };
   if (begun.size > 0 && isWithoutContent(rest)) return;
   requireValid(rest, name);
@@ -68,18 +68,18 @@ export async function applyEdits(
   options: ApplyOptions,
 ): Promise<AppliedEdits> {
   const plans = await planFiles(catalog, edits);
-  const files = plans.map((plan) => ({ name: nameOf(plan), kind: plan.kind }));
+  const files = plans.map((plan) => ({ name: getName(plan), kind: plan.kind }));
   if (plans.length === 0) return { files, diff: '' };
   const places = await Promise.all(plans.map((plan) => placeOf(catalog, plan))).catch((error: unknown) => {
     throw fileError(`write ${catalog.name}`, error);
   });
   const stageIn = async (staging: string): Promise<StagedFile[]> => {
-    const staged = plans.map((plan, at) => ({
+    const staged = plans.map((plan, index) => ({
       plan,
-      target: places[at] as string,
-      staged: path.join(staging, String(at), path.posix.basename(nameOf(plan))),
+      target: places[index] as string,
+      staged: path.join(staging, String(index), path.posix.basename(getName(plan))),
     }));
-    for (const one of staged) await stage(one, options);
+    for (const item of staged) await stage(item, options);
     await validateResult(catalog, staged, options);
     return staged;
   };
@@ -112,18 +112,18 @@ interface StagedFile {
   staged: string;
 }
 
-function nameOf(plan: FileEdit): string {
+function getName(plan: FileEdit): string {
   return plan.kind === 'create' ? plan.name : plan.file.name;
 }
 
 /** Where a file is written. */
 async function placeOf(catalog: EditableCatalog, plan: FileEdit): Promise<string> {
   const { root, name } = catalog;
-  const label = path.posix.join(name, nameOf(plan));
+  const label = path.posix.join(name, getName(plan));
   if (plan.kind === 'create') {
     const target = path.join(root, plan.name);
     if ((await lstatIfPresent(target)) !== undefined) {
-      throw new OpmateError('INVALID', 'there is such a file already, but no blob of the package in it', {
+      throw new OpmateError('INVALID', 'already exists, without a blob of the package', {
         subject: label,
         file: label,
         hint: 'remove it, or take it out of .indexignore',
@@ -176,7 +176,7 @@ async function stage({ plan, staged }: StagedFile, options: ApplyOptions): Promi
     if (plan.kind === 'create') await writeNewFile(staged, plan.text);
     else if (plan.kind === 'change') await writeSpliced(plan.file.path, plan.splices, staged, options);
   } catch (error) {
-    throw fileError(`write ${nameOf(plan)}`, error, { file: nameOf(plan) });
+    throw fileError(`write ${getName(plan)}`, error, { file: getName(plan) });
   }
 }
 
@@ -196,17 +196,17 @@ async function writeSpliced(
     to = await open(target, 'wx', mode & 0o777);
     await to.chmod(mode & 0o777);
     const buffer = Buffer.allocUnsafe(Math.min(copySize, size));
-    let at = 0;
+    let position = 0;
     for (const { offset, length, text } of [...splices, { offset: size, length: 0, text: '' }]) {
-      while (at < offset) {
+      while (position < offset) {
         throwIfCancelled(signal);
-        const part = buffer.subarray(0, Math.min(buffer.length, offset - at));
-        if ((await readFully(from, part, at, source)) < part.length) throw changedMeanwhile(source);
+        const part = buffer.subarray(0, Math.min(buffer.length, offset - position));
+        if ((await readFully(from, part, position, source)) < part.length) throw changedMeanwhile(source);
         await to.writeFile(part);
-        at += part.length;
+        position += part.length;
       }
       if (text !== '') await to.writeFile(text);
-      at = offset + length;
+      position = offset + length;
     }
     await to.sync();
   } finally {
@@ -234,15 +234,15 @@ async function validateResult(
       }
       if (blobs !== plan.blobs) {
         throw new OpmateError('INTERNAL', `would have ${blobs} blobs, not ${plan.blobs}`, {
-          subject: nameOf(plan),
+          subject: getName(plan),
         });
       }
-      edited.set(nameOf(plan), { facts });
+      edited.set(getName(plan), { facts });
     } finally {
       await catalog.close();
     }
   }
-  const touched = new Set(staged.map(({ plan }) => nameOf(plan)));
+  const touched = new Set(staged.map(({ plan }) => getName(plan)));
   const kept = files.filter((file) => !touched.has(file.name));
   const facts = joinedFacts([...kept, ...edited.values()]);
   if (!isWithoutContent(facts)) requireValid(facts, `${name}, as it would be`);
@@ -253,6 +253,6 @@ async function requireUnchanged({ catalog, files, name }: EditableCatalog, stagi
   const versions = new Map(now.map((file) => [file.name, file.version]));
   const other =
     files.find((file) => versions.get(file.name) !== file.version)?.name ??
-    now.find((file) => !files.some((one) => one.name === file.name))?.name;
+    now.find((file) => !files.some((editableFile) => editableFile.name === file.name))?.name;
   if (other !== undefined) throw changedMeanwhile(path.posix.join(name, other));
 }

@@ -81,14 +81,14 @@ class FilePlanner {
       case 'replace':
       case 'change': {
         const { origin, file } = edit.blob;
-        const text = await this.#textOf(edit);
+        const text = await this.#toText(edit);
         if (text !== undefined) this.#splice(file, { offset: origin.offset, length: origin.length, text });
       }
     }
   }
 
   /** The new text of a blob; undefined where it stays as it is. */
-  async #textOf(edit: Exclude<BlobEdit, { kind: 'remove' | 'insert' }>): Promise<string | undefined> {
+  async #toText(edit: Exclude<BlobEdit, { kind: 'remove' | 'insert' }>): Promise<string | undefined> {
     const { origin } = edit.blob;
     const { catalog } = this.#catalog;
     const old = (await catalog.readText(origin)).toString();
@@ -109,7 +109,7 @@ class FilePlanner {
 
   async #insert(packageName: string, item: EncodableBlob): Promise<void> {
     const record = blobRecord(item);
-    const anchor = this.#anchorOf(packageName, item.kind) ?? this.#endOfOnlyFile();
+    const anchor = this.#findAnchor(packageName, item.kind) ?? this.#endOfOnlyFile();
     if (anchor === undefined) {
       this.#create(packageName, record);
       return;
@@ -122,12 +122,12 @@ class FilePlanner {
   }
 
   /** The blob behind which one of this kind goes. */
-  #anchorOf(packageName: string, kind: EncodableBlob['kind']): BlobPlace | undefined {
+  #findAnchor(packageName: string, kind: EncodableBlob['kind']): BlobPlace | undefined {
     const kept = this.#catalog.files
       .flatMap(({ blobs }) => blobs)
       .filter((blob) => blob.package === packageName && !this.#removed.has(blob));
     const last = (schema: string): BlobPlace | undefined =>
-      kept.filter((one) => one.schema === schema).at(-1);
+      kept.filter((place) => place.schema === schema).at(-1);
     const own = last(schemas.package);
     if (own === undefined) return undefined;
     if (kind === 'deprecations') return kept.filter(({ file }) => file === own.file).at(-1);
@@ -160,7 +160,7 @@ class FilePlanner {
     if (origin.syntax === 'json')
       return { offset, length: 0, text: texts.map((text) => `${end}${text}`).join('') };
     const ends = neighbour.at(-1) === 0x0a;
-    const text = texts.map((one) => `---${end}${one}`).join('');
+    const text = texts.map((name) => `---${end}${name}`).join('');
     return { offset, length: 0, text: ends ? text : `${end}${text.replace(/\r?\n$/, '')}` };
   }
 
@@ -175,22 +175,22 @@ class FilePlanner {
     return {
       kind: 'change',
       file,
-      splices: disjoint([...splices, ...gone.map((blob) => removalOf(blob))]),
+      splices: disjoint([...splices, ...gone.map((blob) => toRemoval(blob))]),
       blobs: left + added,
     };
   }
 }
 
 /** The bytes that go with a blob: what parts it from the one before it, or, of the first one in JSON, from the next. */
-function removalOf({ origin, file }: BlobPlace): Splice {
-  const at = file.blobs.findIndex((blob) => blob.origin === origin);
-  const before = file.blobs[at - 1]?.origin;
+function toRemoval({ origin, file }: BlobPlace): Splice {
+  const index = file.blobs.findIndex((blob) => blob.origin === origin);
+  const before = file.blobs[index - 1]?.origin;
   const end = origin.offset + origin.length;
   if (before !== undefined) {
     const offset = before.offset + before.length;
     return { offset, length: end - offset, text: '' };
   }
-  const next = file.blobs[at + 1]?.origin;
+  const next = file.blobs[index + 1]?.origin;
   const to = origin.syntax === 'json' ? (next?.offset ?? end) : end;
   return { offset: origin.offset, length: to - origin.offset, text: '' };
 }

@@ -1,4 +1,4 @@
-import { OpmateError, messageOf } from '../../core/errors.js';
+import { OpmateError, getMessage } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Version, compareVersions, parseVersion } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
@@ -8,7 +8,7 @@ import {
   type ReplacesChain,
   VersionLine,
   linkChain,
-  nodesOf,
+  iterateNodes,
 } from '../../graph/version-line.js';
 
 /** A bundle on its way into a channel. */
@@ -35,10 +35,10 @@ export function insertEntry(
   const above = entries.findIndex(
     ({ replaces, skips }) => replaces === entry.name || skips.includes(entry.name),
   );
-  let at = headFirst ? 0 : entries.length;
-  if (below >= 0) at = headFirst ? below : below + 1;
-  else if (above >= 0) at = headFirst ? above + 1 : above;
-  return entries.toSpliced(at, 0, entry);
+  let position = headFirst ? 0 : entries.length;
+  if (below >= 0) position = headFirst ? below : below + 1;
+  else if (above >= 0) position = headFirst ? above + 1 : above;
+  return entries.toSpliced(position, 0, entry);
 }
 
 function isHeadFirst(entries: readonly ChannelEntry[]): boolean {
@@ -69,7 +69,7 @@ export function addByVersion(
   }
   for (const { name, text, version } of bundles)
     line.add({ name, version: text }, version, options.skipPatch);
-  const nodes = new Map([...nodesOf(graph)].map((node) => [node.name, node]));
+  const nodes = new Map([...iterateNodes(graph)].map((node) => [node.name, node]));
   const last = [...nodes.values()].at(-1);
   requireAbove(last, end, versions);
   const linked = (entry: ChannelEntry): ChannelEntry => {
@@ -120,7 +120,7 @@ function parseNode({ name, version }: ChainNode): Version {
   try {
     return parseVersion(version);
   } catch (error) {
-    throw fail(`bundle ${quoteGo(name)} has the version ${quoteGo(version)}: ${messageOf(error)}`);
+    throw fail(`bundle ${quoteGo(name)} has the version ${quoteGo(version)}: ${getMessage(error)}`);
   }
 }
 

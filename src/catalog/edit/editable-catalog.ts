@@ -53,7 +53,7 @@ export async function readEditableCatalog(
   directory: string,
   options: MetasOptions & LinkOptions = {},
 ): Promise<EditableCatalog> {
-  const root = await rootOf(directory);
+  const root = await readRoot(directory);
   await recoverDirectory(root);
   const catalog = new DirectoryCatalog(root, directory, options);
   try {
@@ -94,9 +94,9 @@ async function readFiles(
 export async function listVersions(catalog: DirectoryCatalog): Promise<EditableFile[]> {
   const files = await catalog.listFiles();
   const versions = await Promise.all(files.map((file) => readFileState(file.path, file.name)));
-  return files.map((file, at) => ({
+  return files.map((file, index) => ({
     ...file,
-    version: versions[at] as string,
+    version: versions[index] as string,
     blobs: [],
     facts: { packages: [], channels: [], bundles: [], deprecations: [] },
   }));
@@ -121,7 +121,7 @@ export function changedMeanwhile(file: string): OpmateError {
   });
 }
 
-async function rootOf(directory: string): Promise<string> {
+async function readRoot(directory: string): Promise<string> {
   try {
     const stats = await stat(directory);
     if (stats.isDirectory()) return await realpath(directory);

@@ -82,13 +82,13 @@ async function readRegion(
   let lines = 0;
   while (until < size && lines <= context) {
     const part = await read(until, Math.min(size, until + contextSize));
-    let at = 0;
-    while (lines <= context && at < part.length) {
-      const index = part.indexOf(0x0a, at);
+    let position = 0;
+    while (lines <= context && position < part.length) {
+      const index = part.indexOf(0x0a, position);
       if (index >= 0) lines++;
-      at = index < 0 ? part.length : index + 1;
+      position = index < 0 ? part.length : index + 1;
     }
-    until += at;
+    until += position;
   }
   const bytes = await read(offset, until);
   let now = '';
@@ -110,8 +110,8 @@ async function startOfContext(
   for (let to = from; to > floor;) {
     const start = Math.max(floor, to - contextSize);
     const part = await read(start, to);
-    for (let at = part.length - 1; at >= 0; at--) {
-      if (part[at] === 0x0a && lines++ === context) return start + at + 1;
+    for (let position = part.length - 1; position >= 0; position--) {
+      if (part[position] === 0x0a && lines++ === context) return start + position + 1;
     }
     to = start;
   }

@@ -2,6 +2,7 @@ import { addContext } from '../../core/diagnostics-error.js';
 import type { Bundle } from '../../bundle/parse.js';
 import { OpmateError } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
+import { getText } from '../../document/json-fields.js';
 import { csvIcon, csvSpec, readCsvMetadata } from '../../model/csv.js';
 import type { BundleBlob, PackageIcon } from '../../model/declarative-config.js';
 import { type Of, readTyped, strings, struct } from '../../kube/struct.js';
@@ -28,7 +29,7 @@ const specType = struct({ 'replaces?': 'string', 'skips?': strings, 'description
 /** What adding needs of a bundle that was read and rendered. Throws OpmateError INVALID with the path of a faulty value. */
 export function newBundle(bundle: Bundle, blob: BundleBlob, reference: string): NewBundle {
   const { annotations } = readCsvMetadata(bundle.csv);
-  const spec = specOf(bundle.csv, reference);
+  const spec = getSpec(bundle.csv, reference);
   const skipRange = annotations['olm.skipRange'];
   return {
     reference,
@@ -37,13 +38,13 @@ export function newBundle(bundle: Bundle, blob: BundleBlob, reference: string): 
     defaultChannel: bundle.defaultChannel,
     replaces: spec.replaces ?? '',
     skips: spec.skips ?? [],
-    skipRange: typeof skipRange === 'string' ? skipRange : '',
+    skipRange: getText(skipRange),
     icon: csvIcon(bundle.csv),
     description: spec.description ?? '',
   };
 }
 
-function specOf(csv: JsonObject, reference: string): Of<typeof specType> {
+function getSpec(csv: JsonObject, reference: string): Of<typeof specType> {
   try {
     return readTyped(csvSpec(csv), specType, { path: ['spec'], foldNames: true });
   } catch (error) {

@@ -1,5 +1,5 @@
 import { listNames, notFound } from '../../core/suggest.js';
-import { OpmateError, UsageError, messageOf } from '../../core/errors.js';
+import { OpmateError, UsageError, getMessage } from '../../core/errors.js';
 import { addContext, combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
@@ -60,7 +60,7 @@ export function planAdd(
   const seen = new Map<string, string>();
   for (const bundle of bundles) {
     collect(() => {
-      const addition = additionOf(bundle, models, options);
+      const addition = getAddition(bundle, models, options);
       const { package: owner, name } = bundle.blob;
       const other = seen.get(`${owner}/${name}`);
       if (other !== undefined) {
@@ -93,12 +93,9 @@ function requireFlags(bundles: readonly NewBundle[], { mode, replaces, skips }: 
     });
   }
   if (bundles.length < 2 || (replaces === undefined && skips === undefined)) return;
-  throw new UsageError(
-    `--${replaces === undefined ? 'skips' : 'replaces'} is said of one bundle, not of several`,
-    {
-      hint: 'add the bundles one by one, or by their versions with --mode semver',
-    },
-  );
+  throw new UsageError(`--${replaces === undefined ? 'skips' : 'replaces'} is for one bundle, got several`, {
+    hint: 'add the bundles one by one, or by their versions with --mode semver',
+  });
 }
 
 interface Addition {
@@ -110,7 +107,7 @@ interface Addition {
   isKnown: boolean;
 }
 
-function additionOf(
+function getAddition(
   bundle: NewBundle,
   models: ReadonlyMap<string, PackageModel>,
   options: AddOptions,
@@ -130,14 +127,14 @@ function additionOf(
   }
   const channels = [...new Set(options.channels ?? bundle.channels)];
   if (channels.length === 0) {
-    throw fail('its annotations name no channel', 'name channels by --channel');
+    throw fail('its annotations name no channel', 'set --channel');
   }
   const text = describeBundle(blob).packageProperties[0]?.version ?? '';
   try {
     return { bundle, channels, version: parseVersion(text), text, isKnown };
   } catch (error) {
     throw fail(
-      `bundle ${quoteGo(blob.name)} has the version ${quoteGo(text)}: ${messageOf(error)}`,
+      `bundle ${quoteGo(blob.name)} has the version ${quoteGo(text)}: ${getMessage(error)}`,
       'a bundle of a catalog needs a semantic version',
     );
   }
@@ -162,19 +159,19 @@ class PackageAddition {
   plan(candidates: readonly Addition[]): EditPlan<BlobEdit> {
     const additions = [...candidates].sort((a, b) => compareVersions(a.version, b.version));
     const channels = new Map<string, ChannelEntry[]>();
-    for (const channel of new Set(additions.flatMap((one) => one.channels))) {
-      const wanted = additions.filter((one) => one.channels.includes(channel));
-      channels.set(channel, this.#entriesOf(channel, wanted));
+    for (const channel of new Set(additions.flatMap((addition) => addition.channels))) {
+      const wanted = additions.filter((addition) => addition.channels.includes(channel));
+      channels.set(channel, this.#getEntries(channel, wanted));
     }
     const edits = [
       ...this.#packageEdits(additions, channels),
       ...this.#channelEdits(channels),
-      ...additions.map((one) => this.#bundleEdit(one)),
+      ...additions.map((addition) => this.#bundleEdit(addition)),
     ];
     return { edits, changes: this.#changes };
   }
 
-  #entriesOf(channel: string, additions: readonly Addition[]): ChannelEntry[] {
+  #getEntries(channel: string, additions: readonly Addition[]): ChannelEntry[] {
     const before = this.#model?.channels.get(channel)?.entries ?? [];
     const subject = `${this.#subject}, channel ${quoteGo(channel)}`;
     try {
@@ -199,18 +196,18 @@ class PackageAddition {
         skipRange: skipRange ?? bundle.skipRange,
       };
       if (replaces !== undefined && replaces !== '' && entries.length > 0) {
-        const names = entries.map((one) => one.name);
+        const names = entries.map((channelEntry) => channelEntry.name);
         if (!names.includes(replaces)) {
           throw notFound('bundle', replaces, names, { prefix: `replaces of ${quoteGo(name)}: ` });
         }
       }
-      const at = entries.findIndex((one) => one.name === name);
-      entries = at < 0 ? insertEntry(entries, entry) : entries.with(at, entry);
+      const index = entries.findIndex((channelEntry) => channelEntry.name === name);
+      entries = index < 0 ? insertEntry(entries, entry) : entries.with(index, entry);
     }
     const graph = readGraph(entries);
     if (graph.heads.length > 1) {
       throw new OpmateError('INVALID', describeGraphFault(graph) ?? '', {
-        hint: 'say by --replaces what a bundle replaces, or have it put where its version belongs by --mode semver',
+        hint: 'set --replaces, or add it by its version with --mode semver',
       });
     }
     return entries;
@@ -226,8 +223,8 @@ class PackageAddition {
     let entries = [...before];
     for (const { bundle, version, text } of additions) {
       const { name } = bundle.blob;
-      const at = entries.findIndex((one) => one.name === name);
-      const old = entries[at];
+      const index = entries.findIndex((entry) => entry.name === name);
+      const old = entries[index];
       if (old === undefined) {
         added.push({ name, text, version, skips: skips ?? [], skipRange: skipRange ?? bundle.skipRange });
         continue;
@@ -239,7 +236,7 @@ class PackageAddition {
           { hint: 'remove the bundle first, then add it' },
         );
       }
-      entries = entries.with(at, {
+      entries = entries.with(index, {
         ...old,
         skips: skips === undefined ? old.skips : [...new Set([...old.skips, ...skips])],
         skipRange: skipRange ?? old.skipRange,
@@ -286,7 +283,7 @@ class PackageAddition {
       const before = this.#model?.channels.get(channel);
       const subject = `${this.#subject}, channel ${quoteGo(channel)}`;
       this.#changes.push(
-        ...describeChanges(before?.entries ?? [], entries).map((one) => `${subject}: ${one}`),
+        ...describeChanges(before?.entries ?? [], entries).map((name) => `${subject}: ${name}`),
       );
       if (before === undefined) {
         const blob = { schema: schemas.channel, name: channel, package: this.#name, entries, properties: [] };

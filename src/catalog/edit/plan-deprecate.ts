@@ -30,23 +30,25 @@ export function planDeprecate(catalog: EditableCatalog, deprecation: Deprecation
   const reference = referenceTo(model, deprecation);
   const described = describe(name, reference);
   const [facts] = model.deprecations;
-  const at = facts?.entries.findIndex((entry) => isSame(entry.reference, reference)) ?? -1;
+  const index = facts?.entries.findIndex((entry) => isSame(entry.reference, reference)) ?? -1;
   const blob = facts === undefined ? undefined : requireBlob(catalog, schemas.deprecations, name);
   if (message === undefined) {
-    if (facts === undefined || blob === undefined || at < 0) {
+    if (facts === undefined || blob === undefined || index < 0) {
       throw new OpmateError('NOT_FOUND', `${described} is not deprecated`);
     }
     const change = (value: JsonObject): JsonObject =>
-      withField(value, 'entries', listAt(value, 'entries').toSpliced(at, 1));
+      withField(value, 'entries', listAt(value, 'entries').toSpliced(index, 1));
     const edit: BlobEdit =
       facts.entries.length === 1 ? { kind: 'remove', blob } : { kind: 'change', blob, change };
     return { edits: [edit], changes: [`${described} is not deprecated any more`] };
   }
   if (message.trim() === '') {
-    throw new OpmateError('INVALID', 'a deprecation needs a message', { hint: 'say what users should do' });
+    throw new OpmateError('INVALID', 'a deprecation needs a message', { hint: 'state what users should do' });
   }
-  if (facts?.entries[at]?.message === message) return { edits: [], changes: [] };
-  const changes = [at < 0 ? `${described} is deprecated` : `${described} is deprecated with another message`];
+  if (facts?.entries[index]?.message === message) return { edits: [], changes: [] };
+  const changes = [
+    index < 0 ? `${described} is deprecated` : `${described} is deprecated with another message`,
+  ];
   if (blob === undefined) {
     const entries: DeprecationEntry[] = [{ reference, message }];
     const item = { schema: schemas.deprecations, package: name, entries };
@@ -58,11 +60,11 @@ export function planDeprecate(catalog: EditableCatalog, deprecation: Deprecation
   const change = (value: JsonObject): JsonObject => {
     const list = listAt(value, 'entries');
     const { schema, name: named } = reference;
-    const old = list[at];
+    const old = list[index];
     const entry: JsonValue = isJsonObject(old)
       ? withField(old, 'message', message)
       : { reference: { schema, ...(named !== '' && { name: named }) }, message };
-    return withField(value, 'entries', at < 0 ? [...list, entry] : list.with(at, entry));
+    return withField(value, 'entries', index < 0 ? [...list, entry] : list.with(index, entry));
   };
   return { edits: [{ kind: 'change', blob, change }], changes };
 }

@@ -134,7 +134,7 @@ function defaultEdits(
   if (!after.has(chosen)) {
     throw new OpmateError('INVALID', `its default channel ${quoteGo(chosen)} would be removed`, {
       subject,
-      hint: `name another one by --default-channel; ${listNames('left is', after.keys())}`,
+      hint: `set another one with --default-channel; ${listNames('left is', after.keys())}`,
     });
   }
   if (chosen === defaultChannel) return [];
@@ -150,7 +150,7 @@ function channelEdits(
 ): BlobEdit[] {
   return [...channels.values()].flatMap(({ name, entries }): BlobEdit[] => {
     const left = after.get(name);
-    const isSame = left?.length === entries.length && left.every((entry, at) => entry === entries[at]);
+    const isSame = left?.length === entries.length && left.every((entry, index) => entry === entries[index]);
     if (isSame) return [];
     const blob = requireBlob(catalog, schemas.channel, facts.name, name);
     if (left === undefined) return [{ kind: 'remove', blob }];

@@ -98,31 +98,31 @@ class LineEditor {
   }
 
   #changeList(key: string, before: JsonValue[], after: JsonValue[]): boolean {
-    const places = this.#itemsOf(key, before.length);
+    const places = this.#findItems(key, before.length);
     if (places === undefined || after.length === 0) return false;
     const dash = dashColumn(this.#lines[places[0]?.first ?? -1] ?? '') ?? 0;
-    const known = new Set(before.map(keyOf));
-    const wanted = new Set(after.map(keyOf));
+    const known = new Set(before.map(toKey));
+    const wanted = new Set(after.map(toKey));
     if (known.size < before.length || wanted.size < after.length) return false;
-    let at = 0;
+    let position = 0;
     const skipRemoved = (): void => {
-      for (; at < before.length && !wanted.has(keyOf(before[at] as JsonValue)); at++) {
-        const { comment, end } = places[at] as ItemLines;
+      for (; position < before.length && !wanted.has(toKey(before[position] as JsonValue)); position++) {
+        const { comment, end } = places[position] as ItemLines;
         this.#edits.push({ from: comment, to: end, lines: [] });
       }
     };
     for (const item of after) {
       skipRemoved();
-      const old = before[at];
-      const place = places[at];
-      if (!known.has(keyOf(item))) {
+      const old = before[position];
+      const place = places[position];
+      if (!known.has(toKey(item))) {
         const from = place?.comment ?? (places.at(-1) as ItemLines).end;
         this.#edits.push({ from, to: from, lines: itemLines(item, dash) });
-      } else if (old === undefined || place === undefined || keyOf(old) !== keyOf(item)) {
+      } else if (old === undefined || place === undefined || toKey(old) !== toKey(item)) {
         return false;
       } else {
-        if (!isDeepStrictEqual(old, item)) this.#changeItem([key, at], place, old, item, dash);
-        at++;
+        if (!isDeepStrictEqual(old, item)) this.#changeItem([key, position], place, old, item, dash);
+        position++;
       }
     }
     skipRemoved();
@@ -139,8 +139,8 @@ class LineEditor {
   #changeFields(path: Path, place: ItemLines, old: JsonObject, item: JsonObject): boolean {
     const starts = Object.keys(old).map((key) => this.#placeOf([...path, key]));
     const [first] = starts;
-    if (first === undefined || starts.some((one) => one?.column !== first.column)) return false;
-    const lines = starts.map((one) => (one?.line ?? 0) - 1);
+    if (first === undefined || starts.some((entry) => entry?.column !== first.column)) return false;
+    const lines = starts.map((entry) => (entry?.line ?? 0) - 1);
     if (new Set(lines).size < lines.length) return false;
     for (const key of new Set([...Object.keys(old), ...Object.keys(item)])) {
       const wanted = item[key];
@@ -159,8 +159,8 @@ class LineEditor {
 
   /** A text that stands behind its key, on one line. */
   #changeScalar(path: Path, wanted: JsonValue): boolean {
-    const at = (this.#placeOf(path)?.line ?? 0) - 1;
-    const line = this.#lines[at];
+    const position = (this.#placeOf(path)?.line ?? 0) - 1;
+    const line = this.#lines[position];
     const key = path.at(-1);
     if (line === undefined || typeof wanted !== 'string' || typeof key !== 'string') return false;
     const match =
@@ -168,30 +168,30 @@ class LineEditor {
     const [written, ...more] = splitLines(encodeYaml({ [key]: wanted }));
     if (match === null || match[2] !== key || written === undefined || more.length > 0) return false;
     const value = written.slice(key.length + 2).trimEnd();
-    this.#edits.push({ from: at, to: at + 1, lines: [`${match[1]}${value}${match[3]}`] });
+    this.#edits.push({ from: position, to: position + 1, lines: [`${match[1]}${value}${match[3]}`] });
     return true;
   }
 
   /** The lines of each item of a list in block style; undefined where it is written in another way. */
-  #itemsOf(key: string, count: number): ItemLines[] | undefined {
+  #findItems(key: string, count: number): ItemLines[] | undefined {
     const starts: number[] = [];
-    for (let at = 0; at < count; at++) starts.push((this.#placeOf([key, at])?.line ?? 0) - 1);
+    for (let index = 0; index < count; index++) starts.push((this.#placeOf([key, index])?.line ?? 0) - 1);
     const dash = dashColumn(this.#lines[starts[0] ?? -1] ?? '');
     const isBlock = starts.every(
-      (line, at) => dashColumn(this.#lines[line] ?? '') === dash && line > (starts[at - 1] ?? -1),
+      (line, index) => dashColumn(this.#lines[line] ?? '') === dash && line > (starts[index - 1] ?? -1),
     );
     if (dash === undefined || !isBlock) return undefined;
-    return starts.map((first, at) => {
+    return starts.map((first, index) => {
       let end = first + 1;
-      const limit = starts[at + 1] ?? this.#lines.length;
+      const limit = starts[index + 1] ?? this.#lines.length;
       while (end < limit && isWithin(this.#lines[end] as string, dash)) end++;
       // Blank lines and comments below an item are what comes next's.
       while (end > first + 1 && /^\s*(?:#.*)?$/.test((this.#lines[end - 1] as string).trimEnd())) end--;
       let comment = first;
-      const floor = at === 0 ? 0 : (starts[at - 1] as number) + 1;
+      const floor = index === 0 ? 0 : (starts[index - 1] as number) + 1;
       while (comment > floor && /^\s*#/.test(this.#lines[comment - 1] as string)) comment--;
       // A comment directly below the key is about the list.
-      return { comment: at === 0 ? first : comment, first, end };
+      return { comment: index === 0 ? first : comment, first, end };
     });
   }
 }
@@ -207,7 +207,7 @@ function isWithin(line: string, dash: number): boolean {
 }
 
 /** What an item is known by: its name, or what it refers to. */
-function keyOf(item: JsonValue): string {
+function toKey(item: JsonValue): string {
   if (!isJsonObject(item)) return encodeGoJson(item);
   return encodeGoJson(item['name'] ?? item['reference'] ?? item);
 }

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import path from 'node:path';
-import { sharedDirectoriesOf } from '../../archive/shared-directories.js';
+import { listSharedDirectories } from '../../archive/shared-directories.js';
 import { type LayerFile, type TarInput, writeLayer } from '../../archive/tar-writer.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
@@ -67,7 +67,7 @@ export async function buildCatalogImages(
   ] as const) {
     if (content === undefined) continue;
     const file = path.join(directory, `${name}.tar.gz`);
-    layers.push(await writeLayer(file, entriesOf(places[name].slice(1), content), { signal }));
+    layers.push(await writeLayer(file, getEntries(places[name].slice(1), content), { signal }));
     // An image without command tells nowhere else that it has a cache.
     createdBy.push(name === 'cache' ? `opmate: ${places.cache}` : 'opmate');
   }
@@ -94,13 +94,13 @@ export async function buildCatalogImages(
   );
 }
 
-function entriesOf(place: string, files: readonly ImageFile[]): TarInput[] {
+function getEntries(place: string, files: readonly ImageFile[]): TarInput[] {
   const entries: TarInput[] = files.map(({ path: name, file, size }) => ({
     path: `${place}/${name}`,
     content: { size, open: () => createReadStream(file, { highWaterMark: 256 * 1024 }) },
   }));
   if (entries.length === 0) entries.push({ path: place, type: 'directory' });
-  return [...entries, ...sharedDirectoriesOf(entries)];
+  return [...entries, ...listSharedDirectories(entries)];
 }
 
 /** The catalog of a base would be mixed with the new one, and nobody has checked that. */

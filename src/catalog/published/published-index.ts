@@ -130,16 +130,16 @@ export function parsePublishedCatalog(bytes: Buffer, label: string): PublishedCa
       const icon = item.field('icon');
       return {
         name,
-        ...fileOf(item),
+        ...getFile(item),
         count: item.field('count').size(),
-        ...(icon.isPresent && { icon: { ...fileOf(icon), mediaType: icon.field('mediaType').anyText() } }),
+        ...(icon.isPresent && { icon: { ...getFile(icon), mediaType: icon.field('mediaType').anyText() } }),
       };
     });
   const codings = root
     .field('codings')
     .list(10)
     .map((item) => item.text());
-  return { name: nameOf(root), ...fileOf(root), count: root.field('count').size(), codings, packages };
+  return { name: getName(root), ...getFile(root), count: root.field('count').size(), codings, packages };
 }
 
 /** Reads the list of catalogs. Throws OpmateError SYNTAX or INVALID, which `label` begins. */
@@ -148,8 +148,8 @@ export function parseCatalogList(bytes: Buffer, label: string): ListedPublicatio
     .field('catalogs')
     .list(maxItems)
     .map((item) => ({
-      name: nameOf(item),
-      ...fileOf(item),
+      name: getName(item),
+      ...getFile(item),
       count: item.field('count').size(),
       packages: item.field('packages').size(),
     }));
@@ -165,8 +165,8 @@ function openDocument(bytes: Buffer, label: string, kind: string): Field<never> 
   const root = openValue(value, { name: label, kind: 'reference' });
   root.field('kind').constant(kind);
   if (root.field('version').value !== version) {
-    const found = JSON.stringify(root.field('version').value)?.slice(0, 100) ?? 'none';
-    root.field('version').fail(`${found} is not supported`, {
+    const match = JSON.stringify(root.field('version').value)?.slice(0, 100) ?? 'none';
+    root.field('version').fail(`${match} is not supported`, {
       code: 'unsupported',
       hint: 'it may need a newer opmate',
     });
@@ -175,13 +175,13 @@ function openDocument(bytes: Buffer, label: string, kind: string): Field<never> 
 }
 
 /** The name becomes part of paths and URLs. */
-function nameOf(item: Field<never>): string {
+function getName(item: Field<never>): string {
   const name = item.field('name').text();
   const fault = subdomainFault(name);
   return fault === undefined ? name : item.field('name').fail(fault);
 }
 
-function fileOf(item: Field<never>): PublishedFile {
+function getFile(item: Field<never>): PublishedFile {
   const hash = item.field('hash').digest();
   if (parseDigest(hash).algorithm !== 'sha256') item.field('hash').fail('expected a SHA-256 digest');
   return { hash, size: item.field('size').size() };

@@ -8,27 +8,27 @@ import { findCsvText } from '../../model/migrations.js';
  * ClusterServiceVersion, from its CSV metadata or its objects. The time of day and its zone do not count. Undefined
  * where it says nothing that begins with a year, a month and a day.
  */
-export function creationDayOf(blob: BundleBlob): string | undefined {
+export function findCreationDay(blob: BundleBlob): string | undefined {
   const metadata = blob.properties.find(({ type }) => type === propertyTypes.csvMetadata);
   const annotations =
-    metadata === undefined ? annotationsOfObjects(blob) : fieldOf(metadata.value, 'annotations');
-  const value = fieldOf(annotations, 'createdAt');
-  return typeof value === 'string' ? dayOf(value) : undefined;
+    metadata === undefined ? annotationsOfObjects(blob) : findField(metadata.value, 'annotations');
+  const value = findField(annotations, 'createdAt');
+  return typeof value === 'string' ? parseDay(value) : undefined;
 }
 
 function annotationsOfObjects(blob: BundleBlob): JsonValue | undefined {
   const text = findCsvText(blob);
   if (text === undefined) return undefined;
-  return fieldOf(fieldOf(parseGoJson(text), 'metadata'), 'annotations');
+  return findField(findField(parseGoJson(text), 'metadata'), 'annotations');
 }
 
-function fieldOf(value: unknown, key: string): JsonValue | undefined {
+function findField(value: unknown, key: string): JsonValue | undefined {
   const object = value instanceof RawJson ? parseGoJson(value.text) : value;
   return isJsonObject(object) && Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
 /** A day as `YYYY-MM-DD`; undefined for text that begins with no date that there is. */
-export function dayOf(text: string): string | undefined {
+export function parseDay(text: string): string | undefined {
   const match = /^\s*(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?!\d)/.exec(text);
   if (match === null) return undefined;
   const [year, month, day] = match.slice(1).map(Number) as [number, number, number];

@@ -97,8 +97,8 @@ class CatalogChoice {
       const model = this.#models.get(name);
       if (model === undefined || dropped.has(name)) continue;
       const isMisnamed = this.#misnamed.has(name) || this.#misnamed.has(undefined);
-      const one = new PackageFilter(model, this.#filter, this.#options, this.#result, this.#fail);
-      one.choose(isMisnamed);
+      const filter = new PackageFilter(model, this.#filter, this.#options, this.#result, this.#fail);
+      filter.choose(isMisnamed);
     }
     if (this.#faults.size > 0) {
       throw new DiagnosticsError([...this.#faults.values()].sort(compareDiagnostics));
@@ -130,7 +130,7 @@ class CatalogChoice {
     const { catalog } = this.#options;
     const index = new NameIndex(this.#models.keys());
     const isSelected = (name: string): boolean =>
-      packages === undefined || packages.some((one) => one.name === name);
+      packages === undefined || packages.some((request) => request.name === name);
     const requirePackage = (
       name: string,
       where: RequestPlace,
@@ -141,8 +141,8 @@ class CatalogChoice {
         const hint = suggestName('package', name, this.#models.keys(), index);
         this.#fail(where, { problem: describeMissing('package', name, catalog), hint });
       } else if (mustBeSelected && !isSelected(name)) {
-        const problem = `package ${quoteGo(name)} is not among the chosen packages`;
-        this.#fail(where, { problem, hint: 'choose it as well' });
+        const problem = `package ${quoteGo(name)} is not selected`;
+        this.#fail(where, { problem, hint: 'select it as well' });
       } else return model;
       return undefined;
     };
@@ -155,10 +155,10 @@ class CatalogChoice {
       const model = of === undefined ? undefined : requirePackage(of, where, mustBeSelected);
       if (of !== undefined && model === undefined) return;
       const models = [...this.#models].filter(
-        ([one]) => one === (of ?? one) && (of !== undefined || isSelected(one)),
+        ([text]) => text === (of ?? text) && (of !== undefined || isSelected(text)),
       );
-      if (models.some(([, one]) => one.channels.has(name))) return;
-      const known = new Set(models.flatMap(([, one]) => [...one.channels.keys()]));
+      if (models.some(([, packageModel]) => packageModel.channels.has(name))) return;
+      const known = new Set(models.flatMap(([, packageModel]) => [...packageModel.channels.keys()]));
       const scope = of === undefined ? 'the chosen packages' : `package ${quoteGo(of)} of ${catalog}`;
       this.#misnamed.add(of);
       const hint = suggestName('channel', name, known);
@@ -240,12 +240,12 @@ class PackageFilter {
     const part = keepChannels(this.#model, channels, this.#chooseDefault(channels));
     addPart(facts, part.facts);
     packages.push(part.summary);
-    for (const one of this.#kept) kept.push(one);
-    for (const one of this.#changes) changes.push(one);
+    for (const bundle of this.#kept) kept.push(bundle);
+    for (const name of this.#changes) changes.push(name);
     this.#warnOfUndated();
     const subject = `package ${quoteGo(this.#name)}`;
     for (const why of this.#leftOut) warnings.push(`${subject}: ${why}, so it is left out`);
-    for (const one of this.#warnings) warnings.push(one);
+    for (const name of this.#warnings) warnings.push(name);
   }
 
   #warnOfUndated(): void {
@@ -266,7 +266,7 @@ class PackageFilter {
     const { packages = [], criteria, channels } = this.#filter;
     const named: { where: RequestPlace }[] = [
       ...packages.filter(({ name }) => name === this.#name),
-      ...[...channels, ...criteria].filter((one) => one.package === this.#name),
+      ...[...channels, ...criteria].filter((item) => item.package === this.#name),
     ];
     const problem = `nothing of package ${quoteGo(this.#name)} in ${this.#options.catalog} is left`;
     const why = this.#whyNothing();
@@ -292,7 +292,9 @@ class PackageFilter {
 
   #chooseChannels(): ChannelFacts[] {
     const requested = this.#channelsAsked();
-    const dropped = this.#filter.dropChannels.filter((one) => (one.package ?? this.#name) === this.#name);
+    const dropped = this.#filter.dropChannels.filter(
+      (request) => (request.package ?? this.#name) === this.#name,
+    );
     const droppedNames = new Set(dropped.map(({ name }) => name));
     const gone = this.#droppedBundles();
     return [...this.#model.channels.values()].flatMap((channel) => {
@@ -301,7 +303,7 @@ class PackageFilter {
       if ((!isAsked && !this.#also.has(name)) || droppedNames.has(name)) return [];
       if (this.#isDeprecated(schemas.channel, name)) return [];
       const left = this.#repair(channel, gone);
-      if (left.entries.length > 0 || channel.entries.length === 0) return this.#chooseOf(left, isAsked);
+      if (left.entries.length > 0 || channel.entries.length === 0) return this.#chooseEntries(left, isAsked);
       this.#leftOut.push(`channel ${quoteGo(name)} has no bundle that is not dropped`);
       return [];
     });
@@ -314,7 +316,7 @@ class PackageFilter {
 
   /** Undefined for all channels. */
   #channelsAsked(): ReadonlySet<string> | undefined {
-    const own = this.#filter.channels.filter((one) => (one.package ?? this.#name) === this.#name);
+    const own = this.#filter.channels.filter((request) => (request.package ?? this.#name) === this.#name);
     if (own.length === 0) return undefined;
     const names = new Set(own.map(({ name }) => name));
     if (![...names].some((name) => this.#model.channels.has(name))) {
@@ -325,7 +327,7 @@ class PackageFilter {
   }
 
   #droppedBundles(): ReadonlySet<string> {
-    const requested = this.#filter.dropBundles.filter((one) => (one.package ?? this.#name) === this.#name);
+    const requested = this.#filter.dropBundles.filter((item) => (item.package ?? this.#name) === this.#name);
     const gone = new Set(requested.map(({ name }) => name));
     for (const name of this.#model.bundles.keys()) {
       if (this.#isDeprecated(schemas.bundle, name)) gone.add(name);
@@ -352,12 +354,12 @@ class PackageFilter {
   }
 
   /** The channel with what is wanted of it and what that needs; none where nothing is. */
-  #chooseOf(channel: ChannelFacts, isAsked: boolean): ChannelFacts[] {
-    const { criteria, where, isOfChannel } = this.#criteriaOf(channel.name);
+  #chooseEntries(channel: ChannelFacts, isAsked: boolean): ChannelFacts[] {
+    const { criteria, where, isOfChannel } = this.#getCriteria(channel.name);
     if (isAsked && Object.keys(criteria).length === 0) return [channel];
     const graph = readGraph(channel.entries);
     const also = [...(this.#also.get(channel.name) ?? [])].filter((name) => graph.entries.has(name));
-    const wanted = isAsked ? this.#wantedOf(channel, graph, where, criteria) : new Set<string>();
+    const wanted = isAsked ? this.#findWanted(channel, graph, where, criteria) : new Set<string>();
     if (wanted === undefined) return [];
     if (wanted.size + also.length === 0) {
       if (isAsked) this.#leaveOutChannel(channel, criteria, isOfChannel ? where : undefined);
@@ -435,7 +437,7 @@ class PackageFilter {
       code: 'invalid-value',
       subject: `package ${quoteGo(this.#name)} in ${this.#options.catalog}`,
       problem: `channel ${quoteGo(channel.name)}: ${fault}`,
-      hint: 'the catalog itself is at fault; opmate validate says more',
+      hint: 'fix the catalog; opmate validate lists its problems',
     });
   }
 
@@ -452,20 +454,22 @@ class PackageFilter {
   }
 
   /** What counts for a channel, where the narrowest of it was said, and whether that was said of this very channel. */
-  #criteriaOf(channel: string): { criteria: Criteria; where: RequestPlace; isOfChannel: boolean } {
+  #getCriteria(channel: string): { criteria: Criteria; where: RequestPlace; isOfChannel: boolean } {
     const scoped = this.#filter.criteria.filter(
-      (one) => (one.package ?? this.#name) === this.#name && (one.channel ?? channel) === channel,
+      (scopedCriteria) =>
+        (scopedCriteria.package ?? this.#name) === this.#name &&
+        (scopedCriteria.channel ?? channel) === channel,
     );
-    const breadth = (one: { package: string | undefined; channel: string | undefined }): number =>
-      one.package === undefined ? 0 : one.channel === undefined ? 1 : 2;
+    const breadth = (item: { package: string | undefined; channel: string | undefined }): number =>
+      item.package === undefined ? 0 : item.channel === undefined ? 1 : 2;
     const sorted = scoped.sort((a, b) => breadth(a) - breadth(b));
-    const criteria: Criteria = Object.assign({}, ...sorted.map((one) => one.criteria));
+    const criteria: Criteria = Object.assign({}, ...sorted.map((scopedCriteria) => scopedCriteria.criteria));
     const narrowest = sorted.at(-1);
     return { criteria, where: narrowest?.where ?? {}, isOfChannel: narrowest?.channel !== undefined };
   }
 
   /** Names of entries; undefined for a channel that is at fault. */
-  #wantedOf(
+  #findWanted(
     channel: ChannelFacts,
     graph: ChannelGraph,
     where: RequestPlace,
@@ -540,7 +544,7 @@ class PackageFilter {
       return ways.reachableFrom(new Set([installed]), known);
     }
     const names = new Set<string>();
-    for (const [name, one] of this.#versions) if (compareVersions(one, version) === 0) names.add(name);
+    for (const [name, item] of this.#versions) if (compareVersions(item, version) === 0) names.add(name);
     for (const { replaces, skips } of entries) {
       for (const name of [replaces, ...skips]) {
         const isCalledSo = name.endsWith(`.v${installed}`) || name.endsWith(`.${installed}`);
@@ -572,7 +576,7 @@ class PackageFilter {
   #chooseDefault(channels: readonly ChannelFacts[]): string {
     const names = new Set(channels.map(({ name }) => name));
     const own = this.#model.facts.defaultChannel;
-    const requested = this.#filter.defaultChannels.filter((one) => one.package === this.#name).at(-1);
+    const requested = this.#filter.defaultChannels.filter((item) => item.package === this.#name).at(-1);
     const subject = `package ${quoteGo(this.#name)}`;
     if (requested !== undefined) {
       if (!names.has(requested.name)) {
@@ -608,7 +612,7 @@ class PackageFilter {
     const subject = `package ${quoteGo(this.#name)} in ${this.#options.catalog}`;
     const set = `set defaultChannel to one of ${joinNames([...names])}`;
     const reason = this.#empty.get(own);
-    const problem = reason ?? `its default channel ${quoteGo(own)} is not among the chosen channels`;
+    const problem = reason ?? `its default channel ${quoteGo(own)} is not selected`;
     const hint =
       reason === undefined
         ? `add it, or ${set}`

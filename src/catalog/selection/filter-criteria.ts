@@ -2,15 +2,15 @@ import { OpmateError } from '../../core/errors.js';
 import { parseVersionRange } from '../../core/semver-range.js';
 import { parseVersion } from '../../core/semver.js';
 import type { Criteria } from './catalog-filter.js';
-import { dayOf, monthsBefore } from './creation-days.js';
+import { parseDay, monthsBefore } from './creation-days.js';
 
 /** The values of criteria as people write them, in flags and in files. Each parser throws OpmateError INVALID. */
 
 /** Parses `PACKAGE/NAME`, or a name of any package. */
 export function parseQualifiedName(text: string): { package: string | undefined; name: string } {
-  const at = text.indexOf('/');
-  if (at < 0) return { package: undefined, name: text };
-  return { package: text.slice(0, at), name: text.slice(at + 1) };
+  const position = text.indexOf('/');
+  if (position < 0) return { package: undefined, name: text };
+  return { package: text.slice(0, position), name: text.slice(position + 1) };
 }
 
 /** Parses a range as OLM reads it. */
@@ -46,7 +46,7 @@ const maxMonths = 1200;
 export function parseSince(text: string, today: Date): string {
   const months = /^(\d{1,4}) ?(?:m|months?)?$/.exec(text.trim());
   if (months !== null && Number(months[1]) <= maxMonths) return monthsBefore(today, Number(months[1]));
-  const day = /^[\d-]+$/.test(text) ? dayOf(text) : undefined;
+  const day = /^[\d-]+$/.test(text) ? parseDay(text) : undefined;
   if (day !== undefined) return day;
   throw new OpmateError('INVALID', 'expected a day such as 2024-01-31, or a number of months');
 }

@@ -33,13 +33,13 @@ export function keepChain(
   // How many wanted ones each entry of the chain leads to, from the oldest upwards.
   const counts = new Array<number>(chain.length);
   const kept = new Set<string>();
-  for (let at = chain.length - 1; at >= 0; at--) {
-    const name = chain[at] as string;
-    for (const one of [name, ...(entries.get(name)?.skips ?? [])]) {
-      const key = keyOf(one);
+  for (let position = chain.length - 1; position >= 0; position--) {
+    const name = chain[position] as string;
+    for (const text of [name, ...(entries.get(name)?.skips ?? [])]) {
+      const key = keyOf(text);
       if (key !== undefined) kept.add(key);
     }
-    counts[at] = kept.size;
+    counts[position] = kept.size;
   }
   const reasons = new Map<string, string>();
   if (kept.size === 0) return { names: new Set(), reasons };
@@ -56,22 +56,22 @@ export function keepChain(
   };
   const requested = take(top);
   const { names, lead } = makeSound(list, requested, top, take);
-  const places = new Map(chain.map((name, at) => [name, at]));
+  const places = new Map(chain.map((name, index) => [name, index]));
   for (const { name } of list) {
     if (!names.has(name) || isWanted(name)) continue;
-    const at = places.get(name) ?? -1;
+    const index = places.get(name) ?? -1;
     const skips = (entries.get(name)?.skips ?? []).filter(isWanted);
     if (!requested.has(name)) {
-      reasons.set(name, `${listNames('is needed for', lead)}, which nothing else leads to`);
-    } else if (at === top && skips.length > 0) reasons.set(name, listNames('skips', skips));
-    else reasons.set(name, describeBetween(chain, at));
+      reasons.set(name, listNames('is needed to update', lead));
+    } else if (index === top && skips.length > 0) reasons.set(name, listNames('skips', skips));
+    else reasons.set(name, describeBetween(chain, index));
   }
   return { names, reasons };
 }
 
 /** Why an entry of a chain is kept that leads from one to another. */
-export function describeBetween(chain: readonly string[], at: number): string {
-  const [newer, older] = [chain[at - 1] ?? '', chain[at + 1] ?? ''];
+export function describeBetween(chain: readonly string[], position: number): string {
+  const [newer, older] = [chain[position - 1] ?? '', chain[position + 1] ?? ''];
   return `stands in the upgrade chain between ${quoteGo(newer)} and ${quoteGo(older)}`;
 }
 
@@ -82,9 +82,9 @@ function makeSound(
   top: number,
   take: (from: number) => Set<string>,
 ): { names: ReadonlySet<string>; lead: string[] } {
-  const graphOf = (names: ReadonlySet<string>): ChannelGraph =>
+  const getGraph = (names: ReadonlySet<string>): ChannelGraph =>
     readGraph(list.filter(({ name }) => names.has(name)));
-  const first = graphOf(requested);
+  const first = getGraph(requested);
   if (describeGraphFault(first) === undefined) return { names: requested, lead: [] };
   const lead = first.stranded.length > 0 ? first.stranded : first.heads.slice(1);
   // In growing steps, so that a long chain is not read as often as it has entries.
@@ -92,7 +92,7 @@ function makeSound(
   for (let step = 1; step <= top; step *= 2) tops.push(top - step);
   for (const from of [...tops, 0]) {
     const names = take(from);
-    if (describeGraphFault(graphOf(names)) === undefined) return { names, lead };
+    if (describeGraphFault(getGraph(names)) === undefined) return { names, lead };
   }
   return { names: new Set(list.map(({ name }) => name)), lead };
 }

@@ -56,10 +56,10 @@ export class ChannelWays {
     const open: number[] = [];
     const seen = new Set<string>();
     const names: string[] = [];
-    const name = (one: string): void => {
-      const rank = ranks.get(one);
-      if (rank === undefined || seen.has(one)) return;
-      seen.add(one);
+    const name = (text: string): void => {
+      const rank = ranks.get(text);
+      if (rank === undefined || seen.has(text)) return;
+      seen.add(text);
       let [low, high] = [0, open.length];
       while (low < high) {
         const middle = (low + high) >> 1;
@@ -74,7 +74,7 @@ export class ChannelWays {
         const taken = ranked[rank] as string;
         names.push(taken);
         const { replaces = '', skips = [] } = this.#entries.get(taken) ?? {};
-        for (const one of [replaces, ...skips]) name(one);
+        for (const text of [replaces, ...skips]) name(text);
       }
     }
     return names;
@@ -88,13 +88,13 @@ export class ChannelWays {
     if (this.head === undefined) return new Set();
     const leadsUp = this.#waysTo(this.head).next;
     const isOnWay = (name: string): boolean => name === this.head || leadsUp.has(name);
-    const sourceOf = (name: string): UpgradeSource => {
+    const getSource = (name: string): UpgradeSource => {
       const known = this.#versions.get(name) ?? version;
       return { name, version: known && { version: known } };
     };
     const graph = new UpgradeGraph([{ name: '', entries: this.#list }], this.#rules.ranges);
     // A range covers the version whatever the bundle is called.
-    const sources = [...installed, ''].map(sourceOf);
+    const sources = [...installed, ''].map(getSource);
     const running = [...installed].filter((name) => this.#entries.has(name) && isOnWay(name));
     return new Set([...running, ...walkUpgrades(graph, sources, this.#versions, isOnWay)]);
   }
@@ -143,8 +143,8 @@ export class ChannelWays {
       else below = middle - 1;
     }
     // In growing steps, so that a long chain is not gone through as often as it has entries.
-    for (let at = above, step = 1; at > 0; at -= step, step *= 2) {
-      yield this.#waysTo(this.chain[at] as string);
+    for (let position = above, step = 1; position > 0; position -= step, step *= 2) {
+      yield this.#waysTo(this.chain[position] as string);
     }
     yield this.#waysTo(head);
   }
@@ -182,8 +182,8 @@ export class ChannelWays {
       if (names.size > size) continue;
       if (loose.size === 0 && describeGraphFault(graph) === undefined) return { names, reasons };
       for (const name of new Set([...graph.stranded, ...loose])) {
-        const skipper = this.#skippers.get(name)?.find((one) => one === target || next.has(one));
-        if (skipper !== undefined) add(skipper, `skips ${quoteGo(name)}, which nothing else leads on from`);
+        const skipper = this.#skippers.get(name)?.find((text) => text === target || next.has(text));
+        if (skipper !== undefined) add(skipper, `skips ${quoteGo(name)}, which has no other upgrade`);
         this.#fillChain(name, target, add);
       }
     }
@@ -194,8 +194,8 @@ export class ChannelWays {
   #fillChain(name: string, target: string, add: (name: string, reason: string) => void): void {
     const [from, to] = [this.chain.indexOf(target), this.chain.indexOf(name)];
     if (from < 0) return;
-    for (let at = from + 1; at < to; at++) {
-      add(this.chain[at] as string, describeBetween(this.chain, at));
+    for (let position = from + 1; position < to; position++) {
+      add(this.chain[position] as string, describeBetween(this.chain, position));
     }
   }
 

@@ -4,6 +4,7 @@ import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { decodeUtf8, parseGoJson } from '../../document/go-json.js';
 import { foldFieldName } from '../../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../document/json.js';
+import { getList } from '../../document/json-fields.js';
 import { type ChannelEntry, type DeprecationEntry, schemas } from '../../model/declarative-config.js';
 import { decodeBundle, decodeChannel, decodeDeprecations, decodePackage } from '../../model/decode.js';
 import { detach } from '../../model/describe.js';
@@ -46,10 +47,12 @@ export class KeptCatalog implements Catalog {
   ) {
     this.name = catalog.name;
     this.#catalog = catalog;
-    this.#packages = new Map(facts.packages.map((one) => [one.name, one]));
-    this.#channels = new Map(facts.channels.map((one) => [keyOf(one), one]));
-    this.#bundles = new Map(facts.bundles.map((one) => [keyOf(one), one]));
-    this.#deprecations = new Map(facts.deprecations.map((one) => [one.package, one]));
+    this.#packages = new Map(facts.packages.map((packageFacts) => [packageFacts.name, packageFacts]));
+    this.#channels = new Map(facts.channels.map((channel) => [toKey(channel), channel]));
+    this.#bundles = new Map(facts.bundles.map((bundle) => [toKey(bundle), bundle]));
+    this.#deprecations = new Map(
+      facts.deprecations.map((deprecations) => [deprecations.package, deprecations]),
+    );
     this.#withoutImages = withoutImages;
     this.#others = others;
   }
@@ -59,7 +62,7 @@ export class KeptCatalog implements Catalog {
     for await (const meta of this.#others === undefined
       ? this.#catalog.metas(options)
       : this.#readKept(options)) {
-      const edit = this.#editOf(meta, seen);
+      const edit = this.#findEdit(meta, seen);
       if (edit === undefined) continue;
       if (edit === 'none') {
         yield meta;
@@ -70,12 +73,12 @@ export class KeptCatalog implements Catalog {
     }
     const wanted = [
       ...[...this.#packages.keys()].map((name) => keyIn(schemas.package, { name })),
-      ...[...this.#channels.values()].map((one) => keyIn(schemas.channel, one)),
-      ...[...this.#bundles.values()].map((one) => keyIn(schemas.bundle, one)),
+      ...[...this.#channels.values()].map((channelFacts) => keyIn(schemas.channel, channelFacts)),
+      ...[...this.#bundles.values()].map((bundleFacts) => keyIn(schemas.bundle, bundleFacts)),
     ];
     const lost = wanted.find((key) => !seen.has(key));
     if (lost === undefined) return;
-    throw new OpmateError('IO', `${lost} is not there any more`, {
+    throw new OpmateError('IO', `${lost} no longer exists`, {
       subject: this.name,
       hint: 'run the command again when nothing writes to the catalog',
     });
@@ -98,7 +101,7 @@ export class KeptCatalog implements Catalog {
   }
 
   /** What is to be changed in a blob; undefined for one that is left out. */
-  #editOf(meta: Meta, seen: Set<string>): Edit | 'none' | undefined {
+  #findEdit(meta: Meta, seen: Set<string>): Edit | 'none' | undefined {
     const { schema, value } = meta;
     switch (schema) {
       case schemas.package: {
@@ -110,7 +113,7 @@ export class KeptCatalog implements Catalog {
       }
       case schemas.channel: {
         const blob = decodeChannel(value);
-        const facts = this.#channels.get(keyOf(blob));
+        const facts = this.#channels.get(toKey(blob));
         if (facts === undefined || isRepeated(seen, schema, blob)) return undefined;
         const before = blob.entries ?? [];
         const isSame = before.length === facts.entries.length && before.every(isSameAs(facts.entries));
@@ -118,7 +121,7 @@ export class KeptCatalog implements Catalog {
       }
       case schemas.bundle: {
         const blob = decodeBundle(value);
-        if (!this.#bundles.has(keyOf(blob)) || isRepeated(seen, schema, blob)) return undefined;
+        if (!this.#bundles.has(toKey(blob)) || isRepeated(seen, schema, blob)) return undefined;
         const dropped = this.#withoutImages;
         if (!blob.relatedImages.some(({ image }) => dropped.has(image))) return 'none';
         return (bundle) => withoutRelated(bundle, dropped);
@@ -156,25 +159,25 @@ export class KeptCatalog implements Catalog {
 }
 
 /** Whether a blob of this name was there already. */
-function isRepeated(seen: Set<string>, schema: string, one: { package?: string; name: string }): boolean {
-  const key = keyIn(schema, one);
+function isRepeated(seen: Set<string>, schema: string, item: { package?: string; name: string }): boolean {
+  const key = keyIn(schema, item);
   if (seen.has(key)) return true;
   // It is made of views into the text of a whole file.
   seen.add(detach(key));
   return false;
 }
 
-function keyIn(schema: string, one: { package?: string; name: string }): string {
-  return `${schema} ${one.package === undefined ? '' : `${one.package}/`}${one.name}`;
+function keyIn(schema: string, item: { package?: string; name: string }): string {
+  return `${schema} ${item.package === undefined ? '' : `${item.package}/`}${item.name}`;
 }
 
-function keyOf(one: { package: string; name: string }): string {
-  return `${one.package}/${one.name}`;
+function toKey(item: { package: string; name: string }): string {
+  return `${item.package}/${item.name}`;
 }
 
-function isSameAs(others: readonly ChannelEntry[]): (entry: ChannelEntry, at: number) => boolean {
-  return (entry, at) => {
-    const other = others[at];
+function isSameAs(others: readonly ChannelEntry[]): (entry: ChannelEntry, position: number) => boolean {
+  return (entry, position) => {
+    const other = others[position];
     return other !== undefined && isSameEntry(entry, other);
   };
 }
@@ -185,7 +188,7 @@ function isSameEntry(a: ChannelEntry, b: ChannelEntry): boolean {
     a.replaces === b.replaces &&
     a.skipRange === b.skipRange &&
     a.skips.length === b.skips.length &&
-    a.skips.every((skip, at) => skip === b.skips[at])
+    a.skips.every((skip, index) => skip === b.skips[index])
   );
 }
 
@@ -212,15 +215,15 @@ export function withField(object: JsonObject, field: string, value: JsonValue | 
 export function listAt(object: JsonObject, field: string): JsonValue[] {
   const keys = Object.keys(object).filter((key) => foldFieldName(key) === foldFieldName(field));
   const list = object[keys.sort().at(-1) ?? field];
-  return Array.isArray(list) ? list : [];
+  return getList(list);
 }
 
 /** The channel with these entries; those that were there before keep what is not said of them. */
 export function withEntries(channel: JsonObject, entries: readonly ChannelEntry[]): JsonObject {
   const before = new Map<string, { entry: ChannelEntry; value: JsonValue }>();
   const values = listAt(channel, 'entries');
-  for (const [at, entry] of (decodeChannel(channel).entries ?? []).entries()) {
-    if (!before.has(entry.name)) before.set(entry.name, { entry, value: values[at] ?? null });
+  for (const [index, entry] of (decodeChannel(channel).entries ?? []).entries()) {
+    if (!before.has(entry.name)) before.set(entry.name, { entry, value: values[index] ?? null });
   }
   const list = entries.map((wanted): JsonValue => {
     const known = before.get(wanted.name);
@@ -238,15 +241,15 @@ export function withEntries(channel: JsonObject, entries: readonly ChannelEntry[
 function withoutRelated(bundle: JsonObject, dropped: ReadonlySet<string>): JsonObject {
   const { relatedImages } = decodeBundle(bundle);
   const list = listAt(bundle, 'relatedImages').filter(
-    (_, at) => !dropped.has(relatedImages[at]?.image ?? ''),
+    (_, index) => !dropped.has(relatedImages[index]?.image ?? ''),
   );
   return withField(bundle, 'relatedImages', list.length === 0 ? undefined : list);
 }
 
 export function withDeprecations(deprecations: JsonObject, kept: ReadonlySet<string>): JsonObject {
   const entries = decodeDeprecations(deprecations).entries ?? [];
-  const list = listAt(deprecations, 'entries').filter((_, at) => {
-    const entry = entries[at];
+  const list = listAt(deprecations, 'entries').filter((_, index) => {
+    const entry = entries[index];
     return entry !== undefined && kept.has(formatDeprecationReference(entry));
   });
   return withField(deprecations, 'entries', list);

@@ -32,13 +32,15 @@ export function leaveOut(
     );
   }
   const left = filterCatalog(facts, { ...emptyFilter(), dropBundles }, { catalog });
-  const keyOf = (...parts: string[]): string => parts.join('\0');
+  const toKey = (...parts: string[]): string => parts.join('\0');
   const entries = new Set(
     left.facts.channels.flatMap((channel) =>
-      channel.entries.map(({ name }) => keyOf(channel.package, channel.name, name)),
+      channel.entries.map(({ name }) => toKey(channel.package, channel.name, name)),
     ),
   );
-  const kept = selection.kept.filter((one) => entries.has(keyOf(one.package, one.channel, one.bundle)));
+  const kept = selection.kept.filter((keptBundle) =>
+    entries.has(toKey(keptBundle.package, keptBundle.channel, keptBundle.bundle)),
+  );
   return {
     selection: { ...left, kept, warnings: selection.warnings },
     changes: [...left.changes, ...left.warnings],

@@ -118,8 +118,8 @@ class ChannelRepair {
     for (const name of skips) {
       const skipped = this.#gone.get(name);
       if (skipped === undefined) continue;
-      for (const one of [skipped.replaces, ...skipped.skips]) {
-        if (one !== '' && one !== replaces && !this.#kept.has(one)) skips.add(one);
+      for (const text of [skipped.replaces, ...skipped.skips]) {
+        if (text !== '' && text !== replaces && !this.#kept.has(text)) skips.add(text);
       }
     }
     if (passed.size > 0 || !entry.skips.includes(entry.name)) skips.delete(entry.name);
@@ -156,7 +156,8 @@ class ChannelRepair {
     if (heads.length === 0) {
       for (const { name, replaces, skips } of [...this.#kept.values()]) {
         if (replaces === head) this.#change(name, () => ({ replaces: '' }));
-        if (skips.includes(head)) this.#change(name, () => ({ skips: skips.filter((one) => one !== head) }));
+        if (skips.includes(head))
+          this.#change(name, () => ({ skips: skips.filter((text) => text !== head) }));
       }
     }
     let replaced = oldHead === undefined ? '' : (this.#gone.get(oldHead)?.replaces ?? '');

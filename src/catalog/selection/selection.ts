@@ -70,7 +70,9 @@ export function keepChannels(
     packages: [{ ...facts, defaultChannel }],
     channels: [...channels],
     bundles: [...bundles.values()].filter(({ name }) => bundleNames.has(name)),
-    deprecations: deprecations.flatMap((one) => keepDeprecations(one, channelNames, bundleNames)),
+    deprecations: deprecations.flatMap((deprecationsFacts) =>
+      keepDeprecations(deprecationsFacts, channelNames, bundleNames),
+    ),
   };
   const summary = {
     name: facts.name,
@@ -83,10 +85,10 @@ export function keepChannels(
 
 /** Adds the facts of one part of a catalog to another. */
 export function addPart(facts: CatalogFacts, part: CatalogFacts): void {
-  for (const one of part.packages) facts.packages.push(one);
-  for (const one of part.channels) facts.channels.push(one);
-  for (const one of part.bundles) facts.bundles.push(one);
-  for (const one of part.deprecations) facts.deprecations.push(one);
+  for (const packageFacts of part.packages) facts.packages.push(packageFacts);
+  for (const channel of part.channels) facts.channels.push(channel);
+  for (const bundle of part.bundles) facts.bundles.push(bundle);
+  for (const deprecationsFacts of part.deprecations) facts.deprecations.push(deprecationsFacts);
 }
 
 /** Sums up channels that are kept. */

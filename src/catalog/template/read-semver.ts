@@ -140,17 +140,17 @@ class SemverReader {
       return fields;
     }
     for (const key of Object.keys(value)) {
-      const name = names.find((one) => foldFieldName(one) === foldFieldName(key));
-      const at = [...path, key];
+      const name = names.find((text) => foldFieldName(text) === foldFieldName(key));
+      const where = [...path, key];
       const before = name === undefined ? undefined : fields.get(name);
       if (name === undefined) {
         const hint = `keys here are ${names.join(', ')}`;
-        this.#fault(at, `${decoding}json: unknown field ${quoteGo(key)}`, hint);
+        this.#fault(where, `${decoding}json: unknown field ${quoteGo(key)}`, hint);
       } else if (before !== undefined) {
         const keys = [String(before.path.at(-1)), key].join(' ');
         const problem = `duplicate keys for key ${quoteGo(name)}: [${keys}]`;
-        this.#fault(at, problem, 'keep one of the keys; they differ in case only');
-      } else fields.set(name, { value: value[key] as JsonValue, path: at });
+        this.#fault(where, problem, 'keep one of the keys; they differ in case only');
+      } else fields.set(name, { value: value[key] as JsonValue, path: where });
     }
     return fields;
   }

@@ -9,6 +9,7 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../document/js
 import { sortedByBytes } from '../../core/order.js';
 import { parseYamlWithPlaces } from '../../document/yaml.js';
 import type { YamlPath } from '../../document/yaml-full.js';
+import { getList } from '../../document/json-fields.js';
 import { BlobPlaces } from '../blob-places.js';
 import { decodeMeta } from '../blob.js';
 import { type CatalogDocument, LineCounter, type OpenFile, readDocuments } from '../documents.js';
@@ -87,7 +88,7 @@ async function detectType(file: OpenFile, document: CatalogDocument): Promise<Te
       among,
     );
   }
-  const schema = value === null ? undefined : fieldOf(value, 'schema')?.value;
+  const schema = value === null ? undefined : findField(value, 'schema')?.value;
   if (schema === undefined || schema === null || schema === '') {
     const hint = value === null ? emptyDocument : among;
     throw await fail("template input missing required 'schema' field", hint);
@@ -109,9 +110,9 @@ async function detectType(file: OpenFile, document: CatalogDocument): Promise<Te
 }
 
 /** A field whatever the case of its key; of several keys the last in byte order counts, as for Go. */
-function fieldOf(object: JsonObject, field: string): { key: string; value: JsonValue } | undefined {
+function findField(object: JsonObject, field: string): { key: string; value: JsonValue } | undefined {
   const folded = foldFieldName(field);
-  const key = sortedByBytes(Object.keys(object)).findLast((one) => foldFieldName(one) === folded);
+  const key = sortedByBytes(Object.keys(object)).findLast((name) => foldFieldName(name) === folded);
   return key === undefined ? undefined : { key, value: object[key] as JsonValue };
 }
 
@@ -155,7 +156,7 @@ async function readEntriesTemplate(
     throw new OpmateError('INTERNAL', 'a fault was lost');
   }
   const field = (name: string, kind: 'string' | 'array', goType: string): JsonValue | undefined => {
-    const value = fieldOf(root, name);
+    const value = findField(root, name);
     if (value === undefined || value.value === null || getGoKind(value.value) === kind) return value?.value;
     errors.report(
       [value.key],
@@ -167,7 +168,7 @@ async function readEntriesTemplate(
   const schema = field('schema', 'string', 'string') ?? '';
   const list = type === 'basic' ? undefined : field('substitutions', 'array', '[]substitutes.Substitute');
   const substitutions = Array.isArray(list)
-    ? readSubstitutions(list, fieldOf(root, 'substitutions')?.key as string, unmarshalling, errors)
+    ? readSubstitutions(list, findField(root, 'substitutions')?.key as string, unmarshalling, errors)
     : [];
   await errors.throwIfAny();
   const wanted = templateSchemas[type];
@@ -177,8 +178,8 @@ async function readEntriesTemplate(
     errors.report(['schema'], parsing + problem, hint);
     await errors.throwIfAny();
   }
-  const entriesKey = fieldOf(root, 'entries')?.key ?? 'entries';
-  const entries = readEntries(Array.isArray(blobs) ? blobs : [], entriesKey, {
+  const entriesKey = findField(root, 'entries')?.key ?? 'entries';
+  const entries = readEntries(getList(blobs), entriesKey, {
     file: file.label,
     type,
     unmarshalling,
@@ -186,7 +187,7 @@ async function readEntriesTemplate(
   });
   await errors.throwIfAny();
   const used = ['schema', 'entries', ...(type === 'substitutes' ? ['substitutions'] : [])].map(
-    (name) => fieldOf(root, name)?.key,
+    (name) => findField(root, name)?.key,
   );
   const warnings = Object.keys(root)
     .filter((key) => !used.includes(key))
@@ -256,8 +257,8 @@ function readSubstitutions(
   const substitutions: Substitution[] = [];
   for (const [index, value] of values.entries()) {
     const path = [key, index];
-    const one: Substitution = { name: '', base: '', path };
-    substitutions.push(one);
+    const substitution: Substitution = { name: '', base: '', path };
+    substitutions.push(substitution);
     if (value === null) continue;
     if (!isJsonObject(value)) {
       const target = 'struct field SubstitutesTemplateData.substitutions of type substitutes.Substitute';
@@ -265,9 +266,9 @@ function readSubstitutions(
       continue;
     }
     for (const field of ['name', 'base'] as const) {
-      const member = fieldOf(value, field);
+      const member = findField(value, field);
       if (member === undefined || member.value === null) continue;
-      if (typeof member.value === 'string') one[field] = member.value;
+      if (typeof member.value === 'string') substitution[field] = member.value;
       else {
         const target = `struct field Substitute.substitutions.${field} of type string`;
         errors.report([...path, member.key], context + kindFault(member.value, target));

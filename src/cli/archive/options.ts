@@ -7,16 +7,16 @@ import { parseVerificationKey } from '../../trust/signing-key.js';
 import type { FlagValues } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
 import type { archiveProofFlags } from './flags.js';
-import { readInputFile } from '../input.js';
+import { readInputFile } from '../../files/read-file.js';
 
 /** What the flags say of an archive that is to be read. Throws UsageError, and OpmateError for a key. */
-export async function proofOf(
+export async function readProof(
   { id, verifyKey }: Partial<FlagValues<typeof archiveProofFlags>>,
   { workingDirectory }: CommandContext,
 ): Promise<ArchiveProof> {
   if (id !== undefined && !isDigest(id)) {
-    const hint = 'write it as the run that wrote the archive printed it: sha256:…';
-    throw new UsageError(`--id ${quoteGo(id)}: not the id of an archive`, { hint });
+    const hint = 'use the ID that opmate mirror printed when it wrote the archive: sha256:…';
+    throw new UsageError(`--id ${quoteGo(id)}: not an archive ID`, { hint });
   }
   if (verifyKey === undefined) return { id };
   const pem = await readInputFile(path.resolve(workingDirectory, verifyKey));
@@ -24,7 +24,7 @@ export async function proofOf(
 }
 
 /** The place of an archive, absolute: a path, with or without `file://` before it. Throws UsageError. */
-export function archiveDirectoryOf(text: string, { workingDirectory }: CommandContext): string {
+export function getArchiveDirectory(text: string, { workingDirectory }: CommandContext): string {
   const place = text.startsWith('file://') ? text.slice('file://'.length) : text;
   if (place !== '' && !/^[a-z][a-z0-9+.-]*:\/\//.test(place)) return path.resolve(workingDirectory, place);
   throw new UsageError(`${quoteGo(text)}: not a directory`, { hint: 'write file://DIRECTORY, or DIRECTORY' });

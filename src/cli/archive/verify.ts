@@ -12,7 +12,7 @@ import {
   archiveIndexName,
   readArchiveIndex,
 } from '../../oci/archive-set/archive-index.js';
-import { archiveDirectoryOf, proofOf } from './options.js';
+import { getArchiveDirectory, readProof } from './options.js';
 import { exitCodes } from '../exit-codes.js';
 import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
@@ -34,8 +34,8 @@ export const command = defineCommand({
   ],
   async run({ context, args: [directory], options }) {
     const { output: format = 'text' } = options;
-    const place = archiveDirectoryOf(directory, context);
-    const proof = await proofOf(options, context);
+    const place = getArchiveDirectory(directory, context);
+    const proof = await readProof(options, context);
     const logger = createLogger(context, options);
     let index: ArchiveIndex | undefined;
     let faults: ArchiveDiagnostic[];
@@ -45,8 +45,8 @@ export const command = defineCommand({
     } catch (error) {
       const isDamaged = error instanceof OpmateError && damages.has(error.code);
       if (!isDamaged || index !== undefined) throw error;
-      faults = diagnosticsFrom(error).map((one) => ({
-        ...one,
+      faults = diagnosticsFrom(error).map((diagnostic) => ({
+        ...diagnostic,
         code: 'invalid-index',
         file: archiveIndexName,
       }));

@@ -31,7 +31,10 @@ export function imageBuilderFlag(builders: readonly string[]): Flag<string | und
 }
 
 /** Returns the request that the flags make. Throws UsageError without a directory. */
-export function requestOf(context: CommandContext, options: FlagValues<typeof authorFlags>): BundleRequest {
+export function parseRequest(
+  context: CommandContext,
+  options: FlagValues<typeof authorFlags>,
+): BundleRequest {
   const { workingDirectory } = context;
   const { to, baseImage } = options;
   return {

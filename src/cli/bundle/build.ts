@@ -1,7 +1,7 @@
 import { defineCommand } from '../command/declaration.js';
 import { flag } from '../command/flags.js';
 import { imageOutputFlags } from '../index/image-output-flags.js';
-import { authorFlags, imageBuilderFlag, requestOf } from './author-flags.js';
+import { authorFlags, imageBuilderFlag, parseRequest } from './author-flags.js';
 import { makeBundle } from './make-bundle.js';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
@@ -37,7 +37,7 @@ export const command = defineCommand({
     ['Save the image to a layout directory', 'opmate bundle build -d ./bundle --save oci:bundle-image:v1'],
   ],
   async run({ context, options, tool }) {
-    const request = await atManifests(requestOf(context, options));
+    const request = await atManifests(parseRequest(context, options));
     const planned = planImageOutputs(options);
     const signingKey = await readSigningKey(options, context, planned);
     const outputs = planned.map((output) => ({ ...output, signingKey }));

@@ -1,26 +1,15 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { reportOutput } from '../command/shared-flags.js';
 import { contentFlags, sourceForms } from './content-flags.js';
-import path from 'node:path';
-import {
-  type CrdDiagnostic,
-  checkCrdUpgrade,
-  storedVersionWarnings,
-} from '../../bundle/plain/crd-upgrade/crd-upgrade.js';
-import { type Diagnostic, formatMessage } from '../../core/diagnostic.js';
-import { type Manifest, readManifests, titleOf } from '../../kube/manifests.js';
-import { OpmateError } from '../../core/errors.js';
+import { checkCrdUpgrade } from '../../api/bundle/check-crd-upgrade.js';
+import { pinValues } from '../../api/bundle/bundle-sources.js';
+import type { CrdDiagnostic } from '../../bundle/plain/crd-upgrade/crd-upgrade.js';
+import { formatMessage } from '../../core/diagnostic.js';
 import type { JsonObject } from '../../document/json.js';
-import type { BundleFile } from '../../bundle/read.js';
-import { contentFileKind } from '../../source/content/file-kind.js';
-import { statIfPresent } from '../../files/file-status.js';
 import { exitCodes } from '../exit-codes.js';
-import { readInputFile } from '../input.js';
-import { count } from '../printable.js';
 import { type Report, writeReport } from '../reports/report.js';
 import { useSession } from '../session.js';
-import { fileInSource, inSource, tellFindings, tellWarnings } from './findings.js';
-import { type SourceOpener, pinValues, useSources } from '../../api/bundle/bundle-sources.js';
+import { tellFindings, tellWarnings } from './findings.js';
 
 /**
  * `opmate bundle check-crd-upgrade`: whether the definitions of a file or bundle may take the place of older
@@ -43,30 +32,16 @@ export const command = defineCommand({
   async run({ context, args: [oldReference, newReference], options }) {
     const { output: format = 'text' } = options;
     return useSession(context, options, async (session) => {
-      const { before, after, pins } = await useSources(session, options, async (sources) => ({
-        before: await readDefinitions(oldReference, sources),
-        after: await readDefinitions(newReference, sources),
-        pins: sources.pins,
-      }));
-      const findings: Diagnostic[] = [...before.findings, ...after.findings];
-      const isReadable = findings.length === 0;
-      if (isReadable) {
-        checkOverlap(oldReference, before.definitions, newReference, after.definitions);
-        for (const crd of before.definitions) {
-          const next = after.definitions.find(({ name }) => name === crd.name);
-          if (next === undefined) {
-            session.logger.log(
-              'warn',
-              `${titleOf(crd)}: is not in ${newReference}; it stays on the cluster as it is`,
-            );
-            continue;
-          }
-          const found = checkCrdUpgrade(crd, next);
-          findings.push(...found);
-          if (found.every(({ code }) => code !== 'form'))
-            tellWarnings(session, storedVersionWarnings(crd, next));
-        }
+      const { findings, warnings, missing, isReadable, pins } = await checkCrdUpgrade(
+        oldReference,
+        newReference,
+        session,
+        options,
+      );
+      for (const title of missing) {
+        session.logger.log('warn', `${title}: is not in ${newReference}; it stays on the cluster as it is`);
       }
+      tellWarnings(session, warnings);
       session.logger.close();
       const isData = format === 'json' || format === 'yaml';
       if (format === 'text' || (isData && !isReadable)) await tellFindings(context, findings);
@@ -75,7 +50,7 @@ export const command = defineCommand({
           command: 'opmate bundle check-crd-upgrade',
           diagnostics: findings,
           value: () => ({
-            findings: (findings as CrdDiagnostic[]).map(valueOf),
+            findings: (findings as CrdDiagnostic[]).map(getValue),
             ...(pins.length > 0 && { sources: pinValues(pins) }),
           }),
         };
@@ -86,21 +61,7 @@ export const command = defineCommand({
   },
 });
 
-/** Two files of different definitions are a slip, not an upgrade that nothing is wrong with. */
-function checkOverlap(
-  oldReference: string,
-  before: readonly Manifest[],
-  newReference: string,
-  after: readonly Manifest[],
-): void {
-  const names = new Set(after.map(({ name }) => name));
-  if (before.length === 0 || after.length === 0 || before.some(({ name }) => names.has(name))) return;
-  throw new OpmateError('INVALID', `${newReference}: has none of the definitions of ${oldReference}`, {
-    hint: 'name an older and a newer version of the same definitions',
-  });
-}
-
-function valueOf(diagnostic: CrdDiagnostic): JsonObject {
+function getValue(diagnostic: CrdDiagnostic): JsonObject {
   const { crd, version, property, code, file, line } = diagnostic;
   return {
     crd,
@@ -111,46 +72,4 @@ function valueOf(diagnostic: CrdDiagnostic): JsonObject {
     ...(file !== undefined && { file }),
     ...(line !== undefined && { line }),
   };
-}
-
-/** The definitions in a file, or in a bundle from wherever it is. Throws OpmateError where there are none. */
-async function readDefinitions(
-  reference: string,
-  sources: SourceOpener,
-): Promise<{ definitions: Manifest[]; findings: Diagnostic[] }> {
-  const isFile =
-    (await statIfPresent(reference))?.isFile() === true && (await contentFileKind(reference)) !== 'archive';
-  const { files, isInPlace } = isFile
-    ? { files: [await readDefinitionFile(reference)], isInPlace: false }
-    : await readManifestsOf(reference, sources);
-  const prefix = isFile ? path.join(path.dirname(reference), '/') : 'manifests/';
-  const { manifests, findings } = readManifests(files, { prefix: prefix === './' ? '' : prefix });
-  const named = inSource(reference, isInPlace);
-  const definitions = manifests
-    .filter(({ kind }) => kind === 'CustomResourceDefinition')
-    .map((manifest) =>
-      isFile ? manifest : { ...manifest, file: fileInSource(reference, manifest.file, isInPlace) },
-    );
-  if (definitions.length === 0 && findings.length === 0 && isFile) {
-    throw new OpmateError(
-      'INVALID',
-      `${reference}: holds no CustomResourceDefinition among ${count(manifests.length, 'object')}`,
-      {
-        hint: 'name a file of definitions, or a whole bundle',
-      },
-    );
-  }
-  return { definitions, findings: isFile ? findings : findings.map(named) };
-}
-
-async function readDefinitionFile(file: string): Promise<BundleFile> {
-  return { name: path.basename(file), content: await readInputFile(file) };
-}
-
-async function readManifestsOf(
-  reference: string,
-  sources: SourceOpener,
-): Promise<{ files: BundleFile[]; isInPlace: boolean }> {
-  const { files, isInPlace } = await sources.readBundle(reference);
-  return { files: files.manifests, isInPlace };
 }

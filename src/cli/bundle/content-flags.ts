@@ -1,4 +1,4 @@
-import { type FlagValues, flag, repeated, text } from '../command/flags.js';
+import { flag, repeated, text } from '../command/flags.js';
 
 /** What `<source>` of a command may be, for its help. */
 export const sourceForms =
@@ -23,9 +23,6 @@ export const contentFlags = {
 export const composeFlags = {
   add: repeated('destination=source', 'add the files of another source at a destination', { group: 'Input' }),
 };
-
-/** The values of `contentFlags`, and of `composeFlags` where a command has them. */
-export type ContentFlags = FlagValues<typeof contentFlags> & Partial<FlagValues<typeof composeFlags>>;
 
 /** Flags for where an operator is installed, and what it watches. */
 export const scopeFlags = {

@@ -3,19 +3,18 @@ import { flag, parsed, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { InvalidArgumentError } from 'commander';
 import { contentFlags, sourceForms } from './content-flags.js';
-import { type ExtractedConfigMap, extractConfigMaps } from '../../bundle/config-map-extract.js';
+import type { ExtractedConfigMap } from '../../bundle/config-map-extract.js';
 import { UsageError, redact } from '../../core/errors.js';
 import { encodeGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
-import { parseReference, withoutCredentials } from '../../core/reference.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { replaceFile } from '../../files/replace-file.js';
-import type { Pin } from '../../source/content/content-types.js';
-import { useSources } from '../../api/bundle/bundle-sources.js';
+import { extractBundle } from '../../api/bundle/extract-bundle.js';
 import { exitCodes } from '../exit-codes.js';
 import { requireFlag } from '../command/require-flag.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
-import { inSource, tellFindings, tellWarnings } from './findings.js';
+import { inSource } from '../../api/bundle/in-source.js';
+import { tellFindings, tellWarnings } from './findings.js';
 
 /**
  * `opmate bundle extract`: a bundle as a ConfigMap, or with `--split` as several, each a YAML document of its own
@@ -58,20 +57,14 @@ export const command = defineCommand({
     const { output } = options;
     const isAlpha = tool !== undefined;
     const name = requireFlag(options.configmapname, 'configmapname');
-    const reference = sourceOf(source, options.manifestsdir, isAlpha);
+    const reference = getSource(source, options.manifestsdir, isAlpha);
     return useSession(context, options, async (session) => {
       const { signal } = session;
-      const { files, isInPlace, pins } = await useSources(session, options, (sources) =>
-        sources.readBundle(reference),
-      );
-      const { configMaps, findings, warnings } = await extractConfigMaps(files, {
+      const { configMaps, findings, warnings, isInPlace } = await extractBundle(reference, session, {
+        ...options,
         name,
-        namespace: options.namespace,
         limit: options.datalimit,
-        gzip: options.gzip,
-        split: options.split,
-        sourceImage: context.environment['CONTAINER_IMAGE'] || imageOf(reference, pins),
-        signal,
+        sourceImage: context.environment['CONTAINER_IMAGE'] || undefined,
       });
       const named = inSource(redact(reference), isInPlace);
       tellWarnings(session, warnings.map(named));
@@ -80,7 +73,7 @@ export const command = defineCommand({
         await tellFindings(context, findings.map(named));
         return isAlpha ? exitCodes.failed : exitCodes.findings;
       }
-      const text = textOf(configMaps, output);
+      const text = formatText(configMaps, output);
       if (options.to === undefined) await writeAll(context.stdout, text, signal);
       else await replaceFile(options.to, text);
       return exitCodes.done;
@@ -88,7 +81,7 @@ export const command = defineCommand({
   },
 });
 
-function sourceOf(source: string | undefined, directory: string | undefined, isAlpha: boolean): string {
+function getSource(source: string | undefined, directory: string | undefined, isAlpha: boolean): string {
   if (source !== undefined && directory !== undefined) {
     throw new UsageError(`${source}: --manifestsdir says ${quoteGo(directory)}`, {
       hint: 'name the bundle once',
@@ -99,13 +92,7 @@ function sourceOf(source: string | undefined, directory: string | undefined, isA
   throw new UsageError('no bundle is named', { hint: 'name a bundle, or its directory with --manifestsdir' });
 }
 
-/** The image in a registry that a bundle was read from, as the user named it. */
-function imageOf(reference: string, [pin]: readonly Pin[]): string | undefined {
-  if (pin?.type !== 'image' || parseReference(reference).transport !== 'docker') return undefined;
-  return withoutCredentials(reference.replace(/^docker:\/\//, ''));
-}
-
-async function* textOf(
+async function* formatText(
   configMaps: readonly ExtractedConfigMap[],
   output: 'json' | 'yaml',
 ): AsyncGenerator<string> {
@@ -125,9 +112,9 @@ async function* textOf(
   if (output === 'json' && isList) yield '\n    ],\n    "kind": "List"\n}\n';
 }
 
-function byteCount(given: string): number {
-  const value = Number(given);
-  if (!/^\d+$/.test(given) || !Number.isSafeInteger(value)) {
+function byteCount(digits: string): number {
+  const value = Number(digits);
+  if (!/^\d+$/.test(digits) || !Number.isSafeInteger(value)) {
     throw new InvalidArgumentError('expected a number of bytes');
   }
   return value;

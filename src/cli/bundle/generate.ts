@@ -1,7 +1,8 @@
 import { defineCommand } from '../command/declaration.js';
-import { authorFlags, requestOf } from './author-flags.js';
-import { generateBundle, shownPath } from '../../bundle/author/generate.js';
-import { replaceFiles } from '../../files/replace-file.js';
+import { generateBundle } from '../../api/bundle/generate-bundle.js';
+import { shownPath } from '../../bundle/author/generate.js';
+import { requireFlag } from '../command/require-flag.js';
+import { authorFlags } from './author-flags.js';
 import { useSession } from '../session.js';
 import { tellWarnings } from './findings.js';
 
@@ -24,15 +25,22 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, options }) {
-    const request = requestOf(context, options);
+    const { channel, default: defaultChannel, baseImage, package: packageName } = options;
+    const directory = requireFlag(options.directory, 'directory');
+    const { workingDirectory } = context;
     await useSession(context, options, async (session) => {
       const { logger } = session;
-      const { files, inferred, warnings } = await generateBundle(request, session);
+      const { files, inferred, warnings } = await generateBundle(
+        {
+          ...{ directory, packageName, defaultChannel, baseImage, workingDirectory },
+          channels: channel,
+          outputDirectory: options.to || undefined,
+        },
+        session,
+      );
       for (const sentence of inferred) logger.log('info', sentence);
       tellWarnings(session, warnings);
-      await replaceFiles(files, session);
-      for (const { target } of files)
-        logger.log('info', `wrote ${shownPath(request.workingDirectory, target)}`);
+      for (const file of files) logger.log('info', `wrote ${shownPath(workingDirectory, file)}`);
     });
   },
 });

@@ -4,10 +4,23 @@ import { replaceFiles } from '../../files/replace-file.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
-import { type ImageOutput, openBase, putImages } from '../index/image-output.js';
+import { reportEnding } from '../ending.js';
+import {
+  type ImageOutput,
+  describeOutput,
+  nextAfterImage,
+  openBase,
+  putImages,
+} from '../index/image-output.js';
 import { writeAll } from '../output.js';
+import { count } from '../printable.js';
 import type { CommandSession } from '../session.js';
 import { tellFindings, tellWarnings } from './findings.js';
+
+/** Returns the command that usually follows a bundle image in a registry. */
+export function nextAfterBundle(image: string): string {
+  return `opmate catalog add CATALOG ${image}`;
+}
 
 /** Builds what a request asks for, and prints what it is called. Returns the exit code. */
 export async function makeBundle(
@@ -37,9 +50,17 @@ export async function makeBundle(
         for (const output of outputs) made += `${await putImages(session, output, images, directory)}\n`;
       };
       await replaceFiles(prepared.files, { signal, then: putAll });
-      for (const { target } of prepared.files)
-        logger.log('info', `wrote ${shownPath(request.workingDirectory, target)}`);
-      logger.close();
+      const files = prepared.files.map(({ target }) => shownPath(request.workingDirectory, target));
+      const written = files.length <= 3 ? files.join(', ') : count(files.length, 'file');
+      const [first] = outputs as [ImageOutput];
+      reportEnding(
+        logger,
+        [
+          ...(files.length > 0 ? [`wrote ${written}`] : []),
+          ...outputs.map((output) => describeOutput(output, images)),
+        ],
+        nextAfterImage(first, nextAfterBundle, 'opmate bundle push'),
+      );
       await writeAll(context.stdout, made);
       return exitCodes.done;
     } finally {

@@ -25,7 +25,8 @@ import { printable } from '../printable.js';
 import { rightCells, rightHeader } from './rights-table.js';
 import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
-import { inSource, tellFindings } from './findings.js';
+import { inSource } from '../../api/bundle/in-source.js';
+import { tellFindings } from './findings.js';
 import { type BundlePermissions, permissionsFrom } from '../../api/bundle/bundle-permissions.js';
 import { type SourceOpener, pinValues, useSources } from '../../api/bundle/bundle-sources.js';
 
@@ -81,10 +82,10 @@ export const command = defineCommand({
       if (options.canI !== undefined) {
         return tellMissing(context, current, await readHeld(context, options.canI), output);
       }
-      const report = reportOf(current, older);
+      const report = getReport(current, older);
       await writeAll(
         context.stdout,
-        textOf(report, current, pins, output, options.installer),
+        formatText(report, current, pins, output, options.installer),
         session.signal,
       );
       const risks = risksIn(report, new Set(options.failOn));
@@ -108,8 +109,8 @@ function risksIn({ added, impacts, cloud }: Report, wanted: ReadonlySet<string>)
     .filter(({ kind }) => wanted.has(kind))
     .map(({ kind, object, detail }) => `${object}: ${kind}: ${detail}`);
   const clouds = cloud
-    .filter((one) => wanted.has('wildcard') && isCloudWildcard(one))
-    .map((one) => `CredentialsRequest/${one.request}: wildcard: ${describeCloud(one)}`);
+    .filter((permission) => wanted.has('wildcard') && isCloudWildcard(permission))
+    .map((permission) => `CredentialsRequest/${permission.request}: wildcard: ${describeCloud(permission)}`);
   return [...rights, ...others, ...clouds];
 }
 
@@ -122,7 +123,7 @@ async function readHeld(context: CommandContext, file: string): Promise<ReturnTy
   const held = heldRules(manifests);
   if (held.length > 0) return held;
   throw new OpmateError('INVALID', `${file}: holds no Role or ClusterRole`, {
-    hint: 'write the roles of whoever installs, e.g. with kubectl get clusterrole NAME -o yaml',
+    hint: 'write the roles of the installer, e.g. with kubectl get clusterrole NAME -o yaml',
   });
 }
 
@@ -180,13 +181,15 @@ interface Report {
   removedCloud: CloudPermission[];
 }
 
-function reportOf(current: BundlePermissions, older: BundlePermissions | undefined): Report {
+function getReport(current: BundlePermissions, older: BundlePermissions | undefined): Report {
   const rights = current.rights;
   const before = older?.rights;
   return {
     added: before === undefined ? rights : rightsBeyond(rights, before),
     removed: before && rightsBeyond(before, rights),
-    webhooks: current.objects.filter(({ kind }) => kind.endsWith('WebhookConfiguration')).flatMap(webhooksOf),
+    webhooks: current.objects
+      .filter(({ kind }) => kind.endsWith('WebhookConfiguration'))
+      .flatMap(getWebhooks),
     impacts: beyond(current.impacts, older?.impacts ?? []),
     removedImpacts: beyond(older?.impacts ?? [], current.impacts),
     clouds: current.clouds,
@@ -202,7 +205,7 @@ function beyond<T>(list: readonly T[], others: readonly T[]): T[] {
 }
 
 /** What the webhooks of a configuration intercept. */
-function webhooksOf(object: PlainObject): JsonObject[] {
+function getWebhooks(object: PlainObject): JsonObject[] {
   const { webhooks } = object.load();
   return (webhooks as JsonObject[]).map((webhook) => ({
     kind: object.kind,
@@ -212,7 +215,7 @@ function webhooksOf(object: PlainObject): JsonObject[] {
   }));
 }
 
-function textOf(
+function formatText(
   report: Report,
   { name, objects, installNamespace }: BundlePermissions,
   pins: readonly Pin[],
@@ -271,7 +274,10 @@ function tableOf(report: Report): string {
   const lines = [report, { impacts: report.removedImpacts, cloud: report.removedCloud }].flatMap(
     ({ impacts, cloud }, index) => [
       ...impacts.map(({ kind, object, detail }) => `${marks[index]}${kind}: ${object}: ${detail}`),
-      ...cloud.map((one) => `${marks[index]}cloud: CredentialsRequest/${one.request}: ${describeCloud(one)}`),
+      ...cloud.map(
+        (permission) =>
+          `${marks[index]}cloud: CredentialsRequest/${permission.request}: ${describeCloud(permission)}`,
+      ),
     ],
   );
   for (const [index, line] of lines.entries()) text += `${index === 0 ? '\n' : ''}${printable(line)}\n`;
@@ -296,12 +302,12 @@ function describeCloud({ provider, effect, actions, resources, roles }: CloudPer
 
 function checkOptions(options: FlagValues<typeof permissionFlags>, output: string): void {
   if (options.installNamespace === undefined || options.installNamespace === '') {
-    throw new UsageError('--install-namespace is missing', {
-      hint: 'say where the operator is to be installed, e.g. --install-namespace widget-system',
+    throw new UsageError('--install-namespace: missing', {
+      hint: 'set the namespace to install the operator in, e.g. --install-namespace widget-system',
     });
   }
   if (options.diff !== undefined && (output === 'rbac' || output === 'installer')) {
-    throw new UsageError(`--diff: not with -o ${output}`, { hint: 'choose table, json or yaml' });
+    throw new UsageError(`--diff: not with -o ${output}`, { hint: 'use table, json or yaml' });
   }
   if (options.canI !== undefined && (options.diff !== undefined || /^(?:rbac|installer)$/.test(output))) {
     throw new UsageError(`--can-i: not with ${options.diff === undefined ? `-o ${output}` : '--diff'}`);
@@ -309,6 +315,6 @@ function checkOptions(options: FlagValues<typeof permissionFlags>, output: strin
   const known: readonly string[] = [...riskNames, ...impactKinds];
   const unknown = options.failOn?.find((risk) => !known.includes(risk));
   if (unknown !== undefined) {
-    throw new UsageError(`--fail-on ${unknown}: not known`, { hint: `known are ${known.join(', ')}` });
+    throw new UsageError(`--fail-on ${unknown}: unknown risk`, { hint: `use one of ${known.join(', ')}` });
   }
 }

@@ -6,14 +6,15 @@ import { imageLabels } from '../../model/image-labels.js';
 import { copyImage } from '../../oci/image/copy.js';
 import { openImage } from '../../oci/image/image.js';
 import { openReference, openTarget } from '../../oci/image/open.js';
-import { subjectOf } from '../../oci/image/platform.js';
+import { getSubject } from '../../oci/image/platform.js';
 import { statIfPresent } from '../../files/file-status.js';
+import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { attachToStored, readSigningKey } from '../index/image-output.js';
+import { attachToStored, nextAfterImage, readSigningKey } from '../index/image-output.js';
 import { signByFlag } from '../index/image-output-flags.js';
 import { useSession } from '../session.js';
-import { makeBundle } from './make-bundle.js';
+import { makeBundle, nextAfterBundle } from './make-bundle.js';
 
 /**
  * `opmate bundle push`: the image of a bundle, byte for byte as it was saved, or built of a directory that has
@@ -37,11 +38,11 @@ export const command = defineCommand({
     ['Push an image that was saved', 'opmate bundle push oci:layout:v1 registry.example.com/demo/bundle:new'],
   ],
   async run({ context, args: [source, target], options }) {
-    const to = targetOf(target);
+    const to = getTarget(target);
     const output = { to, signingKey: await readSigningKey(options, context) };
-    const found = await statIfPresent(source);
+    const stats = await statIfPresent(source);
     return useSession(context, options, async (session) => {
-      if (found?.isDirectory() === true) {
+      if (stats?.isDirectory() === true) {
         const { workingDirectory } = context;
         const directory = path.resolve(workingDirectory, source, 'manifests');
         const request = { directory, packageName: '', channels: '', defaultChannel: '', workingDirectory };
@@ -50,10 +51,10 @@ export const command = defineCommand({
         });
       }
       const from = parseReference(source);
-      if (found !== undefined || from.transport === 'docker') {
+      if (stats !== undefined || from.transport === 'docker') {
         throw new UsageError(`${source}: not a directory, and no saved image`, {
           hint:
-            found === undefined
+            stats === undefined
               ? 'write oci:DIR:TAG, oci-archive:FILE or docker-archive:FILE; between registries copy with opmate oci copy'
               : `write oci-archive:${source} or docker-archive:${source}`,
         });
@@ -76,8 +77,8 @@ export const command = defineCommand({
             session,
           );
           await attachToStored(session, place.repository, descriptor, output);
-          session.logger.close();
-          await writeAll(context.stdout, `${subjectOf(place.repository.name, descriptor.digest)}\n`);
+          reportEnding(session.logger, [`pushed ${to.text}`], nextAfterImage({ to }, nextAfterBundle));
+          await writeAll(context.stdout, `${getSubject(place.repository.name, descriptor.digest)}\n`);
           return exitCodes.done;
         } finally {
           await place.close();
@@ -89,11 +90,11 @@ export const command = defineCommand({
   },
 });
 
-function targetOf(text: string): Reference {
+function getTarget(text: string): Reference {
   const reference = parseTargetReference(text);
   if (reference.transport === 'docker' && reference.tag !== undefined && reference.digest === undefined)
     return reference;
   throw new UsageError(`${text}: not a tag in a registry`, {
-    hint: 'say where to push, e.g. registry.example.com/ns/bundle:v1',
+    hint: 'name the target, e.g. registry.example.com/ns/bundle:v1',
   });
 }

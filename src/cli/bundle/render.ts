@@ -12,10 +12,12 @@ import { UsageError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { renderBundle } from '../../api/bundle/render-bundle.js';
 import { exitCodes } from '../exit-codes.js';
-import { readInput, readInputFile } from '../input.js';
+import { readInputFile } from '../../files/read-file.js';
+import { readInput } from '../input.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
-import { inSource, tellFindings, tellWarnings } from './findings.js';
+import { inSource } from '../../api/bundle/in-source.js';
+import { tellFindings, tellWarnings } from './findings.js';
 
 const renderFlags = {
   ...contentFlags,
@@ -87,7 +89,7 @@ export const command = defineCommand({
         for (const { kind, name, apiVersion } of available.skipped) {
           session.logger.log(
             'warn',
-            `${kind} ${quoteGo(name)}: left out, for the cluster has no ${apiVersion} ${kind}`,
+            `${kind} ${quoteGo(name)}: omitted, as the cluster has no ${apiVersion} ${kind}`,
           );
         }
       }
@@ -118,17 +120,17 @@ function checkOptions(options: FlagValues<typeof renderFlags>): void {
     });
   }
   if (options.to !== undefined && options.output === 'json') {
-    throw new UsageError('--to: writes YAML', { hint: 'leave -o json away' });
+    throw new UsageError('--to: writes YAML', { hint: 'leave out -o json' });
   }
   const needless = needlessOption(options);
   if (needless !== undefined) {
     throw new UsageError(`${needless}: ${needlessReasons[format as keyof typeof needlessReasons]}`, {
-      hint: 'leave the option away, or give a bundle of the format registry-v1',
+      hint: 'leave out the option, or name a bundle of the format registry-v1',
     });
   }
   if (format === 'plain' || (installNamespace !== undefined && installNamespace !== '')) return;
-  throw new UsageError('--install-namespace is missing', {
-    hint: 'say where the operator is to be installed, e.g. --install-namespace widget-system',
+  throw new UsageError('--install-namespace: missing', {
+    hint: 'set the namespace to install the operator in, e.g. --install-namespace widget-system',
   });
 }
 
@@ -141,17 +143,17 @@ const needlessReasons = {
 /** An option that means nothing for a format. */
 function needlessOption(options: FlagValues<typeof renderFlags>): string | undefined {
   const { installNamespace, watchNamespace, config, certProvider, releaseName } = options;
-  const given = {
+  const named = {
     '--install-namespace': installNamespace !== undefined,
     '--watch-namespace': watchNamespace !== undefined,
     '--config': config !== undefined,
     '--cert-provider': certProvider !== 'none',
     '--release-name': releaseName !== undefined,
   };
-  const needless: Readonly<Record<string, readonly (keyof typeof given)[]>> = {
+  const needless: Readonly<Record<string, readonly (keyof typeof named)[]>> = {
     'registry-v1': ['--release-name'],
     plain: ['--install-namespace', '--watch-namespace', '--config', '--cert-provider', '--release-name'],
     helm: ['--watch-namespace', '--cert-provider'],
   };
-  return needless[options.format]?.find((option) => given[option]);
+  return needless[options.format]?.find((option) => named[option]);
 }

@@ -3,7 +3,7 @@ import { SemverError } from '../../core/semver.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import type { JsonValue } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
-import { type BundleVersion, parseBundleVersion } from '../../graph/resolve-content.js';
+import { type BundleVersion, parseBundleVersion } from '../../graph/bundle-version.js';
 import { list } from '../command/flags.js';
 import { catalogForms } from '../../api/open-catalog.js';
 
@@ -29,20 +29,20 @@ export function parseInstalled(
   text: string,
   what: string,
 ): { name: string; version: BundleVersion | undefined } {
-  const at = text.lastIndexOf('@');
-  const name = at < 0 ? text : text.slice(0, at);
+  const position = text.lastIndexOf('@');
+  const name = position < 0 ? text : text.slice(0, position);
   if (name === '') throw new UsageError(`${what}: no bundle is named`);
-  if (at < 0) return { name, version: undefined };
+  if (position < 0) return { name, version: undefined };
   try {
-    return { name, version: parseBundleVersion(text.slice(at + 1)) };
+    return { name, version: parseBundleVersion(text.slice(position + 1)) };
   } catch (error) {
     if (!(error instanceof SemverError)) throw error;
-    throw new UsageError(`${what}: version ${quoteGo(text.slice(at + 1))}: ${error.message}`);
+    throw new UsageError(`${what}: version ${quoteGo(text.slice(position + 1))}: ${error.message}`);
   }
 }
 
 /** Either form of data, as the option says. */
-export function dataOf(value: object, output: 'json' | 'yaml'): string {
+export function getData(value: object, output: 'json' | 'yaml'): string {
   const data = JSON.parse(JSON.stringify(value)) as JsonValue;
   return output === 'json' ? `${encodeGoJson(data, { indent: 2 })}\n` : encodeYaml(data);
 }

@@ -4,7 +4,7 @@ import { outputFormat } from '../command/shared-flags.js';
 import {
   channelFlags,
   checkPackageName,
-  dataOf,
+  getData,
   namedCatalogForms,
   parseInstalled,
 } from './resolve-input.js';
@@ -73,12 +73,13 @@ export const command = defineCommand({
       );
       for (const notice of resolution.deprecations) session.logger.log('warn', describeNotice(notice));
       session.logger.close();
-      const asked = { ...request, installed: known && { name: known.name, version: known.version.text } };
-      const text = output === 'text' ? textOf(resolution) : dataOf({ request: asked, ...resolution }, output);
+      const query = { ...request, installed: known && { name: known.name, version: known.version.text } };
+      const text =
+        output === 'text' ? formatText(resolution) : getData({ request: query, ...resolution }, output);
       await writeAll(context.stdout, text, session.signal);
       if (resolution.outcome !== 'resolved') {
         await tellFindings(context, [
-          { severity: 'error', code: 'resolution', problem: resolution.reason, hint: hintOf(resolution) },
+          { severity: 'error', code: 'resolution', problem: resolution.reason, hint: findHint(resolution) },
         ]);
         return exitCodes.findings;
       }
@@ -94,10 +95,10 @@ function readRequest(
 ): { request: ResolveRequest; installed: ReturnType<typeof parseInstalled> | undefined } {
   const { version: versionRange = '', channel: channels = [], installed, policy } = options;
   if (versionRange.length > maxRange) {
-    throw new UsageError(`--version: longer than ${maxRange} characters, which OLM v1 does not take`);
+    throw new UsageError(`--version: longer than ${maxRange} characters, the maximum of OLM v1`);
   }
   if (channels.length > maxChannels) {
-    throw new UsageError(`--channel: more than ${maxChannels} of them, which OLM v1 does not take`);
+    throw new UsageError(`--channel: more than ${maxChannels} of them, the maximum of OLM v1`);
   }
   try {
     if (versionRange !== '') parseVersionRange(versionRange, 'olm-v1');
@@ -120,7 +121,7 @@ function chooseCatalogs(options: FlagValues<typeof resolveFlags>): NamedCatalog[
   }
   const names = catalogs.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) throw new UsageError(`--catalog: two catalogs are named ${twice}`);
+  if (twice !== undefined) throw new UsageError(`--catalog: duplicate name ${twice}`);
   if (options.selector === undefined) return catalogs;
   const isSelected = labelSelector(options.selector);
   const selected = catalogs.filter(({ labels }) => isSelected(labels));
@@ -133,7 +134,7 @@ function describeNotice({ kind, name, message }: DeprecationNotice): string {
   return `${what} ${name} is deprecated: ${message}`;
 }
 
-function hintOf({ outcome, successors }: Resolution): string | undefined {
+function findHint({ outcome, successors }: Resolution): string | undefined {
   if (outcome === 'ambiguous') return 'give the catalogs different priorities, or choose one with --selector';
   if (outcome === 'unsupported')
     return 'choose another version or channel; OLM v1 does not take the next one';
@@ -141,10 +142,10 @@ function hintOf({ outcome, successors }: Resolution): string | undefined {
   const offers = successors.map(({ stream, name, channels, catalog }) => {
     return `${stream}-stream: ${name} (channel ${channels.join(', ')} of ${catalog})`;
   });
-  return `upgrades that there are: ${offers.join('; ')}`;
+  return `available upgrades: ${offers.join('; ')}`;
 }
 
-function textOf({ chosen, reason, catalogs }: Resolution): string {
+function formatText({ chosen, reason, catalogs }: Resolution): string {
   let text = '';
   if (chosen !== undefined) {
     const rows: [string, string][] = [

@@ -1,29 +1,20 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { contentFlags, sourceForms } from './content-flags.js';
-import { type BundleSummary, summarizeBundle } from '../../bundle/summary.js';
+import type { BundleSummary } from '../../bundle/summary.js';
 import { formatDiagnostic } from '../../core/diagnostic.js';
-import { redact } from '../../core/errors.js';
 import { encodeGoJson } from '../../document/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import type { JsonObject, JsonValue } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
-import type { Pin } from '../../source/content/content-types.js';
-import { withImage } from '../../source/drivers/image.js';
-import { pinValues, useSources } from '../../api/bundle/bundle-sources.js';
-import type { ContentFlags } from './content-flags.js';
+import { getObject } from '../../document/json-fields.js';
+import { type BundleImage, showBundle } from '../../api/bundle/show-bundle.js';
+import { pinValues } from '../../api/bundle/bundle-sources.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { type Paint, loadPaint } from '../paint.js';
 import { amountOfBytes, count, printable } from '../printable.js';
-import { type CommandSession, useSession } from '../session.js';
-
-/** The image that a bundle was read from. */
-interface ShownImage {
-  /** Digest of what the reference names. */
-  digest: string;
-  layers: { digest: string; size: number }[];
-}
+import { useSession } from '../session.js';
 
 /**
  * `opmate bundle show`: what a bundle is, on one screen; as JSON or YAML all of it: a `BundleSummary`, `image` with
@@ -43,41 +34,20 @@ export const command = defineCommand({
   async run({ context, args: [reference], options }) {
     const { output } = options;
     return useSession(context, options, async (session) => {
-      const { files, image, pins } = await useSources(session, options, async (sources) => {
-        const read = await sources.readBundle(reference);
-        return { ...read, image: await lookAtImage(read.pins, options, session) };
-      });
+      const { summary, image, pins } = await showBundle(reference, session, options);
       session.logger.close();
-      const summary = summarizeBundle(files, { subject: redact(reference) });
       const value = { ...summary, image: image ?? null, sources: pinValues(pins) } as unknown as JsonObject;
       const text =
         output === 'json'
           ? `${encodeGoJson(value, { indent: 4 })}\n`
           : output === 'yaml'
             ? encodeYaml(value)
-            : await pageOf(context, summary, image);
+            : await formatPage(context, summary, image);
       await writeAll(context.stdout, text, session.signal);
       return exitCodes.done;
     });
   },
 });
-
-/** Digest and layers of the image that a bundle was read from; undefined where it was not from one alone. */
-async function lookAtImage(
-  pins: readonly Pin[],
-  options: ContentFlags,
-  session: CommandSession,
-): Promise<ShownImage | undefined> {
-  const [pin] = pins;
-  // Credentials of a Secret are for reading the files alone.
-  if (pin?.type !== 'image' || options.secret !== undefined) return undefined;
-  return withImage(pin.ref, session, ({ root, manifest }) =>
-    Promise.resolve({
-      digest: root.digest,
-      layers: manifest.layers.map(({ digest, size }) => ({ digest, size })),
-    }),
-  );
-}
 
 /** A line of the page: what it is about, and what there is to say, each on a line of its own. */
 type Row = [label: string, items: readonly string[], isBad?: boolean];
@@ -89,19 +59,19 @@ const labelWidth = 14;
 const plainWidth = 100;
 const minWidth = 40;
 
-async function pageOf(
+async function formatPage(
   context: CommandContext,
   summary: BundleSummary,
-  image: ShownImage | undefined,
+  image: BundleImage | undefined,
 ): Promise<string> {
   const { stdout } = context as { stdout: CommandContext['stderr'] };
   const paint = await loadPaint({ ...context, stderr: stdout });
   const width = stdout.isTTY === true ? Math.max(stdout.columns ?? plainWidth, minWidth) : plainWidth;
-  const rows = rowsOf(summary, image);
+  const rows = toRows(summary, image);
   return rows.map((row) => textOfRow(row, width, paint)).join('');
 }
 
-function rowsOf(summary: BundleSummary, image: ShownImage | undefined): Row[] {
+function toRows(summary: BundleSummary, image: BundleImage | undefined): Row[] {
   const { upgrade, apis, sizes, notes } = summary;
   const release = summary.release === '' ? '' : `, release ${summary.release}`;
   const modes = summary.installModes;
@@ -175,7 +145,7 @@ function api({ group, version, kind, type }: BundleSummary['apis']['owned'][numb
 }
 
 function dependency({ type, value }: BundleSummary['dependencies'][number]): string {
-  const fields = isJsonObject(value) ? value : {};
+  const fields = getObject(value);
   const words = (...names: string[]): string =>
     names.flatMap((name) => (typeof fields[name] === 'string' ? [fields[name]] : [])).join(' ');
   switch (type) {
@@ -199,8 +169,8 @@ function brief(value: JsonValue): string {
 }
 
 function imageLine({ image, isOperator, isPinned }: BundleSummary['images'][number]): string {
-  const said = [...(isOperator ? ['operator'] : []), ...(isPinned ? [] : ['by tag'])];
-  return said.length === 0 ? image : `${image} (${said.join(', ')})`;
+  const notes = [...(isOperator ? ['operator'] : []), ...(isPinned ? [] : ['by tag'])];
+  return notes.length === 0 ? image : `${image} (${notes.join(', ')})`;
 }
 
 function permissionLines({ permissions }: BundleSummary): string[] {

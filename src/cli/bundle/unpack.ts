@@ -1,26 +1,13 @@
 import type { Command } from 'commander';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, text } from '../command/flags.js';
-import { contentFlags, sourceForms } from './content-flags.js';
-import { type FileHandle, open } from 'node:fs/promises';
-import path from 'node:path';
-import { statIfPresent } from '../../files/file-status.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
-import { readBundleDirectory } from '../../bundle/read.js';
-import { withoutBodies } from '../../bundle/without-bodies.js';
-import { validateBundle } from '../../bundle/validate/validate-bundle.js';
+import { unpackBundle } from '../../api/bundle/unpack-bundle.js';
 import { redact } from '../../core/errors.js';
-import { fillDirectory } from '../../files/fill-directory.js';
-import { makeDirectory } from '../../files/make-directory.js';
-import { readTree } from '../../source/drivers/file-tree.js';
-import type { OpenedContent } from '../../source/content/content-types.js';
-import { useSources } from '../../api/bundle/bundle-sources.js';
 import { exitCodes } from '../exit-codes.js';
-import { type CommandSession, useSession } from '../session.js';
-import { inSource, tellFindings } from './findings.js';
-
-/** What of the user's own directory belongs to a bundle; everything of all other sources does. */
-const ownParts = ['manifests', 'metadata', 'tests'];
+import { useSession } from '../session.js';
+import { contentFlags, sourceForms } from './content-flags.js';
+import { inSource } from '../../api/bundle/in-source.js';
+import { tellFindings } from './findings.js';
 
 /**
  * `opmate bundle unpack`: the files of a bundle in a directory, all of them or none. What is there already stays, and
@@ -49,75 +36,20 @@ export const command = defineCommand({
     ],
     ['Extract a bundle as it is', 'opmate bundle unpack ./bundle --to ./copy --skip-validation'],
   ],
-  async run({ context, commands, args: [reference], options: given, tool }) {
+  async run({ context, commands, args: [reference], options: input, tool }) {
     const options = isShortVerbose(commands.program)
-      ? { ...given, skipValidation: true, verbose: false }
-      : given;
+      ? { ...input, skipValidation: true, verbose: false }
+      : input;
     const global = options.rootCa === undefined ? options : { ...options, caFile: options.rootCa };
-    return useSession(context, global, (session) =>
-      useSources(session, options, async (sources) => {
-        const content = await sources.open(reference);
-        const findings = options.skipValidation ? [] : await check(content, session);
-        if (findings.length > 0) {
-          session.logger.close();
-          await tellFindings(context, findings.map(inSource(redact(reference), content.isInPlace)));
-          return tool !== undefined ? exitCodes.failed : exitCodes.findings;
-        }
-        const { limits, signal, followLinks } = session;
-        const roots = content.isInPlace ? ownParts : [''];
-        await fillDirectory(
-          options.to,
-          async (staging) => {
-            const copyTo = async (name: string): Promise<FileHandle> => {
-              const file = path.join(staging, name);
-              await makeDirectory(path.dirname(file));
-              return open(file, 'wx', 0o666);
-            };
-            const tree = await readTree(content.directory, {
-              roots,
-              limits,
-              signal,
-              followLinks,
-              copyTo,
-            });
-            for (const name of tree.directories) await makeDirectory(path.join(staging, name));
-            await content.confirm();
-          },
-          { isShared: true },
-        );
-        session.logger.close();
-        return exitCodes.done;
-      }),
-    );
+    return useSession(context, global, async (session) => {
+      const { findings, isInPlace } = await unpackBundle(reference, options.to, session, options);
+      session.logger.close();
+      if (findings.length === 0) return exitCodes.done;
+      await tellFindings(context, findings.map(inSource(redact(reference), isInPlace)));
+      return tool !== undefined ? exitCodes.failed : exitCodes.findings;
+    });
   },
 });
-
-/** What `opm` refuses to unpack a bundle for. */
-async function check(
-  { directory }: OpenedContent,
-  { signal, followLinks }: CommandSession,
-): Promise<Diagnostic[]> {
-  const missing: Diagnostic[] = [];
-  for (const part of ['manifests', 'metadata']) {
-    const found = await statIfPresent(path.join(directory, part));
-    if (found?.isDirectory() !== true) {
-      missing.push({
-        severity: 'error',
-        code: 'missing-file',
-        problem: `Unable to locate ${part} directory`,
-        hint: 'to unpack it nevertheless, --skip-validation',
-      });
-    }
-  }
-  if (missing.length > 0) return missing;
-  const findings = validateBundle(
-    withoutBodies(await readBundleDirectory(directory, { signal, followLinks })),
-    {
-      signal,
-    },
-  );
-  return findings.filter(({ severity, isUntold }) => severity === 'error' && isUntold !== true);
-}
 
 /**
  * Whether `-v` was given: to `opm` it skips the validation here, but the flag of all commands with that letter

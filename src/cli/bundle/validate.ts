@@ -11,12 +11,13 @@ import { GoJsonError, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { validateBundle } from '../../api/bundle/validate-bundle.js';
 import { exitCodes } from '../exit-codes.js';
-import { readInputFile } from '../input.js';
+import { readInputFile } from '../../files/read-file.js';
 import { requireFlag } from '../command/require-flag.js';
 import { type ReportFormat, reportFormats } from '../reports/formats.js';
 import { type Report, writeReport } from '../reports/report.js';
 import { useSession } from '../session.js';
-import { inSource, tellFindings } from './findings.js';
+import { inSource } from '../../api/bundle/in-source.js';
+import { tellFindings } from './findings.js';
 
 const builders = ['docker', 'podman', 'none'];
 
@@ -74,7 +75,7 @@ export const command = defineCommand({
         const report: Report = {
           command: isOpm ? 'opmate alpha bundle validate' : 'opmate bundle validate',
           diagnostics: findings.map(named),
-          value: () => ({ findings: findings.map(valueOf) }),
+          value: () => ({ findings: findings.map(getValue) }),
         };
         await writeReport(context, report, format);
       }
@@ -97,7 +98,7 @@ function checkOptions(
   const format = options.output ?? 'text';
   const optional: OptionalValidator[] = [];
   for (const name of names) {
-    const known = optionalValidators.find((one) => one === name);
+    const known = optionalValidators.find((item) => item === name);
     if (known !== undefined) optional.push(known);
     else {
       throw new UsageError(`unknown validator ${quoteGo(name)}`, {
@@ -120,7 +121,7 @@ async function readCategories(file: string | undefined): Promise<ReadonlySet<str
   try {
     const value = parseGoJson(content.toString('utf8'));
     const list = isJsonObject(value) ? (value['categories'] ?? []) : undefined;
-    if (!Array.isArray(list) || !list.every((one) => typeof one === 'string')) {
+    if (!Array.isArray(list) || !list.every((item) => typeof item === 'string')) {
       throw fail('expected a list of categories');
     }
     return new Set(list as string[]);
@@ -130,7 +131,7 @@ async function readCategories(file: string | undefined): Promise<ReadonlySet<str
   }
 }
 
-function valueOf(diagnostic: ValidationDiagnostic): JsonObject {
+function getValue(diagnostic: ValidationDiagnostic): JsonObject {
   const { severity, code, file, line } = diagnostic;
   return {
     level: severity,

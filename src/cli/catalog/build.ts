@@ -16,18 +16,21 @@ import {
   describeImages,
 } from '../../oci/image/image-builder.js';
 import type { Artifact } from '../../oci/signatures/attach-artifact.js';
-import { ownVersion } from '../root/version.js';
+import { ownVersion } from '../root/build-info.js';
 import { formatPlatform, parsePlatform } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { withCatalog } from '../../api/open-catalog.js';
 import type { CommandContext } from '../context.js';
 import type { LogLevel } from '../../core/log.js';
-import { levelOf } from '../logger.js';
+import { parseLevel } from '../logger.js';
+import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import {
   type ImageOutput,
   checkImageOutput,
+  describeOutput,
+  nextAfterImage,
   openBase,
   planImageOutputs,
   putImages,
@@ -38,8 +41,8 @@ import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 import { tellFindings } from '../bundle/findings.js';
-import { defaultImage, parseLabels } from '../root/generate-dockerfile.js';
-import { describeVerdict, judge } from '../root/validate.js';
+import { defaultImage, parseLabels } from '../root/image-labels.js';
+import { describeVerdict, judge } from '../root/verdict.js';
 
 /**
  * `opmate catalog build`: the image of a catalog, pushed or saved. Prints what it is called, by digest. All that speaks
@@ -79,9 +82,9 @@ export const command = defineCommand({
     const signingKey = await readSigningKey(options, context, planned);
     if (options.sbom) requireReferrers('--sbom', planned, 'an SBOM');
     const outputs = planned.map((output) => ({ ...output, signingKey }));
-    const platforms = platformsOf(options);
+    const platforms = findPlatforms(options);
     const labels = parseLabels(options.extraLabels ?? []);
-    const created = options.created === undefined ? undefined : timeOf(options.created);
+    const created = options.created === undefined ? undefined : parseTime(options.created);
     return useSession(context, options, async (session) => {
       await checkPlaces(directory, outputs);
       const { logger, signal, limits, followLinks } = session;
@@ -97,7 +100,7 @@ export const command = defineCommand({
         return exitCodes.findings;
       }
       if (files.length === 0) logger.log('warn', `${directory}: is empty, and so is the catalog`);
-      else if (!options.skipValidation && !(await isValid(context, directory, session, levelOf(options))))
+      else if (!options.skipValidation && !(await isValid(context, directory, session, parseLevel(options))))
         return exitCodes.findings;
       return withTemporaryDirectory(session, async (temporary) => {
         const base = await openBase(session, options.baseImage, '--base-image', defaultImage);
@@ -117,18 +120,21 @@ export const command = defineCommand({
             directory: temporary,
             signal,
           });
-          const all = images.map((image) => formatPlatform(image.platform)).join(', ');
-          logger.log(
-            'info',
-            `built ${count(images.length, 'image')} of ${count(files.length, 'file')}: ${all}`,
-          );
           const sbom = options.sbom
             ? await makeSbom(directory, images, { name: options.tag, created }, session, temporary)
             : undefined;
           let made = '';
           for (const output of outputs)
             made += `${await putImages(session, { ...output, sbom }, images, temporary)}\n`;
-          logger.close();
+          const all = images.map((image) => formatPlatform(image.platform)).join(', ');
+          const built = `built ${count(images.length, 'image')} from ${count(files.length, 'file')}: ${all}`;
+          const stored = outputs.map((output) => describeOutput(output, images));
+          const [first] = outputs as [ImageOutput];
+          reportEnding(
+            logger,
+            [built, ...stored],
+            nextAfterImage(first, (image) => `opmate serve ${image}`),
+          );
           await writeAll(context.stdout, made);
           return exitCodes.done;
         } finally {
@@ -139,7 +145,7 @@ export const command = defineCommand({
   },
 });
 
-function platformsOf({
+function findPlatforms({
   platforms,
   platform,
 }: GlobalOptions & { platforms: string[] | undefined }): Platform[] | undefined {
@@ -149,15 +155,15 @@ function platformsOf({
   }
   const chosen = new Map<string, Platform>();
   for (const text of platforms) {
-    const one = parsePlatform(text);
-    chosen.set(formatPlatform(one), one);
+    const item = parsePlatform(text);
+    chosen.set(formatPlatform(item), item);
   }
   if (chosen.size > 0) return [...chosen.values()];
   throw new UsageError('--platforms: names none', { hint: 'e.g. --platforms linux/amd64,linux/arm64' });
 }
 
 /** A time as images have it. */
-function timeOf(text: string): string {
+function parseTime(text: string): string {
   const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/.test(text);
   if (isTime && !Number.isNaN(Date.parse(text))) return text;
   throw new UsageError(`--created ${text}: not a time`, { hint: 'write it as 2026-01-31T12:00:00Z' });
@@ -165,13 +171,13 @@ function timeOf(text: string): string {
 
 /** Finds out before anything is done whether there is a catalog, and a place for its image outside of it. */
 async function checkPlaces(directory: string, outputs: readonly ImageOutput[]): Promise<void> {
-  const found = await statIfPresent(directory);
-  if (found === undefined) {
+  const stats = await statIfPresent(directory);
+  if (stats === undefined) {
     throw new OpmateError('NOT_FOUND', `${directory}: no such directory`, {
       hint: 'give the directory that holds the catalog; opmate render or migrate makes one of an image',
     });
   }
-  if (!found.isDirectory()) {
+  if (!stats.isDirectory()) {
     throw new OpmateError('INVALID', `${directory}: is not a directory`, {
       hint: 'give the directory that holds the catalog',
     });

@@ -35,7 +35,7 @@ export const command = defineCommand({
   async run({ context, args: [directory], options }) {
     const name = requireFlag(options.package, 'package');
     const { channel, bundle } = options;
-    const message = await messageOf(context, options);
+    const message = await getMessage(context, options);
     return useSession(context, options, async (session) => {
       const { dryRun } = options;
       const deprecation = { package: name, channel, bundle, message, dryRun };
@@ -46,16 +46,16 @@ export const command = defineCommand({
 });
 
 /** Undefined to take a deprecation back. */
-async function messageOf(
+async function getMessage(
   context: CommandContext,
   options: FlagValues<typeof flags>,
 ): Promise<string | undefined> {
   const { message, messageFile } = options;
   const isUndone = options.undo;
-  const given = [message !== undefined, messageFile !== undefined, isUndone].filter(Boolean).length;
-  if (given !== 1) {
+  const chosenCount = [message !== undefined, messageFile !== undefined, isUndone].filter(Boolean).length;
+  if (chosenCount !== 1) {
     throw new UsageError(
-      given === 0
+      chosenCount === 0
         ? 'use one of --message, --message-file and --undo'
         : '--message, --message-file and --undo cannot be used together',
     );

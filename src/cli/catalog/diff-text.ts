@@ -29,24 +29,24 @@ interface Section {
 
 /** A difference of catalogs for the terminal: a line a difference below the heading of its kind, and sums. */
 export function diffText(diff: CatalogDiff): string {
-  const sections = sectionsOf(diff, shown);
+  const sections = toSections(diff, shown);
   if (sections.length === 0) return 'no difference\n';
   const parts = sections.map(({ heading, lines }) =>
     [
       heading,
       ...lines.flatMap(({ sign, text, details }) => [
         `${sign} ${text}`,
-        ...details.map((one) => `    ${one}`),
+        ...details.map((name) => `    ${name}`),
       ]),
       '',
     ].join('\n'),
   );
-  return `${parts.join('\n')}\n${sumOf(sections)}\n`;
+  return `${parts.join('\n')}\n${getSum(sections)}\n`;
 }
 
 /** The same for a pull request: a table of sums, and each kind in a part that opens. */
 export function diffMarkdown(diff: CatalogDiff): string {
-  const sections = sectionsOf(diff, code);
+  const sections = toSections(diff, code);
   if (sections.length === 0) return '**No difference between the catalogs.**\n';
   const rows = sections.map(({ heading, lines }) => {
     const of = (sign: Line['sign']): number => lines.filter((line) => line.sign === sign).length;
@@ -59,7 +59,7 @@ export function diffMarkdown(diff: CatalogDiff): string {
       '',
       ...lines.flatMap(({ sign, text, details }) => [
         `- ${signs[sign]} ${text}`,
-        ...details.map((one) => `  - ${one}`),
+        ...details.map((name) => `  - ${name}`),
       ]),
       '',
       '</details>',
@@ -71,32 +71,35 @@ export function diffMarkdown(diff: CatalogDiff): string {
 
 type Show = (name: string) => string;
 
-function sectionsOf(diff: CatalogDiff, show: Show): Section[] {
+function toSections(diff: CatalogDiff, show: Show): Section[] {
   const { packages, channels, bundles, images, deprecations, others } = diff;
-  const inPackage = (one: { package: string }, name: string): string => `${show(one.package)} ${show(name)}`;
+  const inPackage = (item: { package: string }, name: string): string =>
+    `${show(item.package)} ${show(name)}`;
   const plain = (text: string): Omit<Line, 'sign'> => ({ text, details: [] });
   const sections: Section[] = [
     section(
       'packages',
       'package',
       listed(packages, (name) => plain(show(name))),
-      packages.changed.map((one) => packageLine(one, show)),
+      packages.changed.map((change) => packageLine(change, show)),
     ),
     section(
       'channels',
       'channel',
-      listed(channels, (one) =>
+      listed(channels, (channelState) =>
         plain(
-          `${inPackage(one, one.channel)}: ${one.entries === 1 ? '1 entry' : `${one.entries} entries`}${one.head === '' ? '' : `, head ${show(one.head)}`}`,
+          `${inPackage(channelState, channelState.channel)}: ${channelState.entries === 1 ? '1 entry' : `${channelState.entries} entries`}${channelState.head === '' ? '' : `, head ${show(channelState.head)}`}`,
         ),
       ),
-      channels.changed.map((one) => channelLine(one, inPackage(one, one.channel), show)),
+      channels.changed.map((change) => channelLine(change, inPackage(change, change.channel), show)),
     ),
     section(
       'bundles',
       'bundle',
-      listed(bundles, (one) => plain(`${inPackage(one, one.bundle)}: ${show(one.image || 'no image')}`)),
-      bundles.changed.map((one) => bundleLine(one, inPackage(one, one.bundle), show)),
+      listed(bundles, (bundleState) =>
+        plain(`${inPackage(bundleState, bundleState.bundle)}: ${show(bundleState.image || 'no image')}`),
+      ),
+      bundles.changed.map((change) => bundleLine(change, inPackage(change, change.bundle), show)),
     ),
     section(
       'images',
@@ -107,18 +110,20 @@ function sectionsOf(diff: CatalogDiff, show: Show): Section[] {
     section(
       'deprecations',
       'deprecation',
-      listed(deprecations, (one) => plain(`${deprecated(one, show)}: ${show(one.message)}`)),
-      deprecations.changed.map((one) => ({
+      listed(deprecations, (deprecation) =>
+        plain(`${deprecated(deprecation, show)}: ${show(deprecation.message)}`),
+      ),
+      deprecations.changed.map((change) => ({
         sign: '~',
-        text: deprecated(one, show),
-        details: [changeText('message', one.message, show)],
+        text: deprecated(change, show),
+        details: [changeText('message', change.message, show)],
       })),
     ),
     section(
       'other blobs',
       'other blob',
-      listed(others, (one) => plain(otherText(one, show))),
-      others.changed.map((one) => ({ sign: '~', ...plain(otherText(one, show)) })),
+      listed(others, (blob) => plain(otherText(blob, show))),
+      others.changed.map((blob) => ({ sign: '~', ...plain(otherText(blob, show)) })),
     ),
   ];
   return sections.filter(({ lines }) => lines.length > 0);
@@ -128,10 +133,10 @@ function section(heading: string, noun: string, lines: Line[], changed: Line[]):
   return { heading, noun, lines: [...lines, ...changed] };
 }
 
-function listed<T>({ added, removed }: ListChange<T>, describe: (one: T) => Omit<Line, 'sign'>): Line[] {
+function listed<T>({ added, removed }: ListChange<T>, describe: (item: T) => Omit<Line, 'sign'>): Line[] {
   return [
-    ...added.map((one): Line => ({ sign: '+', ...describe(one) })),
-    ...removed.map((one): Line => ({ sign: '-', ...describe(one) })),
+    ...added.map((item): Line => ({ sign: '+', ...describe(item) })),
+    ...removed.map((item): Line => ({ sign: '-', ...describe(item) })),
   ];
 }
 
@@ -181,7 +186,10 @@ function bundleLine(
 }
 
 function listText(noun: string, { added, removed }: ListChange, show: Show): string[] {
-  return [...added.map((one) => `${noun} + ${show(one)}`), ...removed.map((one) => `${noun} - ${show(one)}`)];
+  return [
+    ...added.map((name) => `${noun} + ${show(name)}`),
+    ...removed.map((name) => `${noun} - ${show(name)}`),
+  ];
 }
 
 function changeText(noun: string, { from, to }: Change, show: Show): string {
@@ -204,7 +212,7 @@ function otherText({ package: packageName, schema, name }: OtherBlob, show: Show
     .join(' ');
 }
 
-function sumOf(sections: readonly Section[]): string {
+function getSum(sections: readonly Section[]): string {
   return sections.map(({ noun, lines }) => count(lines.length, noun)).join(', ');
 }
 

@@ -3,10 +3,16 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { choice, list, text } from '../command/flags.js';
 import { reportOutput } from '../command/shared-flags.js';
 import { groupBy } from '../../core/groups.js';
-import { type CheckName, checks, chooseChecks, severities } from '../../catalog/doctor/checks.js';
+import { type CheckName, checks, chooseChecks } from '../../catalog/doctor/checks.js';
 import { diagnoseCatalog } from '../../api/diagnose-catalog.js';
 import { parseOpenShiftVersion } from '../../catalog/doctor/openshift.js';
-import { type Diagnostic, type Severity, formatMessage, formatPlace } from '../../core/diagnostic.js';
+import {
+  type Diagnostic,
+  type Severity,
+  formatMessage,
+  formatPlace,
+  severities,
+} from '../../core/diagnostic.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
@@ -77,13 +83,13 @@ function toRule(id: CheckName): ReportRule {
   return { id, level: severity, summary };
 }
 
-function countOf(findings: readonly Finding[], severity: Severity): number {
+function getCount(findings: readonly Finding[], severity: Severity): number {
   return findings.filter((finding) => finding.severity === severity).length;
 }
 
 /** The shape is `schemas/catalog-doctor-output.schema.json`. */
 function toValue(findings: readonly Finding[], passed: boolean): JsonObject {
-  const counts = Object.fromEntries(severities.map((severity) => [severity, countOf(findings, severity)]));
+  const counts = Object.fromEntries(severities.map((severity) => [severity, getCount(findings, severity)]));
   const list = findings.map((finding) => ({
     check: finding.code,
     ...pickFields(finding, ['severity', 'message', 'package', 'channel', 'bundle', 'file', 'line', 'hint']),
@@ -121,7 +127,7 @@ async function* describe(findings: readonly Finding[]): AsyncGenerator<string, v
     yield shown([`… and ${countMore(more, 'finding')} in other packages; -o json shows all`, '']);
   }
   const counts = severities
-    .map((severity) => ({ severity, number: countOf(findings, severity) }))
+    .map((severity) => ({ severity, number: getCount(findings, severity) }))
     .filter(({ number }) => number > 0)
     .map(({ severity, number }) => count(number, severity));
   yield shown([counts.join(', ')]);

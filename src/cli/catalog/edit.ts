@@ -15,12 +15,12 @@ export async function reportEdit(
   edit: CatalogEdit,
 ): Promise<number> {
   for (const change of edit.changes) session.logger.log('info', change);
-  session.logger.log('info', `${directory}: ${summaryOf(edit, dryRun)}`);
+  session.logger.log('info', `${directory}: ${formatSummary(edit, dryRun)}`);
   if (dryRun) await writeAll(context.stdout, printable(edit.diff), context.signal);
   return exitCodes.done;
 }
 
-function summaryOf({ files }: AppliedEdits, dryRun: boolean): string {
+function formatSummary({ files }: AppliedEdits, dryRun: boolean): string {
   if (files.length === 0) return 'nothing to change';
   const parts = (['change', 'create', 'remove'] as const).flatMap((kind) => {
     const amount = files.filter((file) => file.kind === kind).length;

@@ -39,7 +39,8 @@ export const filterFlags = {
   }),
   latest: scoped('[scope=]count', 'keep only the N newest matching bundles per channel'),
   headsOnly: flag('the same as --latest 1', { group: 'Selection' }),
-  undated: choice('choice', ['keep', 'drop'], 'handling of bundles without a creation date (default: keep)', {
+  undated: choice('choice', ['keep', 'drop'], 'handling of bundles without a creation date', {
+    defaultText: 'keep',
     group: 'Selection',
   }),
   defaultChannel: scoped('package=channel', 'new default channel of a package'),
@@ -65,7 +66,7 @@ export function addFlags(
     read: (text: string) => Criteria,
   ) => {
     for (const value of values ?? []) {
-      const { package: of, channel, text } = scopeOf(value);
+      const { package: of, channel, text } = parseScope(value);
       const criteria = orUsage(`--${flag}`, text, () => read(text));
       filter.criteria.push({ package: of, channel, where: { subject: `--${flag}` }, criteria });
     }
@@ -94,7 +95,7 @@ export function addFlags(
     filter.criteria.push({ ...everywhere, where, criteria: { createdSince } });
   }
   for (const value of flags.defaultChannel ?? []) {
-    const { package: of, channel, text } = scopeOf(value);
+    const { package: of, channel, text } = parseScope(value);
     if (of === undefined || channel !== undefined || text === '') {
       throw new UsageError(`--default-channel ${quoteGo(value)}: expected package=channel`);
     }
@@ -125,7 +126,11 @@ function orUsage<T>(flag: string, text: string, read: () => T): T {
 }
 
 /** `package=…`, `package/channel=…`, or no scope. No operator of a range and no version is a package's name. */
-function scopeOf(value: string): { package: string | undefined; channel: string | undefined; text: string } {
+function parseScope(value: string): {
+  package: string | undefined;
+  channel: string | undefined;
+  text: string;
+} {
   const match = /^([A-Za-z0-9][^\s<>=!|/]*)(?:\/([^\s<>=!|]+))?=(.*)$/s.exec(value);
   if (match === null) return { package: undefined, channel: undefined, text: value };
   return { package: match[1], channel: match[2], text: (match[3] as string).trim() };

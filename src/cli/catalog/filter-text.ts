@@ -39,21 +39,23 @@ export function filterReport(catalog: string, facts: CatalogFacts, filtered: Cat
       reason,
     ]),
   );
-  const channels = new Map(filtered.facts.channels.map((one) => [`${one.package}\0${one.name}`, one]));
+  const channels = new Map(
+    filtered.facts.channels.map((channel) => [`${channel.package}\0${channel.name}`, channel]),
+  );
   return {
     catalog,
     packagesBefore: new Set(facts.packages.map(({ name }) => name)).size,
-    packages: filtered.packages.map((one) => ({
-      name: one.name,
-      defaultChannel: one.defaultChannel,
-      bundles: one.bundles,
-      bundlesBefore: before.get(one.name) ?? 0,
-      channels: one.channels.map(({ name, head }) => ({
+    packages: filtered.packages.map((selectedPackage) => ({
+      name: selectedPackage.name,
+      defaultChannel: selectedPackage.defaultChannel,
+      bundles: selectedPackage.bundles,
+      bundlesBefore: before.get(selectedPackage.name) ?? 0,
+      channels: selectedPackage.channels.map(({ name, head }) => ({
         name,
         head,
-        entriesBefore: before.get(`${one.name}\0${name}`) ?? 0,
-        entries: (channels.get(`${one.name}\0${name}`)?.entries ?? []).map((entry) => {
-          const reason = reasons.get([one.name, name, entry.name].join('\0'));
+        entriesBefore: before.get(`${selectedPackage.name}\0${name}`) ?? 0,
+        entries: (channels.get(`${selectedPackage.name}\0${name}`)?.entries ?? []).map((entry) => {
+          const reason = reasons.get([selectedPackage.name, name, entry.name].join('\0'));
           return reason === undefined ? { name: entry.name } : { name: entry.name, reason };
         }),
       })),
@@ -66,10 +68,10 @@ export function filterReport(catalog: string, facts: CatalogFacts, filtered: Cat
 /** The report for people. */
 export function filterText(report: FilterReport): string {
   const lines: string[] = [`${report.packages.length} of ${count(report.packagesBefore, 'package')}`];
-  for (const one of report.packages) {
-    const bundles = `${one.bundles} of ${count(one.bundlesBefore, 'bundle')}`;
-    lines.push('', `${one.name}: ${bundles}, default channel ${one.defaultChannel}`);
-    for (const channel of one.channels) {
+  for (const item of report.packages) {
+    const bundles = `${item.bundles} of ${count(item.bundlesBefore, 'bundle')}`;
+    lines.push('', `${item.name}: ${bundles}, default channel ${item.defaultChannel}`);
+    for (const channel of item.channels) {
       const entries = `${channel.entries.length} of ${channel.entriesBefore}`;
       lines.push(`  ${channel.name}: ${entries}, head ${channel.head}`);
       for (const { name, reason } of channel.entries) {

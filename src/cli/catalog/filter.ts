@@ -19,7 +19,9 @@ import { addFlags } from './filter-request.js';
 import { type FilterReport, filterReport, filterText } from './filter-text.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
+import { reportEnding, summarizeItems } from '../ending.js';
 import { writeAll } from '../output.js';
+import { count, shellWord } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 
 const flags = {
@@ -68,7 +70,7 @@ export const command = defineCommand({
       if (reportFile !== undefined) await requirePlace(reportFile);
       const filtered = await filterCatalog(reference, filter, session);
       try {
-        tell(filtered.selection, session);
+        tellSelection(filtered.selection, session);
         const shown = withoutCredentials(reference);
         const report = filterReport(shown, filtered.before, filtered.selection);
         const made = { format, migrateLevel };
@@ -80,11 +82,18 @@ export const command = defineCommand({
             await writeAll(context.stdout, pieces, signal);
           } else {
             await filtered.writeDirectory(directory, made);
-            logger.log('info', `wrote the catalog to ${directory}`);
+            const { facts, packages } = filtered.selection;
+            const kept = `${packages.length} of ${count(filtered.before.packages.length, 'package')}`;
+            const bundles = `${facts.bundles.length} of ${count(filtered.before.bundles.length, 'bundle')}`;
+            reportEnding(
+              logger,
+              [`wrote ${kept}, ${bundles} to ${directory}`],
+              `opmate serve ${shellWord(directory)}`,
+            );
           }
         };
         const { signal } = session;
-        const files = reportFile === undefined ? [] : [{ target: reportFile, text: jsonOf(report) }];
+        const files = reportFile === undefined ? [] : [{ target: reportFile, text: formatJson(report) }];
         await replaceFiles(files, { signal, then: writeOutput });
       } finally {
         await filtered.close();
@@ -127,17 +136,17 @@ async function readFilter(
   return filter;
 }
 
-/** What was kept in addition to what was asked for, what was changed, and what was left out. */
-function tell({ kept, changes, warnings }: CatalogSelection, { logger }: CommandSession): void {
-  for (const { package: of, channel, bundle, reason } of kept) {
+/** Logs what was kept in addition to the criteria, what was changed, and what was left out. */
+function tellSelection({ kept, changes, warnings }: CatalogSelection, { logger }: CommandSession): void {
+  const additions = kept.map(({ package: of, channel, bundle, reason }) => {
     const subject = `package ${quoteGo(of)}, channel ${quoteGo(channel)}`;
-    logger.log('info', `${subject}: keeps ${quoteGo(bundle)}, which ${reason}`);
-  }
-  for (const change of changes) logger.log('info', change);
+    return `${subject}: keeps ${quoteGo(bundle)}, which ${reason}`;
+  });
+  for (const line of summarizeItems([...additions, ...changes], 'change', logger)) logger.log('info', line);
   for (const warning of warnings) logger.log('warn', warning);
 }
 
-function jsonOf(report: FilterReport): string {
+function formatJson(report: FilterReport): string {
   return `${JSON.stringify(report, null, 2)}\n`;
 }
 
@@ -151,5 +160,5 @@ async function writeDryRun(
     throw new UsageError('--output yaml cannot be used with --dry-run', { hint: 'use text or json' });
   }
   logger.close();
-  await writeAll(context.stdout, output === 'json' ? jsonOf(report) : filterText(report), context.signal);
+  await writeAll(context.stdout, output === 'json' ? formatJson(report) : filterText(report), context.signal);
 }

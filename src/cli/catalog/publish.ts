@@ -4,6 +4,7 @@ import { requireFlag } from '../command/require-flag.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, parsed, text } from '../command/flags.js';
 import { milliseconds } from '../command/values.js';
+import { reportEnding } from '../ending.js';
 import { count } from '../printable.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
@@ -21,9 +22,9 @@ export const command = defineCommand({
     prune: flag('with --update: remove files that no catalog refers to', { group: 'Output' }),
     olderThan: parsed(
       'duration',
-      'with --prune: minimum time since a catalog referred to a removed file (default: 1h)',
+      'with --prune: minimum time since a catalog referred to a removed file',
       milliseconds,
-      { group: 'Output' },
+      { group: 'Output', defaultText: '1h' },
     ),
   },
   examples: [
@@ -40,11 +41,14 @@ export const command = defineCommand({
     return useSession(context, options, async (session) => {
       const published = await publishCatalog(reference, directory, session, { name, update, pruneMs });
       const { packages, added, removed, hash } = published;
-      session.logger.log(
-        'info',
-        `published ${count(packages, 'package')} as ${published.name}: added ${count(added, 'file')}, removed ${removed}`,
+      reportEnding(
+        session.logger,
+        [
+          `published ${count(packages, 'package')} as ${published.name}: added ${count(added, 'file')}, removed ${removed}`,
+          `serve ${directory} with any web server`,
+        ],
+        `opmate list packages https://HOST/catalogs/${published.name}`,
       );
-      session.logger.close();
       await writeAll(context.stdout, `${hash}\n`);
       return 0;
     });

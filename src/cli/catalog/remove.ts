@@ -13,8 +13,9 @@ import { useSession } from '../session.js';
  * to the head, it lists them and ends with exit code 3, unless it is forced.
  */
 export const command = defineCommand({
-  summary:
-    'remove bundles, channels or a package and repair the upgrade graph; exit with 3 if installed bundles would be stranded',
+  summary: 'remove bundles, channels or a package and repair the upgrade graph',
+  description:
+    'Without --force it exits with 3, and changes nothing, if installed bundles would be stranded.',
   arguments: [argument('<directory>', 'file-based catalog')],
   flags: {
     package: text('name', 'package; removed completely if neither bundles nor channels are given'),

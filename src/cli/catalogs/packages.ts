@@ -11,7 +11,8 @@ import { labelSelector } from '../command/values.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
-import { CatalogRecords, contentsOf } from '../../serve/catalogs/catalog-records.js';
+import { getText } from '../../document/json-fields.js';
+import { CatalogRecords, getContents } from '../../serve/catalogs/catalog-records.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
@@ -26,7 +27,6 @@ import {
   listing,
   listingOfDirectory,
   serverFlags,
-  textAt,
 } from './server-state.js';
 
 /** `opmate catalogs packages`: the packages of the catalogs, each as CATALOG/PACKAGE. */
@@ -45,19 +45,23 @@ export const command = defineCommand({
   async run({ context, args: [name], options }) {
     const { catalog, selector } = options;
     checkChoice(options);
-    const found = await findPackages(context, options);
+    const listed = await findPackages(context, options);
     const isSelected = labelSelector(selector ?? '');
     const [qualifier, plain] = name?.includes('/') === true ? name.split('/', 2) : [undefined, name];
-    const chosen = found
-      .filter((one) => (catalog ?? one.catalog) === one.catalog && (qualifier ?? one.catalog) === one.catalog)
-      .filter((one) => (plain ?? one.name) === one.name)
-      .filter((one) => isSelected(one.labels));
+    const chosen = listed
+      .filter(
+        (foundPackage) =>
+          (catalog ?? foundPackage.catalog) === foundPackage.catalog &&
+          (qualifier ?? foundPackage.catalog) === foundPackage.catalog,
+      )
+      .filter((foundPackage) => (plain ?? foundPackage.name) === foundPackage.name)
+      .filter((foundPackage) => isSelected(foundPackage.labels));
     if (plain !== undefined) {
       if (chosen.length === 0) throw new OpmateError('NOT_FOUND', `${name}: no catalog has such a package`);
       const most = Math.max(...chosen.map(({ priority }) => priority));
       const best = chosen.filter(({ priority }) => priority === most);
       if (best.length > 1) {
-        const where = best.map((one) => `${one.catalog}/${one.name}`).join(', ');
+        const where = best.map((foundPackage) => `${foundPackage.catalog}/${foundPackage.name}`).join(', ');
         throw new OpmateError(
           'INVALID',
           `${plain}: several catalogs of the same priority have it: ${where}`,
@@ -95,36 +99,36 @@ async function findPackages(context: CommandContext, options: ServerChoice): Pro
 async function packagesStored(context: CommandContext, options: ServerChoice): Promise<FoundPackage[]> {
   const storage = await findStorage(context, options);
   const { openContent } = await import('../../serve/catalogs/content-store.js');
-  const found: FoundPackage[] = [];
+  const listed: FoundPackage[] = [];
   for (const { name, labels, priority, contentHash } of await new CatalogRecords(storage).list()) {
     throwIfCancelled(context.signal);
     if (contentHash === undefined) continue;
-    const content = await openContent(contentHash, { directory: contentsOf(storage) });
+    const content = await openContent(contentHash, { directory: getContents(storage) });
     if (content === undefined) continue;
-    for (const one of content.packages) found.push({ catalog: name, name: one, labels, priority });
+    for (const item of content.packages) listed.push({ catalog: name, name: item, labels, priority });
     await content.close();
   }
-  return found;
+  return listed;
 }
 
 async function packagesServed(context: CommandContext, url: string): Promise<FoundPackage[]> {
   const root = url.replace(/\/+$/, '').replace(/\/catalogs$/, '');
-  const found: FoundPackage[] = [];
-  for (const one of await listing(context, root)) {
-    const name = textAt(one, 'name');
-    const names = isJsonObject(one['urls'] ?? null)
+  const listed: FoundPackage[] = [];
+  for (const value of await listing(context, root)) {
+    const name = getText(value, 'name');
+    const names = isJsonObject(value['urls'] ?? null)
       ? await namesServed(context, `${root}/catalogs/${name}/api/v1/metas?schema=olm.package`)
       : await namesPublished(context, `${root}/${catalogPath(name, catalogIndexName)}`);
-    found.push(...toPackages(one, names));
+    listed.push(...toPackages(value, names));
   }
-  return sorted(found);
+  return sorted(listed);
 }
 
 async function namesServed(context: CommandContext, url: string): Promise<string[]> {
   const lines = (await fetchText(context, url)).split('\n').filter((line) => line !== '');
   return lines.flatMap((line) => {
     const value = parseGoJson(line);
-    return isJsonObject(value) ? [textAt(value, 'name')] : [];
+    return isJsonObject(value) ? [getText(value, 'name')] : [];
   });
 }
 
@@ -134,33 +138,33 @@ async function namesPublished(context: CommandContext, url: string): Promise<str
 }
 
 async function packagesOfDirectory(directory: string): Promise<FoundPackage[]> {
-  const found: FoundPackage[] = [];
-  for (const one of await listingOfDirectory(directory)) {
-    const file = path.join(directory, catalogPath(textAt(one, 'name'), catalogIndexName));
+  const listed: FoundPackage[] = [];
+  for (const value of await listingOfDirectory(directory)) {
+    const file = path.join(directory, catalogPath(getText(value, 'name'), catalogIndexName));
     const bytes = await readRegularFile(file, maxPublishedIndexBytes).catch((error: unknown) => {
       throw fileError(file, error, { file });
     });
     const { packages } = parsePublishedCatalog(bytes, file);
-    found.push(
+    listed.push(
       ...toPackages(
-        one,
+        value,
         packages.map(({ name }) => name),
       ),
     );
   }
-  return sorted(found);
+  return sorted(listed);
 }
 
 function toPackages(listed: JsonObject, names: readonly string[]): FoundPackage[] {
   const priority = typeof listed['priority'] === 'number' ? listed['priority'] : 0;
   return names.map((name) => ({
-    catalog: textAt(listed, 'name'),
+    catalog: getText(listed, 'name'),
     name,
     labels: labelsAt(listed),
     priority,
   }));
 }
 
-function sorted(found: readonly FoundPackage[]): FoundPackage[] {
-  return [...found].sort((a, b) => compareBytes(a.catalog, b.catalog) || compareBytes(a.name, b.name));
+function sorted(listed: readonly FoundPackage[]): FoundPackage[] {
+  return [...listed].sort((a, b) => compareBytes(a.catalog, b.catalog) || compareBytes(a.name, b.name));
 }

@@ -6,15 +6,16 @@ import {
   parseCatalogList,
   publishedKind,
 } from '../../catalog/published/published-index.js';
-import { readdirIfPresent } from '../../files/file-status.js';
+import { readdirIfPresent, statIfPresent } from '../../files/file-status.js';
 import { readRegularFile } from '../../files/read-file.js';
-import { OpmateError, UsageError, fileError, messageOf, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, UsageError, fileError, getMessage, throwIfCancelled } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { getText, getValue } from '../../document/json-fields.js';
 import { CatalogRecords, readServerUrl } from '../../serve/catalogs/catalog-records.js';
 import { catalogStatus } from '../../serve/catalogs/catalog-status.js';
 import type { CommandContext } from '../context.js';
-import { storageOf, storagesOf } from '../serve/catalogs.js';
+import { getStorage, getStorages } from '../serve/catalogs.js';
 
 /** Flags of the commands that ask a server of catalogs. */
 export const serverFlags = {
@@ -33,19 +34,23 @@ export type ServerChoice = FlagValues<typeof serverFlags>;
 export async function findStorage(context: CommandContext, options: ServerChoice): Promise<string> {
   const { storage, catalogs } = options;
   if (storage !== undefined || catalogs !== undefined) {
-    return storageOf(context, { storage, catalogs: catalogs ?? '' });
+    const directory = getStorage(context, { storage, catalogs: catalogs ?? '' });
+    if ((await statIfPresent(directory)) === undefined) throw serverNotFound(directory);
+    return directory;
   }
-  const root = storagesOf(context);
+  const root = getStorages(context);
   const names = await readdirIfPresent(root);
   const [only, ...more] = names.filter((name) => /^[0-9a-f]{16}$/.test(name));
   if (only !== undefined && more.length === 0) return path.join(root, only);
-  if (only === undefined) {
-    throw new OpmateError('NOT_FOUND', `${root}: no server keeps catalogs here`, {
-      hint: 'start opmate serve --catalogs DIR, or name its --storage or --url',
-    });
-  }
-  throw new UsageError('there have been several servers of catalogs here', {
-    hint: 'say which one with --catalogs, --storage or --url',
+  if (only === undefined) throw serverNotFound(root);
+  throw new UsageError(`${root}: storage of several catalog servers`, {
+    hint: 'select one with --catalogs, --storage or --url',
+  });
+}
+
+function serverNotFound(directory: string): OpmateError {
+  return new OpmateError('NOT_FOUND', `${directory}: no catalog server found`, {
+    hint: 'start opmate serve --catalogs DIR, or set --storage or --url',
   });
 }
 
@@ -58,15 +63,13 @@ export async function readStatuses(
   if (options.url !== undefined) return statusesOfServer(context, options.url);
   if (published !== undefined) {
     const root = options.externalUrl ?? published;
-    return (await listingOfDirectory(published)).map((one) => statusOfListed(one, root.replace(/\/+$/, '')));
+    return (await listingOfDirectory(published)).map((value) =>
+      statusOfListed(value, root.replace(/\/+$/, '')),
+    );
   }
   const storage = await findStorage(context, options);
   const url = options.externalUrl ?? (await readServerUrl(storage));
-  if (url === undefined) {
-    throw new OpmateError('NOT_FOUND', `${storage}: no server keeps catalogs here`, {
-      hint: 'start opmate serve --catalogs DIR, or name its --storage or --url',
-    });
-  }
+  if (url === undefined) throw serverNotFound(storage);
   const records = await new CatalogRecords(storage).list();
   return records.map((record) => catalogStatus(record, url.replace(/\/+$/, '')) as JsonObject);
 }
@@ -76,22 +79,22 @@ export function checkChoice({ url, storage, published }: ServerChoice): void {
   const named = Object.entries({ '--url': url, '--storage': storage, '--published': published });
   const [first, second] = named.filter(([, value]) => value !== undefined).map(([name]) => name);
   if (first !== undefined && second !== undefined) {
-    throw new UsageError(`${first} and ${second} exclude each other`);
+    throw new UsageError(`${first} and ${second} cannot be used together`, { hint: 'keep one of them' });
   }
 }
 
 /** What a server tells of its catalogs: of those that it serves at least. */
 async function statusesOfServer(context: CommandContext, url: string): Promise<JsonObject[]> {
   const root = url.replace(/\/+$/, '').replace(/\/catalogs$/, '');
-  const statuses = await statusesOf(context, root);
+  const statuses = await findStatuses(context, root);
   if (statuses !== undefined) return statuses;
-  return (await listing(context, root)).map((one) => statusOfListed(one, root));
+  return (await listing(context, root)).map((value) => statusOfListed(value, root));
 }
 
-function statusOfListed(one: JsonObject, root: string): JsonObject {
-  const changedAt = textAt(one, 'changedAt');
+function statusOfListed(value: JsonObject, root: string): JsonObject {
+  const changedAt = getText(value, 'changedAt');
   const lastUnpacked = changedAt === '' ? undefined : `${changedAt.slice(0, 19)}Z`;
-  const { base, all } = urlsOf(one, root);
+  const { base, all } = getUrls(value, root);
   const condition = {
     type: 'Serving',
     status: 'True',
@@ -101,36 +104,36 @@ function statusOfListed(one: JsonObject, root: string): JsonObject {
   return {
     apiVersion: 'olm.operatorframework.io/v1',
     kind: 'ClusterCatalog',
-    metadata: { name: textAt(one, 'name'), labels: labelsAt(one) },
-    spec: { availabilityMode: 'Available', priority: one['priority'] ?? 0 },
+    metadata: { name: getText(value, 'name'), labels: labelsAt(value) },
+    spec: { availabilityMode: 'Available', priority: value['priority'] ?? 0 },
     status: {
       conditions: [{ ...condition, ...(lastUnpacked !== undefined && { lastTransitionTime: lastUnpacked }) }],
       urls: { base },
       contentURL: all,
-      contentHash: textAt(one, 'hash'),
+      contentHash: getText(value, 'hash'),
       ...(lastUnpacked !== undefined && { lastUnpacked }),
     },
   };
 }
 
 /** The URLs that a server lists; a published directory lists none, as it does not know where it is served. */
-function urlsOf(one: JsonObject, root: string): { base: string; all: string } {
-  const urls = isJsonObject(one['urls'] ?? null) ? (one['urls'] as JsonObject) : undefined;
-  const base = `${root}/catalogs/${textAt(one, 'name')}`;
+function getUrls(value: JsonObject, root: string): { base: string; all: string } {
+  const urls = isJsonObject(value['urls'] ?? null) ? (value['urls'] as JsonObject) : undefined;
+  const base = `${root}/catalogs/${getText(value, 'name')}`;
   return urls === undefined
     ? { base, all: `${base}/api/v1/all` }
-    : { base: textAt(urls, 'base'), all: textAt(urls, 'all') };
+    : { base: getText(urls, 'base'), all: getText(urls, 'all') };
 }
 
 /** The statuses that `serve --catalogs` has; undefined where the server serves without them. */
-async function statusesOf(context: CommandContext, root: string): Promise<JsonObject[] | undefined> {
+async function findStatuses(context: CommandContext, root: string): Promise<JsonObject[] | undefined> {
   const url = `${root}/api/v1/catalogs`;
   const text = await fetchText(context, url, true);
   if (text === undefined) return undefined;
   const value = parseJson(text, url);
-  const items = isJsonObject(value) ? value['items'] : undefined;
-  const isStatus = (one: JsonValue): one is JsonObject =>
-    isJsonObject(one) && isJsonObject(one['metadata'] ?? null) && isJsonObject(one['status'] ?? null);
+  const items = getValue(value, 'items');
+  const isStatus = (item: JsonValue): item is JsonObject =>
+    isJsonObject(item) && isJsonObject(item['metadata'] ?? null) && isJsonObject(item['status'] ?? null);
   return Array.isArray(items) ? items.filter(isStatus) : undefined;
 }
 
@@ -140,17 +143,17 @@ export async function listing(context: CommandContext, root: string): Promise<Js
   const published = `${root}/${catalogListName}`;
   const text = await fetchText(context, published, true);
   if (text !== undefined && publishedKind(Buffer.from(text)) === 'list') {
-    return parseCatalogList(Buffer.from(text), published).map((one) => ({ ...one }));
+    return parseCatalogList(Buffer.from(text), published).map((publication) => ({ ...publication }));
   }
   const url = `${root}/catalogs`;
   const value = parseJson(await fetchText(context, url), url);
-  const catalogs = isJsonObject(value) ? value['catalogs'] : undefined;
+  const catalogs = getValue(value, 'catalogs');
   if (!Array.isArray(catalogs)) {
     throw new OpmateError('INVALID', `${url}: no list of catalogs`, {
       hint: 'name the server of opmate serve',
     });
   }
-  return catalogs.filter((one): one is JsonObject => isJsonObject(one));
+  return catalogs.filter((item): item is JsonObject => isJsonObject(item));
 }
 
 /** Returns the catalogs of a published directory. Throws OpmateError. */
@@ -159,14 +162,14 @@ export async function listingOfDirectory(directory: string): Promise<JsonObject[
   const bytes = await readRegularFile(file, maxPublishedIndexBytes).catch((error: unknown) => {
     throw fileError(file, error, { file });
   });
-  return parseCatalogList(bytes, file).map((one) => ({ ...one }));
+  return parseCatalogList(bytes, file).map((publication) => ({ ...publication }));
 }
 
 function parseJson(text: string, subject: string): JsonValue {
   try {
     return parseGoJson(text);
   } catch (error) {
-    throw new OpmateError('SYNTAX', `${subject}: ${messageOf(error)}`, { cause: error });
+    throw new OpmateError('SYNTAX', `${subject}: ${getMessage(error)}`, { cause: error });
   }
 }
 
@@ -187,15 +190,15 @@ export async function fetchText(
     throw new UsageError(`--url ${url}: not an http or https URL`);
   const signal = AbortSignal.any([context.signal, AbortSignal.timeout(30_000)]);
   try {
-    const answer = await fetch(url, { signal });
-    if (answer.status === 404 && mayBeAbsent) return undefined;
-    if (!answer.ok) throw new OpmateError('NETWORK', `${url}: the server answered ${answer.status}`);
+    const response = await fetch(url, { signal });
+    if (response.status === 404 && mayBeAbsent) return undefined;
+    if (!response.ok) throw new OpmateError('NETWORK', `${url}: the server returned ${response.status}`);
     const chunks: Uint8Array[] = [];
     let size = 0;
-    for await (const chunk of answer.body ?? []) {
+    for await (const chunk of response.body ?? []) {
       size += (chunk as Uint8Array).length;
       if (size > maxAnswerBytes)
-        throw new OpmateError('LIMIT', `${url}: answers more than ${maxAnswerBytes} bytes`);
+        throw new OpmateError('LIMIT', `${url}: response larger than ${maxAnswerBytes} bytes`);
       chunks.push(chunk as Uint8Array);
     }
     return Buffer.concat(chunks).toString();
@@ -203,22 +206,17 @@ export async function fetchText(
     throwIfCancelled(context.signal);
     if (error instanceof OpmateError) throw error;
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    throw new OpmateError('NETWORK', `${url}: ${messageOf(cause)}`, { cause: error });
+    throw new OpmateError('NETWORK', `${url}: ${getMessage(cause)}`, { cause: error });
   }
 }
 
-export function nameOf(status: JsonObject): string {
-  return textAt(status['metadata'] as JsonObject, 'name');
+export function getName(status: JsonObject): string {
+  return getText(status, 'metadata', 'name');
 }
 
-export function conditionOf(status: JsonObject, type: string): JsonObject | undefined {
+export function findCondition(status: JsonObject, type: string): JsonObject | undefined {
   const conditions = (status['status'] as JsonObject)['conditions'] as JsonObject[];
   return conditions.find((condition) => condition['type'] === type);
-}
-
-export function textAt(object: JsonObject, key: string): string {
-  const value = object[key];
-  return typeof value === 'string' ? value : '';
 }
 
 export function labelsAt(object: JsonObject): Record<string, string> {

@@ -2,12 +2,13 @@ import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
+import { getText } from '../../document/json-fields.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { writeAll } from '../output.js';
 import { formatTable } from '../table.js';
-import { conditionOf, nameOf, readStatuses, serverFlags, textAt } from './server-state.js';
+import { findCondition, getName, readStatuses, serverFlags } from './server-state.js';
 
 /** `opmate catalogs status`: the status of the catalogs of a server, as ClusterCatalogs. */
 export const command = defineCommand({
@@ -43,17 +44,17 @@ function formatStatuses(statuses: readonly JsonObject[], output: string): string
 
 function table(statuses: readonly JsonObject[]): string {
   const header = ['NAME', 'SERVING', 'PROGRESSING', 'LAST UNPACKED', 'CONTENT', 'RESOLVED', 'MESSAGE'];
-  const rows = statuses.map((one) => {
-    const { status } = one;
+  const rows = statuses.map((value) => {
+    const { status } = value;
     const { lastUnpacked, contentHash, resolvedSource } = status as JsonObject;
     return [
-      nameOf(one),
-      shownCondition(conditionOf(one, 'Serving')),
-      shownCondition(conditionOf(one, 'Progressing')),
+      getName(value),
+      shownCondition(findCondition(value, 'Serving')),
+      shownCondition(findCondition(value, 'Progressing')),
       typeof lastUnpacked === 'string' ? lastUnpacked : '-',
       typeof contentHash === 'string' ? contentHash.slice(0, 19) : '-',
       resolvedRef(resolvedSource) ?? '-',
-      troubleOf(one) ?? '-',
+      findTrouble(value) ?? '-',
     ];
   });
   return formatTable(header, rows);
@@ -62,30 +63,30 @@ function table(statuses: readonly JsonObject[]): string {
 const maxMessage = 200;
 
 /** Why a catalog is not as it should be; undefined where it is. */
-function troubleOf(status: JsonObject): string | undefined {
-  const progressing = conditionOf(status, 'Progressing');
-  const serving = conditionOf(status, 'Serving');
-  const isTroubled = ['Retrying', 'Blocked'].includes(textAt(progressing ?? {}, 'reason'));
+function findTrouble(status: JsonObject): string | undefined {
+  const progressing = findCondition(status, 'Progressing');
+  const serving = findCondition(status, 'Serving');
+  const isTroubled = ['Retrying', 'Blocked'].includes(getText(progressing ?? {}, 'reason'));
   const troubled = isTroubled ? progressing : serving?.['status'] === 'False' ? serving : undefined;
   if (troubled === undefined) return undefined;
-  const text = textAt(troubled, 'message').replace(/\s+/g, ' ');
+  const text = getText(troubled, 'message').replace(/\s+/g, ' ');
   return text.length > maxMessage ? `${text.slice(0, maxMessage)}…` : text;
 }
 
 function shownCondition(condition: JsonObject | undefined): string {
-  return condition === undefined ? '-' : `${textAt(condition, 'status')} (${textAt(condition, 'reason')})`;
+  return condition === undefined ? '-' : `${getText(condition, 'status')} (${getText(condition, 'reason')})`;
 }
 
 function resolvedRef(source: JsonValue | undefined): string | undefined {
   if (!isJsonObject(source ?? null)) return undefined;
   const member = Object.values(source as JsonObject).find((value) => isJsonObject(value));
-  return isJsonObject(member ?? null) ? textAt(member as JsonObject, 'ref') : undefined;
+  return isJsonObject(member) ? getText(member, 'ref') : undefined;
 }
 
 function requireNamed(all: readonly JsonObject[], name: string): JsonObject {
-  const found = all.find((one) => nameOf(one) === name);
-  if (found !== undefined) return found;
+  const status = all.find((value) => getName(value) === name);
+  if (status !== undefined) return status;
   throw new OpmateError('NOT_FOUND', `${name}: no such catalog`, {
-    hint: all.length === 0 ? undefined : `there is ${all.map(nameOf).join(', ')}`,
+    hint: all.length === 0 ? undefined : `use one of ${all.map(getName).join(', ')}`,
   });
 }

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { OpmateError, UsageError, messageOf, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, UsageError, getMessage, throwIfCancelled } from '../../core/errors.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { parsed, text } from '../command/flags.js';
 import { milliseconds } from '../command/values.js';
-import { conditionOf, nameOf, readStatuses, serverFlags } from './server-state.js';
+import { findCondition, getName, readStatuses, serverFlags } from './server-state.js';
 
 /** `opmate catalogs wait`: ends with 0 as soon as the catalogs, all of them unless named, have the condition. */
 export const command = defineCommand({
@@ -35,17 +35,17 @@ export const command = defineCommand({
       let missing: string;
       try {
         const all = await readStatuses(context, options);
-        const waited = names.length === 0 ? all.map(nameOf) : names;
+        const waited = names.length === 0 ? all.map(getName) : names;
         const left = waited.filter((name) => {
-          const found = all.find((one) => nameOf(one) === name);
-          return found === undefined || conditionOf(found, wanted as string)?.['status'] !== state;
+          const status = all.find((value) => getName(value) === name);
+          return status === undefined || findCondition(status, wanted as string)?.['status'] !== state;
         });
         if (waited.length > 0 && left.length === 0) return 0;
         missing = left.length === 0 ? 'there are no catalogs' : `${left.join(', ')}: not ${wanted}=${state}`;
       } catch (error) {
         // A server that has not begun yet is what one waits for.
         if (!(error instanceof OpmateError) || error.code === 'USAGE') throw error;
-        missing = messageOf(error);
+        missing = getMessage(error);
       }
       if (context.now().getTime() >= until) {
         throw new OpmateError('NOT_FOUND', `${missing} within the time`, {

@@ -73,9 +73,9 @@ export class CommandLine implements LoadedCommands {
     const { summary, description } = declaration;
     command.summary(summary);
     command.description(description === undefined ? summary : `${summary}\n\n${description}`);
-    for (const one of (declaration.arguments ?? []) as readonly Argument[]) {
-      const made = new CommanderArgument(one.spec, one.summary);
-      if (one.choices !== undefined) made.argChoices = [...one.choices];
+    for (const argument of (declaration.arguments ?? []) as readonly Argument[]) {
+      const made = new CommanderArgument(argument.spec, argument.summary);
+      if (argument.choices !== undefined) made.argChoices = [...argument.choices];
       command.addArgument(made);
     }
     addFlags(command, (declaration.flags ?? {}) as Flags, this.#showsAlpha);
@@ -102,14 +102,14 @@ export class CommandLine implements LoadedCommands {
   }
 
   /** Returns the declaration of a command that was loaded. */
-  declarationOf(command: Command): AnyCommand | undefined {
+  findDeclaration(command: Command): AnyCommand | undefined {
     return this.#loaded.get(command);
   }
 
   /** Returns the tool that has a command too: as its place says, its declaration, or before that is loaded its group. */
-  toolOf(command: Command): AnyCommand['tool'] {
+  findTool(command: Command): AnyCommand['tool'] {
     const node = this.#nodes.get(command);
-    const declaration = this.declarationOf(command);
+    const declaration = this.findDeclaration(command);
     if (node?.tool !== undefined || declaration !== undefined) return node?.tool ?? declaration?.tool;
     const { parent } = command;
     return parent === null ? undefined : this.#nodes.get(parent)?.tool;
@@ -119,14 +119,14 @@ export class CommandLine implements LoadedCommands {
     return this.#events.run(() => {
       const raw = command.optsWithGlobals<Record<string, unknown>>();
       const flags: Flags = { ...globalFlags, ...declaration.inherits, ...declaration.flags };
-      const options = valuesOf(flags, raw);
+      const options = getValues(flags, raw);
       checkGlobalOptions(options);
       refuseEmptyPaths(flags, raw);
       const args = command.processedArgs as never;
       return declaration.run({
         context: this.#context,
         commands: this,
-        tool: this.toolOf(command),
+        tool: this.findTool(command),
         args,
         options,
       });
@@ -141,18 +141,18 @@ export function findCommand(command: Command, word: string): Command | undefined
 
 function addFlags(command: Command, flags: Flags, showsAlpha: boolean): void {
   const byGroup = Object.entries(flags).sort(([, a], [, b]) => groupRank(a) - groupRank(b));
-  for (const [key, one] of byGroup) {
+  for (const [key, flag] of byGroup) {
     const long = longName(key);
     addOption(command, long, {
-      ...one,
-      hidden: one.hidden === 'alpha' ? !showsAlpha : (one.hidden ?? false),
+      ...flag,
+      hidden: flag.hidden === 'alpha' ? !showsAlpha : (flag.hidden ?? false),
     });
-    if (one.value === undefined) {
+    if (flag.value === undefined) {
       for (const value of ['true', 'false']) command.addOption(new Option(`${long}=${value}`).hideHelp());
     }
-    for (const alias of one.aliases ?? []) {
+    for (const alias of flag.aliases ?? []) {
       const name = alias.length === 1 ? `-${alias}` : `--${alias}`;
-      const hidden = { ...one, short: undefined, hidden: true, default: undefined };
+      const hidden = { ...flag, short: undefined, hidden: true, default: undefined };
       addOption(command, name, ['-o', '--output'].includes(name) ? refusingFormats(hidden, long) : hidden);
     }
   }
@@ -164,17 +164,17 @@ const outputFormats: readonly string[] = ['json', 'yaml', 'text', 'table'];
  * Returns an older `-o` or `--output` that takes a path or names, without the names of output formats: `-o yaml` would
  * make a file called `yaml`.
  */
-function refusingFormats<T>(one: Omit<Flag<T>, 'short'>, long: string): Omit<Flag<T>, 'short'> {
+function refusingFormats<T>(item: Omit<Flag<T>, 'short'>, long: string): Omit<Flag<T>, 'short'> {
   return {
-    ...one,
-    parse(given, previous, name) {
-      if (outputFormats.includes(given)) {
-        const problem = `expected ${one.value ?? 'a value'}, got the output format ${quoteGo(given)}`;
+    ...item,
+    parse(word, previous, name) {
+      if (outputFormats.includes(word)) {
+        const problem = `expected ${item.value ?? 'a value'}, got the output format ${quoteGo(word)}`;
         throw new UsageError(`${name}: ${problem}`, {
-          hint: `leave out ${name} ${given}, or write ${long} ${given} if it is a name`,
+          hint: `leave out ${name} ${word}, or write ${long} ${word} if it is a name`,
         });
       }
-      return one.parse === undefined ? (given as T) : one.parse(given, previous, name);
+      return item.parse === undefined ? (word as T) : item.parse(word, previous, name);
     },
   };
 }
@@ -186,9 +186,9 @@ function groupRank({ group }: Flag<unknown>): number {
 function addOption(
   command: Command,
   long: string,
-  one: Omit<Flag<unknown>, 'short'> & { short?: string | undefined },
+  item: Omit<Flag<unknown>, 'short'> & { short?: string | undefined },
 ): void {
-  const { short, value, summary, parse, choices, hidden, group } = one;
+  const { short, value, summary, parse, choices, hidden, group } = item;
   const flags = [
     ...(short === undefined ? [] : [`-${short},`]),
     long,
@@ -197,17 +197,20 @@ function addOption(
   const option = new Option(flags.join(' '), summary);
   if (choices !== undefined) option.argChoices = [...choices];
   // A default is set when the value is read, so that a repeatable flag does not begin with it.
-  if (value !== undefined && one.default !== undefined) option.defaultValueDescription = String(one.default);
-  if (parse !== undefined) option.argParser((given, previous) => parse(given, previous, long));
+  if (value !== undefined) {
+    const shown = item.defaultText ?? item.default;
+    if (shown !== undefined) option.defaultValueDescription = String(shown);
+  }
+  if (parse !== undefined) option.argParser((word, previous) => parse(word, previous, long));
   if (hidden === true) option.hideHelp();
   if (group !== undefined) option.helpGroup(`${group}:`);
-  if (one.otherwise === undefined || short === undefined) {
+  if (item.otherwise === undefined || short === undefined) {
     command.addOption(option);
     return;
   }
   // The first option of a name is the one that takes its values, which are sorted when all are known.
   const shared = new Option(`-${short} <value>`).hideHelp();
-  command.addOption(shared.argParser((given, previous?: string[]) => [...(previous ?? []), given]));
+  command.addOption(shared.argParser((word, previous?: string[]) => [...(previous ?? []), word]));
   const shown = `-${short}`;
   command.addOption(Object.assign(option, { short: undefined }));
   option.short = shown;
@@ -219,17 +222,17 @@ export function longName(key: string): string {
 }
 
 /** Reads the values of flags from what commander has read, under their names or older ones. */
-function valuesOf(flags: Flags, raw: Readonly<Record<string, unknown>>): Record<string, unknown> {
+function getValues(flags: Flags, raw: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const values: Record<string, unknown> = {};
-  for (const [key, one] of Object.entries(flags)) {
-    const names = [key, ...(one.aliases ?? []).map(attributeName)];
-    values[key] = one.value === undefined ? switchOf(names, one.default, raw) : valueOf(names, one, raw);
+  for (const [key, flag] of Object.entries(flags)) {
+    const names = [key, ...(flag.aliases ?? []).map(attributeName)];
+    values[key] = flag.value === undefined ? getSwitch(names, flag.default, raw) : getValue(names, flag, raw);
   }
   for (const [key, { short, otherwise }] of Object.entries(flags)) {
     if (short === undefined || otherwise === undefined) continue;
-    const given = (raw[short] ?? []) as string[];
+    const words = (raw[short] ?? []) as string[];
     sortValues(
-      given,
+      words,
       [key, flags[key] as Flag<unknown>],
       [otherwise, flags[otherwise] as Flag<unknown>],
       values,
@@ -240,13 +243,13 @@ function valuesOf(flags: Flags, raw: Readonly<Record<string, unknown>>): Record<
 
 /** Sets two flags from the values of a short name: the choices of the first belong to it, all others to the second. */
 function sortValues(
-  given: readonly string[],
+  words: readonly string[],
   [key, { short, choices = [] }]: readonly [string, Flag<unknown>],
   [otherKey, other]: readonly [string, Flag<unknown>],
   values: Record<string, unknown>,
 ): void {
   const isSet = values[otherKey] !== undefined;
-  for (const value of given) {
+  for (const value of words) {
     if (choices.includes(value)) {
       values[key] = value;
       continue;
@@ -259,7 +262,7 @@ function sortValues(
   }
 }
 
-function switchOf(
+function getSwitch(
   names: readonly string[],
   otherwise: unknown,
   raw: Readonly<Record<string, unknown>>,
@@ -269,14 +272,14 @@ function switchOf(
   return otherwise;
 }
 
-function valueOf(
+function getValue(
   names: readonly string[],
-  one: Flag<unknown>,
+  flag: Flag<unknown>,
   raw: Readonly<Record<string, unknown>>,
 ): unknown {
-  const given = names.map((name) => raw[name]).filter((value) => value !== undefined);
-  if (given.every(Array.isArray) && given.length > 1) return given.flat();
-  return given[0] ?? one.default;
+  const present = names.map((name) => raw[name]).filter((value) => value !== undefined);
+  if (present.every(Array.isArray) && present.length > 1) return present.flat();
+  return present[0] ?? flag.default;
 }
 
 /** As commander makes it of the name of an option. */
@@ -286,9 +289,9 @@ function attributeName(name: string): string {
 
 /** Refuses an empty path, which would otherwise name the working directory: an unset variable of a script. */
 function refuseEmptyPaths(flags: Flags, raw: Readonly<Record<string, unknown>>): void {
-  for (const [key, one] of Object.entries(flags)) {
-    if (!isPath(one)) continue;
-    for (const name of [key, ...(one.aliases ?? [])]) {
+  for (const [key, flag] of Object.entries(flags)) {
+    if (!isPath(flag)) continue;
+    for (const name of [key, ...(flag.aliases ?? [])]) {
       const value = raw[attributeName(name)];
       if (value !== '' && !(Array.isArray(value) && value.includes(''))) continue;
       throw emptyPath(name.length === 1 ? `-${name}` : longName(name));

@@ -64,6 +64,8 @@ export interface CommandDeclaration<A extends readonly Argument[], F extends Fla
   readonly description?: string;
   /** The tool that has this command too, and whose exit codes it keeps: wrong usage ends with 1. */
   readonly tool?: Tool;
+  /** Options, as `--locked`, with which it does what the tool cannot do: wrong usage then ends with 2. */
+  readonly ownOptions?: readonly string[];
   readonly arguments?: A;
   readonly flags?: F;
   /** The flags of the command above it, which may stand before and after its name too; not shown in its help. */

@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
-import { itemsOf } from './values.js';
+import { getItems } from './values.js';
 
 /** The headings below which `--help` lists options, in this order. */
 export const flagGroups = [
@@ -31,6 +31,8 @@ export interface FlagTraits {
    * the directory.
    */
   readonly otherwise?: string;
+  /** The default as it is typed, for help, where `default` has none or another form: `1h`. */
+  readonly defaultText?: string;
   /** An empty path means none, as in `opm`, or the command refuses it in words of its own. */
   readonly mayBeEmpty?: boolean;
 }
@@ -101,7 +103,7 @@ export function parsed<T>(
   parse: (text: string) => T,
   traits: FlagTraits & { default?: T | undefined; choices?: readonly string[] } = {},
 ): Flag<T | undefined> {
-  return { ...traits, value: `<${value}>`, summary, parse: (given) => parse(given) };
+  return { ...traits, value: `<${value}>`, summary, parse: (value) => parse(value) };
 }
 
 /** Declares a flag with one of a few values. */
@@ -128,7 +130,7 @@ export function choice<const C extends string>(
     value: `<${value}>`,
     summary,
     choices,
-    parse: (given, _, name) => oneOf(name, given, choices),
+    parse: (value, _, name) => oneOf(name, value, choices),
   };
 }
 
@@ -151,7 +153,7 @@ export function repeated(
     ...traits,
     value: `<${value}>`,
     summary: `${summary}, repeatable`,
-    parse: (given, previous) => [...(previous ?? []), given],
+    parse: (value, previous) => [...(previous ?? []), value],
   };
 }
 
@@ -168,8 +170,8 @@ export function list(
     ...traits,
     value: `<${value},…>`,
     summary: `${summary}, repeatable`,
-    parse: (given, previous) => {
-      const items = itemsOf(given);
+    parse: (value, previous) => {
+      const items = getItems(value);
       if (items.length === 0 && !mayBeNone) throw new InvalidArgumentError('expected at least one item');
       return [...(previous ?? []), ...items];
     },
@@ -187,12 +189,12 @@ export function optionalList(
     ...traits,
     value: `[${value},…]`,
     summary,
-    parse: (given, previous, name) => parse?.(given, previous === true ? undefined : previous, name) ?? [],
+    parse: (value, previous, name) => parse?.(value, previous === true ? undefined : previous, name) ?? [],
   };
 }
 
-function oneOf<C extends string>(name: string, given: string, choices: readonly C[]): C {
-  const found = choices.find((one) => one === given);
-  if (found !== undefined) return found;
-  throw new UsageError(`invalid ${name} value ${quoteGo(given)}, expected (${choices.join('|')})`);
+function oneOf<C extends string>(name: string, value: string, choices: readonly C[]): C {
+  const match = choices.find((item) => item === value);
+  if (match !== undefined) return match;
+  throw new UsageError(`invalid ${name} value ${quoteGo(value)}, expected (${choices.join('|')})`);
 }

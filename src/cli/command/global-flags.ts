@@ -4,12 +4,14 @@ import type { RegistryOverrides } from '../../oci/registry/connection.js';
 import { type Flag, type FlagValues, choice, flag, parsed, repeated, text } from './flags.js';
 import { byteSize, milliseconds, positiveInteger } from './values.js';
 
-const logLevels = choice('level', ['error', 'warn', 'info', 'debug'], 'minimum log level (default: info)');
+const logLevels = choice('level', ['error', 'warn', 'info', 'debug'], 'minimum log level', {
+  defaultText: 'info',
+});
 
 /** oc-mirror calls the last one `trace`. */
 const logLevel: Flag<LogLevel | undefined> = {
   ...logLevels,
-  parse: (given, previous, name) => logLevels.parse?.(given === 'trace' ? 'debug' : given, previous, name),
+  parse: (value, previous, name) => logLevels.parse?.(value === 'trace' ? 'debug' : value, previous, name),
 };
 
 /** The flags of every command, before or after its name. */
@@ -28,6 +30,7 @@ export const globalFlags = {
   certDir: text('directory', 'additional directory of <host:port>/*.crt, *.cert and *.key'),
   allowPrivateHost: repeated('host', 'allow redirects and token servers at this private host'),
   retryTimeout: parsed('duration', 'total retry time of a request (default: 60s)', milliseconds),
+  catalogCache: text('directory', 'cache of catalog layers, or "none" (default: ~/.cache/opmate/layers)'),
   followLinks: flag('follow symbolic links that leave a bundle, catalog or manifest directory'),
   maxEntries: parsed('count', 'maximum number of entries in an image (default: 200000)', positiveInteger),
   maxUnpackedSize: parsed('size', 'maximum unpacked size of an image (default: 4G)', byteSize),

@@ -2,6 +2,8 @@ import type { HelpConfiguration, Option } from 'commander';
 
 /** How commander words help: choices and defaults without quotes, after the summary. */
 export const helpFormat: HelpConfiguration = {
+  // Commands with long flags are wrapped too.
+  minWidthToWrap: 24,
   subcommandTerm: (command) => command.name(),
   subcommandDescription: (command) => command.summary() || command.description(),
   optionDescription: describeOption,
@@ -21,4 +23,30 @@ function describeOption(option: Option): string {
     ...(otherwise === undefined ? [] : [`default: ${otherwise}`]),
   ];
   return traits.length === 0 ? description : `${description} (${traits.join('; ')})`;
+}
+
+/** Columns of a terminal that help fits into. */
+const helpWidth = 80;
+
+/**
+ * Returns the line of an example as it is shown: one that is longer than a terminal goes on below, behind a backslash, from
+ * a flag or pipe on.
+ */
+export function wrapExample(line: string): string {
+  const indent = '  ';
+  const isWide = (piece: string): boolean => `${indent}  ${piece} \\`.length > helpWidth;
+  const pieces = line
+    .split(/ (?=-|\| |&& )(?!-(?: |$))/)
+    .flatMap((piece) => (isWide(piece) && !/["']/.test(piece) ? piece.split(' ') : [piece]));
+  const lines: string[] = [];
+  let current = `${indent}${pieces[0] ?? ''}`;
+  for (const piece of pieces.slice(1)) {
+    const longer = `${current} ${piece}`;
+    if (longer.length + ' \\'.length <= helpWidth) current = longer;
+    else {
+      lines.push(current);
+      current = `${indent}  ${piece}`;
+    }
+  }
+  return [...lines, current].join(' \\\n');
 }

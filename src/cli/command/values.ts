@@ -58,7 +58,7 @@ export function positiveMilliseconds(text: string): number {
 }
 
 /** The items of a list separated by commas; blanks around an item and empty items are dropped. */
-export function itemsOf(value: string): string[] {
+export function getItems(value: string): string[] {
   return value
     .split(',')
     .map((item) => item.trim())

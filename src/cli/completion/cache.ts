@@ -7,6 +7,7 @@ import { sharedDirectoryFault } from '../../files/private-directory.js';
 import { replaceFile } from '../../files/replace-file.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import type { CommandContext } from '../context.js';
+import { getTexts } from '../../document/json-fields.js';
 
 /** Channels by package. */
 type CatalogNames = ReadonlyMap<string, readonly string[]>;
@@ -26,7 +27,7 @@ export async function rememberNames(
   // A directory is read anew each time.
   if (
     await stat(path.resolve(context.workingDirectory, reference)).then(
-      (one) => one.isDirectory(),
+      (stats) => stats.isDirectory(),
       () => false,
     )
   )
@@ -54,19 +55,14 @@ export async function recalledNames(
     if ((await stat(file)).size > maxBytes) return undefined;
     const value: unknown = JSON.parse(await readFile(file, 'utf8'));
     if (typeof value !== 'object' || value === null) return undefined;
-    return new Map(
-      Object.entries(value).map(([name, channels]) => [
-        name,
-        (Array.isArray(channels) ? channels : []).filter((channel) => typeof channel === 'string'),
-      ]),
-    );
+    return new Map(Object.entries(value).map(([name, channels]) => [name, getTexts(channels)]));
   } catch {
     return undefined;
   }
 }
 
 async function fileOf(context: CommandContext, reference: string): Promise<string> {
-  const { storagesOf } = await import('../serve/catalogs.js');
+  const { getStorages: storagesOf } = await import('../serve/catalogs.js');
   const name = createHash('sha256').update(reference).digest('hex');
   const directory = path.join(path.dirname(storagesOf(context)), 'names');
   const fault = await sharedDirectoryFault(directory);

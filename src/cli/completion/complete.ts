@@ -28,7 +28,9 @@ export const command = defineCommand({
       const signal = AbortSignal.any([context.signal, patience.signal]);
       const names = await namesFor(name, context, { signal });
       clearTimeout(timer);
-      lines.push(...names.filter((one) => printableLine(one) === one).map((one) => `${name.before}${one}\t`));
+      lines.push(
+        ...names.filter((text) => printableLine(text) === text).map((text) => `${name.before}${text}\t`),
+      );
     }
     lines.push(`:${offer.paths ?? 'none'}`);
     await writeAll(context.stdout, lines.map((line) => `${line}\n`).join(''));

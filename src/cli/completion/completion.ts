@@ -14,7 +14,7 @@ export const command = defineCommand({
   async run({ context, args: [shell], commands }) {
     const known = shells.find((name) => name === shell);
     if (known === undefined) {
-      throw new UsageError(`${shell}: no completion for this shell`, {
+      throw new UsageError(`${shell}: unsupported shell`, {
         hint: `use one of ${shells.join(', ')}`,
       });
     }

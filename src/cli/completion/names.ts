@@ -45,13 +45,13 @@ async function addNames(
 ): Promise<void> {
   // Some options take NAME=REFERENCE, or settings after a comma.
   const plain = reference.replace(/^[A-Za-z0-9._-]+=/, '').replace(/,.*$/s, '');
-  for (const one of new Set([reference, plain])) {
-    if (/^https?:\/\//.test(one)) return addServed(one, wanted, add, signal);
-    const directory = path.resolve(context.workingDirectory, one);
+  for (const name of new Set([reference, plain])) {
+    if (/^https?:\/\//.test(name)) return addServed(name, wanted, add, signal);
+    const directory = path.resolve(context.workingDirectory, name);
     const status = await stat(directory).catch(() => undefined);
     if (status?.isDirectory() === true) return addFromDirectory(directory, wanted, add, signal);
     if (status?.isFile() === true) return addFromDatabase(directory, wanted, add);
-    const recalled = await recalledNames(context, one);
+    const recalled = await recalledNames(context, name);
     for (const [packageName, channels] of recalled ?? []) {
       if (wanted.kind === 'package') add(packageName);
       else if (isWanted(wanted, packageName)) channels.forEach(add);

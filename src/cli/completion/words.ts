@@ -115,8 +115,8 @@ export function offerFor(program: Command, words: readonly string[], homeDirecto
   if (option !== undefined && (option.required || option.optional)) {
     return offerValue(option, assigned === null || isValue ? last : (assigned[2] as string), read);
   }
-  if (isFlag) return { words: assigned === null ? startingWith(last, flagsOf(command)) : [] };
-  const commands = positionals.length > 0 || onlyOperands ? [] : commandsOf(command);
+  if (isFlag) return { words: assigned === null ? startingWith(last, getFlags(command)) : [] };
+  const commands = positionals.length > 0 || onlyOperands ? [] : getCommands(command);
   const argument = argumentAt(command, positionals.length);
   const choices = (argument?.argChoices ?? []).map((word) => ({ word, description: '' }));
   const offered = startingWith(last, [...commands, ...choices]);
@@ -140,8 +140,8 @@ function offerValue(option: Option, value: string, read: ReadWords): Offer {
   if (kind !== undefined) return { words: [], name: nameFrom(kind, value, value.lastIndexOf(',') + 1, read) };
   if (pathOptions.has(option.attributeName())) return { words: [], paths: 'files' };
   const placeholders = (/[<[](.*)[>\]]/.exec(option.flags)?.[1] ?? '').split('|');
-  const paths = placeholders.flatMap((one) => pathsOfPlaceholders[one] ?? []);
-  return { words: [], paths: paths.find((one) => one === 'files') ?? paths[0] };
+  const paths = placeholders.flatMap((name) => pathsOfPlaceholders[name] ?? []);
+  return { words: [], paths: paths.find((item) => item === 'files') ?? paths[0] };
 }
 
 function nameFrom(kind: NameKind, value: string, start: number, read: ReadWords): WantedName | undefined {
@@ -165,7 +165,7 @@ function offerHelp(program: Command, words: readonly string[]): Offer {
     command = next;
   }
   const topics = Object.keys(helpTopics).map((word) => ({ word, description: '' }));
-  const offered = [...commandsOf(command), ...(command === program ? topics : [])];
+  const offered = [...getCommands(command), ...(command === program ? topics : [])];
   return { words: startingWith(words.at(-1) ?? '', offered) };
 }
 
@@ -173,14 +173,14 @@ function startingWith(typed: string, words: readonly OfferedWord[]): OfferedWord
   return words.filter(({ word }) => word.startsWith(typed));
 }
 
-function commandsOf(command: Command): OfferedWord[] {
+function getCommands(command: Command): OfferedWord[] {
   return command
     .createHelp()
     .visibleCommands(command)
     .map((sub) => ({ word: sub.name(), description: sub.summary() || sub.description() }));
 }
 
-function flagsOf(command: Command): OfferedWord[] {
+function getFlags(command: Command): OfferedWord[] {
   const help = command.createHelp();
   help.showGlobalOptions = true;
   const global = command.parent === null ? [] : help.visibleGlobalOptions(command);
@@ -197,12 +197,12 @@ function readWords(program: Command, words: readonly string[]) {
   let waiting: Option | undefined;
   let onlyOperands = false;
   const positionals: string[] = [];
-  const given: { name: string; value: string }[] = [];
+  const typed: { name: string; value: string }[] = [];
   for (const word of words) {
     if (waiting !== undefined) {
       // A value may be left out of some options; another option cannot be one of these.
       const isValue = waiting.required || !word.startsWith('-');
-      if (isValue) given.push({ name: waiting.attributeName(), value: word });
+      if (isValue) typed.push({ name: waiting.attributeName(), value: word });
       waiting = undefined;
       if (isValue) continue;
     }
@@ -212,7 +212,7 @@ function readWords(program: Command, words: readonly string[]) {
       const assigned = /^(--[^=]+)=(.*)$/s.exec(word);
       const option = findOption(command, assigned?.[1] ?? word);
       if (assigned !== null && option !== undefined) {
-        given.push({ name: option.attributeName(), value: assigned[2] as string });
+        typed.push({ name: option.attributeName(), value: assigned[2] as string });
       } else if (option?.required === true || option?.optional === true) waiting = option;
     } else {
       const below = positionals.length > 0 ? undefined : findCommand(command, word);
@@ -226,23 +226,23 @@ function readWords(program: Command, words: readonly string[]) {
     onlyOperands,
     positionals,
     values: (...names: string[]) =>
-      given.filter(({ name }) => names.includes(name)).map(({ value }) => value),
+      typed.filter(({ name }) => names.includes(name)).map(({ value }) => value),
     operands: (isWanted: (name: string) => boolean) =>
-      positionals.filter((_, at) => isWanted(argumentAt(command, at)?.name() ?? '')),
+      positionals.filter((_, index) => isWanted(argumentAt(command, index)?.name() ?? '')),
   };
 }
 
 /** The argument that the operand at a place is for; the last one may take several. */
-function argumentAt(command: Command, at: number): Argument | undefined {
+function argumentAt(command: Command, position: number): Argument | undefined {
   const known = command.registeredArguments;
   const last = known.at(-1);
-  return known[at] ?? (last?.variadic === true ? last : undefined);
+  return known[position] ?? (last?.variadic === true ? last : undefined);
 }
 
 function findOption(command: Command, flag: string): Option | undefined {
-  for (let at: Command | null = command; at !== null; at = at.parent) {
-    const found = at.options.find((option) => option.long === flag || option.short === flag);
-    if (found !== undefined) return found;
+  for (let place: Command | null = command; place !== null; place = place.parent) {
+    const match = place.options.find((option) => option.long === flag || option.short === flag);
+    if (match !== undefined) return match;
   }
   return undefined;
 }

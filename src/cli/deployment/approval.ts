@@ -3,7 +3,7 @@ import type { approvalFlags, clusterFlags } from './flags.js';
 import { createInterface } from 'node:readline/promises';
 import { isClusterKind } from '../../bundle/plain/cluster-scope.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
-import { rightsOf } from '../../bundle/plain/rights/rights.js';
+import { getRights } from '../../bundle/plain/rights/rights.js';
 import { onAbort } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -17,7 +17,7 @@ import {
   planApply,
 } from '../../deployment/cluster/apply.js';
 import { Kubectl } from '../../deployment/cluster/kubectl.js';
-import { describeId, keyOf } from '../../deployment/cluster/objects.js';
+import { describeId, toKey } from '../../deployment/cluster/objects.js';
 import type { RenderedDeployment } from '../../deployment/rendered-deployment.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
@@ -66,16 +66,16 @@ function sharedObjects(deployments: readonly RenderedDeployment[]): Diagnostic[]
       const { apiVersion, kind, name } = object;
       const namespace = object.namespace || (isClusterKind(kind) ? '' : installNamespace);
       const id = { apiVersion, kind, name, namespace };
-      const other = owners.get(keyOf(id));
+      const other = owners.get(toKey(id));
       if (name === '') continue;
-      if (other === undefined) owners.set(keyOf(id), owner);
+      if (other === undefined) owners.set(toKey(id), owner);
       else if (other !== owner) {
         findings.push({
           severity: 'error',
           code: 'duplicate-object',
           subject: describeId(id),
           problem: `is in the deployments ${quoteGo(other)} and ${quoteGo(owner)}`,
-          hint: 'take it out of one of the two',
+          hint: 'remove it from one of them',
         });
       }
     }
@@ -108,7 +108,7 @@ export function openKubectl(
 }
 
 /** What applying takes from the command line. */
-export function applyOptionsOf(
+export function getApplyOptions(
   context: CommandContext,
   { forceConflicts, force }: FlagValues<typeof approvalFlags>,
   session: CommandSession,
@@ -133,7 +133,7 @@ export async function applyOne(
   rollbackTo?: number,
 ): Promise<number> {
   const how = {
-    ...applyOptionsOf(context, options, session),
+    ...getApplyOptions(context, options, session),
     ...(rollbackTo !== undefined && { rollbackTo }),
   };
   const plan = await planApply(kubectl, deployment, how);
@@ -150,13 +150,13 @@ export async function applyOne(
       return exitCodes.findings;
     }
   } else if (options.yes !== true) {
-    const answer = await confirm(context, `apply ${name} to the cluster? [y/N] `);
-    if (answer === undefined) {
+    const reply = await confirm(context, `apply ${name} to the cluster? [y/N] `);
+    if (reply === undefined) {
       throw new UsageError(`${name}: not applied: no terminal to confirm`, {
-        hint: `review what is shown, then say --approve ${hash}, or --yes`,
+        hint: `review the changes, then add --approve ${hash}, or --yes`,
       });
     }
-    if (!answer) throw new OpmateError('INVALID', `${name}: not applied, as you said`);
+    if (!reply) throw new OpmateError('INVALID', `${name}: not applied: declined`);
   }
   const report = await applyPlan(kubectl, plan, how);
   await writeAll(context.stdout, printable(reportText(name, report)), session.signal);
@@ -169,7 +169,7 @@ export function approvalFault(
   approved: readonly string[],
 ): Diagnostic | undefined {
   const bare = (text: string): string => text.replace(/^sha256:/, '');
-  if (approved.some((one) => bare(one) === bare(hash))) return undefined;
+  if (approved.some((text) => bare(text) === bare(hash))) return undefined;
   return {
     severity: 'error',
     code: 'not-approved',
@@ -209,13 +209,13 @@ export function planText({ deployment, place, current, changes, read }: ApplyPla
       : [`a run that began at ${unfinished.time} did not end: it will be mended`]),
     ...pins.map((pin) => `source ${pin.name === '' ? '' : `${pin.name}: `}${pin.type} ${pin.ref}`),
   ].map((line) => line.replaceAll('\n', '\\n'));
-  const rights = rightsOf(objects);
+  const rights = getRights(objects);
   const table =
     rights.length === 0
       ? 'permissions: none\n'
       : `permissions:\n${formatTable(rightHeader, rights.map(rightCells))}`;
   const counts = (Object.keys(meanings) as ObjectChange[]).flatMap((change) => {
-    const number = changes.filter((one) => one.change === change).length;
+    const number = changes.filter((item) => item.change === change).length;
     return number === 0 ? [] : [`${number} ${meanings[change]}`];
   });
   const text = [
@@ -262,8 +262,8 @@ async function confirm(context: CommandContext, question: string): Promise<boole
   const lines = createInterface({ input: stdin, output: stderr, terminal: false });
   try {
     const closed = new Promise<string>((resolve) => lines.once('close', () => resolve('')));
-    const answer = await Promise.race([lines.question(printable(question), { signal }), closed]);
-    return /^y(?:es)?$/i.test(answer.trim());
+    const reply = await Promise.race([lines.question(printable(question), { signal }), closed]);
+    return /^y(?:es)?$/i.test(reply.trim());
   } catch (error) {
     if (signal.aborted) throw new CancelledError();
     throw error;

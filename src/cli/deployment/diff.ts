@@ -10,13 +10,14 @@ import { encodeGoJson } from '../../document/go-json.js';
 import type { EncodableJson, JsonValue } from '../../document/json.js';
 import { type FieldChange, type ObjectChange, diffObjects } from '../../deployment/diff.js';
 import { exitCodes } from '../exit-codes.js';
-import { readInputFile } from '../input.js';
+import { readInputFile } from '../../files/read-file.js';
 import { requireFlag } from '../command/require-flag.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 import { objectsOfDeployments } from './objects.js';
-import { inSource, tellFindings } from '../bundle/findings.js';
+import { inSource } from '../../api/bundle/in-source.js';
+import { tellFindings } from '../bundle/findings.js';
 
 /**
  * `opmate bundle deployment diff`: what of the manifests of deployments is not as it was rendered before. Exit code 0
@@ -36,7 +37,7 @@ export const command = defineCommand({
     ],
     [
       'Compare with a directory, as data',
-      'opmate bundle deployment diff -f deployment.yaml --against ./rendered -o json',
+      'opmate bundle deployment diff -f deployment.yaml --against ./applied -o json',
     ],
   ],
   async run({ context, options }) {
@@ -51,8 +52,8 @@ export const command = defineCommand({
       const changes = diffObjects(older.objects, newer, { signal });
       const text =
         output === 'json'
-          ? `${encodeGoJson({ changes: changes.map(jsonOf) }, { indent: 4 })}\n`
-          : changes.map(output === 'diff' ? unifiedOf : linesOf).join('');
+          ? `${encodeGoJson({ changes: changes.map(formatJson) }, { indent: 4 })}\n`
+          : changes.map(output === 'diff' ? toUnified : formatLines).join('');
       await writeAll(context.stdout, output === 'json' ? text : printable(text), signal);
       return changes.length === 0 ? exitCodes.done : exitCodes.findings;
     });
@@ -64,10 +65,10 @@ async function readRender(
   place: string,
   { signal, followLinks }: CommandSession,
 ): Promise<{ objects: PlainObject[]; findings: Parameters<typeof tellFindings>[1] }> {
-  const found = await stat(place).catch((error: unknown) => {
+  const stats = await stat(place).catch((error: unknown) => {
     throw fileError(`open ${place}`, error);
   });
-  if (found.isDirectory()) {
+  if (stats.isDirectory()) {
     const { objects, findings } = await readPlainDirectory(place, { signal, followLinks });
     return { objects, findings: findings.map(inSource(place, true)) };
   }
@@ -80,7 +81,7 @@ function titleOfChange({ kind, namespace, name }: ObjectChange): string {
 
 const removal = 'removes the definition, and with it all its objects';
 
-function unifiedOf(change: ObjectChange): string {
+function toUnified(change: ObjectChange): string {
   const title = titleOfChange(change);
   const note = change.removesDefinition ? `# ${removal}\n` : '';
   const [old, now] = [change.action === 'added', change.action === 'removed'].map((isGone) =>
@@ -93,7 +94,7 @@ const signs = { added: '+', removed: '-', changed: '~' } as const;
 /** Characters of a value that a line shows. */
 const maxValue = 100;
 
-function linesOf(change: ObjectChange): string {
+function formatLines(change: ObjectChange): string {
   const note = change.removesDefinition ? ` (${removal})` : '';
   const fields = change.fields.map((field) => `    ${field.path}: ${fieldText(field)}\n`).join('');
   return `${signs[change.action]} ${titleOfChange(change)}${note}\n${fields}`;
@@ -110,7 +111,7 @@ function valueText(value: JsonValue | undefined): string {
   return text.length > maxValue ? `${text.slice(0, maxValue)}…` : text;
 }
 
-function jsonOf({ fields, ...change }: ObjectChange): EncodableJson {
+function formatJson({ fields, ...change }: ObjectChange): EncodableJson {
   return {
     ...change,
     fields: fields.map(({ path, old, new: now }) => ({

@@ -24,19 +24,19 @@ export const command = defineCommand({
     ['Show the revisions of a deployment', 'opmate bundle deployment history demo -n demo'],
     ['Print them as data', 'opmate bundle deployment history demo -n demo -o json'],
   ],
-  async run({ context, args: [given], options }) {
+  async run({ context, args: [nameText], options }) {
     const { output } = options;
-    const place = placeOf(given, options.namespace);
+    const place = placeOf(nameText, options.namespace);
     await useSession(context, options, async (session) => {
       const inventory = await requireInventory(openKubectl(context, options, session), place);
       session.logger.close();
-      const text = output === 'json' ? jsonOf(place.name, inventory) : textOf(inventory);
+      const text = output === 'json' ? formatJson(place.name, inventory) : formatText(inventory);
       await writeAll(context.stdout, text, session.signal);
     });
   },
 });
 
-function jsonOf(name: string, inventory: Inventory): string {
+function formatJson(name: string, inventory: Inventory): string {
   const value = {
     name,
     current: currentRevision(inventory)?.revision ?? null,
@@ -52,7 +52,7 @@ function jsonOf(name: string, inventory: Inventory): string {
   return `${encodeGoJson(value as unknown as JsonObject, { indent: 2 })}\n`;
 }
 
-function textOf(inventory: Inventory): string {
+function formatText(inventory: Inventory): string {
   const current = currentRevision(inventory);
   const rows = inventory.revisions.map((revision) => [
     `${revision.revision}`,

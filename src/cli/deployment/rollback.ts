@@ -21,25 +21,31 @@ export const command = defineCommand({
   flags: {
     ...namespaceFlags,
     ...approvalFlags,
-    to: text('revision', 'revision to roll back to (default: the previous one)', { group: 'Selection' }),
+    toRevision: text('revision', 'revision to roll back to (default: the previous one)', {
+      aliases: ['to'],
+      group: 'Selection',
+    }),
   },
   examples: [
     ['Go back to the previous revision', 'opmate bundle deployment rollback demo -n demo'],
-    ['Go back to one revision without asking', 'opmate bundle deployment rollback demo -n demo --to 2 --yes'],
+    [
+      'Go back to one revision without asking',
+      'opmate bundle deployment rollback demo -n demo --to-revision 2 --yes',
+    ],
   ],
-  async run({ context, args: [given], options }) {
-    const place = placeOf(given, options.namespace);
-    if (options.to !== undefined && !/^[1-9]\d{0,8}$/.test(options.to)) {
-      throw new UsageError(`--to ${options.to}: not a revision`, {
+  async run({ context, args: [nameText], options }) {
+    const place = placeOf(nameText, options.namespace);
+    if (options.toRevision !== undefined && !/^[1-9]\d{0,8}$/.test(options.toRevision)) {
+      throw new UsageError(`--to-revision ${options.toRevision}: not a revision`, {
         hint: 'opmate bundle deployment history lists them',
       });
     }
     return useSession(context, options, async (session) => {
       const kubectl = openKubectl(context, options, session);
-      const target = targetOf(
+      const target = getTarget(
         place.name,
         await requireInventory(kubectl, place),
-        options.to === undefined ? undefined : Number(options.to),
+        options.toRevision === undefined ? undefined : Number(options.toRevision),
       );
       const objects = await loadRender(kubectl, place, target.render);
       if ((await hashOfObjects(objects, session)) !== target.hash) {
@@ -64,16 +70,16 @@ export const command = defineCommand({
   },
 });
 
-function targetOf(
+function getTarget(
   name: string,
   inventory: Inventory,
   wanted: number | undefined,
 ): Revision & Required<Pick<Revision, 'render'>> {
   const current = currentRevision(inventory);
-  const target = inventory.revisions.findLast((one) =>
+  const target = inventory.revisions.findLast((item) =>
     wanted === undefined
-      ? one !== current && one.render !== undefined && one.hash !== current?.hash
-      : one.revision === wanted,
+      ? item !== current && item.render !== undefined && item.hash !== current?.hash
+      : item.revision === wanted,
   );
   const hint = 'opmate bundle deployment history lists what is kept';
   if (target === undefined) {

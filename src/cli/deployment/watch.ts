@@ -12,7 +12,7 @@ import { renderDeploymentFile } from './input.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import type { CommandSession } from '../session.js';
-import { applyOptionsOf, approvalFault, pausedText, planText, reportText, sleep } from './approval.js';
+import { getApplyOptions, approvalFault, pausedText, planText, reportText, sleep } from './approval.js';
 
 const defaultInterval = 5 * 60_000;
 const shortestInterval = 1000;
@@ -34,11 +34,11 @@ export async function watchDeployments(
     });
   }
   if (file.includes('-')) throw new UsageError('--watch: standard input can be read only once');
-  if (interval < shortestInterval) throw new UsageError('--interval: at least 1s');
+  if (interval < shortestInterval) throw new UsageError('--interval: minimum 1s');
   const { logger, signal = context.signal } = session;
   logger.log('info', 'watching', { every: `${interval / 1000}s` });
   /** What was told last of each deployment, so that nothing is told again and again. */
-  const told = new Map<string, string>();
+  const reported = new Map<string, string>();
   const warned = new Set<string>();
   const conflicting = new Map<string, readonly string[]>();
   await watch(
@@ -58,8 +58,8 @@ export async function watchDeployments(
           conflicting.set(key, conflicts);
         };
         const tell = async (text: string): Promise<void> => {
-          if (told.get(key) === text) return;
-          told.set(key, text);
+          if (reported.get(key) === text) return;
+          reported.set(key, text);
           await writeAll(context.stdout, printable(`${text.trimEnd()}\n`), signal);
         };
         try {
@@ -90,7 +90,7 @@ async function applyAgain(
   if (isPaused) return tell(pausedText(deployment));
   const mismatch = options.approve && approvalFault(deployment, options.approve);
   if (mismatch !== undefined) return tell(`${formatDiagnostic(mismatch)}: not applied`);
-  const how = applyOptionsOf(context, options, session);
+  const how = getApplyOptions(context, options, session);
   const planned = await planApply(kubectl, deployment, how);
   const plan = planned.findings.length === 0 ? planned : withoutConflicts(planned);
   if (plan === undefined) throw failed(planned.findings.map(formatDiagnostic));

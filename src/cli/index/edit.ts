@@ -22,10 +22,12 @@ import {
 import type { CommandContext } from '../context.js';
 import type { FlagValues } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
+import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import type { indexImageFlags, toolFlags } from './index-image-flags.js';
-import { openBase, putImages, readSigningKey } from './image-output.js';
+import { describeOutput, nextAfterImage, openBase, putImages, readSigningKey } from './image-output.js';
 import { writeAll } from '../output.js';
+import { shellWord } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 
 /** Options of the commands that make index images, of which some lack the index or the tools. */
@@ -71,8 +73,8 @@ export async function editIndex(
       const code = (await work(session, index)) ?? exitCodes.done;
       await settleDatabase(index.file, index.name);
       const made = await writeOutput(session, flags, { ...output, signingKey }, index.file, directory);
-      session.logger.close();
-      await writeAll(context.stdout, `${made}\n`);
+      reportEnding(session.logger, made.summary, made.next);
+      await writeAll(context.stdout, `${made.name}\n`);
       return code;
     });
   });
@@ -106,14 +108,14 @@ function planOutput(flags: IndexImageOptions): Output {
   if (generate) return { kind: 'generate', file: flags.outDockerfile || 'index.Dockerfile' };
   if (save !== undefined) return { kind: 'save', file: save };
   if (!tag) {
-    throw new UsageError('nowhere to put the image: opmate has no engine to keep it', {
-      hint: 'give --tag REFERENCE to push it, --save FILE for an oci-archive, or --generate for a Dockerfile',
+    throw new UsageError('no destination for the image', {
+      hint: 'add --tag REFERENCE to push it, --save FILE to write an oci-archive, or --generate for a Dockerfile',
     });
   }
   const target = parseTargetReference(tag);
   if (target.digest !== undefined || target.tag === undefined) {
-    throw new UsageError(`--tag ${tag}: ${target.digest === undefined ? 'has no tag' : 'names a digest'}`, {
-      hint: 'say where to push, e.g. registry.example.com/ns/index:v1',
+    throw new UsageError(`--tag ${tag}: ${target.digest === undefined ? 'missing tag' : 'names a digest'}`, {
+      hint: 'name the target, e.g. registry.example.com/ns/index:v1',
     });
   }
   if (target.transport !== 'docker' && target.transport !== 'oci') {
@@ -193,18 +195,27 @@ export async function pullDatabase(
   }
 }
 
-/** Makes of a database what the options ask for; returns what it is to be called. */
+/** What was made of a database: its name for stdout, and how the command ends. */
+interface WrittenIndex {
+  name: string;
+  summary: string[];
+  next: string;
+}
+
+/** Makes of a database what the options ask for. */
 async function writeOutput(
   session: CommandSession,
   flags: IndexImageOptions,
   output: Output & { signingKey: KeyObject | undefined },
   file: string,
   directory: string,
-): Promise<string> {
+): Promise<WrittenIndex> {
   const binaryImage = flags.binaryImage || defaultBinaryImage;
   if (output.kind === 'generate') {
     await writeGenerated(file, output.file, indexDockerfile(binaryImage, generatedDatabase), session);
-    return output.file;
+    const name = output.file;
+    const summary = [`wrote ${generatedDatabase} and ${name}`];
+    return { name, summary, next: `podman build -f ${shellWord(name)} -t REGISTRY/NAME:TAG .` };
   }
   const { signal, logger, platform } = session;
   const base = await openBase(session, flags.binaryImage, '--binary-image');
@@ -214,9 +225,10 @@ async function writeOutput(
       output.kind === 'push'
         ? output.target
         : { transport: 'oci-archive', text: `oci-archive:${output.file}`, path: output.file, tag: 'latest' };
-    const made = await putImages(session, { to, signingKey: output.signingKey }, images, directory);
-    logger.log('debug', `made ${made}`);
-    return made;
+    const name = await putImages(session, { to, signingKey: output.signingKey }, images, directory);
+    logger.log('debug', `made ${name}`);
+    const next = nextAfterImage({ to }, (image) => `opmate serve ${image}`);
+    return { name, summary: [describeOutput({ to }, images)], next };
   } finally {
     await base.close();
   }

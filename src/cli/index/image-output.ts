@@ -14,7 +14,7 @@ import {
 import type { Image } from '../../oci/image/image.js';
 import { type BuiltImage, openBases, pushImage, pushImageIndex } from '../../oci/image/image-builder.js';
 import { type OpenedReference, openReference, openTarget } from '../../oci/image/open.js';
-import { subjectOf } from '../../oci/image/platform.js';
+import { getSubject } from '../../oci/image/platform.js';
 import { replacedFile } from '../../files/replace-file.js';
 import type { WritableRepository } from '../../oci/registry/repository.js';
 import type { Descriptor } from '../../oci/image/types.js';
@@ -24,8 +24,9 @@ import { signImage } from '../../oci/signatures/sign-image.js';
 import { parseSigningKey } from '../../trust/signing-key.js';
 import type { FlagValues } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
-import { readInputFile } from '../input.js';
+import { readInputFile } from '../../files/read-file.js';
 import type { imageOutputFlags } from './image-output-flags.js';
+import { amountOfBytes, count, shellWord } from '../printable.js';
 import type { CommandSession } from '../session.js';
 
 /** What is built on, a platform each; none for `scratch`. */
@@ -35,16 +36,16 @@ export interface OpenedBase {
 }
 
 /**
- * Opens what an image is built on: `otherwise` where `given` is none. Messages name the `flag` for it. Throws what
+ * Opens what an image is built on: `otherwise` where `imageName` is none. Messages name the `flag` for it. Throws what
  * opening throws.
  */
 export async function openBase(
   session: CommandSession,
-  given: string | undefined,
+  imageName: string | undefined,
   flag: string,
   otherwise: string = defaultBinaryImage,
 ): Promise<OpenedBase> {
-  const base = given || otherwise;
+  const base = imageName || otherwise;
   if (base === 'scratch') return { images: [], close: async () => undefined };
   let opened: OpenedReference | undefined;
   try {
@@ -53,7 +54,7 @@ export async function openBase(
     return { images, close: opened.close };
   } catch (error) {
     await opened?.close();
-    if (given || !(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
+    if (imageName || !(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
     // Nobody asked for this image: what to do about it is not to correct its name.
     throw addContext(error, {
       subject: `base image ${base}`,
@@ -70,7 +71,7 @@ async function pushIndexImages(
   images: readonly BuiltImage[],
   session: CommandSession,
 ): Promise<Descriptor> {
-  const task = `push ${subjectOf(target.name, reference)}`;
+  const task = `push ${getSubject(target.name, reference)}`;
   session.logger.progress({ task, state: 'start' });
   try {
     const [first, ...others] = images;
@@ -127,13 +128,13 @@ export async function attachToStored(
   const { signal, logger } = session;
   if (sbom !== undefined) {
     const attached = await attachArtifact(repository, image, sbom, { signal });
-    logger.log('debug', `attached SBOM ${subjectOf(repository.name, attached.digest)}`);
+    logger.log('debug', `attached SBOM ${getSubject(repository.name, attached.digest)}`);
   }
   if (signingKey === undefined) return;
   const stored = to.transport === 'docker' ? `${to.registry}/${to.repository}:${to.tag}` : name;
   const reference = stored ?? to.tag ?? 'latest';
   await signImage(repository, digest, { reference, key: signingKey, signal });
-  logger.log('debug', `signed ${subjectOf(repository.name, digest)}`);
+  logger.log('debug', `signed ${getSubject(repository.name, digest)}`);
 }
 
 /**
@@ -144,7 +145,7 @@ export function planImageOutputs({ tag, push, save }: FlagValues<typeof imageOut
   const name = tag === undefined ? undefined : parseTag(tag);
   const outputs: ImageOutput[] = [];
   if (push === true && name === undefined) {
-    throw new UsageError('--push: where to is not said', { hint: 'give --tag REGISTRY/NAME:TAG' });
+    throw new UsageError('--push: missing --tag', { hint: 'add --tag REGISTRY/NAME:TAG' });
   }
   if (name !== undefined && tag !== undefined && (push === true || save === undefined)) {
     outputs.push({ to: parseTargetReference(tag) as RegistryReference });
@@ -160,8 +161,8 @@ export function planImageOutputs({ tag, push, save }: FlagValues<typeof imageOut
     outputs.push({ to: { ...to, tag: to.tag ?? name?.tag ?? 'latest' }, name: to.tag ?? whole });
   }
   if (outputs.length > 0) return outputs;
-  throw new UsageError('nowhere to put the image: opmate has no engine to keep it', {
-    hint: 'give --tag REGISTRY/NAME:TAG to push it, or --save oci:DIR, oci-archive:FILE or docker-archive:FILE',
+  throw new UsageError('no destination for the image', {
+    hint: 'add --tag REGISTRY/NAME:TAG to push it, or --save oci:DIR, oci-archive:FILE or docker-archive:FILE',
   });
 }
 
@@ -174,9 +175,9 @@ function parseTag(text: string): RegistryReference {
     });
   }
   if (reference.digest !== undefined || reference.tag === undefined) {
-    const problem = reference.digest === undefined ? 'has no tag' : 'names a digest';
+    const problem = reference.digest === undefined ? 'missing tag' : 'names a digest';
     throw new UsageError(`--tag ${text}: ${problem}`, {
-      hint: 'say what to call the image, e.g. registry.example.com/ns/catalog:v1',
+      hint: 'name the image, e.g. registry.example.com/ns/catalog:v1',
     });
   }
   return reference;
@@ -215,7 +216,7 @@ export async function putImages(
     }
     const { saveDockerArchive } = await import('../../oci/image/docker-archive.js');
     const { digest } = await saveDockerArchive(image, to.path, { name, directory, signal });
-    return subjectOf(`docker-archive:${to.path}`, digest);
+    return getSubject(`docker-archive:${to.path}`, digest);
   }
   if (to.transport === 'oci-archive') {
     const [{ openLayout }, { packLayout }] = await Promise.all([
@@ -227,14 +228,36 @@ export async function putImages(
     const image = await pushIndexImages(target, to.tag as string, images, session);
     await attachToStored(session, target, image, output);
     await packLayout(layout, to.path, { signal });
-    return subjectOf(`oci-archive:${to.path}`, image.digest);
+    return getSubject(`oci-archive:${to.path}`, image.digest);
   }
   const target = await openTarget(to, session);
   try {
     const image = await pushIndexImages(target.repository, target.reference, images, session);
     await attachToStored(session, target.repository, image, output);
-    return subjectOf(target.repository.name, image.digest);
+    return getSubject(target.repository.name, image.digest);
   } finally {
     await target.close();
   }
+}
+
+/** Returns the line for an image that was pushed or saved: its name and the size of its new layers, over all platforms. */
+export function describeOutput({ to }: Pick<ImageOutput, 'to'>, images: readonly BuiltImage[]): string {
+  const layers = new Map(
+    images.flatMap((image) =>
+      [...image.layers, ...image.layerFiles].map(({ descriptor }) => [descriptor.digest, descriptor.size]),
+    ),
+  );
+  const size = [...layers.values()].reduce((sum, bytes) => sum + bytes, 0);
+  const amount = `${count(images.length, 'image')}, ${amountOfBytes(size)} in new layers`;
+  return `${to.transport === 'docker' ? 'pushed' : 'saved'} ${to.text}: ${amount}`;
+}
+
+/** Returns the command that usually follows an image: `use` for one that was pushed, a push for one that was saved. */
+export function nextAfterImage(
+  { to }: Pick<ImageOutput, 'to'>,
+  use: (image: string) => string,
+  push = 'opmate oci copy',
+): string {
+  if (to.transport === 'docker') return use(shellWord(to.text));
+  return `${push} ${shellWord(to.text)} REGISTRY/NAME:TAG`;
 }

@@ -1,15 +1,15 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { catalogForms } from '../../api/open-catalog.js';
-import { listFlags, printList } from './table.js';
+import { channelListFlags, printList } from './table.js';
 
 /** `opmate list channels`. */
 export const command = defineCommand({
   summary: 'list the channels of a catalog',
   arguments: [
     argument('<reference>', `catalog: ${catalogForms}`),
-    argument('[package]', 'show only this package'),
+    argument('[package]', 'list only this package'),
   ],
-  flags: listFlags,
+  flags: channelListFlags,
   examples: [
     ['List the channels of a catalog directory', 'opmate list channels ./catalog'],
     [

@@ -1,6 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import { collectFacts, readDisplayNames } from '../../catalog/facts.js';
 import { OpmateError } from '../../core/errors.js';
+import { notFound } from '../../core/suggest.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import {
@@ -17,14 +18,25 @@ import { openSource } from '../../source/source.js';
 import { rememberNames } from '../completion/cache.js';
 import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
-import type { FlagValues } from '../command/flags.js';
+import { type FlagValues, list } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 
 /** The flags of all list commands. */
-export const listFlags = { output: outputFormat(['table', 'json'], { default: 'table' }) };
+export const listFlags = {
+  output: outputFormat(['table', 'json'], { default: 'table' }),
+  package: list('name', 'list only these packages', { short: 'p', group: 'Selection' }),
+};
+
+/** The flags of list commands whose rows are of channels. */
+export const channelListFlags = {
+  ...listFlags,
+  channel: list('name', 'list only these channels', { group: 'Selection' }),
+};
+
+type ListOptions = FlagValues<typeof listFlags> & Partial<FlagValues<typeof channelListFlags>>;
 
 /** Prints a table of the packages, channels or bundles of a catalog. Throws INVALID for a catalog that is not valid. */
 export async function printList(
@@ -32,7 +44,7 @@ export async function printList(
   noun: 'packages' | 'channels' | 'bundles',
   reference: string,
   packageName: string | undefined,
-  options: GlobalOptions & FlagValues<typeof listFlags>,
+  options: GlobalOptions & ListOptions,
 ): Promise<void> {
   await useSession(context, options, async (session) => {
     const table = await tableOf();
@@ -59,7 +71,15 @@ export async function printList(
           });
         }
         await rememberNames(context, reference, facts);
-        const rows = await readRows(noun, source.catalog, facts, packageName);
+        const packages = [...(packageName ? [packageName] : []), ...(options.package ?? [])];
+        requireKnown('package', packages, facts.packages);
+        requireKnown('channel', options.channel ?? [], facts.channels);
+        const isSelected = ({ row }: ListRow): boolean => {
+          const name = 'package' in row ? row.package : row.name;
+          const isChannel = !('channel' in row) || (options.channel?.includes(row.channel) ?? true);
+          return isChannel && (packages.length === 0 || packages.includes(name));
+        };
+        const rows = (await readRows(noun, source.catalog, facts)).filter(isSelected);
         if (options.output === 'json')
           return `${JSON.stringify(
             rows.map(({ row }) => row),
@@ -75,6 +95,16 @@ export async function printList(
       }
     }
   });
+}
+
+/** Throws OpmateError NOT_FOUND, with the nearest name, for a selected name that a catalog lacks. */
+function requireKnown(
+  kind: 'package' | 'channel',
+  selected: readonly string[],
+  known: readonly { name: string }[],
+): void {
+  const names = new Set(known.map(({ name }) => name));
+  for (const name of selected) if (!names.has(name)) throw notFound(kind, name, [...names]);
 }
 
 const headers = {
@@ -93,7 +123,6 @@ async function readRows(
   noun: 'packages' | 'channels' | 'bundles',
   catalog: Catalog,
   facts: CatalogFacts,
-  packageName: string | undefined,
 ): Promise<ListRow[]> {
   switch (noun) {
     case 'packages': {
@@ -101,12 +130,12 @@ async function readRows(
       return rows.map((row) => ({ row, cells: [row.name, row.displayName, row.defaultChannel] }));
     }
     case 'channels':
-      return listChannels(facts, packageName).map((row) => ({
+      return listChannels(facts).map((row) => ({
         row,
         cells: [row.package, row.channel, row.head],
       }));
     case 'bundles':
-      return listBundles(facts, packageName).map((row) => ({
+      return listBundles(facts).map((row) => ({
         row,
         cells: [
           row.package,

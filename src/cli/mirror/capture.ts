@@ -11,7 +11,7 @@ import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
 import { mirrorFlags } from './flags.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
-import { globalOptionsOf } from './options.js';
+import { parseGlobalOptions } from './options.js';
 
 /** `opmate mirror capture`: the image set that keeps a cluster installable and upgradable, from its objects. */
 export const command = defineCommand({
@@ -39,8 +39,8 @@ export const command = defineCommand({
       'opmate mirror capture objects.yaml --catalog registry.example.com/demo/catalog:v1=./catalog',
     ],
   ],
-  async run({ context, args: [places], options: given }) {
-    const options = globalOptionsOf(readOcMirrorFlags(given, [], context));
+  async run({ context, args: [places], options: typedOptions }) {
+    const options = parseGlobalOptions(readOcMirrorFlags(typedOptions, [], context));
     const catalogs = (options.catalog ?? []).map(parseCatalog);
     return useSession(context, options, async (session) => {
       const inputs = await Promise.all(

@@ -18,8 +18,8 @@ import {
   openCatalogImage,
   openLocalCatalog,
 } from '../../mirror/mapping/catalog-source.js';
-import { maxMirrorSetBytes, objectNameOf } from '../../mirror/cluster-manifests.js';
-import { referenceOf, targetReferenceOf } from '../../mirror/mapping/image-location.js';
+import { maxMirrorSetBytes, getObjectName } from '../../mirror/cluster-manifests.js';
+import { getReference, getTargetReference } from '../../mirror/mapping/image-location.js';
 import {
   type TypedImageReference,
   formatTypedReference,
@@ -32,7 +32,7 @@ import { transferImages } from '../../mirror/transfer/transfer.js';
 import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
 import { OpmateError } from '../../core/errors.js';
 import { exitCodes } from '../exit-codes.js';
-import { finishTransfer, globalOptionsOf, integerOf, rootsOf, tellUnneeded } from './options.js';
+import { finishTransfer, parseGlobalOptions, parseInteger, getRoots, tellUnneeded } from './options.js';
 import { count, shellWord } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 
@@ -101,19 +101,19 @@ export const command = defineCommand({
       'opmate catalog mirror registry.example.com/demo/catalog:v1 registry.example.com/mirror --manifests-only',
     ],
   ],
-  async run({ context, args: [source, destinationText], options: given }) {
-    const options = globalOptionsOf(given);
-    const output = outputOptionsOf(options);
-    const maxComponents = maxComponentsOf(options);
-    const maxPerRegistry = integerOf(options.maxPerRegistry, 'max-per-registry', 1, 100);
+  async run({ context, args: [source, destinationText], options: typedOptions }) {
+    const options = parseGlobalOptions(typedOptions);
+    const output = parseOutputOptions(options);
+    const maxComponents = getMaxComponents(options);
+    const maxPerRegistry = parseInteger(options.maxPerRegistry, 'max-per-registry', 1, 100);
     const destination = parseDestination(destinationText);
     const name = parseTypedReference(options.sourceName ?? source);
     const { continueOnError, manifestsOnly, dryRun } = options;
-    const roots = rootsOf(context, options);
+    const roots = getRoots(context, options);
     const seconds = Math.floor(context.now().getTime() / 1000);
     const directory = path.resolve(
       context.workingDirectory,
-      options.toManifests ?? `manifests-${objectNameOf(name.name.name)}-${seconds}`,
+      options.toManifests ?? `manifests-${getObjectName(name.name.name)}-${seconds}`,
     );
     const local = options.sourceName === undefined ? undefined : await findLocal(source);
     if (typeof local === 'string' && !manifestsOnly && !dryRun) {
@@ -121,11 +121,11 @@ export const command = defineCommand({
         hint: 'add --manifests-only, or make an image of the catalog first',
       });
     }
-    const openOptions = { platformPattern: platformPatternOf(options), path: pathOption(options) };
+    const openOptions = { platformPattern: parsePlatformPattern(options), path: pathOption(options) };
     return useSession(context, options, async (session) => {
       const { logger } = session;
       tellUnneeded(options, logger);
-      const from = local ?? referenceOf(name, roots.from);
+      const from = local ?? getReference(name, roots.from);
       const opened = await openCatalog(from, { ...openOptions, session });
       let plan: CatalogMirrorPlan;
       try {
@@ -188,8 +188,8 @@ function transfer(
   const { session, options, roots, maxPerRegistry, continueOnError } = settings;
   // A catalog in a directory can only be looked for where its name says.
   const transfers = plan.images.map(({ source, target, isCatalog }) => ({
-    source: isCatalog && catalogImage !== undefined ? catalogImage : referenceOf(source, roots.from),
-    target: targetReferenceOf(target, roots.to),
+    source: isCatalog && catalogImage !== undefined ? catalogImage : getReference(source, roots.from),
+    target: getTargetReference(target, roots.to),
     sourceName: formatTypedReference(source),
     targetName: formatTarget(target),
     isLast: isCatalog,
@@ -246,13 +246,13 @@ async function openCatalog(from: string | Reference, options: OpenCatalogOptions
 /** What a source is whose name is told apart: an image in files, or the path of a catalog. */
 async function findLocal(source: string): Promise<string | Reference> {
   if (/^(oci|oci-archive|docker-archive):/.test(source)) return parseReference(source);
-  const found = await statIfPresent(source);
-  if (found === undefined) {
+  const stats = await statIfPresent(source);
+  if (stats === undefined) {
     throw new OpmateError('NOT_FOUND', `${source}: no such file or directory`, {
       hint: 'with --source-name the source is a directory, a layout or a database file',
     });
   }
-  const isLayout = found.isDirectory() && (await statIfPresent(path.join(source, 'oci-layout')));
+  const isLayout = stats.isDirectory() && (await statIfPresent(path.join(source, 'oci-layout')));
   return isLayout ? { transport: 'oci', text: `oci:${source}`, path: source } : source;
 }
 
@@ -273,31 +273,31 @@ function parseDestination(text: string): TypedImageReference {
   });
 }
 
-function maxComponentsOf({ maxComponents }: CatalogMirrorOptions): number {
-  const value = integerOf(maxComponents, 'max-components', 0);
+function getMaxComponents({ maxComponents }: CatalogMirrorOptions): number {
+  const value = parseInteger(maxComponents, 'max-components', 0);
   if (value !== 1) return value;
   throw new UsageError('--max-components 1: a path needs at least 2 components', {
     hint: 'write 0 for any number',
   });
 }
 
-function scopeOf(text: string, flag: string): MirrorScope {
+function parseScope(text: string, flag: string): MirrorScope {
   if (text === 'repository' || text === 'registry') return text;
   throw new UsageError(`--${flag} ${text}: expected repository or registry`);
 }
 
-function outputOptionsOf(options: CatalogMirrorOptions): OutputOptions {
-  const sizeOf = (text: string, flag: string): number => integerOf(text, flag, 1, maxMirrorSetBytes);
+function parseOutputOptions(options: CatalogMirrorOptions): OutputOptions {
+  const parseSize = (text: string, flag: string): number => parseInteger(text, flag, 1, maxMirrorSetBytes);
   return {
     itms: options.itms,
-    icspScope: scopeOf(options.icspScope, 'icsp-scope'),
-    idmsScope: scopeOf(options.idmsScope, 'idms-scope'),
-    maxIcspSize: sizeOf(options.maxIcspSize, 'max-icsp-size'),
-    maxIdmsSize: sizeOf(options.maxIdmsSize, 'max-idms-size'),
+    icspScope: parseScope(options.icspScope, 'icsp-scope'),
+    idmsScope: parseScope(options.idmsScope, 'idms-scope'),
+    maxIcspSize: parseSize(options.maxIcspSize, 'max-icsp-size'),
+    maxIdmsSize: parseSize(options.maxIdmsSize, 'max-idms-size'),
   };
 }
 
-function platformPatternOf({ filterByOs, indexFilterByOs }: CatalogMirrorOptions): RegExp {
+function parsePlatformPattern({ filterByOs, indexFilterByOs }: CatalogMirrorOptions): RegExp {
   const pattern = filterByOs ?? indexFilterByOs;
   try {
     return new RegExp(pattern);

@@ -6,27 +6,14 @@ import { readOcMirrorFlags } from './oc-mirror-flags.js';
 import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { deleteImages } from '../../mirror/image-set/delete-images.js';
-import {
-  encodeDeleteList,
-  listDeletions,
-  parseDeleteList,
-  requireBelow,
-} from '../../mirror/image-set/delete-list.js';
-import { readDeleteImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
-import { type MirrorTarget, parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
-import { openPinnedCatalog, planImageSet } from '../../mirror/image-set/image-set-plan.js';
-import { openCharts } from '../../mirror/helm/open-charts.js';
-import { liveReleases } from '../../mirror/release/live-releases.js';
-import { openReleases } from '../../mirror/release/open-releases.js';
-import { KeptImages } from '../../mirror/image-set/kept-images.js';
-import { readLock } from '../../mirror/lock/lock.js';
+import { deleteMirrored, listMirrorDeletions } from '../../api/mirror/delete-images.js';
+import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import { requireNoLinks, writeOutputFiles } from '../../mirror/output-files.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
-import { maxNestedPathsOf, maxPerRegistryOf, workspaceOf } from './image-set-options.js';
-import { readInputFile } from '../input.js';
-import { globalOptionsOf } from './options.js';
+import { findMaxNestedPaths, getMaxPerRegistry, getWorkspace } from './image-set-options.js';
+import { readInputFile } from '../../files/read-file.js';
+import { parseGlobalOptions } from './options.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
@@ -71,9 +58,9 @@ export const command = defineCommand({
       'opmate mirror delete --delete-yaml-file delete-images.yaml docker://registry.example.com/demo-mirror --dry-run',
     ],
   ],
-  async run({ context, args: [destination], options: given }) {
-    const options = globalOptionsOf(readOcMirrorFlags(given, [destination], context));
-    const target = parseMirrorTarget(destination);
+  async run({ context, args: [destination], options: input }) {
+    const options = parseGlobalOptions(readOcMirrorFlags(input, [destination], context));
+    parseMirrorTarget(destination);
     const { generate, deleteYamlFile } = options;
     if (generate === (deleteYamlFile !== undefined)) {
       throw new UsageError('use either --generate or --delete-yaml-file FILE', {
@@ -81,26 +68,17 @@ export const command = defineCommand({
       });
     }
     return useSession(context, options, async (session) => {
-      const keep = await readKept(context, options.keep ?? []);
       return deleteYamlFile === undefined
-        ? generateList(context, target, options, keep, session)
-        : deleteListed(context, target, deleteYamlFile, options, keep, session);
+        ? generateList(context, destination, options, session)
+        : deleteListed(context, destination, deleteYamlFile, options, session);
     });
   },
 });
 
-async function readKept(context: CommandContext, files: readonly string[]): Promise<KeptImages> {
-  const keep = new KeptImages();
-  for (const file of files)
-    keep.add(await readLock(path.resolve(context.workingDirectory, file), file), file);
-  return keep;
-}
-
 async function generateList(
   context: CommandContext,
-  target: MirrorTarget,
+  destination: string,
   options: DeleteOptions,
-  keep: KeptImages,
   session: CommandSession,
 ): Promise<number> {
   const { config: file, deleteId } = options;
@@ -114,32 +92,22 @@ async function generateList(
       hint: 'use letters, digits, ".", "_" and "-", up to 64 characters',
     });
   }
-  const maxNestedPaths = maxNestedPathsOf(options);
-  const workspace = workspaceOf(options, context);
+  const maxNestedPaths = findMaxNestedPaths(options);
+  const workspace = getWorkspace(options, context);
   const { logger } = session;
   const text = (await readInputFile(path.resolve(context.workingDirectory, file))).toString();
-  const config = readDeleteImageSetConfiguration(text, file);
-  const plan = await planImageSet(config, {
-    ...{ target, maxNestedPaths, logger, signal: session.signal },
-    openCatalog: (reference) => openPinnedCatalog(reference, session),
-    openCharts: (helm) => openCharts(helm, { ...session, directory: context.workingDirectory }),
-    openReleases: (releases) =>
-      openReleases(releases, {
-        access: liveReleases({ session, directory: context.workingDirectory, graphData: options.graphData }),
-        avoidRisks: false,
-        ignoreSignature: options.ignoreReleaseSignature === true,
-        signal: session.signal,
-      }),
-    // Catalogs are not deleted, so it does not matter what they would be called.
-    digestOfRebuilt: ({ digest }) => Promise.resolve(digest),
-  });
-  await plan.close();
-  for (const warning of plan.warnings) logger.log('warn', warning);
-  const { items, kept } = listDeletions(plan, {
-    ...{ target, keep },
-    signatures: options.deleteSignatures,
-    v1Tags: options.deleteV1Images,
-  });
+  const { list, images, catalogs, kept, warnings } = await listMirrorDeletions(
+    text,
+    file,
+    destination,
+    session,
+    {
+      ...{ maxNestedPaths, keep: options.keep, graphData: options.graphData },
+      ...{ signatures: options.deleteSignatures, v1Tags: options.deleteV1Images },
+      ignoreReleaseSignature: options.ignoreReleaseSignature,
+    },
+  );
+  for (const warning of warnings) logger.log('warn', warning);
   for (const sentence of kept) logger.log('info', sentence);
   const directory = path.join(workspace, 'working-dir', 'delete');
   const suffix = deleteId === undefined ? '' : `-${deleteId}`;
@@ -148,21 +116,20 @@ async function generateList(
   await writeOutputFiles(
     directory,
     new Map([
-      [name, encodeDeleteList(items)],
+      [name, list],
       [`delete-imageset-config${suffix}.yaml`, text],
     ]),
   );
-  const catalogs = plan.catalogs.length > 0 ? '; catalogs stay' : '';
-  logger.log('info', `${path.join(directory, name)}: ${count(items.length, 'image')} to delete${catalogs}`);
+  const stay = catalogs > 0 ? '; catalogs stay' : '';
+  logger.log('info', `${path.join(directory, name)}: ${count(images, 'image')} to delete${stay}`);
   return exitCodes.done;
 }
 
 async function deleteListed(
   context: CommandContext,
-  target: MirrorTarget,
+  destination: string,
   file: string,
   options: DeleteOptions,
-  keep: KeptImages,
   session: CommandSession,
 ): Promise<number> {
   for (const flag of ['deleteId', 'deleteV1Images', 'config'] as const) {
@@ -173,25 +140,22 @@ async function deleteListed(
   }
   const { logger } = session;
   const text = (await readInputFile(path.resolve(context.workingDirectory, file))).toString();
-  const items = parseDeleteList(text, file);
-  requireBelow(items, target, file, maxNestedPathsOf(options));
-  const wanted = items.filter(({ type }) => type !== 'operatorCatalog');
-  const catalogs = items.length - wanted.length;
-  if (catalogs > 0)
-    logger.log('warn', `${file}: ${count(catalogs, 'catalog')} passed over: they are never deleted`);
   const dryRun = options.dryRun === true;
-  const report = await deleteImages(wanted, {
-    session,
-    maxPerRegistry: maxPerRegistryOf(options),
-    signatures: options.deleteSignatures,
-    ...{ keep, dryRun, logger, signal: session.signal },
+  const report = await deleteMirrored(text, file, destination, session, {
+    ...{ dryRun, keep: options.keep, signatures: options.deleteSignatures },
+    maxPerRegistry: getMaxPerRegistry(options),
+    maxNestedPaths: findMaxNestedPaths(options),
   });
-  for (const name of report.missing) logger.log('info', `${name}: not there`);
+  if (report.catalogs > 0) {
+    const passed = `${count(report.catalogs, 'catalog')} skipped: catalogs are never deleted`;
+    logger.log('warn', `${file}: ${passed}`);
+  }
+  for (const name of report.missing) logger.log('info', `${name}: not found`);
   for (const sentence of report.kept) logger.log('info', sentence);
   for (const error of report.failed) logger.log('error', error.message);
   const { done, stopped, failed } = report;
   const rest = [
-    report.missing.length > 0 ? `${report.missing.length} not there` : '',
+    report.missing.length > 0 ? `${report.missing.length} not found` : '',
     report.kept.length > 0 ? `${report.kept.length} kept` : '',
   ].filter((part) => part !== '');
   const sum = `${count(done.length, 'image')} ${dryRun ? 'would be deleted' : 'deleted'}`;

@@ -27,29 +27,29 @@ export const command = defineCommand({
   async run({ context, args: [from, to], options: { output } }) {
     const before = await readNamedLock(from, context.workingDirectory);
     const diff = diffLocks(before, await readNamedLock(to, context.workingDirectory));
-    const text = output === 'json' ? `${JSON.stringify(diff, null, 2)}\n` : textOf(diff);
+    const text = output === 'json' ? `${JSON.stringify(diff, null, 2)}\n` : formatText(diff);
     await writeAll(context.stdout, text, context.signal);
     return isSameSet(diff) ? exitCodes.done : exitCodes.findings;
   },
 });
 
-function textOf(diff: LockDiff): string {
+function formatText(diff: LockDiff): string {
   if (isSameSet(diff)) return 'no difference\n';
   const { packages, channels, bundles, images, bytes } = diff;
   const change = (name: string, from: string, to: string): string => `~ ${shown(name)}: ${from} -> ${to}`;
   const sections: [string, string[]][] = [
-    ['packages', linesOf(packages)],
+    ['packages', formatLines(packages)],
     [
       'channels',
-      linesOf(
+      formatLines(
         channels,
         channels.changed.map(({ channel, from, to }) => change(channel, shown(from), shown(to))),
       ),
     ],
-    ['bundles', linesOf(bundles)],
+    ['bundles', formatLines(bundles)],
     [
       'images',
-      linesOf(
+      formatLines(
         images,
         images.changed.map(({ image, from, to }) => change(image, shortDigest(from), shortDigest(to))),
       ),
@@ -63,7 +63,7 @@ function textOf(diff: LockDiff): string {
   return `${parts.join('')}${sums.length === 0 ? '' : `${sums.join(', ')}: `}${added} more, ${removed} less\n`;
 }
 
-function linesOf(
+function formatLines(
   { added, removed }: { added: readonly string[]; removed: readonly string[] },
   changed: readonly string[] = [],
 ): string[] {

@@ -1,6 +1,6 @@
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { referenceOf, targetReferenceOf } from '../../mirror/mapping/image-location.js';
-import { formatTypedReference, repositoryOf, withDockerDefaults } from '../../mirror/mapping/image-names.js';
+import { getReference, getTargetReference } from '../../mirror/mapping/image-location.js';
+import { formatTypedReference, getRepository, withDockerDefaults } from '../../mirror/mapping/image-names.js';
 import {
   type MappingPair,
   nameOfTarget,
@@ -15,9 +15,15 @@ import type { CommandContext } from '../context.js';
 import { longName } from '../command/command-line.js';
 import { readInput } from '../input.js';
 import { type ImageSetOptions, ownImageSetFlags } from './flags.js';
-import { maxPerRegistryOf } from './image-set-options.js';
-import { copyLimitsOf, readOcMirrorFlags } from './oc-mirror-flags.js';
-import { finishTransfer, globalOptionsOf, requireAllPlatforms, rootsOf, tellUnneeded } from './options.js';
+import { getMaxPerRegistry } from './image-set-options.js';
+import { getCopyLimits, readOcMirrorFlags } from './oc-mirror-flags.js';
+import {
+  finishTransfer,
+  parseGlobalOptions,
+  requireAllPlatforms,
+  getRoots,
+  tellUnneeded,
+} from './options.js';
 import { count } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 
@@ -25,13 +31,13 @@ import { type CommandSession, useSession } from '../session.js';
 export async function mirrorFile(
   context: CommandContext,
   args: readonly string[],
-  given: ImageSetOptions,
+  typedOptions: ImageSetOptions,
 ): Promise<number> {
-  requireNoImageSetFlags(given);
-  requireAllPlatforms(given);
-  const { filename } = given;
+  requireNoImageSetFlags(typedOptions);
+  requireAllPlatforms(typedOptions);
+  const { filename } = typedOptions;
   if (filename === undefined && args.length === 0)
-    throw new UsageError('no images are given', {
+    throw new UsageError('no images to mirror', {
       hint: 'name a mapping with -f FILE, or write SOURCE=TARGET',
     });
   const pairs: MappingPair[] = parseTokens(args, { file: 'arguments', line: 1 });
@@ -40,9 +46,9 @@ export async function mirrorFile(
     pairs.push(...parseMappings(content.toString('utf8'), filename));
   }
   const targets = pairs.flatMap(({ target: { scheme, name } }) => (scheme === 'file' ? [] : [name.registry]));
-  const options = globalOptionsOf(readOcMirrorFlags(given, targets, context));
-  const maxPerRegistry = maxPerRegistryOf(options);
-  const roots = rootsOf(context, options);
+  const options = parseGlobalOptions(readOcMirrorFlags(typedOptions, targets, context));
+  const maxPerRegistry = getMaxPerRegistry(options);
+  const roots = getRoots(context, options);
   const flags = {
     continueOnError: options.continueOnError === true,
     skipMissing: options.skipMissing === true,
@@ -58,15 +64,15 @@ export async function mirrorFile(
             'UNSUPPORTED',
             `${formatTypedReference(place)}: name a tag or digest in file://`,
           );
-        return listTags(repositoryOf(withDockerDefaults(place.name)), session);
+        return listTags(getRepository(withDockerDefaults(place.name)), session);
       },
       session,
     );
     session.logger.log('info', `${count(images.length, 'image')} to mirror`);
     const report = await transferImages(
       images.map(({ source, target }) => ({
-        source: referenceOf(source, roots.from),
-        target: targetReferenceOf(target, roots.to),
+        source: getReference(source, roots.from),
+        target: getTargetReference(target, roots.to),
         sourceName: formatTypedReference(source),
         targetName: nameOfTarget(target),
       })),
@@ -74,7 +80,7 @@ export async function mirrorFile(
         ...flags,
         session,
         maxPerRegistry,
-        ...copyLimitsOf(options),
+        ...getCopyLimits(options),
         referrers: options.referrers,
         logger: session.logger,
         signal: session.signal,

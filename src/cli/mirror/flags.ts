@@ -41,7 +41,8 @@ export const lockFlags = {
 export const imageSetFlags = {
   ...lockFlags,
   locked: flag('mirror what the lock pins; fail if unavailable', { group: 'Input' }),
-  dependencies: text('mode', 'handling of required packages: none, report or add (default: report)', {
+  dependencies: choice('mode', ['none', 'report', 'add'], 'handling of required packages', {
+    defaultText: 'report',
     group: 'Selection',
   }),
   icsp: flag('write an ImageContentSourcePolicy instead of IDMS and ITMS', { group: 'Output' }),
@@ -74,10 +75,11 @@ const imageSetRunFlags = {
   ),
   ...archiveProofFlags,
   ...imageSetFlags,
-  onError: text(
-    'way',
-    'with --config: action for images that cannot be copied: stop, skip-image or skip-bundle (default: stop)',
-    { group: 'Behavior' },
+  onError: choice(
+    'action',
+    ['stop', 'skip-image', 'skip-bundle'],
+    'with --config: action for images that cannot be copied',
+    { defaultText: 'stop', group: 'Behavior' },
   ),
   shard: text('i/n', 'with --config and --locked: copy shard I of N (zero-based)', { group: 'Selection' }),
   shardWait: parsed(
@@ -99,7 +101,7 @@ const imageSetRunFlags = {
     group: 'Behavior',
   }),
   verify: choice(
-    'way',
+    'mode',
     ['strict', 'report', 'off'],
     'with --config or --from: verify signatures by the policy',
     {
@@ -151,7 +153,7 @@ const sideFlags = <const S extends 'src' | 'dest'>(side: S, registries: string) 
     DaemonHost: unneeded('host'),
   };
   type Flags = typeof flags;
-  return Object.fromEntries(Object.entries(flags).map(([name, one]) => [`${side}${name}`, one])) as {
+  return Object.fromEntries(Object.entries(flags).map(([name, item]) => [`${side}${name}`, item])) as {
     [K in keyof Flags & string as `${S}${K}`]: Flags[K];
   };
 };

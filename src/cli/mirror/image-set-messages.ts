@@ -1,18 +1,22 @@
 import { quoteGo } from '../../document/go-json.js';
-import type { Logger } from '../../core/log.js';
+import type { LogLevel, Logger } from '../../core/log.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
 import type { ImageSetPlan, PlannedCatalog } from '../../mirror/image-set/image-set-plan.js';
 import { amountOfBytes, count } from '../printable.js';
 
-/** Says what is taken of each catalog and why, and what is not. */
-export function describePlan(plan: ImageSetPlan, logger: Logger, icsp: boolean): void {
-  for (const catalog of plan.catalogs) describeCatalog(catalog, plan, logger);
+/** Logs what is selected, a line per catalog, chart and release; what they hold and why at `itemLevel`. */
+export function describePlan(
+  plan: ImageSetPlan,
+  logger: Logger,
+  { icsp, itemLevel = 'debug' }: { icsp: boolean; itemLevel?: LogLevel },
+): void {
+  for (const catalog of plan.catalogs) describeCatalog(catalog, plan, logger, itemLevel);
   for (const { chart } of plan.charts) {
     const guesses = chart.found.images.filter(({ isGuess }) => isGuess).length;
     const guessed = guesses === 0 ? '' : `, ${guesses} of them not from rendered manifests`;
     logger.log('info', `${chart.label}: ${count(chart.found.images.length, 'image')}${guessed}`);
     for (const { text, file, isGuess } of chart.found.images)
-      logger.log('debug', `  ${text} (${file}${isGuess ? ', not rendered' : ''})`);
+      logger.log(itemLevel, `  ${text} (${file}${isGuess ? ', not rendered' : ''})`);
   }
   for (const { label, selected, components, image } of plan.releases) {
     const why = selected === undefined ? '' : `, ${selected.reason}`;
@@ -42,12 +46,12 @@ function describeCatalog(
   { operator, digest, selection }: PlannedCatalog,
   plan: ImageSetPlan,
   logger: Logger,
+  itemLevel: LogLevel,
 ): void {
-  const how = selection.isWhole ? 'as it is' : 'rebuilt';
-  logger.log(
-    'info',
-    `${operator.catalog}: ${digest}, ${count(selection.packages.length, 'package')}, ${how}`,
-  );
+  const how = selection.isWhole ? 'unchanged' : 'rebuilt';
+  const bundles = selection.packages.reduce((sum, selected) => sum + selected.bundles, 0);
+  const amount = `${count(selection.packages.length, 'package')}, ${count(bundles, 'bundle')}`;
+  logger.log('info', `${operator.catalog}: ${digest}, ${amount}, ${how}`);
   const images = new Map<string, number>();
   for (const image of plan.images) {
     for (const name of new Set(image.bundles.map((bundle) => bundle.package))) {
@@ -57,9 +61,9 @@ function describeCatalog(
   for (const { name, channels, bundles } of selection.packages) {
     const heads = channels.map((channel) => `${channel.name} to ${channel.head}`).join(', ');
     const amount = `${count(bundles, 'bundle')}, ${count(images.get(name) ?? 0, 'image')}`;
-    logger.log('info', `  ${name}: ${amount} (${heads})`);
+    logger.log(itemLevel, `  ${name}: ${amount} (${heads})`);
     for (const { package: of, channel, bundle, reason } of selection.kept) {
-      if (of === name) logger.log('info', `    ${bundle} in ${channel} is kept too: it ${reason}`);
+      if (of === name) logger.log('info', `  ${name}: also ${bundle} in ${channel}: it ${reason}`);
     }
   }
 }

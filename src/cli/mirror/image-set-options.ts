@@ -1,56 +1,51 @@
 import path from 'node:path';
+import type { MirrorDestination } from '../../api/mirror/image-set-run.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { DependencyMode } from '../../mirror/selection/dependencies.js';
 import type { OnError } from '../../mirror/image-set/image-set-mirror.js';
-import { type MirrorTarget, parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
+import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import { isObjectName, isObjectPrefix } from '../../mirror/image-set/image-set-resources.js';
 import type { CommandContext } from '../context.js';
 import type { ImageSetOptions } from './flags.js';
-import { integerOf } from './options.js';
-
-/** Where an image set goes. */
-export type Destination =
-  | { kind: 'registry'; target: MirrorTarget }
-  /** Absolute. */
-  | { kind: 'disk'; directory: string; target: MirrorTarget };
+import { parseInteger } from './options.js';
 
 /** Reads `docker://REGISTRY[/PATH]` or `file://DIR`. Throws UsageError. */
-export function parseDestination(text: string, context: CommandContext): Destination {
+export function parseDestination(text: string, context: CommandContext): MirrorDestination {
   if (!text.startsWith('file://')) return { kind: 'registry', target: parseMirrorTarget(text) };
-  return { kind: 'disk', directory: directoryOf(text, context), target: { registry: '', path: '' } };
+  return { kind: 'disk', directory: getDirectory(text, context), target: { registry: '', path: '' } };
 }
 
 /** The directory, absolute, that `file://DIR` names. Throws UsageError. */
-function directoryOf(text: string, context: CommandContext): string {
+function getDirectory(text: string, context: CommandContext): string {
   if (text.startsWith('file://') && text !== 'file://')
     return path.resolve(context.workingDirectory, text.slice('file://'.length));
   throw new UsageError(`${quoteGo(text)}: not a directory`, { hint: 'write file://DIRECTORY' });
 }
 
 /** The directory of `working-dir`, absolute; `otherwise` where no flag names one. */
-export function workspaceOf(
+export function getWorkspace(
   flags: ImageSetOptions,
   context: CommandContext,
   otherwise = context.workingDirectory,
 ): string {
   if (flags.workspace === undefined) return otherwise;
   const { workspace } = flags;
-  if (workspace.startsWith('file://') && workspace !== 'file://') return directoryOf(workspace, context);
+  if (workspace.startsWith('file://') && workspace !== 'file://') return getDirectory(workspace, context);
   throw new UsageError(`--workspace ${quoteGo(workspace)}: not a directory`, {
     hint: 'write file://DIRECTORY',
   });
 }
 
 /** Most components of a path at the target; undefined for any number. */
-export function maxNestedPathsOf({ maxNestedPaths: text }: ImageSetOptions): number | undefined {
+export function findMaxNestedPaths({ maxNestedPaths: text }: ImageSetOptions): number | undefined {
   if (text === undefined || text === '0') return undefined;
   if (/^\d{1,3}$/.test(text)) return Number(text);
   throw new UsageError(`--max-nested-paths ${text}: not a number of path components`);
 }
 
 /** What the objects are called, and how often catalogs are looked for. */
-export function namingOf({ name, prefix, pollInterval }: ImageSetOptions) {
+export function getNaming({ name, prefix, pollInterval }: ImageSetOptions) {
   if (name !== undefined && !isObjectName(name)) {
     throw new UsageError(`--name ${quoteGo(name)}: not a name for an object`, { hint: nameHint });
   }
@@ -68,28 +63,22 @@ export function namingOf({ name, prefix, pollInterval }: ImageSetOptions) {
 
 const nameHint = 'use a-z, 0-9 and "-", beginning with a letter, up to 63 characters in all';
 
-export function dependenciesOf({ dependencies = 'report' }: ImageSetOptions): DependencyMode {
-  return oneOf(dependencies, 'dependencies', ['none', 'report', 'add']);
+export function getDependencies({ dependencies = 'report' }: ImageSetOptions): DependencyMode {
+  return dependencies;
 }
 
-export function onErrorOf({ onError = 'stop' }: ImageSetOptions): OnError {
-  return oneOf(onError, 'on-error', ['stop', 'skip-image', 'skip-bundle']);
+export function getOnError({ onError = 'stop' }: ImageSetOptions): OnError {
+  return onError;
 }
 
 /** What of the flags is about releases. */
-export function releaseOptionsOf(options: ImageSetOptions) {
+export function parseReleaseOptions(options: ImageSetOptions) {
   const { avoidRisks, ignoreReleaseSignature, graphBaseImage: graphBase, graphData } = options;
   return { avoidRisks, ignoreReleaseSignature, graphBase, graphData };
 }
 
 /** Large blobs at a time: at least one of each image that is copied at the same time. */
-export function maxPerRegistryOf({ maxPerRegistry = '6', parallelImages }: ImageSetOptions): number {
-  const count = integerOf(maxPerRegistry, 'max-per-registry', 1, 100);
+export function getMaxPerRegistry({ maxPerRegistry = '6', parallelImages }: ImageSetOptions): number {
+  const count = parseInteger(maxPerRegistry, 'max-per-registry', 1, 100);
   return maxPerRegistry === '6' ? Math.max(count, parallelImages ?? 0) : count;
-}
-
-function oneOf<T extends string>(text: string, flag: string, choices: readonly T[]): T {
-  const found = choices.find((choice) => choice === text);
-  if (found !== undefined) return found;
-  throw new UsageError(`--${flag} ${quoteGo(text)}: not one of ${choices.join(', ')}`);
 }

@@ -13,10 +13,10 @@ import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
 import { useSession } from '../session.js';
 import { lockFlags, mirrorFlags } from './flags.js';
-import { maxNestedPathsOf, maxPerRegistryOf } from './image-set-options.js';
+import { findMaxNestedPaths, getMaxPerRegistry } from './image-set-options.js';
 import { readNamedLock } from './lock-input.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
-import { globalOptionsOf } from './options.js';
+import { parseGlobalOptions } from './options.js';
 
 /** `opmate mirror inventory`: what a registry has, as a file that `opmate mirror --base` takes. */
 export const command = defineCommand({
@@ -45,8 +45,8 @@ export const command = defineCommand({
       'opmate mirror inventory docker://registry.example.com/demo-mirror --lock archive',
     ],
   ],
-  async run({ context, args: [destination], options: given }) {
-    const options = globalOptionsOf(readOcMirrorFlags(given, [destination], context));
+  async run({ context, args: [destination], options: typedOptions }) {
+    const options = parseGlobalOptions(readOcMirrorFlags(typedOptions, [destination], context));
     parseMirrorTarget(destination);
     const repositories = options.repository ?? [];
     for (const name of repositories) {
@@ -55,8 +55,8 @@ export const command = defineCommand({
         hint: 'write it as below the destination, without registry and tag: ns/name',
       });
     }
-    const maxNestedPaths = maxNestedPathsOf(options);
-    const maxPerRegistry = maxPerRegistryOf(options);
+    const maxNestedPaths = findMaxNestedPaths(options);
+    const maxPerRegistry = getMaxPerRegistry(options);
     return useSession(context, options, async (session) => {
       const { workingDirectory } = context;
       const locks =

@@ -51,8 +51,8 @@ export const command = defineCommand({
       'opmate mirror list operators --catalog ./catalog --package demo --channel stable',
     ],
   ],
-  async run({ context, options: given }) {
-    const options = readOcMirrorFlags(given, [], context);
+  async run({ context, options: typedOptions }) {
+    const options = readOcMirrorFlags(typedOptions, [], context);
     const { catalog, catalogs, version } = options;
     checkFlags(options, catalogs);
     await useSession(context, options, async (session) => {
@@ -79,7 +79,7 @@ function checkFlags(options: ListOptions, catalogs: boolean): void {
   require(channel === undefined ||
     packageName !== undefined, '--channel needs --package', 'add --package NAME');
   const hint = 'add --catalog REFERENCE, or --catalogs --version 4.18';
-  require(catalogs || catalog !== undefined, 'neither a catalog nor --catalogs is given', hint);
+  require(catalogs || catalog !== undefined, 'expected --catalog or --catalogs', hint);
 }
 
 async function catalogText(
@@ -103,10 +103,10 @@ async function catalogText(
     await rememberNames(context, reference, facts);
     if (packageName !== undefined && channel !== undefined) {
       const versions = listVersions(facts, packageName, channel, reference);
-      if (output === 'json') return jsonOf({ versions });
+      if (output === 'json') return formatJson({ versions });
       return formatTable(
         ['VERSIONS'],
-        versions.map((one) => [one]),
+        versions.map((name) => [name]),
       );
     }
     if (packageName !== undefined) requirePackage(facts, packageName, reference);
@@ -115,7 +115,7 @@ async function catalogText(
       ({ name }) => packageName === undefined || name === packageName,
     );
     const channels = packageName === undefined ? undefined : listChannels(facts, packageName);
-    if (output === 'json') return jsonOf({ packages: rows, channels });
+    if (output === 'json') return formatJson({ packages: rows, channels });
     const table = formatTable(
       ['NAME', 'DISPLAY NAME', 'DEFAULT CHANNEL'],
       rows.map((row) => [row.name, row.displayName, row.defaultChannel]),
@@ -142,18 +142,18 @@ async function catalogsText(
   for (const text of wellKnownCatalogs(version)) {
     const opened = await openReference(parseReference(text), session);
     try {
-      const found = await opened.repository.headManifest(opened.reference, session);
-      const isThere = found !== undefined;
+      const head = await opened.repository.headManifest(opened.reference, session);
+      const isThere = head !== undefined;
       catalogs.push({ image: text, isPresent: isThere });
       lines.push(isThere ? text : `Invalid catalog reference, please check version: ${text}`);
     } finally {
       await opened.close();
     }
   }
-  if (output === 'json') return jsonOf({ catalogs });
+  if (output === 'json') return formatJson({ catalogs });
   return lines.map((line) => `${line}\n`).join('');
 }
 
-function jsonOf(value: object): string {
+function formatJson(value: object): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }

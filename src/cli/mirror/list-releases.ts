@@ -36,8 +36,8 @@ export const command = defineCommand({
     ['List the releases of a channel', 'opmate mirror list releases --channel stable-4.18'],
     ['List the channels of a version', 'opmate mirror list releases --channels --version 4.18'],
   ],
-  async run({ context, options: given }) {
-    const options = readOcMirrorFlags(given, [], context);
+  async run({ context, options: typedOptions }) {
+    const options = readOcMirrorFlags(typedOptions, [], context);
     checkFlags(options);
     await useSession(context, options, async (session) => {
       const result = await listText(options, session);
@@ -64,31 +64,34 @@ async function listText(
   { channel, channels, version, filterByArchs, output }: ListOptions,
   session: CommandSession,
 ): Promise<string> {
-  const architectures = filterByArchs.split(',').map((one) => one.trim());
+  const architectures = filterByArchs.split(',').map((name) => name.trim());
   const isJson = output === 'json';
   if (channels && version !== undefined) {
     const names = await listReleaseChannels(version, architectures, session);
-    if (isJson) return jsonOf({ version, channels: names });
-    return `Listing channels for version ${version}:\n\n${linesOf(names)}`;
+    if (isJson) return formatJson({ version, channels: names });
+    return `Listing channels for version ${version}:\n\n${formatLines(names)}`;
   }
   const wanted = channel ?? (version === undefined ? undefined : `stable-${version}`);
   if (wanted === undefined) {
     const versions = await listReleaseVersions(session);
-    if (isJson) return jsonOf({ versions });
+    if (isJson) return formatJson({ versions });
     const heading = 'Available OpenShift Container Platform release versions:';
-    return `${heading}\n${linesOf(versions.map((one) => `  ${one}`))}`;
+    return `${heading}\n${formatLines(versions.map((name) => `  ${name}`))}`;
   }
   const listed = await listChannelReleases(wanted, architectures, session);
-  if (isJson) return jsonOf({ channels: listed });
+  if (isJson) return formatJson({ channels: listed });
   return listed
-    .map((one) => `Channel: ${one.channel}\nArchitecture: ${one.architecture}\n${linesOf(one.versions)}`)
+    .map(
+      (releases) =>
+        `Channel: ${releases.channel}\nArchitecture: ${releases.architecture}\n${formatLines(releases.versions)}`,
+    )
     .join('');
 }
 
-function linesOf(lines: readonly string[]): string {
+function formatLines(lines: readonly string[]): string {
   return lines.map((line) => `${printable(line)}\n`).join('');
 }
 
-function jsonOf(value: object): string {
+function formatJson(value: object): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }

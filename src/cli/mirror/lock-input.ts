@@ -12,13 +12,14 @@ export async function readNamedLock(text: string, workingDirectory: string): Pro
   const shown = text.startsWith('file://') ? text.slice('file://'.length) : text;
   const place = path.resolve(workingDirectory, shown);
   if (path.basename(place) === archiveIndexName) return readArchivedLock(place, shown);
-  const kind = await kindOf(place);
+  const kind = await findKind(place);
   if (kind === undefined)
     throw new OpmateError('NOT_FOUND', `open ${shown}: no such file or directory`, { file: shown });
   if (kind === 'file') return readLock(place, shown);
-  if ((await kindOf(path.join(place, archiveIndexName))) !== undefined) return readArchivedLock(place, shown);
+  if ((await findKind(path.join(place, archiveIndexName))) !== undefined)
+    return readArchivedLock(place, shown);
   for (const name of [path.join('working-dir', lockName), lockName]) {
-    if ((await kindOf(path.join(place, name))) !== undefined)
+    if ((await findKind(path.join(place, name))) !== undefined)
       return readLock(path.join(place, name), path.join(shown, name));
   }
   throw new OpmateError('NOT_FOUND', `${shown}: no archive or lock found`, {
@@ -31,7 +32,7 @@ async function readArchivedLock(place: string, shown: string): Promise<ImageSetL
   return parseLock((await readArchiveIndex(place)).lock, `${shown}: the lock of the archive`);
 }
 
-async function kindOf(place: string): Promise<'file' | 'directory' | undefined> {
+async function findKind(place: string): Promise<'file' | 'directory' | undefined> {
   try {
     return (await stat(place)).isDirectory() ? 'directory' : 'file';
   } catch (error) {

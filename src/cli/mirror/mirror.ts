@@ -7,14 +7,15 @@ import { useSession } from '../session.js';
 import { mirrorFile } from './file.js';
 import { type ImageSetOptions, mirrorFlags } from './flags.js';
 import { parseDestination } from './image-set-options.js';
-import { ImageSetWork } from './image-set-work.js';
+import { readRunFlags, runImageSet } from './image-set-run.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
-import { globalOptionsOf, requireAllPlatforms } from './options.js';
+import { parseGlobalOptions, requireAllPlatforms } from './options.js';
 
 /** `opmate mirror`: images of a mapping, as `oc image mirror` does, or of an image set, as `oc-mirror` v2 does. */
 export const command = defineCommand({
   summary: 'mirror images, catalogs and image sets',
   tool: 'oc-mirror',
+  ownOptions: ['--locked'],
   arguments: [argument('[source=target...]', 'images to copy, as in a mapping line')],
   flags: mirrorFlags,
   examples: [
@@ -51,9 +52,9 @@ export const command = defineCommand({
 async function mirrorImageSet(
   context: CommandContext,
   destinations: readonly string[],
-  given: ImageSetOptions,
+  typedOptions: ImageSetOptions,
 ): Promise<number> {
-  const options = globalOptionsOf(given);
+  const options = parseGlobalOptions(typedOptions);
   const [text, ...more] = destinations;
   if (text === undefined || more.length > 0) {
     const hint = 'write mirror --config FILE docker://REGISTRY[/PATH], or file://DIRECTORY';
@@ -64,17 +65,8 @@ async function mirrorImageSet(
   }
   requireOwnFlags(options);
   requireAllPlatforms(options);
-  const destination = parseDestination(text, context);
-  const work = new ImageSetWork(context, options, destination);
-  return useSession(context, options, async (session) => {
-    if (options.from !== undefined) return work.fromDisk(session, options.from);
-    await work.requireWritable();
-    if (options.locked === true) return work.locked(session);
-    if (options.dryRun === true) return work.dryRun(session);
-    return destination.kind === 'disk'
-      ? work.toDisk(session, destination.directory)
-      : work.toRegistry(session);
-  });
+  const flags = readRunFlags(context, options, parseDestination(text, context));
+  return useSession(context, options, (session) => runImageSet(context, flags, session));
 }
 
 /** Throws UsageError for flags of `mirror -f` that mean nothing to an image set. */

@@ -5,7 +5,7 @@ import type { Credentials } from '../../oci/registry/credentials.js';
 import type { RegistryOverrides } from '../../oci/registry/connection.js';
 import { longName } from '../command/command-line.js';
 import type { CommandContext } from '../context.js';
-import { policyRequestOf } from '../root/policy-flags.js';
+import { findPolicyRequest } from '../root/policy-flags.js';
 import { type ImageSetOptions, flagsWithoutEffect } from './flags.js';
 
 /** Flags whose effect opmate does not have, each with what to do instead. */
@@ -39,20 +39,20 @@ export function readOcMirrorFlags<T extends ImageSetOptions>(
   );
   const { destTlsVerify = true, srcTlsVerify = true, retryTimes, retryDelay, imageTimeout } = options;
   const insecure = (registry: string): boolean => !(targets.has(registry) ? destTlsVerify : srcTlsVerify);
-  const sides = { src: overridesOf('src', options, context), dest: overridesOf('dest', options, context) };
+  const sides = { src: getOverrides('src', options, context), dest: getOverrides('dest', options, context) };
   const isLimited = retryTimes !== undefined || retryDelay !== undefined;
   return {
     ...options,
     insecure: options.insecure === true || (destTlsVerify && srcTlsVerify ? options.insecure : insecure),
     overridesFor: (registry: string) => (targets.has(registry) ? sides.dest : sides.src),
-    cacheDirectory: cacheDirectoryOf(options, context),
+    cacheDirectory: findCacheDirectory(options, context),
     ...(retryTimes !== undefined && { maxAttempts: retryTimes + 1 }),
     ...(retryDelay !== undefined && retryDelay > 0 && { retryDelayMs: retryDelay }),
     ...(isLimited && { retryTimeout: options.retryTimeout ?? imageTimeout ?? defaultImageTimeout }),
     withoutEffect: [
       ...flagsWithoutEffect.filter((name) => isGiven(options[name])).map(longName),
       // Signatures are only looked up when a policy requires them.
-      ...(isGiven(options['registries.d']) && policyRequestOf(options) === undefined
+      ...(isGiven(options['registries.d']) && findPolicyRequest(options) === undefined
         ? ['--registries.d']
         : []),
     ],
@@ -60,7 +60,7 @@ export function readOcMirrorFlags<T extends ImageSetOptions>(
 }
 
 /** Returns how many images and layers are copied at a time, and for how long. */
-export function copyLimitsOf({
+export function getCopyLimits({
   parallelImages,
   parallelLayers,
   imageTimeout,
@@ -72,7 +72,7 @@ function isGiven(value: unknown): boolean {
   return value !== undefined && value !== false;
 }
 
-function overridesOf(
+function getOverrides(
   side: 'src' | 'dest',
   options: ImageSetOptions,
   context: CommandContext,
@@ -83,12 +83,12 @@ function overridesOf(
   return {
     ...(authFile !== undefined && { authFile: resolve(authFile) }),
     ...(certDir !== undefined && { certDir: resolve(certDir) }),
-    credentials: credentialsOf(side, options),
+    credentials: findCredentials(side, options),
     insecureFlag: `--${side}-tls-verify=false`,
   };
 }
 
-function credentialsOf(
+function findCredentials(
   side: 'src' | 'dest',
   options: ImageSetOptions,
 ): Credentials | 'anonymous' | undefined {
@@ -102,11 +102,11 @@ function credentialsOf(
   const ways = [creds, username ?? password, registryToken, isAnonymous || undefined];
   if (ways.filter((way) => way !== undefined).length > 1) {
     const hint = `keep one of --${side}-creds, --${side}-username, --${side}-registry-token and --${side}-no-creds`;
-    throw new UsageError(`--${side}-…: more than one way to log in`, { hint });
+    throw new UsageError(`--${side}-…: conflicting credentials`, { hint });
   }
   if ((username === undefined) !== (password === undefined)) {
-    const [given, other] = username === undefined ? ['password', 'username'] : ['username', 'password'];
-    throw new UsageError(`--${side}-${given}: also needs --${side}-${other}`);
+    const [present, other] = username === undefined ? ['password', 'username'] : ['username', 'password'];
+    throw new UsageError(`--${side}-${present}: also needs --${side}-${other}`);
   }
   if (isAnonymous) return 'anonymous';
   if (registryToken !== undefined)
@@ -121,7 +121,7 @@ function credentialsOf(
 }
 
 /** Blobs that were read are kept below the directory, under a name that no other tool has. */
-function cacheDirectoryOf(
+function findCacheDirectory(
   { cacheDir }: ImageSetOptions,
   { environment, workingDirectory }: CommandContext,
 ): string | undefined {

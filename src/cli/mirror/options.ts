@@ -9,7 +9,7 @@ import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
 
 /** The global options, with what `oc` calls otherwise. */
-export function globalOptionsOf<T extends CopyOptions>(options: T): T {
+export function parseGlobalOptions<T extends CopyOptions>(options: T): T {
   const authfile = options.registryConfig ?? options.authfile;
   const caFile = options.insecure === true ? undefined : (options.certificateAuthority ?? options.caFile);
   return {
@@ -34,7 +34,7 @@ export function requireAllPlatforms({ filterByOs = '.*' }: { filterByOs?: string
 }
 
 /** Root directories of `file://` for sources and targets. */
-export function rootsOf(
+export function getRoots(
   context: CommandContext,
   { dir, fromDir }: CopyOptions,
 ): { from: string; to: string } {
@@ -43,7 +43,12 @@ export function rootsOf(
 }
 
 /** A whole number within bounds. Throws UsageError that names the flag. */
-export function integerOf(text: string, flag: string, least: number, most = Number.MAX_SAFE_INTEGER): number {
+export function parseInteger(
+  text: string,
+  flag: string,
+  least: number,
+  most = Number.MAX_SAFE_INTEGER,
+): number {
   const value = /^-?\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (value >= least && value <= most) return value;
   const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`;
@@ -63,7 +68,7 @@ export async function finishTransfer(
     dryRun: boolean;
     faults?: number;
     skipMissing?: boolean;
-    isTold?: boolean;
+    isReported?: boolean;
     next?: string | undefined;
   },
 ): Promise<number> {
@@ -71,13 +76,13 @@ export async function finishTransfer(
   const { dryRun, faults = 0 } = options;
   const lost = (options.skipMissing ? 0 : missing.length) + failed.length + faults;
   const what = dryRun ? 'found' : 'mirrored';
-  if (options.isTold !== true) {
+  if (options.isReported !== true) {
     const copied = dryRun ? '' : `: copied ${count(blobs, 'blob')}, ${amountOfBytes(bytes)}`;
     logger.log('info', `${what} ${count(done.length, 'image')}${copied}`);
   }
   if (lost > 0) {
     const parts = [
-      missing.length > 0 ? `${missing.length} not at the source` : '',
+      missing.length > 0 ? `${missing.length} not found` : '',
       failed.length > 0 ? `${failed.length} failed` : '',
       faults > 0 ? `${faults} invalid` : '',
     ].filter((part) => part !== '');
@@ -92,11 +97,11 @@ export async function finishTransfer(
 }
 
 function encodeReport({ done, missing, failed, blobs, bytes }: TransferReport): string {
-  const namesOf = ({ sourceName, targetName }: Transfer) => ({ source: sourceName, target: targetName });
+  const getNames = ({ sourceName, targetName }: Transfer) => ({ source: sourceName, target: targetName });
   const shown = {
-    images: done.map(({ transfer, digest }) => ({ ...namesOf(transfer), digest })),
-    missing: missing.map(namesOf),
-    failed: failed.map(({ transfer, error }) => ({ ...namesOf(transfer), error: error.message })),
+    images: done.map(({ transfer, digest }) => ({ ...getNames(transfer), digest })),
+    missing: missing.map(getNames),
+    failed: failed.map(({ transfer, error }) => ({ ...getNames(transfer), error: error.message })),
     blobs,
     bytes,
   };

@@ -8,12 +8,12 @@ import { planOf } from '../../mirror/lock/lock.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
 import { exitCodes } from '../exit-codes.js';
 import { parseDestination } from './image-set-options.js';
-import { globalOptionsOf } from './options.js';
+import { parseGlobalOptions } from './options.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
 import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
-import { ImageSetWork } from './image-set-work.js';
+import { openRun, readRunFlags, tellLock } from './image-set-run.js';
 
 /**
  * `opmate mirror plan`: what mirroring an image set would copy, to the byte, in all and by package; and the lock by
@@ -39,36 +39,30 @@ export const command = defineCommand({
       'opmate mirror plan -c imageset.yaml file://next --base archive',
     ],
   ],
-  async run({ context, args: [destination], options: given }) {
-    const options = globalOptionsOf(readOcMirrorFlags(given, [destination], context));
+  async run({ context, args: [destination], options: typedOptions }) {
+    const options = parseGlobalOptions(readOcMirrorFlags(typedOptions, [destination], context));
     const { output } = options;
     for (const flag of ['from', 'locked'] as const) {
       if (options[flag] === undefined || options[flag] === false) continue;
       throw new UsageError(`--${flag}: a plan is made from the sources`, {
-        hint: 'opmate mirror status says what of a lock is to be copied yet',
+        hint: 'use opmate mirror status to see what is left to copy',
       });
     }
-    const work = new ImageSetWork(context, options, parseDestination(destination, context));
+    const flags = readRunFlags(context, options, parseDestination(destination, context));
     return useSession(context, options, async (session) => {
-      await work.requireWritable();
-      const { config, digest } = await work.readConfig();
-      const plan = await work.withMirror(config, session, async (mirror, names) => {
-        const templates = await work.requireResources(names, config);
-        await mirror.prepare();
-        const bytes = await work.survey(mirror);
-        const lock = mirror.lock(digest, work.lockOptions('unknown'), templates);
-        await work.saveLock(lock, session);
-        session.logger.log('info', `plan ${planOf(lock)}`);
-        return bytes;
-      });
+      const run = await openRun(context, flags, session);
+      const { bytes, lock, kept } = await run.plan();
+      tellLock(flags.workspace, session);
+      session.logger.log('info', `plan ${planOf(lock)}`);
       session.logger.close();
-      await writeAll(context.stdout, output === 'json' ? `${JSON.stringify(plan, null, 2)}\n` : textOf(plan));
+      const text = output === 'json' ? `${JSON.stringify({ ...bytes, kept }, null, 2)}\n` : formatText(bytes);
+      await writeAll(context.stdout, text);
       return exitCodes.done;
     });
   },
 });
 
-function textOf(plan: BytePlan): string {
+function formatText(plan: BytePlan): string {
   const { images, manifests, blobs, bytes, presentBlobs, presentBytes, packages } = plan;
   const amount = (number: number, size: number): string => `${count(number, 'blob')}, ${amountOfBytes(size)}`;
   const rows = [
@@ -81,11 +75,11 @@ function textOf(plan: BytePlan): string {
   if (packages.length === 0) return summary;
   const table = formatTable(
     ['PACKAGE', 'IMAGES', 'SIZE', 'UNIQUE'],
-    packages.map((one) => [
-      one.name,
-      String(one.images),
-      amountOfBytes(one.bytes),
-      amountOfBytes(one.ownBytes),
+    packages.map((packageBytes) => [
+      packageBytes.name,
+      String(packageBytes.images),
+      amountOfBytes(packageBytes.bytes),
+      amountOfBytes(packageBytes.ownBytes),
     ]),
   );
   return `${summary}\n${table}`;

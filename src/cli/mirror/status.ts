@@ -2,7 +2,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { flag, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { type ImageSetOptions, lockFlags, mirrorFlags } from './flags.js';
-import { copyLimitsOf, readOcMirrorFlags } from './oc-mirror-flags.js';
+import { getCopyLimits, readOcMirrorFlags } from './oc-mirror-flags.js';
 import path from 'node:path';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { type ImageSetLock, lockName, planOf, readLock, withoutCharts } from '../../mirror/lock/lock.js';
@@ -12,16 +12,16 @@ import {
   readLockOfArchive,
   readRegistryStatus,
 } from '../../mirror/lock/lock-status.js';
+import type { MirrorDestination } from '../../api/mirror/image-set-run.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import {
-  type Destination,
-  maxNestedPathsOf,
-  maxPerRegistryOf,
+  findMaxNestedPaths,
+  getMaxPerRegistry,
   parseDestination,
-  workspaceOf,
+  getWorkspace,
 } from './image-set-options.js';
-import { globalOptionsOf, integerOf } from './options.js';
+import { parseGlobalOptions, parseInteger } from './options.js';
 import { maxShards } from '../../mirror/lock/shard.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count, printable } from '../printable.js';
@@ -53,14 +53,14 @@ export const command = defineCommand({
       'opmate mirror status docker://registry.example.com/demo-mirror --workspace file://archive -o json',
     ],
   ],
-  async run({ context, args: [destination], options: given }) {
-    const options = globalOptionsOf(readOcMirrorFlags(given, [destination], context));
+  async run({ context, args: [destination], options: typedOptions }) {
+    const options = parseGlobalOptions(readOcMirrorFlags(typedOptions, [destination], context));
     const { output } = options;
     const place = parseDestination(destination, context);
-    const maxNestedPaths = maxNestedPathsOf(options);
-    const maxPerRegistry = maxPerRegistryOf(options);
+    const maxNestedPaths = findMaxNestedPaths(options);
+    const maxPerRegistry = getMaxPerRegistry(options);
     const shards =
-      options.shards === undefined ? undefined : integerOf(options.shards, 'shards', 1, maxShards);
+      options.shards === undefined ? undefined : parseInteger(options.shards, 'shards', 1, maxShards);
     if (shards !== undefined && place.kind === 'disk')
       throw new UsageError('--shards: shards mirror to a registry', {
         hint: 'write docker://REGISTRY[/PATH]',
@@ -73,7 +73,7 @@ export const command = defineCommand({
         const transfer = {
           session,
           maxPerRegistry,
-          ...copyLimitsOf(options),
+          ...getCopyLimits(options),
           continueOnError: false,
           skipMissing: false,
           logger: session.logger,
@@ -89,7 +89,7 @@ export const command = defineCommand({
       const text =
         output === 'json'
           ? `${JSON.stringify({ destination, lock: name, plan: planOf(lock), ...status }, null, 2)}\n`
-          : textOf(destination, name, place, status, planOf(lock));
+          : formatText(destination, name, place, status, planOf(lock));
       await writeAll(context.stdout, text, session.signal);
       return status.isComplete ? exitCodes.done : exitCodes.partly;
     });
@@ -101,7 +101,7 @@ export const command = defineCommand({
  * last; that of the workspace; that of the archive. `name` is how the result names it.
  */
 async function findLock(
-  place: Destination,
+  place: MirrorDestination,
   options: ImageSetOptions,
   context: CommandContext,
 ): Promise<{ lock: ImageSetLock; name: string }> {
@@ -110,7 +110,7 @@ async function findLock(
     const lock = await readLock(path.resolve(workingDirectory, options.lock), options.lock);
     return { lock, name: options.lock };
   }
-  const workspace = workspaceOf(options, context, place.kind === 'disk' ? place.directory : undefined);
+  const workspace = getWorkspace(options, context, place.kind === 'disk' ? place.directory : undefined);
   const file = path.join(workspace, 'working-dir', lockName);
   const shown = path.relative(workingDirectory, file);
   const ofArchive = (unfinished: boolean) =>
@@ -133,10 +133,10 @@ async function findLock(
 
 const maxNamed = 20;
 
-function textOf(
+function formatText(
   destination: string,
   lock: string,
-  place: Destination,
+  place: MirrorDestination,
   status: LockStatus,
   plan: string,
 ): string {
@@ -150,22 +150,22 @@ function textOf(
     `left: ${count(blobs.left, 'blob')}, ${amountOfBytes(bytes.left)} of ${count(blobs.total, 'blob')}, ${amountOfBytes(bytes.total)}`,
   );
   for (const catalog of catalogs)
-    lines.push(`catalog ${catalog.image}: ${catalog.isComplete ? 'there' : 'not there'}`);
+    lines.push(`catalog ${catalog.image}: ${catalog.isComplete ? 'present' : 'missing'}`);
   if (packages.length > 0) {
-    const rows = packages.map((one) => [
-      one.name,
-      String(one.images),
-      String(one.complete),
-      amountOfBytes(one.bytesLeft),
+    const rows = packages.map((packageStatus) => [
+      packageStatus.name,
+      String(packageStatus.images),
+      String(packageStatus.complete),
+      amountOfBytes(packageStatus.bytesLeft),
     ]);
     lines.push('', formatTable(['PACKAGE', 'IMAGES', 'COMPLETE', 'LEFT'], rows).trimEnd());
   }
   if (shards !== undefined) {
-    const rows = shards.map((one) => [
-      `${one.shard}/${shards.length}`,
-      String(one.images),
-      String(one.complete),
-      amountOfBytes(one.bytesLeft),
+    const rows = shards.map((shardStatus) => [
+      `${shardStatus.shard}/${shards.length}`,
+      String(shardStatus.images),
+      String(shardStatus.complete),
+      amountOfBytes(shardStatus.bytesLeft),
     ]);
     const table = formatTable(['SHARD', 'IMAGES', 'COMPLETE', 'LEFT'], rows).trimEnd();
     lines.push('', `plan: ${plan}`, '', table);

@@ -37,7 +37,7 @@ export const command = defineCommand({
       const { logger, signal, platform } = session;
       const from = await openReference(parseReference(source), session);
       try {
-        const named = withTagOf(parsedTarget, from.reference);
+        const named = setTag(parsedTarget, from.reference);
         // Read before the target is opened, which makes a layout: there is nothing to make it for otherwise.
         // One platform's image is copied alone: an index without its other images is of no use.
         const { descriptor } =
@@ -67,7 +67,7 @@ export const command = defineCommand({
 });
 
 /** A target without tag and digest takes the tag of the source. */
-function withTagOf(target: Reference, tag: string): Reference {
+function setTag(target: Reference, tag: string): Reference {
   if (target.tag !== undefined || target.digest !== undefined) return target;
   if (isDigest(tag)) {
     throw new UsageError(`${target.text}: missing tag`, {

@@ -7,8 +7,8 @@ import { onAbort } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
 import { startRegistry } from '../../serve/registry.js';
 import { readCertificateFiles, watchCertificateFiles } from '../../serve/server/certificate-files.js';
-import { archiveDirectoryOf, proofOf } from '../archive/options.js';
-import { portOf, tlsFilesOf } from '../serve/listen-options.js';
+import { getArchiveDirectory, readProof } from '../archive/options.js';
+import { parsePort, findTlsFiles } from '../serve/listen-options.js';
 import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
 
@@ -41,16 +41,16 @@ export const command = defineCommand({
   async run({ context, args: [directory], options }) {
     const { host, htpasswd, insecureListen, readOnly, maxSize } = options;
     const logger = createLogger(context, options);
-    const port = portOf(options, '5000');
-    const files = tlsFilesOf(options);
+    const port = parsePort(options, '5000');
+    const files = findTlsFiles(options);
     if (readOnly && maxSize !== undefined) {
-      throw new UsageError('--read-only and --max-size exclude each other');
+      throw new UsageError('--read-only and --max-size cannot be used together');
     }
     const tls = files === undefined ? undefined : await readCertificateFiles(files);
     const registry = await startRegistry({
       directory,
-      archiveBases: (options.archiveBase ?? []).map((text) => archiveDirectoryOf(text, context)),
-      archiveProof: await proofOf(options, context),
+      archiveBases: (options.archiveBase ?? []).map((text) => getArchiveDirectory(text, context)),
+      archiveProof: await readProof(options, context),
       host,
       port,
       htpasswd,

@@ -43,7 +43,7 @@ export async function planAdd(
   flags: AddOptions,
   references: readonly string[],
 ): Promise<AddPlan> {
-  const mode = modeOf(flags.mode ?? 'replaces');
+  const mode = parseMode(flags.mode ?? 'replaces');
   if (flags.minimal === true && flags.allInOne === true) {
     throw new UsageError('--minimal and --all-in-one cannot be used together', { hint: 'keep one of them' });
   }
@@ -59,8 +59,8 @@ export async function planAdd(
 
 const modes: readonly AddMode[] = ['replaces', 'semver', 'semver-skippatch'];
 
-function modeOf(text: string): AddMode {
-  const mode = modes.find((one) => one === text.toLowerCase());
+function parseMode(text: string): AddMode {
+  const mode = modes.find((addMode) => addMode === text.toLowerCase());
   if (mode !== undefined) return mode;
   throw new UsageError(`Invalid channel update mode ${text} specified`, {
     hint: `use one of ${modes.join(', ')}`,
@@ -79,7 +79,7 @@ async function readReferenceList(
   for (const [index, content] of text.split(/\r\n|\n|\r/).entries()) {
     const reference = content.replace(/(^|\s)#.*$/, '').trim();
     if (reference === '') continue;
-    const at = { file, line: index + 1 };
+    const place = { file, line: index + 1 };
     try {
       if (/[\s\0,]/.test(reference)) {
         const shown = JSON.stringify(reference.slice(0, 100));
@@ -91,7 +91,7 @@ async function readReferenceList(
       if (!isPath) checkBundleReference(reference, flags);
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
-      throw addContext(error, { subject: `${file}:${at.line}`, ...at });
+      throw addContext(error, { subject: `${file}:${place.line}`, ...place });
     }
     references.push(reference);
   }
@@ -159,8 +159,8 @@ function inBundle(reference: string, error: OpmateError): OpmateError {
 /** Finds out before much is pulled whether the database can be written. */
 async function checkDatabase(file: string, edit: Omit<EditOptions, 'signal'>): Promise<void> {
   const { outputFile, create = false, timeoutMs, name } = edit;
-  const found = await statIfPresent(file);
-  if (found !== undefined) {
+  const stats = await statIfPresent(file);
+  if (stats !== undefined) {
     const inPlace = outputFile === undefined;
     const access = inPlace ? (create ? 'create' : 'write') : 'read';
     const database = await openDatabase(file, { access, timeoutMs, name });
@@ -172,7 +172,7 @@ async function checkDatabase(file: string, edit: Omit<EditOptions, 'signal'>): P
     }
   }
   const target = outputFile ?? file;
-  if (found !== undefined && outputFile === undefined) return;
+  if (stats !== undefined && outputFile === undefined) return;
   await access(path.dirname(path.resolve(target)), constants.W_OK).catch((error: unknown) => {
     throw fileError(`open ${target}`, error, { file: target });
   });
@@ -209,7 +209,7 @@ function warnOfFlags(flags: AddOptions, mode: AddMode, logger: Logger): void {
 /** Tells on stderr what was added, and what was not; returns the exit code. */
 export function reportAdded(logger: Logger, { added, failures }: AddOutcome, name: string): number {
   const names = [...added.values()].flat();
-  const list = sortedByBytes(added.keys()).map((one) => `${one} (${added.get(one)?.length})`);
+  const list = sortedByBytes(added.keys()).map((text) => `${text} (${added.get(text)?.length})`);
   const shown = list.slice(0, 10).join(', ') + (list.length > 10 ? ` and ${list.length - 10} more` : '');
   logger.log(
     'info',

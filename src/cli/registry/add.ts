@@ -3,7 +3,7 @@ import { list, text } from '../command/flags.js';
 import { useSession } from '../session.js';
 import { addToDatabase, planAdd, reportAdded } from './add-bundles.js';
 import { addFlags } from './add-flags.js';
-import { databaseOf, databaseSummary, editFlags, listAndDatabase } from './database.js';
+import { getDatabase, databaseSummary, editFlags, listAndDatabase } from './database.js';
 
 /**
  * `opmate registry add`: adds bundles to a database file, all or none of them. Creates a missing database; without
@@ -41,7 +41,7 @@ export const command = defineCommand({
           ? undefined
           : '--from-file';
     const { list: listed = [], file } = listAndDatabase([images, second], 'bundles', used);
-    const database = databaseOf(file, options.database);
+    const database = getDatabase(file, options.database);
     const references = [...listed, ...(bundleImages ?? []), ...(batch ?? [])];
     const plan = await planAdd(context, options, references);
     return useSession(context, options, async (session) => {

@@ -8,9 +8,9 @@ import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
 import { type Reference, parseTargetReference } from '../../core/reference.js';
 import type { BuiltImage } from '../../oci/image/image-builder.js';
-import { targetReferenceOf } from '../../mirror/mapping/image-location.js';
+import { getTargetReference } from '../../mirror/mapping/image-location.js';
 import { parseTypedReference } from '../../mirror/mapping/image-names.js';
-import { formatPlatform, subjectOf } from '../../oci/image/platform.js';
+import { formatPlatform, getSubject } from '../../oci/image/platform.js';
 import { replaceFiles, replacedFile } from '../../files/replace-file.js';
 import {
   type AppRegistryNamespace,
@@ -26,10 +26,11 @@ import { loadPackageManifests } from '../../sqlite/legacy/package-manifests.js';
 import { type AddPlan, addToDatabase, planAdd, reportAdded } from './add-bundles.js';
 import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
+import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
-import { type OpenedBase, openBase, putImages } from '../index/image-output.js';
+import { type OpenedBase, nextAfterImage, openBase, putImages } from '../index/image-output.js';
 import { writeAll } from '../output.js';
-import { count } from '../printable.js';
+import { count, shellWord } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 import { tellProblems } from './manifest-index.js';
 
@@ -97,8 +98,8 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, options }) {
-    const output = outputOf(context, options);
-    const input = await inputOf(context, options);
+    const output = parseOutput(context, options);
+    const input = await readInput(context, options);
     await checkSave(output);
     return useSession(context, options, async (session) => {
       // Found out before anything is downloaded whether there is something to build on.
@@ -113,7 +114,7 @@ export const command = defineCommand({
             base === undefined
               ? [await saveDatabase(session, file, input, output.save as string)]
               : await makeImages(session, file, { input, output, directory, base });
-          session.logger.close();
+          reportEnding(session.logger, [], nextAfterBuild(output));
           await writeAll(context.stdout, made.map((line) => `${line}\n`).join(''));
           return code;
         });
@@ -124,12 +125,20 @@ export const command = defineCommand({
   },
 });
 
-async function inputOf(context: CommandContext, options: BuildOptions): Promise<Input> {
+/** Returns the command that usually follows: for a pushed image, the saved database or the archive. */
+function nextAfterBuild({ to, save, dbOnly }: Output): string {
+  if (to !== undefined) return nextAfterImage({ to: to.reference }, (image) => `opmate serve ${image}`);
+  const saved = save as string;
+  if (dbOnly) return `opmate registry serve ${shellWord(path.join(saved, databaseName))}`;
+  return `opmate oci copy docker-archive:${shellWord(saved)} REGISTRY/NAME:TAG`;
+}
+
+async function readInput(context: CommandContext, options: BuildOptions): Promise<Input> {
   const { appregistryNamespace, appregistryEndpoint, authToken, manifests, bundles } = options;
-  const given = [appregistryNamespace, manifests, bundles].filter((value) => value !== undefined);
-  if (given.length !== 1) {
-    throw new UsageError('give one of --appregistry-namespace, --manifests and --bundles', {
-      hint: 'they say where the operators come from',
+  const sources = [appregistryNamespace, manifests, bundles].filter((value) => value !== undefined);
+  if (sources.length !== 1) {
+    throw new UsageError('expected one of --appregistry-namespace, --manifests and --bundles', {
+      hint: 'name the source of the operators with one of them',
     });
   }
   const isLocal = appregistryNamespace === undefined || /^\.{0,2}\//.test(appregistryNamespace);
@@ -148,7 +157,7 @@ async function inputOf(context: CommandContext, options: BuildOptions): Promise<
       isList ? { ...options, fromFile: only } : options,
       isList ? [] : bundles,
     );
-    if (plan.references.length === 0) throw new UsageError('--bundles: no bundles are given');
+    if (plan.references.length === 0) throw new UsageError('--bundles: no bundles');
     return { kind: 'bundles', plan, label: count(plan.references.length, 'bundle') };
   }
   if (manifests !== undefined) return { kind: 'manifests', directory: manifests, label: manifests };
@@ -161,26 +170,28 @@ async function inputOf(context: CommandContext, options: BuildOptions): Promise<
   return { kind: 'namespace', namespace, label: namespace.label };
 }
 
-function outputOf(context: CommandContext, options: BuildOptions): Output {
+function parseOutput(context: CommandContext, options: BuildOptions): Output {
   const { to, save, dbOnly } = options;
   if (dbOnly && save === undefined)
-    throw new UsageError('--db-only needs --save DIR', { hint: `${databaseName} is written there` });
+    throw new UsageError('--db-only needs --save DIR', {
+      hint: `name the directory to write ${databaseName} to`,
+    });
   if (dbOnly && to !== undefined)
     throw new UsageError('--db-only and --to cannot be used together', {
       hint: 'a database is not an image',
     });
   if (to === undefined && save === undefined) {
-    throw new UsageError('nowhere to put the catalog', {
-      hint: 'give --to REFERENCE to push it, or --save FILE for an archive',
+    throw new UsageError('no destination for the catalog', {
+      hint: 'add --to REFERENCE to push it, or --save FILE to write an archive',
     });
   }
-  return { to: to === undefined ? undefined : { reference: targetOf(context, to), text: to }, save, dbOnly };
+  return { to: to === undefined ? undefined : { reference: getTarget(context, to), text: to }, save, dbOnly };
 }
 
-function targetOf({ workingDirectory }: CommandContext, text: string): Reference {
+function getTarget({ workingDirectory }: CommandContext, text: string): Reference {
   const isFile = text.startsWith('file://');
   const target = isFile
-    ? targetReferenceOf(parseTypedReference(text), workingDirectory)
+    ? getTargetReference(parseTypedReference(text), workingDirectory)
     : parseTargetReference(text);
   if (target.digest !== undefined)
     throw new UsageError(`--to ${text}: names a digest`, { hint: 'name a tag to push to' });
@@ -188,7 +199,7 @@ function targetOf({ workingDirectory }: CommandContext, text: string): Reference
     throw new UsageError(`--to ${text}: an archive cannot be pushed to`, { hint: 'use --save FILE' });
   if (target.tag !== undefined) return target;
   if (target.transport === 'docker')
-    throw new UsageError(`--to ${text}: has no tag`, { hint: `say under which, e.g. ${text}:latest` });
+    throw new UsageError(`--to ${text}: missing tag`, { hint: `add a tag, e.g. ${text}:latest` });
   return { ...target, tag: 'latest' };
 }
 
@@ -200,7 +211,7 @@ async function checkSave({ save, dbOnly }: Output): Promise<void> {
     if (isDirectory !== false) return;
     throw new OpmateError('IO', `${save}: is not a directory`, {
       file: save,
-      hint: `with --db-only it is where ${databaseName} is written`,
+      hint: `name the directory to write ${databaseName} to`,
     });
   }
   if (isDirectory === true) {
@@ -294,16 +305,16 @@ async function makeImages(
   if (save !== undefined) {
     logger.say('saving catalog...');
     const { saveDockerArchive } = await import('../../oci/image/docker-archive.js');
-    const name = to?.reference.transport === 'docker' ? nameOf(to.reference) : undefined;
+    const name = to?.reference.transport === 'docker' ? getName(to.reference) : undefined;
     const image = chooseImage(session, images);
     const { digest } = await saveDockerArchive(image, save, { name, directory, signal });
-    made.push(subjectOf(`docker-archive:${save}`, digest));
+    made.push(getSubject(`docker-archive:${save}`, digest));
     logger.say(`${input.label} saved to ${save}`);
   }
   return made;
 }
 
-function nameOf({ registry, repository, tag }: Extract<Reference, { transport: 'docker' }>): string {
+function getName({ registry, repository, tag }: Extract<Reference, { transport: 'docker' }>): string {
   return `${registry}/${repository}:${tag}`;
 }
 

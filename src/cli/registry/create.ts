@@ -1,7 +1,7 @@
 import { createDatabase } from '../../sqlite/schema/edit.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { useSession } from '../session.js';
-import { databaseOf } from './database.js';
+import { getDatabase } from './database.js';
 
 /** `opmate registry create`: an empty index, whole or not at all; refuses a file that holds something. */
 export const command = defineCommand({
@@ -16,7 +16,7 @@ export const command = defineCommand({
   ],
   async run({ context, args: [file], options }) {
     await useSession(context, options, async ({ logger, signal }) => {
-      await createDatabase(databaseOf(file, undefined), { signal });
+      await createDatabase(getDatabase(file, undefined), { signal });
       logger.log('info', `created ${file}`);
     });
   },

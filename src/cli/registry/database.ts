@@ -3,7 +3,7 @@ import type { Logger } from '../../core/log.js';
 import type { Database } from '../../sqlite/schema/database.js';
 import { editDatabase } from '../../sqlite/schema/edit.js';
 import { type Flag, flag, list, text } from '../command/flags.js';
-import { itemsOf } from '../command/values.js';
+import { getItems } from '../command/values.js';
 
 /** What `[database]` is, for help. */
 export const databaseSummary = 'database file of the index';
@@ -82,7 +82,7 @@ export const removedPackagesFlag = list('package', 'packages to remove', {
 });
 
 /** The database that a command is about, from its argument and its option, which has a default. */
-export function databaseOf(
+export function getDatabase(
   argument: string | undefined,
   option: string | undefined,
   defaultName = 'bundles.db',
@@ -104,7 +104,7 @@ export function listAndDatabase(
   what: string,
   option: string | undefined,
 ): { list: string[] | undefined; file: string | undefined } {
-  if (option === undefined) return { list: first === undefined ? undefined : itemsOf(first), file: second };
+  if (option === undefined) return { list: first === undefined ? undefined : getItems(first), file: second };
   if (second === undefined) return { list: undefined, file: first };
   throw new UsageError(`${first}: ${what} are named by ${option} already`, {
     hint: `leave out ${first}, or write --database ${first} for that database`,

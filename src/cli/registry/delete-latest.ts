@@ -4,7 +4,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { useSession } from '../session.js';
 import {
   changeDatabase,
-  databaseOf,
+  getDatabase,
   databaseSummary,
   eachChannelFlag,
   editFlags,
@@ -23,7 +23,7 @@ export const command = defineCommand({
   ],
   async run({ context, args: [packageName, file], options }) {
     const { eachChannel } = options;
-    const place = { file: databaseOf(file, options.database), outputDb: options.outputDb };
+    const place = { file: getDatabase(file, options.database), outputDb: options.outputDb };
     const pullFrom = parsePullFrom(options.pullFrom ?? []);
     await useSession(context, options, async (session) => {
       const fetchManifests = manifestFetcher(session, pullFrom);

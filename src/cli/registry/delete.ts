@@ -3,7 +3,7 @@ import { parsePullFrom } from '../../source/bundles.js';
 import { deleteBundle } from '../../sqlite/remove/delete-bundle.js';
 import { defineCommand } from '../command/declaration.js';
 import { useSession } from '../session.js';
-import { changeDatabase, databaseOf, pullFromFlag, removedBundleFlag } from './database.js';
+import { changeDatabase, getDatabase, pullFromFlag, removedBundleFlag } from './database.js';
 import { manifestFetcher, reportDeleted } from './removals.js';
 import { removeArguments, removeFlags, removeFromDatabase } from './remove-packages.js';
 
@@ -29,7 +29,7 @@ export const command = defineCommand({
         hint: 'write registry delete --bundle NAME --database FILE',
       });
     }
-    const place = { file: databaseOf(file, options.database), outputDb: options.outputDb };
+    const place = { file: getDatabase(file, options.database), outputDb: options.outputDb };
     const pullFrom = parsePullFrom(options.pullFrom ?? []);
     await useSession(context, options, async (session) => {
       const fetchManifests = manifestFetcher(session, pullFrom);

@@ -5,7 +5,7 @@ import {
   allowPackageRemovalFlag,
   changeDatabase,
   databaseFlag,
-  databaseOf,
+  getDatabase,
   databaseSummary,
   deprecatedImagesFlag,
   editFlags,
@@ -40,7 +40,7 @@ export const command = defineCommand({
     const { signal } = context;
     await changeDatabase(
       { signal, logger: createLogger(context, options) },
-      { file: databaseOf(file, options.database, 'index.db'), outputDb },
+      { file: getDatabase(file, options.database, 'index.db'), outputDb },
       (opened) => deprecateTruncate(opened, bundleImages, { permissive, allowPackageRemoval, signal }),
       reportDeprecated,
     );

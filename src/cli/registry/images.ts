@@ -21,9 +21,10 @@ import { openImageSource } from '../../source/drivers/image.js';
 import type { CatalogSource, Source } from '../../source/source-types.js';
 import { openSource } from '../../source/source.js';
 import type { GlobalOptions } from '../command/global-flags.js';
+import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { count, printableLine } from '../printable.js';
+import { count, printableLine, shellWord } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 
 const flags = {
@@ -78,8 +79,8 @@ export const command = defineCommand({
   async run({ context, options }) {
     const { from, fromArchive, fromDb, to, manifests } = options;
     if ([from, fromArchive, fromDb].filter((value) => value !== undefined).length !== 1) {
-      throw new UsageError('give one of --from, --from-archive and --from-db', {
-        hint: 'they say where the catalog is',
+      throw new UsageError('expected one of --from, --from-archive and --from-db', {
+        hint: 'name the catalog with one of them',
       });
     }
     for (const [flag, isSet] of [
@@ -95,7 +96,7 @@ export const command = defineCommand({
         hint: 'name what the cluster is to pull, e.g. registry.example.com/ns/catalog:v1',
       });
     }
-    const destination = to === undefined ? undefined : destinationOf(to);
+    const destination = to === undefined ? undefined : getDestination(to);
     return useSession(context, options, async (session) => {
       const { list, archive } = await listImages(session, options);
       const images = tellFindings(session, list, options.includeUndeclared);
@@ -111,9 +112,9 @@ export const command = defineCommand({
       for (const note of notes) session.logger.log('warn', note);
       for (const { message } of faults) session.logger.log('error', message);
       const catalogImage =
-        options.catalogImage ?? (archive ? await nameInArchive(session, archive) : await pullableOf(from));
+        options.catalogImage ?? (archive ? await nameInArchive(session, archive) : await findPullable(from));
       const files = encodeRegistryManifests(pairs, {
-        name: nameOf(catalogImage ?? from ?? fromArchive ?? fromDb ?? ''),
+        name: getName(catalogImage ?? from ?? fromArchive ?? fromDb ?? ''),
         catalogImage,
         mirrorSet: options.idms ? 'ImageDigestMirrorSet' : 'ImageContentSourcePolicy',
       });
@@ -123,7 +124,12 @@ export const command = defineCommand({
         idms: options.idms,
       });
       await writeOutputFiles(path.resolve(context.workingDirectory, manifests), files);
-      session.logger.close();
+      const written = [...files.values()].filter((text) => text !== undefined).length;
+      reportEnding(
+        session.logger,
+        [`${count(pairs.length, 'image')} to mirror; wrote ${count(written, 'manifest')} to ${manifests}`],
+        `opmate mirror -f MAPPING && kubectl apply -f ${shellWord(manifests)}`,
+      );
       await writeAll(context.stdout, pairs.map((pair) => `${printableLine(formatPair(pair))}\n`).join(''));
       return faults.length > 0 ? exitCodes.partly : exitCodes.done;
     });
@@ -148,7 +154,7 @@ async function listImages(
 function tellFindings({ logger }: CommandSession, list: ImageList, includesAll: boolean): string[] {
   const { images, undeclared, unexamined, withoutChannel } = list;
   for (const name of withoutChannel)
-    logger.log('warn', `package ${name}: has none of the channels that are asked for`);
+    logger.log('warn', `package ${name}: has none of the requested channels`);
   for (const { image, bundle, where } of undeclared) {
     const what = includesAll ? 'added' : 'not listed; --include-undeclared adds it';
     logger.log('warn', `${image}: only in the ${where} of bundle ${bundle}: ${what}`);
@@ -156,7 +162,7 @@ function tellFindings({ logger }: CommandSession, list: ImageList, includesAll: 
   if (unexamined > 0)
     logger.log(
       'info',
-      `${count(unexamined, 'bundle')} without manifests: images that only deployments name are not looked for there`,
+      `${count(unexamined, 'bundle')} without manifests: images named only in deployments are not listed`,
     );
   if (!includesAll) return images;
   return sortedByBytes(new Set([...images, ...undeclared.map(({ image }) => image)]));
@@ -171,7 +177,7 @@ function tellManifests(
     idms,
   }: { catalogImage: string | undefined; destination: ImageName | undefined; idms: boolean },
 ): void {
-  const registry = catalogImage === undefined ? undefined : registryOf(catalogImage);
+  const registry = catalogImage === undefined ? undefined : findRegistry(catalogImage);
   if (registry !== undefined && destination !== undefined && registry !== destination.registry)
     logger.log(
       'warn',
@@ -180,7 +186,7 @@ function tellManifests(
   if (catalogImage === undefined)
     logger.log(
       'warn',
-      'catalogsource.yaml is not written: no image is known that a cluster could pull the catalog from; name it with --catalog-image',
+      'catalogsource.yaml: not written, no catalog image known; set it with --catalog-image',
     );
   const untold = pairs.filter(({ source }) => source.digest === undefined).length;
   if (untold > 0 && !idms)
@@ -190,7 +196,7 @@ function tellManifests(
     );
 }
 
-function destinationOf(text: string): ImageName {
+function getDestination(text: string): ImageName {
   const place = parseTypedReference(text.replace(/\/+$/, ''), { isPrefix: true });
   const { tag, digest, registry } = place.name;
   if (place.scheme !== 'registry')
@@ -199,7 +205,7 @@ function destinationOf(text: string): ImageName {
   if (isHost)
     return { registry: text.replace(/\/+$/, '').replace(/^docker:\/\//, ''), namespace: '', name: '' };
   if (tag !== undefined || digest !== undefined || registry === '') {
-    throw new UsageError(`--to ${text}: ${registry === '' ? 'names no registry' : 'has a tag or digest'}`, {
+    throw new UsageError(`--to ${text}: ${registry === '' ? 'missing registry' : 'has a tag or digest'}`, {
       hint: 'write REGISTRY or REGISTRY/NAMESPACE, e.g. registry.example.com:5000/community-operators',
     });
   }
@@ -221,7 +227,7 @@ async function openCatalog(session: CommandSession, options: ImagesOptions): Pro
       : undefined;
   const name = (from ?? fromDb) as string;
   const source = layout ? await openImageSource(layout, session) : await openSource(name, session);
-  return { source: await requireCatalog(source, name), archive: layout ?? (await archiveOf(from)) };
+  return { source: await requireCatalog(source, name), archive: layout ?? (await findArchive(from)) };
 }
 
 async function requireCatalog(source: Source, name: string): Promise<CatalogSource> {
@@ -233,7 +239,7 @@ async function requireCatalog(source: Source, name: string): Promise<CatalogSour
 }
 
 /** The archive or layout that `--from` names with its transport. */
-async function archiveOf(from: string | undefined): Promise<Reference | undefined> {
+async function findArchive(from: string | undefined): Promise<Reference | undefined> {
   if (from === undefined || (await statIfPresent(from)) !== undefined) return undefined;
   const reference = parseReference(from);
   return reference.transport === 'docker' ? undefined : reference;
@@ -255,14 +261,14 @@ async function openArchive(session: CommandSession, text: string): Promise<Opene
     text: `${transport}:${text}`,
     path: text,
   });
-  const found = await statIfPresent(text);
-  if (found === undefined) {
+  const stats = await statIfPresent(text);
+  if (stats === undefined) {
     throw new OpmateError('NOT_FOUND', `${text}: no such file or directory`, {
       file: text,
-      hint: '--from-archive takes a file of docker save or of an OCI layout, or a layout directory',
+      hint: 'name a file of docker save or of an OCI layout, or a layout directory',
     });
   }
-  if (found.isDirectory()) return open(local('oci'));
+  if (stats.isDirectory()) return open(local('oci'));
   try {
     return await open(local('docker-archive'));
   } catch (error) {
@@ -276,27 +282,27 @@ async function nameInArchive(session: CommandSession, archive: Reference): Promi
   const opened = await openReference(archive, session);
   try {
     const name = opened.reference;
-    return checkPullSpec(name) === undefined && registryOf(name) !== undefined ? name : undefined;
+    return checkPullSpec(name) === undefined && findRegistry(name) !== undefined ? name : undefined;
   } finally {
     await opened.close();
   }
 }
 
 /** The registry of a pull spec that names one. */
-function registryOf(image: string): string | undefined {
+function findRegistry(image: string): string | undefined {
   if (!image.includes('/')) return undefined;
   const { registry } = parseImageName(image);
   return registry === '' ? undefined : registry;
 }
 
 /** The reference by which a cluster pulls what `--from` names; undefined for what is in no registry. */
-async function pullableOf(from: string | undefined): Promise<string | undefined> {
+async function findPullable(from: string | undefined): Promise<string | undefined> {
   if (from === undefined || (await statIfPresent(from)) !== undefined) return undefined;
   return parseReference(from).transport === 'docker' ? from.replace(/^docker:\/\//, '') : undefined;
 }
 
 /** What the objects are called: as the image, or the file. */
-function nameOf(catalog: string): string {
+function getName(catalog: string): string {
   try {
     return parseImageName(catalog).name;
   } catch (error) {

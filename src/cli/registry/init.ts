@@ -29,9 +29,9 @@ export const command = defineCommand({
   ],
   async run({ context, options }) {
     const { manifests, configmap, appregistryNamespace, to } = options;
-    const given = [manifests, configmap, appregistryNamespace].filter((value) => value !== undefined);
-    if (given.length > 1) {
-      throw new UsageError('give one of --manifests, --configmap and --appregistry-namespace');
+    const sources = [manifests, configmap, appregistryNamespace].filter((value) => value !== undefined);
+    if (sources.length > 1) {
+      throw new UsageError('expected one of --manifests, --configmap and --appregistry-namespace');
     }
     return useSession(context, options, async (session) => {
       const report = await makeIndex(to, session, options);

@@ -48,7 +48,7 @@ export function reportLoaded({ logger }: CommandSession, report: LoadReport, out
   const { bundles, packages, problems } = report;
   tellProblems({ logger }, problems);
   if (bundles.length === 0 && packages.length === 0 && problems.length === 0)
-    logger.log('warn', 'there are no bundles and no packages in what was given');
+    logger.log('warn', 'no bundles or packages in the input');
   const left = problems.length === 0 ? '' : `, ${count(problems.length, 'problem')}`;
   logger.log(
     'info',

@@ -7,19 +7,22 @@ import { useSession } from '../session.js';
 import { databaseSummary, editFlags } from './database.js';
 
 /**
- * `opmate registry migrate`: migrates an index to the latest schema version, or to that of `--to`, in place or into
+ * `opmate registry migrate`: migrates an index to the latest schema version, or to that of `--schema-version`, in place or into
  * `--output-db`. An index of that version stays as it is.
  */
 export const command = defineCommand({
   summary: 'migrate an index to a newer schema version',
   arguments: [argument('<database>', databaseSummary)],
-  flags: { to: text('version', 'schema version (default: the newest)'), outputDb: editFlags.outputDb },
+  flags: {
+    schemaVersion: text('version', 'schema version to migrate to (default: the newest)', { aliases: ['to'] }),
+    outputDb: editFlags.outputDb,
+  },
   examples: [
     ['Migrate an index in place', 'opmate registry migrate index.db'],
     ['Keep the index, and write a new one', 'opmate registry migrate index.db --output-db new.db'],
   ],
   async run({ context, args: [file], options }) {
-    const to = options.to === undefined ? latestVersion : requireVersion(options.to);
+    const to = options.schemaVersion === undefined ? latestVersion : requireVersion(options.schemaVersion);
     await useSession(context, options, async ({ logger, signal }) => {
       const from = await migrateFile(file, { to, outputFile: options.outputDb, signal });
       const done =
@@ -33,7 +36,7 @@ function requireVersion(text: string): number {
   const version = Number(text);
   // -1 is what a file without any table has; nobody can go back to it, but scripts may name it.
   if (/^(?:\d+|-1)$/.test(text) && version <= latestVersion) return version;
-  throw new UsageError(`--to ${text}: not a schema version`, {
+  throw new UsageError(`--schema-version ${text}: not a schema version`, {
     hint: `use a version from 0 to ${latestVersion}`,
   });
 }

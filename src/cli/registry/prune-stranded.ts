@@ -1,7 +1,7 @@
 import { pruneStranded } from '../../sqlite/remove/stranded.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { createLogger } from '../logger.js';
-import { changeDatabase, databaseOf, databaseSummary, editFlags } from './database.js';
+import { changeDatabase, getDatabase, databaseSummary, editFlags } from './database.js';
 import { reportStranded } from './removals.js';
 
 /** `opmate registry prune-stranded`: removes the bundles of a database file that are in no channel. */
@@ -16,7 +16,7 @@ export const command = defineCommand({
   ],
   async run({ context, args: [file], options }) {
     const { signal } = context;
-    const place = { file: databaseOf(file, options.database), outputDb: options.outputDb };
+    const place = { file: getDatabase(file, options.database), outputDb: options.outputDb };
     const logger = createLogger(context, options);
     await changeDatabase({ signal, logger }, place, pruneStranded, reportStranded);
   },

@@ -4,7 +4,7 @@ import { createLogger } from '../logger.js';
 import { requireFlag } from '../command/require-flag.js';
 import {
   changeDatabase,
-  databaseOf,
+  getDatabase,
   databaseSummary,
   editFlags,
   keptPackagesFlag,
@@ -29,7 +29,7 @@ export const command = defineCommand({
   async run({ context, args: [file], options }) {
     const names = requireFlag(options.package, 'package');
     const { signal } = context;
-    const place = { file: databaseOf(file, options.database), outputDb: options.outputDb };
+    const place = { file: getDatabase(file, options.database), outputDb: options.outputDb };
     await changeDatabase(
       { signal, logger: createLogger(context, options) },
       place,

@@ -7,6 +7,7 @@ import type { DeprecateReport } from '../../sqlite/remove/deprecate.js';
 import type { PruneReport } from '../../sqlite/remove/prune.js';
 import type { RemoveReport } from '../../sqlite/remove/remove.js';
 import type { StrandedReport } from '../../sqlite/remove/stranded.js';
+import { summarizeItems } from '../ending.js';
 import { count } from '../printable.js';
 import type { CommandSession } from '../session.js';
 
@@ -34,11 +35,7 @@ function logRemoved(
 
 function logFailures(logger: Logger, failures: readonly OpmateError[]): void {
   for (const { message, hint } of failures) {
-    logger.log(
-      'warn',
-      `not done, because of --permissive the rest was: ${message}`,
-      hint === undefined ? {} : { hint },
-    );
+    logger.log('warn', `skipped because of --permissive: ${message}`, hint === undefined ? {} : { hint });
   }
 }
 
@@ -53,8 +50,8 @@ export function reportRemoved(logger: Logger, name: string, report: RemoveReport
 
 /** Tells what `prunePackages` did. */
 export function reportPruned(logger: Logger, name: string, report: PruneReport): void {
-  for (const one of report.unknown)
-    logger.log('warn', `${name}: no package found for packagename ${one}, which was to be kept`);
+  for (const text of report.unknown)
+    logger.log('warn', `${name}: no package found for packagename ${text}, which was to be kept`);
   logRemoved(logger, name, report.packages, report.bundles);
 }
 
@@ -79,12 +76,15 @@ export function reportDeprecated(logger: Logger, name: string, report: Deprecate
 /** Tells what `deleteBundle` or `deleteLatest` did. */
 export function reportDeleted(logger: Logger, name: string, report: DeleteReport): void {
   logRemoved(logger, name, [], report.bundles);
-  for (const { packageName, channel, head } of report.heads)
-    logger.log('info', `${name}: package ${packageName}, channel ${channel}: the head is now ${head}`);
+  const heads = report.heads.map(
+    ({ packageName, channel, head }) =>
+      `${name}: package ${packageName}, channel ${channel}: the head is now ${head}`,
+  );
+  for (const line of summarizeItems(heads, 'head', logger)) logger.log('info', line);
   for (const { packageName, channel } of report.emptied)
     logger.log(
       'warn',
-      `${name}: package ${packageName}: channel ${channel} is gone, no bundle was left in it`,
+      `${name}: package ${packageName}: removed channel ${channel}, which had no bundle left`,
     );
   for (const { packageName, channel } of report.defaults)
     logger.log('warn', `${name}: package ${packageName}: the default channel is now ${channel}`);

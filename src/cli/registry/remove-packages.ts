@@ -8,7 +8,7 @@ import { createLogger } from '../logger.js';
 import { requireFlag } from '../command/require-flag.js';
 import {
   changeDatabase,
-  databaseOf,
+  getDatabase,
   databaseSummary,
   editFlags,
   listAndDatabase,
@@ -43,7 +43,7 @@ export async function removeFromDatabase(
   const { signal } = context;
   await changeDatabase(
     { signal, logger: createLogger(context, options) },
-    { file: databaseOf(file, options.database), outputDb: options.outputDb },
+    { file: getDatabase(file, options.database), outputDb: options.outputDb },
     (opened) => removePackages(opened, names, { permissive, signal }),
     reportRemoved,
   );

@@ -1,6 +1,6 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, text } from '../command/flags.js';
-import { databaseOf, databaseSummary } from './database.js';
+import { getDatabase, databaseSummary } from './database.js';
 import { registryServerFlags } from '../serve/server-flags.js';
 import { type RegistryServerOptions, reportingFailure, serveAnswers } from '../serve/registry-server.js';
 import { makeIndex, manifestFlags, reportLoaded } from './manifest-index.js';
@@ -10,7 +10,7 @@ import { onAbort } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
 import { openSqliteAnswers } from '../../serve/grpc/sqlite-answers.js';
 import type { CommandContext } from '../context.js';
-import { portOf } from '../serve/listen-options.js';
+import { parsePort } from '../serve/listen-options.js';
 import { type CommandSession, useSession } from '../session.js';
 
 const flags = {
@@ -46,13 +46,13 @@ export const command = defineCommand({
   ],
   async run({ context, args: [file], options }) {
     const { configmap, appregistryNamespace } = options;
-    const database = file === undefined ? options.database : databaseOf(file, options.database);
-    const given = [database, configmap, appregistryNamespace].filter((value) => value !== undefined);
-    if (given.length > 1) {
-      throw new UsageError('give one of --database, --configmap and --appregistry-namespace');
+    const database = file === undefined ? options.database : getDatabase(file, options.database);
+    const sources = [database, configmap, appregistryNamespace].filter((value) => value !== undefined);
+    if (sources.length > 1) {
+      throw new UsageError('expected one of --database, --configmap and --appregistry-namespace');
     }
-    portOf(options);
-    const signal = endOf(context, options.timeoutSeconds);
+    parsePort(options);
+    const signal = getEnd(context, options.timeoutSeconds);
     await reportingFailure(context, options, () =>
       useSession(context, options, async (session) => {
         if (configmap === undefined && appregistryNamespace === undefined) {
@@ -77,16 +77,16 @@ async function serveIndex(
   options: RegistryServerOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const answers = await openSqliteAnswers(file, session, { name });
+  const queries = await openSqliteAnswers(file, session, { name });
   try {
-    await serveAnswers({ signal }, answers, name, portOf(options), options, session.logger);
+    await serveAnswers({ signal }, queries, name, parsePort(options), options, session.logger);
   } finally {
-    await answers.close();
+    await queries.close();
   }
 }
 
 /** What ends serving: the process being told to, or `--timeout-seconds`. */
-function endOf({ signal }: CommandContext, timeoutSeconds: string): AbortSignal {
+function getEnd({ signal }: CommandContext, timeoutSeconds: string): AbortSignal {
   if (timeoutSeconds === 'infinite') return signal;
   const seconds = /^[0-9]+$/.test(timeoutSeconds) ? Number(timeoutSeconds) : Infinity;
   if (seconds > 65535) {

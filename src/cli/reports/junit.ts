@@ -37,7 +37,7 @@ export function encodeJUnit(items: readonly Diagnostic[], { name, isFailure }: J
     const count = list.filter(isFailure).length;
     lines.push(
       `  <testsuite${attributes({ name: suite, tests: list.length, failures: count, errors: 0 })}>`,
-      ...list.flatMap((item) => caseOf(item, suite, isFailure(item))),
+      ...list.flatMap((item) => toCase(item, suite, isFailure(item))),
       '  </testsuite>',
     );
   }
@@ -45,12 +45,12 @@ export function encodeJUnit(items: readonly Diagnostic[], { name, isFailure }: J
   return `${lines.join('\n')}\n`;
 }
 
-function caseOf(item: Diagnostic, suite: string, isFailure: boolean): string[] {
+function toCase(item: Diagnostic, suite: string, isFailure: boolean): string[] {
   const { code, severity, hint, file, line } = item;
   const message = formatMessage(item);
   const subject = getSubjects(item)
     .slice(1)
-    .map((one) => `${one.kind} ${one.name}`)
+    .map((entry) => `${entry.kind} ${entry.name}`)
     .join(' ');
   const name = subject === '' ? code : `${code}: ${subject}`;
   const place = file === undefined ? '' : `${formatPlace({ file, line })}: `;
@@ -69,7 +69,7 @@ function attributes(values: Readonly<Record<string, string | number | undefined>
     .filter(([, value]) => value !== undefined)
     .map(
       ([key, value]) =>
-        ` ${key}="${escapeXml(String(value)).replace(/[\t\n\r]/g, (one) => `&#${one.charCodeAt(0)};`)}"`,
+        ` ${key}="${escapeXml(String(value)).replace(/[\t\n\r]/g, (name) => `&#${name.charCodeAt(0)};`)}"`,
     )
     .join('');
 }

@@ -45,32 +45,32 @@ export function encodeSarif(
           },
         },
         columnKind: 'utf16CodeUnits',
-        results: items.map((item) => resultOf(item, indexes)),
+        results: items.map((item) => toResult(item, indexes)),
       },
     ],
   };
   return `${JSON.stringify(log, null, 2)}\n`;
 }
 
-function resultOf(item: Diagnostic, indexes: ReadonlyMap<string, number>): object {
+function toResult(item: Diagnostic, indexes: ReadonlyMap<string, number>): object {
   const { code, severity, hint, file, line, column } = item;
   const names = getSubjects(item);
   const message = formatCatalogMessage(item);
   const index = indexes.get(code);
   const physicalLocation = file !== undefined && {
     physicalLocation: {
-      artifactLocation: { uri: uriOf(file) },
+      artifactLocation: { uri: toUri(file) },
       ...(line !== undefined && {
         region: { startLine: line, ...(column !== undefined && { startColumn: column }) },
       }),
     },
   };
   const logicalLocations = names.length > 0 && {
-    logicalLocations: names.map(({ kind, name }, at) => ({
+    logicalLocations: names.map(({ kind, name }, position) => ({
       name,
       fullyQualifiedName: names
-        .slice(0, at + 1)
-        .map((one) => one.name)
+        .slice(0, position + 1)
+        .map((entry) => entry.name)
         .join('/'),
       kind,
     })),
@@ -85,7 +85,7 @@ function resultOf(item: Diagnostic, indexes: ReadonlyMap<string, number>): objec
   };
 }
 
-function uriOf(file: string): string {
+function toUri(file: string): string {
   if (path.isAbsolute(file)) return pathToFileURL(file).href;
   return file
     .replace(/^(\.\/)+/, '')

@@ -4,11 +4,9 @@ import { repeated, text } from '../command/flags.js';
 import { open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { catalogDockerfile } from '../../catalog/dockerfile.js';
-import { OpmateError, UsageError, messageOf, systemCode } from '../../core/errors.js';
+import { OpmateError, UsageError, getMessage, systemCode } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-
-/** The image that catalogs are built on unless told: any release of opm serves file-based ones. */
-export const defaultImage = 'quay.io/operator-framework/opm:latest';
+import { defaultImage, parseLabels } from './image-labels.js';
 
 /** `opmate generate dockerfile`: writes `<directory>.Dockerfile` beside the catalog; never over a file. */
 export const command = defineCommand({
@@ -45,11 +43,11 @@ export const command = defineCommand({
       });
     }
     const labels = parseLabels(options.extraLabels ?? []);
-    const found = await stat(directory).catch((error: unknown) => {
-      const reason = systemCode(error) === 'ENOENT' ? 'no such file or directory' : messageOf(error);
+    const stats = await stat(directory).catch((error: unknown) => {
+      const reason = systemCode(error) === 'ENOENT' ? 'no such file or directory' : getMessage(error);
       throw new OpmateError('NOT_FOUND', `stat ${directory}: ${reason}`, { cause: error });
     });
-    if (!found.isDirectory()) {
+    if (!stats.isDirectory()) {
       throw new OpmateError('INVALID', `provided root path ${quoteGo(directory)} is not a directory`);
     }
     const clean = path.normalize(directory).replace(/(?<=.)\/$/, '');
@@ -64,19 +62,6 @@ export const command = defineCommand({
     await writeNewFile(target, content);
   },
 });
-
-/** Pairs of `key=value`, also several with commas, by key; of two with the same key the last counts. Throws INVALID. */
-export function parseLabels(values: readonly string[]): Map<string, string> {
-  const labels = new Map<string, string>();
-  for (const pair of values.flatMap((value) => value.split(','))) {
-    const equals = pair.indexOf('=');
-    if (equals < 0) {
-      throw new UsageError(`invalid label ${quoteGo(pair)}`, { hint: 'write key=value' });
-    }
-    labels.set(pair.slice(0, equals), pair.slice(equals + 1));
-  }
-  return labels;
-}
 
 async function writeNewFile(file: string, content: string): Promise<void> {
   try {
@@ -93,6 +78,6 @@ async function writeNewFile(file: string, content: string): Promise<void> {
     if (systemCode(error) === 'EEXIST') {
       throw new OpmateError('IO', `path ${quoteGo(file)}: file already exists`, { hint: 'remove it first' });
     }
-    throw new OpmateError('IO', `${file}: ${messageOf(error)}`, { cause: error });
+    throw new OpmateError('IO', `${file}: ${getMessage(error)}`, { cause: error });
   }
 }

@@ -81,7 +81,10 @@ export const command = defineCommand({
 /** Writes one channel at a time: the graph of a large catalog is larger than a string may be. */
 function* writeJson(channels: readonly DrawnChannel[]): Generator<string, void> {
   yield '{\n  "channels": [';
-  for (const [at, { package: packageName, name, entries, versionOf, deprecationOf }] of channels.entries()) {
+  for (const [
+    index,
+    { package: packageName, name, entries, versionOf, deprecationOf },
+  ] of channels.entries()) {
     const { heads } = readGraph(entries);
     const shown = {
       package: packageName,
@@ -97,7 +100,7 @@ function* writeJson(channels: readonly DrawnChannel[]): Generator<string, void> 
       })),
     };
     const text = JSON.stringify(shown, null, 2).replaceAll('\n', '\n    ');
-    yield `${at === 0 ? '' : ','}\n    ${text}`;
+    yield `${index === 0 ? '' : ','}\n    ${text}`;
   }
   yield channels.length === 0 ? ']\n}\n' : '\n  ]\n}\n';
 }

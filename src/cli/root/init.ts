@@ -1,12 +1,8 @@
+import { createPackage } from '../../api/create-package.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
 import { catalogOutput } from '../command/shared-flags.js';
 import { encodeBlob } from '../../model/encode.js';
-import { OpmateError } from '../../core/errors.js';
-import { decodeUtf8, quoteGo } from '../../document/go-json.js';
-import { type PackageBlob, schemas } from '../../model/declarative-config.js';
-import { detectImageType } from '../../model/image-type.js';
-import { readInputFile } from '../input.js';
 import { writeAll } from '../output.js';
 
 /** `opmate init`: an `olm.package` blob for a new package on stdout; nothing for an empty name. */
@@ -26,32 +22,12 @@ export const command = defineCommand({
   ],
   async run({ context, args: [packageName], options }) {
     const { output: format } = options;
-    const blob: PackageBlob = {
-      schema: schemas.package,
-      name: packageName,
-      defaultChannel: options.defaultChannel ?? '',
-      description: '',
-      properties: [],
-    };
-    if (options.description !== undefined)
-      blob.description = decodeUtf8(await readInputFile(options.description));
-    if (options.icon !== undefined) {
-      const data = await readInputFile(options.icon);
-      blob.icon = { base64data: data.toString('base64'), mediatype: iconType(options.icon, data) };
-    }
+    const { defaultChannel, description, icon } = options;
+    const blob = await createPackage(packageName, {
+      defaultChannel,
+      descriptionFile: description,
+      iconFile: icon,
+    });
     if (packageName !== '') await writeAll(context.stdout, encodeBlob({ kind: 'package', blob }, format));
   },
 });
-
-function iconType(file: string, data: Buffer): string {
-  if (data.length === 0) {
-    throw new OpmateError('INVALID', `detect icon mediatype: Empty buffer`, {
-      hint: `${file} has no content`,
-    });
-  }
-  const type = detectImageType(data);
-  if (type.startsWith('image/')) return type;
-  throw new OpmateError('INVALID', `detected invalid type ${quoteGo(type)}: not an image`, {
-    hint: `${file} must be an SVG, PNG, JPEG, GIF or another image`,
-  });
-}

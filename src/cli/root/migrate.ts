@@ -1,15 +1,15 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { catalogOutput, migrateLevel } from '../command/shared-flags.js';
+import { migrateCatalog } from '../../api/migrate-catalog.js';
 import { catalogForms } from '../../api/open-catalog.js';
-import { writeCatalogDirectory } from '../../catalog/directory-writer.js';
-import { requireEmptyDirectory } from '../../files/fill-directory.js';
 import { withoutCredentials } from '../../core/reference.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
-import { renderReferences } from '../../source/render.js';
-import { wrapped } from '../../source/reference-error.js';
+import { requireEmptyDirectory } from '../../files/fill-directory.js';
+import { reportEnding } from '../ending.js';
+import { count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
 
-/** `opmate migrate`: a catalog written into a new directory, one file a package. */
+/** `opmate migrate`: a catalog written into a new directory, one file per package. */
 export const command = defineCommand({
   summary: 'write a catalog to a new directory, one file per package',
   tool: 'opm',
@@ -27,21 +27,17 @@ export const command = defineCommand({
   ],
   async run({ context, args: [reference, directory], options }) {
     const { output: format } = options;
-    const migrationLevel = resolveMigrationLevel(options.migrateLevel ?? '');
+    resolveMigrationLevel(options.migrateLevel ?? '');
     await useSession(context, options, async (session) => {
       await requireEmptyDirectory(directory);
       session.logger.log('info', `rendering ${withoutCredentials(reference)} as file-based catalog`);
-      const allowed = { catalogs: true, bundles: false };
-      const how = { format, migrationLevel, allowed };
-      const rendered = await renderReferences([reference], session, how).catch((error: unknown) => {
-        throw wrapped(error, 'render catalog image');
-      });
-      try {
-        await writeCatalogDirectory(rendered.assembly, directory, format, { signal: context.signal });
-      } finally {
-        await rendered.close();
-      }
-      session.logger.log('info', `wrote the catalog to ${directory}`);
+      const { migrateLevel } = options;
+      const packages = await migrateCatalog(reference, directory, session, { format, migrateLevel });
+      reportEnding(
+        session.logger,
+        [`wrote ${count(packages.length, 'package')} to ${directory}`],
+        `opmate serve ${shellWord(directory)}`,
+      );
     });
   },
 });

@@ -18,10 +18,12 @@ export const policyFlags = {
 };
 
 /** Returns what the flags ask for; undefined where they ask for nothing. Throws UsageError. */
-export function policyRequestOf(options: Partial<FlagValues<typeof policyFlags>>): PolicyRequest | undefined {
+export function findPolicyRequest(
+  options: Partial<FlagValues<typeof policyFlags>>,
+): PolicyRequest | undefined {
   const { policy, key: keys, certificateIdentity, certificateIdentityRegexp: regexp } = options;
   const { certificateOidcIssuer: oidcIssuer, trustedRoot } = options;
-  const named = [certificateIdentity, regexp, oidcIssuer, trustedRoot].some((one) => one !== undefined);
+  const named = [certificateIdentity, regexp, oidcIssuer, trustedRoot].some((name) => name !== undefined);
   if (!named) return policy === undefined && keys === undefined ? undefined : { policy, keys };
   const identity = certificateIdentity ?? (regexp === undefined ? undefined : wholeMatch(regexp));
   if (identity === undefined || oidcIssuer === undefined || trustedRoot === undefined) {

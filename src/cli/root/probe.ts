@@ -4,7 +4,7 @@ import { milliseconds } from '../command/values.js';
 import { checkAuthorities } from '../../client/client-options.js';
 import { GrpcConnection } from '../../client/grpc-connection.js';
 import { checkHealth } from '../../client/health.js';
-import { CancelledError, OpmateError, fileError, messageOf, redact } from '../../core/errors.js';
+import { CancelledError, OpmateError, fileError, getMessage, redact } from '../../core/errors.js';
 import { maxPemBytes } from '../../oci/transport/certificates.js';
 import { readNamedFile } from '../../files/read-file.js';
 import { exitCodes } from '../exit-codes.js';
@@ -17,8 +17,14 @@ const probeCodes = { usage: 1, noConnection: 2, noAnswer: 3, unhealthy: 4 } as c
 const flags = {
   addr: text('host:port', 'server address', { default: 'localhost:50051' }),
   service: text('name', 'service to check (default: the whole server)'),
-  connectTimeout: parsed('duration', 'connection timeout (default: 1s)', milliseconds, { default: 1000 }),
-  rpcTimeout: parsed('duration', 'response timeout (default: 1s)', milliseconds, { default: 1000 }),
+  connectTimeout: parsed('duration', 'connection timeout', milliseconds, {
+    default: 1000,
+    defaultText: '1s',
+  }),
+  rpcTimeout: parsed('duration', 'response timeout', milliseconds, {
+    default: 1000,
+    defaultText: '1s',
+  }),
   tls: flag('use TLS'),
   tlsCaCert: text('file', 'trust only the certificate authorities in this PEM file'),
 };
@@ -40,12 +46,12 @@ export const command = defineCommand({
     const fail = (error: unknown, code: number): number => {
       if (error instanceof CancelledError || context.signal.aborted) throw error;
       const hint = error instanceof OpmateError && error.hint !== undefined ? `hint: ${error.hint}\n` : '';
-      context.stderr.write(`${printable(redact(messageOf(error)))}\n${hint}`);
+      context.stderr.write(`${printable(redact(getMessage(error)))}\n${hint}`);
       return code;
     };
     let connection: GrpcConnection;
     try {
-      connection = await connectionOf(options, rpcTimeout);
+      connection = await readConnection(options, rpcTimeout);
     } catch (error) {
       return fail(error, probeCodes.usage);
     }
@@ -66,7 +72,7 @@ export const command = defineCommand({
   },
 });
 
-async function connectionOf(
+async function readConnection(
   options: FlagValues<typeof flags>,
   idleTimeoutMs: number,
 ): Promise<GrpcConnection> {
@@ -78,7 +84,7 @@ async function connectionOf(
     });
   }
   if (tlsCaCert !== undefined && !tls) {
-    throw new OpmateError('USAGE', '--tls-ca-cert: has no meaning without --tls', { hint: 'add --tls' });
+    throw new OpmateError('USAGE', '--tls-ca-cert: needs --tls', { hint: 'add --tls' });
   }
   const ca =
     tlsCaCert === undefined

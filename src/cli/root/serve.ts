@@ -15,7 +15,7 @@ import { openAnswers } from '../../api/serve-catalog.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { createLogger } from '../logger.js';
-import { portOf } from '../serve/listen-options.js';
+import { parsePort } from '../serve/listen-options.js';
 import { reportingFailure, serveAnswers } from '../serve/registry-server.js';
 import { catalogServerFlags, registryServerFlags } from '../serve/server-flags.js';
 import { useSession } from '../session.js';
@@ -74,8 +74,8 @@ export const command = defineCommand({
   async run({ context, args: [reference], options }) {
     const { catalogs, ui } = options;
     if (catalogs !== undefined) {
-      if (ui !== undefined) throw new UsageError('--ui: shows one catalog, not those of --catalogs');
-      if (reference !== undefined) throw new UsageError('--catalogs: serves no other catalog beside them');
+      if (ui !== undefined) throw new UsageError('--ui and --catalogs cannot be used together');
+      if (reference !== undefined) throw new UsageError('--catalogs and a catalog cannot be used together');
       return (await import('../serve/catalogs.js')).serveCatalogs(context, catalogs, options);
     }
     if (options.grpc !== undefined) throw new UsageError('--grpc needs --catalogs', { hint: 'use --port' });
@@ -97,7 +97,7 @@ async function serveByWorkers(
   options: FlagValues<typeof flags> & GlobalOptions,
 ): Promise<number> {
   if (options.http !== undefined || options.ui !== undefined || options.cacheOnly) {
-    throw new UsageError('--workers: serves gRPC alone', { hint: 'remove --http, --ui and --cache-only' });
+    throw new UsageError('--workers: serves gRPC only', { hint: 'remove --http, --ui and --cache-only' });
   }
   const { isWorker, runAsWorker, runWorkers } = await import('../serve/workers.js');
   if (!isWorker()) return runWorkers(workers, context, createLogger(context, options));
@@ -111,7 +111,7 @@ async function serveCatalog(
   reference: string,
   options: FlagValues<typeof flags> & GlobalOptions,
 ): Promise<void> {
-  const port = portOf(options);
+  const port = parsePort(options);
   const { cacheDir, cacheOnly, cacheEnforceIntegrity, pprofAddr, pprofCaptureProfiles } = options;
   if (cacheDir === undefined && cacheEnforceIntegrity !== undefined) {
     throw new UsageError('--cache-dir must be specified with --cache-enforce-integrity');
@@ -123,7 +123,7 @@ async function serveCatalog(
     useSession(context, options, async (session) => {
       const { logger } = session;
       if (pprofAddr || pprofCaptureProfiles) {
-        logger.log('warn', 'profiles are not offered: --pprof-addr and --pprof-capture-profiles do nothing');
+        logger.log('warn', 'no effect: --pprof-addr, --pprof-capture-profiles');
       }
       const source = await openSource(reference, session, { bundles: false, catalogs: true }).catch(
         (error: unknown) => {
@@ -132,7 +132,7 @@ async function serveCatalog(
       );
       try {
         const catalog = catalogIn(source, reference);
-        const answers = await openAnswers(catalog, reference, session, {
+        const queries = await openAnswers(catalog, reference, session, {
           cacheDirectory:
             cacheDir === undefined ? undefined : path.resolve(context.workingDirectory, cacheDir),
           requireCache: cacheEnforceIntegrity === true && !cacheOnly,
@@ -153,7 +153,7 @@ async function serveCatalog(
                       await import('../serve/page.js')
                     ).startUi(context, catalog, reference, options.ui, session);
               try {
-                return await serveAnswers(context, answers, reference, port, options, logger);
+                return await serveAnswers(context, queries, reference, port, options, logger);
               } finally {
                 await ui?.close();
               }
@@ -162,20 +162,20 @@ async function serveCatalog(
             }
           }
           // Being interrupted here leaves no cache, and says so.
-          const stopWaiting = onAbort(context.signal, () => void answers.close());
-          const { isCached, reason } = (await answers.encoded) ?? {
+          const stopWaiting = onAbort(context.signal, () => void queries.close());
+          const { isCached, reason } = (await queries.encoded) ?? {
             isCached: false,
             reason: 'it needs none',
           };
           stopWaiting();
           if (context.signal.aborted) throw new CancelledError('interrupted');
           if (!isCached) {
-            throw new OpmateError('IO', `${cacheDir}: no cache was made: ${reason}`, {
-              hint: 'the directory must be writable, with space for the bundles of the catalog',
+            throw new OpmateError('IO', `${cacheDir}: cannot write the cache: ${reason}`, {
+              hint: 'name a writable directory with space for the bundles of the catalog',
             });
           }
         } finally {
-          await answers.close();
+          await queries.close();
         }
       } finally {
         await source.close();

@@ -9,7 +9,7 @@ import { writeAll } from '../output.js';
 import { printableLine } from '../../core/printable.js';
 import { isFine } from '../../oci/signatures/verify-image.js';
 import { useSession } from '../session.js';
-import { policyFlags, policyRequestOf } from './policy-flags.js';
+import { policyFlags, findPolicyRequest } from './policy-flags.js';
 
 /** `opmate verify REF…`: the verdict on the signatures of each image. Exit code 3 when one is not verified. */
 export const command = defineCommand({
@@ -28,7 +28,7 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [references], options }) {
-    const request = policyRequestOf(options);
+    const request = findPolicyRequest(options);
     if (request === undefined) {
       const hint = 'give one of --policy, --key, or --certificate-identity with --trusted-root';
       throw new UsageError('no signature policy', { hint });

@@ -1,9 +1,9 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
-import { readFile } from 'node:fs/promises';
 import { encodeGoJson } from '../../document/go-json.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { platformOfMachine } from '../../source/session.js';
+import { ownVersion, readBuild } from './build-info.js';
 import { writeAll } from '../output.js';
 
 /**
@@ -36,18 +36,3 @@ export const command = defineCommand({
     await writeAll(context.stdout, line);
   },
 });
-
-/** The version of opmate. */
-export async function ownVersion(): Promise<string> {
-  const packageFile = new URL('../../../package.json', import.meta.url);
-  const { version: own } = JSON.parse(await readFile(packageFile, 'utf8')) as { version: string };
-  return own;
-}
-
-/** The commit that was compiled and its date in UTC; both empty where that was done without git. */
-async function readBuild(): Promise<{ commit: string; date: string }> {
-  const text = await readFile(new URL('../../build.json', import.meta.url), 'utf8').catch(() => undefined);
-  return text === undefined
-    ? { commit: '', date: '' }
-    : (JSON.parse(text) as { commit: string; date: string });
-}

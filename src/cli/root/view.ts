@@ -8,7 +8,7 @@ import { onAbort } from '../../core/concurrency.js';
 import { localStateReader } from '../../source/source.js';
 import { exportPage } from '../../view/export-page.js';
 import { CurrentView, type OpenedView } from '../../view/current-view.js';
-import { portOf } from '../serve/listen-options.js';
+import { parsePort } from '../serve/listen-options.js';
 import { loopbackHostFlag, portFlag } from '../serve/server-flags.js';
 import { openBrowser } from '../serve/open-browser.js';
 import { openView, startPage, withSignal } from '../serve/page.js';
@@ -39,13 +39,13 @@ export const command = defineCommand({
   ],
   async run({ context, args: [reference], options }) {
     const { compare, host } = options;
-    const address = { host, port: portOf(options) };
+    const address = { host, port: parsePort(options) };
     await useSession(context, options, async (session) => {
       const { logger, signal } = session;
       const references = compare === undefined ? [reference] : [reference, compare];
       const readers: (() => Promise<string>)[] = [];
-      for (const one of references) {
-        const reader = await localStateReader(one, session);
+      for (const name of references) {
+        const reader = await localStateReader(name, session);
         if (reader !== undefined) readers.push(reader);
       }
       const current = new CurrentView({
@@ -63,7 +63,7 @@ export const command = defineCommand({
           logger.log('info', `exported ${options.export}: open ${options.export}/index.html`);
           return;
         }
-        const editor = options.edit ? await editorOf(reference, options.to, context, session) : undefined;
+        const editor = options.edit ? await readEditor(reference, options.to, context, session) : undefined;
         const page = await startPage(context, current, address, '--port', session, editor);
         if (options.open) openBrowser(page.url, context.environment, logger);
         logger.log('info', 'press Ctrl+C to stop');
@@ -79,7 +79,7 @@ export const command = defineCommand({
   },
 });
 
-async function editorOf(
+async function readEditor(
   reference: string,
   file: string,
   { workingDirectory }: CommandContext,

@@ -9,10 +9,10 @@ import {
   closeHttpServer,
   replaceCertificate,
 } from '../../serve/server/http-server.js';
-import { listenOn, urlOf } from '../../serve/server/listening.js';
+import { listenOn, getUrl } from '../../serve/server/listening.js';
 import type { FlagValues } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
-import { addressOf, tlsFilesOf } from './listen-options.js';
+import { getAddress, findTlsFiles } from './listen-options.js';
 import type { catalogServerFlags } from './server-flags.js';
 
 /** Options of a server of the HTTP catalog API. */
@@ -35,15 +35,15 @@ export async function prepareCatalogServer(
   statuses?: (root: string) => JsonValue[],
 ): Promise<PreparedCatalogServer> {
   const { externalUrl, metricsListen, allowHost, maxConnections } = flags;
-  const files = tlsFilesOf(flags);
+  const files = findTlsFiles(flags);
   if (files !== undefined && flags.tlsSelfSigned) {
-    throw new UsageError('--tls-self-signed and --tls-cert exclude each other');
+    throw new UsageError('--tls-self-signed and --tls-cert cannot be used together');
   }
-  const address = addressOf(flags.http);
+  const address = getAddress(flags.http);
   const metricsAddress =
-    metricsListen === undefined ? undefined : addressOf(metricsListen, '--metrics-listen');
+    metricsListen === undefined ? undefined : getAddress(metricsListen, '--metrics-listen');
   const pair = files === undefined ? undefined : await readCertificateFiles(files);
-  const certificate = pair ?? (await selfSignedOf(context, flags.tlsSelfSigned, address.host));
+  const certificate = pair ?? (await findSelfSigned(context, flags.tlsSelfSigned, address.host));
   const servers: CatalogServers = createCatalogServers({
     catalogs,
     externalUrl,
@@ -62,14 +62,14 @@ export async function prepareCatalogServer(
       if (metricsAddress !== undefined) {
         await listenOn(servers.metrics, metricsAddress, '--metrics-listen');
         logger.log('info', 'serving metrics', {
-          url: `${urlOf(servers.metrics, metricsAddress.host, false)}/metrics`,
+          url: `${getUrl(servers.metrics, metricsAddress.host, false)}/metrics`,
         });
       }
       if (files !== undefined && pair !== undefined) {
         const reload = (next: ServerCertificate): void => replaceCertificate(servers.api, next);
         watcher = watchCertificateFiles(files, pair, reload, logger);
       }
-      return externalUrl?.replace(/\/+$/, '') ?? urlOf(servers.api, address.host, certificate !== undefined);
+      return externalUrl?.replace(/\/+$/, '') ?? getUrl(servers.api, address.host, certificate !== undefined);
     },
     async close() {
       watcher?.stop();
@@ -78,7 +78,7 @@ export async function prepareCatalogServer(
   };
 }
 
-async function selfSignedOf(
+async function findSelfSigned(
   context: CommandContext,
   isWanted: boolean,
   host: string,

@@ -2,8 +2,8 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onAbort } from '../../core/concurrency.js';
 import { addContext } from '../../core/diagnostics-error.js';
-import { digestOf, parseDigest } from '../../core/digest.js';
-import { OpmateError, UsageError, messageOf, systemCode, systemReason } from '../../core/errors.js';
+import { computeDigest, parseDigest } from '../../core/digest.js';
+import { OpmateError, UsageError, getMessage, systemCode, systemReason } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import type { LinkOptions } from '../../files/directory-root.js';
 import { acquireLock } from '../../files/lock.js';
@@ -16,11 +16,11 @@ import { HeldCatalogs } from '../../serve/catalogs/catalog-set.js';
 import type { ListenAddress } from '../../serve/server/listening.js';
 import { watchManifests } from '../../serve/catalogs/catalog-watch.js';
 import { type CatalogServerOptions, prepareCatalogServer } from './catalog-server.js';
-import { addressOf } from './listen-options.js';
-import type { CommandContext } from '../context.js';
+import { getAddress } from './listen-options.js';
+import { type CommandContext, userCacheDirectory } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { writeAll } from '../output.js';
-import { credentialsOf, readSecrets } from '../../source/secrets.js';
+import { getCredentials, readSecrets } from '../../source/secrets.js';
 import { withChanges } from '../../source/session.js';
 import { type CommandSession, useSession } from '../session.js';
 
@@ -44,15 +44,17 @@ export async function serveCatalogs(
   options: ServeCatalogsOptions,
 ): Promise<number> {
   if (options.name !== undefined) {
-    throw new UsageError('--name does not go with --catalogs', { hint: 'manifests have the names' });
+    throw new UsageError('--name and --catalogs cannot be used together', {
+      hint: 'set the names in the manifests',
+    });
   }
   if (options.cacheDir !== undefined) {
-    throw new UsageError('--cache-dir does not go with --catalogs', { hint: 'use --storage' });
+    throw new UsageError('--cache-dir and --catalogs cannot be used together', { hint: 'use --storage' });
   }
   const grpcAddress =
-    options.grpc === undefined ? undefined : addressOf(options.grpc, '--grpc', '127.0.0.1:50051');
+    options.grpc === undefined ? undefined : getAddress(options.grpc, '--grpc', '127.0.0.1:50051');
   if (grpcAddress !== undefined && options.tlsSelfSigned) {
-    throw new UsageError('--tls-self-signed does not go with --grpc', {
+    throw new UsageError('--tls-self-signed and --grpc cannot be used together', {
       hint: 'use --tls-cert and --tls-key',
     });
   }
@@ -96,12 +98,13 @@ export async function serveCatalogs(
       }
       const url = await server.listen();
       if (storage !== undefined) {
-        await writeServerUrl(storage, url).catch((error: unknown) => logger.log('warn', messageOf(error)));
+        await writeServerUrl(storage, url).catch((error: unknown) => logger.log('warn', getMessage(error)));
       }
       await writeAll(context.stdout, `${url}/catalogs\n`);
       logger.log('info', 'serving catalogs', { directory, url, ...(storage !== undefined && { storage }) });
+      logger.log('info', `next: opmate catalogs status --url ${url}`);
       await new Promise<void>((resolve) => void onAbort(stop.signal, resolve));
-      logger.log('info', 'stopping: requests that are under way are finished');
+      logger.log('info', 'stopping: finishing open requests');
     } finally {
       stopStopping();
       stop.abort();
@@ -124,7 +127,7 @@ function credentialsIn(
 ): ConstructorParameters<typeof CatalogKeeper>[0]['credentials'] {
   if (secrets === undefined) return undefined;
   const directory = path.resolve(workingDirectory, secrets);
-  return async (secret, kind) => credentialsOf(await readSecrets(directory, { followLinks }), secret, kind);
+  return async (secret, kind) => getCredentials(await readSecrets(directory, { followLinks }), secret, kind);
 }
 
 /** Serves each catalog over gRPC under host names that begin with its name. */
@@ -137,12 +140,12 @@ async function startRegistry(
 ): Promise<{ close(): Promise<void> }> {
   const { NamedAnswers } = await import('../../serve/grpc/named-answers.js');
   const { startAnswers } = await import('./registry-server.js');
-  const answers = new NamedAnswers({ catalogs, temporaryDirectory, now, logger });
-  const server = await startAnswers(answers, name, address, options, logger);
+  const queries = new NamedAnswers({ catalogs, temporaryDirectory, now, logger });
+  const server = await startAnswers(queries, name, address, options, logger);
   return {
     async close() {
       await server.close();
-      await answers.close();
+      await queries.close();
     },
   };
 }
@@ -151,26 +154,21 @@ async function startRegistry(
  * Where the state of `serve --catalogs` is kept: `--storage`, else below the cache directory, apart for each directory
  * of manifests.
  */
-export function storageOf(
+export function getStorage(
   context: CommandContext,
   { storage, catalogs }: { storage?: string | undefined; catalogs: string },
 ): string {
   const { workingDirectory } = context;
   if (storage !== undefined) return path.resolve(workingDirectory, storage);
-  const { hex } = parseDigest(digestOf(path.resolve(workingDirectory, catalogs)));
-  return path.join(storagesOf(context), hex.slice(0, 16));
+  const { hex } = parseDigest(computeDigest(path.resolve(workingDirectory, catalogs)));
+  return path.join(getStorages(context), hex.slice(0, 16));
 }
 
-/** Where storage directories are that were not named: in the cache directory of the environment, else of the user. */
-export function storagesOf({ environment, homeDirectory, workingDirectory }: CommandContext): string {
+/** Where storage directories are that were not named. */
+export function getStorages(context: CommandContext): string {
+  const { environment, workingDirectory } = context;
   const cache = environment['OPMATE_CACHE_DIR'] || environment['OLM_CACHE_DIR'];
-  if (cache) return path.resolve(workingDirectory, cache, 'catalogs');
-  const own = environment['XDG_CACHE_HOME'];
-  return path.join(
-    own && path.isAbsolute(own) ? own : path.join(homeDirectory, '.cache'),
-    'opmate',
-    'catalogs',
-  );
+  return path.join(cache ? path.resolve(workingDirectory, cache) : userCacheDirectory(context), 'catalogs');
 }
 
 /** The storage directory; undefined, and told, where nothing can be kept and that was not asked for. */
@@ -180,7 +178,7 @@ async function prepareStorage(
   catalogs: string,
   logger: Logger,
 ): Promise<string | undefined> {
-  const storage = storageOf(context, { storage: options.storage, catalogs });
+  const storage = getStorage(context, { storage: options.storage, catalogs });
   try {
     await makeDirectory(storage);
     return storage;
@@ -207,7 +205,7 @@ async function lockStorage(storage: string, logger: Logger): Promise<{ release()
     if (error instanceof OpmateError && systemCode(error.cause) === undefined) {
       throw addContext(error, { newHint: 'stop that server, or name another directory with --storage' });
     }
-    logger.log('warn', `${storage}: not locked: ${messageOf(error)}`);
+    logger.log('warn', `${storage}: not locked: ${getMessage(error)}`);
     return { release: () => Promise.resolve() };
   }
 }

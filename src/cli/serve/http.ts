@@ -22,7 +22,7 @@ export async function startHttp(
 ): Promise<{ close(): Promise<void> }> {
   const { storage } = options;
   const { logger } = session;
-  const name = nameOf(options.name, reference);
+  const name = getName(options.name, reference);
   const held = new HeldCatalogs();
   const server = await prepareCatalogServer(context, options, held, logger);
   const content = await storeContent(catalog, {
@@ -48,9 +48,9 @@ export async function startHttp(
   }
 }
 
-function nameOf(given: string | undefined, reference: string): string {
-  if (given === undefined) return defaultCatalogName(reference);
-  const fault = catalogNameFault(given);
-  if (fault === undefined) return given;
-  throw new UsageError(`--name ${given}: ${fault}`);
+function getName(name: string | undefined, reference: string): string {
+  if (name === undefined) return defaultCatalogName(reference);
+  const fault = catalogNameFault(name);
+  if (fault === undefined) return name;
+  throw new UsageError(`--name ${name}: ${fault}`);
 }

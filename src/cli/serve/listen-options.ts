@@ -5,12 +5,12 @@ import type { CertificateFiles } from '../../serve/server/certificate-files.js';
 const defaultAddress = '127.0.0.1:8080';
 
 /** `HOST:PORT`, `:PORT` for all addresses, or only a port for this machine. Throws UsageError. */
-export function addressOf(
-  given: string | boolean | undefined,
+export function getAddress(
+  value: string | boolean | undefined,
   flag = '--http',
   usual: string = defaultAddress,
 ): { host: string; port: number } {
-  const text = typeof given === 'string' ? given : usual;
+  const text = typeof value === 'string' ? value : usual;
   const [, bracketed, plain, port] = /^(?:\[([0-9a-fA-F:.]+)\]:|([^:[\]]*):)?(\d{1,5})$/.exec(text) ?? [];
   const number = Number(port ?? Number.NaN);
   if (!(number >= 0 && number <= 65535)) {
@@ -21,19 +21,19 @@ export function addressOf(
 }
 
 /** The port of `--port`. Throws UsageError. */
-export function portOf({ port }: { port?: string | undefined }, usual = '50051'): number {
+export function parsePort({ port }: { port?: string | undefined }, usual = '50051'): number {
   const text = port ?? usual;
   if (/^\d{1,5}$/.test(text) && Number(text) <= 65535) return Number(text);
   throw new UsageError(`--port ${text}: not a port`, { hint: 'give a number from 0 to 65535' });
 }
 
 /** The files of `--tls-cert` and `--tls-key`. Throws UsageError where only one of them is given. */
-export function tlsFilesOf(options: {
+export function findTlsFiles(options: {
   tlsCert?: string | undefined;
   tlsKey?: string | undefined;
 }): CertificateFiles | undefined {
   const { tlsCert, tlsKey } = options;
   if (tlsCert !== undefined && tlsKey !== undefined) return { cert: tlsCert, key: tlsKey };
   if (tlsCert === undefined && tlsKey === undefined) return undefined;
-  throw new UsageError('--tls-cert and --tls-key belong together', { hint: 'give both or neither' });
+  throw new UsageError('--tls-cert and --tls-key must be used together', { hint: 'add the other one' });
 }

@@ -1,6 +1,6 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import { closeHttpServer } from '../../serve/server/http-server.js';
-import { type ListenAddress, listenOn, urlOf } from '../../serve/server/listening.js';
+import { type ListenAddress, listenOn, getUrl } from '../../serve/server/listening.js';
 import { withChanges } from '../../source/session.js';
 import { inReference } from '../../source/reference-error.js';
 import { type NamedCatalog, openCatalogView } from '../../view/catalog-view.js';
@@ -9,7 +9,7 @@ import { type EditActions, createViewServer } from '../../view/view-server.js';
 import type { CommandContext } from '../context.js';
 import { writeAll } from '../output.js';
 import type { CommandSession } from '../session.js';
-import { addressOf } from './listen-options.js';
+import { getAddress } from './listen-options.js';
 
 /** Nobody waits for what a page asked when its server ends. */
 const graceMs = 1_000;
@@ -50,7 +50,7 @@ export async function startUi(
   ui: string | true,
   session: CommandSession,
 ): Promise<{ close(): Promise<void> }> {
-  const address = addressOf(ui, '--ui', '127.0.0.1:8081');
+  const address = getAddress(ui, '--ui', '127.0.0.1:8081');
   const current = new CurrentView({
     open: (stop) => openView({ name: reference, catalog }, undefined, withSignal(session, stop)),
     now: context.now,
@@ -82,7 +82,7 @@ export async function startPage(
   const server = await createViewServer({ view, host: address.host, logger, edit });
   await listenOn(server, address, flag);
   const token = edit === undefined ? '' : `?token=${edit.token}#/edit`;
-  const url = `${urlOf(server, address.host, false)}/${token}`;
+  const url = `${getUrl(server, address.host, false)}/${token}`;
   await writeAll(context.stdout, `${url}\n`);
   return { url, close: () => closeHttpServer(server, graceMs) };
 }

@@ -1,7 +1,8 @@
 import { constants } from 'node:fs';
+import cluster from 'node:cluster';
 import { open } from 'node:fs/promises';
 import { onAbort } from '../../core/concurrency.js';
-import { CancelledError, messageOf, redact, systemReason } from '../../core/errors.js';
+import { CancelledError, getMessage, redact, systemReason } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import type { AnswersSet } from '../../serve/grpc/named-answers.js';
 import type { RegistryAnswers } from '../../serve/grpc/registry-answers.js';
@@ -11,7 +12,7 @@ import type { FlagValues } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { createLogger } from '../logger.js';
 import type { CommandContext } from '../context.js';
-import { tlsFilesOf } from './listen-options.js';
+import { findTlsFiles } from './listen-options.js';
 import type { connectionFlags, registryServerFlags } from './server-flags.js';
 
 const defaultTerminationLog = '/dev/termination-log';
@@ -23,16 +24,18 @@ export type RegistryServerOptions = FlagValues<typeof registryServerFlags> &
 /** Serves answers until the process is told to stop; then calls that are under way are finished. */
 export async function serveAnswers(
   context: Pick<CommandContext, 'signal'>,
-  answers: RegistryAnswers,
+  queries: RegistryAnswers,
   name: string,
   port: number,
   options: RegistryServerOptions,
   logger: Logger,
 ): Promise<void> {
-  const server = await startAnswers(answers, name, { host: options.host, port }, options, logger);
+  const server = await startAnswers(queries, name, { host: options.host, port }, options, logger);
+  const tls = options.tlsCert === undefined ? '' : ' --tls';
+  if (cluster.isPrimary) logger.log('info', `next: opmate probe --addr localhost:${server.port}${tls}`);
   try {
     await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
-    logger.log('info', 'stopping: calls that are under way are finished');
+    logger.log('info', 'stopping: finishing open calls');
   } finally {
     await server.close();
   }
@@ -40,22 +43,29 @@ export async function serveAnswers(
 
 /** Serves answers until it is closed, which finishes calls that are under way. Throws OpmateError IO. */
 export async function startAnswers(
-  answers: RegistryAnswers | AnswersSet,
+  queries: RegistryAnswers | AnswersSet,
   name: string,
   address: { host?: string | undefined; port: number },
   options: Pick<RegistryServerOptions, 'tlsCert' | 'tlsKey' | 'maxConnections'>,
   logger: Logger,
-): Promise<{ close(): Promise<void> }> {
-  const files = tlsFilesOf(options);
+): Promise<{ port: number; close(): Promise<void> }> {
+  const files = findTlsFiles(options);
   const certificate = files === undefined ? undefined : await readCertificateFiles(files);
   const { maxConnections } = options;
-  const server = await startRegistryServer({ answers, ...address, certificate, maxConnections, logger });
+  const server = await startRegistryServer({
+    answers: queries,
+    ...address,
+    certificate,
+    maxConnections,
+    logger,
+  });
   const watcher =
     files !== undefined && certificate !== undefined
       ? watchCertificateFiles(files, certificate, (next) => server.replaceCertificate(next), logger)
       : undefined;
   logger.log('info', 'serving registry', { catalog: name, port: server.port, tls: files !== undefined });
   return {
+    port: server.port,
     async close() {
       watcher?.stop();
       await server.close();
@@ -84,7 +94,7 @@ export async function reportingFailure<T>(
       const flags = constants.O_WRONLY | constants.O_NONBLOCK | (isExpected ? constants.O_CREAT : 0);
       const handle = await open(file, flags, 0o644);
       try {
-        await handle.writeFile(`${redact(messageOf(error))}\n`);
+        await handle.writeFile(`${redact(getMessage(error))}\n`);
       } finally {
         await handle.close();
       }

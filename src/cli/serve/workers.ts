@@ -44,7 +44,7 @@ export async function runWorkers(
   logger: Logger,
 ): Promise<number> {
   const first = cluster.fork();
-  const firstCode = exitCodeOf(first);
+  const firstCode = getExitCode(first);
   const stopFirst = onAbort(signal, () => stop(first));
   const isListening = new Promise<undefined>(
     (resolve) => void first.once('listening', () => resolve(undefined)),
@@ -69,16 +69,16 @@ export async function runWorkers(
     });
     if (signal.aborted) return exitCodes.done;
     const next = cluster.fork();
-    return keep(next, exitCodeOf(next));
+    return keep(next, getExitCode(next));
   };
   const codes = await Promise.all([
     keep(first, firstCode),
-    ...others.map((worker) => keep(worker, exitCodeOf(worker))),
+    ...others.map((worker) => keep(worker, getExitCode(worker))),
   ]);
   return codes.find((code) => code !== exitCodes.done) ?? exitCodes.done;
 }
 
-function exitCodeOf(worker: Worker): Promise<number> {
+function getExitCode(worker: Worker): Promise<number> {
   return new Promise((resolve) => void worker.once('exit', (code) => resolve(code ?? exitCodes.failed)));
 }
 

@@ -1,6 +1,7 @@
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
+import { getText, getValue } from '../../document/json-fields.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type Kubectl, readObjects } from './kubectl.js';
 
@@ -22,46 +23,46 @@ const batch = 500;
  */
 export async function findForbidden(kubectl: Kubectl, needs: readonly Need[]): Promise<Diagnostic[]> {
   const general = new Map<string, Need>();
-  for (const need of needs) general.set(keyOf({ ...need, name: '' }), { ...need, name: '' });
+  for (const need of needs) general.set(toKey({ ...need, name: '' }), { ...need, name: '' });
   const denied = await findDenied(kubectl, [...general.values()]);
-  const doubtful = needs.filter((need) => denied.has(keyOf({ ...need, name: '' })));
+  const doubtful = needs.filter((need) => denied.has(toKey({ ...need, name: '' })));
   // What is to be created has no name yet when that is decided.
   const named = doubtful.filter(({ verb }) => verb !== 'create');
   const deniedByName = await findDenied(kubectl, named);
-  return describeDenied(doubtful.filter((need) => need.verb === 'create' || deniedByName.has(keyOf(need))));
+  return describeDenied(doubtful.filter((need) => need.verb === 'create' || deniedByName.has(toKey(need))));
 }
 
 async function findDenied(kubectl: Kubectl, needs: readonly Need[]): Promise<Set<string>> {
   const denied = new Set<string>();
-  const unique = [...new Map(needs.map((need) => [keyOf(need), need])).values()];
+  const unique = [...new Map(needs.map((need) => [toKey(need), need])).values()];
   for (let start = 0; start < unique.length; start += batch) {
     const some = unique.slice(start, start + batch);
     const text = await kubectl.expect(
       'asking for permissions',
       ['create', '-f', '-', '-o', 'json', '--validate=false'],
       {
-        objects: some.map(reviewOf),
+        objects: some.map(toReview),
       },
     );
     const allowed = new Set<string>();
     for (const { spec, status } of readObjects(text)) {
-      const attributes = isJsonObject(spec) ? spec['resourceAttributes'] : undefined;
+      const attributes = getValue(spec, 'resourceAttributes');
       if (!isJsonObject(attributes) || !isJsonObject(status) || status['allowed'] !== true) continue;
-      const part = (key: string): string => (typeof attributes[key] === 'string' ? attributes[key] : '');
+      const part = (key: string): string => getText(attributes, key);
       allowed.add(
         JSON.stringify([part('verb'), part('group'), part('resource'), part('namespace'), part('name')]),
       );
     }
-    for (const need of some) if (!allowed.has(keyOf(need))) denied.add(keyOf(need));
+    for (const need of some) if (!allowed.has(toKey(need))) denied.add(toKey(need));
   }
   return denied;
 }
 
-function keyOf({ verb, group, resource, namespace, name }: Need): string {
+function toKey({ verb, group, resource, namespace, name }: Need): string {
   return JSON.stringify([verb, group, resource, namespace, name]);
 }
 
-function reviewOf({ verb, group, resource, namespace, name }: Need): JsonObject {
+function toReview({ verb, group, resource, namespace, name }: Need): JsonObject {
   return {
     apiVersion: 'authorization.k8s.io/v1',
     kind: 'SelfSubjectAccessReview',

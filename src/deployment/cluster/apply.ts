@@ -2,9 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { PlainObject } from '../../kube/object.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { mapConcurrent } from '../../core/concurrency.js';
-import { CancelledError, OpmateError, messageOf, throwIfCancelled } from '../../core/errors.js';
+import { CancelledError, OpmateError, getMessage, throwIfCancelled } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
+import { getObject, getObjects, getValue } from '../../document/json-fields.js';
 import type { Logger } from '../../core/log.js';
 import type { RenderedDeployment } from '../rendered-deployment.js';
 import { type Need, findForbidden, rehearse } from './access.js';
@@ -32,7 +33,7 @@ import {
   holdsOthers,
   getId,
   inPhaseOrder,
-  keyOf,
+  toKey,
   getPhase,
   phases,
   toStub,
@@ -110,7 +111,7 @@ const deleteSeconds = 120;
 const rehearsedInventory = 'opmate-inventory';
 
 /** The value of the annotation. */
-function ownerOf({ name, namespace }: InventoryPlace): string {
+function getOwner({ name, namespace }: InventoryPlace): string {
   return `${namespace}/${name}`;
 }
 
@@ -126,8 +127,8 @@ export async function planApply(
 ): Promise<ApplyPlan> {
   const place = { name: deployment.name, namespace: deployment.installNamespace };
   if (place.namespace === '') {
-    throw new OpmateError('INVALID', `${place.name}: names no namespace that it is installed in`, {
-      hint: 'say it in spec.installNamespace, or with --install-namespace',
+    throw new OpmateError('INVALID', `${place.name}: missing namespace`, {
+      hint: 'set spec.installNamespace, or --install-namespace',
     });
   }
   kubectl.hideSecrets(
@@ -141,7 +142,7 @@ export async function planApply(
   kubectl.hideSecrets(former.filter(({ kind }) => kind === 'Secret').map((object) => object.load()));
   const held = [...inventory.objects, ...(inventory.unfinished?.objects ?? [])];
   const resources = await discoverResources(kubectl, [...values, ...held.map(toStub)]);
-  const owner = ownerOf(place);
+  const owner = getOwner(place);
   const { placed: objects, findings } = placeObjects(deployment.objects, resources, place, owner);
   const previous = placeObjects(former, resources, place, owner).placed;
   const plan: ApplyPlan = {
@@ -157,10 +158,10 @@ export async function planApply(
     live: new Map(),
   };
   if (findings.length > 0) return plan;
-  const wanted = new Set(objects.map(keyOf));
-  const released = held.filter((id) => !wanted.has(keyOf(id)));
-  const surplus = inPhaseOrder([...new Map(released.map((id) => [keyOf(id), id])).values()]).reverse();
-  findings.push(...(await findForbidden(kubectl, needsOf(plan, surplus, resources, options))));
+  const wanted = new Set(objects.map(toKey));
+  const released = held.filter((id) => !wanted.has(toKey(id)));
+  const surplus = inPhaseOrder([...new Map(released.map((id) => [toKey(id), id])).values()]).reverse();
+  findings.push(...(await findForbidden(kubectl, getNeeds(plan, surplus, resources, options))));
   if (findings.length > 0) return plan;
   const there = objects.filter((object) => findResource(resources, object)?.isThere === true);
   const live = await getLive(kubectl, [
@@ -168,7 +169,7 @@ export async function planApply(
     ...surplus.filter((id) => findResource(resources, id)?.isThere),
   ]);
   plan.live = live;
-  plan.changes = changesOf(plan, surplus, owner, options);
+  plan.changes = getChanges(plan, surplus, owner, options);
   findings.push(...foreignObjects(objects, live, owner));
   if (findings.length === 0) findings.push(...(await rehearsal(kubectl, plan, there, options)));
   return plan;
@@ -209,22 +210,22 @@ function placeObjects(
         severity: 'error',
         code: 'missing-field',
         subject: object.kind,
-        problem: 'has no name, so it would be made again each time',
+        problem: 'has no name, so every run would create it again',
       });
       continue;
     }
     const { isNamespaced } = resource;
     const namespace = isNamespaced ? object.namespace || place.namespace : '';
-    const one = { apiVersion: object.apiVersion, kind: object.kind, namespace, name: object.name };
-    placed.set(keyOf(one), { ...one, value: markedAs(object.load(), namespace, owner) });
+    const item = { apiVersion: object.apiVersion, kind: object.kind, namespace, name: object.name };
+    placed.set(toKey(item), { ...item, value: markedAs(object.load(), namespace, owner) });
   }
   return { placed: inPhaseOrder([...placed.values()]), findings };
 }
 
 function markedAs(value: JsonObject, namespace: string, owner: string): JsonObject {
-  const original = isJsonObject(value['metadata']) ? value['metadata'] : {};
+  const original = getObject(value, 'metadata');
   const metadata = without(original, 'namespace');
-  const annotations = isJsonObject(metadata['annotations']) ? metadata['annotations'] : {};
+  const annotations = getObject(metadata, 'annotations');
   return {
     ...value,
     metadata: {
@@ -235,7 +236,7 @@ function markedAs(value: JsonObject, namespace: string, owner: string): JsonObje
   };
 }
 
-function needsOf(
+function getNeeds(
   { objects, place }: ApplyPlan,
   surplus: readonly ObjectId[],
   resources: Resources,
@@ -271,19 +272,19 @@ async function getLive(kubectl: Kubectl, ids: readonly ObjectId[]): Promise<Map<
   );
   const objects = readObjects(text);
   kubectl.hideSecrets(objects);
-  return new Map(objects.map((object) => [keyOf(getId(object)), object]));
+  return new Map(objects.map((object) => [toKey(getId(object)), object]));
 }
 
-function changesOf(
+function getChanges(
   { objects, previous, live, place }: ApplyPlan,
   surplus: readonly ObjectId[],
   owner: string,
   { force }: ApplyOptions,
 ): ApplyPlan['changes'] {
-  const before = new Map(previous.map((object) => [keyOf(object), object]));
+  const before = new Map(previous.map((object) => [toKey(object), object]));
   const changes: ApplyPlan['changes'] = [];
   for (const object of objects) {
-    const key = keyOf(object);
+    const key = toKey(object);
     const former = before.get(key);
     const there = live.get(key);
     const id = stripped(object);
@@ -294,7 +295,7 @@ function changesOf(
     }
   }
   for (const id of surplus) {
-    const there = live.get(keyOf(id));
+    const there = live.get(toKey(id));
     // What somebody else has taken away, or over, is no longer ours to delete.
     if (there === undefined || ownerIn(there) !== owner) continue;
     const isKept = holdsOthers(id) && (force !== true || holdsWanted(id, there, objects, place));
@@ -313,8 +314,8 @@ function holdsWanted(
   if (id.kind === 'Namespace') {
     return id.name === place.namespace || objects.some(({ namespace }) => namespace === id.name);
   }
-  const { group, names } = isJsonObject(spec) ? spec : {};
-  const defined = isJsonObject(names) ? names['kind'] : undefined;
+  const group = getValue(spec, 'group');
+  const defined = getValue(spec, 'names', 'kind');
   return objects.some(({ apiVersion, kind }) => getGroup(apiVersion) === group && kind === defined);
 }
 
@@ -323,8 +324,7 @@ function stripped({ apiVersion, kind, namespace, name }: ObjectId): ObjectId {
 }
 
 function ownerIn({ metadata }: JsonObject): string | undefined {
-  const annotations = isJsonObject(metadata) ? metadata['annotations'] : undefined;
-  const owner = isJsonObject(annotations) ? annotations[ownerAnnotation] : undefined;
+  const owner = getValue(metadata, 'annotations', ownerAnnotation);
   return typeof owner === 'string' ? owner : undefined;
 }
 
@@ -334,7 +334,7 @@ function foreignObjects(
   owner: string,
 ): Diagnostic[] {
   return objects.flatMap((object) => {
-    const there = live.get(keyOf(object));
+    const there = live.get(toKey(object));
     const other = there && ownerIn(there);
     if (other === undefined || other === owner) return [];
     return [
@@ -343,13 +343,13 @@ function foreignObjects(
         code: 'other-owner',
         subject: describeId(object),
         problem: `belongs to the deployment ${quoteGo(other)}`,
-        hint: `take it out of one of the two, or remove its annotation ${ownerAnnotation}`,
+        hint: `remove it from one of them, or remove its annotation ${ownerAnnotation}`,
       },
     ];
   });
 }
 
-function flagsOf({ forceConflicts }: ApplyOptions, validation: string): string[] {
+function getFlags({ forceConflicts }: ApplyOptions, validation: string): string[] {
   return [
     `--field-manager=${fieldManager}`,
     validation,
@@ -365,10 +365,10 @@ async function rehearsal(
   options: ApplyOptions,
 ): Promise<Diagnostic[]> {
   const isNew = ({ apiVersion, kind, namespace, name }: ObjectId): boolean =>
-    !live.has(keyOf({ apiVersion, kind, namespace, name }));
-  const newOnes = new Set(objects.filter(isNew).map(keyOf));
+    !live.has(toKey({ apiVersion, kind, namespace, name }));
+  const newOnes = new Set(objects.filter(isNew).map(toKey));
   const namespace = (name: string): string =>
-    keyOf({ apiVersion: 'v1', kind: 'Namespace', namespace: '', name });
+    toKey({ apiVersion: 'v1', kind: 'Namespace', namespace: '', name });
   const tried = there.filter((object) => {
     if (object.namespace !== '' && newOnes.has(namespace(object.namespace))) return false;
     const { roleRef } = object.value;
@@ -376,12 +376,12 @@ async function rehearsal(
     // Whoever may not hand out roles that are not there yet might hand out these.
     const [kind, scope] = roleRef['kind'] === 'Role' ? ['Role', object.namespace] : ['ClusterRole', ''];
     return !newOnes.has(
-      keyOf({ apiVersion: object.apiVersion, kind, namespace: scope, name: roleRef['name'] }),
+      toKey({ apiVersion: object.apiVersion, kind, namespace: scope, name: roleRef['name'] }),
     );
   });
   // The inventory needs the namespace too.
   const isNamespaceNew = newOnes.has(namespace(place.namespace));
-  const flags = flagsOf(options, await kubectl.validation());
+  const flags = getFlags(options, await kubectl.validation());
   const inventory: JsonObject = {
     apiVersion: 'v1',
     kind: 'Secret',
@@ -396,7 +396,7 @@ async function rehearsal(
   const conflicting = tried.filter((object) => !isNew(object));
   const results = await mapConcurrent(conflicting, 4, async (object) =>
     (await rehearse(kubectl, [object.value], flags)).filter(isConflict).map((error) => ({
-      key: keyOf(object),
+      key: toKey(object),
       finding: {
         severity: 'error' as const,
         code: 'conflict',
@@ -448,7 +448,7 @@ export async function applyPlan(
   const { deployment, place, objects, changes, current } = plan;
   const left = plan.isWithoutConflicts === true ? plan.conflicts : new Map<string, Diagnostic>();
   const { logger, now, rollbackTo } = options;
-  const flags = flagsOf(options, await kubectl.validation());
+  const flags = getFlags(options, await kubectl.validation());
   const report: ApplyReport = {
     revision: undefined,
     created: [],
@@ -462,7 +462,7 @@ export async function applyPlan(
   const removals = changes.flatMap(({ id, change }) => (change === 'remove' ? [id] : []));
   report.kept = changes.flatMap(({ id, change }) => (change === 'keep' ? [id] : []));
   let read = plan.read;
-  const revision = Math.max(0, ...before.revisions.map((one) => one.revision)) + 1;
+  const revision = Math.max(0, ...before.revisions.map((item) => item.revision)) + 1;
   const attempt: Revision = {
     revision,
     time: now().toISOString(),
@@ -476,7 +476,7 @@ export async function applyPlan(
   if (before.unfinished !== undefined) {
     logger.log(
       'warn',
-      `${place.name}: a run that began at ${before.unfinished.time} did not end: it is mended now`,
+      `${place.name}: a run that began at ${before.unfinished.time} did not end: recovering it now`,
     );
   }
   const step = async (some: readonly PlacedObject[], isInTime: boolean): Promise<void> => {
@@ -500,7 +500,7 @@ export async function applyPlan(
     for (const phase of phases) {
       throwIfCancelled(options.signal);
       const some = objects.filter(
-        (object) => getPhase(object) === phase && !home.includes(object) && !left.has(keyOf(object)),
+        (object) => getPhase(object) === phase && !home.includes(object) && !left.has(toKey(object)),
       );
       if (some.length > 0) logger.log('debug', `${place.name}: ${phase}`, { objects: some.length });
       await step(some, true);
@@ -540,7 +540,7 @@ async function applyObjects(
   });
   for (const object of readObjects(text)) {
     const id = getId(object);
-    const before = live.get(keyOf(id));
+    const before = live.get(toKey(id));
     if (before === undefined) report.created.push(id);
     else if (resourceVersion(before) === resourceVersion(object)) report.unchanged++;
     else report.changed.push(id);
@@ -548,7 +548,7 @@ async function applyObjects(
 }
 
 function resourceVersion({ metadata }: JsonObject): unknown {
-  return isJsonObject(metadata) ? metadata['resourceVersion'] : undefined;
+  return getValue(metadata, 'resourceVersion');
 }
 
 /** Waits until the API server serves what definitions define. Throws OpmateError. */
@@ -563,7 +563,7 @@ async function waitForDefinitions(
   for (let waited = 0; waiting.length > 0; waited += establishStepMs) {
     const live = await getLive(kubectl, waiting);
     waiting = waiting.filter((object) => {
-      const conditions = conditionsOf(live.get(keyOf(object)));
+      const conditions = getConditions(live.get(toKey(object)));
       const refused = conditions.find(({ type, status }) => type === 'NamesAccepted' && status === 'False');
       if (refused !== undefined) {
         const why =
@@ -582,10 +582,8 @@ async function waitForDefinitions(
   }
 }
 
-function conditionsOf(object: JsonObject | undefined): JsonObject[] {
-  const status = object?.['status'];
-  const conditions = isJsonObject(status) ? status['conditions'] : undefined;
-  return Array.isArray(conditions) ? conditions.filter(isJsonObject) : [];
+function getConditions(object: JsonObject | undefined): JsonObject[] {
+  return getObjects(object, 'status', 'conditions');
 }
 
 /** Deletes objects phase by phase, backwards. Returns what could not be done. */
@@ -632,20 +630,20 @@ async function putBack(
   // Applied once more, the same render has nothing to go back to.
   if (isSame) return error;
   const isCancelled = error instanceof CancelledError;
-  const why = isCancelled ? 'interrupted' : messageOf(error);
-  options.logger.log('warn', `${place.name}: ${why}: what was there before is put back`);
+  const why = isCancelled ? 'interrupted' : getMessage(error);
+  options.logger.log('warn', `${place.name}: ${why}: restoring the previous state`);
   const problems: string[] = [];
   const attemptTo = async (args: readonly string[], objects: readonly JsonObject[]): Promise<void> => {
     if (objects.length === 0) return;
     const { errors } = await kubectl.run(args, { objects, isCancellable: false });
     problems.push(...errors);
   };
-  const before = new Map(previous.map((object) => [keyOf(object), object]));
-  const fresh = reached.filter((object) => !live.has(keyOf(object)) && !before.has(keyOf(object)));
+  const before = new Map(previous.map((object) => [toKey(object), object]));
+  const fresh = reached.filter((object) => !live.has(toKey(object)) && !before.has(toKey(object)));
   const removable = fresh.filter((id) => !holdsOthers(id));
   const kept = fresh.filter(holdsOthers).map(stripped);
-  const again = reached.flatMap((object) => before.get(keyOf(object)) ?? []);
-  const existing = reached.filter((object) => live.has(keyOf(object)) && !before.has(keyOf(object)));
+  const again = reached.flatMap((object) => before.get(toKey(object)) ?? []);
+  const existing = reached.filter((object) => live.has(toKey(object)) && !before.has(toKey(object)));
   try {
     problems.push(...(await removeAll(kubectl, removable, { removed: [] }, false)));
     await attemptTo(
@@ -654,15 +652,15 @@ async function putBack(
     );
     await attemptTo(
       ['replace', '--validate=false', '-o', 'name', '-f', '-'],
-      existing.map((object) => asFound(live.get(keyOf(object)) as JsonObject)),
+      existing.map((object) => asFound(live.get(toKey(object)) as JsonObject)),
     );
     if (problems.length === 0) {
       const { inventory } = plan.read;
       const failed: Revision = { ...withoutRender(attempt), result: 'failed' };
       const revisions = withRevision(inventory.revisions, failed);
-      const known = new Set(inventory.objects.map(keyOf));
+      const known = new Set(inventory.objects.map(toKey));
       const mended = {
-        objects: [...inventory.objects, ...kept.filter((id) => !known.has(keyOf(id)))],
+        objects: [...inventory.objects, ...kept.filter((id) => !known.has(toKey(id)))],
         revisions,
         ...(inventory.unfinished !== undefined && { unfinished: inventory.unfinished }),
       };
@@ -672,7 +670,7 @@ async function putBack(
       }
     }
   } catch (problem) {
-    problems.push(messageOf(problem));
+    problems.push(getMessage(problem));
   }
   const stays = kept.length === 0 ? '' : `; left in place: ${kept.map(describeId).join(', ')}`;
   if (problems.length === 0) {
@@ -690,13 +688,13 @@ async function putBack(
   const text = `${place.name}: ${why}; and the state before could not be restored: ${problems.join('; ')}`;
   return new OpmateError('INVALID', text, {
     cause: error,
-    hint: 'see to what the messages name, and apply again: the next run mends this one',
+    hint: 'fix the reported problems, then apply again',
   });
 }
 
 /** A live object, to be written again whatever has become of it. */
 function asFound(object: JsonObject): JsonObject {
-  const metadata = isJsonObject(object['metadata']) ? object['metadata'] : {};
+  const metadata = getObject(object, 'metadata');
   return {
     ...without(object, 'status'),
     metadata: without(metadata, 'resourceVersion', 'uid', 'managedFields', 'generation'),

@@ -2,6 +2,7 @@ import { mapConcurrent } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
+import { getObjects } from '../../document/json-fields.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { Kubectl } from './kubectl.js';
 import { type ObjectId, getGroup } from './objects.js';
@@ -47,8 +48,7 @@ export async function discoverResources(
       throw new OpmateError('INVALID', `${apiVersion}: ${errors.join('; ')}`);
     }
     const list = parseGoJson(stdout);
-    const listed = isJsonObject(list) && Array.isArray(list['resources']) ? list['resources'] : [];
-    for (const resource of listed.filter(isJsonObject)) {
+    for (const resource of getObjects(list, 'resources')) {
       const { name, kind, namespaced } = resource;
       // Sub-resources, as in `deployments/scale`, bear kinds of their own.
       if (typeof name !== 'string' || typeof kind !== 'string' || name.includes('/')) continue;

@@ -3,10 +3,11 @@ import { gunzip, gzip } from 'node:zlib';
 import { readManifests } from '../../kube/manifests.js';
 import type { PlainObject } from '../../kube/object.js';
 import { writeObjects } from '../../bundle/plain/write.js';
-import { digestOf } from '../../core/digest.js';
+import { computeDigest } from '../../core/digest.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { getObject, getText } from '../../document/json-fields.js';
 import type { Pin } from '../../source/content/content.js';
 import { type Kubectl, readObjects } from './kubectl.js';
 import type { ObjectId } from './objects.js';
@@ -85,15 +86,15 @@ const unzip = promisify(gunzip);
 /** The name of the Secret that holds the inventory of a deployment. */
 export function inventoryName(name: string): string {
   const whole = `opmate-inventory-${name}`;
-  return whole.length <= 200 ? whole : `${whole.slice(0, 180)}-${hexOf(digestOf(name)).slice(0, 16)}`;
+  return whole.length <= 200 ? whole : `${whole.slice(0, 180)}-${toHex(computeDigest(name)).slice(0, 16)}`;
 }
 
-function hexOf(digest: string): string {
+function toHex(digest: string): string {
   return digest.slice(digest.indexOf(':') + 1);
 }
 
 function pieceName(place: InventoryPlace, { digest }: StoredRender, index: number): string {
-  return `${inventoryName(place.name)}-${hexOf(digest).slice(0, 16)}-${index}`;
+  return `${inventoryName(place.name)}-${toHex(digest).slice(0, 16)}-${index}`;
 }
 
 /** The revision that is on the cluster: the last that was applied whole. */
@@ -106,10 +107,10 @@ export async function readInventory(kubectl: Kubectl, place: InventoryPlace): Pr
   const name = inventoryName(place.name);
   const [secret] = await getSecrets(kubectl, place, [name]);
   if (secret === undefined) return { inventory: { objects: [], revisions: [] }, resourceVersion: undefined };
-  const metadata = isJsonObject(secret['metadata']) ? secret['metadata'] : {};
+  const metadata = getObject(secret, 'metadata');
   const { resourceVersion } = metadata;
   try {
-    const state = parseGoJson(decodeUtf8(await unpack(dataOf(secret, 'state'))));
+    const state = parseGoJson(decodeUtf8(await unpack(getData(secret, 'state'))));
     return {
       inventory: parseInventory(state),
       resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : undefined,
@@ -140,7 +141,7 @@ export async function writeInventory(
   if (state.length > pieceSize) {
     throw new LimitError(`deployment ${quoteGo(place.name)}: too many objects for an inventory`);
   }
-  const secret = secretOf(place, inventoryName(place.name), { state }, resourceVersion);
+  const secret = toSecret(place, inventoryName(place.name), { state }, resourceVersion);
   const verb = resourceVersion === undefined ? 'create' : 'replace';
   const subject = `inventory of ${quoteGo(place.name)}`;
   const { stdout, errors } = await kubectl.run([verb, '-f', '-', '-o', 'json', '--validate=false'], {
@@ -154,7 +155,7 @@ export async function writeInventory(
   }
   if (errors.length > 0) throw new OpmateError('INVALID', `${subject}: ${errors.join('; ')}`);
   const [written] = readObjects(stdout);
-  const metadata = isJsonObject(written?.['metadata']) ? written['metadata'] : {};
+  const metadata = getObject(written, 'metadata');
   const next = metadata['resourceVersion'];
   return { inventory, resourceVersion: typeof next === 'string' ? next : undefined };
 }
@@ -170,10 +171,10 @@ export async function storeRender(
   const packed = await zip(Buffer.from(text));
   const pieces = Math.max(1, Math.ceil(packed.length / pieceSize));
   if (pieces > maxPieces) throw new LimitError(`deployment ${quoteGo(place.name)}: too large to be kept`);
-  const render = { digest: digestOf(text), pieces };
+  const render = { digest: computeDigest(text), pieces };
   for (let index = 0; index < pieces; index++) {
     const piece = packed.subarray(index * pieceSize, (index + 1) * pieceSize);
-    const secret = secretOf(place, pieceName(place, render, index), { render: piece });
+    const secret = toSecret(place, pieceName(place, render, index), { render: piece });
     const { errors } = await kubectl.run(['create', '-f', '-', '-o', 'name', '--validate=false'], {
       objects: [secret],
     });
@@ -196,13 +197,13 @@ export async function loadRender(
   const subject = `kept render of ${quoteGo(place.name)}`;
   const parts = names.map((name) => {
     const secret = secrets.find(({ metadata }) => isJsonObject(metadata) && metadata['name'] === name);
-    if (secret !== undefined) return dataOf(secret, 'render');
+    if (secret !== undefined) return getData(secret, 'render');
     throw new OpmateError('NOT_FOUND', `${subject}: Secret ${quoteGo(name)} is missing`);
   });
   const content = await unpack(Buffer.concat(parts)).catch((error: unknown) => {
     throw new OpmateError('INVALID', `${subject}: is damaged`, { cause: error });
   });
-  if (digestOf(content) !== render.digest)
+  if (computeDigest(content) !== render.digest)
     throw new OpmateError('DIGEST', `${subject}: is not what was kept`);
   const { manifests } = readManifests([{ name: 'render.yaml', content }], { prefix: '' });
   return manifests.map(({ apiVersion, kind, name, namespace, file, load }) => ({
@@ -231,7 +232,7 @@ export async function dropRenders(
     Array.from({ length: render.pieces }, (_, index) => pieceName(place, render, index)),
   );
   if (names.length === 0) return;
-  const objects = names.map((name) => secretOf(place, name, {}));
+  const objects = names.map((name) => toSecret(place, name, {}));
   const args = ['delete', '--ignore-not-found', '--wait=false', '-o', 'name', '-f', '-'];
   await kubectl.run(args, { objects, isCancellable: false });
 }
@@ -268,7 +269,7 @@ async function getSecrets(
   return readObjects(text);
 }
 
-function secretOf(
+function toSecret(
   { name, namespace }: InventoryPlace,
   secretName: string,
   data: Readonly<Record<string, Buffer>>,
@@ -280,7 +281,7 @@ function secretOf(
     metadata: {
       name: secretName,
       namespace,
-      labels: { 'app.kubernetes.io/managed-by': 'opmate', [label]: hexOf(digestOf(name)).slice(0, 32) },
+      labels: { 'app.kubernetes.io/managed-by': 'opmate', [label]: toHex(computeDigest(name)).slice(0, 32) },
       annotations: { 'opmate.dev/deployment': name },
       ...(resourceVersion !== undefined && { resourceVersion }),
     },
@@ -289,10 +290,8 @@ function secretOf(
   };
 }
 
-function dataOf(secret: JsonObject, key: string): Buffer {
-  const { data } = secret;
-  const value = isJsonObject(data) ? data[key] : undefined;
-  return Buffer.from(typeof value === 'string' ? value : '', 'base64');
+function getData(secret: JsonObject, key: string): Buffer {
+  return Buffer.from(getText(secret, 'data', key), 'base64');
 }
 
 function unpack(packed: Buffer): Promise<Buffer> {

@@ -2,6 +2,7 @@ import { runToEnd } from '../../bundle/plain/run-program.js';
 import { OpmateError, redact, systemCode, systemReason } from '../../core/errors.js';
 import { encodeGoJson, parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
+import { getList } from '../../document/json-fields.js';
 import type { Logger } from '../../core/log.js';
 
 /** Which cluster, and what reaches it. */
@@ -104,7 +105,7 @@ export class Kubectl {
   async run(args: readonly string[], call: KubectlCall = {}): Promise<KubectlAnswer> {
     await this.version();
     const { kubeconfig, context } = this.#options;
-    const answer = await this.#start(
+    const reply = await this.#start(
       [
         ...(kubeconfig === undefined ? [] : [`--kubeconfig=${kubeconfig}`]),
         ...(context === undefined ? [] : [`--context=${context}`]),
@@ -112,9 +113,9 @@ export class Kubectl {
       ],
       call,
     );
-    const fault = answer.errors.map(accessFault).find((match) => match !== undefined);
+    const fault = reply.errors.map(accessFault).find((match) => match !== undefined);
     if (fault !== undefined) throw fault;
-    return answer;
+    return reply;
   }
 
   /** The same; whatever the cluster says against it is thrown as OpmateError, `subject` first. */
@@ -170,9 +171,9 @@ export function readObjects(text: string): JsonObject[] {
   try {
     value = parseGoJson(`[${text.replace(/^\}\n\{/gm, '},\n{')}]`);
   } catch (error) {
-    throw new OpmateError('INVALID', 'kubectl: its answer is not JSON', { cause: error });
+    throw new OpmateError('INVALID', 'kubectl: output is not JSON', { cause: error });
   }
-  return (Array.isArray(value) ? value : []).flatMap((object) => {
+  return getList(value).flatMap((object) => {
     if (!isJsonObject(object)) return [];
     const { kind, items } = object;
     return kind === 'List' && Array.isArray(items) ? items.filter(isJsonObject) : [object];

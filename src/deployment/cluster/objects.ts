@@ -1,6 +1,6 @@
 import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
-import { isJsonObject } from '../../document/json.js';
+import { getText } from '../../document/json-fields.js';
 import { compareBytes } from '../../core/order.js';
 
 /** What an object on the cluster is found by. The namespace is empty for objects of the cluster. */
@@ -17,19 +17,17 @@ export function getGroup(apiVersion: string): string {
 }
 
 /** Equal for two ids of the same object, whatever versions of its kind they are written in. */
-export function keyOf({ apiVersion, kind, namespace, name }: ObjectId): string {
+export function toKey({ apiVersion, kind, namespace, name }: ObjectId): string {
   return JSON.stringify([getGroup(apiVersion), kind, namespace, name]);
 }
 
 /** The id of an object as a cluster gives it. */
 export function getId(object: JsonObject): ObjectId {
-  const metadata = isJsonObject(object['metadata']) ? object['metadata'] : {};
-  const text = (value: unknown): string => (typeof value === 'string' ? value : '');
   return {
-    apiVersion: text(object['apiVersion']),
-    kind: text(object['kind']),
-    namespace: text(metadata['namespace']),
-    name: text(metadata['name']),
+    apiVersion: getText(object, 'apiVersion'),
+    kind: getText(object, 'kind'),
+    namespace: getText(object, 'metadata', 'namespace'),
+    name: getText(object, 'metadata', 'name'),
   };
 }
 
@@ -68,7 +66,7 @@ const places: readonly (readonly [Phase, string, readonly string[]])[] = [
 ];
 const ranks = new Map(
   places.flatMap(([phase, group, kinds], index) =>
-    kinds.map((kind, at) => [`${group}/${kind}`, { phase, rank: index * 10 + at }] as const),
+    kinds.map((kind, position) => [`${group}/${kind}`, { phase, rank: index * 10 + position }] as const),
   ),
 );
 

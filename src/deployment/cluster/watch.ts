@@ -1,4 +1,4 @@
-import { CancelledError, OpmateError, messageOf } from '../../core/errors.js';
+import { CancelledError, OpmateError, getMessage } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 
 /** How something is done again and again. */
@@ -36,7 +36,7 @@ export async function watch(work: () => Promise<void>, options: WatchOptions): P
       if (!(error instanceof OpmateError) || error.code === 'USAGE' || error.code === 'INTERNAL') throw error;
       failures++;
       delay = delayAfter(failures, intervalMs);
-      logger.log('error', `${messageOf(error)}: tried again in ${Math.ceil(delay / 1000)} s`);
+      logger.log('error', `${getMessage(error)}: tried again in ${Math.ceil(delay / 1000)} s`);
     }
     await sleep(delay, signal);
   }

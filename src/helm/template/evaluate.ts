@@ -75,7 +75,7 @@ export class TemplateSet {
 
   #parse(name: string, text: string): ParsedTemplate {
     this.#budget.countSteps(Math.ceil(text.length / 100));
-    return parseTemplate(text, { name, isFunction: (one) => this.#options.functions.has(one) });
+    return parseTemplate(text, { name, isFunction: (item) => this.#options.functions.has(item) });
   }
 
   #define({ defined }: ParsedTemplate, template: string): void {
@@ -176,7 +176,7 @@ export class TemplateSet {
     const names = pipe.isAssignment ? pipe.variables : [];
     const value = this.#commands(pipe, dot, scope);
     let count = 0;
-    for (const [key, item] of itemsOf(value)) {
+    for (const [key, item] of iterateItems(value)) {
       count++;
       this.#budget.countSteps(1);
       const inner = scope.variables.length;
@@ -185,9 +185,9 @@ export class TemplateSet {
       if (second !== undefined)
         initial.push({ name: first as string, value: key }, { name: second, value: item });
       else if (first !== undefined) initial.push({ name: first, value: item });
-      for (const one of initial) {
-        if (names.length > 0) setVariable(scope, one);
-        else scope.variables.push(one);
+      for (const variable of initial) {
+        if (names.length > 0) setVariable(scope, variable);
+        else scope.variables.push(variable);
       }
       const flow = this.#list(body, item, scope);
       scope.variables.length = inner;
@@ -219,12 +219,12 @@ export class TemplateSet {
     this.#budget.countSteps(1);
     if (first.kind === 'function') return this.#call(first.name, rest, last, dot, scope);
     const args = (): GoValue[] => [
-      ...rest.map((one) => this.#operand(one, dot, scope)),
+      ...rest.map((operand) => this.#operand(operand, dot, scope)),
       ...(last === undefined ? [] : [last]),
     ];
     if (first.kind === 'field') return this.#fields(dot, first.names, args());
     if (first.kind === 'variable' && first.names.length > 0)
-      return this.#fields(variableOf(scope, first.name), first.names, args());
+      return this.#fields(getVariable(scope, first.name), first.names, args());
     if (first.kind === 'chain') return this.#fields(this.#operand(first.of, dot, scope), first.names, args());
     if (rest.length > 0 || last !== undefined) throw evaluationFault("can't give argument to non-function");
     if (first.kind === 'nil') throw evaluationFault('nil is not a command');
@@ -255,7 +255,7 @@ export class TemplateSet {
       return last ?? value;
     }
     const call = this.#options.functions.get(name) as TemplateFunction;
-    const args = operands.map((one) => this.#operand(one, dot, scope));
+    const args = operands.map((operand) => this.#operand(operand, dot, scope));
     if (last !== undefined) args.push(last);
     try {
       return this.#budget.checkValue(call(args, this.#context));
@@ -279,7 +279,7 @@ export class TemplateSet {
       case 'field':
         return this.#fields(dot, operand.names, []);
       case 'variable': {
-        const value = variableOf(scope, operand.name);
+        const value = getVariable(scope, operand.name);
         return operand.names.length === 0 ? value : this.#fields(value, operand.names, []);
       }
       case 'chain':
@@ -295,19 +295,19 @@ export class TemplateSet {
   }
 }
 
-function variableOf({ variables }: Scope, name: string): GoValue {
-  const variable = variables.findLast((one) => one.name === name);
+function getVariable({ variables }: Scope, name: string): GoValue {
+  const variable = variables.findLast((item) => item.name === name);
   if (variable === undefined) throw evaluationFault(`undefined variable ${name}`);
   return variable.value;
 }
 
 function setVariable({ variables }: Scope, { name, value }: Variable): void {
-  const variable = variables.findLast((one) => one.name === name);
+  const variable = variables.findLast((item) => item.name === name);
   if (variable === undefined) throw evaluationFault(`undefined variable ${name}`);
   variable.value = value;
 }
 
-function* itemsOf(value: GoValue): Generator<[GoValue, GoValue]> {
+function* iterateItems(value: GoValue): Generator<[GoValue, GoValue]> {
   const content = value instanceof GoStruct ? value.content : value;
   if (content === null) return;
   if (Array.isArray(content)) {

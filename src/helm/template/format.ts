@@ -40,7 +40,7 @@ export function sprintf(format: string, args: readonly GoValue[]): string {
       flags: string,
       width: string | undefined,
       precision: string | undefined,
-      at: string | undefined,
+      where: string | undefined,
       verb: string,
     ) => {
       const amount = (written: string | undefined): number | undefined => {
@@ -50,7 +50,7 @@ export function sprintf(format: string, args: readonly GoValue[]): string {
       const directive: Directive = { flags, width: amount(width), precision: amount(precision), verb };
       if (verb === '%') return '%';
       if (verb === '') return '%!(NOVERB)';
-      if (at !== undefined) next = Number(at) - 1;
+      if (where !== undefined) next = Number(where) - 1;
       if (isMissing()) return `%!${verb}(MISSING)`;
       const made = pad(formatOne(directive, take() as GoValue), directive);
       length += made.length;
@@ -61,7 +61,7 @@ export function sprintf(format: string, args: readonly GoValue[]): string {
   );
   const extra = args.slice(next);
   if (extra.length === 0 || format.includes('%[')) return text;
-  return `${text}%!(EXTRA ${extra.map((one) => (one === null ? '<nil>' : `${getType(one)}=${print(one)}`)).join(', ')})`;
+  return `${text}%!(EXTRA ${extra.map((item) => (item === null ? '<nil>' : `${getType(item)}=${print(item)}`)).join(', ')})`;
 }
 
 /** Prints operands as `fmt.Sprint`: with a space between two that are no text. */

@@ -61,21 +61,21 @@ const maxDepth = 500;
 /** Returns a copy that shares nothing, as JSON. Throws TemplateFault beyond limits, as for a value that contains itself. */
 export function toJsonValue(value: GoValue): JsonValue {
   let nodes = 0;
-  const copy = (one: GoValue, depth: number): JsonValue => {
+  const copy = (entry: GoValue, depth: number): JsonValue => {
     if (++nodes > maxNodes || depth > maxDepth)
       throw new TemplateFault(
         'limit',
         `a value of more than ${maxNodes} parts, or nested deeper than ${maxDepth}`,
       );
-    if (Array.isArray(one)) return one.map((item) => copy(item, depth + 1));
-    if (one instanceof GoStruct) return copy(one.content, depth + 1);
-    if (isGoMap(one)) {
+    if (Array.isArray(entry)) return entry.map((item) => copy(item, depth + 1));
+    if (entry instanceof GoStruct) return copy(entry.content, depth + 1);
+    if (isGoMap(entry)) {
       const made: { [key: string]: JsonValue } = {};
-      for (const key of getKeys(one)) setJsonKey(made, key, copy(one[key] as GoValue, depth + 1));
+      for (const key of getKeys(entry)) setJsonKey(made, key, copy(entry[key] as GoValue, depth + 1));
       return made;
     }
-    if (typeof one === 'bigint' && one >= -(2n ** 53n) && one <= 2n ** 53n) return Number(one);
-    return one;
+    if (typeof entry === 'bigint' && entry >= -(2n ** 53n) && entry <= 2n ** 53n) return Number(entry);
+    return entry;
   };
   return copy(value, 0);
 }
@@ -83,12 +83,12 @@ export function toJsonValue(value: GoValue): JsonValue {
 /** Returns a copy that shares nothing. Throws as `toJsonValue` does. */
 export function deepCopy(value: GoValue): GoValue {
   let nodes = 0;
-  const copy = (one: GoValue, depth: number): GoValue => {
+  const copy = (entry: GoValue, depth: number): GoValue => {
     if (++nodes > maxNodes || depth > maxDepth) throw new TemplateFault('limit', 'a value too large to copy');
-    if (Array.isArray(one)) return one.map((item) => copy(item, depth + 1));
-    if (!isGoMap(one)) return one;
+    if (Array.isArray(entry)) return entry.map((item) => copy(item, depth + 1));
+    if (!isGoMap(entry)) return entry;
     const made: GoMap = {};
-    for (const [key, item] of Object.entries(one)) setKey(made, key, copy(item, depth + 1));
+    for (const [key, item] of Object.entries(entry)) setKey(made, key, copy(item, depth + 1));
     return made;
   };
   return copy(value, 0);
@@ -141,20 +141,20 @@ export const maxTextLength = 16 * 1024 * 1024;
 export function printValue(value: GoValue): string {
   let nodes = 0;
   let length = 0;
-  const print = (one: GoValue, depth: number): string => {
+  const print = (entry: GoValue, depth: number): string => {
     if (++nodes > maxNodes || depth > maxDepth)
       throw new TemplateFault('limit', 'a value too large to print');
-    if (one === null) return depth === 0 ? '<no value>' : '<nil>';
-    if (Array.isArray(one)) return `[${one.map((item) => print(item, depth + 1)).join(' ')}]`;
-    if (one instanceof GoStruct) {
-      const own = one.members.get('String');
-      return typeof own === 'function' ? print(own([]), depth + 1) : `{${print(one.content, depth + 1)}}`;
+    if (entry === null) return depth === 0 ? '<no value>' : '<nil>';
+    if (Array.isArray(entry)) return `[${entry.map((item) => print(item, depth + 1)).join(' ')}]`;
+    if (entry instanceof GoStruct) {
+      const own = entry.members.get('String');
+      return typeof own === 'function' ? print(own([]), depth + 1) : `{${print(entry.content, depth + 1)}}`;
     }
-    if (isGoMap(one))
-      return `map[${getKeys(one)
-        .map((key) => `${key}:${print(one[key] as GoValue, depth + 1)}`)
+    if (isGoMap(entry))
+      return `map[${getKeys(entry)
+        .map((key) => `${key}:${print(entry[key] as GoValue, depth + 1)}`)
         .join(' ')}]`;
-    const text = typeof one === 'number' ? formatFloat(one) : String(one);
+    const text = typeof entry === 'number' ? formatFloat(entry) : String(entry);
     length += text.length;
     if (length > maxTextLength)
       throw new TemplateFault('limit', `a text of more than ${maxTextLength} characters`);

@@ -320,15 +320,15 @@ class TokenReader {
   /** Takes `$x :=`, `$x =` and, in a range, `$i, $x :=`. */
   declaration(isRange: boolean): { names: string[]; isAssignment: boolean } | undefined {
     const names: string[] = [];
-    let at = this.#next;
+    let position = this.#next;
     for (;;) {
-      const token = this.#tokens[at];
-      const mark = this.#tokens[at + 1];
+      const token = this.#tokens[position];
+      const mark = this.#tokens[position + 1];
       if (token?.kind !== 'variable' || mark?.kind !== 'symbol') return undefined;
       names.push(token.text);
-      at += 2;
+      position += 2;
       if (mark.text === ':=' || mark.text === '=') {
-        this.#next = at;
+        this.#next = position;
         return { names, isAssignment: mark.text === '=' };
       }
       if (mark.text !== ',' || !isRange || names.length > 1) return undefined;
@@ -351,7 +351,7 @@ class Scanner {
   pieces(): Piece[] {
     const text = this.#text;
     const pieces: Piece[] = [];
-    let at = 0;
+    let position = 0;
     let trimsNext = false;
     const addText = (from: number, to: number, trimsEnd: boolean): void => {
       let part = text.slice(from, to);
@@ -360,13 +360,13 @@ class Scanner {
       if (part !== '') pieces.push({ kind: 'text', text: part });
     };
     for (;;) {
-      const open = text.indexOf('{{', at);
+      const open = text.indexOf('{{', position);
       if (open < 0) {
-        addText(at, text.length, false);
+        addText(position, text.length, false);
         return pieces;
       }
       const trimsBefore = /^-[ \t\r\n]/.test(text.slice(open + 2, open + 4));
-      addText(at, open, trimsBefore);
+      addText(position, open, trimsBefore);
       const start = open + (trimsBefore ? 3 : 2);
       const line = this.#lineOf(open);
       const comment = /^[ \t\r\n]?\/\*/.exec(text.slice(start, start + 3));
@@ -376,69 +376,69 @@ class Scanner {
         const end = /^(?:[ \t\r\n]+-)?\}\}/.exec(text.slice(close + 2, close + 200));
         if (end === null) throw this.#fault('comment ends before closing delimiter', line);
         trimsNext = end[0] !== '}}';
-        at = close + 2 + end[0].length;
+        position = close + 2 + end[0].length;
         continue;
       }
       const action = this.#action(start, line);
       pieces.push({ kind: 'action', tokens: action.tokens, line });
       trimsNext = action.trimsAfter;
-      at = action.end;
+      position = action.end;
     }
   }
 
   #action(start: number, line: number): { tokens: Token[]; end: number; trimsAfter: boolean } {
     const text = this.#text;
     const tokens: Token[] = [];
-    let at = start;
+    let position = start;
     let hasSpaceBefore = true;
     for (;;) {
-      const space = matchAt(/[ \t\r\n]+/y, text, at);
+      const space = matchAt(/[ \t\r\n]+/y, text, position);
       if (space !== undefined) {
-        at += space.length;
+        position += space.length;
         hasSpaceBefore = true;
-        if (text.startsWith('-}}', at)) return { tokens, end: at + 3, trimsAfter: true };
+        if (text.startsWith('-}}', position)) return { tokens, end: position + 3, trimsAfter: true };
       }
-      if (text.startsWith('}}', at)) return { tokens, end: at + 2, trimsAfter: false };
-      if (at >= text.length) throw this.#fault('unclosed action', line);
-      const token = this.#token(at, line);
+      if (text.startsWith('}}', position)) return { tokens, end: position + 2, trimsAfter: false };
+      if (position >= text.length) throw this.#fault('unclosed action', line);
+      const token = this.#token(position, line);
       tokens.push({ ...token, hasSpaceBefore });
-      at += token.length;
+      position += token.length;
       hasSpaceBefore = false;
     }
   }
 
-  #token(at: number, line: number): Omit<Token, 'hasSpaceBefore'> & { length: number } {
+  #token(position: number, line: number): Omit<Token, 'hasSpaceBefore'> & { length: number } {
     const text = this.#text;
-    const symbol = matchAt(/:=|[|(),=]/y, text, at);
+    const symbol = matchAt(/:=|[|(),=]/y, text, position);
     if (symbol !== undefined) return { kind: 'symbol', text: symbol, length: symbol.length };
     const number = matchAt(
       /[+-]?(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|(?:[0-9][0-9_]*)?\.?[0-9][0-9_]*(?:[eE][+-]?[0-9]+)?\.?)/y,
       text,
-      at,
+      position,
     );
     if (number !== undefined && /[0-9]/.test(number)) {
       const value = toNumber(number);
-      if (value === undefined || /\w/.test(text[at + number.length] ?? ''))
+      if (value === undefined || /\w/.test(text[position + number.length] ?? ''))
         throw this.#fault(`bad number syntax: ${JSON.stringify(number)}`, line);
       return { kind: 'number', text: number, value, length: number.length };
     }
-    const field = matchAt(/\.[\p{L}_][\p{L}\p{Nd}_]*/uy, text, at);
+    const field = matchAt(/\.[\p{L}_][\p{L}\p{Nd}_]*/uy, text, position);
     if (field !== undefined) return { kind: 'field', text: field.slice(1), length: field.length };
-    if (text[at] === '.') return { kind: 'dot', text: '.', length: 1 };
-    const variable = matchAt(/\$[\p{L}\p{Nd}_]*/uy, text, at);
+    if (text[position] === '.') return { kind: 'dot', text: '.', length: 1 };
+    const variable = matchAt(/\$[\p{L}\p{Nd}_]*/uy, text, position);
     if (variable !== undefined) return { kind: 'variable', text: variable, length: variable.length };
-    const word = matchAt(/[\p{L}_][\p{L}\p{Nd}_]*/uy, text, at);
+    const word = matchAt(/[\p{L}_][\p{L}\p{Nd}_]*/uy, text, position);
     if (word !== undefined) return { kind: 'word', text: word, length: word.length };
-    const raw = matchAt(/`[^`]*`/y, text, at);
+    const raw = matchAt(/`[^`]*`/y, text, position);
     if (raw !== undefined)
       return { kind: 'text', text: raw, value: raw.slice(1, -1).replaceAll('\r', ''), length: raw.length };
-    const quoted = matchAt(/"(?:[^"\\\n]|\\[^\n])*"/y, text, at);
+    const quoted = matchAt(/"(?:[^"\\\n]|\\[^\n])*"/y, text, position);
     if (quoted !== undefined) {
       const value = unquote(quoted.slice(1, -1));
       if (value === undefined) throw this.#fault(`invalid string ${quoted}`, line);
       return { kind: 'text', text: quoted, value, length: quoted.length };
     }
-    const character = matchAt(/'(?:[^'\\\n]|\\[^\n])+'/uy, text, at);
+    const character = matchAt(/'(?:[^'\\\n]|\\[^\n])+'/uy, text, position);
     const code = character === undefined ? undefined : unquote(character.slice(1, -1));
     if (character !== undefined && code !== undefined && [...code].length === 1)
       return {
@@ -447,18 +447,18 @@ class Scanner {
         value: BigInt(code.codePointAt(0) as number),
         length: character.length,
       };
-    throw this.#fault(`unexpected ${JSON.stringify(text[at])} in command`, line);
+    throw this.#fault(`unexpected ${JSON.stringify(text[position])} in command`, line);
   }
 
   /** Asked for ascending offsets only. */
   #lineOf(offset: number): number {
     for (
-      let at = this.#text.indexOf('\n', this.#lineAt);
-      at >= 0 && at < offset;
-      at = this.#text.indexOf('\n', at + 1)
+      let position = this.#text.indexOf('\n', this.#lineAt);
+      position >= 0 && position < offset;
+      position = this.#text.indexOf('\n', position + 1)
     ) {
       this.#line++;
-      this.#lineAt = at + 1;
+      this.#lineAt = position + 1;
     }
     return this.#line;
   }
@@ -475,8 +475,8 @@ function trimEnd(text: string): string {
   return text.slice(0, end);
 }
 
-function matchAt(pattern: RegExp, text: string, at: number): string | undefined {
-  pattern.lastIndex = at;
+function matchAt(pattern: RegExp, text: string, position: number): string | undefined {
+  pattern.lastIndex = position;
   return pattern.exec(text)?.[0];
 }
 

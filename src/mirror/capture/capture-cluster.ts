@@ -131,8 +131,8 @@ class Capture {
     const catalog = this.#objects.catalogSources.get(source);
     if (catalog === undefined)
       return this.#warn(title, `not mapped: CatalogSource ${source} is not among the objects`);
-    const { bundle, state } = bundleOf(subscription);
-    const version = this.#versionOf(title, bundle, this.#csvVersion(subscription.namespace, bundle));
+    const { bundle, state } = getBundle(subscription);
+    const version = this.#findVersion(title, bundle, this.#csvVersion(subscription.namespace, bundle));
     const where = channel === '' ? 'the default channel' : `channel ${channel}`;
     this.#addRequest(catalog, {
       ...{ title, bundle, version, package: subscription.package },
@@ -144,9 +144,9 @@ class Capture {
 
   #addExtension(extension: Extension): void {
     const { title, channels, bundle, range } = extension;
-    const catalog = this.#catalogOf(extension);
+    const catalog = this.#findCatalog(extension);
     if (catalog === undefined) return;
-    const version = bundle === '' ? undefined : this.#versionOf(title, bundle, extension.version);
+    const version = bundle === '' ? undefined : this.#findVersion(title, bundle, extension.version);
     const state = bundle === '' ? 'not installed' : `installed ${bundle}`;
     const where = channels.length === 0 ? 'any channel' : `channels ${channels.join(', ')}`;
     this.#addRequest(catalog, {
@@ -157,7 +157,7 @@ class Capture {
   }
 
   /** The catalog that an extension is from: the status does not say which. */
-  #catalogOf({ title, selector, package: packageName, bundle }: Extension): ClusterCatalog | undefined {
+  #findCatalog({ title, selector, package: packageName, bundle }: Extension): ClusterCatalog | undefined {
     const candidates = [...this.#objects.clusterCatalogs.values()].filter(
       ({ labels, isEnabled, image }) => isEnabled && image !== undefined && meetsSelector(labels, selector),
     );
@@ -166,32 +166,32 @@ class Capture {
       return undefined;
     }
     const known = candidates.flatMap((catalog) => {
-      const facts = this.#factsOf(catalog);
+      const facts = this.#findFacts(catalog);
       return facts === undefined ? [] : [{ catalog, facts }];
     });
     const holding = known.filter(({ facts }) => facts.packages.some(({ name }) => name === packageName));
     const exact = holding.filter(({ facts }) =>
-      facts.bundles.some((one) => one.package === packageName && one.name === bundle),
+      facts.bundles.some((bundleFacts) => bundleFacts.package === packageName && bundleFacts.name === bundle),
     );
     const fits = exact.length > 0 ? exact : holding;
-    const unknown = candidates.filter((one) => this.#factsOf(one) === undefined);
+    const unknown = candidates.filter((catalog) => this.#findFacts(catalog) === undefined);
     const left = fits.length > 0 ? fits.map(({ catalog }) => catalog) : unknown;
     const highest = Math.max(...left.map(({ priority }) => priority));
     const chosen = left.filter(({ priority }) => priority === highest);
     const [only] = chosen;
     if (only !== undefined && (left.length === 1 || (fits.length > 0 && chosen.length === 1))) return only;
-    const names = (left.length === 0 ? candidates : left).map((one) => one.title).join(', ');
+    const names = (left.length === 0 ? candidates : left).map((catalog) => catalog.title).join(', ');
     if (left.length === 0)
       this.#warn(title, `not mapped: package ${quoteShort(packageName)} is in none of ${names}`);
     else {
-      const hint = 'say what the catalogs hold, with --catalog IMAGE or --catalog IMAGE=DIRECTORY for each';
+      const hint = 'name the catalogs with --catalog IMAGE or --catalog IMAGE=DIRECTORY';
       this.#warn(title, `not mapped: may be from any of ${names}`, hint);
     }
     return undefined;
   }
 
-  #factsOf({ image = '' }: ClusterCatalog): CatalogFacts | undefined {
-    return this.#facts.get(image) ?? this.#facts.get(this.#sourceOf(image));
+  #findFacts({ image = '' }: ClusterCatalog): CatalogFacts | undefined {
+    return this.#facts.get(image) ?? this.#facts.get(this.#getSource(image));
   }
 
   #addRequest(catalog: ClusterCatalog, request: Request): void {
@@ -204,7 +204,7 @@ class Capture {
       const hint = 'name the image of this catalog in the configuration';
       return this.#warn(title, `not mapped: ${catalog.title} is not made of an image`, hint);
     }
-    const image = this.#sourceOf(catalog.image);
+    const image = this.#getSource(catalog.image);
     if (!isImage(image))
       return this.#warn(title, `not mapped: ${catalog.title}: invalid image ${quoteShort(catalog.image)}`);
     const known = this.#catalogs.get(image) ?? { reasons: new Set(), requests: [] };
@@ -216,13 +216,13 @@ class Capture {
   }
 
   /** What a mirror of the cluster mirrors, where its mirror sets say so; the longest match takes precedence. */
-  #sourceOf(image: string): string {
+  #getSource(image: string): string {
     const isBelow = (mirror: string): boolean =>
       image.startsWith(mirror) && ['', '/', ':', '@'].includes(image.charAt(mirror.length));
-    const found = this.#objects.mirrors
+    const match = this.#objects.mirrors
       .filter(({ mirror }) => isBelow(mirror))
       .sort((a, b) => b.mirror.length - a.mirror.length || compareBytes(a.source, b.source))[0];
-    return found === undefined ? image : `${found.source}${image.slice(found.mirror.length)}`;
+    return match === undefined ? image : `${match.source}${image.slice(match.mirror.length)}`;
   }
 
   #csvVersion(namespace: string, name: string): string {
@@ -230,7 +230,7 @@ class Capture {
     return (all.find((csv) => csv.namespace === namespace) ?? all[0])?.version ?? '';
   }
 
-  #versionOf(title: string, bundle: string, text: string): Version | undefined {
+  #findVersion(title: string, bundle: string, text: string): Version | undefined {
     if (bundle === '') return undefined;
     const version = tryParse(parseVersion, text) ?? tryParse(parseTolerantVersion, text);
     if (version !== undefined) return version;
@@ -268,10 +268,10 @@ class Capture {
   #capture(image: string): CapturedCatalog | undefined {
     const { reasons, requests } = this.#catalogs.get(image) as { reasons: Set<string>; requests: Request[] };
     const facts =
-      this.#facts.get(image) ?? [...this.#facts].find(([own]) => this.#sourceOf(own) === image)?.[1];
-    const names = sortedByBytes(new Set(requests.map((one) => one.package)));
+      this.#facts.get(image) ?? [...this.#facts].find(([own]) => this.#getSource(own) === image)?.[1];
+    const names = sortedByBytes(new Set(requests.map((request) => request.package)));
     const packages = names.flatMap((name) => {
-      const own = requests.filter((one) => one.package === name);
+      const own = requests.filter((request) => request.package === name);
       return this.#capturePackage(name, own, image, facts) ?? [];
     });
     if (packages.length === 0) return undefined;
@@ -284,19 +284,21 @@ class Capture {
     image: string,
     facts: CatalogFacts | undefined,
   ): CapturedPackage | undefined {
-    const found = facts?.packages.find((one) => one.name === name);
-    if (facts !== undefined && found === undefined) {
+    const packageFacts = facts?.packages.find((item) => item.name === name);
+    if (facts !== undefined && packageFacts === undefined) {
       for (const { title } of requests)
         this.#warn(title, `not mapped: ${image} has no package ${quoteShort(name)}`);
       return undefined;
     }
     const reasons = requests.map(({ reason }) => reason).sort(compareBytes);
     const checked =
-      facts === undefined || found === undefined
+      facts === undefined || packageFacts === undefined
         ? requests
-        : requests.map((one) => this.#check(one, { image, facts, defaultChannel: found.defaultChannel }));
+        : requests.map((request) =>
+            this.#check(request, { image, facts, defaultChannel: packageFacts.defaultChannel }),
+          );
     const lowest = (versions: readonly (Version | undefined)[]): string | undefined => {
-      const known = versions.filter((one) => one !== undefined).sort(compareVersions);
+      const known = versions.filter((version) => version !== undefined).sort(compareVersions);
       return known[0] && formatVersion(known[0]);
     };
     // Where one takes whatever channel is the default, which is known by the catalog only, all channels are kept.
@@ -306,10 +308,10 @@ class Capture {
     }
     const channelNames = sortedByBytes(new Set(checked.flatMap(({ channels }) => channels)));
     const channels = channelNames.map((channel) => {
-      const own = checked.filter((one) => one.channels.includes(channel));
+      const own = checked.filter((request) => request.channels.includes(channel));
       return { name: channel, minVersion: lowest(own.map(({ version }) => version)) };
     });
-    const isListed = found !== undefined && channelNames.includes(found.defaultChannel);
+    const isListed = packageFacts !== undefined && channelNames.includes(packageFacts.defaultChannel);
     const newest = [...checked].sort((a, b) => compareOptional(b.version, a.version))[0];
     return {
       ...{ name, reasons, channels, minVersion: undefined },
@@ -323,8 +325,8 @@ class Capture {
     { image, facts, defaultChannel }: { image: string; facts: CatalogFacts; defaultChannel: string },
   ): Request {
     const { title, bundle } = request;
-    const channels = facts.channels.filter((one) => one.package === request.package);
-    const gone = request.channels.filter((name) => !channels.some((one) => one.name === name));
+    const channels = facts.channels.filter((channel) => channel.package === request.package);
+    const gone = request.channels.filter((name) => !channels.some((channel) => channel.name === name));
     for (const name of gone)
       this.#warn(
         title,
@@ -350,7 +352,7 @@ class Capture {
     const chosen = channels.filter(({ name }) => wanted.includes(name));
     const leads = chosen.some((channel) => this.#leadsFrom(channel, request));
     if (!leads) {
-      const where = wanted.map((one) => `channel ${one}`).join(', ');
+      const where = wanted.map((name) => `channel ${name}`).join(', ');
       this.#warn(title, `${image} has no upgrade from ${bundle} in ${where}`);
     }
     // A bound above all that a channel has would be an error of the image set.
@@ -373,7 +375,7 @@ class Capture {
 }
 
 /** The bundle that must stay, and what it is. */
-function bundleOf({ installedCsv, startingCsv, currentCsv }: Subscription): {
+function getBundle({ installedCsv, startingCsv, currentCsv }: Subscription): {
   bundle: string;
   state: string;
 } {

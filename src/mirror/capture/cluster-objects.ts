@@ -1,5 +1,6 @@
 import type { Diagnostic } from '../../core/diagnostic.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import type { JsonObject, JsonValue } from '../../document/json.js';
+import { getList, getObject, getText, getValue } from '../../document/json-fields.js';
 import { readManifests } from '../../kube/manifests.js';
 
 /** What a cluster says about its catalogs and installed operators. */
@@ -104,9 +105,9 @@ type Reader = (objects: ClusterObjects, object: Named) => void;
 const readMirrors =
   (list: string): Reader =>
   ({ mirrors }, { value }) => {
-    for (const entry of listAt(value, 'spec', list)) {
-      const source = textAt(entry, 'source');
-      for (const mirror of listAt(entry, 'mirrors'))
+    for (const entry of getList(value, 'spec', list)) {
+      const source = getText(entry, 'source');
+      for (const mirror of getList(entry, 'mirrors'))
         if (typeof mirror === 'string' && mirror !== '' && source !== '') mirrors.push({ mirror, source });
     }
   };
@@ -115,50 +116,50 @@ const readers: Readonly<Record<string, Reader>> = {
   'operators.coreos.com/Subscription': ({ subscriptions }, { value, namespace, title }) => {
     subscriptions.push({
       ...{ title, namespace },
-      package: textAt(value, 'spec', 'name'),
-      channel: textAt(value, 'spec', 'channel'),
-      source: `${textAt(value, 'spec', 'sourceNamespace')}/${textAt(value, 'spec', 'source')}`,
-      installedCsv: textAt(value, 'status', 'installedCSV'),
-      currentCsv: textAt(value, 'status', 'currentCSV'),
-      startingCsv: textAt(value, 'spec', 'startingCSV'),
+      package: getText(value, 'spec', 'name'),
+      channel: getText(value, 'spec', 'channel'),
+      source: `${getText(value, 'spec', 'sourceNamespace')}/${getText(value, 'spec', 'source')}`,
+      installedCsv: getText(value, 'status', 'installedCSV'),
+      currentCsv: getText(value, 'status', 'currentCSV'),
+      startingCsv: getText(value, 'spec', 'startingCSV'),
     });
   },
   'operators.coreos.com/ClusterServiceVersion': ({ csvs }, { value, name, namespace }) => {
     const isCopy =
-      textAt(value, 'metadata', 'labels', 'olm.copiedFrom') !== '' ||
-      textAt(value, 'status', 'reason') === 'Copied';
-    csvs.push({ namespace, name, version: textAt(value, 'spec', 'version'), isCopy });
+      getText(value, 'metadata', 'labels', 'olm.copiedFrom') !== '' ||
+      getText(value, 'status', 'reason') === 'Copied';
+    csvs.push({ namespace, name, version: getText(value, 'spec', 'version'), isCopy });
   },
   'operators.coreos.com/CatalogSource': ({ catalogSources }, { value, name, namespace, title }) => {
-    const image = textAt(value, 'spec', 'image');
+    const image = getText(value, 'spec', 'image');
     catalogSources.set(`${namespace}/${name}`, {
       ...{ title, image: image === '' ? undefined : image, isEnabled: true },
       priority: numberAt(value, 'spec', 'priority'),
-      labels: labelsOf(value),
+      labels: getLabels(value),
     });
   },
   'olm.operatorframework.io/ClusterCatalog': ({ clusterCatalogs }, { value, name, title }) => {
-    const image = textAt(value, 'spec', 'source', 'image', 'ref');
+    const image = getText(value, 'spec', 'source', 'image', 'ref');
     clusterCatalogs.set(name, {
       ...{ title, image: image === '' ? undefined : image },
       priority: numberAt(value, 'spec', 'priority'),
       // Every catalog has its name as a label. (Source: catalogd.)
-      labels: new Map([...labelsOf(value), ['olm.operatorframework.io/metadata.name', name]]),
-      isEnabled: textAt(value, 'spec', 'availabilityMode') !== 'Unavailable',
+      labels: new Map([...getLabels(value), ['olm.operatorframework.io/metadata.name', name]]),
+      isEnabled: getText(value, 'spec', 'availabilityMode') !== 'Unavailable',
     });
   },
   'olm.operatorframework.io/ClusterExtension': ({ extensions }, { value, title }) => {
-    const selector = at(value, 'spec', 'source', 'catalog', 'selector');
+    const selector = getValue(value, 'spec', 'source', 'catalog', 'selector');
     extensions.push({
       title,
-      package: textAt(value, 'spec', 'source', 'catalog', 'packageName'),
-      channels: listAt(value, 'spec', 'source', 'catalog', 'channels').filter(
-        (one) => typeof one === 'string',
+      package: getText(value, 'spec', 'source', 'catalog', 'packageName'),
+      channels: getList(value, 'spec', 'source', 'catalog', 'channels').filter(
+        (item) => typeof item === 'string',
       ),
-      selector: isJsonObject(selector) ? selector : {},
-      bundle: textAt(value, 'status', 'install', 'bundle', 'name'),
-      version: textAt(value, 'status', 'install', 'bundle', 'version'),
-      range: textAt(value, 'spec', 'source', 'catalog', 'version'),
+      selector: getObject(selector),
+      bundle: getText(value, 'status', 'install', 'bundle', 'name'),
+      version: getText(value, 'status', 'install', 'bundle', 'version'),
+      range: getText(value, 'spec', 'source', 'catalog', 'version'),
     });
   },
   'config.openshift.io/ImageDigestMirrorSet': readMirrors('imageDigestMirrors'),
@@ -169,16 +170,14 @@ const readers: Readonly<Record<string, Reader>> = {
 /** Whether labels meet a selector of Kubernetes; an unknown operator meets nothing. */
 export function meetsSelector(labels: ReadonlyMap<string, string>, selector: JsonObject): boolean {
   const wanted = selector['matchLabels'];
-  const isMatch = Object.entries(isJsonObject(wanted) ? wanted : {}).every(
-    ([key, value]) => labels.get(key) === value,
-  );
-  return isMatch && listAt(selector, 'matchExpressions').every((one) => meetsExpression(labels, one));
+  const isMatch = Object.entries(getObject(wanted)).every(([key, value]) => labels.get(key) === value);
+  return isMatch && getList(selector, 'matchExpressions').every((item) => meetsExpression(labels, item));
 }
 
 function meetsExpression(labels: ReadonlyMap<string, string>, expression: JsonValue): boolean {
-  const value = labels.get(textAt(expression, 'key'));
-  const values = listAt(expression, 'values');
-  switch (textAt(expression, 'operator')) {
+  const value = labels.get(getText(expression, 'key'));
+  const values = getList(expression, 'values');
+  switch (getText(expression, 'operator')) {
     case 'In':
       return value !== undefined && values.includes(value);
     case 'NotIn':
@@ -192,29 +191,12 @@ function meetsExpression(labels: ReadonlyMap<string, string>, expression: JsonVa
   }
 }
 
-function at(value: JsonValue | undefined, ...path: string[]): JsonValue | undefined {
-  let found = value;
-  for (const key of path) found = isJsonObject(found) && Object.hasOwn(found, key) ? found[key] : undefined;
-  return found;
-}
-
-function textAt(value: JsonValue | undefined, ...path: string[]): string {
-  const found = at(value, ...path);
-  return typeof found === 'string' ? found : '';
-}
-
 function numberAt(value: JsonValue | undefined, ...path: string[]): number {
-  const found = at(value, ...path);
-  return typeof found === 'number' ? found : 0;
+  const match = getValue(value, ...path);
+  return typeof match === 'number' ? match : 0;
 }
 
-function listAt(value: JsonValue | undefined, ...path: string[]): JsonValue[] {
-  const found = at(value, ...path);
-  return Array.isArray(found) ? found : [];
-}
-
-function labelsOf(value: JsonObject): Map<string, string> {
-  const labels = at(value, 'metadata', 'labels');
-  const entries = Object.entries(isJsonObject(labels) ? labels : {});
+function getLabels(value: JsonObject): Map<string, string> {
+  const entries = Object.entries(getObject(value, 'metadata', 'labels'));
   return new Map(entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
 }

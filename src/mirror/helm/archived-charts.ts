@@ -28,11 +28,11 @@ export async function openArchivedCharts(
   const faults: OpmateError[] = [];
   const want = (
     config: ChartConfig,
-    found: LockedChart | undefined,
+    chart: LockedChart | undefined,
     label: string,
     repository?: string,
   ): void => {
-    if (found !== undefined) wanted.push({ config, locked: found, repository });
+    if (chart !== undefined) wanted.push({ config, locked: chart, repository });
     else faults.push(new OpmateError('NOT_FOUND', `${label}: not in the archive`));
   };
   for (const config of helm.local)
@@ -43,21 +43,21 @@ export async function openArchivedCharts(
     );
   for (const { name, url, charts, place } of helm.repositories) {
     const own = locked.filter(({ source }) => source === url);
-    const every = own.map((one) => ({
+    const every = own.map((chart) => ({
       config: { imagePaths: [], platforms: [], place },
-      locked: one,
+      locked: chart,
       repository: name,
     }));
     if (charts === undefined) wanted.push(...every);
     for (const config of charts ?? []) {
       const label = `chart ${name}/${config.name}`;
-      const versions = newestFirst(own.filter((one) => one.name === config.name));
+      const versions = newestFirst(own.filter((chart) => chart.name === config.name));
       want(config, matchVersion(versions, config.version, label), label, name);
     }
   }
   if (faults.length > 0) throw combineErrors(faults);
   const charts: OpenedChart[] = [];
-  for (const one of wanted) charts.push(await openArchived(one, options));
+  for (const item of wanted) charts.push(await openArchived(item, options));
   return { charts, close: () => Promise.resolve() };
 }
 
@@ -71,7 +71,10 @@ async function openArchived(
 ): Promise<OpenedChart> {
   const label = `chart ${repository === undefined ? locked.source : `${repository}/${locked.name}`} ${locked.version}`;
   const image = lock.images.find(
-    (one) => one.kind === 'chart' && one.repository === locked.repository && one.tag === locked.tag,
+    (lockedImage) =>
+      lockedImage.kind === 'chart' &&
+      lockedImage.repository === locked.repository &&
+      lockedImage.tag === locked.tag,
   );
   const layer = image?.contents.manifests[0]?.blobs[1];
   if (image === undefined || layer === undefined)
@@ -84,6 +87,6 @@ async function openArchived(
   return {
     ...{ config, label, source: locked.source, repository },
     packed: { ...{ name, version, metadata, digest, size }, file: '' },
-    found: findChartImages(chart, label, { paths: config.imagePaths }),
+    found: await findChartImages(chart, label, { paths: config.imagePaths }),
   };
 }

@@ -1,4 +1,4 @@
-import { digestOf } from '../../core/digest.js';
+import { computeDigest } from '../../core/digest.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import { BuiltImages } from '../../oci/image/built-images.js';
@@ -38,7 +38,7 @@ export function openChartArtifact({
     bytes: Buffer,
   ): { mediaType: string; digest: string; size: number } => ({
     mediaType,
-    digest: digestOf(bytes),
+    digest: computeDigest(bytes),
     size: bytes.length,
   });
   const configDescriptor = describe(configType, config);

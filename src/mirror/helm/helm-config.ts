@@ -49,18 +49,18 @@ export function readHelmConfig(section: Field, placeOf: PlaceOf): HelmConfig {
   const items = fields?.repositories.optionalList() ?? [];
   const repositories = items.map((item) => readRepository(item, placeOf));
   const byName = new Map<string, HelmRepositoryConfig>();
-  for (const [i, one] of repositories.entries()) {
-    const first = one && byName.get(one.name);
-    if (one !== undefined && first === undefined) byName.set(one.name, one);
-    else if (first !== undefined && first.url !== one?.url) {
+  for (const [i, helmRepository] of repositories.entries()) {
+    const first = helmRepository && byName.get(helmRepository.name);
+    if (helmRepository !== undefined && first === undefined) byName.set(helmRepository.name, helmRepository);
+    else if (first !== undefined && first.url !== helmRepository?.url) {
       const problem = `duplicate repository ${quoteGo(first.name)}, first defined on line ${first.place.line}`;
       items[i]?.fail(problem, { code: 'duplicate', hint: 'give one of them another name' });
     }
   }
   const local = fields?.local.optionalList().map((item) => readLocal(item, placeOf)) ?? [];
   return {
-    repositories: repositories.filter((one) => one !== undefined),
-    local: local.filter((one) => one !== undefined),
+    repositories: repositories.filter((helmRepository) => helmRepository !== undefined),
+    local: local.filter((localChart) => localChart !== undefined),
   };
 }
 
@@ -72,18 +72,18 @@ function readRepository(item: Field, placeOf: PlaceOf): HelmRepositoryConfig | u
   if (fields === undefined) return undefined;
   const isListed = fields.charts.isPresent;
   const [name, url] = [fields.name.text(), fields.url.parsed((text) => parseUrl(text, isListed))];
-  const charts = fields.charts.optionalList().map((one) => {
-    if (!one.isPresent) return one.field('name').missing();
-    const chart = one.object(chartKeys);
+  const charts = fields.charts.optionalList().map((entry) => {
+    if (!entry.isPresent) return entry.field('name').missing();
+    const chart = entry.object(chartKeys);
     const chartName = chart?.name.text();
     if (chart === undefined || chartName === undefined) return undefined;
     chart.path.optionalText();
-    return { name: chartName, version: chart.version.optionalText(), ...readChart(chart, one, placeOf) };
+    return { name: chartName, version: chart.version.optionalText(), ...readChart(chart, entry, placeOf) };
   });
   if (name === undefined || url === undefined) return undefined;
   return {
     ...{ name, url, place: placeOf(item.path) },
-    charts: isListed ? charts.filter((one) => one !== undefined) : undefined,
+    charts: isListed ? charts.filter((entry) => entry !== undefined) : undefined,
   };
 }
 
@@ -104,9 +104,9 @@ function readChart(
   item: Field,
   placeOf: PlaceOf,
 ): ChartConfig {
-  const imagePaths = fields.imagePaths.optionalList().map((one) => one.parsed(parseJsonPath));
+  const imagePaths = fields.imagePaths.optionalList().map((field) => field.parsed(parseJsonPath));
   return {
-    imagePaths: imagePaths.filter((one) => one !== undefined),
+    imagePaths: imagePaths.filter((path) => path !== undefined),
     platforms: readPlatforms(fields.platforms),
     place: placeOf(item.path),
   };

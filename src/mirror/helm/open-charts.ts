@@ -5,7 +5,7 @@ import { ArchiveMeter } from '../../archive/limits.js';
 import { gzipBytes, writeTar } from '../../archive/tar-writer.js';
 import { mapConcurrent } from '../../core/concurrency.js';
 import { addContext, combineErrors } from '../../core/diagnostics-error.js';
-import { digestOf } from '../../core/digest.js';
+import { computeDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { statIfPresent } from '../../files/file-status.js';
@@ -118,12 +118,12 @@ class ChartOpener {
       ...(await mapConcurrent(
         wanted,
         downloadsAtOnce,
-        (one) => this.#try(() => this.#openWanted(one)),
+        (chart) => this.#try(() => this.#openWanted(chart)),
         this.#options,
       )),
     );
     if (this.#faults.length > 0) throw combineErrors(this.#faults);
-    return opened.filter((one) => one !== undefined);
+    return opened.filter((chart) => chart !== undefined);
   }
 
   /** Faults of several charts are reported together. */
@@ -168,7 +168,7 @@ class ChartOpener {
   async #pack({ name, version, metadata }: Chart, bytes: Buffer): Promise<PackedChart> {
     const file = path.join(this.#directory, `chart-${this.#files++}.tgz`);
     await writeFile(file, bytes, { flag: 'wx', mode: 0o600 });
-    return { name, version, metadata, file, digest: digestOf(bytes), size: bytes.length };
+    return { name, version, metadata, file, digest: computeDigest(bytes), size: bytes.length };
   }
 
   /** What a configuration means of a repository. */
@@ -191,8 +191,8 @@ class ChartOpener {
       return wholeIndex(index).map((indexed) => want(indexed, bare(repository)));
     const wanted: WantedChart[] = [];
     for (const config of repository.charts) {
-      const found = await this.#try(async () => findChart(index, config.name, config.version, label));
-      if (found !== undefined) wanted.push(want(found, config));
+      const chart = await this.#try(async () => findChart(index, config.name, config.version, label));
+      if (chart !== undefined) wanted.push(want(chart, config));
     }
     return wanted;
   }
@@ -202,7 +202,7 @@ class ChartOpener {
     const wanted: WantedChart[] = [];
     for (const config of repository.charts ?? []) {
       const { name, version } = config;
-      const found = await this.#try(async () => {
+      const result = await this.#try(async () => {
         const subject = `${label}: chart ${quoteGo(name)}`;
         const tags = await (await this.#chartRepository(repository, name)).listTags(this.#options);
         // A tag cannot hold the + of build metadata. (Source: Helm 3, pkg/registry.)
@@ -211,7 +211,7 @@ class ChartOpener {
         if (match !== undefined) return match;
         throw new OpmateError('NOT_FOUND', `${subject}: version ${quoteGo(version ?? '*')} not found`);
       });
-      const indexed = found && { name, version: found.version, urls: [], digest: undefined };
+      const indexed = result && { name, version: result.version, urls: [], digest: undefined };
       if (indexed !== undefined) wanted.push({ repository, base: undefined, indexed, config });
     }
     return wanted;
@@ -244,7 +244,7 @@ class ChartOpener {
   async #openWanted(wanted: WantedChart): Promise<OpenedChart> {
     const { repository, base, indexed, config } = wanted;
     const label = `chart ${repository.name}/${indexed.name} ${indexed.version}`;
-    const url = base && this.#urlOf(indexed, base, label);
+    const url = base && this.#getUrl(indexed, base, label);
     const bytes =
       url === undefined
         ? await this.#pull(wanted, label)
@@ -260,7 +260,7 @@ class ChartOpener {
   }
 
   /** An address in an index may lead to another host, never to a file. */
-  #urlOf({ urls }: Pick<IndexedChart, 'urls'>, base: URL, label: string): URL {
+  #getUrl({ urls }: Pick<IndexedChart, 'urls'>, base: URL, label: string): URL {
     const [text = ''] = urls;
     try {
       return checkUrl({ kind: 'http', url: new URL(text, base).href }, this.#options.network);
@@ -290,11 +290,11 @@ class ChartOpener {
     return readRegularFile(file, limit, { name: shown });
   }
 
-  #opened(chart: Omit<OpenedChart, 'found'>, loaded: Chart): OpenedChart {
+  async #opened(chart: Omit<OpenedChart, 'found'>, loaded: Chart): Promise<OpenedChart> {
     const { label, config } = chart;
     const { logger } = this.#options;
     logger?.progress({ task: 'read charts', state: 'update', current: this.#files, unit: 'items' });
-    return { ...chart, found: findChartImages(loaded, label, { paths: config.imagePaths }) };
+    return { ...chart, found: await findChartImages(loaded, label, { paths: config.imagePaths }) };
   }
 }
 

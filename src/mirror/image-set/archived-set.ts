@@ -20,7 +20,7 @@ import { openArchivedCharts } from '../helm/archived-charts.js';
 import { lockedReleases } from '../release/locked-access.js';
 import { type OpenedReleases, openReleases } from '../release/open-releases.js';
 import type { ReleaseConfig } from '../release/release-config.js';
-import { archivedImagesOf } from './set-archive.js';
+import { getArchivedImages } from './set-archive.js';
 
 interface ArchivedSetOptions extends Omit<
   PlanOptions,
@@ -42,10 +42,10 @@ interface ArchivedSetOptions extends Omit<
  * is mirrored, would differ.
  */
 export function requireListedImages({ index }: OpenedArchive, lock: ImageSetLock): void {
-  const locked = lock.images.flatMap(archivedImagesOf);
-  const names = new Set(locked.map(({ repository, tag, root }) => nameOf(repository, tag, root.digest)));
+  const locked = lock.images.flatMap(getArchivedImages);
+  const names = new Set(locked.map(({ repository, tag, root }) => getName(repository, tag, root.digest)));
   const faults = index.images
-    .map(({ repository, tag, descriptor }) => nameOf(repository, tag, descriptor.digest))
+    .map(({ repository, tag, descriptor }) => getName(repository, tag, descriptor.digest))
     .filter((name) => !names.has(name))
     .map((name) => new OpmateError('INVALID', 'in the archive, but not in its lock', { subject: name }));
   if (faults.length > 0) throw combineErrors(faults);
@@ -64,10 +64,10 @@ export async function planArchivedSet(
   for (const operator of config.operators) {
     const { repository, tag } = targetOfCatalog(operator);
     const catalog = options.lock.catalogs.find(
-      (one) =>
-        one.catalog === operator.catalog &&
-        one.repository === repository &&
-        (tag === undefined || one.tag === tag),
+      (lockedCatalog) =>
+        lockedCatalog.catalog === operator.catalog &&
+        lockedCatalog.repository === repository &&
+        (tag === undefined || lockedCatalog.tag === tag),
     );
     images.set(operator.reference.text, findCatalogImage(operator.reference, catalog, options));
   }
@@ -133,10 +133,10 @@ export function withPlannedReleases(lock: ImageSetLock, plan: ImageSetPlan): Ima
   const dropped = lock.images.filter((image) => isOfRelease(image) && !planned.has(nameOfLocked(image)));
   if (lock.releases === undefined || dropped.length === 0) return lock;
   const gone = new Set(dropped);
-  const manifestsOf = (images: readonly LockedImage[]): Set<string> =>
+  const getManifests = (images: readonly LockedImage[]): Set<string> =>
     new Set(images.flatMap(({ contents }) => contents.manifests.map(({ descriptor }) => descriptor.digest)));
-  const kept = manifestsOf(lock.images.filter((image) => !gone.has(image)));
-  const lost = manifestsOf(dropped);
+  const kept = getManifests(lock.images.filter((image) => !gone.has(image)));
+  const lost = getManifests(dropped);
   const images = lock.images.filter((image) => {
     const [, hex] =
       /^sha256-([0-9a-f]{64})\b/.exec(image.kind === 'signature' ? (image.tag ?? '') : '') ?? [];
@@ -161,9 +161,8 @@ async function openArchivedCatalog(
 }
 
 /**
- * Returns what of the lock of an archive another configuration than that of the archive asks for. Throws OpmateError,
- * of all faults: NOT_FOUND for images that are not in the archive, INVALID for catalogs of which it asks for a part,
- * since their images name the rest too.
+ * Returns what of the lock of an archive another configuration than that of the archive asks for; catalogs are those
+ * of the archive (`narrowCatalogs`). Throws OpmateError NOT_FOUND for all images that are not in the archive.
  */
 export function limitLock(lock: ImageSetLock, plan: ImageSetPlan): ImageSetLock {
   const planned = new Set(plan.images.map(({ name }) => `${name.repository}:${name.tag}`));
@@ -175,31 +174,19 @@ export function limitLock(lock: ImageSetLock, plan: ImageSetPlan): ImageSetLock 
     .filter(({ kind, name }) => kind !== 'chart' && !held.has(`${name.repository}:${name.tag}`))
     .map(({ source }) => new OpmateError('NOT_FOUND', 'not in the archive', { subject: source }));
   const catalogs = lock.catalogs.filter(({ repository, tag }) => planned.has(`${repository}:${tag}`));
-  for (const { catalog, repository, tag, packages } of catalogs) {
-    const own = plan.catalogs.find(({ name }) => name.repository === repository && name.tag === tag);
-    const wanted = new Set(own?.selection.facts.bundles.map((bundle) => `${bundle.package} ${bundle.name}`));
-    const rest = packages.flatMap(({ name, bundles }) =>
-      bundles.filter((bundle) => !wanted.has(`${name} ${bundle.name}`)),
-    );
-    if (rest.length === 0) continue;
-    const more = rest.length === 1 ? '' : ` and ${rest.length - 1} more`;
-    const hint = 'ask for all that the archive holds of the catalog, or mirror to disk again';
-    const problem = `the archive also holds ${rest[0]?.name ?? ''}${more}, which its catalog image names`;
-    faults.push(new OpmateError('INVALID', problem, { subject: catalog, hint }));
-  }
   if (faults.length > 0) throw combineErrors(faults);
   const repositories = new Set(images.map(({ repository }) => repository));
   const manifests = new Set(
     images.flatMap(({ contents }) => contents.manifests.map(({ descriptor }) => descriptor.digest)),
   );
   const isOfKept = ({ repository, tag }: LockedImage): boolean =>
-    repositories.has(repository) && manifests.has(signedDigestOf(tag));
+    repositories.has(repository) && manifests.has(readSignedDigest(tag));
   const signatures = lock.images.filter((image) => image.kind === 'signature' && isOfKept(image));
   return { ...lock, catalogs, images: [...images, ...signatures] };
 }
 
 /** Returns the digest of what a signature by this tag signs. */
-function signedDigestOf(tag: string | undefined): string {
+export function readSignedDigest(tag: string | undefined): string {
   const [, hex = ''] = /^sha256-([0-9a-f]{64})(?:\.(?:sig|att|sbom))?$/.exec(tag ?? '') ?? [];
   return `sha256:${hex}`;
 }
@@ -235,7 +222,7 @@ export function requireAllowedImages(lock: ImageSetLock, plan: ImageSetPlan): Mi
   }
   for (const image of lock.images) {
     if (image.kind !== 'signature') continue;
-    const isOfImage = repositories.get(image.repository)?.has(signedDigestOf(image.tag)) ?? false;
+    const isOfImage = repositories.get(image.repository)?.has(readSignedDigest(image.tag)) ?? false;
     if (!isOfImage)
       refuse(nameOfLocked(image), 'not a signature of an image that the configuration asks for');
   }
@@ -257,6 +244,6 @@ export function requireAllowedImages(lock: ImageSetLock, plan: ImageSetPlan): Mi
   };
 }
 
-function nameOf(repository: string, tag: string | undefined, digest: string): string {
+function getName(repository: string, tag: string | undefined, digest: string): string {
   return tag === undefined ? `${repository}@${digest}` : `${repository}:${tag} (${digest})`;
 }

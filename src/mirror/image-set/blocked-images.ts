@@ -26,8 +26,8 @@ export class BlockedImages {
     if (this.#configs.length === 0) return undefined;
     this.#context['texts'] = names;
     try {
-      const found = script.runInContext(this.#context, { timeout: maxMilliseconds }) as number;
-      return this.#configs[found]?.name;
+      const match = script.runInContext(this.#context, { timeout: maxMilliseconds }) as number;
+      return this.#configs[match]?.name;
     } catch (error) {
       if (systemCode(error) !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
       const problem = `mirror.blockedImages: looking at ${quoteGo(names[0] ?? '')} takes too long`;

@@ -57,7 +57,7 @@ export async function deleteImages(
   const report: DeleteReport = { done: [], missing: [], kept: [], failed: [], stopped: undefined };
   const targets = await findTargets(items, report, options);
   if (options.dryRun) {
-    report.done.push(...targets.flatMap(linesOf));
+    report.done.push(...targets.flatMap(formatLines));
     return report;
   }
   const { logger = silentLogger } = options;
@@ -77,14 +77,14 @@ export async function deleteImages(
   ).finally(() => logger.progress({ task, state: 'done' }));
   for (const [i, outcome] of outcomes.entries()) {
     const target = targets[i] as Target;
-    if (outcome === 'deleted') report.done.push(...linesOf(target));
+    if (outcome === 'deleted') report.done.push(...formatLines(target));
     else if (outcome === 'missing') report.missing.push(...target.names);
     else if (outcome !== 'untried' && !isForAll(outcome)) report.failed.push(outcome);
   }
   return report;
 }
 
-function linesOf({ digest, names }: Target): { digest: string; name: string }[] {
+function formatLines({ digest, names }: Target): { digest: string; name: string }[] {
   return names.map((name) => ({ digest, name }));
 }
 
@@ -103,12 +103,12 @@ async function findTargets(
   const isKept = (digest: string): boolean => keep.reasonFor(digest) !== undefined;
   const task = 'look up images';
   let current = 0;
-  const found = await mapConcurrent(
+  const matches = await mapConcurrent(
     items,
     smallRequestsAtOnce(options.maxPerRegistry),
     async ({ reference }) => {
       const repository = await openRepository(repositories, reference, options);
-      const name = nameOf(reference);
+      const name = getName(reference);
       const named = await repository.headManifest(reference.digest ?? (reference.tag as string), options);
       const own = named === undefined ? [] : [{ digest: named.digest, name }];
       // Of an image that stays the signatures stay, too.
@@ -121,7 +121,7 @@ async function findTargets(
   ).finally(() => logger.progress({ task, state: 'done' }));
   const targets = new Map<string, Target>();
   const kept = new Set<string>();
-  for (const { repository, name, manifests } of found) {
+  for (const { repository, name, manifests } of matches) {
     if (manifests.length === 0) report.missing.push(name);
     for (const { digest, name: text } of manifests) {
       const reason = keep.reasonFor(digest);
@@ -164,15 +164,15 @@ async function findAttached(
 ): Promise<{ digest: string; name: string }[]> {
   const base = `${reference.registry}/${reference.repository}`;
   const attached: { digest: string; name: string }[] = [];
-  const manifests = new Set(await manifestsOf(repository, digest, options));
+  const manifests = new Set(await readManifests(repository, digest, options));
   // A set hands out what is added while it is gone through.
-  for (const one of manifests) {
+  for (const text of manifests) {
     for (const suffix of suffixes) {
-      const tag = `${tagOfDigest(one)}.${suffix}`;
-      const found = await repository.headManifest(tag, options);
-      if (found !== undefined) attached.push({ digest: found.digest, name: `${base}:${tag}` });
+      const tag = `${tagOfDigest(text)}.${suffix}`;
+      const descriptor = await repository.headManifest(tag, options);
+      if (descriptor !== undefined) attached.push({ digest: descriptor.digest, name: `${base}:${tag}` });
     }
-    for (const referrer of await repository.listReferrers(one, options)) {
+    for (const referrer of await repository.listReferrers(text, options)) {
       if (manifests.has(referrer.digest)) continue;
       manifests.add(referrer.digest);
       attached.push({ digest: referrer.digest, name: `${base}@${referrer.digest}` });
@@ -182,7 +182,7 @@ async function findAttached(
 }
 
 /** An image and what it lists; only itself where something of that is not there. */
-async function manifestsOf(
+async function readManifests(
   repository: WritableRepository,
   digest: string,
   options: CancelOptions,
@@ -225,6 +225,6 @@ function notAllowed(repository: WritableRepository, cause: OpmateError): OpmateE
   });
 }
 
-function nameOf({ registry, repository, tag, digest }: RegistryReference): string {
+function getName({ registry, repository, tag, digest }: RegistryReference): string {
   return `${registry}/${repository}${digest === undefined ? `:${tag}` : `@${digest}`}`;
 }

@@ -6,8 +6,8 @@ import { type RegistryReference, formatReference, parseReference } from '../../c
 import { encodeYaml } from '../../document/yaml.js';
 import { DiagnosticList, readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
-import { destinationTagOf, parseImageName } from '../mapping/image-names.js';
-import { type MirrorTarget, destinationOf, pathBelow, tagOfDigest } from './image-set-names.js';
+import { getDestinationTag, parseImageName } from '../mapping/image-names.js';
+import { type MirrorTarget, getDestination, pathBelow, tagOfDigest } from './image-set-names.js';
 import { type ImageSetPlan, type PlannedImage, releaseRepositories } from './image-set-plan.js';
 import type { KeptImages } from './kept-images.js';
 
@@ -90,10 +90,10 @@ export function listDeletions(
     }
     const type = typeOfKind[image.kind];
     const add = (imageName: string, tag: string): void => {
-      const imageReference = `docker://${destinationOf(target, image.repository, tag)}`;
+      const imageReference = `docker://${getDestination(target, image.repository, tag)}`;
       items.set(imageReference, { imageName, imageReference, type });
     };
-    add(image.source, options.v1Tags ? v1TagOf(image) : image.name.tag);
+    add(image.source, options.v1Tags ? getV1Tag(image) : image.name.tag);
     if (options.signatures && digest !== undefined) {
       const signature = `${tagOfDigest(digest)}.sig`;
       add(`${image.source.slice(0, image.source.lastIndexOf('@'))}:${signature}`, signature);
@@ -103,11 +103,11 @@ export function listDeletions(
   return { items: [...items.values()].sort(byName), kept };
 }
 
-function v1TagOf({ kind: of, reference, name }: PlannedImage): string {
+function getV1Tag({ kind: of, reference, name }: PlannedImage): string {
   const isOfRelease = of === 'release' || of === 'component';
   if (reference.digest === undefined || reference.transport !== 'docker' || isOfRelease) return name.tag;
   if (reference.tag !== undefined || of === 'helm') return 'latest';
-  return destinationTagOf(parseImageName(formatReference(reference).replace(/^docker:\/\//, '')));
+  return getDestinationTag(parseImageName(formatReference(reference).replace(/^docker:\/\//, '')));
 }
 
 /** A list as the text of its file. */
@@ -192,7 +192,7 @@ export function requireBelow(
     const where =
       own === undefined
         ? `below docker://${whole}`
-        : `in docker://${destinationOf(target, pathBelow(target, own, maxNestedPaths))}`;
+        : `in docker://${getDestination(target, pathBelow(target, own, maxNestedPaths))}`;
     const problem = `${quoteGo(imageReference)} is not ${where}`;
     faults.add({ severity: 'error', code: 'outside-target', problem, file, ...place });
   }

@@ -6,7 +6,7 @@ import { type Reference, parseReference } from '../../core/reference.js';
 import { type WrittenDocument, readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
 import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
-import { repositoryOf } from './image-set-names.js';
+import { getRepository } from './image-set-names.js';
 import { type HelmConfig, readHelmConfig } from '../helm/helm-config.js';
 import { type ReleaseConfig, readReleaseConfig } from '../release/release-config.js';
 import { checkUnique, readBounds } from './config-fields.js';
@@ -185,26 +185,26 @@ class ConfigReader {
       : undefined;
     const blocked =
       key === 'mirror' ? root.field(key).field('blockedImages').optionalList().map(readBlockedImage) : [];
-    const hasKnownKeys = Object.keys(fields[key].jsonObject() ?? {}).every((one) =>
-      (sections as readonly string[]).includes(one),
+    const hasKnownKeys = Object.keys(fields[key].jsonObject() ?? {}).every((name) =>
+      (sections as readonly string[]).includes(name),
     );
-    const isEmpty = [operators, additional, helm.local, helm.repositories].every((one) => one.length === 0);
+    const isEmpty = [operators, additional, helm.local, helm.repositories].every((item) => item.length === 0);
     if (isEmpty && hasKnownKeys && !isFilled(listed.helm) && !isFilled(listed.platform)) {
       fields[key].fail(`nothing to ${key}`, { hint: `list catalogs below ${key}.operators` });
     }
     return {
       file,
       archiveBytes,
-      operators: operators.filter((one) => one !== undefined),
-      additionalImages: additional.filter((one) => one !== undefined),
+      operators: operators.filter((operator) => operator !== undefined),
+      additionalImages: additional.filter((additionalImage) => additionalImage !== undefined),
       helm,
       releases,
-      blockedImages: blocked.filter((one) => one !== undefined),
-      warnings: isFilled(listed.samples) ? [this.#warningOf(listed.samples)] : [],
+      blockedImages: blocked.filter((blockedImage) => blockedImage !== undefined),
+      warnings: isFilled(listed.samples) ? [this.#getWarning(listed.samples)] : [],
     };
   }
 
-  #warningOf(section: Field): string {
+  #getWarning(section: Field): string {
     const { line, column } = this.#document.placeOf(section.path);
     const { name: file } = this.#document;
     return `${file}:${line}:${column}: ${section.path.join('.')}: no effect, as with oc-mirror`;
@@ -220,11 +220,11 @@ class ConfigReader {
     // Has no effect with oc-mirror either.
     fields.skipDependencies.optionalBoolean();
     const items = fields.packages.optionalList();
-    const packages = items.map((one) => this.#readPackage(one));
+    const packages = items.map((field) => this.#readPackage(field));
     checkUnique(items, packages, 'package');
     if (full) {
-      for (const [index, one] of packages.entries()) {
-        const isBounded = [one, ...(one?.channels ?? [])].some(
+      for (const [index, packageConfig] of packages.entries()) {
+        const isBounded = [packageConfig, ...(packageConfig?.channels ?? [])].some(
           (part) => part !== undefined && hasBounds(part),
         );
         if (!isBounded) continue;
@@ -234,7 +234,8 @@ class ConfigReader {
     }
     const operator: Partial<OperatorConfig> = {
       full,
-      packages: packages.length === 0 ? undefined : packages.filter((one) => one !== undefined),
+      packages:
+        packages.length === 0 ? undefined : packages.filter((packageConfig) => packageConfig !== undefined),
       targetCatalog: fields.targetCatalog.optionalMatching(isRepositoryName, 'a repository path'),
       targetTag: fields.targetTag.optionalMatching(isTag, 'a tag'),
       targetCatalogSourceTemplate: fields.targetCatalogSourceTemplate.optionalText(),
@@ -253,7 +254,7 @@ class ConfigReader {
     const name = fields.name.text();
     const bounds = readBounds(fields);
     const items = fields.channels.optionalList();
-    const channels = items.map((one) => this.#readChannel(one));
+    const channels = items.map((field) => this.#readChannel(field));
     checkUnique(items, channels, 'channel');
     if (hasBounds(bounds) && channels.some((channel) => channel !== undefined && hasBounds(channel))) {
       const hint = 'set them for the package, or for each channel';
@@ -264,7 +265,7 @@ class ConfigReader {
     return {
       name,
       ...bounds,
-      channels: items.length === 0 ? undefined : channels.filter((one) => one !== undefined),
+      channels: items.length === 0 ? undefined : channels.filter((channel) => channel !== undefined),
       defaultChannel,
       place: this.#document.placeOf(item.path),
     };
@@ -291,8 +292,8 @@ class ConfigReader {
       platforms: readPlatforms(fields.platforms),
       place: this.#document.placeOf(item.path),
     };
-    if (reference !== undefined && !fields.targetRepo.isSet && !isRepositoryName(repositoryOf(reference))) {
-      fields.name.fail(`${quoteGo(repositoryOf(reference))} is not a repository path`, {
+    if (reference !== undefined && !fields.targetRepo.isSet && !isRepositoryName(getRepository(reference))) {
+      fields.name.fail(`${quoteGo(getRepository(reference))} is not a repository path`, {
         hint: 'set one with targetRepo',
       });
     }
@@ -366,7 +367,7 @@ function parseSource(text: string): Reference {
 export function targetOfCatalog(operator: OperatorConfig): { repository: string; tag: string | undefined } {
   const { reference, targetCatalog, targetTag } = operator;
   const isLayout = reference.transport !== 'docker';
-  const own = repositoryOf(reference);
+  const own = getRepository(reference);
   // What names neither means the tag that every tool takes then.
   const untold = reference.digest === undefined || isLayout ? 'latest' : undefined;
   const ownTag = isLayout ? untold : (reference.tag ?? untold);

@@ -96,7 +96,7 @@ export class ImageSetMirror {
    */
   async prepare(): Promise<void> {
     for (const catalog of this.#plan.catalogs) await this.#rebuild(catalog);
-    const transfers = this.#plan.images.map((image) => this.#transferOf(image));
+    const transfers = this.#plan.images.map((image) => this.#getTransfer(image));
     const { onError, transfer } = this.#options;
     const stops = onError === 'stop';
     // All manifests are read before anything is copied, so all that is missing can be named.
@@ -135,10 +135,10 @@ export class ImageSetMirror {
   async surveyWithSignatures(): Promise<BytePlan> {
     if (!this.#options.signatures) return this.survey();
     const pinned = this.transfers();
-    const [found] = await Promise.all([this.#findSignatures(pinned), this.#survey(pinned)]);
+    const [matches] = await Promise.all([this.#findSignatures(pinned), this.#survey(pinned)]);
     const before = new Map(pinned.map(({ targetName, contents }) => [targetName, contents]));
     const surveyed = new Set(this.#surveyed.map(({ transfer }) => transfer.targetName));
-    const changed = found.filter(({ targetName, contents }) => {
+    const changed = matches.filter(({ targetName, contents }) => {
       const known = before.get(targetName);
       return (
         known === undefined ||
@@ -189,7 +189,7 @@ export class ImageSetMirror {
   /** The images with what they consist of, in the order of a lock; signatures among them. */
   lockedImages(): LockedImage[] {
     return [...this.#prepared.values()].flatMap(({ image, transfer }) => {
-      if (image === undefined) return [signatureOf(transfer, this.#plan)];
+      if (image === undefined) return [getSignature(transfer, this.#plan)];
       if (this.#isLeftOut(image)) return [];
       const { kind, source, name, bundles, reference, aliases } = image;
       return [
@@ -221,7 +221,7 @@ export class ImageSetMirror {
       options,
       catalogs: this.#plan.catalogs
         .filter(({ destination }) => names.has(destination))
-        .map((catalog) => lockedCatalogOf(catalog, templates)),
+        .map((catalog) => getLockedCatalog(catalog, templates)),
       charts: this.#plan.charts.map(({ chart: { source, packed }, name }) => ({
         ...{ source, name: packed.name, version: packed.version, ...name },
       })),
@@ -250,8 +250,8 @@ export class ImageSetMirror {
     this.#rebuilt.clear();
   }
 
-  #transferOf(image: PlannedImage): Transfer {
-    const catalog = this.#catalogOf(image);
+  #getTransfer(image: PlannedImage): Transfer {
+    const catalog = this.#findCatalog(image);
     const rebuilt = catalog === undefined ? undefined : this.#rebuilt.get(catalog);
     return {
       source:
@@ -267,7 +267,7 @@ export class ImageSetMirror {
     };
   }
 
-  #catalogOf(image: PlannedImage): PlannedCatalog | undefined {
+  #findCatalog(image: PlannedImage): PlannedCatalog | undefined {
     if (image.kind !== 'catalog') return undefined;
     return this.#plan.catalogs.find(({ destination }) => destination === image.destination);
   }
@@ -312,7 +312,7 @@ export class ImageSetMirror {
     const { logger, temporaryDirectory, transfer, writeCache } = this.#options;
     const withoutImages = this.#withoutImages;
     const { signal, session } = transfer;
-    const { platforms } = this.#imageOf(catalog);
+    const { platforms } = this.#getImage(catalog);
     const rebuilt = await rebuildFrom(
       { ...catalog, facts: catalog.selection.facts },
       { session, temporaryDirectory, platforms, withoutImages, writeCache, logger, signal },
@@ -320,7 +320,7 @@ export class ImageSetMirror {
     this.#rebuilt.set(catalog, rebuilt);
   }
 
-  #imageOf({ destination }: PlannedCatalog): PlannedImage {
+  #getImage({ destination }: PlannedCatalog): PlannedImage {
     return this.#images.get(destination) as PlannedImage;
   }
 
@@ -345,7 +345,7 @@ export class ImageSetMirror {
     for (const text of images) this.#withoutImages.add(text);
     for (const catalog of this.#plan.catalogs) {
       throwIfCancelled(options.signal);
-      const image = this.#imageOf(catalog);
+      const image = this.#getImage(catalog);
       if (this.#failed.has(image)) continue;
       const { facts } = catalog.selection;
       const gone = facts.bundles.filter((bundle) => bundles.has(`${bundle.package}/${bundle.name}`));
@@ -355,7 +355,7 @@ export class ImageSetMirror {
       } catch (error) {
         if (!(error instanceof OpmateError) || error.code !== 'INVALID') throw error;
         this.#logger.log('error', error.message);
-        this.#note({ missing: [], failed: [{ transfer: this.#transferOf(image), error }] });
+        this.#note({ missing: [], failed: [{ transfer: this.#getTransfer(image), error }] });
       }
     }
   }
@@ -379,12 +379,12 @@ export class ImageSetMirror {
     catalog.isDatabase = false;
     this.#changes.push(...left.changes.map((change) => `${operator.catalog}: ${change}`));
     await this.#rebuild(catalog);
-    const image = this.#imageOf(catalog);
+    const image = this.#getImage(catalog);
     if (targetOfCatalog(operator).tag === undefined) {
       const problem = `${operator.catalog}: what is left of it has another digest than ${quoteGo(image.name.tag)}`;
       throw new OpmateError('INVALID', problem, { hint: 'give it a tag with targetTag' });
     }
-    const { pinned } = await pinTransfers([this.#transferOf(image)], this.#options.transfer);
+    const { pinned } = await pinTransfers([this.#getTransfer(image)], this.#options.transfer);
     for (const transfer of pinned) this.#add(transfer);
   }
 }
@@ -398,7 +398,7 @@ function requireOtherPlace({ operator: { catalog, reference }, destination }: Pl
   if (reference.transport !== 'docker' || reference.digest !== undefined) return;
   const { registry, repository, tag = 'latest' } = reference;
   if (destination !== `${registry}/${repository}:${tag}`) return;
-  throw new OpmateError('INVALID', 'what is taken of it would replace the catalog itself', {
+  throw new OpmateError('INVALID', 'the filtered catalog would replace the original', {
     subject: catalog,
     hint: 'mirror to another registry or path, or give it another targetCatalog or targetTag',
   });
@@ -409,7 +409,7 @@ function openRebuilt({ repository, digest }: RebuiltCatalog) {
 }
 
 /** A signature lies beside its image, whatever that is called at the target. */
-function signatureOf({ source, target, contents }: PinnedTransfer, plan: ImageSetPlan): LockedImage {
+function getSignature({ source, target, contents }: PinnedTransfer, plan: ImageSetPlan): LockedImage {
   const place = (target as RegistryReference).repository;
   const signed = plan.images.find(({ repository }) => repository === place);
   const text = formatReference(source as Reference);
@@ -419,7 +419,7 @@ function signatureOf({ source, target, contents }: PinnedTransfer, plan: ImageSe
   };
 }
 
-function lockedCatalogOf(
+function getLockedCatalog(
   { operator, digest, name, selection, isDatabase }: PlannedCatalog,
   templates: ReadonlyMap<string, CatalogSourceTemplate>,
 ): LockedCatalog {

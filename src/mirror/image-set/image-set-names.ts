@@ -20,12 +20,12 @@ export function parseMirrorTarget(text: string): MirrorTarget {
   const shown = quoteGo(withoutCredentials(text));
   if (!text.startsWith('docker://')) throw new UsageError('not a registry', { subject: shown, hint });
   const [registry = '', ...path] = text.slice('docker://'.length).replace(/\/+$/, '').split('/');
+  // As in references: one word is a path of docker.io, and may be mistyped.
+  if (registry !== '' && registry !== 'localhost' && !/[.:]/.test(registry)) {
+    throw new UsageError('missing registry', { subject: shown, hint: `${hint}, with its domain or port` });
+  }
   try {
-    // A name that is surely a registry's, so that the first part is not taken for a path of docker.io.
-    const isRegistry = registry === 'localhost' || /[.:]/.test(registry);
-    const parsed = parseReference(
-      `docker://${isRegistry ? '' : 'localhost/'}${[registry, ...path, 'x'].join('/')}`,
-    );
+    const parsed = parseReference(`docker://${[registry, ...path, 'x'].join('/')}`);
     const isPlain = parsed.tag === undefined && parsed.digest === undefined;
     if (parsed.transport === 'docker' && isPlain && registry !== '')
       return { registry, path: path.join('/') };
@@ -45,15 +45,15 @@ export interface ImageName {
  * The name that an image has below a target unless told otherwise: its path with its tag, or with
  * `sha256-HEX` where it is named by digest alone. (Source: oc-mirror v2.)
  */
-export function nameOfImage(reference: Reference, given: Partial<ImageName> = {}): ImageName {
+export function nameOfImage(reference: Reference, input: Partial<ImageName> = {}): ImageName {
   const { tag, digest } = reference;
-  const own = repositoryOf(reference);
+  const own = getRepository(reference);
   const ownTag = tag ?? (digest === undefined ? 'latest' : tagOfDigest(digest));
-  return { repository: given.repository ?? own, tag: given.tag ?? ownTag };
+  return { repository: input.repository ?? own, tag: input.tag ?? ownTag };
 }
 
 /** Returns the repository that an image has below a target: of one on disk, the last part of its path. */
-export function repositoryOf(reference: Reference): string {
+export function getRepository(reference: Reference): string {
   if (reference.transport === 'docker') return reference.repository;
   return reference.path.replace(/\/+$/, '').replace(/^.*\//, '').toLowerCase();
 }
@@ -82,7 +82,7 @@ export function pathBelow(
 }
 
 /** Returns the whole name of an image at a target, or of its repository without a tag. */
-export function destinationOf({ registry }: MirrorTarget, path: string, tag?: string): string {
+export function getDestination({ registry }: MirrorTarget, path: string, tag?: string): string {
   const name = tag === undefined ? path : `${path}:${tag}`;
   return registry === '' ? name : `${registry}/${name}`;
 }
@@ -90,7 +90,7 @@ export function destinationOf({ registry }: MirrorTarget, path: string, tag?: st
 /** An image at a target as a reference; of one on disk it names nothing but the image itself. */
 export function targetReference(target: MirrorTarget, repository: string, tag: string): RegistryReference {
   const registry = target.registry === '' ? 'localhost' : target.registry;
-  return { transport: 'docker', text: destinationOf(target, repository, tag), registry, repository, tag };
+  return { transport: 'docker', text: getDestination(target, repository, tag), registry, repository, tag };
 }
 
 /** An image with its transport, as the left side of a mapping line: by digest where one is known. */

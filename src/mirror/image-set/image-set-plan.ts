@@ -22,7 +22,7 @@ import type { HelmConfig } from '../helm/helm-config.js';
 import type { OpenedChart, OpenedCharts } from '../helm/open-charts.js';
 import type { OpenedReleases } from '../release/open-releases.js';
 import type { ReleaseConfig } from '../release/release-config.js';
-import { type CatalogImage, imagesOf, readCatalogImages } from '../catalog-images.js';
+import { type CatalogImage, getImages, readCatalogImages } from '../catalog-images.js';
 import { findSharedRepositories } from '../mapping/collisions.js';
 import { type DependencyCatalog, type DependencyMode, closeDependencies } from '../selection/dependencies.js';
 import {
@@ -35,7 +35,7 @@ import {
 import {
   type ImageName,
   type MirrorTarget,
-  destinationOf,
+  getDestination,
   nameOfImage,
   pathBelow,
   sourceText,
@@ -201,12 +201,12 @@ export async function planImageSet(
       options.dependencies ?? 'none',
       options,
     );
-    for (const one of opened) one.selection = selections.get(one) ?? one.selection;
+    for (const catalog of opened) catalog.selection = selections.get(catalog) ?? catalog.selection;
     const images = new ImageCollection(config, options);
     const catalogs: PlannedCatalog[] = [];
-    for (const one of opened) {
+    for (const catalog of opened) {
       try {
-        catalogs.push(await planCatalog(one, images, options));
+        catalogs.push(await planCatalog(catalog, images, options));
       } catch (error) {
         if (!(error instanceof OpmateError) || !isAboutContent(error)) throw error;
         faults.push(error);
@@ -216,17 +216,17 @@ export async function planImageSet(
     for (const image of config.additionalImages) images.addAdditional(image, config.file);
     charts = await options.openCharts(config.helm);
     const planned = images.addCharts(charts.charts);
-    const found = (releases = await options.openReleases(config.releases));
-    images.addReleases(found, config.releases?.platforms ?? []);
+    const openedReleases = (releases = await options.openReleases(config.releases));
+    images.addReleases(openedReleases, config.releases?.platforms ?? []);
     const warnings = [
       ...config.warnings,
       ...catalogs.flatMap(({ selection }) => selection.warnings),
       ...unmet,
       ...charts.charts.flatMap((chart) => chart.found.warnings),
-      ...found.warnings,
+      ...openedReleases.warnings,
     ];
-    const { graphs, graphImage } = found;
-    const parts = { catalogs, charts: planned, releases: found.releases, graphs, graphImage };
+    const { graphs, graphImage } = openedReleases;
+    const parts = { catalogs, charts: planned, releases: openedReleases.releases, graphs, graphImage };
     return { ...parts, ...images.finish(warnings), added, close };
   } catch (error) {
     await close();
@@ -357,8 +357,8 @@ class ImageCollection {
   addCharts(charts: readonly OpenedChart[]): PlannedChart[] {
     const byName = new Map<string, string>();
     return charts.map((chart) => {
-      const { config, packed, found } = chart;
-      for (const { text } of found.images) {
+      const { config, packed, found: chartImages } = chart;
+      for (const { text } of chartImages.images) {
         const reference = parseReference(text);
         const image = this.#add('helm', reference, nameOfImage(reference), config.platforms);
         if (image !== undefined) image.isAsked = true;
@@ -417,16 +417,16 @@ class ImageCollection {
   #place({ repository, tag }: ImageName): { repository: string; destination: string } {
     const { target, maxNestedPaths } = this.#options;
     const path = pathBelow(target, repository, maxNestedPaths);
-    return { repository: path, destination: destinationOf(target, path, tag) };
+    return { repository: path, destination: getDestination(target, path, tag) };
   }
 
   #put(
     kind: PlannedImage['kind'],
     reference: Reference,
     name: ImageName,
-    asked: readonly PlatformConfig[],
+    wanted: readonly PlatformConfig[],
   ): PlannedImage {
-    const platforms = asked.length > 0 ? asked : this.#options.platforms;
+    const platforms = wanted.length > 0 ? wanted : this.#options.platforms;
     const source = sourceText(reference);
     const { repository, destination } = this.#place(name);
     const key = `${source}=${destination}`;
@@ -449,10 +449,10 @@ class ImageCollection {
   }
 
   /** Source and target repository, unless the configuration chose the target. */
-  #mappedOf({ reference, name, repository }: PlannedImage): { source: string; target: string }[] {
+  #getMapped({ reference, name, repository }: PlannedImage): { source: string; target: string }[] {
     if (reference.transport !== 'docker' || reference.repository !== name.repository) return [];
     const source = `${reference.registry}/${reference.repository}`;
-    return [{ source, target: destinationOf(this.#options.target, repository) }];
+    return [{ source, target: getDestination(this.#options.target, repository) }];
   }
 
   /** Throws OpmateError with every name that two different images would get. */
@@ -469,9 +469,9 @@ class ImageCollection {
         byDestination.set(image.destination, image);
         continue;
       }
-      const kept = isSameDigest(image, other) ? other : pinnedOf(image, other);
+      const kept = isSameDigest(image, other) ? other : findPinned(image, other);
       if (kept === undefined) {
-        const problem = `${image.destination}: two images would land here, ${other.source} and ${image.source}`;
+        const problem = `${image.destination}: same target for ${other.source} and ${image.source}`;
         const hint =
           'block one of them with blockedImages, or give it a place of its own (targetRepo, targetTag)';
         faults.push(new OpmateError('INVALID', problem, { hint }));
@@ -494,7 +494,7 @@ class ImageCollection {
     return {
       images: images.filter((image) => !dropped.has(image)),
       blocked: blocked.sort((a, b) => compareBytes(a.source, b.source)),
-      warnings: [...warnings, ...findSharedRepositories(images.flatMap((image) => this.#mappedOf(image)))],
+      warnings: [...warnings, ...findSharedRepositories(images.flatMap((image) => this.#getMapped(image)))],
     };
   }
 }
@@ -518,12 +518,12 @@ function joinPlatforms(
 }
 
 /** Of two references to one tag the one that says by digest what that is; undefined where they may differ. */
-function pinnedOf(a: PlannedImage, b: PlannedImage): PlannedImage | undefined {
-  const nameOf = ({ reference: { transport, ...rest } }: PlannedImage): string =>
+function findPinned(a: PlannedImage, b: PlannedImage): PlannedImage | undefined {
+  const getName = ({ reference: { transport, ...rest } }: PlannedImage): string =>
     'registry' in rest
       ? `${rest.registry}/${rest.repository}:${rest.tag ?? ''}`
       : `${transport}:${rest.path}`;
-  if (!isOperand(a) || !isOperand(b) || nameOf(a) !== nameOf(b)) return undefined;
+  if (!isOperand(a) || !isOperand(b) || getName(a) !== getName(b)) return undefined;
   if ((a.reference.digest === undefined) === (b.reference.digest === undefined)) return undefined;
   return a.reference.digest === undefined ? b : a;
 }
@@ -543,7 +543,7 @@ async function readBundleImages(catalog: Catalog, bundle: BundleFacts): Promise<
   if (bundle.origin === undefined) return [];
   const { package: packageName, name, origin } = bundle;
   const value = await catalog.read(origin);
-  return imagesOf({ schema: schemas.bundle, package: packageName, name, value, origin });
+  return getImages({ schema: schemas.bundle, package: packageName, name, value, origin });
 }
 
 /** The lines of `mapping.txt`, sorted: `SOURCE=DESTINATION`, both with their transport. */

@@ -4,6 +4,7 @@ import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { parseYamlWithPlaces } from '../../document/yaml.js';
+import { getObject } from '../../document/json-fields.js';
 import { type LinkOptions, isWithin, requireWithin } from '../../files/directory-root.js';
 import { readRegularFile } from '../../files/read-file.js';
 import {
@@ -96,7 +97,7 @@ export function clusterResources(plan: MirroredSet, options: ClusterResourceOpti
     });
   }
   for (const catalog of plan.catalogs) {
-    const suffix = objectSuffixOf(catalog, prefix);
+    const suffix = getObjectSuffix(catalog, prefix);
     const other = owners.get(suffix);
     if (other !== undefined) {
       const problem = `cs-${suffix}: both ${other.operator.catalog} and ${catalog.operator.catalog} would have it`;
@@ -153,14 +154,14 @@ function encodeSets(
     { name: `${prefix}-release`, images: chosen.filter(isRelease) },
   ]
     .map(({ name, images }) => {
-      const entries = images.flatMap((image) => mirrorEntryOf(image, options));
+      const entries = images.flatMap((image) => toMirrorEntry(image, options));
       return encodeMirrorSets(kind, entries, { name, annotations });
     })
     .join('');
 }
 
 /** Where the path at the target ends with that at the source, one entry serves all of a namespace. */
-function mirrorEntryOf(image: MirroredImage, options: ClusterResourceOptions): MirrorEntry[] {
+function toMirrorEntry(image: MirroredImage, options: ClusterResourceOptions): MirrorEntry[] {
   const { reference, repository } = image;
   // What is in no registry is asked for by no other name than its new one.
   if (reference.transport !== 'docker') return [];
@@ -169,10 +170,10 @@ function mirrorEntryOf(image: MirroredImage, options: ClusterResourceOptions): M
   const mirror = `${options.registry}/${repository}`;
   const isBelow = repository === own || repository.endsWith(`/${own}`);
   if (options.byRepository === true || !isBelow) return [{ source, mirrors: [mirror] }];
-  return [{ source: parentOf(source), mirrors: [parentOf(mirror)] }];
+  return [{ source: getParent(source), mirrors: [getParent(mirror)] }];
 }
 
-function parentOf(name: string): string {
+function getParent(name: string): string {
   return name.slice(0, name.lastIndexOf('/'));
 }
 
@@ -196,7 +197,7 @@ export function isObjectPrefix(text: string): boolean {
  * Returns what names the objects of a catalog behind `cs-` and `cc-`: the last part of its path at the target, which
  * `--max-nested-paths` may have joined, and the beginning of its tag, as a DNS label.
  */
-function objectSuffixOf({ name: { tag }, destination }: MirroredCatalog, prefix: string): string {
+function getObjectSuffix({ name: { tag }, destination }: MirroredCatalog, prefix: string): string {
   const last = destination.slice(destination.lastIndexOf('/') + 1, destination.lastIndexOf(':'));
   const label = (text: string): string => text.toLowerCase().replace(/[^a-z0-9-]/g, '-');
   const short = label(tag.slice(0, maxTagLength)) || '0';
@@ -313,7 +314,7 @@ function readTemplate(text: string, file: string): CatalogSourceTemplate {
     if (!(error instanceof OpmateError)) throw error;
     throw new OpmateError('SYNTAX', error.message, { subject: file, file, line: error.line });
   }
-  const object = isJsonObject(value) ? value : {};
+  const object = getObject(value);
   const { apiVersion, kind, spec = {}, metadata } = object;
   if (kind !== 'CatalogSource' || apiVersion !== 'operators.coreos.com/v1alpha1') {
     throw fail('not a CatalogSource of operators.coreos.com/v1alpha1');
@@ -322,11 +323,11 @@ function readTemplate(text: string, file: string): CatalogSourceTemplate {
   const { sourceType = '', configMap = '' } = spec;
   if (sourceType !== '' && sourceType !== 'grpc') throw fail('spec.sourceType: not grpc');
   if (configMap !== '') throw fail('spec.configMap: a mirrored catalog is an image');
-  const meta = isJsonObject(metadata) ? metadata : {};
-  return { text, labels: textsOf(meta['labels']), annotations: textsOf(meta['annotations']), spec };
+  const meta = getObject(metadata);
+  return { text, labels: toTexts(meta['labels']), annotations: toTexts(meta['annotations']), spec };
 }
 
-function textsOf(value: JsonValue | undefined): Record<string, string> | undefined {
+function toTexts(value: JsonValue | undefined): Record<string, string> | undefined {
   if (!isJsonObject(value)) return undefined;
   return Object.fromEntries(Object.entries(value).map(([key, text]) => [key, String(text)]));
 }

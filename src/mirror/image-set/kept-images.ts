@@ -10,7 +10,7 @@ export class KeptImages {
   /** `file` is how messages name the lock. */
   add(lock: ImageSetLock, file: string): void {
     for (const image of lock.images) {
-      const reason = `${userOf(image)} in ${file} needs it`;
+      const reason = `${getUser(image)} in ${file} needs it`;
       for (const { descriptor } of image.contents.manifests) note(this.#byDigest, descriptor.digest, reason);
       if (image.tag !== undefined) note(this.#byName, `${image.repository}:${image.tag}`, reason);
     }
@@ -32,7 +32,7 @@ function note(reasons: Map<string, string>, key: string, reason: string): void {
   if (!reasons.has(key)) reasons.set(key, reason);
 }
 
-function userOf({ kind, source, bundles }: LockedImage): string {
+function getUser({ kind, source, bundles }: LockedImage): string {
   const [first] = bundles;
   if (first === undefined) return kind === 'catalog' ? `the catalog ${source}` : source;
   const more = bundles.length - 1;

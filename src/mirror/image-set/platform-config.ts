@@ -13,5 +13,5 @@ export function readPlatforms(list: Field): PlatformConfig[] {
     const [os, architecture] = [fields?.os.text(), fields?.architecture.text()];
     return os === undefined || architecture === undefined ? undefined : { os, architecture };
   });
-  return platforms.filter((one) => one !== undefined);
+  return platforms.filter((item) => item !== undefined);
 }

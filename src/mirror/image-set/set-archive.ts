@@ -13,6 +13,7 @@ import type { ArchiveBase } from '../../oci/archive-set/archive-index.js';
 import { type ImageSession, type OpenedReference, openReference } from '../../oci/image/open.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { type ImageSetLock, type LockedImage, encodeLock } from '../lock/lock.js';
+import { ImageClock } from '../transfer/image-clock.js';
 import type { PinnedTransfer } from '../transfer/transfer-types.js';
 
 /** Images that are to be archived. */
@@ -29,6 +30,8 @@ interface ArchiveImageSetOptions extends CancelOptions {
   strict: boolean;
   base: ArchiveBase | undefined;
   concurrency: number;
+  /** Milliseconds for reading the content of one image; unlimited unless set. */
+  imageTimeoutMs?: number | undefined;
   logger?: Logger | undefined;
 }
 
@@ -45,10 +48,10 @@ export async function archiveImageSet(
     const sources = new ImageSources(options);
     const lock = set.lock();
     try {
-      const images = lock.images.flatMap(archivedImagesOf);
-      const written = await writeArchiveSet(directory, images, sources.blobsOf(set.transfers()), {
+      const images = lock.images.flatMap(getArchivedImages);
+      const written = await writeArchiveSet(directory, images, sources.getBlobs(set.transfers()), {
         ...options,
-        carried: carriedOf(lock.images),
+        carried: listCarried(lock.images),
         lock: encodeLock(lock),
       });
       return { written, lock };
@@ -63,7 +66,7 @@ export async function archiveImageSet(
 }
 
 /** Digests of charts: the far side computes images from them, and its registry need not have them. */
-export function carriedOf(images: readonly LockedImage[]): Set<string> {
+export function listCarried(images: readonly LockedImage[]): Set<string> {
   const charts = images.filter(({ kind }) => kind === 'chart');
   return new Set(
     charts.flatMap(({ contents }) =>
@@ -75,11 +78,11 @@ export function carriedOf(images: readonly LockedImage[]): Set<string> {
 }
 
 /** An image under its tag, and without tag what refers to it, so that whoever serves the archive finds that. */
-export function archivedImagesOf({ repository, tag, contents }: LockedImage): ArchivedImage[] {
+export function getArchivedImages({ repository, tag, contents }: LockedImage): ArchivedImage[] {
   const { root, manifests } = contents;
-  const at = manifests.findIndex(({ descriptor }) => descriptor.digest === root.digest);
+  const index = manifests.findIndex(({ descriptor }) => descriptor.digest === root.digest);
   const referrers = manifests
-    .slice(at + 1)
+    .slice(index + 1)
     .map(({ descriptor }) => ({ repository, tag: undefined, root: descriptor }));
   return [{ repository, tag, root }, ...referrers];
 }
@@ -89,13 +92,14 @@ class ImageSources {
   readonly #options: ArchiveImageSetOptions;
   readonly #opened = new Map<string, Promise<OpenedReference>>();
   /** Images whose blob could not be read, by its digest; one that could in the end is none. */
+  readonly #clocks = new Map<string, ImageClock>();
   readonly #failures = new Map<string, { targetName: string; error: OpmateError }>();
 
   constructor(options: ArchiveImageSetOptions) {
     this.#options = options;
   }
 
-  blobsOf(transfers: readonly PinnedTransfer[]): ArchivedBlob[] {
+  getBlobs(transfers: readonly PinnedTransfer[]): ArchivedBlob[] {
     const blobs = new Map<string, ArchivedBlob>();
     for (const transfer of transfers) {
       const { target } = transfer;
@@ -124,7 +128,7 @@ class ImageSources {
 
   async close(): Promise<void> {
     for (const opened of this.#opened.values())
-      await opened.then((one) => one.close()).catch(() => undefined);
+      await opened.then((reference) => reference.close()).catch(() => undefined);
   }
 
   async #openManifest(
@@ -134,19 +138,34 @@ class ImageSources {
   ): Promise<Readable> {
     return this.#watch(transfer, digest, async () => {
       if (known !== undefined) return Readable.from([known], { objectMode: false });
-      const { repository } = await this.#open(transfer);
-      const { bytes } = await repository.getManifest(digest, this.#options);
-      return Readable.from([bytes], { objectMode: false });
+      return this.#inTime(transfer, async (limited) => {
+        const { repository } = await this.#open(transfer);
+        const { bytes } = await repository.getManifest(digest, limited);
+        return Readable.from([bytes], { objectMode: false });
+      });
     });
   }
 
   async #openBlob(transfer: PinnedTransfer, blob: Descriptor): Promise<Readable> {
     return this.#watch(transfer, blob.digest, async () => {
-      const { repository } = await this.#open(transfer);
-      const stream = await repository.openBlob(blob, this.#options);
+      const stream = await this.#inTime(transfer, async (limited) => {
+        const { repository } = await this.#open(transfer);
+        return repository.openBlob(blob, limited);
+      });
       stream.once('error', (error) => this.#note(transfer, blob.digest, error));
       return stream;
     });
+  }
+
+  #inTime(
+    { targetName }: PinnedTransfer,
+    open: (options: CancelOptions) => Promise<Readable>,
+  ): Promise<Readable> {
+    const { imageTimeoutMs, signal } = this.#options;
+    if (imageTimeoutMs === undefined) return open({ signal });
+    const clock = this.#clocks.get(targetName) ?? new ImageClock(targetName, imageTimeoutMs);
+    this.#clocks.set(targetName, clock);
+    return clock.watch(open, { signal });
   }
 
   async #watch(transfer: PinnedTransfer, digest: string, open: () => Promise<Readable>): Promise<Readable> {

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { digestOf, isDigest } from '../../core/digest.js';
+import { computeDigest, isDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../../core/errors.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { openValue, parseJsonFile } from '../../document/document.js';
@@ -40,8 +40,8 @@ const kind = 'MirrorInventory';
 
 /** Returns the id of an inventory: a digest over the content, not over the name of the registry. */
 export function idOfInventory(inventory: Inventory): string {
-  const { repositories, manifests, blobs } = tablesOf(inventory);
-  return digestOf(JSON.stringify([formatVersion, repositories, manifests, blobs]));
+  const { repositories, manifests, blobs } = getTables(inventory);
+  return computeDigest(JSON.stringify([formatVersion, repositories, manifests, blobs]));
 }
 
 /** Encodes an inventory as JSON. */
@@ -51,22 +51,22 @@ export function encodeInventory(inventory: Inventory): string {
     version: formatVersion,
     id: idOfInventory(inventory),
     registry: inventory.registry,
-    ...tablesOf(inventory),
+    ...getTables(inventory),
   };
   return `${JSON.stringify(fields, null, 1)}\n`;
 }
 
-function tablesOf({ repositories, manifests, blobs }: Inventory) {
+function getTables({ repositories, manifests, blobs }: Inventory) {
   const table = <T, U>(map: ReadonlyMap<string, T>, encode: (value: T) => U): Record<string, U> =>
     Object.fromEntries(
       [...map].sort(([a], [b]) => compareBytes(a, b)).map(([key, value]) => [key, encode(value)]),
     );
   const same = <T>(value: T): T => value;
   return {
-    repositories: table(repositories, (one) => ({
-      tags: table(one.tags, same),
-      manifests: sortedByBytes(one.manifests),
-      blobs: sortedByBytes(one.blobs),
+    repositories: table(repositories, (repository) => ({
+      tags: table(repository.tags, same),
+      manifests: sortedByBytes(repository.manifests),
+      blobs: sortedByBytes(repository.blobs),
     })),
     manifests: table(manifests, same),
     blobs: table(blobs, same),
@@ -143,7 +143,7 @@ function readRepositories(
   { manifests, blobs }: Pick<Inventory, 'manifests' | 'blobs'>,
 ): Map<string, InventoryRepository> {
   let items = 0;
-  const digestsOf = (list: Field<never>, known: ReadonlyMap<string, number>, table: string): Set<string> =>
+  const getDigests = (list: Field<never>, known: ReadonlyMap<string, number>, table: string): Set<string> =>
     new Set(
       list.list(maxInventoryItems).map((item) => {
         const digest = item.digest();
@@ -154,8 +154,8 @@ function readRepositories(
     if (!isRepositoryName(name)) item.fail('not a repository name');
     const fields = item.object(['tags', 'manifests', 'blobs']);
     const own = {
-      manifests: digestsOf(fields.manifests, manifests, 'manifests'),
-      blobs: digestsOf(fields.blobs, blobs, 'blobs'),
+      manifests: getDigests(fields.manifests, manifests, 'manifests'),
+      blobs: getDigests(fields.blobs, blobs, 'blobs'),
     };
     const tags = fields.tags.entries(maxInventoryItems).map(([tag, entry]): [string, string] => {
       if (!isTag(tag)) entry.fail('not a tag');
@@ -185,7 +185,7 @@ export function baseOfInventory(inventory: Inventory): ArchiveBase {
     // What no repository has is nowhere to be taken from.
     sizeOf: (digest) =>
       holders.has(digest) ? (inventory.blobs.get(digest) ?? inventory.manifests.get(digest)) : undefined,
-    holderOf(digest, repository) {
+    findHolder(digest, repository) {
       const names = holders.get(digest);
       if (names === undefined || repository === undefined) return names?.[0];
       return names.find((name) => name === repository || name.endsWith(`/${repository}`)) ?? names[0];

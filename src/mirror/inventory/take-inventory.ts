@@ -3,7 +3,7 @@ import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js'
 import { type Logger, silentLogger } from '../../core/log.js';
 import { describeManifest } from '../../oci/image/contents.js';
 import type { ImageSession } from '../../oci/image/open.js';
-import { subjectOf } from '../../oci/image/platform.js';
+import { getSubject } from '../../oci/image/platform.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { isNonDistributable } from '../../oci/layout/layout-manifest.js';
 import { NoCatalogError, listRepositories } from '../../oci/registry/list-repositories.js';
@@ -48,12 +48,14 @@ export async function takeInventory(target: MirrorTarget, options: TakeInventory
         ...{ connection, registry: target.registry, repository: name, logger },
         withoutMirrors: true,
       });
-      const found = await new RepositoryInventory(repository, { ...options, logger, concurrency }).read(
-        wanted.get(name) ?? [],
-      );
+      const foundRepository = await new RepositoryInventory(repository, {
+        ...options,
+        logger,
+        concurrency,
+      }).read(wanted.get(name) ?? []);
       const progress = { current: ++done, total: names.length, unit: 'items' as const };
       logger.progress({ task: 'take inventory', state: 'update', ...progress });
-      return found;
+      return foundRepository;
     },
     options,
   );
@@ -144,7 +146,7 @@ class RepositoryInventory {
           });
         let described: ReturnType<typeof describeManifest>;
         try {
-          described = describeManifest(content, subjectOf(this.#source.name, digest));
+          described = describeManifest(content, getSubject(this.#source.name, digest));
         } catch (error) {
           this.#warn(error);
           continue;
@@ -160,7 +162,7 @@ class RepositoryInventory {
         (digest) => this.#manifest(digest),
         this.#options,
       );
-      level = read.filter((one) => one !== undefined);
+      level = read.filter((content) => content !== undefined);
     }
   }
 
@@ -181,7 +183,7 @@ class RepositoryInventory {
     );
     const { concurrency } = this.#options;
     const read = await mapConcurrent(fresh, concurrency, (digest) => this.#manifest(digest), this.#options);
-    await this.#walk(read.filter((one) => one !== undefined));
+    await this.#walk(read.filter((content) => content !== undefined));
   }
 
   /** A manifest; undefined for one that is gone, or, with a warning, cannot be read. */
@@ -228,12 +230,12 @@ class RepositoryInventory {
 function combine(
   { registry, path }: MirrorTarget,
   names: readonly string[],
-  found: readonly FoundRepository[],
+  matches: readonly FoundRepository[],
 ): Inventory {
   const repositories = new Map<string, InventoryRepository>();
   const manifests = new Map<string, number>();
   const blobs = new Map<string, number>();
-  for (const [i, { repository, ...own }] of found.entries()) {
+  for (const [i, { repository, ...own }] of matches.entries()) {
     if (repository.manifests.size === 0) continue;
     repositories.set(names[i] as string, repository);
     for (const [digest, size] of own.manifests) manifests.set(digest, size);

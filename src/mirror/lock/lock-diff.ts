@@ -19,7 +19,7 @@ export interface LockDiff {
  * has several heads so, all are told.
  */
 export function diffLocks(from: ImageSetLock, to: ImageSetLock): LockDiff {
-  const [before, after] = [contentsOf(from), contentsOf(to)];
+  const [before, after] = [getContents(from), getContents(to)];
   const { changed: changedChannels, ...channels } = compareMaps(before.channels, after.channels);
   const { changed: changedImages, ...images } = compareMaps(before.images, after.images);
   const [oldBlobs, newBlobs] = [blobsOfLock(from), blobsOfLock(to)];
@@ -54,7 +54,7 @@ interface NamedContents {
   images: Map<string, string>;
 }
 
-function contentsOf(lock: ImageSetLock): NamedContents {
+function getContents(lock: ImageSetLock): NamedContents {
   const packages = lock.catalogs.flatMap((catalog) => catalog.packages);
   const heads = new Map<string, Set<string>>();
   for (const { name, channels } of packages) {

@@ -8,11 +8,11 @@ import { pause } from '../../oci/transport/retry-policy.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import type { BaseContent } from './base-content.js';
 import type { BytePlan } from './byte-plan.js';
-import { type MirrorTarget, destinationOf, pathBelow } from '../image-set/image-set-names.js';
+import { type MirrorTarget, getDestination, pathBelow } from '../image-set/image-set-names.js';
 import type { NamedImage } from '../image-set/image-set-plan.js';
 import type { MirroredSet } from '../image-set/image-set-resources.js';
 import type { ImageSetLock } from './lock.js';
-import { type LockedTransfersOptions, targetNameOf, transfersOfLock } from './locked-transfers.js';
+import { type LockedTransfersOptions, getTargetName, transfersOfLock } from './locked-transfers.js';
 import { type Shard, assignShards } from './shard.js';
 import { copyShard, planSharedBlobs } from './shard-blobs.js';
 import { isComplete, planSurveyed } from './surveyed-set.js';
@@ -93,7 +93,7 @@ export class LockMirror {
     this.#surveyed = surveyed;
     await this.#requireBase();
     const names = new Set(transfers.map(({ targetName }) => targetName));
-    const images = this.#lock.images.filter((image) => names.has(targetNameOf(image, this.#options)));
+    const images = this.#lock.images.filter((image) => names.has(getTargetName(image, this.#options)));
     return planSurveyed(images, surveyed);
   }
 
@@ -131,7 +131,7 @@ export class LockMirror {
     if (waiting > 0) return { ...first, waiting };
     const countCatalogs = async (): Promise<number> => {
       const { surveyed } = await surveyTransfers(this.#catalogs, transfer);
-      return surveyed.filter((one) => !isComplete(one)).length;
+      return surveyed.filter((surveyedTransfer) => !isComplete(surveyedTransfer)).length;
     };
     if ((await this.#until(countCatalogs, isLastShard ? 0 : waitMs)) === 0) return { ...first, waiting: 0 };
     const { surveyed: catalogs } = await surveyTransfers(this.#catalogs, transfer);
@@ -143,7 +143,7 @@ export class LockMirror {
   /** Images of other shards that are not complete. */
   async #countWaiting(): Promise<number> {
     const { surveyed } = await surveyTransfers(this.#others, this.#options.transfer);
-    return surveyed.filter((one) => !isComplete(one)).length;
+    return surveyed.filter((transfer) => !isComplete(transfer)).length;
   }
 
   /** Asks how much is left until it is nothing, or has not become less for some time. */
@@ -174,7 +174,7 @@ export class LockMirror {
     const wanted = new Map<string, { descriptor: Descriptor; isManifest: boolean; targetName: string }>();
     for (const { transfer, manifests, blobs } of this.#surveyed) {
       const { targetName } = transfer;
-      for (const descriptor of [...manifests.map((one) => one.descriptor), ...blobs]) {
+      for (const descriptor of [...manifests.map((manifest) => manifest.descriptor), ...blobs]) {
         if (!missing.has(descriptor.digest) || wanted.has(descriptor.digest)) continue;
         wanted.set(descriptor.digest, { descriptor, targetName, isManifest: !blobs.includes(descriptor) });
       }
@@ -182,17 +182,17 @@ export class LockMirror {
     const gone = await mapConcurrent(
       [...wanted.values()],
       options.maxPerRegistry,
-      async (one) => {
-        const { digest } = one.descriptor;
+      async (item) => {
+        const { digest } = item.descriptor;
         const listed = archive.index.holders?.get(digest);
         const places = new Set([...(listed === undefined ? [] : [listed]), ...(held.get(digest) ?? [])]);
-        const holder = await base.findHolder(one.descriptor, one.isManifest, places);
+        const holder = await base.findHolder(item.descriptor, item.isManifest, places);
         if (holder !== undefined) base.note(digest, holder);
-        return holder === undefined ? one : undefined;
+        return holder === undefined ? item : undefined;
       },
       options,
     );
-    const [first, ...others] = gone.filter((one) => one !== undefined);
+    const [first, ...others] = gone.filter((item) => item !== undefined);
     if (first === undefined) {
       this.#logger.log('debug', `archive ${archive.index.id}: what its base holds is at the target`);
       return;
@@ -207,7 +207,7 @@ function holdersIn(surveyed: readonly SurveyedTransfer[]): Map<string, Set<strin
   for (const { transfer, manifests, blobs } of surveyed) {
     if (transfer.target.transport !== 'docker') continue;
     const lacking = new Set(
-      [...manifests.map((one) => one.descriptor), ...blobs].map(({ digest }) => digest),
+      [...manifests.map((manifest) => manifest.descriptor), ...blobs].map(({ digest }) => digest),
     );
     for (const manifest of transfer.contents.manifests) {
       for (const { digest } of [manifest.descriptor, ...manifest.blobs]) {
@@ -260,7 +260,7 @@ export function mirroredOfLock(
     const { kind, source } = image;
     if (kind === 'signature') return [];
     const repository = pathBelow(target, image.repository, maxNestedPaths);
-    const destination = targetNameOf(image, { target, maxNestedPaths });
+    const destination = getTargetName(image, { target, maxNestedPaths });
     const aliases = image.aliases?.map((text) => parseReference(text));
     const reference = parseReference(image.reference);
     return [{ kind, reference, aliases, source, repository, destination }];
@@ -269,7 +269,7 @@ export function mirroredOfLock(
     ({ catalog, repository, tag, isDatabase, targetCatalogSourceTemplate }) => ({
       isDatabase,
       operator: { catalog, targetCatalogSourceTemplate: targetCatalogSourceTemplate?.file },
-      destination: destinationOf(target, pathBelow(target, repository, maxNestedPaths), tag),
+      destination: getDestination(target, pathBelow(target, repository, maxNestedPaths), tag),
       name: { repository, tag },
     }),
   );

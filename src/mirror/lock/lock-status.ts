@@ -7,9 +7,9 @@ import { type ArchiveIndex, archiveIndexName } from '../../oci/archive-set/archi
 import { readUnfinishedArchives } from '../../oci/archive-set/archive-progress.js';
 import { planBytes } from './byte-plan.js';
 import { type ImageSetLock, type LockedImage, encodeLock, nameOfLocked, parseLock, planOf } from './lock.js';
-import { type LockedTransfersOptions, targetNameOf, transfersOfLock } from './locked-transfers.js';
+import { type LockedTransfersOptions, getTargetName, transfersOfLock } from './locked-transfers.js';
 import { assignShards } from './shard.js';
-import { isComplete, presenceOf } from './surveyed-set.js';
+import { isComplete, createPresence } from './surveyed-set.js';
 import { surveyTransfers } from '../transfer/transfer.js';
 import type { TransferOptions } from '../transfer/transfer-types.js';
 
@@ -76,12 +76,12 @@ export async function readRegistryStatus(
   });
   const complete = new Set(surveyed.filter(isComplete).map(({ transfer }) => transfer.targetName));
   const view: PlaceView = {
-    nameOf: (image) => targetNameOf(image, options),
-    isComplete: (image) => complete.has(targetNameOf(image, options)),
-    hasBlob: presenceOf(surveyed),
+    nameOf: (image) => getTargetName(image, options),
+    isComplete: (image) => complete.has(getTargetName(image, options)),
+    hasBlob: createPresence(surveyed),
   };
   const shards = options.shards === undefined ? undefined : shardStatus(lock, options.shards, view);
-  return { ...statusOf(lock, view), ...(shards && { shards }) };
+  return { ...getStatus(lock, view), ...(shards && { shards }) };
 }
 
 function shardStatus(lock: ImageSetLock, count: number, view: PlaceView): ShardStatus[] {
@@ -117,11 +117,11 @@ export async function readArchiveStatus(
     for (const digest of from.inBase.keys()) there.add(digest);
   };
   if (index !== undefined) add(index, () => true);
-  for (const one of unfinished) add(one.index, (digest) => one.written.has(digest));
+  for (const archive of unfinished) add(archive.index, (digest) => archive.written.has(digest));
   const has = (digest: string): boolean => there.has(digest);
-  const status = statusOf(lock, {
+  const status = getStatus(lock, {
     nameOf: nameOfLocked,
-    isComplete: ({ contents }) => digestsOf(contents).every(has),
+    isComplete: ({ contents }) => getDigests(contents).every(has),
     hasBlob: has,
   });
   const names = new Map(
@@ -160,7 +160,7 @@ async function readFinished(directory: string): Promise<ArchiveIndex | undefined
   return archive.index;
 }
 
-function digestsOf({ manifests }: ImageContents): string[] {
+function getDigests({ manifests }: ImageContents): string[] {
   return manifests.flatMap(({ descriptor, blobs }) => [
     descriptor.digest,
     ...blobs.map(({ digest }) => digest),
@@ -171,7 +171,7 @@ function nameOfArchived({ repository, tag, descriptor }: ArchiveIndex['images'][
   return tag === undefined ? `${repository}@${descriptor.digest}` : `${repository}:${tag}`;
 }
 
-function statusOf(lock: ImageSetLock, view: PlaceView): LockStatus {
+function getStatus(lock: ImageSetLock, view: PlaceView): LockStatus {
   const plan = planBytes(lock.images, view.hasBlob);
   const incomplete = lock.images.filter((image) => !view.isComplete(image));
   const lacking = new Set(incomplete);

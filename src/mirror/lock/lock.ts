@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { digestOf, isDigest } from '../../core/digest.js';
+import { computeDigest, isDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../../core/errors.js';
 import { type JsonValue, setJsonKey } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
@@ -7,7 +7,7 @@ import { parseReference } from '../../core/reference.js';
 import { openValue, parseJsonFile } from '../../document/document.js';
 import { type Field, quoteShort } from '../../document/field.js';
 import { readRegularFile } from '../../files/read-file.js';
-import { type ContentManifest, type ImageContents, blobsOf } from '../../oci/image/contents.js';
+import { type ContentManifest, type ImageContents, getBlobs } from '../../oci/image/contents.js';
 import { findRepeatedKey } from '../../oci/image/manifest.js';
 import { type Descriptor, maxManifestBytes } from '../../oci/image/types.js';
 import { type Verdict, verificationStatuses } from '../../oci/signatures/verify-image.js';
@@ -124,7 +124,7 @@ const kinds = [
 export function blobsOfLock(lock: ImageSetLock): Map<string, Descriptor> {
   const blobs = new Map<string, Descriptor>();
   for (const { contents } of lock.images) {
-    for (const [digest, blob] of blobsOf(contents)) if (!blobs.has(digest)) blobs.set(digest, blob);
+    for (const [digest, blob] of getBlobs(contents)) if (!blobs.has(digest)) blobs.set(digest, blob);
   }
   return blobs;
 }
@@ -165,7 +165,7 @@ export function encodeLock(lock: ImageSetLock): string {
  * own as `plan`.
  */
 export function planOf(lock: ImageSetLock): string {
-  return digestOf(JSON.stringify(encodeContent(lock)));
+  return computeDigest(JSON.stringify(encodeContent(lock)));
 }
 
 function encodeContent(lock: ImageSetLock) {
@@ -468,13 +468,13 @@ function readPackages(field: Field<never>): LockedPackage[] {
     const fields = item.object(['name', 'defaultChannel', 'channels', 'bundles']);
     const name = names.add(fields.name.anyText(), fields.name);
     const channelNames = new Names();
-    const channels = fields.channels.list(maxNames).map((one) => {
-      const channel = one.object(['name', 'head']);
+    const channels = fields.channels.list(maxNames).map((entry) => {
+      const channel = entry.object(['name', 'head']);
       return { name: channelNames.add(channel.name.anyText(), channel.name), head: channel.head.anyText() };
     });
     // A catalog that is taken as it is may have a bundle twice.
-    const bundles = fields.bundles.list(maxNames).map((one) => {
-      const bundle = one.object(['name', 'version']);
+    const bundles = fields.bundles.list(maxNames).map((entry) => {
+      const bundle = entry.object(['name', 'version']);
       return { name: bundle.name.anyText(), version: bundle.version.anyText() };
     });
     return { name, defaultChannel: fields.defaultChannel.anyText(), channels, bundles };
@@ -559,8 +559,8 @@ class LockReader {
       ...(fields.aliases.isPresent && { aliases: fields.aliases.list(maxNames).map(readReference) }),
       repository: fields.repository.matching(isRepositoryName, 'a repository'),
       tag: fields.tag.isPresent ? fields.tag.matching(isTag, 'a tag') : undefined,
-      bundles: fields.bundles.list(maxNames).map((one) => {
-        const bundle = one.object(['package', 'bundle']);
+      bundles: fields.bundles.list(maxNames).map((field) => {
+        const bundle = field.object(['package', 'bundle']);
         return { package: bundle.package.anyText(), bundle: bundle.bundle.anyText() };
       }),
       contents: { root: root.descriptor, manifests },
@@ -612,14 +612,14 @@ class LockReader {
         .optionalList(maxManifestsOfImage)
         .map((item) => names.add(item.digest(), item)),
       blobs: fields.blobs.optionalList(maxManifestsOfImage).map((item) => {
-        const blob = this.#blobOf(item);
+        const blob = this.#getBlob(item);
         names.add(blob.digest, item);
         return blob;
       }),
     };
   }
 
-  #blobOf(item: Field<never>): Descriptor {
+  #getBlob(item: Field<never>): Descriptor {
     if (typeof item.value !== 'string') {
       const { digest } = item.object(['digest', 'mediaType', 'size']);
       return this.#readBlob(digest.digest(), item, ['digest', 'mediaType', 'size']);

@@ -18,7 +18,7 @@ interface RebuildLockedOptions {
 /** Catalogs, charts and the graph image of a lock, made again when the first byte of one is needed. */
 interface LockedCatalogs {
   /** How to open the source of an image of the lock; undefined where a reference names it. */
-  openerOf(image: LockedImage): (() => Promise<OpenedReference>) | undefined;
+  findOpener(image: LockedImage): (() => Promise<OpenedReference>) | undefined;
   close(): Promise<void>;
 }
 
@@ -47,7 +47,7 @@ export function rebuiltOnDemand(lock: ImageSetLock, options: RebuildLockedOption
     if (catalog === undefined || locked === undefined)
       throw drift('the lock does not say what it is made of');
     if (catalog.digest !== locked.sourceDigest)
-      throw drift(`is ${catalog.digest} now, and the lock says ${locked.sourceDigest}`);
+      throw drift(`is now ${catalog.digest}, expected ${locked.sourceDigest} by the lock`);
     const { session, temporaryDirectory, writeCache, logger } = options;
     const made = await rebuildFrom(
       { ...catalog, facts: catalog.selection.facts },
@@ -59,7 +59,7 @@ export function rebuiltOnDemand(lock: ImageSetLock, options: RebuildLockedOption
     const wanted = image.contents.root.digest;
     if (made.digest === wanted) return made;
     await made.close();
-    throw drift(`comes out as ${made.digest}, and the lock says ${wanted}`);
+    throw drift(`rebuilt as ${made.digest}, expected ${wanted} by the lock`);
   };
   const openMade = async (image: LockedImage): Promise<OpenedReference> => {
     planning ??= options.plan();
@@ -70,7 +70,7 @@ export function rebuiltOnDemand(lock: ImageSetLock, options: RebuildLockedOption
     );
     const opened = await planned?.open?.();
     if (opened?.reference === image.contents.root.digest) return opened;
-    const what = image.kind === 'chart' ? 'is another chart' : 'comes out as another image';
+    const what = image.kind === 'chart' ? 'is another chart' : 'is another image';
     throw new OpmateError('INVALID', `${image.source}: ${what} now than in the lock`, {
       hint: 'mirror without --locked to make a new lock',
     });
@@ -79,7 +79,7 @@ export function rebuiltOnDemand(lock: ImageSetLock, options: RebuildLockedOption
     lock.catalogs.filter(({ isWhole }) => !isWhole).map(({ repository, tag }) => `${repository}:${tag}`),
   );
   return {
-    openerOf(image) {
+    findOpener(image) {
       if (image.kind === 'chart' || image.kind === 'graph') return () => openMade(image);
       const name = `${image.repository}:${image.tag ?? ''}`;
       if (image.kind !== 'catalog' || !partial.has(name)) return undefined;
@@ -91,7 +91,8 @@ export function rebuiltOnDemand(lock: ImageSetLock, options: RebuildLockedOption
       };
     },
     async close() {
-      for (const made of rebuilt.values()) await made.then((one) => one.close()).catch(() => undefined);
+      for (const made of rebuilt.values())
+        await made.then((catalog) => catalog.close()).catch(() => undefined);
       await planning?.then((plan) => plan.close()).catch(() => undefined);
     },
   };

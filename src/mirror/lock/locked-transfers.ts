@@ -23,7 +23,7 @@ export interface LockedTransfersOptions {
 }
 
 /** Where an image of a lock is at a target: `host/path:tag`, or `host/path@digest` where it has no tag. */
-export function targetNameOf(
+export function getTargetName(
   image: LockedImage,
   { target, maxNestedPaths }: Pick<LockedTransfersOptions, 'target' | 'maxNestedPaths'>,
 ): string {
@@ -42,16 +42,16 @@ export function targetNameOf(
 export function transfersOfLock(lock: ImageSetLock, options: LockedTransfersOptions): PinnedTransfer[] {
   const known = new Map<string, LockedImage>();
   return lock.images.map((image) => {
-    const targetName = targetNameOf(image, options);
+    const targetName = getTargetName(image, options);
     const other = known.get(targetName);
     if (other !== undefined) {
-      const problem = `${targetName}: two images would land here, ${nameOfLocked(other)} and ${nameOfLocked(image)}`;
+      const problem = `${targetName}: same target for ${nameOfLocked(other)} and ${nameOfLocked(image)}`;
       throw new OpmateError('INVALID', problem, { hint: 'allow longer paths with --max-nested-paths' });
     }
     known.set(targetName, image);
     return {
-      source: options.open?.(image) ?? sourceOf(image),
-      target: targetOf(image, targetName, options),
+      source: options.open?.(image) ?? getSource(image),
+      target: getTarget(image, targetName, options),
       sourceName:
         image.kind === 'catalog' ? image.reference : formatReference(parseReference(image.reference)),
       targetName,
@@ -61,11 +61,11 @@ export function transfersOfLock(lock: ImageSetLock, options: LockedTransfersOpti
   });
 }
 
-function sourceOf({ source, contents }: LockedImage): Reference {
+function getSource({ source, contents }: LockedImage): Reference {
   return { ...parseReference(source), digest: contents.root.digest };
 }
 
-function targetOf(
+function getTarget(
   { repository, tag, contents }: LockedImage,
   text: string,
   { target, maxNestedPaths }: LockedTransfersOptions,

@@ -60,9 +60,9 @@ export function planSharedBlobs(
   for (const { blob, repositories } of largestFirst) {
     const needing = [...new Set([...repositories.values()].flatMap((own) => [...own]))].sort((a, b) => a - b);
     if (needing.length < 2) continue;
-    const loadOf = (shard: number): number => loads.get(shard) ?? 0;
-    const owner = needing.reduce((best, shard) => (loadOf(shard) < loadOf(best) ? shard : best));
-    loads.set(owner, loadOf(owner) + blob.size + 1);
+    const getLoad = (shard: number): number => loads.get(shard) ?? 0;
+    const owner = needing.reduce((best, shard) => (getLoad(shard) < getLoad(best) ? shard : best));
+    loads.set(owner, getLoad(owner) + blob.size + 1);
     const names = sortedByBytes(repositories.keys());
     const home = names.find((name) => repositories.get(name)?.has(owner)) as string;
     const bringers = names.map((name): [string, number] => {
@@ -122,15 +122,15 @@ class ShardCopy {
     const own = lacking.filter(isOwn);
     const atHome = ({ shared: { home }, repository }: LackingBlob): boolean => repository === home;
     await this.#bring(own.filter(atHome));
-    await this.#bring(own.filter((one) => !atHome(one)));
-    const others = lacking.filter((one) => !isOwn(one));
-    const keys = new Set(others.map(keyOf));
+    await this.#bring(own.filter((blob) => !atHome(blob)));
+    const others = lacking.filter((blob) => !isOwn(blob));
+    const keys = new Set(others.map(toKey));
     const isHeld = ({ transfer: { target }, blobs }: SurveyedTransfer): boolean =>
       target.transport === 'docker' &&
-      blobs.some((blob) => keys.has(keyOf({ blob, repository: target.repository })));
+      blobs.some((blob) => keys.has(toKey({ blob, repository: target.repository })));
     const held = this.#surveyed.filter(isHeld);
     const first = await copyTransfers(
-      this.#surveyed.filter((one) => !isHeld(one)),
+      this.#surveyed.filter((surveyedTransfer) => !isHeld(surveyedTransfer)),
       transfer,
       shared,
     );
@@ -155,7 +155,7 @@ class ShardCopy {
       for (const blob of blobs) {
         const shared = plan.get(blob.digest);
         if (shared !== undefined)
-          lacking.set(keyOf({ blob, repository }), { blob, repository, transfer, shared });
+          lacking.set(toKey({ blob, repository }), { blob, repository, transfer, shared });
       }
     }
     return [...lacking.values()];
@@ -190,9 +190,14 @@ class ShardCopy {
     let lastProgress = performance.now();
     let poll = firstPollMs;
     for (;;) {
-      const found = await mapConcurrent(left, options.maxPerRegistry, (one) => this.#isBrought(one), options);
+      const matches = await mapConcurrent(
+        left,
+        options.maxPerRegistry,
+        (blob) => this.#isBrought(blob),
+        options,
+      );
       const before = left.length;
-      left = left.filter((_, i) => found[i] !== true);
+      left = left.filter((_, i) => matches[i] !== true);
       if (left.length === 0) return;
       const now = performance.now();
       if (left.length < before) {
@@ -204,20 +209,17 @@ class ShardCopy {
       await pause(Math.min(poll, waitMs), options.signal);
       poll = Math.min(poll * 2, maxPollMs);
     }
-    logger.log(
-      'info',
-      `${left.length} blobs of other shards did not come within the wait: copying them here`,
-    );
+    logger.log('info', `${left.length} blobs of other shards missing after the wait: copying them here`);
     // Blobs that the registry holds in another repository are mounted, not uploaded.
-    for (const one of left) await this.#noteHome(one);
+    for (const blob of left) await this.#noteHome(blob);
   }
 
-  async #isBrought(one: LackingBlob): Promise<boolean> {
+  async #isBrought(lackingBlob: LackingBlob): Promise<boolean> {
     const { shard, shared } = this.#options;
-    const { blob, repository, transfer, shared: plan } = one;
+    const { blob, repository, transfer, shared: plan } = lackingBlob;
     if (plan.bringers.get(repository) === shard) {
-      if (!(await this.#noteHome(one))) return false;
-      await this.#bring([one]);
+      if (!(await this.#noteHome(lackingBlob))) return false;
+      await this.#bring([lackingBlob]);
       return true;
     }
     const { places, transfer: options } = this.#options;
@@ -239,6 +241,6 @@ class ShardCopy {
   }
 }
 
-function keyOf({ blob, repository }: { blob: Descriptor; repository: string }): string {
+function toKey({ blob, repository }: { blob: Descriptor; repository: string }): string {
   return `${blob.digest} ${repository}`;
 }

@@ -28,7 +28,7 @@ export function parseShard(
   const { JOB_COMPLETION_INDEX: index = '', JOB_COMPLETION_COUNT: count = '' } = environment;
   if (index === '' && count === '') return undefined;
   if (index === '' || count === '') {
-    const [given, other] =
+    const [input, other] =
       index === ''
         ? ['JOB_COMPLETION_COUNT', 'JOB_COMPLETION_INDEX']
         : ['JOB_COMPLETION_INDEX', 'JOB_COMPLETION_COUNT'];
@@ -36,7 +36,7 @@ export function parseShard(
       other === 'JOB_COMPLETION_COUNT'
         ? 'set JOB_COMPLETION_COUNT to the completions of the Job, or give --shard I/N'
         : 'run in a Job with completionMode Indexed, or give --shard I/N';
-    throw new UsageError(`${given} is set, but ${other} is not`, { hint });
+    throw new UsageError(`${input} is set, but ${other} is not`, { hint });
   }
   const hint = 'they are numbers, the first of them from 0 and below the second';
   const problem = `JOB_COMPLETION_INDEX ${quoteGo(index)} of JOB_COMPLETION_COUNT ${quoteGo(count)}`;
@@ -56,7 +56,7 @@ function shardFrom(index: string, count: string, subject: string, hint: string):
  * order in which they are given, and parts are about equal in bytes, and in images where bytes do not tell. Keys are
  * the images' own.
  */
-export function shardOf<T extends { key: string; bytes: number }>(images: readonly T[], shard: Shard): T[] {
+export function getShard<T extends { key: string; bytes: number }>(images: readonly T[], shard: Shard): T[] {
   const own = new Set(divide(images, shard.count)[shard.index]);
   return images.filter((image) => own.has(image));
 }
@@ -71,7 +71,7 @@ export function assignShards(images: readonly LockedImage[], count: number): num
   const shards = new Map<string, number>();
   for (const [index, own] of divide(parts, count).entries())
     for (const { key } of own) shards.set(key, index);
-  return images.map((_, i) => shards.get(groups.keyOf(i)) as number);
+  return images.map((_, i) => shards.get(groups.toKey(i)) as number);
 }
 
 /** Images that belong together. */
@@ -87,7 +87,7 @@ class ImageGroups {
     const join = (key: string, i: number): void => {
       const other = known.get(key);
       if (other === undefined) known.set(key, i);
-      else this.#parents[this.#rootOf(i)] = this.#rootOf(other);
+      else this.#parents[this.#getRoot(i)] = this.#getRoot(other);
     };
     for (const [i, { repository, contents }] of images.entries())
       for (const { descriptor } of ownManifests(contents)) join(`${repository} ${descriptor.digest}`, i);
@@ -98,16 +98,16 @@ class ImageGroups {
   }
 
   /** The name of the first image of a group, in byte order, that is no signature. */
-  keyOf(i: number): string {
-    return this.#keys().get(this.#rootOf(i)) as string;
+  toKey(i: number): string {
+    return this.#keys().get(this.#getRoot(i)) as string;
   }
 
   /** Bytes of each group; without signatures and referrers, which a plan may not know yet. */
   bytes(): ReadonlyMap<string, number> {
     const sums = new Map<string, number>();
     for (const [i, { kind, contents }] of this.#images.entries()) {
-      const key = this.keyOf(i);
-      const blobs = kind === 'signature' ? [] : ownManifests(contents).flatMap((one) => one.blobs);
+      const key = this.toKey(i);
+      const blobs = kind === 'signature' ? [] : ownManifests(contents).flatMap((manifest) => manifest.blobs);
       sums.set(key, (sums.get(key) ?? 0) + blobs.reduce((sum, { size }) => sum + size, 0));
     }
     return sums;
@@ -122,7 +122,7 @@ class ImageGroups {
       const own = new Map<number, string>();
       for (const [i, image] of this.#images.entries()) {
         if ((image.kind === 'signature') !== isSignature) continue;
-        const [root, name] = [this.#rootOf(i), nameOfLocked(image)];
+        const [root, name] = [this.#getRoot(i), nameOfLocked(image)];
         const other = own.get(root);
         if (other === undefined || compareBytes(name, other) < 0) own.set(root, name);
       }
@@ -131,7 +131,7 @@ class ImageGroups {
     return (this.#names = names);
   }
 
-  #rootOf(i: number): number {
+  #getRoot(i: number): number {
     let root = i;
     while (this.#parents[root] !== root) root = this.#parents[root] as number;
     this.#parents[i] = root;
@@ -167,15 +167,15 @@ class Parts {
     const part = heap[0] as Part;
     part.bytes += bytes;
     part.images++;
-    for (let at = 0; ;) {
-      const least = [2 * at + 1, 2 * at + 2].reduce(
+    for (let position = 0; ;) {
+      const least = [2 * position + 1, 2 * position + 2].reduce(
         (best, child) => (isLess(heap[child], heap[best] as Part) ? child : best),
-        at,
+        position,
       );
-      if (least === at) return part.index;
-      heap[at] = heap[least] as Part;
+      if (least === position) return part.index;
+      heap[position] = heap[least] as Part;
       heap[least] = part;
-      at = least;
+      position = least;
     }
   }
 }

@@ -12,14 +12,14 @@ export function planSurveyed(
   images: readonly LockedImage[],
   surveyed: readonly SurveyedTransfer[],
 ): BytePlan {
-  return planBytes(images, presenceOf(surveyed));
+  return planBytes(images, createPresence(surveyed));
 }
 
 /**
  * Whether a blob need not be sent, by what a survey has found: one that is in any repository of the target can be
  * taken from there by the others.
  */
-export function presenceOf(surveyed: readonly SurveyedTransfer[]): (digest: string) => boolean {
+export function createPresence(surveyed: readonly SurveyedTransfer[]): (digest: string) => boolean {
   const lacking = new Set(surveyed.flatMap(({ blobs }) => blobs.map(({ digest }) => digest)));
   const there = new Set<string>();
   for (const { transfer, blobs } of surveyed) {

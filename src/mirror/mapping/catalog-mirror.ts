@@ -6,11 +6,11 @@ import {
   type MirrorSetKind,
   encodeCatalogSource,
   encodeMirrorSets,
-  objectNameOf,
+  getObjectName,
 } from '../cluster-manifests.js';
 import { formatTypedReference } from './image-names.js';
 import { type MappedImage, type Mapping, type MappingOptions, formatLine, mapImages } from './mapping.js';
-import { type MirrorScope, mirrorEntriesOf } from './mirror-sets.js';
+import { type MirrorScope, toMirrorEntries } from './mirror-sets.js';
 
 /** What is to be mirrored of a catalog, before anything of it is read. */
 export interface CatalogMirrorPlan extends Mapping {
@@ -32,7 +32,7 @@ export async function planCatalogMirror(catalog: Catalog, options: PlanOptions):
   for await (const { image } of readCatalogImages(catalog, options)) images.add(image);
   const mapping = mapImages(images, options);
   const own = mapping.images.find(({ isCatalog }) => isCatalog) as MappedImage;
-  return { ...mapping, catalog: own, name: objectNameOf(options.source.name.name) };
+  return { ...mapping, catalog: own, name: getObjectName(options.source.name.name) };
 }
 
 /** Files for whoever carries the mirror to a cluster. */
@@ -67,7 +67,7 @@ export function encodeOutput(
   const { images, catalog, name } = plan;
   const inRegistry = catalog.target.scheme === 'registry';
   const mirrorSet = (kind: MirrorSetKind, scope: MirrorScope, maxBytes: number) => {
-    const entries = mirrorEntriesOf(images, scope, kind === 'ImageTagMirrorSet' ? 'tag' : 'digest');
+    const entries = toMirrorEntries(images, scope, kind === 'ImageTagMirrorSet' ? 'tag' : 'digest');
     return inRegistry ? encodeMirrorSets(kind, entries, { name, labels, maxBytes }) : undefined;
   };
   const { icspScope, idmsScope, maxIcspSize, maxIdmsSize, itms = false } = options;

@@ -10,7 +10,7 @@ import type { Reference } from '../../core/reference.js';
 import { extractImage } from '../../oci/image/image.js';
 import { parseManifest } from '../../oci/image/manifest.js';
 import { openReference } from '../../oci/image/open.js';
-import { formatPlatform, isAttestation, subjectOf } from '../../oci/image/platform.js';
+import { formatPlatform, isAttestation, getSubject } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
 import { type Session, withChanges } from '../../source/session.js';
 import { openImageSource, withImage } from '../../source/drivers/image.js';
@@ -48,7 +48,7 @@ export async function openCatalogImage(
   try {
     const { descriptor, bytes } = await opened.repository.getManifest(opened.reference, session);
     pinned = { ...reference, digest: descriptor.digest };
-    const subject = subjectOf(opened.repository.name, opened.reference);
+    const subject = getSubject(opened.repository.name, opened.reference);
     const parsed = parseManifest(bytes, { subject, mediaType: descriptor.mediaType });
     if (parsed.kind === 'index' && session.platform === undefined) {
       const entries = parsed.index.manifests.filter((entry) => !isAttestation(entry));

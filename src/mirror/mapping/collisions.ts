@@ -33,9 +33,9 @@ export class TagOwners<T> {
   }
 
   /** Notes that a tag would name two images. */
-  refuse(tag: string, one: string, other: string): void {
+  refuse(tag: string, name: string, other: string): void {
     if (this.#faults.has(tag)) return;
-    const problem = `is where both ${one} and ${other} would be put`;
+    const problem = `same target for ${name} and ${other}`;
     this.#faults.set(tag, new OpmateError('INVALID', problem, { subject: tag }));
   }
 

@@ -3,8 +3,8 @@ import { type Reference, parseReference } from '../../core/reference.js';
 import {
   type TypedImageReference,
   formatTypedReference,
-  pathOf,
-  repositoryOf,
+  getPath,
+  getRepository,
   withDockerDefaults,
 } from './image-names.js';
 
@@ -15,25 +15,25 @@ const fileLayoutName = 'v2';
  * The image that a place names, to be opened. All of `file://` is one OCI layout, `v2` below `root`, whose names are
  * `PATH:TAG`: what `opmate oci serve` takes for repositories. With a digest the tag does not count.
  */
-export function referenceOf(place: TypedImageReference, root: string): Reference {
+export function getReference(place: TypedImageReference, root: string): Reference {
   const { tag, digest } = place.name;
   if (place.scheme === 'registry') {
     const name = withDockerDefaults(place.name);
     const suffix = digest === undefined ? `:${name.tag}` : `@${digest}`;
-    return parseReference(`${repositoryOf(name)}${suffix}`);
+    return parseReference(`${getRepository(name)}${suffix}`);
   }
   return {
     transport: 'oci',
     text: formatTypedReference(place),
     path: path.resolve(root, fileLayoutName),
-    ...(digest === undefined ? { tag: `${pathOf(place.name)}:${tag ?? 'latest'}` } : { digest }),
+    ...(digest === undefined ? { tag: `${getPath(place.name)}:${tag ?? 'latest'}` } : { digest }),
   };
 }
 
 /** The image that a place gets, under its tag if it has one. */
-export function targetReferenceOf(place: TypedImageReference, root: string): Reference {
+export function getTargetReference(place: TypedImageReference, root: string): Reference {
   const { tag } = place.name;
-  return referenceOf(
+  return getReference(
     tag === undefined ? place : { ...place, name: { ...place.name, digest: undefined } },
     root,
   );

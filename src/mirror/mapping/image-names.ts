@@ -40,9 +40,9 @@ export function parseImageName(text: string, options: { isPrefix?: boolean } = {
 }
 
 function splitImageName(text: string): ImageName {
-  const at = text.indexOf('@');
-  const digest = at < 0 ? undefined : text.slice(at + 1);
-  const named = at < 0 ? text : text.slice(0, at);
+  const position = text.indexOf('@');
+  const digest = position < 0 ? undefined : text.slice(position + 1);
+  const named = position < 0 ? text : text.slice(0, position);
   const first = named.split('/', 1)[0] as string;
   if (first === named && (first.includes('.') || first.startsWith('localhost')) && digest === undefined)
     return { registry: first, namespace: '', name: '' };
@@ -64,21 +64,21 @@ function splitPath(registry: string, path: string): { namespace: string; name: s
 export function formatImageName(name: ImageName): string {
   const { tag, digest } = name;
   const suffix = digest !== undefined ? `@${digest}` : tag !== undefined ? `:${tag}` : '';
-  return repositoryOf(name) + suffix;
+  return getRepository(name) + suffix;
 }
 
 /** Registry and path, without tag and digest. */
-export function repositoryOf({ registry, namespace, name }: ImageName): string {
+export function getRepository({ registry, namespace, name }: ImageName): string {
   return [registry, namespace, name].filter((part) => part !== '').join('/');
 }
 
 /** Registry and path by which two names of one repository are equal: Docker Hub has more than one host name. */
-export function canonicalRepositoryOf(name: ImageName): string {
-  return repositoryOf(hubHosts.has(name.registry) ? { ...name, registry: 'docker.io' } : name);
+export function getCanonicalRepository(name: ImageName): string {
+  return getRepository(hubHosts.has(name.registry) ? { ...name, registry: 'docker.io' } : name);
 }
 
 /** The path within the registry. */
-export function pathOf({ namespace, name }: ImageName): string {
+export function getPath({ namespace, name }: ImageName): string {
   return [namespace, name].filter((part) => part !== '').join('/');
 }
 
@@ -94,13 +94,13 @@ export function withDockerDefaults(name: ImageName): ImageName {
  * The tag of an image at its destination: its own; where it has only a digest the FNV-1a hash of the name as it
  * was written, in hexadecimal digits without leading zeros; else `latest`.
  */
-export function destinationTagOf(name: ImageName): string {
+export function getDestinationTag(name: ImageName): string {
   if (name.tag !== undefined) return name.tag;
-  return name.digest === undefined ? 'latest' : hashOf(formatImageName(name));
+  return name.digest === undefined ? 'latest' : computeHash(formatImageName(name));
 }
 
 /** FNV-1a, 32 bits, over UTF-8. */
-function hashOf(text: string): string {
+function computeHash(text: string): string {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
   return hash.toString(16);
@@ -110,8 +110,8 @@ function hashOf(text: string): string {
  * The path of an image below a destination: the components of both, the source's registry left out. Where there
  * are more than `maxComponents`, those from that one on are joined by `-`; 0 means any number.
  */
-export function destinationPathOf(prefix: string, name: ImageName, maxComponents: number): string {
-  const components = `${prefix}/${pathOf(name)}`.split('/').filter((component) => component !== '');
+export function getDestinationPath(prefix: string, name: ImageName, maxComponents: number): string {
+  const components = `${prefix}/${getPath(name)}`.split('/').filter((component) => component !== '');
   if (maxComponents < 2 || components.length <= maxComponents) return components.join('/');
   const kept = components.slice(0, maxComponents - 1);
   return [...kept, components.slice(maxComponents - 1).join('-')].join('/');
@@ -150,9 +150,9 @@ const pathComponent = /^[A-Za-z0-9_.-]+$/;
 
 function parseFileName(text: string, isPrefix: boolean): ImageName {
   const rest = text.slice('file://'.length).replace(/^\//, '').replace(/\/+$/, '');
-  const at = rest.indexOf('@');
-  const digest = at < 0 ? undefined : rest.slice(at + 1);
-  const named = at < 0 ? rest : rest.slice(0, at);
+  const position = rest.indexOf('@');
+  const digest = position < 0 ? undefined : rest.slice(position + 1);
+  const named = position < 0 ? rest : rest.slice(0, position);
   const colon = isPrefix ? -1 : named.indexOf(':', named.lastIndexOf('/') + 1);
   const tag = colon < 0 ? undefined : named.slice(colon + 1);
   const path = colon < 0 ? named : named.slice(0, colon);

@@ -7,7 +7,7 @@ import {
   formatImageName,
   formatTypedReference,
   parseTypedReference,
-  repositoryOf,
+  getRepository,
   withDockerDefaults,
 } from './image-names.js';
 
@@ -32,22 +32,29 @@ const maxLineLength = 64 * 1024;
  */
 export function parseMappings(text: string, file: string): MappingPair[] {
   return text.split('\n').flatMap((line, i) => {
-    const at = { file, line: i + 1 };
+    const place = { file, line: i + 1 };
     if (Buffer.byteLength(line) > maxLineLength)
-      throw new LimitError(`line ${at.line} is longer than ${maxLineLength} bytes`, { subject: file, ...at });
+      throw new LimitError(`line ${place.line} is longer than ${maxLineLength} bytes`, {
+        subject: file,
+        ...place,
+      });
     const tokens = line
       .split('#', 1)[0]
       ?.trim()
       .split(' ')
       .filter((token) => token !== '');
-    return parseTokens(tokens ?? [], at);
+    return parseTokens(tokens ?? [], place);
   });
 }
 
 /** The pairs of one line, or of the arguments of a command. */
-export function parseTokens(tokens: readonly string[], at: { file: string; line: number }): MappingPair[] {
+export function parseTokens(tokens: readonly string[], place: { file: string; line: number }): MappingPair[] {
   const fail = (message: string, hint?: string): never => {
-    throw new OpmateError('INVALID', `line ${at.line}: ${message}`, { subject: at.file, ...at, hint });
+    throw new OpmateError('INVALID', `line ${place.line}: ${message}`, {
+      subject: place.file,
+      ...place,
+      hint,
+    });
   };
   const [first, ...rest] = tokens;
   if (first === undefined) return [];
@@ -68,7 +75,7 @@ export function parseTokens(tokens: readonly string[], at: { file: string; line:
   return pairs.map(([from, to]) => {
     if (from === '' || to === '') fail(`${quoteGo(`${from}=${to}`)}: both source and target are needed`);
     try {
-      return { ...parsePair(from, to), ...at };
+      return { ...parsePair(from, to), ...place };
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
       return fail(error.message, error.hint);
@@ -118,7 +125,7 @@ export async function resolvePairs(
     4,
     async ({ tagPattern, ...pair }) => {
       if (tagPattern === undefined) return [withTarget(pair)];
-      const matches = matcherOf(tagPattern);
+      const matches = toMatcher(tagPattern);
       const tags = (await listTags(pair.source)).filter(matches);
       if (tags.length === 0) {
         const message = `${pair.file}: line ${pair.line}: ${formatTypedReference(pair.source)}: no tag matches ${tagPattern}`;
@@ -144,17 +151,17 @@ function withTarget(pair: ResolvedPair): ResolvedPair {
 }
 
 /** Whether a tag fits a pattern in which `*` stands for any text; in time that does not grow beyond their product. */
-function matcherOf(pattern: string): (tag: string) => boolean {
+function toMatcher(pattern: string): (tag: string) => boolean {
   const [first = '', ...rest] = pattern.split('*');
   const last = rest.pop() ?? '';
   return (tag) => {
     if (!tag.startsWith(first) || !tag.endsWith(last) || tag.length < first.length + last.length)
       return false;
-    let at = first.length;
+    let position = first.length;
     for (const part of rest) {
-      const found = tag.indexOf(part, at);
-      if (found < 0 || found + part.length > tag.length - last.length) return false;
-      at = found + part.length;
+      const match = tag.indexOf(part, position);
+      if (match < 0 || match + part.length > tag.length - last.length) return false;
+      position = match + part.length;
     }
     return true;
   };
@@ -183,6 +190,6 @@ function checkPairs(pairs: readonly ResolvedPair[]): void {
 /** How the report of a copy names a target: with its tag, if it has one. */
 export function nameOfTarget({ scheme, name }: TypedImageReference): string {
   return name.tag === undefined
-    ? `${scheme === 'file' ? 'file://' : ''}${repositoryOf(name)}`
+    ? `${scheme === 'file' ? 'file://' : ''}${getRepository(name)}`
     : formatTypedReference({ scheme, name: { ...name, digest: undefined } });
 }

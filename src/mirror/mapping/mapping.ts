@@ -4,14 +4,14 @@ import { TagOwners, findSharedRepositories } from './collisions.js';
 import {
   type ImageName,
   type TypedImageReference,
-  canonicalRepositoryOf,
-  destinationPathOf,
-  destinationTagOf,
+  getCanonicalRepository,
+  getDestinationPath,
+  getDestinationTag,
   formatImageName,
   formatTypedReference,
   parseImageName,
-  pathOf,
-  repositoryOf,
+  getPath,
+  getRepository,
   withDockerDefaults,
 } from './image-names.js';
 
@@ -70,7 +70,7 @@ export function mapImages(images: Iterable<string>, options: MappingOptions): Ma
     }
     const target: TypedImageReference = {
       scheme: destination.scheme,
-      name: mountBelow(name, basePathOf(options), options),
+      name: mountBelow(name, getBasePath(options), options),
     };
     const origin = withDockerDefaults(name);
     const from = source.scheme === 'file' ? below(source, name) : origin;
@@ -79,7 +79,7 @@ export function mapImages(images: Iterable<string>, options: MappingOptions): Ma
   const notes: string[] = [];
   const kept = withoutTwins([...mapped.values()], notes);
   requireOneImagePerTag(kept);
-  if (options.mergeRepositories !== true) notes.push(...findSharedRepositories(kept.map(repositoriesOf)));
+  if (options.mergeRepositories !== true) notes.push(...findSharedRepositories(kept.map(getRepositories)));
   kept.sort((a, b) => compareBytes(formatLine(a), formatLine(b)));
   return { images: kept, faults: faults.sort((a, b) => compareBytes(a.message, b.message)), notes };
 }
@@ -95,16 +95,16 @@ export function formatTarget(target: TypedImageReference): string {
 }
 
 /** In files everything of one catalog lies below the catalog. */
-function basePathOf({ source, destination }: MappingOptions): string {
-  const base = pathOf(destination.name);
-  return destination.scheme === 'file' ? `${base}/${pathOf(source.name)}` : base;
+function getBasePath({ source, destination }: MappingOptions): string {
+  const base = getPath(destination.name);
+  return destination.scheme === 'file' ? `${base}/${getPath(source.name)}` : base;
 }
 
 function mapCatalog(options: MappingOptions): MappedImage {
   const { source, destination } = options;
   const { name } = source;
   const from = name.tag === undefined && name.digest === undefined ? { ...name, tag: 'latest' } : name;
-  const target = mountBelow(name, pathOf(destination.name), options);
+  const target = mountBelow(name, getPath(destination.name), options);
   return {
     source: { ...source, name: from },
     target: { scheme: destination.scheme, name: target },
@@ -119,17 +119,17 @@ function mountBelow(
   { destination, maxComponents }: MappingOptions,
 ): ImageName {
   const isFile = destination.scheme === 'file';
-  const path = destinationPathOf(base, name, isFile ? 0 : maxComponents);
+  const path = getDestinationPath(base, name, isFile ? 0 : maxComponents);
   const registry = isFile ? '' : destination.name.registry;
   // No component is a namespace of its own once they are joined; printing and comparing need none.
-  return { registry, namespace: '', name: path, tag: destinationTagOf(name), digest: name.digest };
+  return { registry, namespace: '', name: path, tag: getDestinationTag(name), digest: name.digest };
 }
 
 /** Where an image lies in the files that its catalog lies in: under the tag that it was given there. */
 function below(source: TypedImageReference, name: ImageName): ImageName {
-  const path = destinationPathOf(pathOf(source.name), name, 0);
+  const path = getDestinationPath(getPath(source.name), name, 0);
   const { digest } = name;
-  const tag = digest === undefined ? destinationTagOf(name) : name.tag;
+  const tag = digest === undefined ? getDestinationTag(name) : name.tag;
   return { registry: '', namespace: '', name: path, tag, digest };
 }
 
@@ -139,13 +139,13 @@ function below(source: TypedImageReference, name: ImageName): ImageName {
 function withoutTwins(images: readonly MappedImage[], notes: string[]): MappedImage[] {
   const byTarget = new Map<string, MappedImage>();
   const kept: MappedImage[] = [];
-  for (const image of [...images].sort((a, b) => rankOf(a) - rankOf(b))) {
+  for (const image of [...images].sort((a, b) => getRank(a) - getRank(b))) {
     const target = formatTarget(image.target);
     const known = byTarget.get(target);
     const isTwin =
       known?.source.name.digest !== undefined &&
       image.source.name.digest === undefined &&
-      canonicalRepositoryOf(known.source.name) === canonicalRepositoryOf(image.source.name);
+      getCanonicalRepository(known.source.name) === getCanonicalRepository(image.source.name);
     if (isTwin) {
       const [by, pinned] = [formatImageName(image.source.name), known.source.name.digest];
       notes.push(`${by}: mirrored as ${pinned}, which the catalog names for this tag as well`);
@@ -157,7 +157,7 @@ function withoutTwins(images: readonly MappedImage[], notes: string[]): MappedIm
   return kept;
 }
 
-const rankOf = ({ source }: MappedImage): number => (source.name.digest === undefined ? 1 : 0);
+const getRank = ({ source }: MappedImage): number => (source.name.digest === undefined ? 1 : 0);
 
 function requireOneImagePerTag(images: readonly MappedImage[]): void {
   const owners = new TagOwners<MappedImage>();
@@ -167,7 +167,7 @@ function requireOneImagePerTag(images: readonly MappedImage[]): void {
     const owner = owners.claim(target, image);
     if (isSameImage(owner, image)) continue;
     owners.refuse(target, formatTypedReference(owner.source), formatTypedReference(image.source));
-    isFolded ||= pathOf(namesOf(owner)) !== pathOf(namesOf(image));
+    isFolded ||= getPath(getNames(owner)) !== getPath(getNames(image));
   }
   owners.throwIfRefused(
     isFolded
@@ -176,15 +176,15 @@ function requireOneImagePerTag(images: readonly MappedImage[]): void {
   );
 }
 
-function repositoriesOf(image: MappedImage): { source: string; target: string } {
-  return { source: canonicalRepositoryOf(namesOf(image)), target: repositoryOf(image.target.name) };
+function getRepositories(image: MappedImage): { source: string; target: string } {
+  return { source: getCanonicalRepository(getNames(image)), target: getRepository(image.target.name) };
 }
 
 /** The name by which an image is told from others. */
-const namesOf = ({ origin, source }: MappedImage): ImageName => origin ?? source.name;
+const getNames = ({ origin, source }: MappedImage): ImageName => origin ?? source.name;
 
 function isSameImage(a: MappedImage, b: MappedImage): boolean {
-  const [one, other] = [namesOf(a), namesOf(b)];
-  if (one.digest !== undefined || other.digest !== undefined) return one.digest === other.digest;
-  return canonicalRepositoryOf(one) === canonicalRepositoryOf(other) && one.tag === other.tag;
+  const [name, other] = [getNames(a), getNames(b)];
+  if (name.digest !== undefined || other.digest !== undefined) return name.digest === other.digest;
+  return getCanonicalRepository(name) === getCanonicalRepository(other) && name.tag === other.tag;
 }

@@ -1,5 +1,5 @@
 import { type MirrorEntry, mergeEntries } from '../cluster-manifests.js';
-import { pathOf, repositoryOf } from './image-names.js';
+import { getPath, getRepository } from './image-names.js';
 import type { MappedImage } from './mapping.js';
 
 /** What the entries of a mirror set stand for: each repository, or each registry. */
@@ -10,7 +10,7 @@ export type MirrorScope = 'repository' | 'registry';
  * names in the catalog, wherever the images were mirrored from. Entries of the scope `registry` have hosts only, so
  * paths must be the same at both.
  */
-export function mirrorEntriesOf(
+export function toMirrorEntries(
   images: readonly MappedImage[],
   scope: MirrorScope,
   by: 'digest' | 'tag' = 'digest',
@@ -22,7 +22,7 @@ export function mirrorEntriesOf(
       if (isCatalog && by === 'tag') return [];
       return scope === 'registry'
         ? { source: origin.registry, mirrors: [name.registry] }
-        : { source: repositoryOf(origin), mirrors: [repositoryOf(name)] };
+        : { source: getRepository(origin), mirrors: [getRepository(name)] };
     }),
   );
 }
@@ -30,6 +30,6 @@ export function mirrorEntriesOf(
 /** An image that entries of the scope `registry` do not lead to, since its path is another at the target. */
 export function findUnreachable(images: readonly MappedImage[]): MappedImage | undefined {
   return images.find(
-    ({ origin, target }) => origin?.digest !== undefined && pathOf(origin) !== pathOf(target.name),
+    ({ origin, target }) => origin?.digest !== undefined && getPath(origin) !== getPath(target.name),
   );
 }

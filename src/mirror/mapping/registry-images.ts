@@ -6,28 +6,29 @@ import type { Meta } from '../../catalog/meta.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { getList, getValue } from '../../document/json-fields.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { checkPullSpec } from '../../core/reference.js';
 import { propertyTypes, schemas } from '../../model/declarative-config.js';
 import { isCsv } from '../../model/csv.js';
 import { type NamedKind, notFound } from '../../core/suggest.js';
-import { type CatalogImage, fieldOf, imagesOf } from '../catalog-images.js';
+import { type CatalogImage, findField, getImages } from '../catalog-images.js';
 import {
   type MirrorEntry,
   type MirrorSetKind,
   encodeCatalogSource,
   encodeMirrorSets,
-  objectNameOf,
+  getObjectName,
 } from '../cluster-manifests.js';
 import { TagOwners, findSharedRepositories } from './collisions.js';
 import {
   type ImageName,
-  canonicalRepositoryOf,
-  destinationTagOf,
+  getCanonicalRepository,
+  getDestinationTag,
   formatImageName,
   parseImageName,
-  pathOf,
-  repositoryOf,
+  getPath,
+  getRepository,
   withDockerDefaults,
 } from './image-names.js';
 
@@ -76,7 +77,7 @@ export async function listCatalogImages(
   const contents = await readContents(catalog, selection, options);
   const chosen = choose(catalog.name, contents, selection);
   const images = new Set<string>();
-  for (const found of contents.images) if (chosen.takes(found)) images.add(found.image);
+  for (const catalogImage of contents.images) if (chosen.takes(catalogImage)) images.add(catalogImage.image);
   let unexamined = 0;
   const undeclared: UndeclaredImage[] = [];
   for (const [key, { package: packageName, name }] of contents.bundles) {
@@ -84,9 +85,9 @@ export async function listCatalogImages(
     const deployments = contents.deployments.get(key);
     if (deployments === undefined) unexamined++;
     for (const image of deployments?.containers ?? []) images.add(image);
-    for (const one of deployments?.undeclared ?? []) undeclared.push({ ...one, bundle: name });
+    for (const item of deployments?.undeclared ?? []) undeclared.push({ ...item, bundle: name });
   }
-  for (const image of [...images, ...undeclared.map((one) => one.image)])
+  for (const image of [...images, ...undeclared.map((undeclaredImage) => undeclaredImage.image)])
     checkCharacters(catalog.name, image);
   return {
     images: sortedByBytes(images),
@@ -108,7 +109,7 @@ interface Contents {
   deployments: Map<string, Deployments>;
 }
 
-const keyOf = (packageName: string, bundle: string): string => `${packageName}\0${bundle}`;
+const toKey = (packageName: string, bundle: string): string => `${packageName}\0${bundle}`;
 
 async function readContents(
   catalog: Catalog,
@@ -123,12 +124,12 @@ async function readContents(
     deployments: new Map(),
   };
   const addBundle = (packageName: string, name: string): void =>
-    void contents.bundles.set(keyOf(packageName, name), { package: packageName, name });
+    void contents.bundles.set(toKey(packageName, name), { package: packageName, name });
   const addMember = (packageName: string, channel: string, bundle?: string): void => {
     const known = contents.channels.get(channel) ?? { packages: new Set(), bundles: new Set() };
     contents.channels.set(channel, known);
     known.packages.add(packageName);
-    if (bundle !== undefined) known.bundles.add(keyOf(packageName, bundle));
+    if (bundle !== undefined) known.bundles.add(toKey(packageName, bundle));
   };
   for (const image of catalog.storedImages?.() ?? []) {
     contents.images.push(image);
@@ -144,7 +145,7 @@ async function readContents(
     (selection.packages?.includes(packageName) ?? true) && (selection.bundles?.includes(name) ?? true);
   // A database keeps manifests apart: they are read for the bundles that may be meant only. What is wrong with its
   // graph is no reason not to list images.
-  const onFault = isStored ? warnOf(options) : options.onFault;
+  const onFault = isStored ? createWarn(options) : options.onFault;
   for await (const meta of catalog.metas({ ...options, onFault, withoutManifests: isStored })) {
     throwIfCancelled(options.signal);
     const { schema, package: packageName, name } = meta;
@@ -152,8 +153,8 @@ async function readContents(
     if (schema === schemas.package) contents.packages.add(name);
     else if (schema === schemas.channel) {
       addMember(packageName, name);
-      for (const entry of listOf(fieldOf(meta.value, 'entries'))) {
-        const bundle = isJsonObject(entry) ? fieldOf(entry, 'name') : undefined;
+      for (const entry of getList(findField(meta.value, 'entries'))) {
+        const bundle = isJsonObject(entry) ? findField(entry, 'name') : undefined;
         if (typeof bundle === 'string') addMember(packageName, name, bundle);
       }
     } else if (schema === schemas.bundle) {
@@ -161,8 +162,8 @@ async function readContents(
       addBundle(packageName, name);
       if (!mayBeWanted(meta)) continue;
       const value = isStored ? await readStored(catalog, meta, onFault) : meta.value;
-      const csv = value && csvOf(value);
-      if (csv !== undefined) contents.deployments.set(keyOf(packageName, name), deploymentsOf(csv));
+      const csv = value && findCsv(value);
+      if (csv !== undefined) contents.deployments.set(toKey(packageName, name), getDeployments(csv));
     }
   }
   return contents;
@@ -182,14 +183,14 @@ async function readStored(
   }
 }
 
-function warnOf({ logger }: MetasOptions): (fault: OpmateError) => void {
+function createWarn({ logger }: MetasOptions): (fault: OpmateError) => void {
   return ({ message }) =>
     logger?.log('warn', `${message}; images that only its deployments name are not seen`);
 }
 
 async function imagesAt(catalog: Catalog, meta: Meta): Promise<CatalogImage[]> {
   try {
-    return imagesOf(meta);
+    return getImages(meta);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     throw await locate(catalog, meta.origin, error);
@@ -197,11 +198,10 @@ async function imagesAt(catalog: Catalog, meta: Meta): Promise<CatalogImage[]> {
 }
 
 /** The ClusterServiceVersion among the manifests that a bundle blob carries; what cannot be read is none. */
-function csvOf(bundle: JsonObject): JsonObject | undefined {
-  for (const property of listOf(fieldOf(bundle, 'properties'))) {
+function findCsv(bundle: JsonObject): JsonObject | undefined {
+  for (const property of getList(findField(bundle, 'properties'))) {
     if (!isJsonObject(property) || property['type'] !== propertyTypes.bundleObject) continue;
-    const value = property['value'];
-    const data = isJsonObject(value) ? value['data'] : undefined;
+    const data = getValue(property, 'value', 'data');
     if (typeof data !== 'string') continue;
     const bytes = Buffer.from(data, 'base64');
     if (!bytes.includes('ClusterServiceVersion')) continue;
@@ -215,42 +215,32 @@ function csvOf(bundle: JsonObject): JsonObject | undefined {
   return undefined;
 }
 
-function deploymentsOf(csv: JsonObject): Deployments {
-  const found: Deployments = { containers: [], undeclared: [] };
+function getDeployments(csv: JsonObject): Deployments {
+  const deployments: Deployments = { containers: [], undeclared: [] };
   const seen = new Set<string>();
   const add = (image: JsonValue | undefined, where: string): void => {
     if (typeof image !== 'string' || seen.has(image) || checkPullSpec(image) !== undefined) return;
     seen.add(image);
-    found.undeclared.push({ image, where });
+    deployments.undeclared.push({ image, where });
   };
-  for (const deployment of listOf(at(csv, 'spec', 'install', 'spec', 'deployments'))) {
-    const pod = at(deployment, 'spec', 'template', 'spec');
-    const containers = listOf(at(pod, 'containers'));
+  for (const deployment of getList(csv, 'spec', 'install', 'spec', 'deployments')) {
+    const pod = getValue(deployment, 'spec', 'template', 'spec');
+    const containers = getList(pod, 'containers');
     for (const container of containers) {
-      const image = at(container, 'image');
-      if (typeof image === 'string' && image !== '') found.containers.push(image);
+      const image = getValue(container, 'image');
+      if (typeof image === 'string' && image !== '') deployments.containers.push(image);
     }
-    const initContainers = listOf(at(pod, 'initContainers'));
-    for (const container of initContainers) add(at(container, 'image'), 'init container');
+    const initContainers = getList(pod, 'initContainers');
+    for (const container of initContainers) add(getValue(container, 'image'), 'init container');
     for (const container of [...containers, ...initContainers]) {
-      for (const variable of listOf(at(container, 'env'))) {
-        const name = at(variable, 'name');
+      for (const variable of getList(container, 'env')) {
+        const name = getValue(variable, 'name');
         if (typeof name !== 'string' || !/^RELATED_IMAGE_\w+$/.test(name)) continue;
-        add(at(variable, 'value'), `variable ${name}`);
+        add(getValue(variable, 'value'), `variable ${name}`);
       }
     }
   }
-  return found;
-}
-
-function at(value: JsonValue | undefined, ...path: string[]): JsonValue | undefined {
-  let here = value;
-  for (const key of path) here = isJsonObject(here) && Object.hasOwn(here, key) ? here[key] : undefined;
-  return here;
-}
-
-function listOf(value: JsonValue | undefined): JsonValue[] {
-  return Array.isArray(value) ? value : [];
+  return deployments;
 }
 
 interface Choice {
@@ -261,9 +251,9 @@ interface Choice {
 function choose(name: string, contents: Contents, selection: ImageSelection): Choice {
   const packages = selection.packages && new Set(selection.packages);
   const bundles = selection.bundles && new Set(selection.bundles);
-  const isPackage = (one: string): boolean => packages?.has(one) ?? true;
+  const isPackage = (text: string): boolean => packages?.has(text) ?? true;
   const bundleNames = new Set([...contents.bundles.values()].map((bundle) => bundle.name));
-  const channels = new Map([...contents.channels].filter(([, one]) => [...one.packages].some(isPackage)));
+  const channels = new Map([...contents.channels].filter(([, item]) => [...item.packages].some(isPackage)));
   const faults = [
     ...missing(name, 'package', packages, contents.packages),
     ...missing(name, 'channel', selection.channels, channels.keys()),
@@ -273,20 +263,21 @@ function choose(name: string, contents: Contents, selection: ImageSelection): Ch
   if (faults.length === 1) throw only as OpmateError;
   if (only !== undefined) {
     const told = faults.map((fault) => new OpmateError(fault.code, `${fault.message}; ${fault.hint}`));
-    throw new OpmateError('NOT_FOUND', `${faults.length} names are not there`, {
+    throw new OpmateError('NOT_FOUND', `${faults.length} names not found`, {
       subject: name,
       cause: new AggregateError(told),
     });
   }
-  const asked = selection.channels?.map((channel) => channels.get(channel));
-  const members = asked && new Set(asked.flatMap((channel) => [...(channel?.bundles ?? [])]));
-  const hasChannel = (one: string): boolean => asked?.some((channel) => channel?.packages.has(one)) ?? true;
+  const wanted = selection.channels?.map((channel) => channels.get(channel));
+  const members = wanted && new Set(wanted.flatMap((channel) => [...(channel?.bundles ?? [])]));
+  const hasChannel = (text: string): boolean =>
+    wanted?.some((channel) => channel?.packages.has(text)) ?? true;
   return {
     takes: ({ package: packageName, bundle }) =>
       isPackage(packageName) &&
-      (members?.has(keyOf(packageName, bundle)) ?? true) &&
+      (members?.has(toKey(packageName, bundle)) ?? true) &&
       (bundles?.has(bundle) ?? true),
-    withoutChannel: sortedByBytes(packages ?? []).filter((one) => !hasChannel(one)),
+    withoutChannel: sortedByBytes(packages ?? []).filter((text) => !hasChannel(text)),
   };
 }
 
@@ -342,7 +333,7 @@ interface RegistryMapping {
  */
 export function mapToRegistry(images: Iterable<string>, options: RegistryMappingOptions): RegistryMapping {
   const { destination, tagDigests = false } = options;
-  const prefix = pathOf(destination);
+  const prefix = getPath(destination);
   const pairs = new Map<string, RegistryPair & { written: ImageName }>();
   const counts = new Map<string, number>();
   const faults: OpmateError[] = [];
@@ -350,7 +341,7 @@ export function mapToRegistry(images: Iterable<string>, options: RegistryMapping
     try {
       const written = parseImageName(text);
       const source = withDockerDefaults(written);
-      const flat = canonicalRepositoryOf(source).toLowerCase().replace(/[/.:]/g, '-');
+      const flat = getCanonicalRepository(source).toLowerCase().replace(/[/.:]/g, '-');
       const name = prefix === '' ? flat : `${prefix}/${flat}`;
       const target: ImageName = { registry: destination.registry, namespace: '', name };
       const fault = checkPullSpec(formatImageName(target));
@@ -369,7 +360,7 @@ export function mapToRegistry(images: Iterable<string>, options: RegistryMapping
   }
   const tagged = [...pairs.values()].map(({ source, target, written }) => {
     const needsTag = source.digest !== undefined && (tagDigests || (counts.get(target.name) ?? 0) > 1);
-    return needsTag ? { source, target: { ...target, tag: hashTagOf(written) } } : { source, target };
+    return needsTag ? { source, target: { ...target, tag: getHashTag(written) } } : { source, target };
   });
   const sorted = tagged.sort((a, b) => compareBytes(formatPair(a), formatPair(b)));
   requireOneImagePerTag(sorted);
@@ -378,15 +369,15 @@ export function mapToRegistry(images: Iterable<string>, options: RegistryMapping
     faults,
     notes: findSharedRepositories(
       sorted.map(({ source, target }) => ({
-        source: canonicalRepositoryOf(source),
-        target: repositoryOf(target),
+        source: getCanonicalRepository(source),
+        target: getRepository(target),
       })),
     ),
   };
 }
 
-function hashTagOf(name: ImageName): string {
-  return destinationTagOf({ ...name, tag: undefined });
+function getHashTag(name: ImageName): string {
+  return getDestinationTag({ ...name, tag: undefined });
 }
 
 /** One line of a mapping, without its end. */
@@ -399,7 +390,7 @@ function requireOneImagePerTag(pairs: readonly RegistryPair[]): void {
   for (const { source, target } of pairs) {
     const tag = target.tag ?? (source.digest === undefined ? source.tag : undefined);
     if (tag === undefined) continue;
-    const place = `${repositoryOf(target)}:${tag}`;
+    const place = `${getRepository(target)}:${tag}`;
     const name = formatImageName(source);
     const owner = owners.claim(place, name);
     if (owner !== name) owners.refuse(place, owner, name);
@@ -438,13 +429,13 @@ export function encodeRegistryManifests(
   { name, catalogImage, mirrorSet }: RegistryManifestOptions,
 ): Map<string, string | undefined> {
   const labels = { 'operators.openshift.org/catalog': 'true' };
-  const setName = objectNameOf(name);
+  const setName = getObjectName(name);
   const setOf = (kind: MirrorSetKind, byDigest: boolean): string | undefined => {
     const entries: MirrorEntry[] = pairs
       .filter(({ source }) => (source.digest !== undefined) === byDigest)
       .map(({ source, target }) => ({
-        source: canonicalRepositoryOf(source),
-        mirrors: [repositoryOf(target)],
+        source: getCanonicalRepository(source),
+        mirrors: [getRepository(target)],
       }));
     return encodeMirrorSets(kind, entries, { name: setName, labels }) || undefined;
   };
@@ -457,13 +448,13 @@ export function encodeRegistryManifests(
       registryManifestNames.catalogSource,
       catalogImage === undefined
         ? undefined
-        : encodeCatalogSource({ name: serviceNameOf(name), image: catalogImage }),
+        : encodeCatalogSource({ name: getServiceName(name), image: catalogImage }),
     ],
   ]);
 }
 
 /** A name that a cluster takes for a CatalogSource, whose service has the same one: a DNS label that begins with a letter. */
-function serviceNameOf(text: string): string {
-  const label = objectNameOf(text).replaceAll('.', '-');
+function getServiceName(text: string): string {
+  const label = getObjectName(text).replaceAll('.', '-');
   return (/^[a-z]/.test(label) ? label : `cs-${label}`).slice(0, 63).replace(/-+$/, '');
 }

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { digestOf } from '../../core/digest.js';
+import { computeDigest } from '../../core/digest.js';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { formatReference, parseReference } from '../../core/reference.js';
@@ -56,7 +56,7 @@ export function liveReleases(options: LiveReleaseOptions): ReleaseAccess {
         session,
       );
       const bytes = await fetchUpdateGraph(service, { architecture, channel, label }, maxGraphBytes, session);
-      return { graph: parseUpdateGraph(decodeUtf8(bytes), label), digest: digestOf(bytes) };
+      return { graph: parseUpdateGraph(decodeUtf8(bytes), label), digest: computeDigest(bytes) };
     },
     async readSignature(image, version, type) {
       let keyring = keyrings.get(type);
@@ -78,7 +78,7 @@ export function liveReleases(options: LiveReleaseOptions): ReleaseAccess {
       }
     },
     open: (image) => openReference(image, session),
-    graphImage: () => graphImageOf(options),
+    graphImage: () => getGraphImage(options),
   };
 }
 
@@ -117,9 +117,9 @@ function serviceUrl(
   throw new UsageError(`${variable} ${quoteGo(text)}: not a URL of http, https or file`);
 }
 
-function graphImageOf(options: LiveReleaseOptions): GraphImage {
+function getGraphImage(options: LiveReleaseOptions): GraphImage {
   const { session, graphBase = defaultGraphBase } = options;
-  const url = graphDataOf(options);
+  const url = getGraphData(options);
   const base = parseReference(graphBase);
   let made: { base: string; data: string } | undefined;
   let close = (): Promise<void> => Promise.resolve();
@@ -137,7 +137,7 @@ function graphImageOf(options: LiveReleaseOptions): GraphImage {
       { repository: opened.repository, reference: descriptor.digest },
       { directory: temporary.path, limits: session.limits, signal: session.signal },
     );
-    made = { base: formatReference({ ...base, digest: descriptor.digest }), data: digestOf(data) };
+    made = { base: formatReference({ ...base, digest: descriptor.digest }), data: computeDigest(data) };
     return image;
   };
   let building: ReturnType<typeof build> | undefined;
@@ -154,7 +154,7 @@ function graphImageOf(options: LiveReleaseOptions): GraphImage {
   };
 }
 
-function graphDataOf({ graphData, directory, session }: LiveReleaseOptions): URL {
+function getGraphData({ graphData, directory, session }: LiveReleaseOptions): URL {
   if (graphData !== undefined) {
     if (/^(?:https?|file):\/\//.test(graphData) && URL.canParse(graphData)) return new URL(graphData);
     return pathToFileURL(path.resolve(directory, graphData));

@@ -31,7 +31,7 @@ export function lockedReleases(
     async readGraph(type, architecture, channel) {
       const label = `channel ${channel} (${architecture})`;
       const locked = graphs.find(
-        (one) => one.type === type && one.architecture === architecture && one.channel === channel,
+        (graph) => graph.type === type && graph.architecture === architecture && graph.channel === channel,
       );
       if (locked === undefined) throw notLocked(label, openArchived);
       return { graph: parseUpdateGraph(JSON.stringify(locked.graph), label), digest: locked.digest };
@@ -39,7 +39,7 @@ export function lockedReleases(
     async readSignature(image, version, type) {
       let keyring = keyrings.get(type);
       if (keyring === undefined) keyrings.set(type, (keyring = readReleaseKeys(type, live)));
-      const locked = releases.find((one) => one.image.digest === image.digest);
+      const locked = releases.find((release) => release.image.digest === image.digest);
       if (locked === undefined) throw notLocked(formatReference(image), openArchived);
       return verifyLocked(locked, image, { keyring: await keyring, now: session.now(), version });
     },
@@ -99,7 +99,8 @@ export async function requireSignedReleases(
     const reference = parseReference(text);
     const release = known.releases.find(({ image }) => image.digest === contents.root.digest);
     const graph = known.graphs.find(
-      (one) => one.architecture === release?.architecture && one.channel === release.channel,
+      (lockedGraph) =>
+        lockedGraph.architecture === release?.architecture && lockedGraph.channel === release.channel,
     );
     const isNamed = release?.channel === undefined;
     if (isNamed && release?.signature === undefined && live.ignoreReleaseSignature) continue;

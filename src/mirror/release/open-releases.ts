@@ -126,23 +126,27 @@ class ReleaseOpener {
     if (release !== undefined) releases = [await this.#openNamed(release)];
     else {
       for (const architecture of this.#config.architectures) {
-        const found = await this.#try(() => this.#select(architecture));
-        selected.push(...(found?.releases ?? []));
-        warnings.push(...(found?.warnings ?? []));
+        const selectedReleases = await this.#try(() => this.#select(architecture));
+        selected.push(...(selectedReleases?.releases ?? []));
+        warnings.push(...(selectedReleases?.warnings ?? []));
       }
       this.#throwFaults();
-      selected = [...new Map(selected.map((one) => [one.node.payload.digest, one])).values()];
+      selected = [
+        ...new Map(
+          selected.map((selectedRelease) => [selectedRelease.node.payload.digest, selectedRelease]),
+        ).values(),
+      ];
       releases = await mapConcurrent(
         selected,
         releasesAtOnce,
-        (one) => this.#try(() => this.#openSelected(one)),
+        (selectedRelease) => this.#try(() => this.#openSelected(selectedRelease)),
         this.#options,
       );
     }
     this.#throwFaults();
     const graphImage = this.#config.graph ? this.#options.access.graphImage() : undefined;
     return {
-      releases: releases.filter((one) => one !== undefined),
+      releases: releases.filter((openedRelease) => openedRelease !== undefined),
       graphs: this.#usedGraphs(selected),
       ...{ graphImage, warnings },
       close: async () => graphImage?.close(),

@@ -62,19 +62,19 @@ export function readReleaseConfig(
     section.fail('no releases', { hint: 'list channels, or name a release image with release' });
   }
   return {
-    channels: channels.filter((one) => one !== undefined),
-    architectures: architecturesOf(architectures, platforms),
+    channels: channels.filter((channel) => channel !== undefined),
+    architectures: getArchitectures(architectures, platforms),
     ...{ platforms, release, graph, place: placeOf(section.path) },
     kubeVirtContainer: fields.kubeVirtContainer.optionalBoolean(),
   };
 }
 
-function architecturesOf(
+function getArchitectures(
   listed: readonly (string | undefined)[],
   platforms: readonly PlatformConfig[],
 ): string[] {
   if (platforms.length > 0) return ['multi'];
-  const known = listed.filter((one) => one !== undefined);
+  const known = listed.filter((name) => name !== undefined);
   return known.length > 0 ? [...new Set(known)] : ['amd64'];
 }
 

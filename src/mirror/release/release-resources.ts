@@ -65,7 +65,7 @@ export function releaseResources(
     if (signature !== undefined) signatures.set(image.digest, [signature]);
   for (const [digest, known] of options.signatures ?? []) {
     const first = signatures.get(digest) ?? [];
-    const others = known.filter((one) => !first.some((other) => one.equals(other)));
+    const others = known.filter((item) => !first.some((other) => item.equals(other)));
     signatures.set(digest, [...first, ...others]);
   }
   if (signatures.size === 0) return files;

@@ -7,7 +7,7 @@ import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { compareVersions, formatVersion } from '../../core/semver.js';
 import { propertyTypes, schemas } from '../../model/declarative-config.js';
-import { type Need, type Offer, type SingleNeed, apiKeyOf, readNeed } from '../../model/dependency-needs.js';
+import { type Need, type Offer, type SingleNeed, getApiKey, readNeed } from '../../model/dependency-needs.js';
 import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
 import { readBundleVersion } from '../../graph/bundle-version.js';
 import { readGraph } from '../../graph/channel-graph.js';
@@ -50,7 +50,7 @@ export async function closeDependencies(
   options: CancelOptions,
 ): Promise<Closure> {
   if (mode === 'none') return { selections: new Map(), added: [], unmet: [] };
-  const growing = catalogs.map((given) => new GrowingCatalog(given, config.file));
+  const growing = catalogs.map((catalog) => new GrowingCatalog(catalog, config.file));
   return new DependencyClosure(growing, options).close(mode);
 }
 
@@ -97,18 +97,19 @@ class GrowingCatalog {
   readonly #offers = new Map<string, ReadonlyMap<string, readonly BundleOffer[]>>();
   #isIndexed = false;
 
-  constructor(given: DependencyCatalog, file: string) {
-    this.given = given;
-    this.name = given.operator.catalog;
+  constructor(dependencyCatalog: DependencyCatalog, file: string) {
+    this.given = dependencyCatalog;
+    this.name = dependencyCatalog.operator.catalog;
     this.#file = file;
-    const { facts, selection } = given;
-    for (const one of facts.packages) {
-      const part: CatalogFacts = { packages: [one], channels: [], bundles: [], deprecations: [] };
-      if (!this.#packages.has(one.name)) this.#packages.set(one.name, part);
+    const { facts, selection } = dependencyCatalog;
+    for (const packageFacts of facts.packages) {
+      const part: CatalogFacts = { packages: [packageFacts], channels: [], bundles: [], deprecations: [] };
+      if (!this.#packages.has(packageFacts.name)) this.#packages.set(packageFacts.name, part);
     }
-    for (const one of facts.channels) this.#packages.get(one.package)?.channels.push(one);
-    for (const one of facts.bundles) this.#packages.get(one.package)?.bundles.push(one);
-    for (const one of facts.deprecations) this.#packages.get(one.package)?.deprecations.push(one);
+    for (const channel of facts.channels) this.#packages.get(channel.package)?.channels.push(channel);
+    for (const bundle of facts.bundles) this.#packages.get(bundle.package)?.bundles.push(bundle);
+    for (const deprecationsFacts of facts.deprecations)
+      this.#packages.get(deprecationsFacts.package)?.deprecations.push(deprecationsFacts);
     for (const part of splitByPackage(selection.facts)) this.#note(...part);
   }
 
@@ -148,10 +149,10 @@ class GrowingCatalog {
     let facts = this.#trySelection(name, also);
     if (facts !== undefined && !holdsAll(facts, before)) {
       // What was kept for the sake of a valid graph would not be needed any more. It stays.
-      for (const one of this.#packages.get(name)?.channels ?? []) {
-        if (this.#selected.get(name)?.channels.has(one.name) !== true) continue;
-        const names = one.entries.map((entry) => entry.name).filter((entry) => before.has(entry));
-        also.set(one.name, new Set([...(also.get(one.name) ?? []), ...names]));
+      for (const channelFacts of this.#packages.get(name)?.channels ?? []) {
+        if (this.#selected.get(name)?.channels.has(channelFacts.name) !== true) continue;
+        const names = channelFacts.entries.map((entry) => entry.name).filter((entry) => before.has(entry));
+        also.set(channelFacts.name, new Set([...(also.get(channelFacts.name) ?? []), ...names]));
       }
       facts = this.#trySelection(name, also);
     }
@@ -159,17 +160,17 @@ class GrowingCatalog {
     this.#also.set(name, also);
     this.#note(name, facts);
     const defaultChannel = facts.packages[0]?.defaultChannel ?? '';
-    return { bundles: facts.bundles.filter((one) => !before.has(one.name)), defaultChannel };
+    return { bundles: facts.bundles.filter((bundleFacts) => !before.has(bundleFacts.name)), defaultChannel };
   }
 
   #trySelection(name: string, also: Map<string, Set<string>>): CatalogFacts | undefined {
     const { operator } = this.given;
-    const packages = operator.packages?.filter((one) => one.name === name);
+    const packages = operator.packages?.filter((packageConfig) => packageConfig.name === name);
     // A catalog without a list of packages has all of them, so this one is asked for.
-    const one: OperatorConfig = { ...operator, packages };
+    const operatorConfig: OperatorConfig = { ...operator, packages };
     try {
       const facts = this.#packages.get(name) as CatalogFacts;
-      return selectOperators(facts, one, this.#file, new Map([[name, also]])).facts;
+      return selectOperators(facts, operatorConfig, this.#file, new Map([[name, also]])).facts;
     } catch (error) {
       if (error instanceof OpmateError && error.code !== 'INTERNAL') return undefined;
       throw error;
@@ -182,34 +183,35 @@ class GrowingCatalog {
     const byChoice = sortedByBytes(names ?? []).sort(
       (a, b) => Number(this.isSelected(b)) - Number(this.isSelected(a)),
     );
-    for (const name of byChoice) yield* this.#candidatesOf(name, need);
+    for (const name of byChoice) yield* this.#iterateCandidates(name, need);
   }
 
-  *#candidatesOf(name: string, need: SingleNeed): Generator<Candidate, void, undefined> {
+  *#iterateCandidates(name: string, need: SingleNeed): Generator<Candidate, void, undefined> {
     const part = this.#packages.get(name);
     if (part === undefined) return;
     const own = part.packages[0]?.defaultChannel;
     const selected = this.#selected.get(name)?.channels;
     const rank = (channel: string): number =>
       (selected?.has(channel) === true ? 0 : 2) + (channel === own ? 0 : 1);
-    const channels = [...this.#offersOf(name, part)].sort(
+    const channels = [...this.#getOffers(name, part)].sort(
       ([a], [b]) => rank(a) - rank(b) || compareBytes(a, b),
     );
     for (const [channel, offers] of channels) {
-      const found = offers.find(({ offer }) => need.isMetBy(offer));
+      const bundleOffer = offers.find(({ offer }) => need.isMetBy(offer));
       // What is wrong with the channel would be wrong for its other entries, too.
-      if (found !== undefined) yield { source: this, package: name, channel, bundle: found.bundle };
+      if (bundleOffer !== undefined)
+        yield { source: this, package: name, channel, bundle: bundleOffer.bundle };
     }
   }
 
   /** By channel, what its bundles are to others: from the head onwards, each before those that it skips. */
-  #offersOf(name: string, part: CatalogFacts): ReadonlyMap<string, readonly BundleOffer[]> {
+  #getOffers(name: string, part: CatalogFacts): ReadonlyMap<string, readonly BundleOffer[]> {
     const known = this.#offers.get(name);
     if (known !== undefined) return known;
     const bundles = new Map<string, BundleOffer>();
     for (const bundle of part.bundles) {
       if (bundles.has(bundle.name)) continue;
-      const apis = this.apisOf(keyOf(name, bundle.name));
+      const apis = this.getApis(toKey(name, bundle.name));
       bundles.set(bundle.name, {
         bundle,
         offer: { package: name, version: readBundleVersion(bundle), apis },
@@ -223,7 +225,7 @@ class GrowingCatalog {
       const reached = [...names].map((entry) => (entries.has(entry) ? bundles.get(entry) : undefined));
       offers.set(
         channel.name,
-        reached.filter((one) => one !== undefined),
+        reached.filter((offer) => offer !== undefined),
       );
     }
     this.#offers.set(name, offers);
@@ -231,7 +233,7 @@ class GrowingCatalog {
   }
 
   /** The least and the most version of a package; undefined where the catalog does not have it. */
-  versionsOf(name: string): string | undefined {
+  findVersions(name: string): string | undefined {
     const bundles = this.#packages.get(name)?.bundles;
     return bundles === undefined ? undefined : versionsText(bundles);
   }
@@ -254,7 +256,7 @@ class GrowingCatalog {
     const known = new Map<string, string>();
     for await (const meta of this.given.catalog.metas({ signal, withoutManifests: true })) {
       if (meta.schema !== schemas.bundle) continue;
-      const key = keyOf(meta.package, meta.name);
+      const key = toKey(meta.package, meta.name);
       if (this.#apis.has(key)) continue;
       const { apis, needs } = readProperties(meta.value, onNeeds !== undefined);
       if (needs.length > 0) onNeeds?.(key, needs);
@@ -270,7 +272,7 @@ class GrowingCatalog {
     this.#isIndexed = true;
   }
 
-  apisOf(key: string): readonly string[] {
+  getApis(key: string): readonly string[] {
     return this.#apis.get(key) ?? [];
   }
 }
@@ -299,7 +301,7 @@ class DependencyClosure {
     const check = async (bundle: SelectedBundle, need: Need): Promise<void> => {
       if (mode === 'add') await this.#provide(need, bundle);
       if (this.#offers.meets(need)) return;
-      const key = keyOf(bundle.source.name, bundle.package, need.text);
+      const key = toKey(bundle.source.name, bundle.package, need.text);
       const known = missing.get(key);
       if (known === undefined) missing.set(key, { need, bundles: [bundle] });
       else known.bundles.push(bundle);
@@ -337,10 +339,10 @@ class DependencyClosure {
       return;
     }
     const needs = new Map<string, Need[]>();
-    await source.index(this.#options, (key, found) => needs.set(key, found));
+    await source.index(this.#options, (key, matches) => needs.set(key, matches));
     for (const bundle of facts.bundles) {
-      const key = keyOf(bundle.package, bundle.name);
-      this.#select(source, bundle, { apis: source.apisOf(key), needs: needs.get(key) ?? [] }, []);
+      const key = toKey(bundle.package, bundle.name);
+      this.#select(source, bundle, { apis: source.getApis(key), needs: needs.get(key) ?? [] }, []);
     }
   }
 
@@ -384,12 +386,12 @@ class DependencyClosure {
       const added = source.add(candidate);
       if (added === undefined) continue;
       const because = shortened([...bundle.because, `${quoteGo(bundle.name)} needs ${need.text}`]);
-      const isNewDefault = !wasSelected && added.defaultChannel !== defaultChannelOf(source, name);
+      const isNewDefault = !wasSelected && added.defaultChannel !== findDefaultChannel(source, name);
       const what = `package ${quoteGo(name)} ${versionsText(added.bundles)} in ${channel}`;
       const from = `${isNewDefault ? ', now its default channel,' : ''} from ${source.name}`;
       this.#added.push(`${what}${from}: ${because.join(', and ')}`);
-      for await (const one of source.readBundles(added.bundles, this.#options)) {
-        this.#select(source, one.bundle, one.properties, because);
+      for await (const item of source.readBundles(added.bundles, this.#options)) {
+        this.#select(source, item.bundle, item.properties, because);
       }
       return;
     }
@@ -397,21 +399,21 @@ class DependencyClosure {
 
   /** What could meet a need, best first. */
   async *#candidates(need: SingleNeed, { source: own }: SelectedBundle): AsyncGenerator<Candidate, void> {
-    for (const source of [own, ...this.#catalogs.filter((one) => one !== own)]) {
+    for (const source of [own, ...this.#catalogs.filter((catalog) => catalog !== own)]) {
       await source.index(this.#options);
       yield* source.candidates(need);
     }
   }
 
   async #describeMissing(need: Need, bundles: readonly SelectedBundle[]): Promise<string> {
-    const subject = `${namesOf(bundles)} ${bundles.length === 1 ? 'needs' : 'need'} ${need.text}`;
+    const subject = `${getNames(bundles)} ${bundles.length === 1 ? 'needs' : 'need'} ${need.text}`;
     if (need.kind === 'unclear') return `${subject}, which opmate does not understand`;
     if (need.kind !== 'one') return `${subject}, of which nothing is selected`;
     for await (const { source, channel, bundle } of this.#candidates(need, bundles[0] as SelectedBundle)) {
       return `${subject}, which is not selected: ${source.name} has ${quoteGo(bundle.name)} in ${channel}`;
     }
     for (const source of this.#catalogs) {
-      const versions = need.package === undefined ? undefined : source.versionsOf(need.package);
+      const versions = need.package === undefined ? undefined : source.findVersions(need.package);
       if (versions !== undefined) return `${subject}, of which ${source.name} has ${versions}`;
     }
     return `${subject}, which no given catalog has`;
@@ -419,34 +421,35 @@ class DependencyClosure {
 }
 
 function readProperties(value: JsonObject, withNeeds: boolean): BundleProperties {
-  const found: BundleProperties = { apis: [], needs: [] };
+  const bundleProperties: BundleProperties = { apis: [], needs: [] };
   const properties = value['properties'];
-  if (!Array.isArray(properties)) return found;
+  if (!Array.isArray(properties)) return bundleProperties;
   for (const property of properties) {
     if (!isJsonObject(property)) continue;
-    const { type, value: given = null } = property;
+    const { type, value: input = null } = property;
     if (type === propertyTypes.gvk) {
       try {
-        found.apis.push(apiKeyOf(given));
+        bundleProperties.apis.push(getApiKey(input));
       } catch {
         // It provides nothing that can be named; validation says what is wrong.
       }
     } else if (withNeeds && typeof type === 'string') {
-      const need = readNeed(type, given);
-      if (need !== undefined && !found.needs.some(({ text }) => text === need.text)) found.needs.push(need);
+      const need = readNeed(type, input);
+      if (need !== undefined && !bundleProperties.needs.some(({ text }) => text === need.text))
+        bundleProperties.needs.push(need);
     }
   }
-  return found;
+  return bundleProperties;
 }
 
 /** The parts of a catalog by package. */
 function splitByPackage({ packages, channels, bundles }: CatalogFacts): [string, CatalogFacts][] {
   const parts = new Map<string, CatalogFacts>();
-  for (const one of packages) {
-    parts.set(one.name, { packages: [one], channels: [], bundles: [], deprecations: [] });
+  for (const packageFacts of packages) {
+    parts.set(packageFacts.name, { packages: [packageFacts], channels: [], bundles: [], deprecations: [] });
   }
-  for (const one of channels) parts.get(one.package)?.channels.push(one);
-  for (const one of bundles) parts.get(one.package)?.bundles.push(one);
+  for (const channel of channels) parts.get(channel.package)?.channels.push(channel);
+  for (const bundle of bundles) parts.get(bundle.package)?.bundles.push(bundle);
   return [...parts];
 }
 
@@ -455,8 +458,8 @@ function holdsAll({ bundles }: CatalogFacts, names: Iterable<string>): boolean {
   return [...names].every((name) => held.has(name));
 }
 
-function defaultChannelOf({ given: { facts } }: GrowingCatalog, name: string): string | undefined {
-  return facts.packages.find((one) => one.name === name)?.defaultChannel;
+function findDefaultChannel({ given: { facts } }: GrowingCatalog, name: string): string | undefined {
+  return facts.packages.find((packageFacts) => packageFacts.name === name)?.defaultChannel;
 }
 
 /** `1.2.0`, or `1.2.0 to 1.4.0`. */
@@ -482,13 +485,13 @@ function shortened(reasons: readonly string[]): readonly string[] {
 const maxNamed = 3;
 
 /** `"a.v1", "a.v2" and 3 more`. */
-function namesOf(bundles: readonly SelectedBundle[]): string {
+function getNames(bundles: readonly SelectedBundle[]): string {
   const names = bundles.slice(0, maxNamed).map(({ name }) => quoteGo(name));
   const more = bundles.length - names.length;
   return `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
 /** No name holds the separator in what is compared: the parts are as many for each. */
-function keyOf(...parts: string[]): string {
+function toKey(...parts: string[]): string {
   return parts.join('\0');
 }

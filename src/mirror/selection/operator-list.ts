@@ -28,7 +28,7 @@ export async function readOperatorNames(
     if ((packageName !== undefined && of !== packageName) || origin === undefined) continue;
     const value = await catalog.read(origin);
     const decoded = decodeMeta({ schema: schemas.bundle, package: of, name, value, origin });
-    const displayName = decoded.kind === 'bundle' ? displayNameOf(decoded.blob) : undefined;
+    const displayName = decoded.kind === 'bundle' ? findDisplayName(decoded.blob) : undefined;
     if (displayName !== undefined) names.set(of, displayName);
   }
   return names;
@@ -50,18 +50,18 @@ function highestBundles(facts: CatalogFacts): Map<string, BundleFacts> {
   return new Map([...highest].map(([name, { bundle }]) => [name, bundle]));
 }
 
-function displayNameOf(blob: BundleBlob): string | undefined {
+function findDisplayName(blob: BundleBlob): string | undefined {
   const metadata = blob.properties.find(({ type }) => type === propertyTypes.csvMetadata);
-  const own = fieldOf(metadata?.value, 'displayName');
+  const own = findField(metadata?.value, 'displayName');
   if (typeof own === 'string' && own !== '') return own;
   const csvText = findCsvText(blob);
-  const spec = csvText === undefined ? undefined : fieldOf(parseGoJson(csvText), 'spec');
-  const name = fieldOf(spec, 'displayName');
+  const spec = csvText === undefined ? undefined : findField(parseGoJson(csvText), 'spec');
+  const name = findField(spec, 'displayName');
   return typeof name === 'string' ? name : undefined;
 }
 
-function fieldOf(given: EncodableJson | undefined, key: string): JsonValue | undefined {
-  const value = given instanceof RawJson ? parseGoJson(given.text) : given;
+function findField(input: EncodableJson | undefined, key: string): JsonValue | undefined {
+  const value = input instanceof RawJson ? parseGoJson(input.text) : input;
   return value !== undefined && isJsonObject(value as JsonValue) ? (value as never)[key] : undefined;
 }
 

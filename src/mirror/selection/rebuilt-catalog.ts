@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { sharedDirectories, sharedDirectoriesOf } from '../../archive/shared-directories.js';
+import { sharedDirectories, listSharedDirectories } from '../../archive/shared-directories.js';
 import { type LayerFile, type TarInput, writeLayer } from '../../archive/tar-writer.js';
 import { Assembly } from '../../catalog/assemble.js';
 import type { Catalog } from '../../catalog/catalog.js';
@@ -27,7 +27,7 @@ import { isIndexType } from '../../oci/image/manifest.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import type { Platform } from '../../oci/image/types.js';
 import { KeptCatalog } from '../../catalog/selection/kept-catalog.js';
-import { type ImageCommand, cachesOf, serveCommand } from './serve-command.js';
+import { type ImageCommand, getCaches, serveCommand } from './serve-command.js';
 
 /** A file that stands on disk in `file`, from `offset` on, and is called `path` where it belongs. */
 interface StoredFile {
@@ -107,8 +107,8 @@ export async function rebuildCatalog(
       cached && (await writeCacheFiles(kept, files, { ...options, directory, name: cached.name }));
     const layers = new Map<string, LayerFile>();
     const images: BuiltImage[] = [];
-    for (const [at, image] of bases.images.entries()) {
-      const place = places[at] as CatalogPlace;
+    for (const [position, image] of bases.images.entries()) {
+      const place = places[position] as CatalogPlace;
       const key = JSON.stringify([place.directory, place.removed, place.caches]);
       let layer = layers.get(key);
       if (layer === undefined) {
@@ -194,7 +194,7 @@ function placeOf(image: Image, logger: Logger): CatalogPlace {
   }
   const { Entrypoint, Cmd, WorkingDir } = config.config ?? {};
   const command = { entrypoint: Entrypoint ?? undefined, cmd: Cmd ?? undefined };
-  const named = cachesOf(command, WorkingDir).map(relative);
+  const named = getCaches(command, WorkingDir).map(relative);
   const caches = [...named];
   if (config.history?.some((entry) => entry.created_by?.includes(usualCache)))
     caches.push(relative(usualCache));
@@ -204,12 +204,12 @@ function placeOf(image: Image, logger: Logger): CatalogPlace {
     if (cache !== '' && !isWithin(program, cache)) removed.push(cache);
   }
   const unique = [...new Set(removed)].filter(
-    (one) => !isWithin(one, directory) && !isWithin(directory, one),
+    (text) => !isWithin(text, directory) && !isWithin(directory, text),
   );
-  const outermost = unique.filter((one) => !unique.some((other) => other !== one && isWithin(one, other)));
+  const outermost = unique.filter((text) => !unique.some((other) => other !== text && isWithin(text, other)));
   // The mode of the catalog's directory is part of what a cache is checked by, and a shared one has another.
-  const places = sharedDirectories.has(directory) ? [] : outermost.filter((one) => caches.includes(one));
-  const keepsCache = named.length > 0 && named.every((one) => places.includes(one));
+  const places = sharedDirectories.has(directory) ? [] : outermost.filter((text) => caches.includes(text));
+  const keepsCache = named.length > 0 && named.every((text) => places.includes(text));
   return {
     name,
     directory,
@@ -248,7 +248,7 @@ function layerEntries(
     const whiteout = place.slice(0, slash) + whiteoutPrefix + place.slice(slash);
     entries.push({ path: isEmptied ? `${place}/${opaqueMarker}` : whiteout });
   }
-  return [...entries, ...sharedDirectoriesOf(entries)];
+  return [...entries, ...listSharedDirectories(entries)];
 }
 
 function entriesIn(directory: string, files: readonly StoredFile[]): TarInput[] {

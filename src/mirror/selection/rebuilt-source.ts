@@ -1,7 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import type { Reference } from '../../core/reference.js';
 import type { CatalogFacts } from '../../model/facts.js';
-import { type ImageSession, openReference } from '../../oci/image/open.js';
+import { type ImageSession, openReference, withCatalogCache } from '../../oci/image/open.js';
 import { withChanges } from '../../source/session.js';
 import { type RebuildOptions, type RebuiltCatalog, rebuildCatalog } from './rebuilt-catalog.js';
 
@@ -22,7 +22,8 @@ export async function rebuildFrom(
   const { session, ...rest } = options;
   const base = await openReference(reference, withChanges(session, { signal: options.signal }));
   try {
-    const made = await rebuildCatalog(catalog, facts, { repository: base.repository, digest }, rest);
+    const repository = await withCatalogCache(base.repository, session);
+    const made = await rebuildCatalog(catalog, facts, { repository, digest }, rest);
     return {
       digest: made.digest,
       repository: made.repository,

@@ -39,31 +39,35 @@ function toFilter(
   also: ChannelBundles,
 ): CatalogFilter {
   const filter: CatalogFilter = { ...emptyFilter(), keep: 'chain', lostDefault: 'refuse', also };
-  const whereOf = ({ line, column }: Place): RequestPlace => ({ file, line, column });
+  const getWhere = ({ line, column }: Place): RequestPlace => ({ file, line, column });
   const add = (
     of: string | undefined,
     channel: string | undefined,
     bounds: VersionBounds,
-    at: Place,
+    location: Place,
   ): void => {
     if (!full)
-      filter.criteria.push({ package: of, channel, where: whereOf(at), criteria: toCriteria(bounds) });
+      filter.criteria.push({ package: of, channel, where: getWhere(location), criteria: toCriteria(bounds) });
   };
   if (packages === undefined) {
     add(undefined, undefined, { minVersion: undefined, maxVersion: undefined }, place);
     return filter;
   }
-  filter.packages = packages.map((one) => ({ name: one.name, where: whereOf(one.place) }));
-  for (const one of packages) {
-    const { name: of, channels, defaultChannel } = one;
-    const where = whereOf(one.place);
+  filter.packages = packages.map((packageConfig) => ({
+    name: packageConfig.name,
+    where: getWhere(packageConfig.place),
+  }));
+  for (const packageConfig of packages) {
+    const { name: of, channels, defaultChannel } = packageConfig;
+    const where = getWhere(packageConfig.place);
     if (defaultChannel !== undefined)
       filter.defaultChannels.push({ package: of, name: defaultChannel, where });
     for (const channel of channels ?? []) {
-      filter.channels.push({ package: of, name: channel.name, where: whereOf(channel.place) });
+      filter.channels.push({ package: of, name: channel.name, where: getWhere(channel.place) });
     }
     // Versions are set for the package, or for its channels.
-    if (channels === undefined || hasBounds(one)) add(of, undefined, one, one.place);
+    if (channels === undefined || hasBounds(packageConfig))
+      add(of, undefined, packageConfig, packageConfig.place);
     else for (const channel of channels) add(of, channel.name, channel, channel.place);
   }
   return filter;

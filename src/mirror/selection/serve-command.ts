@@ -36,7 +36,7 @@ export function serveCommand(
   if (inCmd !== undefined) return { entrypoint, cmd: inCmd };
   const inEntrypoint = serving(entrypoint, directory, dropped);
   if (inEntrypoint !== undefined) {
-    const flags = flagsOf(cmd ?? [], dropped);
+    const flags = getFlags(cmd ?? [], dropped);
     return { entrypoint: inEntrypoint, cmd: flags.length === 0 ? undefined : flags };
   }
   return { entrypoint, cmd: ['serve', directory] };
@@ -48,23 +48,28 @@ function serving(
   directory: string,
   dropped: ReadonlySet<string>,
 ): string[] | undefined {
-  const at = words?.indexOf('serve') ?? -1;
-  if (words === undefined || at < 0) return undefined;
+  const position = words?.indexOf('serve') ?? -1;
+  if (words === undefined || position < 0) return undefined;
   // `opm registry serve` is the command for databases.
-  const isDatabase = words[at - 1] === 'registry';
-  const program = words.slice(0, isDatabase ? at - 1 : at);
-  return [...program, 'serve', directory, ...(isDatabase ? [] : flagsOf(words.slice(at + 1), dropped))];
+  const isDatabase = words[position - 1] === 'registry';
+  const program = words.slice(0, isDatabase ? position - 1 : position);
+  return [
+    ...program,
+    'serve',
+    directory,
+    ...(isDatabase ? [] : getFlags(words.slice(position + 1), dropped)),
+  ];
 }
 
 /** The flags among words, without those that are dropped. */
-function flagsOf(words: readonly string[], dropped: ReadonlySet<string>): string[] {
+function getFlags(words: readonly string[], dropped: ReadonlySet<string>): string[] {
   return readFlags(words)
     .filter(({ name }) => !dropped.has(name))
     .flatMap(({ words: own }) => own);
 }
 
 /** Where the caches are that a command names, as absolute paths. */
-export function cachesOf({ entrypoint, cmd }: ImageCommand, workingDirectory: string | undefined): string[] {
+export function getCaches({ entrypoint, cmd }: ImageCommand, workingDirectory: string | undefined): string[] {
   const flags = readFlags([...(entrypoint ?? []), ...(cmd ?? [])]);
   const places = flags.flatMap(({ name, value }) => (name === '--cache-dir' && value ? [value] : []));
   return places.map((place) => path.posix.resolve('/', workingDirectory ?? '', place));
@@ -72,14 +77,14 @@ export function cachesOf({ entrypoint, cmd }: ImageCommand, workingDirectory: st
 
 function readFlags(words: readonly string[]): { name: string; value: string; words: string[] }[] {
   const flags: { name: string; value: string; words: string[] }[] = [];
-  for (let at = 0; at < words.length; at++) {
-    const word = words[at] as string;
+  for (let index = 0; index < words.length; index++) {
+    const word = words[index] as string;
     if (!word.startsWith('-')) continue;
     const equals = word.indexOf('=');
     if (equals > 0) {
       flags.push({ name: word.slice(0, equals), value: word.slice(equals + 1), words: [word] });
-    } else if (valueFlags.has(word) && at + 1 < words.length) {
-      const value = words[++at] as string;
+    } else if (valueFlags.has(word) && index + 1 < words.length) {
+      const value = words[++index] as string;
       flags.push({ name: word, value, words: [word, value] });
     } else flags.push({ name: word, value: '', words: [word] });
   }

@@ -58,22 +58,23 @@ export async function copyTransfers(
   try {
     for (const isLast of [false, true]) {
       const round = surveyed.filter(({ transfer }) => (transfer.isLast ?? false) === isLast);
-      const found = await runStep(
+      const matches = await runStep(
         round,
         ({ transfer }) => transfer,
-        (one, limited) =>
-          copyOne(one, { ...run, options: { ...options, ...limited } }).finally(() =>
-            run.firstBlobs.end(one),
+        (transfer, limited) =>
+          copyOne(transfer, { ...run, options: { ...options, ...limited } }).finally(() =>
+            run.firstBlobs.end(transfer),
           ),
         { ...options, atOnce: imagesAtOnce(options) },
       );
-      for (const [i, one] of round.entries()) outcomes.set(one, found[i] as (typeof found)[number]);
+      for (const [i, transfer] of round.entries())
+        outcomes.set(transfer, matches[i] as (typeof matches)[number]);
     }
   } finally {
     progress.end();
     await places.close();
   }
-  const inOrder = surveyed.map((one) => outcomes.get(one) as Awaited<ReturnType<typeof copyOne>>);
+  const inOrder = surveyed.map((transfer) => outcomes.get(transfer) as Awaited<ReturnType<typeof copyOne>>);
   const { results, missing, failed } = sortOutcomes(surveyed, ({ transfer }) => transfer, inOrder);
   for (const { transfer, blobs, bytes } of results as Copied[]) {
     report.done.push({ transfer, digest: transfer.contents.root.digest });
@@ -230,7 +231,7 @@ class ByteProgress {
     this.#logger = logger;
     for (const { transfer, blobs } of surveyed) {
       for (const blob of blobs) {
-        const key = keyOf(transfer.target, blob);
+        const key = toKey(transfer.target, blob);
         if (!this.#expected.has(key)) this.#total += blob.size;
         this.#expected.add(key);
       }
@@ -257,7 +258,7 @@ class ByteProgress {
   /** A blob is there; `isSent` where it had to be sent, whether that was expected or not. */
   settle(target: Reference, blob: Descriptor, isSent: boolean): void {
     this.#underWay.delete(`${placeKey(target)} ${blob.digest}`);
-    const isExpected = this.#expected.delete(keyOf(target, blob));
+    const isExpected = this.#expected.delete(toKey(target, blob));
     if (isExpected) this.#settled += blob.size;
     else if (isSent) {
       this.#total += blob.size;
@@ -284,6 +285,6 @@ class ByteProgress {
   }
 }
 
-function keyOf(target: Reference, { digest }: Descriptor): string {
+function toKey(target: Reference, { digest }: Descriptor): string {
   return `${placeOfTarget(target).registry} ${digest}`;
 }

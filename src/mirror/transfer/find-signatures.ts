@@ -22,7 +22,7 @@ export async function findSignatures(
   const tags = new KnownTags(options);
   const signatures = new Map<string, PinnedTransfer>();
   try {
-    const found = await runStep(
+    const matches = await runStep(
       pinned,
       (transfer) => transfer,
       async (transfer) => {
@@ -41,10 +41,10 @@ export async function findSignatures(
         task: 'look for signatures',
       },
     );
-    const results = found as { transfer: PinnedTransfer; attached: PinnedTransfer[] }[];
-    for (const one of results.flatMap(({ attached }) => attached)) {
-      const key = `${placeKey(one.target)}:${one.target.tag}`;
-      if (!signatures.has(key)) signatures.set(key, one);
+    const results = matches as { transfer: PinnedTransfer; attached: PinnedTransfer[] }[];
+    for (const transfer of results.flatMap(({ attached }) => attached)) {
+      const key = `${placeKey(transfer.target)}:${transfer.target.tag}`;
+      if (!signatures.has(key)) signatures.set(key, transfer);
     }
     return { pinned: results.map(({ transfer }) => transfer), signatures: [...signatures.values()] };
   } finally {
@@ -63,12 +63,12 @@ class KnownTags {
 
   /** Undefined where they are unknown, or where the list lacks the tag that the image was read by. */
   async of({ repository, reference }: OpenedReference): Promise<ReadonlySet<string> | undefined> {
-    let asked = this.#tags.get(repository.name);
-    if (asked === undefined) {
-      asked = Promise.resolve(repository.findTags?.(this.#options)).catch(unlessFatal(this.#options));
-      this.#tags.set(repository.name, asked);
+    let wanted = this.#tags.get(repository.name);
+    if (wanted === undefined) {
+      wanted = Promise.resolve(repository.findTags?.(this.#options)).catch(unlessFatal(this.#options));
+      this.#tags.set(repository.name, wanted);
     }
-    const tags = await asked;
+    const tags = await wanted;
     return tags?.size === 0 || (!isDigest(reference) && tags?.has(reference) === false) ? undefined : tags;
   }
 }
@@ -119,7 +119,7 @@ function unlessFatal({ signal, logger = silentLogger }: TransferOptions): (error
     const isFatal =
       !(error instanceof OpmateError) || error instanceof CancelledError || error.code === 'INTERNAL';
     if (isFatal) throw error;
-    if (error.code !== 'NOT_FOUND') logger.log('debug', `${error.message}; taken for no signature`);
+    if (error.code !== 'NOT_FOUND') logger.log('debug', `${error.message}; treated as unsigned`);
     return undefined;
   };
 }

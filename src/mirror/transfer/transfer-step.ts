@@ -11,6 +11,7 @@ import {
   openTarget,
 } from '../../oci/image/open.js';
 import { withChanges } from '../../source/session.js';
+import { imageTimeoutError } from './image-clock.js';
 import type { PinnedTransfer, StepFaults, Transfer, TransferOptions } from './transfer-types.js';
 
 /** What became of an image in a step: its result, that it is not at the source, or why it failed. */
@@ -97,9 +98,7 @@ async function withinTime<R>(
     return await work({ signal: controller.signal });
   } catch (error) {
     if (!isLate || signal?.aborted === true) throw error;
-    const problem = `not finished in ${Number((imageTimeoutMs / 1000).toPrecision(3))} s`;
-    const hint = 'raise --image-timeout';
-    throw new OpmateError('NETWORK', problem, { subject: targetName, hint, cause: error });
+    throw imageTimeoutError(targetName, imageTimeoutMs, error);
   } finally {
     clearTimeout(timer);
     release();
@@ -118,9 +117,9 @@ async function attempt<R>(
     if (!skipMissing)
       throw new OpmateError('NOT_FOUND', 'not found', {
         subject: transfer.sourceName,
-        hint: 'pass over it with --skip-missing, or with --config by --on-error skip-image',
+        hint: 'skip it with --skip-missing, or with --config by --on-error skip-image',
       });
-    logger.log('warn', `${transfer.sourceName}: not there, passed over`);
+    logger.log('warn', `${transfer.sourceName}: not found, skipped`);
     return outcome;
   } catch (error) {
     throwIfCancelled(signal);
@@ -128,11 +127,25 @@ async function attempt<R>(
       error instanceof OpmateError && !(error instanceof CancelledError) && error.code !== 'INTERNAL';
     if (!isFailure) throw error;
     const { file, line } = transfer.place ?? {};
-    const placed = file === undefined ? error : addContext(error, { file, line });
+    const named = nameImage(error, transfer);
+    const placed = file === undefined ? named : addContext(named, { file, line });
     if (giveUp(placed)) throw placed;
     if (isQuiet !== true) logger.log('error', placed.message);
     return placed;
   }
+}
+
+/** Returns an error about a whole registry with the image that it kept from being copied. */
+function nameImage(error: OpmateError, { sourceName, targetName }: Transfer): OpmateError {
+  const { subject } = error;
+  if (subject === undefined) return error;
+  const name = [sourceName, targetName].find((image) => image.startsWith(`${subject}/`));
+  if (name === undefined) return error;
+  const hint =
+    name === sourceName && error.code === 'NETWORK'
+      ? 'with --config, leave it out with blockedImages or pass over it with --on-error skip-image'
+      : undefined;
+  return addContext(error, { subject: name, replaces: [subject], hint });
 }
 
 /** Sorts outcomes by what they are. */

@@ -116,7 +116,7 @@ export async function surveyTransfers(
 ): Promise<StepFaults & { surveyed: SurveyedTransfer[] }> {
   const targets = new Map<string, Promise<AskedTarget>>();
   const firstBlobs = new Map<string, Descriptor>();
-  for (const { target, contents } of inCopyOrder(pinned, (one) => one)) {
+  for (const { target, contents } of inCopyOrder(pinned, (transfer) => transfer)) {
     const [first] = contents.manifests.flatMap(({ blobs }) => blobs);
     const key = placeKey(target);
     if (first !== undefined && !firstBlobs.has(key)) firstBlobs.set(key, first);
@@ -131,10 +131,10 @@ export async function surveyTransfers(
       let target = targets.get(key);
       if (target === undefined)
         targets.set(key, (target = openToAsk(transfer.target, firstBlobs.get(key), options)));
-      const asked = await target;
+      const wanted = await target;
       const { contents } = transfer;
-      const missing = await surveyContents(asked, contents, reference, { ...options, concurrency });
-      return { transfer, ...missing, ...(asked.isNew && { firstBlob: firstBlobs.get(key)?.digest }) };
+      const missing = await surveyContents(wanted, contents, reference, { ...options, concurrency });
+      return { transfer, ...missing, ...(wanted.isNew && { firstBlob: firstBlobs.get(key)?.digest }) };
     },
     { ...options, atOnce, task: 'look at the target' },
   );
@@ -159,14 +159,15 @@ async function openToAsk(
     tags,
     isNew: isEmpty && !(await repository.hasBlob(firstBlob, options)),
     headManifest(reference, how) {
-      let answer = manifests.get(reference);
-      if (answer === undefined) manifests.set(reference, (answer = repository.headManifest(reference, how)));
-      return answer;
+      let response = manifests.get(reference);
+      if (response === undefined)
+        manifests.set(reference, (response = repository.headManifest(reference, how)));
+      return response;
     },
     hasBlob(blob, how) {
-      let answer = blobs.get(blob.digest);
-      if (answer === undefined) blobs.set(blob.digest, (answer = repository.hasBlob(blob, how)));
-      return answer;
+      let response = blobs.get(blob.digest);
+      if (response === undefined) blobs.set(blob.digest, (response = repository.hasBlob(blob, how)));
+      return response;
     },
   };
 }
@@ -206,23 +207,25 @@ export async function transferImages(
 ): Promise<TransferReport> {
   if (options.dryRun) return lookForImages(transfers, options);
   // Each step makes images anew; a report is about those that were given.
-  const given = new Map(transfers.map((transfer, i) => [i, transfer]));
+  const inputs = new Map(transfers.map((transfer, i) => [i, transfer]));
   const numbered = transfers.map((transfer, i) => ({ ...transfer, position: i }));
-  const positionOf = (transfer: Transfer): number => (transfer as (typeof numbered)[number]).position;
+  const getPosition = (transfer: Transfer): number => (transfer as (typeof numbered)[number]).position;
   const pin = await pinTransfers(numbered, options);
   const survey = await surveyTransfers(pin.pinned, options);
   const report = await copyTransfers(survey.surveyed, options);
   const inOrder = <T>(items: readonly T[], transferOf: (item: T) => Transfer): [T, Transfer][] =>
     items
-      .map((item) => [item, positionOf(transferOf(item))] as const)
+      .map((item) => [item, getPosition(transferOf(item))] as const)
       .sort(([, a], [, b]) => a - b)
-      .map(([item, i]) => [item, given.get(i) as Transfer]);
+      .map(([item, i]) => [item, inputs.get(i) as Transfer]);
   return {
     ...report,
-    done: inOrder(report.done, ({ transfer }) => transfer).map(([one, transfer]) => ({ ...one, transfer })),
-    missing: inOrder([...pin.missing, ...report.missing], (one) => one).map(([, transfer]) => transfer),
+    done: inOrder(report.done, ({ transfer }) => transfer).map(([item, transfer]) => ({ ...item, transfer })),
+    missing: inOrder([...pin.missing, ...report.missing], (transfer) => transfer).map(
+      ([, transfer]) => transfer,
+    ),
     failed: inOrder([...pin.failed, ...survey.failed, ...report.failed], ({ transfer }) => transfer).map(
-      ([one, transfer]) => ({ ...one, transfer }),
+      ([item, transfer]) => ({ ...item, transfer }),
     ),
   };
 }
@@ -239,8 +242,8 @@ async function lookForImages(
     async (transfer) => {
       const from = await places.source(transfer);
       try {
-        const found = await from.repository.headManifest(from.reference, options);
-        return found === undefined ? 'missing' : { transfer, digest: found.digest };
+        const descriptor = await from.repository.headManifest(from.reference, options);
+        return descriptor === undefined ? 'missing' : { transfer, digest: descriptor.digest };
       } finally {
         await from.close();
       }

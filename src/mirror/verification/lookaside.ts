@@ -30,7 +30,7 @@ export async function readLookasides(directory: string): Promise<LookasideConfig
     throw fileError(directory, error);
   }
   const lookasides = new Map<string, string>();
-  for (const name of sortedByBytes(names.filter((one) => one.endsWith('.yaml')))) {
+  for (const name of sortedByBytes(names.filter((text) => text.endsWith('.yaml')))) {
     await readConfiguration(path.join(directory, name), lookasides);
   }
   return lookasides;

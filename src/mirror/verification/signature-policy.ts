@@ -30,7 +30,9 @@ export async function readSignaturePolicy(
   { policy, keys = [], certificate }: PolicyRequest,
   directory: string,
 ): Promise<SignaturePolicy> {
-  const chosen = [policy, keys.length > 0 ? keys : undefined, certificate].filter((one) => one !== undefined);
+  const chosen = [policy, keys.length > 0 ? keys : undefined, certificate].filter(
+    (item) => item !== undefined,
+  );
   if (chosen.length !== 1) {
     const problem = chosen.length === 0 ? 'no signature policy' : 'several signature policies';
     throw new UsageError(problem, {

@@ -133,7 +133,7 @@ export function withVerdicts<S extends VerifiedSet>(set: S, verdicts: ReadonlyMa
 }
 
 /** Returns one line for each image that is neither verified nor accepted. */
-export function refusalsOf({ images }: VerifiedSet, verdicts: ReadonlyMap<string, Verdict>): string[] {
+export function getRefusals({ images }: VerifiedSet, verdicts: ReadonlyMap<string, Verdict>): string[] {
   return images.flatMap((image) => {
     const verdict = image.kind === 'signature' ? undefined : verdicts.get(nameOfLocked(image));
     return verdict === undefined || isFine(verdict)

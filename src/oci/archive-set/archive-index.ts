@@ -7,7 +7,7 @@
 import type { KeyObject } from 'node:crypto';
 import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { digestOf } from '../../core/digest.js';
+import { computeDigest } from '../../core/digest.js';
 import { OpmateError, fileError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { openValue } from '../../document/document.js';
@@ -15,7 +15,7 @@ import { quoteShort } from '../../document/field.js';
 import type { JsonValue } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { readRegularFile } from '../../files/read-file.js';
-import { type NamedImage, layoutOf, maxParts } from './archive-layout.js';
+import { type NamedImage, getLayout, maxParts } from './archive-layout.js';
 import { signDetached, verifyDetached } from '../../trust/signing-key.js';
 import { isRepositoryName, isTag } from '../registry/registry-names.js';
 import { writeNewFile } from '../../files/write-new-file.js';
@@ -68,7 +68,7 @@ export interface ArchiveBase {
   /** Bytes of a blob or manifest that it has. */
   sizeOf(digest: string): number | undefined;
   /** The repository of a registry that has it, preferably one whose name ends in `repository`. */
-  holderOf(digest: string, repository: string | undefined): string | undefined;
+  findHolder(digest: string, repository: string | undefined): string | undefined;
 }
 
 /** An archive set as the base of another. */
@@ -76,12 +76,12 @@ export function baseOfArchive({ id, blobs, inBase, holders }: ArchiveIndex): Arc
   return {
     id,
     sizeOf: (digest) => blobs.get(digest)?.size ?? inBase.get(digest),
-    holderOf: (digest) => holders?.get(digest),
+    findHolder: (digest) => holders?.get(digest),
   };
 }
 
 /** What an archive set is called: a digest of all that does not depend on how it is divided. */
-export function idOf({
+export function getId({
   base,
   blobs,
   inBase,
@@ -95,7 +95,7 @@ export function idOf({
       const holder = holders?.get(digest);
       return [digest, typeof item === 'number' ? item : item.size, ...(holder === undefined ? [] : [holder])];
     });
-  return digestOf(
+  return computeDigest(
     JSON.stringify([version, base ?? '', sizes(blobs), sizes(inBase), images.map(imageFields), lock]),
   );
 }
@@ -294,8 +294,8 @@ export function parseArchiveIndex(
       root.fail(`${repository}${tag === undefined ? '' : `:${tag}`}: ${digest} ${problem}`);
     }
   }
-  layoutOf(parts, blobs, images, file);
-  if (index.id !== idOf(index)) {
+  getLayout(parts, blobs, images, file);
+  if (index.id !== getId(index)) {
     const hint = 'the index is damaged or was edited: copy it again';
     throw new OpmateError('INVALID', `its contents do not have the id ${index.id}`, {
       subject: file,

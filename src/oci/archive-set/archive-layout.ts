@@ -1,5 +1,5 @@
 import { paddedSize, tarEnd, tarFileHeader, tarHeaderSize } from '../../archive/tar-header.js';
-import { digestOf, parseDigest } from '../../core/digest.js';
+import { computeDigest, parseDigest } from '../../core/digest.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { compareBytes } from '../../core/order.js';
@@ -47,7 +47,7 @@ export function partName(number: number): string {
 
 /** Names a set as it is divided into parts, in the names of files that are not in their places yet: 16 hex digits. */
 export function keyOfParts({ id, parts }: { id: string; parts: readonly { size: number }[] }): string {
-  const { hex } = parseDigest(digestOf(`${id} ${parts.map(({ size }) => size).join(' ')}`));
+  const { hex } = parseDigest(computeDigest(`${id} ${parts.map(({ size }) => size).join(' ')}`));
   return hex.slice(0, 16);
 }
 
@@ -70,7 +70,7 @@ export function blobHeader({ digest, size }: { digest: string; size: number }): 
 }
 
 /** The entries that index.json has for images, named as `opmate oci serve` names them. */
-export function entriesOf(images: readonly NamedImage[]): Descriptor[] {
+export function getEntries(images: readonly NamedImage[]): Descriptor[] {
   return images.map(({ repository, tag, descriptor: { mediaType, digest, size } }) => ({
     mediaType,
     digest,
@@ -106,13 +106,13 @@ export function layOut(
   const place = (part: PartLayout, { digest, size }: { digest: string; size: number }): void => {
     const end = part.size - tarEnd.length;
     part.blobs.push({ digest, size, offset: end + tarHeaderSize(blobPath(digest), size) });
-    part.size += spanOf({ digest, size });
+    part.size += getSpan({ digest, size });
   };
   for (const blob of sorted) if (isTooLarge(blob, partBytes)) place(add(), blob);
   let part = add();
   for (const blob of sorted) {
     if (isTooLarge(blob, partBytes)) continue;
-    if (part.size + spanOf(blob) > partBytes) part = add();
+    if (part.size + getSpan(blob) > partBytes) part = add();
     place(part, blob);
   }
   const tail = lastTail(images);
@@ -125,14 +125,14 @@ export function layOut(
 
 /** Whether a blob does not fit into a part even alone. */
 export function isTooLarge(blob: { digest: string; size: number }, partBytes: number): boolean {
-  return spanOf(blob) + tarEnd.length > partBytes;
+  return getSpan(blob) + tarEnd.length > partBytes;
 }
 
 /**
  * The layout that an index tells, blob by blob: each part is full of them without gaps, and as long as it says.
  * Throws OpmateError INVALID for anything else, naming `file`.
  */
-export function layoutOf(
+export function getLayout(
   parts: readonly { file: string; size: number }[],
   blobs: ReadonlyMap<string, { size: number; part: number; offset: number }>,
   images: readonly NamedImage[],
@@ -171,7 +171,7 @@ export function layoutOf(
 }
 
 /** Bytes of a blob in an archive, with header and padding. */
-function spanOf({ digest, size }: { digest: string; size: number }): number {
+function getSpan({ digest, size }: { digest: string; size: number }): number {
   return tarHeaderSize(blobPath(digest), size) + paddedSize(size);
 }
 
@@ -182,7 +182,7 @@ function blobPath(digest: string): string {
 
 /** What makes the tar a layout, and its end. */
 function lastTail(images: readonly NamedImage[]): Buffer {
-  const list = { schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests: entriesOf(images) };
+  const list = { schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests: getEntries(images) };
   const index = Buffer.from(JSON.stringify(list));
   if (index.length > maxImageListBytes) {
     throw new LimitError(

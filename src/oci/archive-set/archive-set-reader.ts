@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { lstatIfPresent } from '../../files/file-status.js';
 import { type ErrorCode, OpmateError, fileError } from '../../core/errors.js';
 import { type ArchiveIndex, type ArchiveProof, readArchiveIndex } from './archive-index.js';
-import { entriesOf, keyOfParts, stagedName } from './archive-layout.js';
+import { getEntries, keyOfParts, stagedName } from './archive-layout.js';
 import { ContentRepository, type LocalRepository } from '../layout/layout-content.js';
 import { refNameAnnotation } from '../layout/layout-store.js';
 import type { Descriptor } from '../image/types.js';
@@ -121,7 +121,7 @@ class ArchiveSets implements OpenedArchive {
 
   constructor(first: OpenedSet, sets: readonly OpenedSet[]) {
     this.index = first.index;
-    this.entries = entriesOf(first.index.images);
+    this.entries = getEntries(first.index.images);
     this.#directory = first.directory;
     this.#sets = sets;
   }

@@ -13,7 +13,7 @@ import {
   LimitError,
   OpmateError,
   fileError,
-  messageOf,
+  getMessage,
   systemCode,
   throwIfCancelled,
 } from '../../core/errors.js';
@@ -28,7 +28,7 @@ import {
   compareImages,
   encodeArchiveIndex,
   findNameProblem,
-  idOf,
+  getId,
   maxArchiveIndexBytes,
   maxItems,
   parseArchiveIndex,
@@ -145,7 +145,7 @@ function planArchive(
   directory: string,
   images: readonly ArchivedImage[],
   blobs: readonly ArchivedBlob[],
-  { base: given, carried, partBytes, strict = false, lock, logger = silentLogger }: WriteArchiveOptions,
+  { base: input, carried, partBytes, strict = false, lock, logger = silentLogger }: WriteArchiveOptions,
 ): ArchivePlan {
   if (Math.max(blobs.length, images.length) > maxItems) {
     throw new LimitError(`more than ${maxItems} blobs or images`, { subject: directory });
@@ -154,7 +154,7 @@ function planArchive(
   const sizes = new Map<string, number>();
   const inBase = new Map<string, number>();
   const holders = new Map<string, string>();
-  const base = given === undefined || 'sizeOf' in given ? given : baseOfArchive(given);
+  const base = input === undefined || 'sizeOf' in input ? input : baseOfArchive(input);
   for (const { descriptor, repository, open: opener } of blobs) {
     const { digest, size } = descriptor;
     parseDigest(digest);
@@ -164,7 +164,7 @@ function planArchive(
       throw new OpmateError('INVALID', `has ${size} bytes here, ${known} there`, { subject: digest });
     if (inBaseSize !== undefined && carried?.has(digest) !== true) {
       inBase.set(digest, size);
-      const holder = base?.holderOf(digest, repository);
+      const holder = base?.findHolder(digest, repository);
       if (holder !== undefined) holders.set(digest, holder);
     } else {
       sizes.set(digest, size);
@@ -203,7 +203,7 @@ function planArchive(
     ...{ base: inBase.size === 0 ? undefined : base?.id, blobs: new Map(placed), inBase },
     ...{ holders: holders.size === 0 ? undefined : holders, images: sorted, lock },
   };
-  const id = idOf(unnamed);
+  const id = getId(unnamed);
   const index = { ...unnamed, id, parts: parts.map(({ file, size }) => ({ file, size, sha256: '' })) };
   const key = keyOfParts(index);
   // With the sums that it has not yet.
@@ -323,7 +323,7 @@ class ArchiveWriter {
     return this.#at(`mirror_archive.${this.#plan.key}.partial`);
   }
 
-  #partialOf(number: number, key = this.#plan.key): string {
+  #getPartial(number: number, key = this.#plan.key): string {
     return this.#at(partialName(number, key));
   }
 
@@ -345,7 +345,7 @@ class ArchiveWriter {
       index = parseArchiveIndex(bytes, this.#at(name), { unfinished: key !== undefined });
     } catch (error) {
       if (!(error instanceof OpmateError) || error.code === 'IO') throw error;
-      if (error.code !== 'NOT_FOUND') this.#logger.log('warn', `${messageOf(error)}: not used`);
+      if (error.code !== 'NOT_FOUND') this.#logger.log('warn', `${getMessage(error)}: not used`);
       return undefined;
     }
     // Where all parts were whole, some may have got their names already.
@@ -353,7 +353,7 @@ class ArchiveWriter {
     const files: (string | undefined)[] = [];
     for (const { file, size } of index.parts) {
       const number = files.length + 1;
-      const candidates = key === undefined ? [] : [this.#partialOf(number, key)];
+      const candidates = key === undefined ? [] : [this.#getPartial(number, key)];
       if (isFinished) candidates.push(this.#at(stagedName(number, key ?? keyOfParts(index))), this.#at(file));
       files.push(undefined);
       for (const candidate of candidates) {
@@ -416,7 +416,7 @@ class ArchiveWriter {
    */
   async #takeNamesBack(files: (string | undefined)[], isReplacing: boolean): Promise<void> {
     for (const [i, file] of files.entries()) {
-      const partial = this.#partialOf(i + 1);
+      const partial = this.#getPartial(i + 1);
       if (file === undefined || file === partial) continue;
       if (isReplacing && file !== this.#at(stagedName(i + 1, this.#plan.key))) continue;
       await moveWhole(file, partial);
@@ -449,7 +449,7 @@ class ArchiveWriter {
     const { parts, indexBytes } = this.#plan;
     let needed = indexBytes * 2;
     for (const { number, size } of parts) {
-      const stats = await statIfPresent(this.#partialOf(number));
+      const stats = await statIfPresent(this.#getPartial(number));
       needed += Math.max(0, size - (stats === undefined ? 0 : stats.blocks * 512));
     }
     return { needed, free: await freeBytes(this.#directory) };
@@ -463,7 +463,7 @@ class ArchiveWriter {
       const place = archive.index.blobs.get(blob.digest);
       const file = place && archive.files[place.part - 1];
       if (file === undefined || place?.size !== blob.size) continue;
-      const isOwn = file === this.#partialOf(part.number) && place.offset === blob.offset;
+      const isOwn = file === this.#getPartial(part.number) && place.offset === blob.offset;
       if (!(await this.#take(file, place.offset, header, blob, isOwn ? undefined : handle))) continue;
       if (!isOwn) await writeRegion(handle, header, blob.offset - header.length);
       this.#kept += blob.size;
@@ -535,7 +535,7 @@ class ArchiveWriter {
   #open(part: PartLayout): Promise<FileHandle> {
     let opening = this.#handles.get(part.number);
     if (opening === undefined) {
-      opening = openPart(this.#partialOf(part.number), constants.O_RDWR | constants.O_CREAT).then(
+      opening = openPart(this.#getPartial(part.number), constants.O_RDWR | constants.O_CREAT).then(
         async (handle) => {
           try {
             await handle.truncate(part.size);
@@ -561,7 +561,7 @@ class ArchiveWriter {
     }
     await writeRegion(handle, part.tail, part.size - part.tail.length);
     await handle.datasync();
-    const sum = await this.#hash(handle, 0, part.size, 'sha256', this.#partialOf(part.number));
+    const sum = await this.#hash(handle, 0, part.size, 'sha256', this.#getPartial(part.number));
     this.#handles.delete(part.number);
     await handle.close();
     return sum;
@@ -590,7 +590,7 @@ class ArchiveWriter {
   async #commit(): Promise<void> {
     const { parts, key, index } = this.#plan;
     for (const { number } of parts)
-      await moveWhole(this.#partialOf(number), this.#at(stagedName(number, key)));
+      await moveWhole(this.#getPartial(number), this.#at(stagedName(number, key)));
     await syncDirectory(this.#directory);
     await rm(this.#at(archiveSignatureName), { force: true });
     // From here on the archive is the new one, whose parts readers find under their staged names.

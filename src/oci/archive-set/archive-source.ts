@@ -5,7 +5,7 @@ import { decompress } from '../../archive/decompress.js';
 import type { ArchiveLimits } from '../../archive/limits.js';
 import { type TarSlice, indexTar } from '../../archive/tar-index.js';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { digestOf } from '../../core/digest.js';
+import { computeDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../../core/errors.js';
 import { isJsonObject } from '../../document/json.js';
 import { openNamelessFile } from '../../files/nameless-file.js';
@@ -239,7 +239,7 @@ async function readDockerSource(file: ArchiveFile, name: string): Promise<Conten
   for (const image of parseSavedImages(bytes, file.path)) {
     const config = await file.read(image.config, maxManifestBytes);
     if (config === undefined) throw missing(file, image.config);
-    const configDigest = digestOf(config);
+    const configDigest = computeDigest(config);
     const manifest = realByConfig.get(configDigest) ?? (await synthesize(file, image, config, contents));
     const { mediaType, digest, size } = manifest;
     if (image.tags.length === 0) entries.push({ mediaType, digest, size });
@@ -292,7 +292,7 @@ async function synthesize(
     contents.set(digest, slice);
     layers.push({ mediaType, digest, size: slice.size });
   }
-  const configDigest = digestOf(config);
+  const configDigest = computeDigest(config);
   contents.set(configDigest, config);
   const manifest: ImageManifest = {
     schemaVersion: 2,
@@ -302,7 +302,7 @@ async function synthesize(
   };
   const bytes = Buffer.from(JSON.stringify(manifest));
   readManifestFacts(bytes, `${file.path}: ${image.config}`);
-  const digest = digestOf(bytes);
+  const digest = computeDigest(bytes);
   contents.set(digest, bytes);
   return { mediaType: mediaTypes.ociManifest, digest, size: bytes.length };
 }
@@ -355,12 +355,12 @@ function parseSavedImages(bytes: Buffer, path: string): SavedImage[] {
 /** Docker's short forms: `docker.io/library/` and `docker.io/` may be left out. */
 function findByDockerName(reference: string, entries: readonly Descriptor[]): Descriptor | undefined {
   const shorten = (name: string) => name.replace(/^(?:docker\.io\/library\/|docker\.io\/|library\/)/, '');
-  const nameOf = (entry: Descriptor) => entry.annotations?.[refNameAnnotation] ?? '';
-  const exact = entries.find((entry) => nameOf(entry) === reference);
+  const getName = (entry: Descriptor) => entry.annotations?.[refNameAnnotation] ?? '';
+  const exact = entries.find((entry) => getName(entry) === reference);
   if (exact !== undefined) return exact;
-  const short = entries.filter((entry) => shorten(nameOf(entry)) === shorten(reference));
+  const short = entries.filter((entry) => shorten(getName(entry)) === shorten(reference));
   const matches =
-    short.length > 0 ? short : entries.filter((entry) => nameOf(entry).endsWith(`:${reference}`));
+    short.length > 0 ? short : entries.filter((entry) => getName(entry).endsWith(`:${reference}`));
   return new Set(matches.map((entry) => entry.digest)).size === 1 ? matches[0] : undefined;
 }
 

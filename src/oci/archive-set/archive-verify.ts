@@ -4,14 +4,14 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { paddedSize } from '../../archive/tar-header.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
-import { digestOf, parseDigest } from '../../core/digest.js';
+import { computeDigest, parseDigest } from '../../core/digest.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
-import { fileError, messageOf, systemCode, systemReason, throwIfCancelled } from '../../core/errors.js';
+import { fileError, getMessage, systemCode, systemReason, throwIfCancelled } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
 import { openRegularFile } from '../../files/read-file.js';
 import { type ArchiveIndex, type ArchiveProof, archiveIndexName, readArchiveIndex } from './archive-index.js';
-import { type PartLayout, blobHeader, layoutOf } from './archive-layout.js';
+import { type PartLayout, blobHeader, getLayout } from './archive-layout.js';
 import { findPartFiles, findPartProblem } from './archive-set-reader.js';
 import { readRegion } from './file-region.js';
 import { isNonDistributable, readManifestFacts } from '../layout/layout-manifest.js';
@@ -42,7 +42,7 @@ export async function verifyArchiveSet(
   const { logger = silentLogger, proof } = options;
   const index = await readArchiveIndex(directory, proof);
   const files = await findPartFiles(directory, index);
-  const parts = layoutOf(index.parts, index.blobs, index.images, archiveIndexName);
+  const parts = getLayout(index.parts, index.blobs, index.images, archiveIndexName);
   const task = `verify ${directory}`;
   const total = parts.reduce((sum, { size }) => sum + size, 0);
   let current = 0;
@@ -78,7 +78,7 @@ export async function verifyArchiveSet(
 /** Bytes of a part, in their order: either known as such, or a blob's. */
 type Segment = { bytes: Buffer; what: string } | { digest: string; size: number };
 
-function* segmentsOf(part: PartLayout): Generator<Segment> {
+function* iterateSegments(part: PartLayout): Generator<Segment> {
   for (const blob of part.blobs) {
     yield { bytes: blobHeader(blob), what: `the tar header of ${blob.digest}` };
     yield blob;
@@ -134,7 +134,7 @@ class SegmentCheck {
   #differs = false;
 
   constructor(part: PartLayout, report: (message: string, digest?: string) => void) {
-    this.#segments = segmentsOf(part);
+    this.#segments = iterateSegments(part);
     this.#report = report;
     this.#next();
   }
@@ -215,7 +215,7 @@ async function findMissingBlobs(
       const { file } = index.parts[place.part - 1] as { file: string };
       try {
         const bytes = await readManifest(files[place.part - 1] as string, place);
-        if (digestOf(bytes, parseDigest(item.digest).algorithm) !== item.digest) continue;
+        if (computeDigest(bytes, parseDigest(item.digest).algorithm) !== item.digest) continue;
         const facts = readManifestFacts(bytes, item.digest);
         for (const blob of facts.blobs) {
           if (index.blobs.has(blob.digest) || index.inBase.has(blob.digest) || isNonDistributable(blob))
@@ -230,7 +230,7 @@ async function findMissingBlobs(
       } catch (error) {
         // What cannot be read has been told.
         if (broken.has(file)) continue;
-        faults.push(damage(file, `of ${name}: ${messageOf(error)}`, item.digest));
+        faults.push(damage(file, `of ${name}: ${getMessage(error)}`, item.digest));
       }
     }
   }

@@ -15,10 +15,10 @@ export async function* readRegion(
 ): AsyncGenerator<Buffer> {
   const size = Math.min(chunkSize, length);
   const buffers = [Buffer.allocUnsafe(size), Buffer.allocUnsafe(length > size ? size : 0)] as const;
-  const read = async (at: number, buffer: Buffer): Promise<Buffer> => {
-    const wanted = Math.min(buffer.length, start + length - at);
-    const { bytesRead } = await handle.read(buffer, 0, wanted, at);
-    if (bytesRead === 0) throw new OpmateError('DIGEST', `ends at byte ${at}`, { subject });
+  const read = async (offset: number, buffer: Buffer): Promise<Buffer> => {
+    const wanted = Math.min(buffer.length, start + length - offset);
+    const { bytesRead } = await handle.read(buffer, 0, wanted, offset);
+    if (bytesRead === 0) throw new OpmateError('DIGEST', `ends at byte ${offset}`, { subject });
     return buffer.subarray(0, bytesRead);
   };
   let position = start;

@@ -4,7 +4,7 @@ import { type CancelOptions } from '../../core/concurrency.js';
 import { verifyContent } from '../../core/digest.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import type { BuiltImage } from './image-builder.js';
-import { subjectOf } from './platform.js';
+import { getSubject } from './platform.js';
 import type { ManifestContent, Repository } from '../registry/repository.js';
 import type { Descriptor } from './types.js';
 
@@ -41,7 +41,7 @@ export class BuiltImages implements Repository {
     throwIfCancelled(options.signal);
     const manifest = this.#manifests.get(reference);
     if (manifest !== undefined) return manifest;
-    throw new OpmateError('NOT_FOUND', 'not found', { subject: subjectOf(this.name, reference) });
+    throw new OpmateError('NOT_FOUND', 'not found', { subject: getSubject(this.name, reference) });
   }
 
   async headManifest(reference: string): Promise<Descriptor | undefined> {
@@ -51,7 +51,7 @@ export class BuiltImages implements Repository {
   async openBlob(descriptor: Descriptor, options: CancelOptions = {}): Promise<Readable> {
     throwIfCancelled(options.signal);
     const { digest, size } = descriptor;
-    const subject = subjectOf(this.name, digest);
+    const subject = getSubject(this.name, digest);
     const open = this.#blobs.get(digest);
     if (open !== undefined) {
       const checked = verifyContent({ digest, size, subject });

@@ -2,7 +2,7 @@ import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { parseManifest } from './manifest.js';
-import { choosePlatform, formatPlatform, isAttestation, readListed, subjectOf } from './platform.js';
+import { choosePlatform, formatPlatform, isAttestation, readListed, getSubject } from './platform.js';
 import type { ManifestContent, Repository } from '../registry/repository.js';
 import { type Descriptor, type Platform, manifestMediaTypes } from './types.js';
 
@@ -61,7 +61,7 @@ export async function readContentsOf(
   options: ReadContentsOptions = {},
 ): Promise<ImageContents> {
   const tree = new ManifestTree(source, options);
-  await tree.read([{ content: root, subject: subjectOf(source.name, reference) }], options.platforms);
+  await tree.read([{ content: root, subject: getSubject(source.name, reference) }], options.platforms);
   const contents = { root: root.descriptor, manifests: tree.inOrder([root.descriptor.digest]) };
   return options.referrers ? readReferrers(tree, contents, options) : contents;
 }
@@ -100,7 +100,7 @@ async function readReferrers(
     );
     pending = tree
       .inOrder(unique.map(({ digest }) => digest))
-      .filter((one) => !before.has(one.descriptor.digest));
+      .filter((manifest) => !before.has(manifest.descriptor.digest));
     manifests.push(...pending);
   }
   return { root: contents.root, manifests };
@@ -151,7 +151,7 @@ class ManifestTree {
       const manifest = this.known.get(digest);
       const placed = heights.get(digest);
       if (manifest === undefined || placed !== undefined) return placed ?? 0;
-      const subject = subjectOf(this.source.name, digest);
+      const subject = getSubject(this.source.name, digest);
       if (lineage.includes(digest))
         throw new OpmateError('INVALID', 'a manifest that contains itself', { subject });
       if (lineage.length >= maxDepth) throw tooDeep(subject);
@@ -173,7 +173,7 @@ class ManifestTree {
   ): Promise<{ manifest: ContentManifest; entries: readonly Descriptor[] }> {
     if ('content' in visit) return describeManifest(visit.content, visit.subject, platforms);
     const content = await readListed(this.source, visit.entry, this.#options);
-    return describeManifest(content, subjectOf(this.source.name, visit.entry.digest), platforms);
+    return describeManifest(content, getSubject(this.source.name, visit.entry.digest), platforms);
   }
 }
 
@@ -200,7 +200,7 @@ export function describeManifest(
     manifest: {
       descriptor: { mediaType, digest, size },
       manifests: entries.map((entry) => entry.digest),
-      blobs: unique.filter((entry) => !isManifest(entry)).map(blobOf),
+      blobs: unique.filter((entry) => !isManifest(entry)).map(getBlob),
       bytes: content.bytes,
     },
     entries,
@@ -208,7 +208,7 @@ export function describeManifest(
 }
 
 /** What a copy has to know of a blob. */
-function blobOf({ mediaType, digest, size, urls }: Descriptor): Descriptor {
+function getBlob({ mediaType, digest, size, urls }: Descriptor): Descriptor {
   return { mediaType, digest, size, ...(urls && { urls }) };
 }
 
@@ -230,6 +230,6 @@ function wantedEntries(
 }
 
 /** The blobs of an image by digest. */
-export function blobsOf(contents: ImageContents): Map<string, Descriptor> {
+export function getBlobs(contents: ImageContents): Map<string, Descriptor> {
   return new Map(contents.manifests.flatMap(({ blobs }) => blobs).map((blob) => [blob.digest, blob]));
 }

@@ -2,7 +2,7 @@ import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { OpmateError, RegistryError } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { type ContentManifest, describeManifest, type ImageContents, readContents } from './contents.js';
-import { subjectOf } from './platform.js';
+import { getSubject } from './platform.js';
 import type { Repository, WritableRepository } from '../registry/repository.js';
 import { maxContentAttempts, pauseBeforeAttempt } from '../transport/retry-policy.js';
 import { SharedBlobs } from './shared-blobs.js';
@@ -52,7 +52,7 @@ export async function copyImage(
 ): Promise<CopyResult> {
   const { logger = silentLogger, concurrency = defaultCopyConcurrency } = options;
   const contents = await readContents(source, reference, options);
-  const task = `copy ${subjectOf(source.name, reference)} to ${subjectOf(target.name, targetReference)}`;
+  const task = `copy ${getSubject(source.name, reference)} to ${getSubject(target.name, targetReference)}`;
   logger.progress({ task, state: 'start' });
   try {
     const missing = await surveyContents(target, contents, targetReference, options);
@@ -148,7 +148,7 @@ export async function surveyContents(
   if (options.everyBlob === true) {
     const lacking = new Set(blobs.map(({ digest }) => digest));
     manifests = contents.manifests.filter(
-      (one, i) => !existing[i] || one.blobs.some(({ digest }) => lacking.has(digest)),
+      (manifest, i) => !existing[i] || manifest.blobs.some(({ digest }) => lacking.has(digest)),
     );
   }
   return { manifests, blobs, isTagged };
@@ -173,11 +173,11 @@ export async function putContents(
   },
 ): Promise<void> {
   const { concurrency = defaultCopyConcurrency } = options;
-  const put = async (manifest: ContentManifest, at: string): Promise<void> => {
+  const put = async (manifest: ContentManifest, where: string): Promise<void> => {
     const bytes = manifest.bytes ?? (await readKnown(source, manifest, options));
     for (let attempt = 1; ; attempt++) {
       try {
-        await target.putManifest(at, bytes, manifest.descriptor.mediaType, options);
+        await target.putManifest(where, bytes, manifest.descriptor.mediaType, options);
         return;
       } catch (error) {
         if (attempt >= maxContentAttempts || !lacksContent(error)) throw error;
@@ -205,9 +205,14 @@ export async function putContents(
     }
   };
   const { digest } = contents.root;
-  for (const level of levelsOf(contents, missing.manifests)) {
+  for (const level of getLevels(contents, missing.manifests)) {
     const others = level.filter(({ descriptor }) => descriptor.digest !== digest);
-    await mapConcurrent(others, concurrency, (one) => put(one, one.descriptor.digest), options);
+    await mapConcurrent(
+      others,
+      concurrency,
+      (manifest) => put(manifest, manifest.descriptor.digest),
+      options,
+    );
   }
   const isMissing = missing.manifests.some(({ descriptor }) => descriptor.digest === digest);
   if (!isMissing && missing.isTagged) return;
@@ -223,11 +228,11 @@ function lacksContent(error: unknown): boolean {
 }
 
 /** Manifests of an image in groups, those of one listing only what is in earlier ones. */
-function levelsOf(contents: ImageContents, wanted: readonly ContentManifest[]): ContentManifest[][] {
+function getLevels(contents: ImageContents, wanted: readonly ContentManifest[]): ContentManifest[][] {
   const heights = new Map<string, number>();
   for (const { descriptor, manifests } of contents.manifests) {
     const below = manifests.map((digest) => heights.get(digest) ?? -1);
-    heights.set(descriptor.digest, 1 + below.reduce((most, one) => Math.max(most, one), -1));
+    heights.set(descriptor.digest, 1 + below.reduce((most, item) => Math.max(most, item), -1));
   }
   const levels: ContentManifest[][] = [];
   for (const manifest of wanted) (levels[heights.get(manifest.descriptor.digest) ?? 0] ??= []).push(manifest);
@@ -242,7 +247,7 @@ async function readKnown(
 ): Promise<Buffer> {
   const { digest } = known.descriptor;
   const content = await source.getManifest(digest, options);
-  const subject = subjectOf(source.name, digest);
+  const subject = getSubject(source.name, digest);
   const { manifest } = describeManifest(content, subject);
   const sizes = new Map(known.blobs.map((blob) => [blob.digest, blob.size]));
   const listed = new Set(manifest.manifests);

@@ -25,12 +25,12 @@ export async function saveDockerArchive(
   const layout = path.join(directory, 'saved');
   const target = await openLayout(layout, { create: true });
   const descriptor = await pushImage(target, name ?? 'latest', image, { signal });
-  const pathOf = (digest: string): string => `blobs/${digest.replace(':', '/')}`;
+  const getPath = (digest: string): string => `blobs/${digest.replace(':', '/')}`;
   const { layers } = JSON.parse(image.manifest.toString()) as ImageManifest;
   const saved = {
-    Config: pathOf(image.configDescriptor.digest),
+    Config: getPath(image.configDescriptor.digest),
     RepoTags: name === undefined ? null : [name],
-    Layers: layers.map(({ digest }) => pathOf(digest)),
+    Layers: layers.map(({ digest }) => getPath(digest)),
   };
   const content = Buffer.from(JSON.stringify([saved]));
   await packLayout(layout, file, { signal, files: [{ path: 'manifest.json', content }] });

@@ -5,14 +5,20 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import type { Layer, LayerFile } from '../../archive/tar-writer.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
-import { digestOf } from '../../core/digest.js';
+import { computeDigest } from '../../core/digest.js';
 import { OpmateError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type JsonObject, isJsonObject, setJsonKey } from '../../document/json.js';
 import { defaultCopyConcurrency } from './copy.js';
 import { type Image, openImage, readBlob } from './image.js';
 import { isIndexType, parseManifest } from './manifest.js';
-import { type PlatformChoice, choosePlatform, formatPlatform, isAttestation, subjectOf } from './platform.js';
+import {
+  type PlatformChoice,
+  choosePlatform,
+  formatPlatform,
+  isAttestation,
+  getSubject,
+} from './platform.js';
 import type { ManifestContent, Repository, WritableRepository } from '../registry/repository.js';
 import {
   type Descriptor,
@@ -76,7 +82,7 @@ export async function openBases(
 ): Promise<Image[]> {
   if (options.platform !== undefined) return [await openImage(repository, reference, options)];
   const { bytes, descriptor } = await repository.getManifest(reference, options);
-  const subject = subjectOf(repository.name, reference);
+  const subject = getSubject(repository.name, reference);
   const parsed = parseManifest(bytes, { subject, mediaType: descriptor.mediaType });
   if (parsed.kind === 'image') return [await openImage(repository, descriptor.digest, options)];
   const entries = parsed.index.manifests.filter(
@@ -112,8 +118,8 @@ export function chooseBases(
   const entries = images.map(({ descriptor, platform }) => ({ ...descriptor, platform }));
   const chosen = platforms.map((platform) => {
     const choice = choosePlatform(entries, { platform, hostPlatform: platform });
-    const at = entries.findIndex((entry) => entry === choice);
-    if (at >= 0) return at;
+    const index = entries.findIndex((entry) => entry === choice);
+    if (index >= 0) return index;
     const offered = [...new Set(images.map((image) => formatPlatform(image.platform)))]
       .slice(0, 10)
       .join(', ');
@@ -121,7 +127,7 @@ export function chooseBases(
       subject,
     });
   });
-  return images.filter((_, at) => chosen.includes(at));
+  return images.filter((_, index) => chosen.includes(index));
 }
 
 /** More than there are; each costs a copy of the base. */
@@ -171,7 +177,7 @@ export async function buildImage(options: BuildImageOptions): Promise<BuiltImage
     rootfs: { type: 'layers', diff_ids: [...baseIds, ...layers.map((layer) => layer.diffId)] },
     history: [
       ...(base?.config.history ?? []),
-      ...layers.map((_, at) => ({ created, created_by: options.createdBy?.[at] ?? 'opmate' })),
+      ...layers.map((_, index) => ({ created, created_by: options.createdBy?.[index] ?? 'opmate' })),
     ],
   };
   const configBytes = Buffer.from(JSON.stringify(config));
@@ -207,12 +213,12 @@ export async function pushImage(
       descriptor,
       open: () => (image.base as Image).repository.openBlob(descriptor, options),
     })),
-    ...image.layers.map(({ descriptor, bytes }) => ({ descriptor, open: () => streamOf(bytes) })),
+    ...image.layers.map(({ descriptor, bytes }) => ({ descriptor, open: () => toStream(bytes) })),
     ...image.layerFiles.map(({ descriptor, file }) => ({
       descriptor,
       open: () => createReadStream(file, { highWaterMark: 256 * 1024 }),
     })),
-    { descriptor: image.configDescriptor, open: () => streamOf(image.config) },
+    { descriptor: image.configDescriptor, open: () => toStream(image.config) },
   ];
   const unique = new Map(blobs.map((blob) => [blob.descriptor.digest, blob]));
   await mapConcurrent(
@@ -292,7 +298,7 @@ async function describeLayer(
   }
   const hash = createHash('sha256');
   try {
-    await pipeline(streamOf(layer), createGunzip(), hash);
+    await pipeline(toStream(layer), createGunzip(), hash);
   } catch (cause) {
     throw new OpmateError('INVALID', 'layer: not gzip', { cause });
   }
@@ -304,7 +310,7 @@ async function describeLayer(
 }
 
 function describe(mediaType: string, bytes: Buffer): Descriptor {
-  return { mediaType, digest: digestOf(bytes), size: bytes.length };
+  return { mediaType, digest: computeDigest(bytes), size: bytes.length };
 }
 
 /** The same layer under its OCI name; Docker's has the same bytes. */
@@ -319,6 +325,6 @@ function toOci(layer: Descriptor): Descriptor {
   );
 }
 
-function streamOf(bytes: Buffer): Readable {
+function toStream(bytes: Buffer): Readable {
   return Readable.from(bytes.length === 0 ? [] : [bytes], { objectMode: false });
 }

@@ -9,7 +9,7 @@ import {
 import type { CancelOptions } from '../../core/concurrency.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import { parseImageConfig } from './manifest.js';
-import { type PlatformChoice, resolveImage, subjectOf } from './platform.js';
+import { type PlatformChoice, resolveImage, getSubject } from './platform.js';
 import { readLimited } from './read-limited.js';
 import type { Repository } from '../registry/repository.js';
 import { retryDamaged } from '../transport/retry-policy.js';
@@ -50,7 +50,7 @@ export async function openImage(
   options: PlatformChoice & CancelOptions,
 ): Promise<Image> {
   const { root, descriptor, parsed, platform } = await resolveImage(repository, reference, options);
-  const name = subjectOf(repository.name, reference);
+  const name = getSubject(repository.name, reference);
   const { manifest } = parsed;
   const { config: configDescriptor } = manifest;
   if (
@@ -102,7 +102,7 @@ export async function readBlob(
 
 /** Reads files of an image into memory, as `readLayers` does. Layers that arrive damaged are read again. */
 export function readImage(image: Image, options: ReadLayersOptions): Promise<FileTree> {
-  const layers = layersOf(image.repository, image.manifest.layers, options);
+  const layers = getLayers(image.repository, image.manifest.layers, options);
   return retryDamaged(() => readLayers(layers, options), options);
 }
 
@@ -122,11 +122,11 @@ export function extractBlobs(
   destination: string,
   options: ReadLayersOptions,
 ): Promise<ExtractedLayers> {
-  const layers = layersOf(repository, blobs, options);
+  const layers = getLayers(repository, blobs, options);
   return retryDamaged(() => extractLayers(layers, destination, options), options);
 }
 
-function layersOf(
+function getLayers(
   repository: Repository,
   blobs: readonly Descriptor[],
   { signal }: CancelOptions,

@@ -7,12 +7,17 @@ import type { BlobCache } from '../registry/blob-cache.js';
 import type { Connection } from '../registry/connection.js';
 import { createRegistryRepository, type RegistryRepositoryOptions } from '../registry/registry-client.js';
 import type { Repository, WritableRepository } from '../registry/repository.js';
+import { type SignatureReads, withRememberedSignatures } from '../signatures/remembered-signatures.js';
 
 /** What opening images needs of a session. */
 export interface ImageSession extends CancelOptions {
   /** How registries are reached; called for images that are in one. */
   connect: () => Connection | Promise<Connection>;
   cache?: BlobCache | undefined;
+  /** Layers of catalogs by digest, where there is no `cache` that has them. */
+  catalogCache?: (() => Promise<BlobCache | undefined>) | undefined;
+  /** Set where what is attached to images is read once in a run. */
+  signatureReads?: SignatureReads | undefined;
   logger?: Logger | undefined;
   /** Where compressed archives are unpacked while they are open; without it they are refused. */
   temporaryDirectory?: string | undefined;
@@ -35,12 +40,14 @@ export interface OpenedReference {
  */
 export async function openReference(reference: Reference, session: ImageSession): Promise<OpenedReference> {
   if (reference.transport === 'docker') {
-    const repository = createRegistryRepository(await registryOptions(reference, session));
+    const own = createRegistryRepository(await registryOptions(reference, session));
+    const { signatureReads } = session;
+    const repository = signatureReads ? withRememberedSignatures(own, signatureReads) : own;
     const wanted = reference.digest ?? reference.tag;
     if (wanted === undefined) {
-      throw new UsageError('neither tag nor digest is given', {
+      throw new UsageError('missing tag or digest', {
         subject: repository.name,
-        hint: `say which image, e.g. ${repository.name}:latest`,
+        hint: `add one, e.g. ${repository.name}:latest`,
       });
     }
     return { repository, reference: wanted, close: async () => undefined };
@@ -53,6 +60,17 @@ export async function openReference(reference: Reference, session: ImageSession)
     await opened.close();
     throw error;
   }
+}
+
+/** The same repository, of which layers of a catalog that are in the cache need not be fetched from a registry again. */
+export async function withCatalogCache(
+  repository: Repository,
+  { catalogCache }: Pick<ImageSession, 'catalogCache'>,
+): Promise<Repository> {
+  const cache = 'registry' in repository ? await catalogCache?.() : undefined;
+  if (cache === undefined) return repository;
+  const { withCachedBlobs } = await import('../registry/blob-cache.js');
+  return withCachedBlobs(repository, cache);
 }
 
 /** What a reference names, to be written to. */
@@ -77,9 +95,9 @@ export async function openTarget(reference: Reference, session: ImageSession): P
       ? `${reference.registry}/${reference.repository}`
       : `oci:${reference.path}`;
   if (wanted === undefined) {
-    throw new UsageError('neither tag nor digest is given', {
+    throw new UsageError('missing tag or digest', {
       subject: name,
-      hint: `say under which tag, e.g. ${name}:v1`,
+      hint: `add a tag, e.g. ${name}:v1`,
     });
   }
   const close = async () => undefined;

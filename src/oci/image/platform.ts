@@ -89,12 +89,12 @@ function findPlatform(entries: readonly Descriptor[], wanted: Platform): Descrip
   const same = entries.filter(
     ({ platform }) => platform?.os === wanted.os && platform.architecture === wanted.architecture,
   );
-  const exact = same.find(({ platform }) => platform && variantOf(platform) === variantOf(wanted));
+  const exact = same.find(({ platform }) => platform && getVariant(platform) === getVariant(wanted));
   return exact ?? (wanted.variant ? undefined : same[0]);
 }
 
 /** An architecture without variant means its usual one. OCI image index, "Platform Variants". */
-function variantOf({ architecture, variant }: Platform): string {
+function getVariant({ architecture, variant }: Platform): string {
   if (variant) return variant;
   return { arm: 'v7', arm64: 'v8', amd64: 'v1' }[architecture] ?? '';
 }
@@ -119,7 +119,7 @@ export async function resolveImage(
   choice: PlatformChoice & CancelOptions,
 ): Promise<ResolvedImage> {
   const content = await repository.getManifest(reference, choice);
-  const subject = subjectOf(repository.name, reference);
+  const subject = getSubject(repository.name, reference);
   const top = parseManifest(content.bytes, { subject, mediaType: content.descriptor.mediaType });
   if (top.kind === 'image') return { root: content.descriptor, descriptor: content.descriptor, parsed: top };
   const chosen = await chooseFrom(repository, content, top.index, subject, choice);
@@ -195,7 +195,7 @@ async function readEntry(
 ): Promise<ParsedManifest> {
   const { bytes } = await readListed(repository, entry, options);
   return parseManifest(bytes, {
-    subject: subjectOf(repository.name, entry.digest),
+    subject: getSubject(repository.name, entry.digest),
     mediaType: entry.mediaType,
   });
 }
@@ -208,7 +208,7 @@ export async function readListed(
 ): Promise<ManifestContent> {
   const content = await repository.getManifest(entry.digest, options);
   if (content.bytes.length !== entry.size) {
-    const subject = subjectOf(repository.name, entry.digest);
+    const subject = getSubject(repository.name, entry.digest);
     throw new DigestMismatchError(`has ${content.bytes.length} bytes, its index says ${entry.size}`, {
       subject,
     });
@@ -217,6 +217,6 @@ export async function readListed(
 }
 
 /** How messages name a manifest: `quay.io/ns/name:v1`, `quay.io/ns/name@sha256:…`. */
-export function subjectOf(repository: string, reference: string): string {
+export function getSubject(repository: string, reference: string): string {
   return `${repository}${isDigest(reference) ? '@' : ':'}${reference}`;
 }

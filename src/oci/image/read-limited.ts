@@ -1,4 +1,5 @@
 import { LimitError } from '../../core/errors.js';
+import { HeldContent } from './held-content.js';
 
 /**
  * Reads a stream to its end. Throws LimitError, and gives the stream up, when it is longer than `limit`; `what`
@@ -9,6 +10,7 @@ export async function readLimited(
   limit: number,
   what: string,
 ): Promise<Buffer> {
+  if (stream instanceof HeldContent && stream.bytes.length <= limit) return stream.bytes;
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of stream as AsyncIterable<Buffer>) {
@@ -16,5 +18,5 @@ export async function readLimited(
     if (size > limit) throw new LimitError(`${what} is larger than ${limit} bytes`);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks);
+  return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
 }

@@ -103,14 +103,14 @@ export class SharedBlobs {
     blob: Descriptor,
     options: CopyBlobOptions,
   ): Promise<BlobOutcome> {
-    const at = placeOf(target);
-    const { registry, repository } = at;
+    const blobPlace = placeOf(target);
+    const { registry, repository } = blobPlace;
     const place = this.#placeAt(registry);
     const { whenFree = runNow } = options;
     for (;;) {
       throwIfCancelled(options.signal);
       if (await this.#mount(source, target, blob, options)) {
-        this.note(at, blob.digest);
+        this.note(blobPlace, blob.digest);
         return 'mounted';
       }
       const key = place.refusesMounts ? `${blob.digest} ${repository}` : blob.digest;
@@ -125,7 +125,7 @@ export class SharedBlobs {
       place.underWay.set(key, ended);
       try {
         const outcome = await sending;
-        if (outcome !== 'skipped') this.note(at, blob.digest);
+        if (outcome !== 'skipped') this.note(blobPlace, blob.digest);
         return outcome;
       } finally {
         place.underWay.delete(key);

@@ -1,6 +1,6 @@
 import { type Readable, pipeline } from 'node:stream';
 import { type CancelOptions, mapConcurrent, onAbort } from '../../core/concurrency.js';
-import { digestOf, isDigest, parseDigest, verifyContent } from '../../core/digest.js';
+import { computeDigest, isDigest, parseDigest, verifyContent } from '../../core/digest.js';
 import {
   CancelledError,
   DigestMismatchError,
@@ -111,7 +111,7 @@ export class ContentRepository implements LocalRepository {
     await this.walk(await this.#source.entries(), options, (manifest, facts) => {
       if (facts.subject !== digest) return;
       if (options.artifactType !== undefined && facts.artifactType !== options.artifactType) return;
-      descriptors.push(referrerOf(manifest, facts));
+      descriptors.push(getReferrer(manifest, facts));
     });
     return descriptors.sort((a, b) => compareBytes(a.digest, b.digest));
   }
@@ -124,7 +124,7 @@ export class ContentRepository implements LocalRepository {
     if (new Set(entries.map((entry) => entry.digest)).size > 1) {
       throw new OpmateError('USAGE', `holds ${entries.length} images`, {
         subject: this.name,
-        hint: `say which one: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}`,
+        hint: `select one: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}`,
       });
     }
     return names[0] as string;
@@ -179,7 +179,7 @@ export class ContentRepository implements LocalRepository {
     if (digests.size > 1) {
       throw new OpmateError('INVALID', `${reference}: names ${digests.size} different images`, {
         subject: this.name,
-        hint: `say which one by its digest: ${[...digests].slice(0, 5).join(', ')}`,
+        hint: `select one by digest: ${[...digests].slice(0, 5).join(', ')}`,
       });
     }
     return entries[0];
@@ -208,7 +208,7 @@ export class ContentRepository implements LocalRepository {
       maxManifestBytes,
       `${this.name}: ${digest}: manifest`,
     );
-    const actual = digestOf(bytes, parseDigest(digest).algorithm);
+    const actual = computeDigest(bytes, parseDigest(digest).algorithm);
     if (actual !== digest)
       throw new DigestMismatchError(`${digest}: content has digest ${actual}`, { subject: this.name });
     return bytes;
@@ -225,7 +225,7 @@ export class ContentRepository implements LocalRepository {
 }
 
 /** The descriptor by which the referrers API lists a manifest. */
-export function referrerOf(manifest: Descriptor, facts: ManifestFacts): Descriptor {
+export function getReferrer(manifest: Descriptor, facts: ManifestFacts): Descriptor {
   return {
     mediaType: manifest.mediaType,
     digest: manifest.digest,

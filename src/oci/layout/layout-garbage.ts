@@ -1,7 +1,7 @@
 import { readFile, rm, stat } from 'node:fs/promises';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { digestOf, isDigest, parseDigest } from '../../core/digest.js';
-import { OpmateError, messageOf, systemCode, throwIfCancelled } from '../../core/errors.js';
+import { computeDigest, isDigest, parseDigest } from '../../core/digest.js';
+import { OpmateError, getMessage, systemCode, throwIfCancelled } from '../../core/errors.js';
 import { isJsonObject } from '../../document/json.js';
 import { moveWhole } from '../../files/move-whole.js';
 import { readFileClock } from '../../files/staging.js';
@@ -88,13 +88,13 @@ async function readManifest(store: LayoutStore, digest: string): Promise<unknown
       hint: 'remove or push it again; without it references are unknown',
     });
   const bytes = await readFile(store.blobPath(digest));
-  if (digestOf(bytes, parseDigest(digest).algorithm) !== digest) {
+  if (computeDigest(bytes, parseDigest(digest).algorithm) !== digest) {
     throw fail('content does not match its digest');
   }
   try {
     return JSON.parse(bytes.toString('utf8')) as unknown;
   } catch (error) {
-    throw fail(`invalid manifest: ${messageOf(error)}`);
+    throw fail(`invalid manifest: ${getMessage(error)}`);
   }
 }
 

@@ -52,7 +52,7 @@ export function readManifestFacts(bytes: Uint8Array, subjectOfMessages = 'manife
   if (artifactType !== undefined && typeof artifactType !== 'string')
     throw invalid('artifactType is not a string');
 
-  const one = (value: unknown, field: string): Descriptor => {
+  const entry = (value: unknown, field: string): Descriptor => {
     const problem = findDescriptorProblem(value);
     if (problem !== undefined) throw invalid(`${field}: ${problem}`);
     return value as Descriptor;
@@ -60,10 +60,10 @@ export function readManifestFacts(bytes: Uint8Array, subjectOfMessages = 'manife
   const many = (value: unknown, field: string): Descriptor[] => {
     if (value === undefined || value === null) return [];
     if (!Array.isArray(value)) throw invalid(`${field} is not a list`);
-    return value.map((item, i) => one(item, `${field}[${i}]`));
+    return value.map((item, i) => entry(item, `${field}[${i}]`));
   };
   const listed = many(manifests, 'manifests');
-  const configDescriptor = config === undefined || config === null ? undefined : one(config, 'config');
+  const configDescriptor = config === undefined || config === null ? undefined : entry(config, 'config');
   const blobs = [...(configDescriptor ? [configDescriptor] : []), ...many(layers, 'layers')];
   const facts: ManifestFacts = {
     mediaType: mediaType ?? (manifests !== undefined ? mediaTypes.ociIndex : mediaTypes.ociManifest),
@@ -71,7 +71,7 @@ export function readManifestFacts(bytes: Uint8Array, subjectOfMessages = 'manife
     manifests: listed.filter(isManifestType),
   };
   if (mediaType !== undefined) facts.declaredMediaType = mediaType;
-  if (subject !== undefined && subject !== null) facts.subject = one(subject, 'subject').digest;
+  if (subject !== undefined && subject !== null) facts.subject = entry(subject, 'subject').digest;
   const type = artifactType || configDescriptor?.mediaType;
   if (type) facts.artifactType = type;
   if (annotations !== undefined && annotations !== null)

@@ -18,23 +18,23 @@ interface PackOptions extends CancelOptions {
  */
 export async function packLayout(directory: string, file: string, options: PackOptions = {}): Promise<void> {
   const { files = [], signal } = options;
-  await replaceFile(file, chunksOf(writeTar(inputsOf(directory, files)), signal));
+  await replaceFile(file, iterateChunks(writeTar(iterateInputs(directory, files)), signal));
 }
 
-async function* chunksOf(tar: AsyncIterable<unknown>, signal: AbortSignal | undefined) {
+async function* iterateChunks(tar: AsyncIterable<unknown>, signal: AbortSignal | undefined) {
   for await (const chunk of tar) {
     throwIfCancelled(signal);
     yield chunk as Buffer;
   }
 }
 
-async function* inputsOf(directory: string, files: readonly TarInput[]): AsyncGenerator<TarInput> {
-  yield* filesOf(directory);
+async function* iterateInputs(directory: string, files: readonly TarInput[]): AsyncGenerator<TarInput> {
+  yield* iterateFiles(directory);
   yield* files;
 }
 
 /** The files that belong to a layout; others, such as a lock, do not. */
-async function* filesOf(directory: string): AsyncGenerator<TarInput> {
+async function* iterateFiles(directory: string): AsyncGenerator<TarInput> {
   for (const name of ['oci-layout', 'index.json']) yield fileInput(directory, name);
   for (const algorithm of await readdir(path.join(directory, 'blobs'))) {
     for (const hex of await readdir(path.join(directory, 'blobs', algorithm)))

@@ -259,7 +259,7 @@ export class LayoutStore {
       }
       return false;
     } catch (error) {
-      throw ioError(directory, 'cannot be made an OCI image layout', error);
+      throw ioError(directory, 'cannot create an OCI image layout', error);
     }
   }
 
@@ -275,7 +275,7 @@ export class LayoutStore {
       });
       await this.#writeWhole(Buffer.from(marker), (path) => moveWhole(path, join(directory, 'oci-layout')));
     } catch (error) {
-      throw ioError(directory, 'cannot be made an OCI image layout', error);
+      throw ioError(directory, 'cannot create an OCI image layout', error);
     }
   }
 
@@ -300,13 +300,13 @@ export class LayoutStore {
     let signature: string;
     try {
       // Each reading is of one file as a whole, because writers only ever replace it.
-      if (signatureOf(await stat(path, { bigint: true })) === this.#signature) return;
+      if (getSignature(await stat(path, { bigint: true })) === this.#signature) return;
       const handle = await openRegularFile(path);
       try {
         const stats = await handle.stat({ bigint: true });
         if (stats.size > maxIndexBytes)
           throw new LimitError(`larger than ${maxIndexBytes} bytes`, { subject: path });
-        signature = signatureOf(stats);
+        signature = getSignature(stats);
         bytes = await handle.readFile();
       } finally {
         await handle.close();
@@ -355,7 +355,7 @@ export class LayoutStore {
     const bytes = Buffer.from(JSON.stringify({ ...document, manifests: entries }));
     let signature = '';
     await this.#writeWhole(bytes, async (path) => {
-      signature = signatureOf(await stat(path, { bigint: true }));
+      signature = getSignature(await stat(path, { bigint: true }));
       await moveWhole(path, join(this.directory, 'index.json'));
     });
     this.#writes++;
@@ -398,7 +398,7 @@ export class LayoutStore {
         if (systemCode(error) !== 'EEXIST') throw ioError(path, 'cannot be written', error);
       }
       const stats = await stat(path, { bigint: true }).catch(() => undefined);
-      const signature = stats ? signatureOf(stats) : '';
+      const signature = stats ? getSignature(stats) : '';
       waited = signature === seen ? waited + pause : 0;
       seen = signature;
       if (waited >= staleLockMs) await rm(path, { force: true });
@@ -430,7 +430,7 @@ export function parseLayoutIndex(
   return { document, entries: manifests as unknown as Descriptor[] };
 }
 
-function signatureOf(stats: { ino: bigint; size: bigint; mtimeNs: bigint }): string {
+function getSignature(stats: { ino: bigint; size: bigint; mtimeNs: bigint }): string {
   return `${stats.ino}:${stats.size}:${stats.mtimeNs}`;
 }
 

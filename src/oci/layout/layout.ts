@@ -3,7 +3,7 @@ import { open, rm } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type CancelOptions, onAbort } from '../../core/concurrency.js';
-import { digestOf, isDigest, parseDigest, verifyContent } from '../../core/digest.js';
+import { computeDigest, isDigest, parseDigest, verifyContent } from '../../core/digest.js';
 import { CancelledError, LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { ContentRepository, type LocalRepository } from './layout-content.js';
 import { readManifestFacts } from './layout-manifest.js';
@@ -94,7 +94,7 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
       throw new LimitError(`manifest is larger than ${maxManifestBytes} bytes`, { subject });
     }
     const byDigest = isDigest(reference);
-    const digest = digestOf(bytes, byDigest ? parseDigest(reference).algorithm : 'sha256');
+    const digest = computeDigest(bytes, byDigest ? parseDigest(reference).algorithm : 'sha256');
     if (byDigest && digest !== reference) {
       throw new OpmateError('DIGEST', `content has digest ${digest}`, { subject });
     }
@@ -105,9 +105,9 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
     await this.#store.update((entries) => {
       // An image that an index lists needs no entry of its own: with one, `oci:DIR` would hold two images.
       const kept = entries.filter((entry) =>
-        tagOf(entry) === undefined
+        findTag(entry) === undefined
           ? entry.digest !== digest && !children.has(entry.digest)
-          : tagOf(entry) !== reference,
+          : findTag(entry) !== reference,
       );
       if (!byDigest) return [...kept, { ...descriptor, annotations: { [refNameAnnotation]: reference } }];
       return entries.some((entry) => entry.digest === digest) ? entries : [...kept, descriptor];
@@ -118,7 +118,7 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
   async deleteManifest(reference: string, options: CancelOptions = {}): Promise<void> {
     throwIfCancelled(options.signal);
     await this.#store.update((entries) => {
-      const kept = entries.filter((entry) => tagOf(entry) !== reference && entry.digest !== reference);
+      const kept = entries.filter((entry) => findTag(entry) !== reference && entry.digest !== reference);
       if (kept.length === entries.length && !isDigest(reference)) {
         throw new OpmateError('NOT_FOUND', `${reference}: manifest not found`, { subject: this.name });
       }
@@ -136,7 +136,7 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
   }
 }
 
-function tagOf(entry: Descriptor): string | undefined {
+function findTag(entry: Descriptor): string | undefined {
   return entry.annotations?.[refNameAnnotation];
 }
 

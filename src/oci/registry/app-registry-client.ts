@@ -89,7 +89,7 @@ export class AppRegistryClient {
   constructor({ transport, endpoint, token }: AppRegistryOptions) {
     if (token !== undefined && !/^[\x20-\x7e]+$/.test(token)) {
       throw new UsageError('--auth-token: holds characters that no header can', {
-        hint: 'give the token as the login of the registry answered it, without line ends',
+        hint: 'write the token as the registry returned it, without line breaks',
       });
     }
     this.#transport = transport;
@@ -119,7 +119,7 @@ export class AppRegistryClient {
         throw new OpmateError('UNSAFE', `${quoteGo(name.slice(0, 200))} is not a package name`, {
           subject,
         });
-      packages.set(name, { name, release: releaseOf(item['default'], item['releases']) });
+      packages.set(name, { name, release: findRelease(item['default'], item['releases']) });
     }
     return [...packages.values()].sort((a, b) => compareBytes(a.name, b.name));
   }
@@ -135,17 +135,17 @@ export class AppRegistryClient {
     const chosen = release ?? (await this.#findRelease(path, subject, options));
     if (!releasePattern.test(chosen))
       throw new OpmateError('UNSAFE', `${quoteGo(chosen.slice(0, 200))} is not a release`, { subject });
-    const at = `${path}/${encodeURIComponent(chosen)}`;
+    const where = `${path}/${encodeURIComponent(chosen)}`;
     const what = `${subject}:${chosen}`;
-    let answer: unknown;
+    let response: unknown;
     try {
-      answer = await this.#getJson(at, what, maxReleaseBytes, options);
+      response = await this.#getJson(where, what, maxReleaseBytes, options);
     } catch (error) {
       if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
       // Some servers have only the form that names the kind of content, which is `helm` for operators.
-      answer = await this.#getJson(`${at}/helm`, what, maxReleaseBytes, options);
+      response = await this.#getJson(`${where}/helm`, what, maxReleaseBytes, options);
     }
-    const manifests: unknown[] = Array.isArray(answer) ? answer : [answer];
+    const manifests: unknown[] = Array.isArray(response) ? response : [response];
     const contents = manifests.flatMap((manifest) =>
       isJsonObject(manifest) && isJsonObject(manifest['content']) ? [manifest['content']] : [],
     );
@@ -185,7 +185,7 @@ export class AppRegistryClient {
     const releases = (Array.isArray(list) ? list : [list]).flatMap((item) =>
       isJsonObject(item) ? [item['release']] : [],
     );
-    const release = releaseOf(undefined, releases);
+    const release = findRelease(undefined, releases);
     if (release === undefined) throw this.#unexpected(subject, 'releases');
     return release;
   }
@@ -193,12 +193,12 @@ export class AppRegistryClient {
   async #getJson(path: string, subject: string, limit: number, options: CancelOptions): Promise<unknown> {
     const bytes = await repeated(options, async () => {
       const response = await this.#get(path, subject, options, { accept: 'application/json' });
-      return readLimited(receivedOf(response, subject), limit, `${subject}: the answer`);
+      return readLimited(iterateReceived(response, subject), limit, `${subject}: the answer`);
     });
     try {
       return JSON.parse(bytes.toString('utf8'));
     } catch (cause) {
-      throw new OpmateError('SYNTAX', 'the answer is not JSON', { subject, cause, hint: notThere });
+      throw new OpmateError('SYNTAX', 'response is not JSON', { subject, cause, hint: notThere });
     }
   }
 
@@ -228,7 +228,7 @@ export class AppRegistryClient {
   }
 
   #unexpected(subject: string, wanted: string): OpmateError {
-    return new OpmateError('INVALID', `the answer is not ${wanted}`, { subject, hint: notThere });
+    return new OpmateError('INVALID', `response is not ${wanted}`, { subject, hint: notThere });
   }
 }
 
@@ -249,12 +249,12 @@ async function repeated<T>({ signal }: CancelOptions, work: () => Promise<T>): P
 }
 
 /** The bytes of an answer. */
-async function* receivedOf({ body }: TransportResponse, subject: string): AsyncGenerator<Buffer> {
+async function* iterateReceived({ body }: TransportResponse, subject: string): AsyncGenerator<Buffer> {
   try {
     yield* body as AsyncIterable<Buffer>;
   } catch (cause) {
     if (cause instanceof OpmateError) throw cause;
-    throw new NetworkError('the answer broke off', { subject, temporary: true, cause });
+    throw new NetworkError('response was cut off', { subject, temporary: true, cause });
   }
 }
 
@@ -274,10 +274,10 @@ async function failure(
 }
 
 /** The default release, or else the highest of a list; releases that are no versions are below all others. */
-function releaseOf(chosen: unknown, releases: unknown): string | undefined {
+function findRelease(chosen: unknown, releases: unknown): string | undefined {
   if (typeof chosen === 'string' && chosen !== '') return chosen;
   const names = Array.isArray(releases)
-    ? releases.filter((one: unknown): one is string => typeof one === 'string' && one !== '')
+    ? releases.filter((item: unknown): item is string => typeof item === 'string' && item !== '')
     : [];
   return names.reduce<string | undefined>(
     (best, name) => (best === undefined || compareReleases(name, best) > 0 ? name : best),
@@ -286,9 +286,10 @@ function releaseOf(chosen: unknown, releases: unknown): string | undefined {
 }
 
 function compareReleases(a: string, b: string): number {
-  const [one, other] = [tryParse(parseTolerantVersion, a), tryParse(parseTolerantVersion, b)];
-  if (one !== undefined && other !== undefined) return compareVersions(one, other) || compareBytes(a, b);
-  return Number(one !== undefined) - Number(other !== undefined) || compareBytes(a, b);
+  const [version, other] = [tryParse(parseTolerantVersion, a), tryParse(parseTolerantVersion, b)];
+  if (version !== undefined && other !== undefined)
+    return compareVersions(version, other) || compareBytes(a, b);
+  return Number(version !== undefined) - Number(other !== undefined) || compareBytes(a, b);
 }
 
 interface ExpectedBlob extends AppRegistryContent {
@@ -308,7 +309,7 @@ async function writeChecked(
   let handle: FileHandle | undefined;
   try {
     handle = await open(file, 'w', 0o600);
-    for await (const chunk of receivedOf(response, subject)) {
+    for await (const chunk of iterateReceived(response, subject)) {
       throwIfCancelled(signal);
       received += chunk.length;
       if (received > limit) {

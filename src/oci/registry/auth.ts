@@ -9,16 +9,10 @@ import {
   literalKind,
   mayLeadTo,
 } from '../transport/network-policy.js';
-import { readLimited } from '../image/read-limited.js';
 import { oneLine, readRegistryErrors, formatRequestSubject } from '../transport/transport-answers.js';
 import { isRetryStatus } from '../transport/retry-policy.js';
 import { retryAfterMs, TemporaryAnswerError } from '../transport/transport-retry.js';
-import {
-  discard,
-  type Transport,
-  type TransportRequest,
-  type TransportResponse,
-} from '../transport/transport.js';
+import { type Transport, type TransportRequest, type TransportResponse } from '../transport/transport.js';
 
 /** One challenge of a `WWW-Authenticate` header; scheme and parameter names in lower case. */
 interface Challenge {
@@ -77,7 +71,7 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
       const response = await next.send(withAuthorization(request, first));
       if (response.status !== 401) return response;
       if (new URL(response.url).origin !== new URL(request.url).origin) {
-        discard(response);
+        response.discard();
         const other = new URL(response.url).host;
         throw new RegistryError(`redirected to ${other}, which asks for authentication`, {
           subject: formatRequestSubject(request),
@@ -94,11 +88,11 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
       if (second === undefined || (second === first && second.startsWith('Basic '))) {
         throw await refusal(response, request, options);
       }
-      discard(response);
+      response.discard();
       cache.challenges.set(key(), met);
-      const answer = await next.send(withAuthorization(request, second));
-      if (answer.status === 401) throw await refusal(answer, request, options);
-      return answer;
+      const reply = await next.send(withAuthorization(request, second));
+      if (reply.status === 401) throw await refusal(reply, request, options);
+      return reply;
     },
   };
 }
@@ -259,10 +253,11 @@ async function requestToken(
     ...tokenRequest(realm, service, scopes, credentials),
     ...(realm.origin !== new URL(request.url).origin && { lead: request.lead }),
     ...(request.signal && { signal: request.signal }),
+    ...(request.deadline !== undefined && { deadline: request.deadline }),
   });
   const subject = `${formatRequestSubject(request)}: token server ${realm.host}`;
   if (response.status !== 200) throw await tokenRefusal(response, subject, credentials, options);
-  const body = await readLimited(response.body, maxTokenBody, `${subject}: its answer`);
+  const body = await response.read(maxTokenBody, `${subject}: its answer`);
   const { token, lifetime } = readToken(body, subject);
   // A token is left alone a little before its end, so that it does not run out on the way.
   return { value: token, validUntil: requestedAt + lifetime * 1000 - Math.min(5_000, lifetime * 200) };
@@ -315,18 +310,22 @@ async function tokenRefusal(
 }
 
 function readToken(body: Buffer, subject: string): { token: string; lifetime: number } {
-  let answer: JsonValue;
+  let response: JsonValue;
   try {
-    answer = JSON.parse(body.toString('utf8')) as JsonValue;
+    response = JSON.parse(body.toString('utf8')) as JsonValue;
   } catch {
-    throw new OpmateError('AUTH', 'its answer is not valid JSON', { subject });
+    throw new OpmateError('AUTH', 'its response is not valid JSON', { subject });
   }
-  if (!isJsonObject(answer)) throw new OpmateError('AUTH', 'its answer is not a JSON object', { subject });
-  const token = [answer.token, answer.access_token].find((text) => typeof text === 'string' && text !== '');
+  if (!isJsonObject(response))
+    throw new OpmateError('AUTH', 'its response is not a JSON object', { subject });
+  const token = [response.token, response.access_token].find(
+    (text) => typeof text === 'string' && text !== '',
+  );
   if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token)) {
-    throw new OpmateError('AUTH', 'its answer holds no usable token', { subject });
+    throw new OpmateError('AUTH', 'its response has no usable token', { subject });
   }
-  const lifetime = typeof answer.expires_in === 'number' && answer.expires_in > 0 ? answer.expires_in : 60;
+  const lifetime =
+    typeof response.expires_in === 'number' && response.expires_in > 0 ? response.expires_in : 60;
   return { token, lifetime };
 }
 

@@ -1,17 +1,19 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, open, rm, stat } from 'node:fs/promises';
+import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pipeline, Readable, Transform } from 'node:stream';
+import { pipeline, type Readable, Transform } from 'node:stream';
 import { type CancelOptions, onAbort } from '../../core/concurrency.js';
-import { digestOf, isDigest, parseDigest } from '../../core/digest.js';
-import { CancelledError, messageOf, systemCode } from '../../core/errors.js';
+import { computeDigest, isDigest, parseDigest } from '../../core/digest.js';
+import { CancelledError, getMessage, systemCode } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { moveWhole } from '../../files/move-whole.js';
 import { stagingName, sweepLeftovers } from '../../files/staging.js';
+import { HeldContent } from '../image/held-content.js';
 import { parseManifest } from '../image/manifest.js';
-import { subjectOf } from '../image/platform.js';
+import { getSubject } from '../image/platform.js';
 import { readLimited } from '../image/read-limited.js';
+import { withReads } from './replaced-reads.js';
 import type { ManifestContent, Repository } from './repository.js';
 import { type Descriptor, maxManifestBytes } from '../image/types.js';
 
@@ -25,6 +27,8 @@ interface BlobCacheOptions {
   directory: string;
   /** Milliseconds since 1970; decides which leftovers of killed processes are swept. */
   now: number;
+  /** Bytes of all blobs, beyond which those are removed that were used longest ago; unlimited unless set. */
+  maxBytes?: number | undefined;
   logger?: Logger | undefined;
 }
 
@@ -56,11 +60,18 @@ export async function openBlobCache(options: BlobCacheOptions): Promise<BlobCach
 class DirectoryCache implements BlobCache {
   readonly #directory: string;
   readonly #logger: Logger;
+  readonly #now: number;
+  readonly #maxBytes: number;
   #writable = true;
+  #evicting: Promise<void> | undefined;
+  /** Bytes of all blobs, as of the last look at the directory and what was added since. */
+  #totalBytes = Infinity;
 
-  constructor({ directory, logger }: BlobCacheOptions) {
+  constructor({ directory, now, maxBytes = Infinity, logger }: BlobCacheOptions) {
     this.#directory = directory;
     this.#logger = logger ?? silentLogger;
+    this.#now = now;
+    this.#maxBytes = maxBytes;
   }
 
   async sweep(now: number): Promise<void> {
@@ -80,10 +91,11 @@ class DirectoryCache implements BlobCache {
     try {
       const actual = (await handle.stat()).size;
       if (actual !== size) return void (await this.#remove(digest, `has ${actual} bytes instead of ${size}`));
+      await this.#touch(handle);
       if (size <= smallBytes) {
         const bytes = await readWhole(handle, size);
-        if (digestOf(bytes, parseDigest(digest).algorithm) === digest) {
-          return Readable.from(bytes.length === 0 ? [] : [bytes], { objectMode: false });
+        if (computeDigest(bytes, parseDigest(digest).algorithm) === digest) {
+          return new HeldContent(bytes);
         }
         return void (await this.#remove(digest, 'has another digest'));
       }
@@ -97,7 +109,7 @@ class DirectoryCache implements BlobCache {
       return handle.createReadStream({ start: 0, highWaterMark: 256 * 1024 });
     } catch (error) {
       // Whatever is wrong with the disk, the registry still has the blob.
-      this.#logger.log('warn', `${this.#path(digest)}: not used: ${messageOf(error)}`);
+      this.#logger.log('warn', `${this.#path(digest)}: not used: ${getMessage(error)}`);
       return undefined;
     } finally {
       if (!passedOn) await handle.close();
@@ -118,7 +130,8 @@ class DirectoryCache implements BlobCache {
     await entry?.commit();
   }
 
-  tee(source: Readable, { digest }: Descriptor): Readable {
+  tee(source: Readable, { digest, size }: Descriptor): Readable {
+    if (!this.#writable || size > this.#maxBytes) return source;
     let entry: Promise<PendingEntry | undefined> | undefined;
     const begin = () => (entry ??= this.#begin(digest));
     const through = new Transform({
@@ -145,7 +158,10 @@ class DirectoryCache implements BlobCache {
     const path = join(this.#directory, 'tmp', stagingName());
     try {
       const handle = await open(path, 'wx', 0o600);
-      return new PendingEntry(handle, path, this.#path(digest), (error) => this.#giveUpWriting(error));
+      return new PendingEntry(handle, path, this.#path(digest), {
+        onCommit: (bytes) => this.#evict(bytes),
+        onFailure: (error) => this.#giveUpWriting(error),
+      });
     } catch (error) {
       this.#giveUpWriting(error);
       return undefined;
@@ -155,7 +171,41 @@ class DirectoryCache implements BlobCache {
   #giveUpWriting(error: unknown): void {
     if (!this.#writable) return;
     this.#writable = false;
-    this.#logger.log('warn', `${this.#directory}: nothing more is cached: ${messageOf(error)}`);
+    this.#logger.log('warn', `${this.#directory}: nothing more is cached: ${getMessage(error)}`);
+  }
+
+  /** Notes that a blob is in use, where that decides what is removed. */
+  async #touch(handle: FileHandle): Promise<void> {
+    if (this.#maxBytes === Infinity) return;
+    const now = this.#now / 1000;
+    await handle.utimes(now, now).catch(() => undefined);
+  }
+
+  /** Removes the blobs that were used longest ago, until the others fit. */
+  async #evict(addedBytes: number): Promise<void> {
+    if (this.#maxBytes === Infinity) return;
+    this.#totalBytes += addedBytes;
+    if (this.#totalBytes <= this.#maxBytes) return;
+    await this.#evicting;
+    await (this.#evicting = this.#removeOldest());
+  }
+
+  async #removeOldest(): Promise<void> {
+    const root = join(this.#directory, 'blobs');
+    const entries = await readdir(root, { recursive: true, withFileTypes: true }).catch(() => []);
+    const blobs: { path: string; size: number; usedAt: number }[] = [];
+    for (const entry of entries.filter((each) => each.isFile())) {
+      const path = join(entry.parentPath, entry.name);
+      // Another process may have removed it.
+      const stats = await stat(path).catch(() => undefined);
+      if (stats !== undefined) blobs.push({ path, size: stats.size, usedAt: stats.mtimeMs });
+    }
+    this.#totalBytes = blobs.reduce((sum, { size }) => sum + size, 0);
+    for (const { path, size } of blobs.sort((a, b) => a.usedAt - b.usedAt)) {
+      if (this.#totalBytes <= this.#maxBytes) return;
+      await rm(path, { force: true }).catch(() => undefined);
+      this.#totalBytes -= size;
+    }
   }
 
   async #openEntry(digest: string): Promise<FileHandle | undefined> {
@@ -163,14 +213,14 @@ class DirectoryCache implements BlobCache {
       return await open(this.#path(digest), 'r');
     } catch (error) {
       if (systemCode(error) !== 'ENOENT') {
-        this.#logger.log('warn', `${this.#path(digest)}: not used: ${messageOf(error)}`);
+        this.#logger.log('warn', `${this.#path(digest)}: not used: ${getMessage(error)}`);
       }
       return undefined;
     }
   }
 
   async #remove(digest: string, problem: string): Promise<void> {
-    this.#logger.log('warn', `${this.#path(digest)}: damaged, is fetched again: ${problem}`);
+    this.#logger.log('warn', `${this.#path(digest)}: damaged, fetching it again: ${problem}`);
     await rm(this.#path(digest), { force: true }).catch(() => undefined);
   }
 
@@ -185,14 +235,20 @@ class PendingEntry {
   readonly #handle: FileHandle;
   readonly #path: string;
   readonly #target: string;
-  readonly #onFailure: (error: unknown) => void;
+  readonly #report: { onCommit: (bytes: number) => Promise<void>; onFailure: (error: unknown) => void };
   #open = true;
+  #bytes = 0;
 
-  constructor(handle: FileHandle, path: string, target: string, onFailure: (error: unknown) => void) {
+  constructor(
+    handle: FileHandle,
+    path: string,
+    target: string,
+    report: { onCommit: (bytes: number) => Promise<void>; onFailure: (error: unknown) => void },
+  ) {
     this.#handle = handle;
     this.#path = path;
     this.#target = target;
-    this.#onFailure = onFailure;
+    this.#report = report;
   }
 
   async write(chunk: Buffer): Promise<void> {
@@ -200,6 +256,7 @@ class PendingEntry {
     try {
       // `write` may write less than it was given when a disk runs full; `appendFile` goes on or fails.
       await this.#handle.appendFile(chunk);
+      this.#bytes += chunk.length;
     } catch (error) {
       // Given up meanwhile: then the closed file is no sign of a broken disk.
       if (this.#open) await this.#fail(error);
@@ -213,6 +270,7 @@ class PendingEntry {
       this.#open = false;
       await this.#handle.close();
       await moveWhole(this.#path, this.#target, 0o700);
+      await this.#report.onCommit(this.#bytes);
     } catch (error) {
       this.#open = true;
       await this.#fail(error);
@@ -227,7 +285,7 @@ class PendingEntry {
   }
 
   async #fail(error: unknown): Promise<void> {
-    this.#onFailure(error);
+    this.#report.onFailure(error);
     await this.discard();
   }
 }
@@ -245,11 +303,23 @@ async function readWhole(handle: FileHandle, size: number): Promise<Buffer> {
 
 /** The same repository, which keeps what it reads by digest in a cache and looks there first. */
 export function withBlobCache<R extends Repository>(repository: R, cache: BlobCache): R {
+  return withReads(repository, {
+    getManifest: readsManifests(repository, cache),
+    ...cachedBlobs(repository, cache),
+  });
+}
+
+/** The same repository, which keeps blobs alone: who may read them is asked of the registry with each manifest. */
+export function withCachedBlobs<R extends Repository>(repository: R, cache: BlobCache): R {
+  return withReads(repository, cachedBlobs(repository, cache));
+}
+
+function readsManifests(repository: Repository, cache: BlobCache): Repository['getManifest'] {
   async function getManifest(reference: string, options: CancelOptions = {}): Promise<ManifestContent> {
     if (isDigest(reference)) {
       const bytes = await cache.read(reference, maxManifestBytes);
       if (bytes !== undefined) {
-        const { mediaType } = parseManifest(bytes, { subject: subjectOf(repository.name, reference) });
+        const { mediaType } = parseManifest(bytes, { subject: getSubject(repository.name, reference) });
         return { descriptor: { mediaType, digest: reference, size: bytes.length }, bytes };
       }
     }
@@ -257,20 +327,19 @@ export function withBlobCache<R extends Repository>(repository: R, cache: BlobCa
     await cache.write(content.descriptor.digest, content.bytes);
     return content;
   }
+  return getManifest;
+}
+
+function cachedBlobs(repository: Repository, cache: BlobCache): Pick<Repository, 'openBlob'> {
   async function openBlob(descriptor: Descriptor, options: CancelOptions = {}): Promise<Readable> {
     const cached = await cache.open(descriptor.digest, descriptor.size);
     if (cached === undefined) return cache.tee(await repository.openBlob(descriptor, options), descriptor);
+    // Bytes in memory may be taken without reading the stream, which then never ends.
+    if (cached instanceof HeldContent) return cached;
     const { signal } = options;
     const cancel = () => void cached.destroy(new CancelledError('cancelled', { cause: signal?.reason }));
     cached.once('close', onAbort(signal, cancel));
     return cached;
   }
-  const own: Partial<Record<string | symbol, unknown>> = { getManifest, openBlob };
-  return new Proxy(repository, {
-    get(target, key) {
-      const value: unknown = own[key] ?? Reflect.get(target, key, target);
-      // Private fields are found on the repository itself only.
-      return typeof value === 'function' && own[key] === undefined ? value.bind(target) : value;
-    },
-  });
+  return { openBlob };
 }

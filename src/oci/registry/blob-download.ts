@@ -2,13 +2,13 @@ import { addContext } from '../../core/diagnostics-error.js';
 import { pipeline, Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { digestOf, parseDigest, verifyContent } from '../../core/digest.js';
+import { computeDigest, parseDigest, verifyContent } from '../../core/digest.js';
 import { DigestMismatchError, LimitError, OpmateError, redact, throwIfCancelled } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
-import { readLimited } from '../image/read-limited.js';
+import { HeldContent } from '../image/held-content.js';
 import type { RegistryRequester } from './registry-request.js';
-import { retryDamaged } from '../transport/retry-policy.js';
-import { discard, type TransportResponse } from '../transport/transport.js';
+import { pauseBeforeAttempt, retryDamaged } from '../transport/retry-policy.js';
+import type { TransportResponse } from '../transport/transport.js';
 import { NetworkError } from '../transport/transport-faults.js';
 import type { Descriptor } from '../image/types.js';
 
@@ -41,17 +41,9 @@ async function openDownload(
   options: DownloadOptions,
 ): Promise<Readable> {
   const { digest, size } = descriptor;
+  if (size <= smallBlobBytes) return new HeldContent(await readSmall(requester, descriptor, options));
   const subject = `${requester.name}: blob ${digest}`;
-  let response = await requester.send('GET', `blobs/${digest}`, 'pull', { signal: options.signal });
-  if (response.status !== 200)
-    throw await missing(await requester.failure(response, subject, 'pull'), descriptor);
-  const length = response.headers.get('content-length');
-  if (length !== null && Number(length) !== size && response.headers.get('content-encoding') === null) {
-    discard(response);
-    throw new DigestMismatchError(`has ${length} bytes, its descriptor says ${size}${requester.where}`, {
-      subject,
-    });
-  }
+  let response = await requestBlob(requester, descriptor, subject, options);
   const etag = response.headers.get('etag');
 
   async function* read(): AsyncGenerator<Buffer> {
@@ -84,35 +76,78 @@ async function openDownload(
           cause,
         });
       }
-      options.logger.log('debug', `${subject}: cut after ${offset} of ${size} bytes, going on from there`);
+      options.logger.log('debug', `${subject}: cut after ${offset} of ${size} bytes, resuming there`);
       if (useless > 1) await sleep(100 * 2 ** (useless - 2), undefined, options).catch(() => undefined);
       ({ response, skip } = await resume(requester, descriptor, offset, etag, subject, options));
     }
   }
 
-  if (size <= smallBlobBytes) return readSmall(read(), descriptor, subject + requester.where);
   const checked = verifyContent({ digest, size, subject: subject + requester.where });
   // A generator that was never started runs no `finally`, so the answer is given up here.
   pipeline(Readable.from(read(), { objectMode: false }), checked, () => response.body.destroy());
   return checked;
 }
 
-/** Content that is short enough to be checked as a whole: streams that check as they go cost more than it does. */
-async function readSmall(
-  content: AsyncIterable<Buffer>,
-  { digest, size }: Descriptor,
+/** Asks for a blob from its beginning. */
+async function requestBlob(
+  requester: RegistryRequester,
+  descriptor: Descriptor,
   subject: string,
-): Promise<Readable> {
-  const bytes = await readLimited(content, size, subject).catch((error: unknown) => {
-    if (!(error instanceof LimitError)) throw error;
-    throw new DigestMismatchError(`expected ${size} bytes, got more`, { subject });
+  { signal }: CancelOptions,
+): Promise<TransportResponse> {
+  const { digest, size } = descriptor;
+  const response = await requester.send('GET', `blobs/${digest}`, 'pull', { signal });
+  if (response.status !== 200)
+    throw await missing(await requester.failure(response, subject, 'pull'), descriptor);
+  const length = response.headers.get('content-length');
+  if (length === null || Number(length) === size || response.headers.get('content-encoding') !== null)
+    return response;
+  response.discard();
+  throw new DigestMismatchError(`has ${length} bytes, its descriptor says ${size}${requester.where}`, {
+    subject,
   });
-  if (bytes.length !== size)
-    throw new DigestMismatchError(`expected ${size} bytes, got ${bytes.length}`, { subject });
-  const actual = digestOf(bytes, parseDigest(digest).algorithm);
-  if (actual !== digest)
-    throw new DigestMismatchError(`digest mismatch: expected ${digest}, got ${actual}`, { subject });
-  return Readable.from(size === 0 ? [] : [bytes], { objectMode: false });
+}
+
+/**
+ * Reads a blob that is short enough to be checked as a whole: streams that check as they go cost more than it does. Asks
+ * for it anew where the connection breaks.
+ */
+async function readSmall(
+  requester: RegistryRequester,
+  descriptor: Descriptor,
+  options: DownloadOptions,
+): Promise<Buffer> {
+  const { digest, size } = descriptor;
+  const subject = `${requester.name}: blob ${digest}`;
+  let bytes: Buffer | undefined;
+  for (let attempt = 1; bytes === undefined; attempt++) {
+    const response = await requestBlob(requester, descriptor, subject, options);
+    let cause: unknown;
+    try {
+      const received = await response.read(size, subject);
+      if (received.length === size) bytes = received;
+    } catch (error) {
+      throwIfCancelled(options.signal);
+      if (error instanceof LimitError)
+        throw new DigestMismatchError(`expected ${size} bytes, got more`, {
+          subject: subject + requester.where,
+        });
+      if (!(error instanceof NetworkError) || !error.temporary) throw error;
+      cause = error;
+    }
+    if (bytes !== undefined) break;
+    if (attempt >= maxUselessAttempts) {
+      const problem = `connection cut before the end of ${size} bytes, ${attempt} times`;
+      throw new NetworkError(problem, { subject, temporary: false, cause });
+    }
+    options.logger.log('debug', `${subject}: cut before the end of ${size} bytes, asking for it again`);
+    if (attempt > 1) await pauseBeforeAttempt(attempt, options);
+  }
+  const actual = computeDigest(bytes, parseDigest(digest).algorithm);
+  if (actual === digest) return bytes;
+  throw new DigestMismatchError(`digest mismatch: expected ${digest}, got ${actual}`, {
+    subject: subject + requester.where,
+  });
 }
 
 /** Asks for the rest; `skip` is how much of the answer is known already. */
@@ -131,7 +166,7 @@ async function resume(
   if (response.status === 206 && isRest(response, offset, descriptor.size, etag))
     return { response, skip: 0 };
   if (response.status === 206 || response.status === 416) {
-    discard(response);
+    response.discard();
     response = await requester.send('GET', path, 'pull', { signal: options.signal });
   }
   if (response.status !== 200) throw await requester.failure(response, subject, 'pull');

@@ -4,8 +4,10 @@ import { type CancelOptions, onAbort } from '../../core/concurrency.js';
 import { isDigest, parseDigest } from '../../core/digest.js';
 import { DigestMismatchError, OpmateError, RegistryError, throwIfCancelled } from '../../core/errors.js';
 import { smallBlobBytes } from './blob-download.js';
+import { HeldContent } from '../image/held-content.js';
+import { readLimited } from '../image/read-limited.js';
 import type { RegistryRequester } from './registry-request.js';
-import { discard, resolveUploadLocation, type TransportResponse } from '../transport/transport.js';
+import { resolveUploadLocation, type TransportResponse } from '../transport/transport.js';
 import { NetworkError } from '../transport/transport-faults.js';
 import type { Descriptor } from '../image/types.js';
 
@@ -42,14 +44,16 @@ export async function uploadBlob(
     const content = new UploadContent(descriptor, open, subject, options);
     let location: string | undefined;
     try {
-      const whole = descriptor.size <= smallBlobBytes ? await readAll(content.read()) : undefined;
-      const begun = await begin(requester, descriptor, whole, content.signal);
+      const whole = descriptor.size <= smallBlobBytes ? await content.readWhole() : undefined;
+      // Content that is at hand cannot fail any more.
+      const signal = whole === undefined ? content.signal : options.signal;
+      const begun = await begin(requester, descriptor, whole, signal);
       if (whole !== undefined && begun.status === 201) {
         checkStored(begun, descriptor, subject);
         return;
       }
       if (begun.status !== 202) throw await requester.failure(begun, subject, 'push');
-      discard(begun);
+      begun.discard();
       location = nextLocation(begun, subject, requester.url('blobs/uploads/'));
       const minimum = Number(begun.headers.get('oci-chunk-min-length') ?? 0) || 0;
       const chunkBytes = options.chunkBytes && Math.max(options.chunkBytes, minimum);
@@ -65,7 +69,7 @@ export async function uploadBlob(
           bodySize: descriptor.size,
         };
         const body = whole === undefined ? streamed : { body: whole };
-        await finish(requester, location, descriptor, subject, { ...body, signal: content.signal });
+        await finish(requester, location, descriptor, subject, { ...body, signal });
       }
       return;
     } catch (error) {
@@ -90,10 +94,10 @@ async function begin(
   requester: RegistryRequester,
   { digest }: Descriptor,
   whole: Buffer | undefined,
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
 ): Promise<TransportResponse> {
   if (whole !== undefined && !withoutSingleRequest.has(requester.route)) {
-    const answer = await requester.send(
+    const response = await requester.send(
       'POST',
       `blobs/uploads/?digest=${encodeURIComponent(digest)}`,
       'push',
@@ -103,23 +107,17 @@ async function begin(
         signal,
       },
     );
-    if (answer.status === 201 || generalRefusals.includes(answer.status)) return answer;
+    if (response.status === 201 || generalRefusals.includes(response.status)) return response;
     withoutSingleRequest.add(requester.route);
-    if (answer.status === 202) return answer;
-    discard(answer);
+    if (response.status === 202) return response;
+    response.discard();
   }
   return requester.send('POST', 'blobs/uploads/', 'push', { headers: { 'content-length': '0' }, signal });
 }
 
-async function readAll(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
-  const parts: Buffer[] = [];
-  for await (const chunk of chunks) parts.push(chunk);
-  return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
-}
-
 /** Ends the upload that a refused mount has begun. */
 export async function abandonUpload(requester: RegistryRequester, begun: TransportResponse): Promise<void> {
-  discard(begun);
+  begun.discard();
   const location = begun.headers.get('location');
   if (location === null) return;
   await cancelUpload(requester, resolveUploadLocation(requester.url('blobs/uploads/'), location));
@@ -132,8 +130,6 @@ class UploadContent {
   readonly #subject: string;
   readonly #onSent: ((bytes: number) => void) | undefined;
   readonly #controller = new AbortController();
-  /** Stops requests when the caller cancels and when the content fails. */
-  readonly signal = this.#controller.signal;
   /** To be called when the upload has ended in one way or the other. */
   readonly release: () => void;
   failure: unknown;
@@ -152,6 +148,11 @@ class UploadContent {
     this.release = onAbort(signal, () => this.#controller.abort(signal?.reason));
   }
 
+  /** Stops requests when the caller cancels and when the content fails. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
   /** Whether it may have been sent more than once: what is held in memory is sent again unseen. */
   get isRepeated(): boolean {
     return this.#reads > 1 || this.#descriptor.size <= smallBlobBytes;
@@ -160,7 +161,22 @@ class UploadContent {
   async *read(): AsyncGenerator<Buffer> {
     this.#reads++;
     // Only what the source throws counts as its failure, not what comes in at `yield`.
+    yield* this.#pass(await this.#watch(async () => await this.#open()));
+  }
+
+  /** Reads all of a small blob. */
+  async readWhole(): Promise<Buffer> {
+    this.#reads++;
     const source = await this.#watch(async () => await this.#open());
+    const { size } = this.#descriptor;
+    if (source instanceof HeldContent && source.bytes.length === size) {
+      this.#onSent?.(size);
+      return source.bytes;
+    }
+    return readLimited(this.#pass(source), size, this.#subject);
+  }
+
+  async *#pass(source: Readable): AsyncGenerator<Buffer> {
     const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
     const { size } = this.#descriptor;
     let sent = 0;
@@ -211,21 +227,21 @@ async function sendChunks(
     const end = sent + chunk.length;
     for (let attempt = 1; sent < end; attempt++) {
       const body = chunk.subarray(chunk.length - (end - sent));
-      const answer = await requester.send('PATCH', location, 'push', {
+      const response = await requester.send('PATCH', location, 'push', {
         headers: { 'content-type': 'application/octet-stream', 'content-range': `${sent}-${end - 1}` },
         body,
         signal: content.signal,
       });
-      let state = answer;
-      if (answer.status === 416) {
+      let state = response;
+      if (response.status === 416) {
         // The registry has another part than we think, e.g. one whose answer was lost.
-        discard(answer);
+        response.discard();
         state = await requester.send('GET', location, 'push', { signal: content.signal });
       }
       if (state.status !== 202 && state.status !== 204) throw await requester.failure(state, subject, 'push');
-      discard(state);
+      state.discard();
       location = nextLocation(state, subject, location, location);
-      const received = receivedBytes(state) ?? (state === answer ? end : sent);
+      const received = receivedBytes(state) ?? (state === response ? end : sent);
       if (
         received < end - chunk.length ||
         received > end ||
@@ -253,24 +269,25 @@ async function finish(
   location: string,
   { digest }: Descriptor,
   subject: string,
-  request: { body: Buffer | (() => Readable); bodySize?: number; signal: AbortSignal },
+  request: { body: Buffer | (() => Readable); bodySize?: number; signal: AbortSignal | undefined },
 ): Promise<void> {
   // The location is opaque: re-encoding its query could break it.
   const url = `${location}${location.includes('?') ? '&' : '?'}digest=${encodeURIComponent(digest)}`;
   const headers = { 'content-type': 'application/octet-stream' };
-  const answer = await requester.send('PUT', url, 'push', { ...request, headers });
-  if (answer.status !== 201 && answer.status !== 204) throw await requester.failure(answer, subject, 'push');
-  checkStored(answer, { digest }, subject);
+  const response = await requester.send('PUT', url, 'push', { ...request, headers });
+  if (response.status !== 201 && response.status !== 204)
+    throw await requester.failure(response, subject, 'push');
+  checkStored(response, { digest }, subject);
 }
 
 /** Compares what a registry says that it stored with what it was sent. */
 function checkStored(
-  answer: TransportResponse,
+  response: TransportResponse,
   { digest }: Pick<Descriptor, 'digest'>,
   subject: string,
 ): void {
-  discard(answer);
-  const stored = answer.headers.get('docker-content-digest');
+  response.discard();
+  const stored = response.headers.get('docker-content-digest');
   if (stored === null || !isDigest(stored) || stored === digest) return;
   if (parseDigest(stored).algorithm === parseDigest(digest).algorithm) {
     throw new DigestMismatchError(`push failed: the registry says that it stored ${stored}`, { subject });
@@ -287,7 +304,7 @@ function nextLocation(response: TransportResponse, subject: string, base: string
 async function cancelUpload(requester: RegistryRequester, location: string): Promise<void> {
   try {
     const signal = AbortSignal.timeout(cancelTimeoutMs);
-    discard(await requester.send('DELETE', location, 'push', { signal }));
+    (await requester.send('DELETE', location, 'push', { signal })).discard();
   } catch {
     // The registry removes forgotten uploads itself; what led here is what matters.
   }

@@ -4,7 +4,7 @@ import { Agent as HttpAgent, type ClientRequest } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { messageOf, OpmateError } from '../../core/errors.js';
+import { getMessage, OpmateError } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { createTokenCache, withAuth } from './auth.js';
 import { type CertificateStore, createCertificateStore, type TlsFiles } from '../transport/certificates.js';
@@ -31,8 +31,8 @@ import { withRetry } from '../transport/transport-retry.js';
 import {
   type AgentRoute,
   createHttpTransport,
-  discard,
   type Transport,
+  type TransportRequest,
   withLog,
   withRedirects,
 } from '../transport/transport.js';
@@ -138,7 +138,7 @@ export interface Connection {
 const dockerHub = { registry: 'docker.io', host: 'registry-1.docker.io' };
 
 /** `host[:port]` that requests for a registry go to. */
-function hostOf({ registry }: ResolvedLocation): string {
+function getHost({ registry }: ResolvedLocation): string {
   return registry === dockerHub.registry ? dockerHub.host : registry;
 }
 
@@ -153,13 +153,13 @@ export function createConnection(options: ConnectionOptions): Connection {
     overridesFor,
   );
   const stores = new Map<string | undefined, CertificateStore>();
-  const certificatesOf: CertificateStore = (host, isNamed) => {
+  const readCertificates: CertificateStore = (host, isNamed) => {
     const certDir = overridesFor(host)?.certDir ?? options.certDir;
     const store = stores.get(certDir) ?? createCertificateStore({ ...files, certDir });
     stores.set(certDir, store);
     return store(host, isNamed);
   };
-  const agents = createAgents(options, certificatesOf);
+  const agents = createAgents(options, readCertificates);
   const cache = createTokenCache();
   const schemes = new Map<string, Promise<'http' | 'https'>>();
   const foundSchemes = new Map<string, 'http' | 'https'>();
@@ -235,11 +235,12 @@ export function createConnection(options: ConnectionOptions): Connection {
    * Finds the scheme that an insecure registry speaks: HTTPS where it answers that, else HTTP where it answers that.
    * Throws the NetworkError of the one that may be answered later.
    */
-  async function findScheme(host: string, signal: AbortSignal | undefined): Promise<'http' | 'https'> {
+  async function findScheme(host: string, { signal, deadline }: Waiting): Promise<'http' | 'https'> {
     const faults: NetworkError[] = [];
     for (const scheme of ['https', 'http'] as const) {
       try {
-        discard(await wires.insecure.send({ method: 'GET', url: `${scheme}://${host}/v2/`, signal }));
+        const url = `${scheme}://${host}/v2/`;
+        (await wires.insecure.send({ method: 'GET', url, signal, deadline })).discard();
         return scheme;
       } catch (error) {
         if (!(error instanceof NetworkError)) throw error;
@@ -250,10 +251,10 @@ export function createConnection(options: ConnectionOptions): Connection {
   }
 
   /** What is known of the scheme of an insecure registry, looking once more where it is not. */
-  function insecureScheme(host: string, signal: AbortSignal | undefined): Promise<'http' | 'https'> {
+  function insecureScheme(host: string, waiting: Waiting): Promise<'http' | 'https'> {
     const known = schemes.get(host);
     if (known) return known;
-    const finding = findScheme(host, signal).then((scheme) => {
+    const finding = findScheme(host, waiting).then((scheme) => {
       foundSchemes.set(host, scheme);
       return scheme;
     });
@@ -267,21 +268,21 @@ export function createConnection(options: ConnectionOptions): Connection {
    * and is as insecure as it was.
    */
   function withScheme(next: Transport, place: ResolvedLocation): Transport {
-    const host = hostOf(place);
+    const host = getHost(place);
     return {
       async send(request) {
         const rest = request.url.replace(/^https?:\/\//, '');
         if (options.useHttp || !rest.startsWith(`${host}/`)) return next.send(request);
-        const scheme = await insecureScheme(host, request.signal);
+        const scheme = await insecureScheme(host, request);
         return next.send({ ...request, url: `${scheme}://${rest}` });
       },
     };
   }
 
   /** The scheme to name in URLs; HTTPS as long as an insecure registry does not answer. */
-  function schemeOf(place: ResolvedLocation): 'http' | 'https' {
+  function getScheme(place: ResolvedLocation): 'http' | 'https' {
     if (options.useHttp) return 'http';
-    return (place.insecure && foundSchemes.get(hostOf(place))) || 'https';
+    return (place.insecure && foundSchemes.get(getHost(place))) || 'https';
   }
 
   return {
@@ -292,9 +293,9 @@ export function createConnection(options: ConnectionOptions): Connection {
         places.map(async (location) => {
           const place = isFlagged ? { ...location, insecure: true } : location;
           const security = isFlagged ? 'insecure-by-flag' : location.insecure ? 'insecure' : 'verified';
-          const host = hostOf(place);
+          const host = getHost(place);
           if (place.insecure && !options.useHttp) {
-            await insecureScheme(host, signal).catch((error: unknown) => {
+            await insecureScheme(host, { signal }).catch((error: unknown) => {
               // Its requests look again, in the time that they may take, and say what is wrong.
               if (!(error instanceof NetworkError)) throw error;
             });
@@ -303,7 +304,7 @@ export function createConnection(options: ConnectionOptions): Connection {
             registry: place.registry,
             repository: place.repository,
             get baseUrl() {
-              return `${schemeOf(place)}://${host}`;
+              return `${getScheme(place)}://${host}`;
             },
             allowHttp: options.useHttp === true || place.insecure,
             insecure: options.skipTlsVerify === true || place.insecure,
@@ -318,6 +319,9 @@ export function createConnection(options: ConnectionOptions): Connection {
   };
 }
 
+/** How long a request waits for what is to be known before it is sent. */
+type Waiting = Pick<TransportRequest, 'signal' | 'deadline'>;
+
 /** Why certificates of a registry are left unverified, if they are. */
 type Security = 'verified' | 'insecure' | 'insecure-by-flag';
 
@@ -330,7 +334,7 @@ interface Agents {
 /**
  * Agents that keep connections alive, one for each origin, with the certificates and the proxy of that host.
  */
-function createAgents(options: ConnectionOptions, certificatesOf: CertificateStore): Agents {
+function createAgents(options: ConnectionOptions, readCertificates: CertificateStore): Agents {
   const proxyOf = readProxies(options.environment);
   const routes = new Map<string, Promise<AgentRoute>>();
   const contexts = new WeakMap<string[], SecureContext>();
@@ -339,7 +343,7 @@ function createAgents(options: ConnectionOptions, certificatesOf: CertificateSto
   const closing = new AbortController();
   setMaxListeners(0, closing.signal);
 
-  function contextOf({ ca, cert, key, trustPaths }: TlsFiles): SecureContext {
+  function getContext({ ca, cert, key, trustPaths }: TlsFiles): SecureContext {
     const own = cert !== undefined && key !== undefined;
     const known = own ? undefined : contexts.get(ca);
     if (known) return known;
@@ -348,7 +352,7 @@ function createAgents(options: ConnectionOptions, certificatesOf: CertificateSto
       context = createSecureContext({ ca, minVersion: 'TLSv1.2', ...(own && { cert, key }) });
     } catch (cause) {
       const files = [...new Set(trustPaths)].join(', ');
-      throw new OpmateError('INVALID', `one of these certificates cannot be used: ${messageOf(cause)}`, {
+      throw new OpmateError('INVALID', `one of these certificates cannot be used: ${getMessage(cause)}`, {
         subject: files,
         cause,
       });
@@ -375,8 +379,8 @@ function createAgents(options: ConnectionOptions, certificatesOf: CertificateSto
       opened.push(agent);
       return { agent, trustPaths: [], proxy: proxy?.host, lookup, insecureFlag };
     }
-    const certificates = await certificatesOf(host, isNamed);
-    const tls = { secureContext: contextOf(certificates), rejectUnauthorized: verify };
+    const certificates = await readCertificates(host, isNamed);
+    const tls = { secureContext: getContext(certificates), rejectUnauthorized: verify };
     const agent = proxy ? await openTunnel(proxy, common, tls) : new HttpsAgent({ ...direct, ...tls });
     opened.push(agent);
     return { agent, trustPaths: certificates.trustPaths, proxy: proxy?.host, lookup, insecureFlag };
@@ -393,10 +397,10 @@ function createAgents(options: ConnectionOptions, certificatesOf: CertificateSto
     // What the constructor takes is for the proxy itself; these are for the host behind it.
     Object.assign(agent.options, tls);
     // Left alone, the agent passes what the proxy says off as the answer of the host, challenges included.
-    agent.on('proxyConnect', (answer: { statusCode: number }, request: ClientRequest) => {
-      if (answer.statusCode === 200) return;
-      const error = new Error(`proxy answered ${answer.statusCode}`);
-      request.destroy(Object.assign(error, { code: `OPMATE_PROXY_${answer.statusCode}` }));
+    agent.on('proxyConnect', (response: { statusCode: number }, request: ClientRequest) => {
+      if (response.statusCode === 200) return;
+      const error = new Error(`proxy answered ${response.statusCode}`);
+      request.destroy(Object.assign(error, { code: `OPMATE_PROXY_${response.statusCode}` }));
     });
     return agent;
   }
@@ -407,7 +411,7 @@ function createAgents(options: ConnectionOptions, certificatesOf: CertificateSto
     if (proxy.protocol !== 'https:') return { signal };
     return {
       signal,
-      secureContext: contextOf(await certificatesOf(proxy.host, false)),
+      secureContext: getContext(await readCertificates(proxy.host, false)),
       rejectUnauthorized: true,
     };
   }

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 
 import { join } from 'node:path';
-import { messageOf, OpmateError, redact, systemCode } from '../../core/errors.js';
+import { getMessage, OpmateError, redact, systemCode } from '../../core/errors.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../document/json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { readNamedFile } from '../../files/read-file.js';
@@ -66,19 +66,19 @@ export function withCredentialOverrides(
   overridesFor: (registry: string) => CredentialOverrides | undefined,
 ): CredentialStore {
   const stores = new Map<string | undefined, CredentialStore>();
-  const storeOf = (authFile: string | undefined): CredentialStore => {
+  const getStore = (authFile: string | undefined): CredentialStore => {
     const known = stores.get(authFile) ?? createCredentialStore({ ...options, authFile });
     stores.set(authFile, known);
     return known;
   };
-  const common = storeOf(options.authFile);
+  const common = getStore(options.authFile);
   return {
     files: common.files,
     problems: common.problems,
     async find(registry, repository) {
       const { authFile, credentials } = overridesFor(registry) ?? {};
       if (credentials === 'anonymous') return undefined;
-      return credentials ?? storeOf(authFile ?? options.authFile).find(registry, repository);
+      return credentials ?? getStore(authFile ?? options.authFile).find(registry, repository);
     },
   };
 }
@@ -123,7 +123,7 @@ export function createCredentialStore(options: CredentialOptions): CredentialSto
       try {
         return await runHelper(helper, server, source, options);
       } catch (error) {
-        const problem = messageOf(error);
+        const problem = getMessage(error);
         problems.push(problem);
         logger.log('warn', problem);
         return undefined;
@@ -214,7 +214,7 @@ function parseSecretJson(text: string, path: string): JsonObject {
   try {
     value = (text.trim() === '' ? {} : JSON.parse(text)) as JsonValue;
   } catch (error) {
-    const offset = /position (\d+)/.exec(messageOf(error))?.[1];
+    const offset = /position (\d+)/.exec(getMessage(error))?.[1];
     const line = offset === undefined ? undefined : text.slice(0, Number(offset)).split('\n').length;
     const where = line === undefined ? path : `${path}:${line}`;
     throw new OpmateError('AUTH', 'credential file is not valid JSON', { subject: where, file: path, line });
@@ -313,14 +313,14 @@ async function runHelper(
       text === '' || text.includes('{') ? '' : `: ${redact(text.split('\n')[0] ?? '').slice(0, 200)}`;
     throw fault(`failed with exit code ${exitCode}${detail}`);
   }
-  let answer: JsonValue;
+  let response: JsonValue;
   try {
-    answer = JSON.parse(text) as JsonValue;
+    response = JSON.parse(text) as JsonValue;
   } catch {
-    throw fault('its answer is not valid JSON');
+    throw fault('its response is not valid JSON');
   }
-  if (!isJsonObject(answer)) throw fault('its answer is not a JSON object');
-  const { Username: username, Secret: secret } = answer;
+  if (!isJsonObject(response)) throw fault('its response is not a JSON object');
+  const { Username: username, Secret: secret } = response;
   if (typeof username !== 'string' || typeof secret !== 'string')
     throw fault('its answer lacks Username or Secret');
   if (username === '' && secret === '') return undefined;

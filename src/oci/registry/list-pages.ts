@@ -1,6 +1,5 @@
 import type { CancelOptions } from '../../core/concurrency.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
-import { readLimited } from '../image/read-limited.js';
 import type { TransportResponse } from '../transport/transport.js';
 import type { RegistryRequester } from './registry-request.js';
 
@@ -22,19 +21,19 @@ interface Page {
 
 /** Goes through a list page by page, by `Link: <…>; rel="next"`, at one origin. `first` is what `send` takes. */
 export async function* readPages(
-  at: RegistryRequester,
+  requester: RegistryRequester,
   first: string,
   subject: string,
   { signal, maxPages = maxPagesOfList }: PageOptions,
 ): AsyncGenerator<Page> {
-  let url: string | undefined = /^https?:/.test(first) ? first : at.url(first);
+  let url: string | undefined = /^https?:/.test(first) ? first : requester.url(first);
   const seen = new Set<string>();
   while (url !== undefined) {
     if (seen.has(url))
       throw new OpmateError('REGISTRY', 'the list leads back to a page that was read', { subject });
     if (seen.size >= maxPages) throw new LimitError(`more than ${maxPages} pages`, { subject });
     seen.add(url);
-    const response = await at.send('GET', url, 'pull', { signal });
+    const response = await requester.send('GET', url, 'pull', { signal });
     const mediaType = response.headers.get('content-type')?.split(';')[0]?.trim() ?? '';
     const page: Page = {
       response,
@@ -45,7 +44,7 @@ export async function* readPages(
     };
     if (response.status === 200) {
       try {
-        page.bytes = await readLimited(response.body, maxPageBytes, `${subject}: the answer`);
+        page.bytes = await response.read(maxPageBytes, `${subject}: the answer`);
       } catch (error) {
         throwIfCancelled(signal);
         throw error;

@@ -24,23 +24,23 @@ export async function listRepositories(
   const { signal } = options;
   const [endpoint] = await connection.endpoints(registry, '_catalog', { withoutMirrors: true, signal });
   if (endpoint === undefined) throw new OpmateError('INTERNAL', 'no endpoint to list', { subject: registry });
-  const at = new RegistryRequester(endpoint, registry);
+  const requester = new RegistryRequester(endpoint, registry);
   const first = `${endpoint.baseUrl.replace(/\/+$/, '')}/v2/_catalog?n=${repositoriesPerPage}`;
-  const found = new Set<string>();
+  const matches = new Set<string>();
   const subject = `${registry}: repositories`;
-  for await (const page of pagesOf(at, first, subject, options)) {
-    if (page.status !== 200) throw await refusal(at, page.response, subject);
+  for await (const page of iteratePages(requester, first, subject, options)) {
+    if (page.status !== 200) throw await refusal(requester, page.response, subject);
     const list = isJsonObject(page.document) ? (page.document['repositories'] ?? []) : undefined;
     if (!Array.isArray(list)) {
       throw new NoCatalogError('REGISTRY', 'the response is not a list of repositories', { subject });
     }
-    for (const name of list) if (typeof name === 'string' && isRepositoryName(name)) found.add(name);
+    for (const name of list) if (typeof name === 'string' && isRepositoryName(name)) matches.add(name);
   }
-  return sortedByBytes(found);
+  return sortedByBytes(matches);
 }
 
 /** Pages of the list; a refusal to show it is one to list. */
-async function* pagesOf(...args: Parameters<typeof readPages>): ReturnType<typeof readPages> {
+async function* iteratePages(...args: Parameters<typeof readPages>): ReturnType<typeof readPages> {
   try {
     yield* readPages(...args);
   } catch (error) {
@@ -51,11 +51,11 @@ async function* pagesOf(...args: Parameters<typeof readPages>): ReturnType<typeo
 }
 
 async function refusal(
-  at: RegistryRequester,
+  requester: RegistryRequester,
   response: Parameters<RegistryRequester['failure']>[0],
   subject: string,
 ): Promise<OpmateError> {
-  const failure = await at.failure(response, subject, 'pull');
+  const failure = await requester.failure(response, subject, 'pull');
   if (!(failure instanceof RegistryError) || failure.status >= 500) return failure;
   const { code, problem, hint } = failure;
   return new NoCatalogError(code, problem, { subject, hint, cause: failure });

@@ -3,10 +3,9 @@ import { OpmateError } from '../../core/errors.js';
 import { KeyedLock } from '../../core/keyed-lock.js';
 import type { Logger } from '../../core/log.js';
 import { type ParsedManifest, parseManifest } from '../image/manifest.js';
-import { subjectOf } from '../image/platform.js';
+import { getSubject } from '../image/platform.js';
 import type { RegistryRequester } from './registry-request.js';
 import type { ManifestContent } from './repository.js';
-import { discard } from '../transport/transport.js';
 import { type Descriptor, type ImageIndex, mediaTypes } from '../image/types.js';
 
 /** How many listed manifests are read at a time. */
@@ -33,7 +32,7 @@ export function subjectDigest(parsed: ParsedManifest): string | undefined {
 }
 
 /** How a list of referrers describes a manifest. */
-export function referrerOf(descriptor: Descriptor, parsed: ParsedManifest): Descriptor {
+export function getReferrer(descriptor: Descriptor, parsed: ParsedManifest): Descriptor {
   const document = parsed.kind === 'image' ? parsed.manifest : parsed.index;
   const artifactType =
     document.artifactType ?? (parsed.kind === 'image' ? parsed.manifest.config.mediaType : undefined);
@@ -46,7 +45,7 @@ export function referrerOf(descriptor: Descriptor, parsed: ParsedManifest): Desc
 
 /** Reads a manifest by tag or digest; undefined if missing. */
 type ReadManifest = (
-  at: RegistryRequester,
+  requester: RegistryRequester,
   reference: string,
   options: CancelOptions,
 ) => Promise<ManifestContent | undefined>;
@@ -83,17 +82,17 @@ export class ReferrersTags {
   }
 
   /** Returns the listed manifests that refer to a digest. */
-  async list(at: RegistryRequester, subject: string, options: CancelOptions): Promise<Descriptor[]> {
+  async list(requester: RegistryRequester, subject: string, options: CancelOptions): Promise<Descriptor[]> {
     const tag = referrersTag(subject);
-    const tagged = await this.#readTag(at, tag, subject, options);
+    const tagged = await this.#readTag(requester, tag, subject, options);
     if (tagged === undefined) return [];
-    const beside = await this.#readTag(at, besideTag(tag), subject, options);
+    const beside = await this.#readTag(requester, besideTag(tag), subject, options);
     return unique([...tagged.referrers, ...(beside?.referrers ?? [])]);
   }
 
   /** Adds a manifest that has been stored to the list of its subject. */
   async add(
-    at: RegistryRequester,
+    requester: RegistryRequester,
     subject: string,
     referrer: Descriptor,
     options: CancelOptions,
@@ -101,17 +100,18 @@ export class ReferrersTags {
     this.#subjects.set(referrer.digest, subject);
     const tag = referrersTag(subject);
     await this.#locks.run(tag, async () => {
-      const tagged = await this.#readTag(at, tag, subject, options);
-      if (tagged === undefined || tagged.isList) return writeList(at, tag, tagged, [referrer], options);
-      this.#tell(at, tag);
-      const beside = await this.#readTag(at, besideTag(tag), subject, options);
-      await writeList(at, besideTag(tag), beside, [referrer], options);
+      const tagged = await this.#readTag(requester, tag, subject, options);
+      if (tagged === undefined || tagged.isList)
+        return writeList(requester, tag, tagged, [referrer], options);
+      this.#tell(requester, tag);
+      const beside = await this.#readTag(requester, besideTag(tag), subject, options);
+      await writeList(requester, besideTag(tag), beside, [referrer], options);
     });
   }
 
   /** Takes a manifest that has been deleted off the list of its subject; a list of nothing goes as well. */
   async remove(
-    at: RegistryRequester,
+    requester: RegistryRequester,
     subject: string,
     digest: string,
     options: CancelOptions,
@@ -119,11 +119,11 @@ export class ReferrersTags {
     const tag = referrersTag(subject);
     await this.#locks.run(tag, async () => {
       for (const name of [tag, besideTag(tag)]) {
-        const tagged = await this.#readTag(at, name, subject, options);
+        const tagged = await this.#readTag(requester, name, subject, options);
         if (!tagged?.isList || !tagged.referrers.some((entry) => entry.digest === digest)) continue;
         const others = tagged.referrers.filter((entry) => entry.digest !== digest);
-        if (others.length === 0 && (await deleteList(at, tagged.digest, options))) continue;
-        await writeList(at, name, { ...tagged, referrers: others }, [], options);
+        if (others.length === 0 && (await deleteList(requester, tagged.digest, options))) continue;
+        await writeList(requester, name, { ...tagged, referrers: others }, [], options);
       }
     });
   }
@@ -133,7 +133,7 @@ export class ReferrersTags {
    * list is kept beside it first.
    */
   async replace<T>(
-    at: RegistryRequester,
+    requester: RegistryRequester,
     tag: string,
     digest: string,
     options: CancelOptions & { hasApi(subject: string): Promise<boolean> },
@@ -142,40 +142,40 @@ export class ReferrersTags {
     const subject = subjectOfTag(tag);
     if (subject === undefined) return store();
     return this.#locks.run(tag, async () => {
-      const tagged = await this.#readTag(at, tag, subject, options);
+      const tagged = await this.#readTag(requester, tag, subject, options);
       const isLost = tagged !== undefined && tagged.digest !== digest && tagged.referrers.length > 0;
       if (isLost && !(await options.hasApi(subject))) {
-        this.#tell(at, tag);
-        const beside = await this.#readTag(at, besideTag(tag), subject, options);
-        await writeList(at, besideTag(tag), beside, tagged.referrers, options);
+        this.#tell(requester, tag);
+        const beside = await this.#readTag(requester, besideTag(tag), subject, options);
+        await writeList(requester, besideTag(tag), beside, tagged.referrers, options);
       }
       return store();
     });
   }
 
-  #tell(at: RegistryRequester, tag: string): void {
-    const message = `${at.name}: tag ${tag} names an image, so its referrers are listed under ${besideTag(tag)}`;
+  #tell(requester: RegistryRequester, tag: string): void {
+    const message = `${requester.name}: tag ${tag} names an image, so its referrers are listed under ${besideTag(tag)}`;
     this.#logger.log(this.#told ? 'debug' : 'warn', message);
     this.#told = true;
   }
 
   async #readTag(
-    at: RegistryRequester,
+    requester: RegistryRequester,
     tag: string,
     subject: string,
     options: CancelOptions,
   ): Promise<Tagged | undefined> {
-    const content = await this.#read(at, tag, options);
+    const content = await this.#read(requester, tag, options);
     if (content === undefined) return undefined;
     const { digest, mediaType } = content.descriptor;
-    const parsed = parseManifest(content.bytes, { subject: subjectOf(at.name, tag), mediaType });
+    const parsed = parseManifest(content.bytes, { subject: getSubject(requester.name, tag), mediaType });
     if (digest === subject || parsed.kind === 'image')
       return { digest, index: undefined, referrers: [], isList: false };
     const { index } = parsed;
     const refers = await mapConcurrent(
       index.manifests,
       concurrency,
-      (entry) => this.#refersTo(at, entry, subject, options),
+      (entry) => this.#refersTo(requester, entry, subject, options),
       options,
     );
     return {
@@ -187,7 +187,7 @@ export class ReferrersTags {
   }
 
   async #refersTo(
-    at: RegistryRequester,
+    requester: RegistryRequester,
     entry: Descriptor,
     subject: string,
     options: CancelOptions,
@@ -197,9 +197,12 @@ export class ReferrersTags {
     const { digest, mediaType } = entry;
     if (this.#subjects.has(digest)) return this.#subjects.get(digest) === subject;
     try {
-      const content = await this.#read(at, digest, options);
+      const content = await this.#read(requester, digest, options);
       if (content !== undefined) {
-        const parsed = parseManifest(content.bytes, { subject: subjectOf(at.name, digest), mediaType });
+        const parsed = parseManifest(content.bytes, {
+          subject: getSubject(requester.name, digest),
+          mediaType,
+        });
         this.#subjects.set(digest, subjectDigest(parsed));
         return subjectDigest(parsed) === subject;
       }
@@ -223,7 +226,7 @@ function unique(entries: readonly Descriptor[]): Descriptor[] {
 }
 
 async function writeList(
-  at: RegistryRequester,
+  requester: RegistryRequester,
   tag: string,
   known: Tagged | undefined,
   more: readonly Descriptor[],
@@ -233,18 +236,25 @@ async function writeList(
   const kept = (known?.referrers ?? []).filter(({ digest }) => !fresh.has(digest));
   const manifests = unique([...kept, ...more]);
   const document = { ...known?.index, schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests };
-  const response = await at.send('PUT', `manifests/${tag}`, 'push', {
+  const response = await requester.send('PUT', `manifests/${tag}`, 'push', {
     headers: { 'content-type': mediaTypes.ociIndex },
     body: Buffer.from(JSON.stringify(document)),
     signal: options.signal,
   });
-  if (response.status !== 201) throw await at.failure(response, subjectOf(at.name, tag), 'push');
-  discard(response);
+  if (response.status !== 201)
+    throw await requester.failure(response, getSubject(requester.name, tag), 'push');
+  response.discard();
 }
 
 /** Deletes a list by its digest, which no other tag has; false where the registry refuses. */
-async function deleteList(at: RegistryRequester, digest: string, options: CancelOptions): Promise<boolean> {
-  const response = await at.send('DELETE', `manifests/${digest}`, 'delete', { signal: options.signal });
-  discard(response);
+async function deleteList(
+  requester: RegistryRequester,
+  digest: string,
+  options: CancelOptions,
+): Promise<boolean> {
+  const response = await requester.send('DELETE', `manifests/${digest}`, 'delete', {
+    signal: options.signal,
+  });
+  response.discard();
   return [200, 202, 204, 404].includes(response.status);
 }

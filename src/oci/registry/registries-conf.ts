@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { OpmateError, messageOf, systemCode } from '../../core/errors.js';
+import { OpmateError, getMessage, systemCode } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { describeKind } from '../../document/field.js';
 import type { JsonValue } from '../../document/json.js';
@@ -100,7 +100,7 @@ export async function parseRegistriesConf(text: string, file: string): Promise<R
     document = parse(text.replace(/^\uFEFF/, '')) as Table;
   } catch (error) {
     const line = error instanceof TomlError ? error.line : undefined;
-    const reason = messageOf(error)
+    const reason = getMessage(error)
       .split('\n')[0]
       ?.replace(/^Invalid TOML document: /, '');
     const where = line === undefined ? file : `${file}:${line}`;
@@ -120,7 +120,7 @@ export async function parseRegistriesConf(text: string, file: string): Promise<R
 }
 
 function readTables(document: Table, conf: ConfFile): RegistryRule[] {
-  return listOf(document.registry, conf, 'registry').map((entry, index) => {
+  return toList(document.registry, conf, 'registry').map((entry, index) => {
     const path = `registry[${index}]`;
     const table = asTable(entry, conf, path);
     const configured = stringAt(table, 'prefix', conf, path);
@@ -133,8 +133,8 @@ function readTables(document: Table, conf: ConfFile): RegistryRule[] {
     if (location === undefined && !prefix.startsWith('*.'))
       throw invalid(conf, `${path}.prefix: also needs location, unless it is *.domain`);
     const digestOnly = booleanAt(table, 'mirror-by-digest-only', conf, path);
-    const mirrors = listOf(table.mirror, conf, `${path}.mirror`).map((mirror, at) =>
-      readMirror(mirror, digestOnly, conf, `${path}.mirror[${at}]`),
+    const mirrors = toList(table.mirror, conf, `${path}.mirror`).map((mirror, position) =>
+      readMirror(mirror, digestOnly, conf, `${path}.mirror[${position}]`),
     );
     return {
       prefix: cleanLocation(prefix, conf, `${path}.${configured === undefined ? 'location' : 'prefix'}`),
@@ -172,7 +172,7 @@ function readFormat1(value: unknown, conf: ConfFile): RegistryRule[] {
   const rules = new Map<string, RegistryRule>();
   for (const kind of ['insecure', 'block'] as const) {
     const section = table[kind] === undefined ? {} : asTable(table[kind], conf, `registries.${kind}`);
-    for (const entry of listOf(section.registries, conf, `registries.${kind}.registries`)) {
+    for (const entry of toList(section.registries, conf, `registries.${kind}.registries`)) {
       if (typeof entry !== 'string')
         throw invalid(
           conf,
@@ -197,7 +197,7 @@ function asTable(value: unknown, conf: ConfFile, path: string): Table {
   throw invalid(conf, `${path}: expected a table, got ${describeKind(value as JsonValue)}`);
 }
 
-function listOf(value: unknown, conf: ConfFile, path: string): unknown[] {
+function toList(value: unknown, conf: ConfFile, path: string): unknown[] {
   if (value === undefined) return [];
   if (Array.isArray(value)) return value;
   throw invalid(conf, `${path}: expected an array, got ${describeKind(value as JsonValue)}`);
@@ -270,8 +270,8 @@ function findLine(text: string, problem: string): number | undefined {
     if (isIn && key !== undefined && new RegExp(`^\\s*["']?${key}["']?\\s*=`).test(line)) return i + 1;
   }
   const quoted = /: ("(?:[^"\\]|\\.)*")$/.exec(problem)?.[1];
-  const at = quoted === undefined ? -1 : lines.findIndex((line) => line.includes(quoted));
-  return index ?? (at < 0 ? undefined : at + 1);
+  const position = quoted === undefined ? -1 : lines.findIndex((line) => line.includes(quoted));
+  return index ?? (position < 0 ? undefined : position + 1);
 }
 
 /**

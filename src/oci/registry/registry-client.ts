@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { digestOf, isDigest, parseDigest } from '../../core/digest.js';
+import { computeDigest, isDigest, parseDigest } from '../../core/digest.js';
 import {
   DigestMismatchError,
   LimitError,
@@ -16,14 +16,13 @@ import { downloadBlob } from './blob-download.js';
 import { abandonUpload, type OpenContent, uploadBlob } from './blob-upload.js';
 import type { Connection } from './connection.js';
 import { parseManifest } from '../image/manifest.js';
-import { subjectOf } from '../image/platform.js';
-import { ReferrersTags, referrerOf, referrersTag, subjectDigest } from './referrers-tag.js';
+import { getSubject } from '../image/platform.js';
+import { ReferrersTags, getReferrer, referrersTag, subjectDigest } from './referrers-tag.js';
 import { type PageOptions, readPages } from './list-pages.js';
 import { type Access, mayBeElsewhere, RegistryRequester } from './registry-request.js';
 import type { ManifestContent, PutBlobOptions, ReferrersOptions, WritableRepository } from './repository.js';
 import { maxContentAttempts, pauseBeforeAttempt } from '../transport/retry-policy.js';
-import { discard, type TransportResponse } from '../transport/transport.js';
-import { readLimited } from '../image/read-limited.js';
+import { type TransportResponse } from '../transport/transport.js';
 import { NetworkError } from '../transport/transport-faults.js';
 import { type Descriptor, mediaTypes, maxManifestBytes, manifestMediaTypes } from '../image/types.js';
 
@@ -70,6 +69,10 @@ class RegistryApiRepository implements RegistryRepository {
   readonly #chunkBytes: number | undefined;
   readonly #withoutMirrors: boolean;
   readonly #referrersTags: ReferrersTags;
+  /** The endpoint that is written to, once it has been looked up. */
+  #own: RegistryRequester | undefined;
+  /** The endpoints that are read from, by whether that is by digest. */
+  readonly #known = new Map<boolean, readonly RegistryRequester[]>();
 
   constructor(options: RegistryRepositoryOptions) {
     const { connection, registry, repository, logger, chunkBytes } = options;
@@ -81,51 +84,51 @@ class RegistryApiRepository implements RegistryRepository {
     this.#chunkBytes = chunkBytes;
     this.#withoutMirrors = options.withoutMirrors === true;
     this.#referrersTags = new ReferrersTags(
-      (at, reference, how) => unlessNotFound(readManifest(at, reference, how)),
+      (requester, reference, how) => unlessNotFound(readManifest(requester, reference, how)),
       this.#logger,
     );
   }
 
   async getManifest(reference: string, options: CancelOptions = {}): Promise<ManifestContent> {
     checkReference(this.name, reference);
-    const content = await this.#read(isDigest(reference), options, (at) =>
-      readManifest(at, reference, options),
+    const content = await this.#read(isDigest(reference), options, (requester) =>
+      readManifest(requester, reference, options),
     );
     return content as ManifestContent;
   }
 
   async headManifest(reference: string, options: CancelOptions = {}): Promise<Descriptor | undefined> {
     checkReference(this.name, reference);
-    return this.#read(isDigest(reference), options, async (at) => {
-      const answer = await at.send('HEAD', `manifests/${reference}`, 'pull', {
+    return this.#read(isDigest(reference), options, async (requester) => {
+      const response = await requester.send('HEAD', `manifests/${reference}`, 'pull', {
         headers: { accept: manifestMediaTypes.join(', ') },
         signal: options.signal,
       });
-      discard(answer);
-      if (answer.status === 404) return undefined;
-      const described = answer.status === 200 ? describeHead(answer, reference) : undefined;
+      response.discard();
+      if (response.status === 404) return undefined;
+      const described = response.status === 200 ? describeHead(response, reference) : undefined;
       // What HEAD does not tell, or why it fails, GET does.
-      return described ?? (await unlessNotFound(readManifest(at, reference, options)))?.descriptor;
+      return described ?? (await unlessNotFound(readManifest(requester, reference, options)))?.descriptor;
     });
   }
 
   async openBlob(descriptor: Descriptor, options: CancelOptions = {}): Promise<Readable> {
     parseDigest(descriptor.digest);
-    const open = (at: RegistryRequester) =>
-      downloadBlob(at, descriptor, { ...options, logger: this.#logger });
+    const open = (requester: RegistryRequester) =>
+      downloadBlob(requester, descriptor, { ...options, logger: this.#logger });
     return (await this.#read(true, options, open)) as Readable;
   }
 
   async hasBlob(descriptor: Descriptor, options: CancelOptions = {}): Promise<boolean> {
     parseDigest(descriptor.digest);
-    const exists = await this.#read(true, options, async (at) =>
-      (await isBlobAt(at, descriptor, 'pull', options)) ? true : undefined,
+    const exists = await this.#read(true, options, async (requester) =>
+      (await isBlobAt(requester, descriptor, 'pull', options)) ? true : undefined,
     );
     return exists === true;
   }
 
   async listTags(options: CancelOptions = {}): Promise<string[]> {
-    const tags = await this.#read(false, options, (at) => readTags(at, options));
+    const tags = await this.#read(false, options, (requester) => readTags(requester, options));
     return sortedByBytes(tags ?? []);
   }
 
@@ -150,10 +153,10 @@ class RegistryApiRepository implements RegistryRepository {
   async listReferrers(digest: string, options: ReferrersOptions = {}): Promise<Descriptor[]> {
     parseDigest(digest);
     const { artifactType, tags } = options;
-    const referrers = await this.#read(true, options, async (at) => {
-      const listed = await readReferrers(at, digest, options);
+    const referrers = await this.#read(true, options, async (requester) => {
+      const listed = await readReferrers(requester, digest, options);
       if (listed !== undefined || tags?.has(referrersTag(digest)) === false) return listed ?? [];
-      return this.#referrersTags.list(at, digest, options);
+      return this.#referrersTags.list(requester, digest, options);
     });
     const all = [...new Map(referrers?.map((entry) => [entry.digest, entry])).values()];
     return artifactType === undefined ? all : all.filter((entry) => entry.artifactType === artifactType);
@@ -162,9 +165,9 @@ class RegistryApiRepository implements RegistryRepository {
   async putBlob(descriptor: Descriptor, open: OpenContent, options: PutBlobOptions = {}): Promise<void> {
     parseDigest(descriptor.digest);
     throwIfCancelled(options.signal);
-    const at = await this.#target(options);
-    if (!options.isAbsent && (await isBlobAt(at, descriptor, 'push', options))) return;
-    await uploadBlob(at, descriptor, open, { ...options, chunkBytes: this.#chunkBytes });
+    const requester = await this.#target(options);
+    if (!options.isAbsent && (await isBlobAt(requester, descriptor, 'push', options))) return;
+    await uploadBlob(requester, descriptor, open, { ...options, chunkBytes: this.#chunkBytes });
   }
 
   async mountBlob(
@@ -173,20 +176,20 @@ class RegistryApiRepository implements RegistryRepository {
     options: CancelOptions = {},
   ): Promise<boolean> {
     parseDigest(descriptor.digest);
-    const at = await this.#target(options);
+    const requester = await this.#target(options);
     const query = `mount=${encodeURIComponent(descriptor.digest)}&from=${encodeURIComponent(fromRepository)}`;
-    const answer = await at.send('POST', `blobs/uploads/?${query}`, 'push', {
+    const response = await requester.send('POST', `blobs/uploads/?${query}`, 'push', {
       headers: { 'content-length': '0' },
       signal: options.signal,
     });
-    if (answer.status === 201) {
-      discard(answer);
+    if (response.status === 201) {
+      response.discard();
       return true;
     }
-    if (answer.status !== 202) {
-      throw await at.failure(answer, `${this.name}: blob ${descriptor.digest}`, 'push');
+    if (response.status !== 202) {
+      throw await requester.failure(response, `${this.name}: blob ${descriptor.digest}`, 'push');
     }
-    await abandonUpload(at, answer);
+    await abandonUpload(requester, response);
     return false;
   }
 
@@ -197,51 +200,65 @@ class RegistryApiRepository implements RegistryRepository {
     options: CancelOptions = {},
   ): Promise<Descriptor> {
     checkReference(this.name, reference);
-    const subject = subjectOf(this.name, reference);
-    const digest = digestOf(bytes, isDigest(reference) ? parseDigest(reference).algorithm : 'sha256');
+    const subject = getSubject(this.name, reference);
+    const digest = computeDigest(bytes, isDigest(reference) ? parseDigest(reference).algorithm : 'sha256');
     if (isDigest(reference) && digest !== reference) {
       throw new DigestMismatchError(`content has digest ${digest}`, { subject });
     }
     const parsed = parseManifest(bytes, { subject, mediaType });
-    const at = await this.#target(options);
-    const hasApi = async (of: string) => (await readReferrers(at, of, options)) !== undefined;
+    const requester = await this.#target(options);
+    const hasApi = async (of: string) => (await readReferrers(requester, of, options)) !== undefined;
     const store = async () => {
-      const response = await at.send('PUT', `manifests/${reference}`, 'push', {
+      const response = await requester.send('PUT', `manifests/${reference}`, 'push', {
         headers: { 'content-type': mediaType },
         body: bytes,
         signal: options.signal,
       });
-      if (response.status !== 201) throw await at.failure(response, subject, 'push');
-      discard(response);
+      if (response.status !== 201) throw await requester.failure(response, subject, 'push');
+      response.discard();
       return response;
     };
-    const answer = await this.#referrersTags.replace(at, reference, digest, { ...options, hasApi }, store);
-    const stored = answer.headers.get('docker-content-digest');
-    if (stored !== null && isDigest(stored) && digestOf(bytes, parseDigest(stored).algorithm) !== stored) {
+    const reply = await this.#referrersTags.replace(
+      requester,
+      reference,
+      digest,
+      { ...options, hasApi },
+      store,
+    );
+    const stored = reply.headers.get('docker-content-digest');
+    if (
+      stored !== null &&
+      isDigest(stored) &&
+      computeDigest(bytes, parseDigest(stored).algorithm) !== stored
+    ) {
       throw new DigestMismatchError(`push failed: the registry stored ${stored} in place of ${digest}`, {
         subject,
       });
     }
     const descriptor = { mediaType, digest, size: bytes.length };
     const target = subjectDigest(parsed);
-    if (target !== undefined && answer.headers.get('oci-subject') === null)
-      await this.#referrersTags.add(at, target, referrerOf(descriptor, parsed), options);
+    if (target !== undefined && reply.headers.get('oci-subject') === null)
+      await this.#referrersTags.add(requester, target, getReferrer(descriptor, parsed), options);
     return descriptor;
   }
 
   async deleteManifest(reference: string, options: CancelOptions = {}): Promise<void> {
     checkReference(this.name, reference);
-    const subject = subjectOf(this.name, reference);
-    const at = await this.#target(options);
-    const target = isDigest(reference) ? await subjectAt(at, reference, options) : undefined;
-    const answer = await at.send('DELETE', `manifests/${reference}`, 'delete', { signal: options.signal });
-    if (![200, 202, 204].includes(answer.status)) throw await at.failure(answer, subject, 'delete');
-    discard(answer);
-    if (target === undefined || (await readReferrers(at, target, options)) !== undefined) return;
-    await this.#referrersTags.remove(at, target, reference, options);
+    const subject = getSubject(this.name, reference);
+    const requester = await this.#target(options);
+    const target = isDigest(reference) ? await subjectAt(requester, reference, options) : undefined;
+    const response = await requester.send('DELETE', `manifests/${reference}`, 'delete', {
+      signal: options.signal,
+    });
+    if (![200, 202, 204].includes(response.status))
+      throw await requester.failure(response, subject, 'delete');
+    response.discard();
+    if (target === undefined || (await readReferrers(requester, target, options)) !== undefined) return;
+    await this.#referrersTags.remove(requester, target, reference, options);
   }
 
   async #target(options: CancelOptions): Promise<RegistryRequester> {
+    if (this.#own !== undefined) return this.#own;
     const { signal } = options;
     const [own] = await this.#connection.endpoints(this.registry, this.repository, {
       withoutMirrors: true,
@@ -249,22 +266,32 @@ class RegistryApiRepository implements RegistryRepository {
     });
     if (own === undefined)
       throw new OpmateError('INTERNAL', 'no endpoint to write to', { subject: this.name });
-    return new RegistryRequester(own, this.name);
+    return (this.#own = new RegistryRequester(own, this.name));
+  }
+
+  /** Where is read from, in order. */
+  async #readers(byDigest: boolean, { signal }: CancelOptions): Promise<readonly RegistryRequester[]> {
+    const known = this.#known.get(byDigest);
+    if (known !== undefined) return known;
+    const choice = { byDigest, withoutMirrors: this.#withoutMirrors, signal };
+    const endpoints = await this.#connection.endpoints(this.registry, this.repository, choice);
+    const readers = endpoints.map((endpoint) => new RegistryRequester(endpoint, this.name));
+    this.#known.set(byDigest, readers);
+    return readers;
   }
 
   /** The first endpoint's answer; undefined, or the last one's failure, when none has one. */
   async #read<T>(
     byDigest: boolean,
     options: CancelOptions,
-    work: (at: RegistryRequester) => Promise<T | undefined>,
+    work: (requester: RegistryRequester) => Promise<T | undefined>,
   ): Promise<T | undefined> {
-    const choice = { byDigest, withoutMirrors: this.#withoutMirrors, signal: options.signal };
-    const endpoints = await this.#connection.endpoints(this.registry, this.repository, choice);
-    for (const [i, endpoint] of endpoints.entries()) {
+    const places = await this.#readers(byDigest, options);
+    for (const [i, place] of places.entries()) {
       throwIfCancelled(options.signal);
-      const isLast = i === endpoints.length - 1;
+      const isLast = i === places.length - 1;
       try {
-        const result = await work(new RegistryRequester(endpoint, this.name));
+        const result = await work(place);
         if (result !== undefined || isLast) return result;
       } catch (error) {
         if (isLast || !mayBeElsewhere(error)) throw error;
@@ -297,25 +324,25 @@ async function unlessNotFound<T>(result: Promise<T>): Promise<T | undefined> {
  * than was asked for or announced, is read again.
  */
 async function readManifest(
-  at: RegistryRequester,
+  requester: RegistryRequester,
   reference: string,
   options: CancelOptions,
 ): Promise<ManifestContent> {
-  const subject = subjectOf(at.name, reference);
+  const subject = getSubject(requester.name, reference);
   for (let attempt = 1; ; attempt++) {
-    const answer = await at.send('GET', `manifests/${reference}`, 'pull', {
+    const response = await requester.send('GET', `manifests/${reference}`, 'pull', {
       headers: { accept: manifestMediaTypes.join(', ') },
       signal: options.signal,
     });
-    if (answer.status !== 200) throw await at.failure(answer, subject, 'pull');
+    if (response.status !== 200) throw await requester.failure(response, subject, 'pull');
     let isProven = false;
     try {
-      const bytes = await readLimited(answer.body, maxManifestBytes, `${subject}: manifest`);
-      const digest = checkDigest(bytes, reference, answer, subject, at.where);
-      isProven = isDigest(reference) || answer.headers.get('docker-content-digest') !== null;
+      const bytes = await response.read(maxManifestBytes, `${subject}: manifest`);
+      const digest = checkDigest(bytes, reference, response, subject, requester.where);
+      isProven = isDigest(reference) || response.headers.get('docker-content-digest') !== null;
       const { mediaType } = parseManifest(bytes, {
         subject,
-        mediaType: answer.headers.get('content-type') ?? undefined,
+        mediaType: response.headers.get('content-type') ?? undefined,
       });
       return { descriptor: { mediaType, digest, size: bytes.length }, bytes };
     } catch (error) {
@@ -331,14 +358,14 @@ async function readManifest(
 function checkDigest(
   bytes: Buffer,
   reference: string,
-  answer: TransportResponse,
+  response: TransportResponse,
   subject: string,
   where: string,
 ): string {
-  const announced = answer.headers.get('docker-content-digest');
+  const announced = response.headers.get('docker-content-digest');
   const expected = isDigest(reference) ? reference : announced;
-  if (expected === null) return digestOf(bytes);
-  const actual = digestOf(bytes, isDigest(expected) ? parseDigest(expected).algorithm : 'sha256');
+  if (expected === null) return computeDigest(bytes);
+  const actual = computeDigest(bytes, isDigest(expected) ? parseDigest(expected).algorithm : 'sha256');
   if (actual === expected) return actual;
   const detail = isDigest(reference)
     ? ''
@@ -346,39 +373,39 @@ function checkDigest(
   throw new DigestMismatchError(`content has digest ${actual}${detail}${where}`, { subject });
 }
 
-function describeHead(answer: TransportResponse, reference: string): Descriptor | undefined {
-  const digest = isDigest(reference) ? reference : answer.headers.get('docker-content-digest');
-  const mediaType = answer.headers.get('content-type')?.split(';')[0]?.trim() ?? '';
-  const length = answer.headers.get('content-length');
+function describeHead(response: TransportResponse, reference: string): Descriptor | undefined {
+  const digest = isDigest(reference) ? reference : response.headers.get('docker-content-digest');
+  const mediaType = response.headers.get('content-type')?.split(';')[0]?.trim() ?? '';
+  const length = response.headers.get('content-length');
   if (digest === null || !isDigest(digest) || length === null || !/^\d{1,10}$/.test(length)) return undefined;
   return manifestMediaTypes.includes(mediaType) ? { mediaType, digest, size: Number(length) } : undefined;
 }
 
 async function isBlobAt(
-  at: RegistryRequester,
+  requester: RegistryRequester,
   { digest, size }: Descriptor,
   access: Access,
   options: CancelOptions,
 ): Promise<boolean> {
-  const answer = await at.send('HEAD', `blobs/${digest}`, access, { signal: options.signal });
+  const response = await requester.send('HEAD', `blobs/${digest}`, access, { signal: options.signal });
   // Storage behind a registry may refuse HEAD; an upload finds out whether it may be.
-  if (access === 'pull' && answer.status !== 200 && answer.status !== 404) {
-    throw await at.failure(answer, `${at.name}: blob ${digest}`, access);
+  if (access === 'pull' && response.status !== 200 && response.status !== 404) {
+    throw await requester.failure(response, `${requester.name}: blob ${digest}`, access);
   }
-  discard(answer);
-  const length = answer.headers.get('content-length');
-  return answer.status === 200 && (length === null || Number(length) === size);
+  response.discard();
+  const length = response.headers.get('content-length');
+  return response.status === 200 && (length === null || Number(length) === size);
 }
 
 /** Digest of the `subject` of a manifest that is there, if it has one. */
 async function subjectAt(
-  at: RegistryRequester,
+  requester: RegistryRequester,
   digest: string,
   options: CancelOptions,
 ): Promise<string | undefined> {
   try {
-    const { bytes } = await readManifest(at, digest, options);
-    return subjectDigest(parseManifest(bytes, { subject: subjectOf(at.name, digest) }));
+    const { bytes } = await readManifest(requester, digest, options);
+    return subjectDigest(parseManifest(bytes, { subject: getSubject(requester.name, digest) }));
   } catch (error) {
     // What cannot be read can still be deleted.
     if (error instanceof OpmateError && error.code !== 'CANCELLED') return undefined;
@@ -387,13 +414,18 @@ async function subjectAt(
 }
 
 /** The tags of a repository in the order of their list. */
-async function readTags(at: RegistryRequester, options: PageOptions): Promise<string[]> {
+async function readTags(requester: RegistryRequester, options: PageOptions): Promise<string[]> {
   const digests = new Set<string>();
-  for await (const page of readPages(at, `tags/list?n=${tagsPerPage}`, `${at.name}: tags`, options)) {
-    if (page.status !== 200) throw await at.failure(page.response, `${at.name}: tags`, 'pull');
+  for await (const page of readPages(
+    requester,
+    `tags/list?n=${tagsPerPage}`,
+    `${requester.name}: tags`,
+    options,
+  )) {
+    if (page.status !== 200) throw await requester.failure(page.response, `${requester.name}: tags`, 'pull');
     const list = isJsonObject(page.document) ? (page.document.tags ?? []) : undefined;
     if (!Array.isArray(list) || !list.every((tag) => typeof tag === 'string')) {
-      throw new OpmateError('REGISTRY', 'tags: the answer is not a list of tags', { subject: at.name });
+      throw new OpmateError('REGISTRY', 'tags: response is not a list of tags', { subject: requester.name });
     }
     for (const tag of list as string[]) digests.add(tag);
   }
@@ -405,16 +437,16 @@ const referrersApis = new WeakMap<object, Map<string, Promise<boolean>>>();
 
 /** What the referrers API says, or undefined if missing; a repository without it is asked once. */
 async function readReferrers(
-  at: RegistryRequester,
+  requester: RegistryRequester,
   digest: string,
   options: ReferrersOptions,
 ): Promise<Descriptor[] | undefined> {
-  const known = referrersApis.get(at.route) ?? new Map<string, Promise<boolean>>();
-  referrersApis.set(at.route, known);
-  const api = at.url('referrers/');
+  const known = referrersApis.get(requester.route) ?? new Map<string, Promise<boolean>>();
+  referrersApis.set(requester.route, known);
+  const api = requester.url('referrers/');
   const pending = known.get(api);
   if (pending !== undefined && !(await pending)) return undefined;
-  const reading = readReferrersPages(at, digest, options);
+  const reading = readReferrersPages(requester, digest, options);
   if (pending === undefined) {
     const settled = reading.then(
       (result) => result !== 'missing',
@@ -429,23 +461,23 @@ async function readReferrers(
 
 /** The listed manifests; `missing` without the API, and undefined where the repository is not there. */
 async function readReferrersPages(
-  at: RegistryRequester,
+  requester: RegistryRequester,
   digest: string,
   options: ReferrersOptions,
 ): Promise<Descriptor[] | 'missing' | undefined> {
-  const subject = `${at.name}: referrers of ${digest}`;
+  const subject = `${requester.name}: referrers of ${digest}`;
   const filter =
     options.artifactType === undefined ? '' : `?artifactType=${encodeURIComponent(options.artifactType)}`;
   const descriptors: Descriptor[] = [];
   let pages = 0;
-  for await (const page of readPages(at, `referrers/${digest}${filter}`, subject, options)) {
+  for await (const page of readPages(requester, `referrers/${digest}${filter}`, subject, options)) {
     // Some registries answer with a web page or an empty object instead of 404.
     const isIndex = page.mediaType === mediaTypes.ociIndex;
     if (pages++ === 0 && ([404, 405].includes(page.status) || (page.status === 200 && !isIndex))) {
-      const { registryCodes } = await at.failure(page.response, subject, 'pull');
+      const { registryCodes } = await requester.failure(page.response, subject, 'pull');
       return registryCodes.some((code) => unknownContent.includes(code)) ? undefined : 'missing';
     }
-    if (page.status !== 200) throw await at.failure(page.response, subject, 'pull');
+    if (page.status !== 200) throw await requester.failure(page.response, subject, 'pull');
     const parsed = parseManifest(page.bytes, { subject, mediaType: page.mediaType });
     if (parsed.kind === 'index') descriptors.push(...parsed.index.manifests);
   }

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { digestOf } from '../../core/digest.js';
+import { computeDigest } from '../../core/digest.js';
 import { type Descriptor, type ImageManifest, mediaTypes } from '../image/types.js';
 import type { WritableRepository } from '../registry/repository.js';
 
@@ -37,7 +37,7 @@ export async function attachArtifact(
     annotations: { 'org.opencontainers.image.created': created },
   };
   const bytes = Buffer.from(JSON.stringify(manifest));
-  return repository.putManifest(digestOf(bytes), bytes, mediaTypes.ociManifest, options);
+  return repository.putManifest(computeDigest(bytes), bytes, mediaTypes.ociManifest, options);
 }
 
 /** Stores bytes as a blob; returns its descriptor. */
@@ -47,7 +47,7 @@ export async function putBytes(
   bytes: Buffer,
   options: CancelOptions,
 ): Promise<Descriptor> {
-  const descriptor = { mediaType, digest: digestOf(bytes), size: bytes.length };
+  const descriptor = { mediaType, digest: computeDigest(bytes), size: bytes.length };
   await repository.putBlob(descriptor, () => Readable.from([bytes], { objectMode: false }), options);
   return descriptor;
 }

@@ -4,7 +4,7 @@ import { isSignatureBundle, maxSignatureBytes } from '../../trust/sigstore-signa
 import type { SigstoreSignature } from '../../trust/sigstore-types.js';
 import { readBlob } from '../image/image.js';
 import { parseManifest } from '../image/manifest.js';
-import { subjectOf } from '../image/platform.js';
+import { getSubject } from '../image/platform.js';
 import type { Descriptor, ImageManifest } from '../image/types.js';
 import type { Repository } from '../registry/repository.js';
 
@@ -37,7 +37,7 @@ export async function findManifest(
     if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
     throw error;
   }
-  const subject = subjectOf(repository.name, reference);
+  const subject = getSubject(repository.name, reference);
   const parsed = parseManifest(content.bytes, { subject, mediaType: content.descriptor.mediaType });
   return parsed.kind === 'image' ? parsed.manifest : undefined;
 }
@@ -62,7 +62,7 @@ export async function readAttachedSignatures(
   const layers = manifests.flatMap((manifest) => manifest?.layers ?? []);
   if (layers.length > maxSignatures) {
     throw new LimitError(`more than ${maxSignatures} signatures`, {
-      subject: subjectOf(repository.name, digest),
+      subject: getSubject(repository.name, digest),
     });
   }
   const signatures: SigstoreSignature[] = [];

@@ -1,6 +1,6 @@
 import { type KeyObject, createPublicKey } from 'node:crypto';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { digestOf } from '../../core/digest.js';
+import { computeDigest } from '../../core/digest.js';
 import { cosignSignatureType } from '../../trust/simple-signing.js';
 import { signDetached, verifyDetached } from '../../trust/signing-key.js';
 import { readContents } from '../image/contents.js';
@@ -47,7 +47,7 @@ async function signManifest(
   const publicKey = createPublicKey(key);
   const isSigned = layers.some(
     (layer) =>
-      layer.digest === digestOf(payload) &&
+      layer.digest === computeDigest(payload) &&
       verifyDetached(payload, layer.annotations?.[signatureAnnotation] ?? '', publicKey),
   );
   if (isSigned) return;

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
-import { messageOf, OpmateError, systemCode } from '../../core/errors.js';
+import { getMessage, OpmateError, systemCode } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { readNamedFile } from '../../files/read-file.js';
 import type { Environment } from './proxy.js';
@@ -175,7 +175,7 @@ async function readOptional(variable: string, path: string, logger: Logger): Pro
   try {
     return await readAuthorities(path);
   } catch (error) {
-    logger.log('warn', `${variable}: ${messageOf(error)}`);
+    logger.log('warn', `${variable}: ${getMessage(error)}`);
     return undefined;
   }
 }

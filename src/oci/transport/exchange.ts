@@ -32,7 +32,7 @@ export const httpExchange: Exchange = (url, { method, headers, body, agent, onOp
     const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
     const request = send({
       protocol: url.protocol,
-      ...hostOf(url),
+      ...getHost(url),
       path: `${url.pathname}${url.search}`,
       method,
       headers: { accept: '*/*', ...headers },
@@ -44,11 +44,11 @@ export const httpExchange: Exchange = (url, { method, headers, body, agent, onOp
       reject(new Error('stopped'));
     });
     request.once('response', (response: IncomingMessage) => {
-      // Nobody else listens where the response is refused for its header.
+      // Nobody else listens before the body is read.
       response.on('error', () => undefined);
       resolve({
         status: response.statusCode as number,
-        headers: { get: (name) => headerOf(response, name) },
+        headers: { get: (name) => getHeader(response, name) },
         body: response,
         address: request.socket?.remoteAddress,
       });
@@ -60,12 +60,12 @@ export const httpExchange: Exchange = (url, { method, headers, body, agent, onOp
     else request.end(body);
   });
 
-function hostOf({ hostname, port }: URL): { host: string; port: string | undefined } {
+function getHost({ hostname, port }: URL): { host: string; port: string | undefined } {
   // Node.js takes addresses of version 6 without brackets.
   return { host: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname, port: port || undefined };
 }
 
-function headerOf({ headers }: IncomingMessage, name: string): string | null {
+function getHeader({ headers }: IncomingMessage, name: string): string | null {
   const value = headers[name.toLowerCase()];
   return value === undefined ? null : Array.isArray(value) ? value.join(', ') : value;
 }
@@ -93,10 +93,13 @@ export const fetchExchange: Exchange = async (url, { method, headers, body, agen
     compress: false,
     agent: watchSocket(agent, (used) => (socket = used)),
   });
+  const received = (response.body as Readable | null) ?? Readable.from([]);
+  // Nobody else listens before the body is read.
+  received.on('error', () => undefined);
   return {
     status: response.status,
     headers: response.headers,
-    body: (response.body as Readable | null) ?? Readable.from([]),
+    body: received,
     address: socket?.remoteAddress,
   };
 };

@@ -52,7 +52,7 @@ export function addressKind(address: string): AddressKind {
   if (family === 0) return 'reserved';
   const match = lists.find(({ list }) => list.check(plain, family === 4 ? 'ipv4' : 'ipv6'));
   if (match || family === 4) return match?.kind ?? 'public';
-  const groups = groupsOf(plain);
+  const groups = getGroups(plain);
   const form = embedded.find(({ prefix }) =>
     prefix.test(groups.map((group) => `${group.toString(16)}:`).join('')),
   );
@@ -62,7 +62,7 @@ export function addressKind(address: string): AddressKind {
 }
 
 /** The eight groups of an IPv6 address. */
-function groupsOf(address: string): number[] {
+function getGroups(address: string): number[] {
   const [head = '', tail] = new URL(`http://[${address}]/`).hostname.slice(1, -1).split('::');
   const read = (part: string): number[] =>
     part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16));
@@ -118,12 +118,12 @@ export function refusedAddress(url: URL, address: string, lead: Lead): OpmateErr
   const shown = address === url.hostname ? 'it' : address;
   return new OpmateError(
     'UNSAFE',
-    `${what} refused: ${shown} is a ${addressKindOf(address)} address and the registry's is not`,
+    `${what} refused: ${shown} is a ${getAddressKind(address)} address and the registry's is not`,
     { subject: new URL(lead.origin).host, hint: `allow the host with --allow-private-host ${url.hostname}` },
   );
 }
 
-function addressKindOf(address: string): AddressKind {
+function getAddressKind(address: string): AddressKind {
   return isIP(address.replace(/^\[|\]$/g, '')) === 0 ? 'loopback' : addressKind(address);
 }
 

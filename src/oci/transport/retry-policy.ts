@@ -1,7 +1,7 @@
 /** What may be tried again, how often and when: rules without timers or HTTP of their own. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { messageOf, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { getMessage, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 
 /** Responses of 500 and above that another attempt does not change: the server lacks the function or the space. */
@@ -76,7 +76,7 @@ export async function retryDamaged<T>(
       return await work();
     } catch (error) {
       if (attempt >= maxContentAttempts || !isDamaged(error)) throw error;
-      options.logger?.log('debug', `${messageOf(error)}; reading it again`);
+      options.logger?.log('debug', `${getMessage(error)}; reading it again`);
       await pauseBeforeAttempt(attempt + 1, options);
     }
   }

@@ -2,7 +2,6 @@ import { STATUS_CODES } from 'node:http';
 import { isJsonObject, type JsonValue } from '../../document/json.js';
 import { redact } from '../../core/errors.js';
 import { printableLine } from '../../core/printable.js';
-import { readLimited } from '../image/read-limited.js';
 import type { TransportRequest, TransportResponse } from './transport.js';
 
 /** Error bodies are read up to here and no further. */
@@ -30,9 +29,7 @@ export async function readRegistryErrors(response: TransportResponse): Promise<R
   const status = `registry answered ${response.status} ${STATUS_CODES[response.status] ?? ''}`.trimEnd();
   let document: JsonValue;
   try {
-    document = JSON.parse(
-      (await readLimited(response.body, maxErrorBody, 'answer')).toString('utf8'),
-    ) as JsonValue;
+    document = JSON.parse((await response.read(maxErrorBody, 'answer')).toString('utf8')) as JsonValue;
   } catch {
     return { summary: status, codes: [] };
   }

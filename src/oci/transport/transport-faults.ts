@@ -1,6 +1,6 @@
 import { isIP, type LookupFunction } from 'node:net';
 import { connect } from 'node:tls';
-import { type ErrorDetails, messageOf, OpmateError, redact, systemCode } from '../../core/errors.js';
+import { type ErrorDetails, getMessage, OpmateError, redact, systemCode } from '../../core/errors.js';
 import { printableLine } from '../../core/printable.js';
 import { isRetryStatus } from './retry-policy.js';
 
@@ -115,7 +115,7 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
 
 /** Why a request failed: node-fetch puts the whole URL before it, which may be signed. */
 export function describeReason(error: unknown): string {
-  return redact(messageOf(error).replace(/^request to .* failed, reason:\s*/s, ''));
+  return redact(getMessage(error).replace(/^request to .* failed, reason:\s*/s, ''));
 }
 
 /** The error for a port that was asked in plain HTTP and speaks TLS. */
@@ -205,9 +205,9 @@ function greet(url: URL, { lookup }: Route): Promise<{ issuer: string; names: st
       ...(lookup && { lookup }),
       ...(isIP(host) ? {} : { servername: host }),
     });
-    function finish(answer: { issuer: string; names: string } | undefined): void {
+    function finish(response: { issuer: string; names: string } | undefined): void {
       socket.destroy();
-      resolve(answer);
+      resolve(response);
     }
     socket.on('secureConnect', () => {
       const { issuer, subject, subjectaltname } = socket.getPeerCertificate();

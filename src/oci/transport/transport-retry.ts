@@ -1,5 +1,4 @@
 import { addNote } from '../../core/diagnostics-error.js';
-import { onAbort } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, RegistryError } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { decideRetry, isRetryStatus, pause, type RetryBudget } from './retry-policy.js';
@@ -36,7 +35,6 @@ export class TemporaryAnswerError extends RegistryError {
  */
 export function withRetry(next: Transport, options: RetryOptions): Transport {
   const logger = options.logger ?? silentLogger;
-  const deadlines = new Deadlines();
   const throttle = new Throttle();
   let nextNotice = -Infinity;
 
@@ -56,7 +54,7 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
         const turn = await throttle.enter();
         begun ??= options.now();
         const leftMs = begun + options.timeoutMs - options.now();
-        const outcome = await tryOnce(next, request, leftMs, deadlines).finally(() => throttle.leave());
+        const outcome = await tryOnce(next, request, leftMs).finally(() => throttle.leave());
         throttle.note(turn, 'status' in outcome && outcome.status === 429);
         if (!('failure' in outcome)) return outcome.response;
         const { failure, status, retryAfterMs } = outcome;
@@ -80,38 +78,6 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
       }
     },
   };
-}
-
-/** Deadlines of all requests behind one timer: setting and clearing one for each costs more than what it watches. */
-class Deadlines {
-  readonly #ends = new Map<() => void, number>();
-  #timer: NodeJS.Timeout | undefined;
-  #next = Infinity;
-
-  /** Calls `end` after a time; returns what takes it back. */
-  add(end: () => void, ms: number): () => void {
-    const at = performance.now() + ms;
-    this.#ends.set(end, at);
-    if (at < this.#next) this.#arm(at);
-    return () => this.#ends.delete(end);
-  }
-
-  #arm(at: number): void {
-    clearTimeout(this.#timer);
-    this.#next = at;
-    this.#timer = setTimeout(() => this.#check(), at - performance.now()).unref();
-  }
-
-  #check(): void {
-    this.#next = Infinity;
-    const now = performance.now();
-    for (const [end, at] of this.#ends) {
-      if (at > now) continue;
-      this.#ends.delete(end);
-      end();
-    }
-    if (this.#ends.size > 0) this.#arm(Math.min(...this.#ends.values()));
-  }
 }
 
 /** How many requests may be under way: any number until the registry says that there are too many. */
@@ -154,28 +120,12 @@ type Outcome =
   | { response: TransportResponse }
   | { failure: OpmateError; status: number | undefined; retryAfterMs: number | undefined };
 
-async function tryOnce(
-  next: Transport,
-  request: TransportRequest,
-  timeMs: number,
-  deadlines: Deadlines,
-): Promise<Outcome> {
-  // AbortSignal.any would leave something behind at a signal that lives as long as the run, request by request.
-  const attempt = new AbortController();
-  let release = onAbort(request.signal, () => attempt.abort(request.signal?.reason));
-  let isLate = false;
-  function end(): void {
-    isLate = true;
-    attempt.abort();
-  }
+async function tryOnce(next: Transport, request: TransportRequest, timeMs: number): Promise<Outcome> {
   // A large upload may well take longer; it is held to making progress instead.
-  const bounded = isShortBody(request.body);
-  const cancel = bounded ? deadlines.add(end, Math.max(1, timeMs)) : undefined;
+  const deadline = isShortBody(request.body) ? performance.now() + Math.max(1, timeMs) : undefined;
+  const isLate = (): boolean => deadline !== undefined && performance.now() >= deadline;
   try {
-    const response = await next.send({ ...request, signal: attempt.signal });
-    // The body is still to be read.
-    response.body.once('close', release);
-    release = () => undefined;
+    const response = await next.send(deadline === undefined ? request : { ...request, deadline });
     if (!isRetryStatus(response.status)) return { response };
     const { summary, codes } = await readRegistryErrors(response);
     const failure = new RegistryError(summary, {
@@ -192,7 +142,7 @@ async function tryOnce(
     if (error instanceof TemporaryAnswerError) {
       return { failure: error, status: error.status, retryAfterMs: error.retryAfterMs };
     }
-    if (error instanceof CancelledError && isLate && !request.signal?.aborted) {
+    if (error instanceof CancelledError && isLate() && !request.signal?.aborted) {
       throw new NetworkError('no answer in the time for retries', {
         subject: formatRequestSubject(request),
         temporary: true,
@@ -200,9 +150,6 @@ async function tryOnce(
       });
     }
     throw error;
-  } finally {
-    cancel?.();
-    release();
   }
 }
 

@@ -8,6 +8,8 @@ import { onAbort } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, systemCode, throwIfCancelled } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { type Exchange, httpExchange } from './exchange.js';
+import { createTicker, Deadlines, type ProgressWatch, watchProgress } from './progress-watch.js';
+import { ReceivedResponse } from './received-response.js';
 import { refusedAddressCode } from './guarded-lookup.js';
 import { type Lead, leadFrom, refusedAddress } from './network-policy.js';
 import {
@@ -28,6 +30,8 @@ export interface TransportRequest {
   /** Bytes of a streamed body; sent as Content-Length and enforced. Chunked when left out. */
   bodySize?: number;
   signal?: AbortSignal | undefined;
+  /** Time of `performance.now()` by which the response must have begun; CancelledError where it has not. */
+  deadline?: number | undefined;
   /** Who led to this URL, where the user did not name its origin. */
   lead?: Lead | undefined;
   /** What the request is for: names it in messages and is asked for where a challenge names no scope. */
@@ -37,8 +41,12 @@ export interface TransportRequest {
 export interface TransportResponse {
   status: number;
   headers: { get(name: string): string | null };
-  /** The raw bytes: no content coding is undone. Must be read to its end or destroyed. */
-  body: Readable;
+  /** The raw bytes: no content coding is undone. Must be read to its end or destroyed, or `read` or `discard` called. */
+  readonly body: Readable;
+  /** Reads the body whole, cheaper than by its stream. Throws LimitError where it is longer; `what` names it there. */
+  read(limit: number, what: string): Promise<Buffer>;
+  /** Gives up the body, keeping the connection where the rest is short. */
+  discard(): void;
   /** Where the answer came from, after redirects. */
   url: string;
   /** The IP address that it came from; undefined where a proxy is in between. */
@@ -67,14 +75,11 @@ interface HttpTransportOptions {
   exchange?: Exchange | undefined;
 }
 
-/** Slower than this over four idle periods counts as a stalled connection. */
-const minBytesPerSecond = 256;
-const ticksPerIdlePeriod = 4;
-
 /** The transport that really sends. Follows no redirect and undoes no compression. */
 export function createHttpTransport(options: HttpTransportOptions): Transport {
   const { exchange = httpExchange } = options;
-  const ticker = createTicker(Math.max(1, options.idleTimeoutMs / ticksPerIdlePeriod));
+  const ticker = createTicker(options.idleTimeoutMs);
+  const deadlines = new Deadlines();
   return {
     async send(request) {
       throwIfCancelled(request.signal);
@@ -90,10 +95,14 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         stop(new CancelledError('cancelled', { cause: request.signal?.reason })),
       );
       const watch = watchProgress(url.host, options.idleTimeoutMs, ticker, stop);
+      let forget: (() => void) | undefined;
+      if (request.deadline !== undefined)
+        forget = deadlines.add(() => stop(new CancelledError('no response in time')), request.deadline);
       let upload: Readable | Buffer | undefined;
       function release(): void {
         watch.end();
         unwatch();
+        forget?.();
         // An answer that came before the whole body was sent leaves a rest that nobody wants.
         if (upload && !Buffer.isBuffer(upload)) upload.destroy();
       }
@@ -118,18 +127,21 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
           },
         });
         if (status === 407) throw proxyFault(url.host, route.proxy ?? 'proxy', 407);
+        forget?.();
         const length = headers.get('content-length');
-        const body = receive(
-          received.body,
-          watch,
-          release,
+        const response = new ReceivedResponse(
+          {
+            status,
+            headers,
+            url: url.href,
+            address: route.proxy === undefined ? received.address : undefined,
+          },
+          { source: received.body, isEmpty: request.method === 'HEAD', watch, release },
           (bytes, cause) => stopped ?? cutOff(url.host, bytes, length, cause),
         );
-        if (url.protocol === 'http:' && status === 400) {
-          await refuseTlsComplaint(url, route, headers.get('content-type'), body);
-        }
-        const address = route.proxy === undefined ? received.address : undefined;
-        return { status, headers, body, url: url.href, address };
+        if (url.protocol === 'http:' && status === 400)
+          await refuseTlsComplaint(url, route, headers.get('content-type'), response.body);
+        return response;
       } catch (error) {
         release();
         destroy?.();
@@ -159,7 +171,7 @@ function streamedBody({ body, bodySize }: TransportRequest): StreamedBody | unde
   if (typeof body === 'function') return { open: body, size: bodySize };
   if (!body || isShortBody(body)) return undefined;
   function* pieces(whole: Buffer): Generator<Buffer> {
-    for (let at = 0; at < whole.length; at += 65_536) yield whole.subarray(at, at + 65_536);
+    for (let index = 0; index < whole.length; index += 65_536) yield whole.subarray(index, index + 65_536);
   }
   return { open: () => Readable.from(pieces(body)), size: body.length };
 }
@@ -198,44 +210,6 @@ function sendThrough({ open, size }: StreamedBody, watch: ProgressWatch, patienc
   watch.stream(() => through.writableLength + through.readableLength === 0);
   pipeline(source, through, () => undefined);
   return through;
-}
-
-/**
- * The body of an answer, watched, with errors that say what happened. A plain Readable, because a Transform
- * in a pipeline costs half of the throughput.
- */
-function receive(
-  source: Readable,
-  watch: ProgressWatch,
-  release: () => void,
-  describe: (received: number, cause: Error) => OpmateError,
-): Readable {
-  let received = 0;
-  const body = new Readable({
-    read: () => void source.resume(),
-    destroy(error, done) {
-      release();
-      source.destroy();
-      done(error && describe(received, error));
-    },
-  });
-  source.on('data', (chunk: Buffer) => {
-    received += chunk.length;
-    watch.moved(chunk.length);
-    if (!body.push(chunk)) source.pause();
-  });
-  source.on('end', () => {
-    release();
-    body.push(null);
-  });
-  source.on('error', (error: Error) => body.destroy(error));
-  source.on('close', () => {
-    if (!source.readableEnded) body.destroy(new Error('closed early'));
-  });
-  // An error before the reader has attached itself is kept by the stream and met on reading.
-  body.on('error', () => undefined);
-  watch.stream(() => source.isPaused());
-  return body;
 }
 
 function cutOff(host: string, received: number, length: string | null, cause: Error): OpmateError {
@@ -281,98 +255,6 @@ async function peek(body: Readable, limit: number): Promise<string> {
   return bytes?.toString('latin1') ?? '';
 }
 
-interface Ticker {
-  add(tick: () => void): void;
-  delete(tick: () => void): void;
-}
-
-/** Calls what was added once every interval: one timer for all requests, none while there are none. */
-function createTicker(intervalMs: number): Ticker {
-  const ticks = new Set<() => void>();
-  let timer: NodeJS.Timeout | undefined;
-  return {
-    add(tick) {
-      ticks.add(tick);
-      timer ??= setInterval(() => {
-        for (const each of ticks) each();
-      }, intervalMs).unref();
-    },
-    delete(tick) {
-      ticks.delete(tick);
-      if (ticks.size > 0) return;
-      clearInterval(timer);
-      timer = undefined;
-    },
-  };
-}
-
-interface ProgressWatch {
-  /** From now on an answer is awaited, for `periods` idle periods. */
-  wait(periods: number): void;
-  /** From now on bytes must move, except while `held` says that our side is the slow one. */
-  stream(held: () => boolean): void;
-  moved(bytes: number): void;
-  end(): void;
-}
-
-/**
- * Stops a request in which nothing moves for an idle period, or next to nothing over four of them: a
- * server that sends a byte a second would hold it for ever otherwise. Trying again would only take as long.
- */
-function watchProgress(
-  host: string,
-  idleTimeoutMs: number,
-  ticker: Ticker,
-  stop: (reason: NetworkError) => void,
-): ProgressWatch {
-  let limit = ticksPerIdlePeriod;
-  let quiet = 0;
-  let held: (() => boolean) | undefined;
-  let windowTicks = 0;
-  let windowBytes = 0;
-  const windowSize = ticksPerIdlePeriod * 4;
-  const windowMinimum = (minBytesPerSecond * idleTimeoutMs * 4) / 1000;
-  const seconds = (ms: number): string => `${Number((ms / 1000).toPrecision(3))} s`;
-  function tick(): void {
-    if (held?.()) {
-      quiet = windowTicks = windowBytes = 0;
-      return;
-    }
-    if (++quiet > limit) {
-      const time = seconds((idleTimeoutMs * limit) / ticksPerIdlePeriod);
-      stop(new NetworkError(`nothing received for ${time}`, { subject: host, temporary: true }));
-      return;
-    }
-    if (held && ++windowTicks >= windowSize) {
-      if (windowBytes < windowMinimum) {
-        const time = seconds(idleTimeoutMs * 4);
-        stop(
-          new NetworkError(`too slow: ${windowBytes} bytes in ${time}`, { subject: host, temporary: false }),
-        );
-      }
-      windowTicks = windowBytes = 0;
-    }
-  }
-  ticker.add(tick);
-  return {
-    wait(periods) {
-      limit = ticksPerIdlePeriod * periods;
-      quiet = 0;
-      held = undefined;
-    },
-    stream(isHeld) {
-      limit = ticksPerIdlePeriod;
-      quiet = windowTicks = windowBytes = 0;
-      held = isHeld;
-    },
-    moved(bytes) {
-      quiet = 0;
-      windowBytes += bytes;
-    },
-    end: () => ticker.delete(tick),
-  };
-}
-
 const redirectStatuses: readonly number[] = [301, 302, 303, 307, 308];
 
 interface RedirectOptions {
@@ -393,7 +275,7 @@ export function withRedirects(next: Transport, options: RedirectOptions = {}): T
         const response = await next.send(current);
         const location = response.headers.get('location');
         if (location === null || !redirectStatuses.includes(response.status)) return response;
-        discard(response);
+        response.discard();
         const from = new URL(current.url);
         if (hops === 10)
           throw new OpmateError('REGISTRY', 'more than 10 redirects', { subject: new URL(request.url).host });
@@ -443,13 +325,6 @@ function redirected(request: TransportRequest, status: number, from: URL, to: UR
   const { body, bodySize, ...rest } = request;
   const kept = toGet ? {} : { ...(body && { body }), ...(bodySize !== undefined && { bodySize }) };
   return { ...rest, ...kept, method: toGet ? 'GET' : request.method, url: to.href, headers };
-}
-
-/** Gives up the body of an answer, keeping the connection where the rest is short. */
-export function discard(response: TransportResponse): void {
-  const length = Number(response.headers.get('content-length') ?? NaN);
-  if (length <= 65_536) response.body.resume();
-  else response.body.destroy();
 }
 
 /**

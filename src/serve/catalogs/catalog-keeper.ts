@@ -1,7 +1,8 @@
 import type { Catalog } from '../../catalog/catalog.js';
-import { CancelledError, OpmateError, messageOf, throwIfCancelled } from '../../core/errors.js';
-import { digestOf, parseDigest } from '../../core/digest.js';
+import { CancelledError, OpmateError, getMessage, throwIfCancelled } from '../../core/errors.js';
+import { computeDigest, parseDigest } from '../../core/digest.js';
 import { type Logger, silentLogger } from '../../core/log.js';
+import { compareBytes } from '../../core/order.js';
 import type { Connection } from '../../oci/registry/connection.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type CatalogPlace, type SourceCredentials, isPinned } from '../../source/place.js';
@@ -13,14 +14,14 @@ import { type SourceSession, withChanges } from '../../source/session.js';
 import path from 'node:path';
 import type { CatalogManifest, RefusedManifest } from './catalog-manifests.js';
 import { catalogNameFault } from '../http/catalog-names.js';
-import { CatalogRecords, contentsOf } from './catalog-records.js';
+import { CatalogRecords, getContents } from './catalog-records.js';
 import type { HeldCatalogs } from './catalog-set.js';
 import {
   type CatalogCondition,
   type CatalogRecord,
   conditionMessage,
   recordOfManifest,
-  secondsOf,
+  getSeconds,
   withCondition,
 } from './catalog-status.js';
 import type { StoredContent } from './stored-content.js';
@@ -78,7 +79,7 @@ export class CatalogKeeper {
       ...options,
       logger,
       records: storage === undefined ? undefined : new CatalogRecords(storage),
-      contents: storage === undefined ? undefined : contentsOf(storage),
+      contents: storage === undefined ? undefined : getContents(storage),
       turns: new Turns(maxUnpacking),
       restoring: new Turns(maxRestoring),
       stop: this.#stop.signal,
@@ -98,9 +99,9 @@ export class CatalogKeeper {
   ): Promise<void> {
     const wanted = new Map<string, KeptManifest>(manifests.map((manifest) => [manifest.name, manifest]));
     const records = await this.#recordsLeft();
-    for (const one of refused) {
-      const message = conditionMessage(one.error);
-      for (const manifest of this.#manifestsInsteadOf(one, wanted, records)) {
+    for (const refusedManifest of refused) {
+      const message = conditionMessage(refusedManifest.error);
+      for (const manifest of this.#replaceManifests(refusedManifest, wanted, records)) {
         const fault = wanted.get(manifest.name)?.fault;
         wanted.set(manifest.name, {
           ...manifest,
@@ -134,16 +135,16 @@ export class CatalogKeeper {
   }
 
   /** What stands for a refused manifest: the catalogs that it has described, else nothing but its fault. */
-  #manifestsInsteadOf(
+  #replaceManifests(
     { name, file }: RefusedManifest,
     wanted: ReadonlyMap<string, KeptManifest>,
     records: readonly CatalogRecord[],
   ): KeptManifest[] {
-    const isMeant = (one: { name: string; file?: string | undefined }): boolean =>
+    const isMeant = (item: { name: string; file?: string | undefined }): boolean =>
       name === undefined
-        ? path.basename(one.file ?? '') === path.basename(file) &&
-          (wanted.get(one.name)?.fault !== undefined || !wanted.has(one.name))
-        : one.name === name;
+        ? path.basename(item.file ?? '') === path.basename(file) &&
+          (wanted.get(item.name)?.fault !== undefined || !wanted.has(item.name))
+        : item.name === name;
     const kept = [...this.#keeps.values()].map((keep) => keep.manifest).filter(isMeant);
     if (kept.length > 0) return kept;
     const before = records.filter((record) => isMeant(record) && !this.#keeps.has(record.name));
@@ -158,9 +159,10 @@ export class CatalogKeeper {
     await Promise.all([...this.#keeps.values()].map((keep) => keep.restored));
   }
 
-  /** How the catalogs fare, by name. */
+  /** The records of all catalogs, sorted by name. */
   records(): CatalogRecord[] {
-    return [...this.#keeps.values()].map((keep) => keep.record);
+    const records = [...this.#keeps.values()].map((keep) => keep.record);
+    return records.sort((a, b) => compareBytes(a.name, b.name));
   }
 
   /** Removes contents that no catalog has any more. */
@@ -176,7 +178,7 @@ export class CatalogKeeper {
       const { pruneContents } = await import('./content-store.js');
       await pruneContents(contents, kept, clock.now());
     } catch (error) {
-      logger.log('debug', `${contents}: not swept: ${messageOf(error)}`);
+      logger.log('debug', `${contents}: not swept: ${getMessage(error)}`);
     }
   }
 
@@ -189,7 +191,7 @@ export class CatalogKeeper {
       const { removeContents } = await import('./content-store.js');
       await removeContents(contents, [hash]);
     } catch (error) {
-      logger.log('debug', `${contents}: ${hash}: not removed: ${messageOf(error)}`);
+      logger.log('debug', `${contents}: ${hash}: not removed: ${getMessage(error)}`);
     }
   }
 
@@ -258,8 +260,8 @@ function rowName(file: string): string | undefined {
 }
 
 /** Returns the part of its interval at which a catalog is polled, above 0 and up to 1: the same on every server. */
-function phaseOf(name: string): number {
-  const { hex } = parseDigest(digestOf(name));
+function getPhase(name: string): number {
+  const { hex } = parseDigest(computeDigest(name));
   return (Number.parseInt(hex.slice(0, 8), 16) + 1) / 2 ** 32;
 }
 
@@ -311,7 +313,7 @@ class KeptCatalog {
     this.restored = restoring.catch(() => undefined);
     this.#loop = this.#run(restoring).catch((error: unknown) => {
       if (this.#isStopped()) return;
-      this.#shared.logger.log('error', `catalog ${this.record.name}: ${messageOf(error)}`);
+      this.#shared.logger.log('error', `catalog ${this.record.name}: ${getMessage(error)}`);
     });
   }
 
@@ -410,7 +412,7 @@ class KeptCatalog {
     }
     this.#failures = 0;
     this.#refused = undefined;
-    this.record = { ...this.record, ...recordOfManifest(manifest), lastChecked: secondsOf(clock.now()) };
+    this.record = { ...this.record, ...recordOfManifest(manifest), lastChecked: getSeconds(clock.now()) };
     await this.#note(
       manifest.fault === undefined
         ? {
@@ -426,7 +428,7 @@ class KeptCatalog {
     const isPhased = this.#isPhased;
     this.#isPhased = true;
     // All catalogs begin together; from the second look on each has its own moment.
-    return manifest.pollMs * (isPhased ? 1 + random() * pollJitter : phaseOf(manifest.name));
+    return manifest.pollMs * (isPhased ? 1 + random() * pollJitter : getPhase(manifest.name));
   }
 
   async #update(manifest: OriginManifest): Promise<void> {
@@ -445,19 +447,19 @@ class KeptCatalog {
   async #lookAndTake(manifest: OriginManifest, session: SourceSession): Promise<void> {
     const known = this.record.originKey === manifest.originKey ? this.record.origin : undefined;
     // What was refused is still there, most likely, and need not be sent again either.
-    const found = await resolvePlace(await this.#withCredentials(manifest), session, {
+    const place = await resolvePlace(await this.#withCredentials(manifest), session, {
       known: this.#refused?.state ?? known,
     });
     try {
-      if (this.#content !== undefined && found.state.id === known?.id) {
-        this.record = { ...this.record, origin: found.state };
+      if (this.#content !== undefined && place.state.id === known?.id) {
+        this.record = { ...this.record, origin: place.state };
         this.#serve(this.#content, manifest);
         return;
       }
-      if (this.#refused?.state.id === found.state.id) throw this.#refused.error;
-      await this.#shared.turns.take(session.signal, () => this.#takeOver(manifest, found, session));
+      if (this.#refused?.state.id === place.state.id) throw this.#refused.error;
+      await this.#shared.turns.take(session.signal, () => this.#takeOver(manifest, place, session));
     } finally {
-      await found.close();
+      await place.close();
     }
   }
 
@@ -480,10 +482,10 @@ class KeptCatalog {
   }
 
   /** Stores a state, and then serves it: until that is written down, a restart serves the one before. */
-  async #takeOver(manifest: OriginManifest, found: ResolvedPlace, session: SourceSession): Promise<void> {
+  async #takeOver(manifest: OriginManifest, place: ResolvedPlace, session: SourceSession): Promise<void> {
     const { clock, contents, logger } = this.#shared;
-    const { state, isImmutable } = found;
-    const catalog = new LazyCatalog(manifest.name, () => openResolved(found));
+    const { state, isImmutable } = place;
+    const catalog = new LazyCatalog(manifest.name, () => openResolved(place));
     let content: StoredContent;
     try {
       content = await storeContent(catalog, {
@@ -501,7 +503,7 @@ class KeptCatalog {
       await catalog.close();
     }
     try {
-      if ((await found.confirm?.()) === false) {
+      if ((await place.confirm?.()) === false) {
         throw new OpmateError('IO', `${state.ref}: has changed while it was read`);
       }
       if (this.#isStopped()) throw new CancelledError();
@@ -524,7 +526,7 @@ class KeptCatalog {
       originKey: manifest.originKey,
       origin: state,
       contentHash: content.hash,
-      lastUnpacked: isSame ? before.lastUnpacked : secondsOf(clock.now()),
+      lastUnpacked: isSame ? before.lastUnpacked : getSeconds(clock.now()),
     };
     if (isSame) {
       await content.close();
@@ -552,7 +554,7 @@ class KeptCatalog {
     const { lastUnpacked } = this.record;
     const changedAt = lastUnpacked === undefined ? undefined : new Date(lastUnpacked);
     held.put({ name, content, labels, priority, changedAt }).catch((error: unknown) => {
-      logger.log('debug', `catalog ${name}: ${messageOf(error)}`);
+      logger.log('debug', `catalog ${name}: ${getMessage(error)}`);
     });
     this.isTried = true;
     this.#shared.changed();
@@ -640,7 +642,7 @@ class KeptCatalog {
     } catch (error) {
       logger.log(
         this.#isRecordWritten ? 'warn' : 'debug',
-        `${messageOf(error)}; a restart will read it again`,
+        `${getMessage(error)}; a restart will read it again`,
       );
       this.#isRecordWritten = false;
     }

@@ -2,7 +2,7 @@ import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
-import { digestOf, isDigest } from '../../core/digest.js';
+import { computeDigest, isDigest } from '../../core/digest.js';
 import { OpmateError, fileError } from '../../core/errors.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 import { readRegularFile } from '../../files/read-file.js';
@@ -68,10 +68,10 @@ const maxFileBytes = 16 * 1024 * 1024;
 export async function manifestsVersion(directory: string): Promise<string> {
   const lines: string[] = [];
   for (const name of await manifestNames(directory)) {
-    const found = await stat(path.join(directory, name)).catch(() => undefined);
-    lines.push(`${name} ${found?.size} ${found?.mtimeMs} ${found?.ctimeMs} ${found?.ino}`);
+    const stats = await stat(path.join(directory, name)).catch(() => undefined);
+    lines.push(`${name} ${stats?.size} ${stats?.mtimeMs} ${stats?.ctimeMs} ${stats?.ino}`);
   }
-  return digestOf(lines.join('\n'));
+  return computeDigest(lines.join('\n'));
 }
 
 async function manifestNames(directory: string): Promise<string[]> {
@@ -148,9 +148,13 @@ export async function readCatalogManifests(
   return {
     manifests: [...byName.values()].sort((a, b) => compareBytes(a.name, b.name)),
     refused: refused
-      .map((one) => (outside.has(one.file) ? withoutText(one) : one))
+      .map((manifest) => (outside.has(manifest.file) ? withoutText(manifest) : manifest))
       // A valid manifest of the same name takes precedence.
-      .map((one) => (one.name !== undefined && byName.has(one.name) ? { ...one, name: undefined } : one))
+      .map((manifest) =>
+        manifest.name !== undefined && byName.has(manifest.name)
+          ? { ...manifest, name: undefined }
+          : manifest,
+      )
       .sort((a, b) => compareBytes(a.file, b.file) || a.line - b.line),
   };
 }
@@ -269,15 +273,15 @@ function readCatalog(object: WrittenDocument, context: ReadContext): CatalogMani
   const read = kind === 'CatalogSource' ? readCatalogSource(spec, inner) : readClusterCatalog(spec, inner);
   if (name === undefined || read?.origin === undefined) return undefined;
   const { origin, secret, priority, isAvailable, pollMs } = read;
-  const originKey = keyOf(origin as unknown as JsonValue);
+  const originKey = toKey(origin as unknown as JsonValue);
   const named = secret === undefined ? [] : [{ ...secret }];
-  const key = keyOf([originKey, labels, priority, isAvailable, pollMs ?? 0, ...named]);
+  const key = toKey([originKey, labels, priority, isAvailable, pollMs ?? 0, ...named]);
   const { line } = placeOf(metadata.name.path);
   return { name, kind, file, line, labels, priority, isAvailable, pollMs, origin, secret, originKey, key };
 }
 
-function keyOf(value: JsonValue): string {
-  return digestOf(encodeGoJson(sortKeysDeep(value)));
+function toKey(value: JsonValue): string {
+  return computeDigest(encodeGoJson(sortKeysDeep(value)));
 }
 
 const maxLabels = 10_000;
@@ -351,7 +355,7 @@ function readMember(field: Field, isFirst: boolean): UnionMember | undefined {
   const key = unionTypes[type];
   for (const other of Object.values(unionTypes)) {
     if (other === key || !source[other].isPresent) continue;
-    const hint = `remove it, or write type: ${typeOf(other)}`;
+    const hint = `remove it, or write type: ${getType(other)}`;
     source[other].fail(`cannot be combined with type ${type}`, { code: 'exclusive-fields', hint });
   }
   if (!source[key].isPresent) return source[key].missing(`add it, or change type: ${type}`);
@@ -359,7 +363,7 @@ function readMember(field: Field, isFirst: boolean): UnionMember | undefined {
 }
 
 /** Returns how the API calls a kind of place. */
-export function typeOf(kind: string): string {
+export function getType(kind: string): string {
   return Object.entries(unionTypes).find(([, member]) => member === kind)?.[0] ?? '';
 }
 
@@ -426,7 +430,7 @@ function readUnion({ type, field }: UnionMember, context: ManifestContext): Read
     case 'ConfigMap': {
       const reference = field.object(['name', 'namespace']);
       const namespace = reference?.namespace.optionalText();
-      const origin = reference && configMapOf(reference.name, namespace, context);
+      const origin = reference && findConfigMap(reference.name, namespace, context);
       return { origin, pollMs: undefined };
     }
   }
@@ -466,7 +470,7 @@ function readImageRef(field: Field, directory: string): string | undefined {
     };
     const host = ref.replace(/^docker:\/\//, '').split('/', 1)[0] as string;
     if (!ref.includes('/') || (host !== 'localhost' && !/[.:]/.test(host))) {
-      return refuse('names no registry', `write docker.io/${ref} if that is meant`);
+      return refuse('has no registry', `for Docker Hub write docker.io/${ref}`);
     }
     if (reference.tag === undefined && reference.digest === undefined) {
       return refuse('has neither tag nor digest', `write e.g. ${ref}:latest`);
@@ -497,21 +501,21 @@ function readGitRef(field: Field): { branch?: string; tag?: string; commit?: str
   return { [kind]: text };
 }
 
-function configMapOf(
+function findConfigMap(
   field: Field,
   namespace: string | undefined,
   { configMaps, directory }: ReadContext,
 ): CatalogPlace | undefined {
   const name = field.text();
   if (name === undefined) return undefined;
-  const found =
+  const value =
     configMaps.get(configMapKey(namespace, name)) ??
     (namespace === undefined ? onlyOne(configMaps, name) : configMaps.get(configMapKey(undefined, name)));
-  if (found === undefined) {
+  if (value === undefined) {
     const hint = `put the manifest of the ConfigMap into ${directory}`;
     return field.fail(`ConfigMap ${quoteGo(name)} not found`, { code: 'not-found', hint });
   }
-  const { data, binaryData } = found;
+  const { data, binaryData } = value;
   if (!isJsonObject(data ?? {}) || !isJsonObject(binaryData ?? {})) {
     return field.fail(`ConfigMap ${quoteGo(name)}: data is not an object`);
   }
@@ -525,8 +529,8 @@ function configMapOf(
 }
 
 function onlyOne(configMaps: ReadonlyMap<string, JsonObject>, name: string): JsonObject | undefined {
-  const found = [...configMaps].filter(([key]) => key.slice(key.indexOf('/') + 1) === name);
-  return found.length === 1 ? found[0]?.[1] : undefined;
+  const matches = [...configMaps].filter(([key]) => key.slice(key.indexOf('/') + 1) === name);
+  return matches.length === 1 ? matches[0]?.[1] : undefined;
 }
 
 const sourceKeys = [
@@ -568,7 +572,7 @@ function readCatalogSource(spec: Field, context: ManifestContext): ReadSpec | un
     // OLM polls these, too, and takes it for valid.
     if (ref !== undefined && isPinnedRef(ref)) pollMs = undefined;
   } else {
-    origin = configMapOf(fields.configMap, context.namespace, context);
+    origin = findConfigMap(fields.configMap, context.namespace, context);
     pollMs = undefined;
   }
   return { origin, priority, isAvailable: true, pollMs };

@@ -5,6 +5,7 @@ import { isDigest } from '../../core/digest.js';
 import { fileError } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { getValue } from '../../document/json-fields.js';
 import type { PlaceState } from '../../source/drivers/driver.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { replaceFile } from '../../files/replace-file.js';
@@ -43,8 +44,8 @@ export class CatalogRecords {
   /** The record of a catalog; undefined if missing, or none of this program. */
   async read(name: string): Promise<CatalogRecord | undefined> {
     const file = path.join(this.#directory, name);
-    const found = await lstatIfPresent(file);
-    if (found?.isFile() !== true || found.size > maxRecordBytes) return undefined;
+    const stats = await lstatIfPresent(file);
+    if (stats?.isFile() !== true || stats.size > maxRecordBytes) return undefined;
     try {
       const record = recordFrom(parseGoJson(await readFile(file, 'utf8')));
       return record?.name === name ? record : undefined;
@@ -69,7 +70,7 @@ export class CatalogRecords {
 }
 
 /** Where a server keeps contents. */
-export function contentsOf(storage: string): string {
+export function getContents(storage: string): string {
   return path.join(storage, 'contents');
 }
 
@@ -82,7 +83,7 @@ export async function writeServerUrl(storage: string, url: string): Promise<void
 export async function readServerUrl(storage: string): Promise<string | undefined> {
   try {
     const value = parseGoJson(await readFile(path.join(storage, serverName), 'utf8'));
-    const url = isJsonObject(value) ? value['url'] : undefined;
+    const url = getValue(value, 'url');
     return typeof url === 'string' ? url : undefined;
   } catch {
     return undefined;
@@ -115,17 +116,17 @@ function recordFrom(value: JsonValue): CatalogRecord | undefined {
     priority,
     isAvailable: isAvailable === true,
     sourceType,
-    file: textOf(value, 'file'),
-    originKey: textOf(value, 'originKey'),
+    file: toText(value, 'file'),
+    originKey: toText(value, 'originKey'),
     origin: originFrom(value['origin']),
     contentHash,
-    lastUnpacked: textOf(value, 'lastUnpacked'),
-    lastChecked: textOf(value, 'lastChecked'),
+    lastUnpacked: toText(value, 'lastUnpacked'),
+    lastChecked: toText(value, 'lastChecked'),
     conditions: conditions.flatMap((condition) => conditionFrom(condition) ?? []),
   };
 }
 
-function textOf(object: JsonObject, key: string): string | undefined {
+function toText(object: JsonObject, key: string): string | undefined {
   const value = object[key];
   return typeof value === 'string' ? value : undefined;
 }
@@ -134,7 +135,7 @@ function originFrom(value: JsonValue | undefined): PlaceState | undefined {
   if (value === undefined || !isJsonObject(value)) return undefined;
   const { id, ref } = value;
   if (typeof id !== 'string' || typeof ref !== 'string') return undefined;
-  return { id, ref, validator: textOf(value, 'validator') };
+  return { id, ref, validator: toText(value, 'validator') };
 }
 
 function conditionFrom(value: JsonValue): CatalogCondition | undefined {

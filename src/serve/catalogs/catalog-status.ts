@@ -4,7 +4,7 @@ import { OpmateError, redact } from '../../core/errors.js';
 import type { JsonValue } from '../../document/json.js';
 import type { CatalogPlace } from '../../source/place.js';
 import type { PlaceState } from '../../source/drivers/driver.js';
-import { type CatalogManifest, typeOf, unionTypes } from './catalog-manifests.js';
+import { type CatalogManifest, getType, unionTypes } from './catalog-manifests.js';
 
 /** A condition as objects of a cluster have them. (Source: ClusterCatalog.) */
 export interface CatalogCondition {
@@ -46,13 +46,13 @@ export function withCondition(
 ): CatalogCondition[] {
   const before = conditions.find(({ type }) => type === next.type);
   const isSame = before?.status === next.status && before.reason === next.reason;
-  const lastTransitionTime = isSame ? before.lastTransitionTime : secondsOf(now);
+  const lastTransitionTime = isSame ? before.lastTransitionTime : getSeconds(now);
   const rest = conditions.filter(({ type }) => type !== next.type);
   return [...rest, { ...next, lastTransitionTime }].sort((a, b) => (a.type < b.type ? -1 : 1));
 }
 
 /** A date in whole seconds, as the API has them. */
-export function secondsOf(date: Date): string {
+export function getSeconds(date: Date): string {
   return `${date.toISOString().slice(0, 19)}Z`;
 }
 
@@ -111,6 +111,6 @@ export function recordOfManifest(
     priority,
     isAvailable,
     file: path.basename(file),
-    sourceType: origin === undefined ? '' : typeOf(origin.kind),
+    sourceType: origin === undefined ? '' : getType(origin.kind),
   };
 }

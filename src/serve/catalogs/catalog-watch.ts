@@ -1,5 +1,5 @@
 import { type FSWatcher, watch } from 'node:fs';
-import { OpmateError, messageOf } from '../../core/errors.js';
+import { OpmateError, getMessage } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { LinkOptions } from '../../files/directory-root.js';
 import type { KeeperClock } from './catalog-keeper.js';
@@ -63,15 +63,15 @@ async function follow(
       if (signal.aborted) return;
       wake = new AbortController();
       try {
-        const found = await manifestsVersion(directory);
-        if (found === known && fault === undefined) continue;
+        const match = await manifestsVersion(directory);
+        if (match === known && fault === undefined) continue;
         const manifests = await readCatalogManifests(directory, logger, options);
         // Written to while it was read: the next look tells more.
-        if ((await manifestsVersion(directory)) !== found) {
+        if ((await manifestsVersion(directory)) !== match) {
           wake.abort();
           continue;
         }
-        known = found;
+        known = match;
         fault = undefined;
         refused = tellRefused(manifests, refused, logger);
         await use(manifests);
@@ -89,17 +89,17 @@ async function follow(
 }
 
 function describe(error: unknown): string {
-  if (!(error instanceof OpmateError)) return messageOf(error);
+  if (!(error instanceof OpmateError)) return getMessage(error);
   return error.hint === undefined ? error.message : `${error.message} (${error.hint})`;
 }
 
 function startWatching(directory: string, changed: () => void, logger: Logger): FSWatcher | undefined {
   try {
     const watcher = watch(directory, { persistent: false }, changed);
-    watcher.on('error', (error) => logger.log('debug', `${directory}: not watched: ${messageOf(error)}`));
+    watcher.on('error', (error) => logger.log('debug', `${directory}: not watched: ${getMessage(error)}`));
     return watcher;
   } catch (error) {
-    logger.log('debug', `${directory}: not watched: ${messageOf(error)}`);
+    logger.log('debug', `${directory}: not watched: ${getMessage(error)}`);
     return undefined;
   }
 }

@@ -75,9 +75,9 @@ export class MemoryFile implements ContentFile {
   read(target: Buffer, position: number): Promise<number> {
     const wanted = Math.max(0, Math.min(target.length, this.#size - position));
     for (let done = 0; done < wanted;) {
-      const at = position + done;
-      const chunk = this.#chunks[Math.floor(at / chunkBytes)] as Buffer;
-      const from = at % chunkBytes;
+      const offset = position + done;
+      const chunk = this.#chunks[Math.floor(offset / chunkBytes)] as Buffer;
+      const from = offset % chunkBytes;
       done += chunk.copy(target, done, from, from + wanted - done);
     }
     return Promise.resolve(wanted);

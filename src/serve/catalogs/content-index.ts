@@ -1,4 +1,4 @@
-import { digestOf } from '../../core/digest.js';
+import { computeDigest } from '../../core/digest.js';
 import { OpmateError } from '../../core/errors.js';
 import { isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
@@ -56,12 +56,12 @@ class Column {
     for (const [blob, id] of ids.entries()) this.#members[(next[id] as number)++] = blob;
   }
 
-  idOf(text: string): number | undefined {
+  findId(text: string): number | undefined {
     return this.#idOf.get(text);
   }
 
   /** Numbers of the blobs that have a text, ascending. */
-  membersOf(id: number): Uint32Array {
+  getMembers(id: number): Uint32Array {
     return this.#members.subarray(this.#starts[id], this.#starts[id + 1]);
   }
 }
@@ -135,9 +135,9 @@ export class ContentIndex {
     for (const [i, field] of fields.entries()) {
       if (query[field] === '') continue;
       const column = this.#columns[i] as Column;
-      const id = column.idOf(query[field]);
+      const id = column.findId(query[field]);
       if (id === undefined) return;
-      wanted.push({ column, id, members: column.membersOf(id) });
+      wanted.push({ column, id, members: column.getMembers(id) });
     }
     const [fewest, ...others] = wanted.sort((a, b) => a.members.length - b.members.length);
     if (fewest === undefined) for (let blob = 0; blob < this.count; blob++) yield blob;
@@ -176,7 +176,7 @@ export class ContentIndex {
       names: names.texts,
       blobs,
     })}\n`;
-    return `${digestOf(body)}\n${body}`;
+    return `${computeDigest(body)}\n${body}`;
   }
 }
 
@@ -213,14 +213,14 @@ export class ContentIndexBuilder {
 export function parseContentIndex(text: string): { index: ContentIndex; state: ContentState } {
   const lineEnd = text.indexOf('\n');
   const body = text.slice(lineEnd + 1);
-  if (lineEnd < 0 || digestOf(body) !== text.slice(0, lineEnd)) throw unsound('is damaged');
+  if (lineEnd < 0 || computeDigest(body) !== text.slice(0, lineEnd)) throw unsound('is damaged');
   const value: unknown = parseOrUndefined(body);
   if (!isJsonObject(value)) throw unsound('is damaged');
   if (value['version'] !== version) throw unsound('is of another version of opmate');
   const { hash, size, storedAt, blobs } = value;
   if (typeof hash !== 'string' || typeof storedAt !== 'string' || !isCounts(blobs))
     throw unsound('is damaged');
-  const texts = [textsOf(value['schemas']), textsOf(value['packages']), textsOf(value['names'])] as const;
+  const texts = [toTexts(value['schemas']), toTexts(value['packages']), toTexts(value['names'])] as const;
   const count = blobs.length / 4;
   const ids = texts.map(({ length }, field) => {
     const column = new Uint32Array(count);
@@ -255,7 +255,7 @@ function isCounts(value: unknown): value is number[] {
   );
 }
 
-function textsOf(value: unknown): string[] {
+function toTexts(value: unknown): string[] {
   const good = Array.isArray(value) && value[0] === '' && value.every((item) => typeof item === 'string');
   if (!good) throw unsound('is damaged');
   return value as string[];

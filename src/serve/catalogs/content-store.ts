@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import { type FileHandle, lstat, open, readFile, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { Readable } from 'node:stream';
 import { lstatIfPresent, readdirIfPresent } from '../../files/file-status.js';
 import type { Catalog } from '../../catalog/catalog.js';
-import { digestOf, isDigest, parseDigest } from '../../core/digest.js';
+import { computeDigest, isDigest, parseDigest } from '../../core/digest.js';
 import { OpmateError, systemCode, systemReason, throwIfCancelled } from '../../core/errors.js';
 import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
@@ -20,10 +19,9 @@ import {
   ContentIndexBuilder,
   type ContentState,
   parseContentIndex,
-  type MetasQuery,
-  type Section,
 } from './content-index.js';
-import type { ContentPlace, ContentReader, StoreOptions, StoredContent } from './stored-content.js';
+import { OpenContent } from './open-content.js';
+import type { ContentPlace, StoreOptions, StoredContent } from './stored-content.js';
 
 const contentName = 'catalog.jsonl';
 const indexName = 'index.json';
@@ -110,7 +108,7 @@ async function storeIn(staging: Staging, catalog: Catalog, options: StoreOptions
       // It is written, so it can be served; the next process has to store it again.
       logger.log('warn', `${options.directory ?? ''}: cannot keep ${hash}: ${systemReason(error)}`);
     }
-    return new OpenContent(file, index, state);
+    return new OpenContent(file, index, state, options.directory ?? options.temporaryDirectory);
   } catch (error) {
     await file.close().catch(() => undefined);
     throw error;
@@ -215,7 +213,7 @@ export async function openContent(
     handle = await openRegular(path.join(place, contentName));
     const file = new DiskFile(handle, path.join(place, contentName));
     await checkContent(handle, file, index, state, hash);
-    return new OpenContent(file, index, state);
+    return new OpenContent(file, index, state, directory);
   } catch (error) {
     await handle?.close();
     const isAbsent = ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '');
@@ -242,8 +240,8 @@ async function readIndex(file: string): Promise<{ index: ContentIndex; state: Co
 
 /** Opens a file, and nothing else: opening a pipe would wait for somebody to write. */
 async function openRegular(file: string): Promise<FileHandle> {
-  const found = await lstat(file);
-  if (!found.isFile()) throw new OpmateError('INVALID', `${path.basename(file)} is not a file`);
+  const stats = await lstat(file);
+  if (!stats.isFile()) throw new OpmateError('INVALID', `${path.basename(file)} is not a file`);
   return open(file, 'r');
 }
 
@@ -261,16 +259,16 @@ async function checkContent(
   const { algorithm, hex } = parseDigest(hash);
   const actual = createHash(algorithm);
   const buffer = Buffer.allocUnsafeSlow(Math.min(bufferBytes, size));
-  for (let at = 0; at < size; at += buffer.length) {
-    const part = buffer.subarray(0, Math.min(buffer.length, size - at));
-    if ((await file.read(part, at)) < part.length) throw new OpmateError('DIGEST', 'ends too early');
+  for (let position = 0; position < size; position += buffer.length) {
+    const part = buffer.subarray(0, Math.min(buffer.length, size - position));
+    if ((await file.read(part, position)) < part.length) throw new OpmateError('DIGEST', 'ends too early');
     actual.update(part);
   }
   if (actual.digest('hex') !== hex) throw new OpmateError('DIGEST', 'content has another digest');
 }
 
 function keyFile(directory: string, key: string): string {
-  return path.join(directory, keysName, parseDigest(digestOf(key)).hex);
+  return path.join(directory, keysName, parseDigest(computeDigest(key)).hex);
 }
 
 function readKey(directory: string, key: string): Promise<string | undefined> {
@@ -279,8 +277,8 @@ function readKey(directory: string, key: string): Promise<string | undefined> {
 
 async function readKeyFile(file: string): Promise<string | undefined> {
   try {
-    const found = await lstat(file);
-    if (!found.isFile() || found.size > maxKeyFileBytes) return undefined;
+    const stats = await lstat(file);
+    if (!stats.isFile() || stats.size > maxKeyFileBytes) return undefined;
     return (await readFile(file, 'utf8')).trim();
   } catch {
     return undefined;
@@ -306,8 +304,8 @@ export async function pruneContents(directory: string, keep: ReadonlySet<string>
   for (const name of await readdir(directory)) {
     if (kept.has(name) || !/^[0-9a-f]{64}$/.test(name)) continue;
     const place = path.join(directory, name);
-    const found = await lstatIfPresent(place);
-    if (found === undefined || now.getTime() - found.mtimeMs < staleMs) continue;
+    const stats = await lstatIfPresent(place);
+    if (stats === undefined || now.getTime() - stats.mtimeMs < staleMs) continue;
     await rm(place, { recursive: true, force: true });
   }
   await pruneKeys(directory);
@@ -329,103 +327,5 @@ async function pruneKeys(directory: string): Promise<void> {
       hash !== undefined && isDigest(hash) ? path.join(directory, parseDigest(hash).hex) : undefined;
     if (place !== undefined && (await lstatIfPresent(place)) !== undefined) continue;
     await rm(file, { force: true });
-  }
-}
-
-class OpenContent implements StoredContent {
-  readonly hash: string;
-  readonly storedAt: Date;
-  readonly #file: ContentFile;
-  readonly #index: ContentIndex;
-  #readers = 0;
-  #closed = false;
-  #done: (() => void) | undefined;
-
-  constructor(file: ContentFile, index: ContentIndex, { hash, storedAt }: ContentState) {
-    this.#file = file;
-    this.#index = index;
-    this.hash = hash;
-    this.storedAt = storedAt;
-  }
-
-  get size(): number {
-    return this.#index.size;
-  }
-
-  get count(): number {
-    return this.#index.count;
-  }
-
-  get packages(): readonly string[] {
-    return this.#index.packages;
-  }
-
-  find(query: MetasQuery): readonly Section[] {
-    return this.#index.find(query);
-  }
-
-  blobs(query: MetasQuery) {
-    return this.#index.blobs(query);
-  }
-
-  open(section: Section = { offset: 0, length: this.size }): Readable {
-    const reader = this.openReader();
-    let at = section.offset;
-    const end = section.offset + section.length;
-    return new Readable({
-      read(size) {
-        const part = Buffer.allocUnsafe(Math.min(size, end - at));
-        if (part.length === 0) return void this.push(null);
-        reader.read(part, at).then(
-          () => {
-            at += part.length;
-            this.push(part);
-          },
-          (error: Error) => this.destroy(error),
-        );
-      },
-      destroy(error, done) {
-        reader.close();
-        done(error);
-      },
-      highWaterMark: 256 * 1024,
-    });
-  }
-
-  openReader(): ContentReader {
-    if (this.#closed) throw new OpmateError('INTERNAL', `${this.hash}: has been closed`);
-    this.#readers++;
-    let isOpen = true;
-    let pending = 0;
-    // The file must not be closed under a read that is under way: its number may be given to another file.
-    const release = (): void => {
-      if (isOpen || pending > 0) return;
-      if (--this.#readers === 0) this.#done?.();
-    };
-    return {
-      read: async (target, position) => {
-        if (!isOpen) throw new OpmateError('INTERNAL', `${this.hash}: reader has been closed`);
-        pending++;
-        try {
-          const length = await this.#file.read(target, position);
-          if (length < target.length) throw new OpmateError('IO', `${this.hash}: ends too early`);
-        } finally {
-          pending--;
-          release();
-        }
-      },
-      close: () => {
-        if (!isOpen) return;
-        isOpen = false;
-        release();
-      },
-    };
-  }
-
-  async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    if (this.#readers > 0) await new Promise<void>((resolve) => (this.#done = resolve));
-    await this.#file.close();
   }
 }

@@ -2,9 +2,10 @@
  * A catalog as it is served: `catalog.jsonl`, one blob a line with sorted keys in walk order, and where in it what is.
  * Never changes once it is stored; another state of the catalog is another StoredContent.
  */
-import type { Readable } from 'node:stream';
+import type { Readable, Transform } from 'node:stream';
 import type { CancelOptions } from '../../core/concurrency.js';
 import type { Logger } from '../../core/log.js';
+import type { CompressedContent } from './compressed-content.js';
 import type { ContentBlob, MetasQuery, Section } from './content-index.js';
 
 export interface StoredContent {
@@ -26,13 +27,18 @@ export interface StoredContent {
   open(section?: Section): Readable;
   /** For whoever brings buffers along. Throws OpmateError once closed. */
   openReader(): ContentReader;
+  /**
+   * The whole in a compressed form, made with the first call and kept as long as the content; undefined where there is no
+   * place for it. For those that have a reader open, and as long as they have.
+   */
+  compressed(coding: string, createCompressor: () => Transform): Promise<CompressedContent | undefined>;
   /** Readers that are open go on; the files go when the last one is done and nobody keeps them. */
   close(): Promise<void>;
 }
 
 /** Keeps the content readable until it is closed. */
 export interface ContentReader {
-  /** Fills `target` with what stands at a place. Throws OpmateError IO when it is not there any more. */
+  /** Fills `target` with what stands at a place. Throws OpmateError IO when it no longer exists. */
   read(target: Buffer, position: number): Promise<void>;
   close(): void;
 }

@@ -66,7 +66,7 @@ export async function queryCatalog(
   const reader = content.openReader();
   try {
     const { document, typenameBytes } = parseQuery(query);
-    const { schema, size } = await schemaOf(content, reader);
+    const { schema, size } = await readSchema(content, reader);
     const errors = validate(schema, document, undefined, { hideSuggestions: longName.test(query) });
     if (errors.length > 0) return await encode({ data: null, errors });
     checkIntrospection(document, size);
@@ -92,7 +92,7 @@ export async function queryCatalog(
   }
 }
 
-async function schemaOf(content: StoredContent, reader: ContentReader): Promise<CatalogSchema> {
+async function readSchema(content: StoredContent, reader: ContentReader): Promise<CatalogSchema> {
   let schema = schemas.get(content);
   if (schema === undefined) {
     schema = readingOne(async () => makeCatalogSchema(await readCatalogShape(content, reader)));

@@ -78,7 +78,7 @@ export function makeCatalogSchema(shape: CatalogShape): CatalogSchema {
     const schema = new GraphQLSchema({ query: new GraphQLObjectType({ name: 'Query', fields }) });
     const [problem] = validateSchema(schema);
     if (problem !== undefined) throw problem;
-    return { schema, size: sizeOf(schema) };
+    return { schema, size: getSize(schema) };
   } catch (cause) {
     const problem = cause instanceof Error ? cause.message : String(cause);
     throw new OpmateError('INVALID', `no GraphQL schema can be made of the catalog: ${problem}`, { cause });
@@ -103,7 +103,7 @@ function checkNames(shape: CatalogShape): void {
   }
 }
 
-function sizeOf(schema: GraphQLSchema): SchemaSize {
+function getSize(schema: GraphQLSchema): SchemaSize {
   const types = Object.values(schema.getTypeMap());
   const counts = types.map((type) => ('getFields' in type ? Object.keys(type.getFields()).length : 0));
   return { types: types.length, fieldsPerType: counts.reduce((a, b) => Math.max(a, b), 0) };
@@ -119,7 +119,7 @@ const rootArguments: GraphQLFieldConfigArgumentMap = {
 function rootField(shape: SchemaShape): GraphQLFieldConfig<JsonObject, QueryContext> {
   const type = new GraphQLObjectType<JsonObject, QueryContext>({
     name: toTypeName(shape.name),
-    fields: fieldsOf(shape.fields, toTypeName(shape.name)),
+    fields: getFields(shape.fields, toTypeName(shape.name)),
   });
   return {
     type: new GraphQLList(type),
@@ -142,7 +142,7 @@ function toQuery(schema: string, name: unknown, packageName: unknown): MetasQuer
   return { schema, name: query.package, package: '' };
 }
 
-function fieldsOf(shapes: ReadonlyMap<string, FieldShape>, typeName: string): Fields {
+function getFields(shapes: ReadonlyMap<string, FieldShape>, typeName: string): Fields {
   const fields: Fields = Object.create(null) as Fields;
   for (const shape of shapes.values()) {
     fields[shape.name] = shape.nested.size > 0 ? objectsField(shape, typeName) : scalarField(shape);
@@ -159,12 +159,12 @@ function fieldsOf(shapes: ReadonlyMap<string, FieldShape>, typeName: string): Fi
 function objectsField(shape: FieldShape, typeName: string): GraphQLFieldConfig<JsonObject, QueryContext> {
   const type = new GraphQLObjectType<JsonObject, QueryContext>({
     name: typeName + toTypeName(shape.name),
-    fields: fieldsOf(shape.nested, typeName + toTypeName(shape.name)),
+    fields: getFields(shape.nested, typeName + toTypeName(shape.name)),
   });
   return {
     type: new GraphQLList(type),
     resolve: (object, _, context, info) => {
-      const value = valueOf(object, shape);
+      const value = getValue(object, shape);
       if (value === null) return null;
       if (!Array.isArray(value)) return context.report(notIterable(info));
       context.spendObjects(value.length, info);
@@ -180,7 +180,7 @@ function scalarField(shape: FieldShape): GraphQLFieldConfig<JsonObject, QueryCon
     type: shape.isList ? new GraphQLList(type) : type,
     resolve: (object, _, context, info) => {
       if (context.failure !== undefined) return null;
-      const value = valueOf(object, shape);
+      const value = getValue(object, shape);
       if (shape.isList && value !== null) {
         context.spendValue(8, info);
         return context.report(notIterable(info));
@@ -199,7 +199,7 @@ function jsonField(shape: FieldShape): GraphQLFieldConfig<JsonObject, QueryConte
     deprecationReason: extension,
     resolve: (object, _, context, info) => {
       if (context.failure !== undefined) return null;
-      const value = valueOf(object, shape);
+      const value = getValue(object, shape);
       const text = value === null ? null : toJsonText(value);
       context.spendValue(text?.length ?? 8, info);
       return text;
@@ -208,7 +208,7 @@ function jsonField(shape: FieldShape): GraphQLFieldConfig<JsonObject, QueryConte
 }
 
 /** Null also in place of what is no object: an array may have other elements too. */
-function valueOf(object: unknown, shape: FieldShape): JsonValue {
+function getValue(object: unknown, shape: FieldShape): JsonValue {
   return isJsonObject(object) ? (readField(object, shape) ?? null) : null;
 }
 

@@ -103,7 +103,7 @@ class ShapeBuilder {
     let field = fields.get(name);
     if (field === undefined) {
       this.#count();
-      fields.set(name, (field = { name, keys: [key], ...typeOf(value, true), nested: new Map() }));
+      fields.set(name, (field = { name, keys: [key], ...getType(value, true), nested: new Map() }));
     } else if (!field.keys.includes(key)) {
       this.#count();
       field.keys.push(key);
@@ -120,7 +120,7 @@ class ShapeBuilder {
       const field = fields.get(name);
       if (field === undefined) {
         this.#count();
-        const type = typeOf(object[key] as JsonValue, false);
+        const type = getType(object[key] as JsonValue, false);
         fields.set(name, { name, keys: [key], ...type, nested: new Map() });
       } else if (!field.keys.includes(key)) {
         this.#count();
@@ -136,21 +136,21 @@ class ShapeBuilder {
 }
 
 /** The type of a value; of an array below another one, upstream looks at the first element only. */
-function typeOf(value: JsonValue, samples: boolean): { scalar: ScalarName; isList: boolean } {
-  if (!Array.isArray(value)) return { scalar: scalarOf(value), isList: false };
+function getType(value: JsonValue, samples: boolean): { scalar: ScalarName; isList: boolean } {
+  if (!Array.isArray(value)) return { scalar: getScalar(value), isList: false };
   const sampled = value.slice(0, samples ? sampledElements : 1).filter((element) => element !== null);
   const [first] = sampled;
   if (first === undefined) return { scalar: 'String', isList: true };
-  const isMixed = sampled.some((element) => kindOf(element) !== kindOf(first));
+  const isMixed = sampled.some((element) => getKind(element) !== getKind(first));
   const hasObjects = sampled.some(isJsonObject);
-  return { scalar: isMixed && !hasObjects ? 'String' : scalarOf(first), isList: true };
+  return { scalar: isMixed && !hasObjects ? 'String' : getScalar(first), isList: true };
 }
 
-function kindOf(value: JsonValue): string {
+function getKind(value: JsonValue): string {
   return Array.isArray(value) ? 'array' : typeof value === 'bigint' ? 'number' : typeof value;
 }
 
-function scalarOf(value: JsonValue): ScalarName {
+function getScalar(value: JsonValue): ScalarName {
   switch (typeof value) {
     case 'boolean':
       return 'Boolean';

@@ -48,8 +48,8 @@ export function parseQuery(query: string): ParsedQuery {
   } catch (error) {
     if (!(error instanceof GraphQLError) || error instanceof QueryLimitError) throw error;
     const [place] = error.locations ?? [];
-    const at = place === undefined ? '' : ` (${place.line}:${place.column})`;
-    throw new GraphQLError(`query parse error: ${error.message}${at}`);
+    const where = place === undefined ? '' : ` (${place.line}:${place.column})`;
+    throw new GraphQLError(`query parse error: ${error.message}${where}`);
   }
   measureOperations(document);
   return { document, typenameBytes: measureDocument(document) };
@@ -79,7 +79,7 @@ function checkTokens(source: Source): void {
 
 function measureOperations(document: DocumentNode): void {
   if (document.definitions.length > maxDefinitions) throw exceeds('definition count', maxDefinitions);
-  const fragments = fragmentsOf(document);
+  const fragments = getFragments(document);
   for (const definition of document.definitions) {
     if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
     const counts = { aliases: 0, fields: 0, visited: new Set<string>() };
@@ -106,7 +106,7 @@ function measureDocument({ definitions }: DocumentNode): number {
   return typenameBytes;
 }
 
-function fragmentsOf(document: DocumentNode): Map<string, FragmentDefinitionNode> {
+function getFragments(document: DocumentNode): Map<string, FragmentDefinitionNode> {
   const fragments = new Map<string, FragmentDefinitionNode>();
   for (const definition of document.definitions) {
     if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
@@ -148,7 +148,7 @@ function measureSelections(
  * Checks what the introspection of a valid query can return at most: it is resolved in one go. Throws GraphQLError.
  */
 export function checkIntrospection(document: DocumentNode, size: SchemaSize): void {
-  const fragments = fragmentsOf(document);
+  const fragments = getFragments(document);
   let total = 0;
   const add = (set: SelectionSetNode | undefined, times: number): void => {
     for (const selection of set?.selections ?? []) {
@@ -158,7 +158,7 @@ export function checkIntrospection(document: DocumentNode, size: SchemaSize): vo
       if (selection.kind === Kind.FRAGMENT_SPREAD) {
         add(fragments.get(selection.name.value)?.selectionSet, times);
       } else if (selection.kind === Kind.INLINE_FRAGMENT) add(selection.selectionSet, times);
-      else add(selection.selectionSet, times * timesOf(selection.name.value, size));
+      else add(selection.selectionSet, times * getTimes(selection.name.value, size));
     }
   };
   const spread = new Set<string>();
@@ -181,7 +181,7 @@ export function checkIntrospection(document: DocumentNode, size: SchemaSize): vo
 }
 
 /** How many values a field of introspection returns. */
-function timesOf(field: string, { types, fieldsPerType }: SchemaSize): number {
+function getTimes(field: string, { types, fieldsPerType }: SchemaSize): number {
   switch (field) {
     case 'types':
       return types;

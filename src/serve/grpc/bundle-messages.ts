@@ -60,18 +60,18 @@ export function encodeFacts(blob: BundleBlob): Buffer {
         version = parsePackageProperty(value).version;
         break;
       case propertyTypes.gvk:
-        providedApis.push(apiOf(value));
+        providedApis.push(getApi(value));
         break;
       case propertyTypes.gvkRequired:
-        requiredApis.push(apiOf(value));
+        requiredApis.push(getApi(value));
         dependencies.push({ type: propertyTypes.gvk, value: text });
         break;
       case propertyTypes.packageRequired:
         dependencies.push({
           type: propertyTypes.package,
           value: encodeGoJson({
-            packageName: textOf(value, 'packageName'),
-            version: textOf(value, 'versionRange'),
+            packageName: toText(value, 'packageName'),
+            version: toText(value, 'versionRange'),
           }),
         });
         break;
@@ -91,21 +91,21 @@ export function encodeFacts(blob: BundleBlob): Buffer {
 
 /** The APIs that a bundle provides, from its `olm.gvk` properties. */
 export function providedApis(blob: BundleBlob): ApiName[] {
-  return blob.properties.filter(({ type }) => type === propertyTypes.gvk).map(({ value }) => apiOf(value));
+  return blob.properties.filter(({ type }) => type === propertyTypes.gvk).map(({ value }) => getApi(value));
 }
 
-function apiOf(value: EncodableJson): ApiName {
-  return { group: textOf(value, 'group'), version: textOf(value, 'version'), kind: textOf(value, 'kind') };
+function getApi(value: EncodableJson): ApiName {
+  return { group: toText(value, 'group'), version: toText(value, 'version'), kind: toText(value, 'kind') };
 }
 
 /** A text field of a property's value, whatever the case of its name; the value has been checked. */
-function textOf(value: EncodableJson, field: string): string {
-  const found = fieldOf(value, field);
-  return typeof found === 'string' ? found : '';
+function toText(value: EncodableJson, field: string): string {
+  const match = findField(value, field);
+  return typeof match === 'string' ? match : '';
 }
 
-function fieldOf(given: EncodableJson, field: string): EncodableJson | undefined {
-  const value = unwrap(given);
+function findField(input: EncodableJson, field: string): EncodableJson | undefined {
+  const value = unwrap(input);
   if (!isJsonObject(value)) return undefined;
   if (Object.hasOwn(value, field)) return value[field];
   // Keys are in byte order; of several spellings the last one counts, as for Go.
@@ -121,7 +121,7 @@ function fieldOf(given: EncodableJson, field: string): EncodableJson | undefined
 export function encodeManifests(blob: BundleBlob, owner: () => Promise<PackageBlob>): Promise<Buffer> {
   const objects = blob.properties
     .filter(({ type }) => type === propertyTypes.bundleObject)
-    .map(({ value }) => objectOf(value));
+    .map(({ value }) => toObject(value));
   const csv = objects.find(isCsvText);
   const metadata = blob.properties.filter(({ type }) => type === propertyTypes.csvMetadata);
   const [only] = metadata;
@@ -139,8 +139,8 @@ function manifestFields(csv: Buffer | undefined, objects: readonly Buffer[]): Bu
 }
 
 /** An object as JSON: as it is where it is JSON, otherwise what its YAML says. */
-function objectOf(value: EncodableJson): Buffer {
-  const data = textOf(value, 'data');
+function toObject(value: EncodableJson): Buffer {
+  const data = toText(value, 'data');
   const bytes = Buffer.from(data, 'base64');
   if (startsWithBrace(bytes)) return isUtf8(bytes) ? bytes : Buffer.from(decodeUtf8(bytes));
   return Buffer.from(encodeGoJson(sortKeysDeep(parseYaml(decodeUtf8(bytes))), { escapeHtml: true }));
@@ -171,7 +171,8 @@ function isCsvText(object: Buffer): boolean {
  * operator-registry; v1alpha1 of operator-framework/api.)
  */
 function synthesizeCsv(blob: BundleBlob, metadata: EncodableJson, owner: PackageBlob): string {
-  const of = (field: string): JsonObject[string] => (fieldOf(metadata, field) ?? null) as JsonObject[string];
+  const of = (field: string): JsonObject[string] =>
+    (findField(metadata, field) ?? null) as JsonObject[string];
   // The record in its own field order, without what is empty.
   const read = buildCsvMetadata({
     metadata: { annotations: of('annotations'), labels: of('labels') },

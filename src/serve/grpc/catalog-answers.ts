@@ -1,6 +1,6 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { OpmateError, messageOf, systemReason } from '../../core/errors.js';
+import { OpmateError, getMessage, systemReason } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
@@ -16,9 +16,9 @@ import {
   type IndexedPackage,
   bundleKey,
 } from './catalog-content.js';
-import { apiText } from './messages.js';
+import { apiText, packageType } from './messages.js';
 import { RecordFile } from './record-file.js';
-import type { ApiName, ChannelEntryAnswer, PackageAnswer, RegistryAnswers } from './registry-answers.js';
+import type { ApiName, ChannelEntryAnswer, RegistryAnswers } from './registry-answers.js';
 
 export interface CatalogAnswersOptions extends CancelOptions {
   /** Where encoded bundles wait in an unnamed file while there is no cache. It need not exist. */
@@ -74,18 +74,18 @@ class OpenedCatalog {
     if (cacheDirectory === undefined) return this.read();
     const hash = await hashCatalog(this.#catalog, { signal });
     if (hash !== undefined) {
-      const found = await openCache(cacheDirectory, hash);
-      if ('index' in found) return new CatalogContent(found.index, found.records);
+      const match = await openCache(cacheDirectory, hash);
+      if ('index' in match) return new CatalogContent(match.index, match.records);
       if (requireCache) {
         throw new OpmateError(
           'INVALID',
-          `integrity check failed: cache ${cacheDirectory}: ${found.missing}`,
+          `integrity check failed: cache ${cacheDirectory}: ${match.missing}`,
           {
             hint: 'make it with --cache-only, or leave out --cache-enforce-integrity and it is made now',
           },
         );
       }
-      this.#logger.log('info', 'making the cache', { directory: cacheDirectory, reason: found.missing });
+      this.#logger.log('info', 'making the cache', { directory: cacheDirectory, reason: match.missing });
     }
     return this.read(hash);
   }
@@ -136,7 +136,7 @@ class OpenedCatalog {
       return { isCached: true };
     } catch (error) {
       await writer?.discard();
-      const reason = messageOf(error);
+      const reason = getMessage(error);
       if (signal.aborted) return { isCached: false, reason: 'it was stopped' };
       const what = writer === undefined ? 'bundles cannot be encoded' : 'the cache is not kept';
       this.#logger.log('warn', `${what}: ${reason}`);
@@ -162,7 +162,7 @@ class OpenedCatalog {
       return await RecordFile.unnamed(temporaryDirectory);
     } catch (error) {
       const reason = `${temporaryDirectory} cannot be written: ${systemReason(error)}`;
-      this.#logger.log('info', `${reason}; bundles are encoded each time they are asked for`);
+      this.#logger.log('info', `${reason}; bundles are encoded on each request`);
       return undefined;
     }
   }
@@ -177,7 +177,7 @@ interface Placed {
 /** What questions look up, made of a content once. */
 class Lookup {
   readonly content: CatalogContent;
-  readonly packages = new Map<string, { indexed: IndexedPackage; channels: Map<string, ChannelLookup> }>();
+  readonly packages = new Map<string, PackageLookup>();
   readonly bundles = new Map<string, IndexedBundle>();
   /** All places of all bundles, by package, channel and name. */
   readonly places: Placed[] = [];
@@ -200,9 +200,9 @@ class Lookup {
   }
 
   bundleOf({ package: owner, entry }: Placed): IndexedBundle {
-    const found = this.bundles.get(bundleKey(owner.name, entry.name));
-    if (found === undefined) throw new OpmateError('INTERNAL', `bundle ${quoteGo(entry.name)} is lost`);
-    return found;
+    const bundle = this.bundles.get(bundleKey(owner.name, entry.name));
+    if (bundle === undefined) throw new OpmateError('INTERNAL', `bundle ${quoteGo(entry.name)} is lost`);
+    return bundle;
   }
 
   /** Entries by the names that they replace or skip; those that replace nothing by the empty one, as upstream. */
@@ -213,9 +213,9 @@ class Lookup {
       const { replaces, skips } = place.entry;
       for (const name of [replaces, ...skips.filter((skip) => skip !== replaces)]) {
         const list = replacing.get(name);
-        const answer = entryAnswer(place, replaces);
-        if (list === undefined) replacing.set(name, [answer]);
-        else list.push(answer);
+        const reply = entryAnswer(place, replaces);
+        if (list === undefined) replacing.set(name, [reply]);
+        else list.push(reply);
       }
     }
     return (this.#replacing = replacing);
@@ -234,6 +234,13 @@ class Lookup {
     }
     return (this.#providing = providing);
   }
+}
+
+interface PackageLookup {
+  indexed: IndexedPackage;
+  channels: Map<string, ChannelLookup>;
+  /** `api.Package`, once it was called for. */
+  message?: Uint8Array;
 }
 
 interface ChannelLookup {
@@ -259,18 +266,19 @@ class AnswersFromContent implements CatalogAnswers {
     return this.#lookup.content.index.packages.map(({ name }) => name);
   }
 
-  getPackage(name: string): PackageAnswer {
-    const { indexed } = this.#package(name);
-    return {
+  getPackage(name: string): Uint8Array {
+    const owner = this.#package(name);
+    owner.message ??= packageType.encode({
       name,
-      channels: indexed.channels.map(({ name: channel, head, deprecation }) => ({
+      channels: owner.indexed.channels.map(({ name: channel, head, deprecation }) => ({
         name: channel,
         csvName: head,
-        deprecation: deprecationOf(deprecation),
+        deprecation: findDeprecation(deprecation),
       })),
-      defaultChannelName: indexed.defaultChannel,
-      deprecation: deprecationOf(indexed.deprecation),
-    };
+      defaultChannelName: owner.indexed.defaultChannel,
+      deprecation: findDeprecation(owner.indexed.deprecation),
+    });
+    return owner.message;
   }
 
   async getBundle(packageName: string, channelName: string, csvName: string): Promise<Uint8Array> {
@@ -306,9 +314,9 @@ class AnswersFromContent implements CatalogAnswers {
   }
 
   getChannelEntriesThatReplace(csvName: string): ChannelEntryAnswer[] {
-    const found = this.#lookup.replacing.get(csvName);
-    if (found === undefined) throw notFound(`no channel entries found that replace ${csvName}`);
-    return found;
+    const matches = this.#lookup.replacing.get(csvName);
+    if (matches === undefined) throw notFound(`no channel entries found that replace ${csvName}`);
+    return matches;
   }
 
   getChannelEntriesThatProvide(api: ApiName): ChannelEntryAnswer[] {
@@ -320,12 +328,12 @@ class AnswersFromContent implements CatalogAnswers {
   }
 
   async getDefaultBundleThatProvides(api: ApiName): Promise<Uint8Array> {
-    const found = this.#latestProviders(api).find(
+    const channelEntry = this.#latestProviders(api).find(
       ({ packageName, channelName }) =>
         this.#lookup.packages.get(packageName)?.indexed.defaultChannel === channelName,
     );
-    if (found === undefined) throw notFound(`no entry found that provides ${apiText(api)}`);
-    return this.getBundle(found.packageName, found.channelName, found.bundleName);
+    if (channelEntry === undefined) throw notFound(`no entry found that provides ${apiText(api)}`);
+    return this.getBundle(channelEntry.packageName, channelEntry.channelName, channelEntry.bundleName);
   }
 
   async *listBundles(): AsyncGenerator<Uint8Array> {
@@ -340,16 +348,18 @@ class AnswersFromContent implements CatalogAnswers {
 
   async *listCustomSchemas(schema: string, packageName: string): AsyncGenerator<Record<string, unknown>> {
     const isWanted = (blob: IndexedBlob): boolean => blob.schema === schema && blob.package === packageName;
-    for (let at = 0; at < this.#lookup.content.index.custom.length; at++) {
+    for (let position = 0; position < this.#lookup.content.index.custom.length; position++) {
       const { content } = this.#lookup;
-      const blob = content.index.custom[at] as IndexedBlob;
+      const blob = content.index.custom[position] as IndexedBlob;
       if (!isWanted(blob)) continue;
       try {
         yield await content.customBlob(blob);
       } catch (error) {
         if (!(error instanceof DamagedRecordError)) throw error;
         await this.#readAgain(content, error);
-        yield await this.#lookup.content.customBlob(this.#lookup.content.index.custom[at] as IndexedBlob);
+        yield await this.#lookup.content.customBlob(
+          this.#lookup.content.index.custom[position] as IndexedBlob,
+        );
       }
     }
   }
@@ -360,10 +370,10 @@ class AnswersFromContent implements CatalogAnswers {
     await this.#lookup.content.close();
   }
 
-  #package(name: string): { indexed: IndexedPackage; channels: Map<string, ChannelLookup> } {
-    const found = this.#lookup.packages.get(name);
-    if (found === undefined) throw notFound(`package ${quoteGo(name)} not found`);
-    return found;
+  #package(name: string): PackageLookup {
+    const lookup = this.#lookup.packages.get(name);
+    if (lookup === undefined) throw notFound(`package ${quoteGo(name)} not found`);
+    return lookup;
   }
 
   #channel(
@@ -371,9 +381,9 @@ class AnswersFromContent implements CatalogAnswers {
     packageName: string,
     channelName: string,
   ): ChannelLookup {
-    const found = owner.channels.get(channelName);
-    if (found === undefined) throw notFound(`${placeText(packageName, channelName)} not found`);
-    return found;
+    const lookup = owner.channels.get(channelName);
+    if (lookup === undefined) throw notFound(`${placeText(packageName, channelName)} not found`);
+    return lookup;
   }
 
   #latestProviders(api: ApiName): ChannelEntryAnswer[] {
@@ -421,9 +431,9 @@ class AnswersFromContent implements CatalogAnswers {
       channelName: place.channel.name,
       entry: place.entry,
       withUpgrades: form === 'listed',
-      deprecation: deprecationOf(bundle.deprecation),
+      deprecation: findDeprecation(bundle.deprecation),
     });
-    return content.messageOf(bundle, part, form === 'one' || !bundle.hasImage);
+    return content.getMessage(bundle, part, form === 'one' || !bundle.hasImage);
   }
 
   #readAgain(damaged: CatalogContent, error: DamagedRecordError): Promise<void> {
@@ -452,7 +462,7 @@ function entryAnswer(place: Placed, replaces: string): ChannelEntryAnswer {
   };
 }
 
-function deprecationOf(message: string | undefined): { message: string } | undefined {
+function findDeprecation(message: string | undefined): { message: string } | undefined {
   return message === undefined ? undefined : { message };
 }
 

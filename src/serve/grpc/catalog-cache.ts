@@ -11,7 +11,7 @@ import { moveWhole } from '../../files/move-whole.js';
 import { stagingName, sweepLeftovers } from '../../files/staging.js';
 import { openRegularFile } from '../../files/read-file.js';
 import type { CatalogIndex } from './catalog-content.js';
-import { RecordFile, digestOf } from './record-file.js';
+import { RecordFile, computeDigest } from './record-file.js';
 
 /**
  * Caches of encoded catalogs: one file for each content, `opmate-HASH.cache`. It begins with records, then comes
@@ -118,7 +118,7 @@ async function readIndex(records: RecordFile, hash: string): Promise<CatalogInde
   const length = Number(footer.readBigUInt64LE(magic.length + 8));
   if (length > maxIndexBytes || offset + length !== records.size - footerLength) return undefined;
   const bytes = await records.readAt(offset, length);
-  if (bytes === undefined || digestOf(bytes) !== footer.toString('latin1', magic.length + 16))
+  if (bytes === undefined || computeDigest(bytes) !== footer.toString('latin1', magic.length + 16))
     return undefined;
   const { content, index } = JSON.parse(bytes.toString()) as { content: string; index: CatalogIndex };
   return content === hash ? index : undefined;

@@ -192,21 +192,21 @@ export class CatalogContent {
   }
 
   /** The part of a bundle's message that its blob tells, without manifests. Throws DamagedRecordError. */
-  async factsOf(bundle: IndexedBundle): Promise<Buffer> {
+  async readFacts(bundle: IndexedBundle): Promise<Buffer> {
     const kept = this.#facts.get(bundle) ?? (await this.#read(bundle.facts));
     if (kept !== undefined) {
       this.#keepFacts(bundle, kept);
       return kept;
     }
-    return encodeFacts(await this.#blobOf(bundle));
+    return encodeFacts(await this.#readBlob(bundle));
   }
 
   /**
    * The message of a bundle in a channel, `part` being what belongs to the channel. Messages with manifests that were
    * asked for last are kept under `part`. Throws DamagedRecordError.
    */
-  async messageOf(bundle: IndexedBundle, part: Buffer, withManifests: boolean): Promise<Buffer> {
-    if (!withManifests) return Buffer.concat([await this.factsOf(bundle), part]);
+  async getMessage(bundle: IndexedBundle, part: Buffer, withManifests: boolean): Promise<Buffer> {
+    if (!withManifests) return Buffer.concat([await this.readFacts(bundle), part]);
     const key = `${bundleKey(bundle.package, bundle.name)}\0${part.toString('latin1')}`;
     const recent = this.#recent.get(key);
     if (recent !== undefined) {
@@ -214,7 +214,7 @@ export class CatalogContent {
       this.#recent.set(key, recent);
       return recent;
     }
-    const facts = await this.factsOf(bundle);
+    const facts = await this.readFacts(bundle);
     const message =
       (await this.#readBetween(facts, bundle.manifests, part)) ??
       Buffer.concat([facts, await this.#loadManifests(bundle), part]);
@@ -246,8 +246,8 @@ export class CatalogContent {
   async #readManifests(bundle: IndexedBundle): Promise<Buffer> {
     const kept = await this.#read(bundle.manifests);
     if (kept !== undefined) return kept;
-    const blob = await this.#blobOf(bundle);
-    const bytes = await encodeManifests(blob, () => this.#packageOf(bundle.package));
+    const blob = await this.#readBlob(bundle);
+    const bytes = await encodeManifests(blob, () => this.#readPackage(bundle.package));
     bundle.manifests ??= await this.#append(bytes);
     return bytes;
   }
@@ -303,7 +303,7 @@ export class CatalogContent {
     return bytes;
   }
 
-  async #blobOf(bundle: IndexedBundle) {
+  async #readBlob(bundle: IndexedBundle) {
     const value = await this.#blobAt(bundle.origin);
     const { package: packageName, name, origin } = bundle;
     const decoded = decodeMeta({
@@ -325,7 +325,7 @@ export class CatalogContent {
   }
 
   /** The package that a bundle belongs to; bundles of one package are mostly read together. */
-  #packageOf(name: string): Promise<PackageBlob> {
+  #readPackage(name: string): Promise<PackageBlob> {
     if (this.#owner?.name === name) return this.#owner.blob;
     const read = async (): Promise<PackageBlob> => {
       const origin = this.#origins.get(name) as BlobOrigin;
@@ -374,13 +374,13 @@ function addPackages(index: CatalogIndex, facts: CatalogFacts): void {
   }
   const bundles = new Map(index.bundles.map((bundle) => [bundleKey(bundle.package, bundle.name), bundle]));
   for (const { package: owner, entries } of facts.deprecations) {
-    const found = packages.get(owner);
+    const indexedPackage = packages.get(owner);
     for (const { reference, message } of entries) {
       const target =
         reference.schema === schemas.package
-          ? found
+          ? indexedPackage
           : reference.schema === schemas.channel
-            ? found?.channels.find(({ name }) => name === reference.name)
+            ? indexedPackage?.channels.find(({ name }) => name === reference.name)
             : bundles.get(bundleKey(owner, reference.name));
       if (target !== undefined) target.deprecation = message;
     }

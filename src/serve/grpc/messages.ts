@@ -100,16 +100,16 @@ export const requestTypes = {
 
 /** Encodes a blob as `google.protobuf.Struct`; its numbers become doubles. Throws OpmateError LIMIT. */
 export function encodeStruct(blob: Readonly<Record<string, unknown>>): Buffer {
-  return structType.encode(structOf(blob as JsonObject));
+  return structType.encode(toStruct(blob as JsonObject));
 }
 
 /** Decodes a `google.protobuf.Struct`. Throws OpmateError SYNTAX or LIMIT. */
 export function decodeStruct(bytes: Uint8Array): JsonObject {
-  return objectOf(structType.decode(bytes));
+  return toObject(structType.decode(bytes));
 }
 
-function structOf(object: JsonObject): StructMessage {
-  return { fields: Object.keys(object).map((key) => ({ key, value: valueOf(object[key] as JsonValue) })) };
+function toStruct(object: JsonObject): StructMessage {
+  return { fields: Object.keys(object).map((key) => ({ key, value: getValue(object[key] as JsonValue) })) };
 }
 
 const noValue: ValueMessage = {
@@ -121,7 +121,7 @@ const noValue: ValueMessage = {
   listValue: undefined,
 };
 
-function valueOf(value: JsonValue): ValueMessage {
+function getValue(value: JsonValue): ValueMessage {
   if (value === null) return { ...noValue, nullValue: 0 };
   switch (typeof value) {
     case 'number':
@@ -133,21 +133,21 @@ function valueOf(value: JsonValue): ValueMessage {
       return { ...noValue, boolValue: value };
     default:
       return isJsonObject(value)
-        ? { ...noValue, structValue: structOf(value) }
-        : { ...noValue, listValue: { values: value.map(valueOf) } };
+        ? { ...noValue, structValue: toStruct(value) }
+        : { ...noValue, listValue: { values: value.map(getValue) } };
   }
 }
 
-function objectOf({ fields }: StructMessage): JsonObject {
+function toObject({ fields }: StructMessage): JsonObject {
   const object: JsonObject = {};
-  for (const { key, value } of fields) setJsonKey(object, key, value === undefined ? null : jsonOf(value));
+  for (const { key, value } of fields) setJsonKey(object, key, value === undefined ? null : toJson(value));
   return object;
 }
 
-function jsonOf(value: ValueMessage): JsonValue {
+function toJson(value: ValueMessage): JsonValue {
   const { structValue, listValue } = value;
-  if (structValue !== undefined) return objectOf(structValue);
-  if (listValue !== undefined) return listValue.values.map(jsonOf);
+  if (structValue !== undefined) return toObject(structValue);
+  if (listValue !== undefined) return listValue.values.map(toJson);
   return value.numberValue ?? value.stringValue ?? value.boolValue ?? null;
 }
 

@@ -82,12 +82,12 @@ export class NamedAnswers implements AnswersSet {
 
   #open({ name, content }: ServedCatalog): Opened {
     const catalog = new ContentCatalog(name, content);
-    const answers = openCatalogAnswers(catalog, this.#options);
+    const queries = openCatalogAnswers(catalog, this.#options);
     const close = async (): Promise<void> => {
-      await (await answers.catch(() => undefined))?.close();
+      await (await queries.catch(() => undefined))?.close();
       await catalog.close();
     };
-    return { hash: content.hash, answers, close, users: 0, isReplaced: false };
+    return { hash: content.hash, answers: queries, close, users: 0, isReplaced: false };
   }
 
   #replace(name: string, opened: Opened): void {
@@ -124,8 +124,8 @@ function findServed(authority: string, catalogs: CatalogSet): ServedCatalog {
   const host = authority.replace(/:\d*$/, '').toLowerCase();
   for (let end = host.length; end > 0; end = host.lastIndexOf('.', end - 1)) {
     const name = host.slice(0, end);
-    const found = catalogs.find(name);
-    if (found !== undefined) return found;
+    const catalog = catalogs.find(name);
+    if (catalog !== undefined) return catalog;
     if (catalogs.isExpected(name)) throw new OpmateError('NOT_FOUND', `catalog ${name} has no content yet`);
   }
   const [only, ...more] = catalogs.list();

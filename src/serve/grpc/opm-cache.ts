@@ -60,7 +60,7 @@ export async function writeOpmCache(catalog: Catalog, options: OpmCacheOptions):
     await makeDirectory(path.join(directory, 'cache'), 0o700);
     const content = await readContent(catalog, options);
     try {
-      await write('cache/packages.json', encodeGoJson(packageIndexOf(content.index.packages)));
+      await write('cache/packages.json', encodeGoJson(getPackageIndex(content.index.packages)));
       await writeBundles(content, write);
       await writeCustomBlobs(content, directory, write);
     } finally {
@@ -96,7 +96,7 @@ function openFile({ file, offset, size }: CacheFile & { offset?: number }): Asyn
 type Write = (name: string, text: string) => Promise<void>;
 
 /** What opm keeps of all packages in memory. Descriptions and icons are left out: no answer has them. */
-function packageIndexOf(packages: readonly IndexedPackage[]): JsonObject {
+function getPackageIndex(packages: readonly IndexedPackage[]): JsonObject {
   const index: JsonObject = {};
   for (const { name, defaultChannel, channels, deprecation } of packages) {
     const byName: JsonObject = {};
@@ -110,7 +110,7 @@ function packageIndexOf(packages: readonly IndexedPackage[]): JsonObject {
         Name: channel.name,
         Head: channel.head,
         Bundles: bundles,
-        ...deprecationOf(channel.deprecation),
+        ...getDeprecation(channel.deprecation),
       });
     }
     setJsonKey(index, name, {
@@ -119,13 +119,13 @@ function packageIndexOf(packages: readonly IndexedPackage[]): JsonObject {
       icon: null,
       defaultChannel,
       Channels: byName,
-      ...deprecationOf(deprecation),
+      ...getDeprecation(deprecation),
     });
   }
   return index;
 }
 
-function deprecationOf(message: string | undefined): JsonObject {
+function getDeprecation(message: string | undefined): JsonObject {
   return message === undefined ? {} : { deprecation: { message } };
 }
 
@@ -153,7 +153,7 @@ async function writeBundles(content: CatalogContent, write: Write): Promise<void
           withUpgrades: true,
           deprecation: deprecation === undefined ? undefined : { message: deprecation },
         });
-        const message = await content.messageOf(bundle, part, true);
+        const message = await content.getMessage(bundle, part, true);
         await write(`cache/${name}`, encodeGoJson(bundleType.decodePresent(message) as JsonObject));
       }
     }

@@ -21,17 +21,17 @@ export async function hashOpmTrees(
 ): Promise<string> {
   const hash = new Fnv64();
   for (const tree of trees) {
-    hash.update(headerOf('.', { isDirectory: true, size: 0 }));
+    hash.update(getHeader('.', { isDirectory: true, size: 0 }));
     for (const entry of inWalkOrder(tree)) {
       throwIfCancelled(signal);
       const { path, file } = entry;
-      hash.update(headerOf(path, { isDirectory: file === undefined, size: file?.size ?? 0 }));
+      hash.update(getHeader(path, { isDirectory: file === undefined, size: file?.size ?? 0 }));
       if (file === undefined) continue;
       for await (const piece of file.open()) {
         throwIfCancelled(signal);
         hash.update(piece);
       }
-      hash.update(Buffer.alloc(paddingOf(file.size)));
+      hash.update(Buffer.alloc(getPadding(file.size)));
     }
     hash.update(Buffer.alloc(2 * blockSize));
   }
@@ -57,12 +57,12 @@ const blockSize = 512;
 const nameLength = 100;
 const prefixLength = 155;
 
-function paddingOf(size: number): number {
+function getPadding(size: number): number {
   return (blockSize - (size % blockSize)) % blockSize;
 }
 
 /** All that stands before the content of an entry. */
-function headerOf(path: string, { isDirectory, size }: { isDirectory: boolean; size: number }): Buffer {
+function getHeader(path: string, { isDirectory, size }: { isDirectory: boolean; size: number }): Buffer {
   const type = isDirectory ? '5' : '0';
   const mode = isDirectory ? 0o755 : 0o644;
   const isPlain = /^[\u0000-\u007f]*$/.test(path);
@@ -81,7 +81,7 @@ function headerOf(path: string, { isDirectory, size }: { isDirectory: boolean; s
     hasDevices: false,
   });
   const own = headerBlock({ name: inAscii(path), prefix: '', mode, size, type, hasDevices: true });
-  return Buffer.concat([extended, record, Buffer.alloc(paddingOf(record.length)), own]);
+  return Buffer.concat([extended, record, Buffer.alloc(getPadding(record.length)), own]);
 }
 
 function inAscii(text: string): string {
@@ -115,8 +115,8 @@ interface HeaderFields {
 
 function headerBlock({ name, prefix, mode, size, type, hasDevices }: HeaderFields): Buffer {
   const block = Buffer.alloc(blockSize);
-  const octal = (value: number, at: number, length: number): void =>
-    void block.write(value.toString(8).padStart(length - 1, '0'), at, 'latin1');
+  const octal = (value: number, position: number, length: number): void =>
+    void block.write(value.toString(8).padStart(length - 1, '0'), position, 'latin1');
   block.write(name.slice(0, nameLength), 0, 'latin1');
   octal(mode, 100, 8);
   octal(0, 108, 8);
@@ -146,8 +146,8 @@ class Fnv64 {
   update(bytes: Uint8Array): void {
     let high = this.#high;
     let low = this.#low;
-    for (let at = 0; at < bytes.length; at++) {
-      low ^= bytes[at] as number;
+    for (let index = 0; index < bytes.length; index++) {
+      low ^= bytes[index] as number;
       // Times 2^40 + 0x1b3, in pieces that stay whole numbers of 32 bits: engines are quick with these.
       const first = (low & 0xffff) * 0x1b3;
       const second = (low >>> 16) * 0x1b3 + (first >>> 16);

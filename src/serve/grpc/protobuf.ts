@@ -278,11 +278,11 @@ class MessageWriter {
 
 /** Yields number, wire type and content of each field. */
 function* readFields(message: Buffer): Generator<[number: number, type: number, raw: number | Buffer]> {
-  let at = 0;
+  let position = 0;
   const varint = (): number => {
     let value = 0;
     for (let shift = 1, count = 0; count < 10; shift *= 0x80, count++) {
-      const byte = message[at++];
+      const byte = message[position++];
       if (byte === undefined) break;
       value += (byte & 0x7f) * shift;
       if (byte < 0x80) return value;
@@ -290,10 +290,10 @@ function* readFields(message: Buffer): Generator<[number: number, type: number, 
     throw malformed();
   };
   const take = (size: number): Buffer => {
-    if (at + size > message.length) throw malformed();
-    return message.subarray(at, (at += size));
+    if (position + size > message.length) throw malformed();
+    return message.subarray(position, (position += size));
   };
-  while (at < message.length) {
+  while (position < message.length) {
     const tag = varint();
     const [number, type] = [Math.floor(tag / 8), tag % 8];
     if (number === 0) throw malformed();

@@ -51,7 +51,7 @@ export class RecordFile {
 
   /** Adds a record. Throws what the file system throws, e.g. for a full disk; records before may be lost then too. */
   async append(bytes: Uint8Array): Promise<Slot> {
-    const slot = { offset: this.#size, length: bytes.length, digest: digestOf(bytes) };
+    const slot = { offset: this.#size, length: bytes.length, digest: computeDigest(bytes) };
     // Taken at once: several records may be on their way.
     this.#size += bytes.length;
     this.#held.push(bytes);
@@ -106,7 +106,7 @@ export class RecordFile {
   async readInto(slot: Slot, bytes: Buffer): Promise<boolean> {
     await this.#settle(slot.offset, slot.length);
     const got = await readFully(this.#handle, bytes, slot.offset, this.#name).catch(() => -1);
-    return got === slot.length && digestOf(bytes) === slot.digest;
+    return got === slot.length && computeDigest(bytes) === slot.digest;
   }
 
   /** Bytes at an offset; undefined where the file ends before. Throws OpmateError IO. */
@@ -133,6 +133,6 @@ export class RecordFile {
   }
 }
 
-export function digestOf(bytes: Uint8Array): string {
+export function computeDigest(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('base64');
 }

@@ -1,15 +1,7 @@
 /**
- * What the gRPC registry API answers, wherever the catalog comes from. A bundle is handed out as the bytes of its
- * `api.Bundle` message, so that it is encoded once; everything else is small and handed out as values.
+ * What the gRPC registry API answers, wherever the catalog comes from. Packages and bundles are handed out as the bytes
+ * of their messages, so that they are encoded once; everything else is small and handed out as values.
  */
-
-/** `api.Package` */
-export interface PackageAnswer {
-  name: string;
-  channels: { name: string; csvName: string; deprecation?: { message: string } | undefined }[];
-  defaultChannelName: string;
-  deprecation?: { message: string } | undefined;
-}
 
 /** `api.ChannelEntry` */
 export interface ChannelEntryAnswer {
@@ -34,7 +26,9 @@ export interface ApiName {
 export interface RegistryAnswers {
   /** Package names. */
   listPackages(): string[];
-  getPackage(name: string): PackageAnswer;
+  /** `api.Package` */
+  getPackage(name: string): Uint8Array;
+  /** `api.Bundle`, as in the calls that follow. */
   getBundle(packageName: string, channelName: string, csvName: string): Promise<Uint8Array>;
   getBundleForChannel(packageName: string, channelName: string): Promise<Uint8Array>;
   getBundleThatReplaces(csvName: string, packageName: string, channelName: string): Promise<Uint8Array>;

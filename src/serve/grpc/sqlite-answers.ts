@@ -9,8 +9,8 @@ import {
   compareEntries,
   openServedIndex,
 } from '../../sqlite/read/served-index.js';
-import { bundleType } from './messages.js';
-import type { ApiName, ChannelEntryAnswer, PackageAnswer, RegistryAnswers } from './registry-answers.js';
+import { bundleType, packageType } from './messages.js';
+import type { ApiName, ChannelEntryAnswer, RegistryAnswers } from './registry-answers.js';
 
 /**
  * Opens a database file for the registry API. It is never changed; one of an older schema is copied first. Throws
@@ -36,16 +36,17 @@ class SqliteAnswers implements RegistryAnswers {
     return this.#index.packageNames();
   }
 
-  getPackage(name: string): PackageAnswer {
-    const found = this.#index.findPackage(name);
-    if (found === undefined || found.channels.length === 0) throw notFound(`package ${name} not found`);
-    return {
+  getPackage(name: string): Uint8Array {
+    const storedPackage = this.#index.findPackage(name);
+    if (storedPackage === undefined || storedPackage.channels.length === 0)
+      throw notFound(`package ${name} not found`);
+    return packageType.encode({
       name,
-      channels: found.channels
+      channels: storedPackage.channels
         .map((channel) => ({ name: channel.name, csvName: channel.head }))
         .sort((a, b) => compareBytes(a.name, b.name)),
-      defaultChannelName: found.defaultChannel,
-    };
+      defaultChannelName: storedPackage.defaultChannel,
+    });
   }
 
   async getBundle(packageName: string, channelName: string, csvName: string): Promise<Uint8Array> {
@@ -82,18 +83,18 @@ class SqliteAnswers implements RegistryAnswers {
   getChannelEntriesThatReplace(csvName: string): ChannelEntryAnswer[] {
     const entries = this.#index.listReplacements(csvName);
     if (entries.length === 0) throw notFound(`no channel entries found that replace ${csvName}`);
-    return entries.map(answerOf);
+    return entries.map(toAnswer);
   }
 
   getChannelEntriesThatProvide(api: ApiName): ChannelEntryAnswer[] {
     const sorted = this.#requireProviders(api).sort(compareEntries);
     return sorted
       .filter((entry, index) => index === 0 || compareEntries(entry, sorted[index - 1] as ServedEntry) !== 0)
-      .map(answerOf);
+      .map(toAnswer);
   }
 
   getLatestChannelEntriesThatProvide(api: ApiName): ChannelEntryAnswer[] {
-    return nearestToHeads(this.#requireProviders(api)).map(answerOf);
+    return nearestToHeads(this.#requireProviders(api)).map(toAnswer);
   }
 
   #providers({ group, version, kind }: ApiName): ProvidingEntry[] {
@@ -126,7 +127,7 @@ function notFound(message: string): OpmateError {
   return new OpmateError('NOT_FOUND', message);
 }
 
-function answerOf({ package: packageName, channel, bundle, replaces }: ServedEntry): ChannelEntryAnswer {
+function toAnswer({ package: packageName, channel, bundle, replaces }: ServedEntry): ChannelEntryAnswer {
   return { packageName, channelName: channel, bundleName: bundle, replaces };
 }
 

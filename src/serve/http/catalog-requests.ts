@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
-import { digestOf } from '../../core/digest.js';
-import { OpmateError, messageOf, redact } from '../../core/errors.js';
+import { computeDigest } from '../../core/digest.js';
+import { OpmateError, getMessage, redact } from '../../core/errors.js';
 import type { JsonValue } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
@@ -10,7 +10,7 @@ import type { CatalogSet, ContentReader, ServedCatalog } from '../catalogs/store
 import type { ContentBlob, MetasQuery, Section } from '../catalogs/content-index.js';
 import { catalogNameFault } from './catalog-names.js';
 import { type Representation, evaluateConditions, selectRange } from './conditions.js';
-import { BufferPool, readSections, totalOf } from './content-stream.js';
+import { BufferPool, readCompressed, readSections, getTotal } from './content-stream.js';
 import {
   type Coding,
   availableCodings,
@@ -26,6 +26,10 @@ import { Refusal } from './refusal.js';
 
 /** Bodies up to this size are read in one piece and sent in one. */
 const smallBytes = 64 * 1024;
+/** Compressed forms of catalogs from this size on are kept; smaller ones are compressed in a moment. */
+const minKeptBytes = 256 * 1024;
+/** Responses that are compressed at once, at a quarter of a megabyte each; those beyond it are sent as they are. */
+const maxCompressors = 200;
 /** Characters of a path that a log line has. */
 const maxLoggedPath = 300;
 
@@ -85,6 +89,7 @@ export class CatalogRequests {
   #requests = 0;
   #queries = 0;
   #unsentBytes = 0;
+  #compressors = 0;
 
   constructor(options: CatalogRequestsOptions) {
     const { catalogs, logger, externalUrl, secure, hasOwnMetrics, statuses, queryLimits = {} } = options;
@@ -128,7 +133,7 @@ export class CatalogRequests {
     });
     await this.#answer(exchange).catch((error: unknown) => {
       if (!response.destroyed) {
-        this.#logger.log('error', `${method} ${shownPath(exchange)}: ${redact(messageOf(error))}`, {
+        this.#logger.log('error', `${method} ${shownPath(exchange)}: ${redact(getMessage(error))}`, {
           request: exchange.id,
         });
       }
@@ -224,13 +229,13 @@ export class CatalogRequests {
   async #sendAll(exchange: Exchange, name: string): Promise<void> {
     const served = this.#find(name);
     const sections = served.content.find({ schema: '', package: '', name: '' });
-    await this.#sendContent(exchange, served, sections, tagsOf(served.content.hash), true);
+    await this.#sendContent(exchange, served, sections, getTags(served.content.hash), true);
   }
 
   async #sendMetas(exchange: Exchange, name: string): Promise<void> {
     const query = metasQuery(exchange.query, []);
     const served = this.#find(name);
-    const tags = tagsOf(served.content.hash, [query.schema, query.package, query.name]);
+    const tags = getTags(served.content.hash, [query.schema, query.package, query.name]);
     await this.#sendContent(exchange, served, served.content.find(query), tags, false);
   }
 
@@ -242,14 +247,19 @@ export class CatalogRequests {
         return await this.#sendResult(exchange, name, await readPostedQuery(exchange.request));
       }
       checkParameters(exchange.query, ['query', 'variables', 'operationName']);
-      const asked = readQueryParameters(exchange.query);
-      const texts = [resultVersion, asked.query, JSON.stringify(asked.variables), asked.operationName ?? ''];
+      const wanted = readQueryParameters(exchange.query);
+      const texts = [
+        resultVersion,
+        wanted.query,
+        JSON.stringify(wanted.variables),
+        wanted.operationName ?? '',
+      ];
       const { content, changedAt } = this.#find(name);
-      const tags = tagsOf(content.hash, texts);
+      const tags = getTags(content.hash, texts);
       const lastModified = changedAt ?? content.storedAt;
-      const coding = codingFor(exchange, Infinity);
-      if (isSettled(exchange, { ...representationOf(tags, coding), lastModified })) return;
-      await this.#sendResult(exchange, name, asked, { tags, lastModified });
+      const coding = this.#codingFor(exchange, Infinity);
+      if (isSettled(exchange, { ...getRepresentation(tags, coding), lastModified })) return;
+      await this.#sendResult(exchange, name, wanted, { tags, lastModified });
     } finally {
       this.#queries--;
     }
@@ -258,7 +268,7 @@ export class CatalogRequests {
   async #sendResult(
     exchange: Exchange,
     name: string,
-    asked: CatalogQuery,
+    wanted: CatalogQuery,
     validators?: { tags: Tags; lastModified: Date },
   ): Promise<void> {
     const { response, method } = exchange;
@@ -267,9 +277,11 @@ export class CatalogRequests {
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const limits = { ...defaultQueryLimits, ...this.#queryLimits };
-    const { body, isStable } = await queryCatalog(content, asked, limits, gone.signal).catch(throwQueryError);
+    const { body, isStable } = await queryCatalog(content, wanted, limits, gone.signal).catch(
+      throwQueryError,
+    );
     const size = body.reduce((sum, { length }) => sum + length, 0);
-    const coding = codingFor(exchange, size);
+    const coding = this.#codingFor(exchange, size);
     response.setHeader('Vary', 'Accept-Encoding');
     response.setHeader('Content-Type', jsonType);
     if (validators !== undefined && isStable) {
@@ -282,7 +294,7 @@ export class CatalogRequests {
     if (method === 'HEAD') return void response.end();
     this.#unsentBytes += size;
     try {
-      await this.#stream(exchange, piecesOf(body), coding);
+      await this.#stream(exchange, iteratePieces(body), coding);
     } finally {
       this.#unsentBytes -= size;
     }
@@ -298,14 +310,14 @@ export class CatalogRequests {
     const { request, response, method } = exchange;
     const { content } = served;
     const lastModified = served.changedAt ?? content.storedAt;
-    const size = totalOf(sections);
+    const size = getTotal(sections);
     response.setHeader('Vary', 'Accept-Encoding');
     response.setHeader('Last-Modified', lastModified.toUTCString());
     const range = hasRanges
       ? selectRange(request.headers, size, { etag: tags.identity, otherEtags: [], lastModified })
       : undefined;
-    const coding = range === undefined ? codingFor(exchange, size) : undefined;
-    if (isSettled(exchange, { ...representationOf(tags, coding), lastModified })) return;
+    const coding = range === undefined ? this.#codingFor(exchange, size) : undefined;
+    if (isSettled(exchange, { ...getRepresentation(tags, coding), lastModified })) return;
     if (range === 'unsatisfiable') {
       response.removeHeader('Last-Modified');
       response.setHeader('Content-Range', `bytes */${size}`);
@@ -335,11 +347,25 @@ export class CatalogRequests {
           filled += section.length;
         }
         exchange.bytes = length;
-        response.end(body);
-      } else await this.#stream(exchange, readSections(reader, sent, this.#pool), coding);
+        return void response.end(body);
+      }
+      const isKept = coding !== undefined && hasRanges && size >= minKeptBytes;
+      const form = isKept ? await content.compressed(coding, () => createCompressor(coding)) : undefined;
+      if (form === undefined) {
+        return await this.#stream(exchange, readSections(reader, sent, this.#pool), coding);
+      }
+      if (form.size !== undefined) response.setHeader('Content-Length', form.size);
+      await this.#stream(exchange, readCompressed(form, this.#pool), undefined);
     } finally {
       reader.close();
     }
+  }
+
+  #codingFor({ method, request }: Exchange, size: number): Coding | undefined {
+    if (method === 'HEAD' || size < minCompressedBytes || this.#compressors >= maxCompressors)
+      return undefined;
+    const header = request.headers['accept-encoding'];
+    return negotiateCoding(Array.isArray(header) ? header.join(',') : header);
   }
 
   /** Sends pieces, compressed where a coding is given. A piece is done with before the next one is asked for. */
@@ -359,6 +385,7 @@ export class CatalogRequests {
     };
     if (coding === undefined) return await sendAll(pieces);
     const compressor = createCompressor(coding);
+    this.#compressors++;
     const feed = sender(compressor);
     const compress = async (): Promise<void> => {
       try {
@@ -373,6 +400,7 @@ export class CatalogRequests {
       await sendAll(compressor as AsyncIterable<Buffer>);
     } finally {
       compressor.destroy();
+      this.#compressors--;
       await compressing;
     }
   }
@@ -390,7 +418,7 @@ export class CatalogRequests {
     }
     const selected = this.#select(exchange.query, query);
     const key = selected.map(({ name, content, priority }) => [name, content.hash, priority]);
-    const tags = tagsOf(digestOf(JSON.stringify(key)), [
+    const tags = getTags(computeDigest(JSON.stringify(key)), [
       query.schema,
       query.package,
       query.name,
@@ -399,10 +427,10 @@ export class CatalogRequests {
     ]);
     const packageQuery = { ...query, package: withoutCatalog(query.package) };
     let size = 0;
-    for (const { content } of selected) size += totalOf(content.find(packageQuery));
+    for (const { content } of selected) size += getTotal(content.find(packageQuery));
     response.setHeader('Vary', 'Accept-Encoding');
-    const coding = codingFor(exchange, size);
-    if (isSettled(exchange, representationOf(tags, coding))) return;
+    const coding = this.#codingFor(exchange, size);
+    if (isSettled(exchange, getRepresentation(tags, coding))) return;
     response.setHeader('Content-Type', contentType);
     response.setHeader('ETag', coding === undefined ? tags.identity : tags.coded(coding));
     if (coding !== undefined) response.setHeader('Content-Encoding', coding);
@@ -533,27 +561,21 @@ interface Tags {
 }
 
 /** Strong tags: the hash of the content, what was asked of it, and the coding. */
-function tagsOf(hash: string, query?: readonly string[]): Tags {
-  const asked = query === undefined || query.every((text) => text === '') ? '' : `-${shortDigest(query)}`;
-  const tag = `sha256-${hash.slice(hash.indexOf(':') + 1)}${asked}`;
+function getTags(hash: string, query?: readonly string[]): Tags {
+  const wanted = query === undefined || query.every((text) => text === '') ? '' : `-${shortDigest(query)}`;
+  const tag = `sha256-${hash.slice(hash.indexOf(':') + 1)}${wanted}`;
   return { identity: `"${tag}"`, coded: (coding) => `"${tag}-${coding}"` };
 }
 
 function shortDigest(texts: readonly string[]): string {
-  const digest = digestOf(JSON.stringify(texts));
+  const digest = computeDigest(JSON.stringify(texts));
   return digest.slice(digest.indexOf(':') + 1).slice(0, 16);
 }
 
-function representationOf(tags: Tags, coding: Coding | undefined): Representation {
+function getRepresentation(tags: Tags, coding: Coding | undefined): Representation {
   const all = [tags.identity, ...availableCodings.map((each) => tags.coded(each))];
   const etag = coding === undefined ? tags.identity : tags.coded(coding);
   return { etag, otherEtags: all.filter((tag) => tag !== etag) };
-}
-
-function codingFor({ method, request }: Exchange, size: number): Coding | undefined {
-  if (method === 'HEAD' || size < minCompressedBytes) return undefined;
-  const header = request.headers['accept-encoding'];
-  return negotiateCoding(Array.isArray(header) ? header.join(',') : header);
 }
 
 /** Answers 304 or 412 where the conditions of a request ask for it. */
@@ -596,7 +618,7 @@ function throwQueryError(error: unknown): never {
   throw new Refusal(500, `500 Internal Server Error: ${error.message}`);
 }
 
-async function* piecesOf(body: readonly Buffer[]): AsyncGenerator<Buffer, void, undefined> {
+async function* iteratePieces(body: readonly Buffer[]): AsyncGenerator<Buffer, void, undefined> {
   yield* body;
 }
 

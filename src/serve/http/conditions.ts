@@ -24,7 +24,7 @@ export function evaluateConditions(headers: IncomingHttpHeaders, representation:
     if (matchingTag(ifMatch, tags, 'strong') === undefined) return { kind: 'failed' };
   } else {
     const limit = parseHttpDate(headers['if-unmodified-since']);
-    if (limit !== undefined && lastModified !== undefined && secondsOf(lastModified) > secondsOf(limit)) {
+    if (limit !== undefined && lastModified !== undefined && getSeconds(lastModified) > getSeconds(limit)) {
       return { kind: 'failed' };
     }
   }
@@ -34,7 +34,7 @@ export function evaluateConditions(headers: IncomingHttpHeaders, representation:
     return etag === undefined ? send : { kind: 'unchanged', etag };
   }
   const since = parseHttpDate(headers['if-modified-since']);
-  if (since !== undefined && lastModified !== undefined && secondsOf(lastModified) <= secondsOf(since)) {
+  if (since !== undefined && lastModified !== undefined && getSeconds(lastModified) <= getSeconds(since)) {
     return { kind: 'unchanged', etag: representation.etag };
   }
   return send;
@@ -89,7 +89,7 @@ export function parseHttpDate(text: string | undefined): Date | undefined {
   return undefined;
 }
 
-function secondsOf(date: Date): number {
+function getSeconds(date: Date): number {
   return Math.floor(date.getTime() / 1000);
 }
 
@@ -123,5 +123,5 @@ export function selectRange(
 function holds(condition: string, etag: string, lastModified: Date | undefined): boolean {
   if (condition.startsWith('"')) return condition === etag;
   const date = parseHttpDate(condition);
-  return date !== undefined && lastModified !== undefined && secondsOf(date) === secondsOf(lastModified);
+  return date !== undefined && lastModified !== undefined && getSeconds(date) === getSeconds(lastModified);
 }

@@ -1,3 +1,4 @@
+import type { CompressedContent } from '../catalogs/compressed-content.js';
 import type { ContentReader } from '../catalogs/stored-content.js';
 import type { Section } from '../catalogs/content-index.js';
 
@@ -47,11 +48,11 @@ export class BufferPool {
  * piece is read while one is being used.
  */
 export async function* readSections(
-  reader: ContentReader,
+  reader: Pick<ContentReader, 'read'>,
   sections: readonly Section[],
   pool: BufferPool,
 ): AsyncGenerator<Buffer, void, undefined> {
-  const total = totalOf(sections);
+  const total = getTotal(sections);
   if (total === 0) return;
   const first = pool.take(total);
   const buffers = [first];
@@ -79,9 +80,22 @@ export async function* readSections(
   }
 }
 
+/** The bytes of a compressed form, as far as it is made and then as it grows; pieces as those of `readSections`. */
+export async function* readCompressed(
+  form: CompressedContent,
+  pool: BufferPool,
+): AsyncGenerator<Buffer, void, undefined> {
+  for (let sent = 0; ;) {
+    const length = await form.grownBeyond(sent);
+    if (length === sent) return;
+    yield* readSections(form, [{ offset: sent, length: length - sent }], pool);
+    sent = length;
+  }
+}
+
 /** Fills a buffer with what comes next of as many sections as go into it. */
 async function fill(
-  reader: ContentReader,
+  reader: Pick<ContentReader, 'read'>,
   sections: readonly Section[],
   cursor: { section: number; done: number },
   buffer: Buffer,
@@ -103,7 +117,7 @@ async function fill(
 }
 
 /** Bytes of all sections together. */
-export function totalOf(sections: readonly Section[]): number {
+export function getTotal(sections: readonly Section[]): number {
   let total = 0;
   for (const { length } of sections) total += length;
   return total;

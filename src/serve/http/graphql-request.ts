@@ -54,8 +54,8 @@ export function readQueryParameters(parameters: URLSearchParams): CatalogQuery {
   });
 }
 
-function checkQuery(asked: CatalogQuery): CatalogQuery {
-  if (asked.query === '') throw new Refusal(400, 'Query cannot be empty');
-  if (Buffer.byteLength(asked.query) > maxQueryBytes) throw new Refusal(400, 'Query too large');
-  return asked;
+function checkQuery(wanted: CatalogQuery): CatalogQuery {
+  if (wanted.query === '') throw new Refusal(400, 'Query cannot be empty');
+  if (Buffer.byteLength(wanted.query) > maxQueryBytes) throw new Refusal(400, 'Query too large');
+  return wanted;
 }

@@ -87,17 +87,13 @@ export async function publishContent(
   directory: string,
   options: PublishContentOptions,
 ): Promise<Publication> {
-  const isNew = await isUnused(directory);
-  if (!isNew && options.update !== true) {
+  const { update = false } = options;
+  if (await isUnused(directory)) {
+    const publication = await publishNew(content, directory, options);
+    if (publication !== undefined) return publication;
+  } else if (!update) {
     const hint = 'add --update to a published directory, or give a directory that does not exist yet';
-    throw new OpmateError('INVALID', 'is not empty', { subject: directory, hint });
-  }
-  if (isNew) {
-    let publication: Publication | undefined;
-    await fillDirectory(directory, async (staging) => {
-      publication = await publishInto(content, staging, options);
-    });
-    return publication as Publication;
+    throw new OpmateError('INVALID', 'not empty', { subject: directory, hint });
   }
   await readCatalogList(directory);
   const lock = { task: 'opmate catalog publish', waitMilliseconds: maxLockWaitMs, signal: options.signal };
@@ -108,6 +104,24 @@ export async function publishContent(
     const removed = pruneMs === undefined ? 0 : await pruneFiles(directory, pruneMs, options.now());
     return { ...publication, removed };
   });
+}
+
+/** Publishes the first catalog of a directory; undefined where an update meets another publisher's, which was faster. */
+async function publishNew(
+  content: StoredContent,
+  directory: string,
+  options: PublishContentOptions,
+): Promise<Publication | undefined> {
+  let publication: Publication | undefined;
+  try {
+    await fillDirectory(directory, async (staging) => {
+      publication = await publishInto(content, staging, options);
+    });
+  } catch (error) {
+    if (options.update === true && !(await isUnused(directory))) return undefined;
+    throw error;
+  }
+  return publication;
 }
 
 async function isUnused(directory: string): Promise<boolean> {
@@ -124,7 +138,7 @@ async function isUnused(directory: string): Promise<boolean> {
 async function readCatalogList(directory: string): Promise<ListedPublication[]> {
   const file = path.join(directory, catalogListName);
   if ((await lstatIfPresent(file)) === undefined) {
-    throw new OpmateError('INVALID', 'is neither empty nor a published directory', {
+    throw new OpmateError('INVALID', 'neither empty nor a published directory', {
       subject: directory,
       hint: `give an empty directory, or one with ${catalogListName}`,
     });
@@ -141,7 +155,7 @@ async function publishInto(
   const store = await FileStore.open(root, options);
   const reader = content.openReader();
   try {
-    const all = await store.addLines(linesOf(content, reader));
+    const all = await store.addLines(formatLines(content, reader));
     const [task, total] = [`publish ${name}`, content.packages.length];
     let done = 0;
     const packages = await mapConcurrent(
@@ -187,10 +201,10 @@ async function publishInto(
   }
 }
 
-async function* linesOf(content: StoredContent, reader: ContentReader): AsyncGenerator<Buffer> {
-  for (let at = 0; at < content.size; at += pieceBytes) {
-    const piece = Buffer.allocUnsafe(Math.min(pieceBytes, content.size - at));
-    await reader.read(piece, at);
+async function* formatLines(content: StoredContent, reader: ContentReader): AsyncGenerator<Buffer> {
+  for (let index = 0; index < content.size; index += pieceBytes) {
+    const piece = Buffer.allocUnsafe(Math.min(pieceBytes, content.size - index));
+    await reader.read(piece, index);
     yield piece;
   }
 }
@@ -208,11 +222,11 @@ async function addPackage(
     for (const { section } of content.blobs({ ...everything, schema: schemas.package, name })) {
       const line = await readSection(reader, section);
       const blob = parseGoJson(String(line));
-      const found = isJsonObject(blob) ? takeIcon(blob) : undefined;
+      const match = isJsonObject(blob) ? takeIcon(blob) : undefined;
       count++;
-      if (found === undefined) yield line;
+      if (match === undefined) yield line;
       else {
-        const { mediaType, bytes } = found;
+        const { mediaType, bytes } = match;
         icon ??= await store.addIcon(bytes, mediaType);
         yield Buffer.from(`${encodeGoJson(blob)}\n`);
       }
@@ -283,7 +297,7 @@ class FileStore {
 
   /** Adds an icon. Throws OpmateError IO. */
   async addIcon(bytes: Buffer, mediaType: string): Promise<PublishedIcon> {
-    const file = await this.#add([bytes], (found) => iconPath({ ...found, mediaType }), []);
+    const file = await this.#add([bytes], (publishedFile) => iconPath({ ...publishedFile, mediaType }), []);
     return { ...file, mediaType };
   }
 
@@ -378,8 +392,8 @@ async function otherCatalogs(root: string, name: string): Promise<PublishedCatal
   const others: PublishedCatalog[] = [];
   for (const other of await readdirIfPresent(path.join(root, catalogsDirectory))) {
     if (other === name || catalogNameFault(other) !== undefined) continue;
-    const found = await readCatalogIndex(root, other);
-    if (found !== undefined) others.push(found);
+    const catalog = await readCatalogIndex(root, other);
+    if (catalog !== undefined) others.push(catalog);
   }
   return others;
 }
@@ -405,8 +419,8 @@ function toListed({ name, hash, size, count, packages }: PublishedCatalog): List
 async function keepReplaced(root: string, catalog: PublishedCatalog, now: Date): Promise<void> {
   const before = await readCatalogIndex(root, catalog.name).catch(() => undefined);
   if (before === undefined) return;
-  const kept = filesOf(catalog);
-  for (const file of filesOf(before)) {
+  const kept = getFiles(catalog);
+  for (const file of getFiles(before)) {
     if (kept.has(file)) continue;
     for (const extension of ['', ...Object.values(codingExtensions)]) {
       await utimes(path.join(root, `${file}${extension}`), now, now).catch(() => undefined);
@@ -415,11 +429,11 @@ async function keepReplaced(root: string, catalog: PublishedCatalog, now: Date):
 }
 
 /** Returns the paths of all files by digest that a catalog refers to, without compressed forms. */
-function filesOf(catalog: PublishedCatalog): Set<string> {
+function getFiles(catalog: PublishedCatalog): Set<string> {
   const files = new Set([linesPath(catalog)]);
-  for (const one of catalog.packages) {
-    files.add(linesPath(one));
-    if (one.icon !== undefined) files.add(iconPath(one.icon));
+  for (const publishedPackage of catalog.packages) {
+    files.add(linesPath(publishedPackage));
+    if (publishedPackage.icon !== undefined) files.add(iconPath(publishedPackage.icon));
   }
   return files;
 }
@@ -427,7 +441,7 @@ function filesOf(catalog: PublishedCatalog): Set<string> {
 /** Removes files by digest that no catalog refers to and nobody has for `ageMs`; returns how many. */
 async function pruneFiles(root: string, ageMs: number, now: Date): Promise<number> {
   const used = new Set<string>();
-  for (const catalog of await otherCatalogs(root, '')) for (const file of filesOf(catalog)) used.add(file);
+  for (const catalog of await otherCatalogs(root, '')) for (const file of getFiles(catalog)) used.add(file);
   let removed = 0;
   for (const prefix of await readdirIfPresent(path.join(root, blobsDirectory))) {
     if (!/^[0-9a-f]{2}$/.test(prefix)) continue;
@@ -437,8 +451,8 @@ async function pruneFiles(root: string, ageMs: number, now: Date): Promise<numbe
       const file = `${blobsDirectory}/${prefix}/${name.replace(/\.(?:gz|zst)$/, '')}`;
       if (hex.length !== 64 || used.has(file)) continue;
       const target = path.join(directory, name);
-      const found = await lstatIfPresent(target);
-      if (found === undefined || now.getTime() - found.mtimeMs < ageMs) continue;
+      const stats = await lstatIfPresent(target);
+      if (stats === undefined || now.getTime() - stats.mtimeMs < ageMs) continue;
       if (await removeWhole(target, root)) removed++;
     }
     await removeEmptyDirectories([directory]);

@@ -1,7 +1,7 @@
 import { readNamedFile } from '../../files/read-file.js';
 import { maxPemBytes } from '../../oci/transport/certificates.js';
 import { createSecureContext } from 'node:tls';
-import { OpmateError, fileError, messageOf } from '../../core/errors.js';
+import { OpmateError, fileError, getMessage } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 
 /** How often the files are looked at. */
@@ -25,7 +25,7 @@ export async function readCertificateFiles(files: CertificateFiles): Promise<Ser
   try {
     createSecureContext({ cert, key });
   } catch (error) {
-    throw new OpmateError('INVALID', `${files.cert}, ${files.key}: ${messageOf(error)}`, {
+    throw new OpmateError('INVALID', `${files.cert}, ${files.key}: ${getMessage(error)}`, {
       cause: error,
       hint: 'give a certificate chain and the key that belongs to it, both as PEM',
     });
@@ -55,14 +55,14 @@ export function watchCertificateFiles(
   let [known, refused] = [current, ''];
   const check = async (): Promise<void> => {
     try {
-      const found = await readCertificateFiles(files);
+      const pair = await readCertificateFiles(files);
       refused = '';
-      if (found.cert.equals(known.cert) && found.key.equals(known.key)) return;
-      use(found);
-      known = found;
+      if (pair.cert.equals(known.cert) && pair.key.equals(known.key)) return;
+      use(pair);
+      known = pair;
       logger.log('info', `${files.cert}: the new certificate is served`);
     } catch (error) {
-      const reason = messageOf(error);
+      const reason = getMessage(error);
       if (reason !== refused) logger.log('warn', `${reason}; the certificate before is still served`);
       refused = reason;
     }

@@ -2,7 +2,7 @@ import { type IncomingMessage, type Server, type ServerResponse, createServer } 
 import { Server as SecureServer, createServer as createSecureServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { createSecureContext } from 'node:tls';
-import { OpmateError, messageOf, redact, systemCode } from '../../core/errors.js';
+import { OpmateError, getMessage, redact, systemCode } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { HostRule } from './host-rule.js';
 
@@ -13,10 +13,17 @@ const handshakeMs = 5_000;
 /** A connection on which nothing moves for this long is closed; one between two requests earlier. */
 const defaultIdleMs = 5 * 60 * 1000;
 const defaultKeepAliveMs = 60_000;
+/** A client that takes and sends nothing for this long, though the server waits for it, makes room for a new one. */
+const defaultStalledMs = 15_000;
+/** How often connections are searched for such clients. */
+const stalledCheckMs = 1_000;
 /** Request line and headers together. */
 const maxHeaderBytes = 16 * 1024;
-/** Requests that a client may send ahead on a connection. */
+/** Headers of a request that are kept. Without it some thousands of tiny ones take fifteen times their bytes. */
+const maxHeaders = 200;
+/** Requests that a client may send ahead on a connection, and all clients together: each takes some 10 KB. */
 const maxPipelined = 100;
+const maxPipelinedInAll = 1_000;
 /** How often a refused connection is told. */
 const refusalLogMs = 60_000;
 /** How long the end of a server waits for handlers whose connections are gone. */
@@ -51,7 +58,8 @@ export interface HttpServerOptions {
   requestMs?: number | undefined;
   idleMs?: number | undefined;
   keepAliveMs?: number | undefined;
-  /** Beyond it the longest idle connection makes room, or the new one is refused. */
+  stalledMs?: number | undefined;
+  /** Beyond it the longest idle connection makes room, or one whose client has stalled, or the new one is refused. */
   maxConnections?: number | undefined;
   logger?: Logger | undefined;
 }
@@ -91,6 +99,7 @@ export function createHttpServer(options: HttpServerOptions): Server {
     });
   }
   server.setTimeout(idleMs);
+  server.maxHeadersCount = maxHeaders;
   connectionsOf.set(server, new Connections(server, options));
   return server;
 }
@@ -133,6 +142,8 @@ interface Connection {
   current: ServerResponse | undefined;
   /** Requests that were sent ahead. */
   waiting: [IncomingMessage, ServerResponse][];
+  /** Bytes that had been sent and received when they were last compared, and since when they are the same. */
+  moved: { bytes: number; since: number };
 }
 
 /** The connections of a server. The one that has been idle longest comes first. */
@@ -145,7 +156,10 @@ class Connections {
   /** Of a server with TLS, by peer, until it is known who is there. */
   readonly #handshakes = new Map<string, Socket>();
   readonly #handling = new Set<Promise<void>>();
+  /** Requests that wait for others of their connections. */
+  #waiting = 0;
   #refused = { count: 0, toldAt: -Infinity };
+  #stalledCheckedAt = -Infinity;
   #closing: Promise<void> | undefined;
 
   constructor(server: Server, options: HttpServerOptions) {
@@ -157,7 +171,7 @@ class Connections {
     server.on('connection', (socket: Socket) => {
       if (!this.#makeRoom()) return void socket.destroy();
       if (!isSecure) return this.#accept(socket);
-      const peer = peerOf(socket);
+      const peer = getPeer(socket);
       this.#handshakes.set(peer, socket);
       socket.once('close', () => {
         if (this.#handshakes.get(peer) === socket) this.#handshakes.delete(peer);
@@ -165,7 +179,7 @@ class Connections {
     });
     if (isSecure) {
       server.on('secureConnection', (socket: Socket) => {
-        this.#handshakes.delete(peerOf(socket));
+        this.#handshakes.delete(getPeer(socket));
         this.#accept(socket);
       });
     }
@@ -205,6 +219,12 @@ class Connections {
       socket.destroy();
       return true;
     }
+    const stalled = this.#findStalled();
+    if (stalled !== undefined) {
+      this.#open.delete(stalled.socket);
+      stalled.socket.destroy();
+      return true;
+    }
     this.#refused.count++;
     const now = performance.now();
     if (now - this.#refused.toldAt >= refusalLogMs) {
@@ -215,22 +235,49 @@ class Connections {
     return false;
   }
 
+  #findStalled(): Connection | undefined {
+    const now = performance.now();
+    const { stalledMs = defaultStalledMs } = this.#options;
+    if (now - this.#stalledCheckedAt < Math.min(stalledCheckMs, stalledMs)) return undefined;
+    for (const connection of this.#open.values()) {
+      const { socket, current, moved } = connection;
+      const bytes = socket.bytesRead + socket.bytesWritten;
+      const waitsForClient = current?.req.complete === false || socket.writableLength > 0;
+      if (!waitsForClient || bytes !== moved.bytes) connection.moved = { bytes, since: now };
+      else if (now - moved.since >= stalledMs) return connection;
+    }
+    this.#stalledCheckedAt = now;
+    return undefined;
+  }
+
   #accept(socket: Socket): void {
     if (this.#closing !== undefined) return void socket.destroy();
-    const connection: Connection = { socket, current: undefined, waiting: [] };
+    const moved = { bytes: 0, since: performance.now() };
+    const connection: Connection = { socket, current: undefined, waiting: [], moved };
     this.#open.set(socket, connection);
+    limitParsing(socket, () => socket.destroyed || this.#hasTooManyWaiting(connection));
     socket.once('close', () => {
       if (this.#open.get(socket) === connection) this.#open.delete(socket);
+      // Node.js has held them until now.
+      this.#waiting -= connection.waiting.length;
       connection.waiting = [];
     });
   }
 
   #take(request: IncomingMessage, response: ServerResponse): void {
-    const connection = this.#open.get(request.socket);
-    if (connection === undefined) return void request.socket.destroy();
+    const { socket } = request;
+    const connection = this.#open.get(socket);
+    if (connection === undefined) return void socket.destroy();
+    if (socket.destroyed) return;
     if (connection.current === undefined) return this.#begin(connection, request, response);
-    if (connection.waiting.length >= maxPipelined) return void request.socket.destroy();
+    if (this.#hasTooManyWaiting(connection)) return void socket.destroy();
     connection.waiting.push([request, response]);
+    this.#waiting++;
+  }
+
+  #hasTooManyWaiting({ current, waiting }: Connection): boolean {
+    if (current === undefined) return false;
+    return waiting.length >= maxPipelined || this.#waiting >= maxPipelinedInAll;
   }
 
   #begin(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
@@ -252,7 +299,7 @@ class Connections {
       await this.#options.handle(request, response);
     } catch (error) {
       const url = (request.url ?? '').slice(0, 300);
-      this.#logger.log('error', `${request.method} ${url}: ${redact(messageOf(error))}`);
+      this.#logger.log('error', `${request.method} ${url}: ${redact(getMessage(error))}`);
       response.destroy();
     }
   }
@@ -264,13 +311,33 @@ class Connections {
     // A server that closes answers what is under way, and nothing after it.
     if (this.#closing !== undefined) return void socket.destroySoon();
     const next = waiting.shift();
-    if (next !== undefined) return this.#begin(connection, ...next);
+    if (next !== undefined) {
+      this.#waiting--;
+      return this.#begin(connection, ...next);
+    }
     // It is the youngest of those that are idle.
     this.#open.delete(socket);
     this.#open.set(socket, connection);
   }
 }
 
-function peerOf({ remoteAddress, remotePort }: Socket): string {
+/** A return value that the parser takes for a fault. */
+const parseFault = -1;
+
+/**
+ * Ends a connection, as one with a syntax error, before the next request once `isOver` holds. Node.js makes objects of all
+ * requests in a piece that came in, thousands of them on each of a thousand connections, before it closes the first. Its
+ * parser is no public interface: without it requests are refused after they are made.
+ */
+function limitParsing(socket: Socket, isOver: () => boolean): void {
+  type Take = (...args: unknown[]) => unknown;
+  const { parser } = socket as { parser?: { onIncoming?: Take | null } | null };
+  const take = parser?.onIncoming;
+  if (typeof take !== 'function') return;
+  (parser as { onIncoming: Take }).onIncoming = (...args) =>
+    isOver() ? parseFault : Reflect.apply(take, parser, args);
+}
+
+function getPeer({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }

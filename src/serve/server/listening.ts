@@ -35,7 +35,7 @@ export function shownAddress({ host, port }: ListenAddress): string {
 }
 
 /** How a server on this machine is reached. */
-export function urlOf(server: Server, host: string, isSecure: boolean): string {
+export function getUrl(server: Server, host: string, isSecure: boolean): string {
   const { port } = server.address() as AddressInfo;
   const isAny = host === '::' || host === '0.0.0.0';
   return `${isSecure ? 'https' : 'http'}://${shownAddress({ host: isAny ? 'localhost' : host, port })}`;

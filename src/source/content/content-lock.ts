@@ -56,33 +56,33 @@ export function parseContentLock(text: string, file: string): Pin[] {
   if (sources.length > maxPins) throw new LimitError(`more than ${maxPins} sources`, { subject: file, file });
   const names = new Set<string>();
   return sources.map((source, index) => {
-    const at = `sources[${index}]`;
-    if (!isJsonObject(source)) throw fail(`${at}: expected an object`);
-    checkKeys(source, ['name', 'type', 'source', 'ref', 'content', 'roots'], `${at}.`, fail);
-    const textOf = (key: string): string => {
+    const where = `sources[${index}]`;
+    if (!isJsonObject(source)) throw fail(`${where}: expected an object`);
+    checkKeys(source, ['name', 'type', 'source', 'ref', 'content', 'roots'], `${where}.`, fail);
+    const toText = (key: string): string => {
       const value = source[key];
       if (typeof value === 'string' && value !== '' && value.length <= maxText) return value;
-      throw fail(`${at}.${key}: expected a text`);
+      throw fail(`${where}.${key}: expected a text`);
     };
-    const [name, type, ref, content] = ['name', 'type', 'ref', 'content'].map(textOf) as [
+    const [name, type, ref, content] = ['name', 'type', 'ref', 'content'].map(toText) as [
       string,
       string,
       string,
       string,
     ];
-    if (names.has(name)) throw fail(`${at}.name: duplicate ${quoteGo(name)}`);
+    if (names.has(name)) throw fail(`${where}.name: duplicate ${quoteGo(name)}`);
     names.add(name);
-    if (!types.includes(type)) throw fail(`${at}.type: ${quoteGo(type)} is none of ${types.join(', ')}`);
-    if (!isDigest(content)) throw fail(`${at}.content: expected sha256: and 64 hexadecimal digits`);
-    const pin = { name, type: type as Pin['type'], ref, content, source: textOf('source') };
-    return source['roots'] === undefined ? pin : { ...pin, roots: rootsOf(source['roots'], at, fail) };
+    if (!types.includes(type)) throw fail(`${where}.type: ${quoteGo(type)} is none of ${types.join(', ')}`);
+    if (!isDigest(content)) throw fail(`${where}.content: expected sha256: and 64 hexadecimal digits`);
+    const pin = { name, type: type as Pin['type'], ref, content, source: toText('source') };
+    return source['roots'] === undefined ? pin : { ...pin, roots: getRoots(source['roots'], where, fail) };
   });
 }
 
-function rootsOf(value: JsonValue, at: string, fail: (problem: string) => OpmateError): string[] {
+function getRoots(value: JsonValue, where: string, fail: (problem: string) => OpmateError): string[] {
   const isList = Array.isArray(value) && value.length > 0 && value.length <= maxRoots;
   if (!isList || !value.every((root) => typeof root === 'string' && root !== '' && root.length <= maxText)) {
-    throw fail(`${at}.roots: expected a list of directories`);
+    throw fail(`${where}.roots: expected a list of directories`);
   }
   return sortedByBytes(value as string[]);
 }
@@ -90,11 +90,11 @@ function rootsOf(value: JsonValue, at: string, fail: (problem: string) => Opmate
 function checkKeys(
   value: JsonObject,
   known: readonly string[],
-  at: string,
+  where: string,
   fail: (problem: string) => OpmateError,
 ): void {
   const unknown = Object.keys(value).find((key) => !known.includes(key));
-  if (unknown !== undefined) throw fail(`${at}${unknown}: unknown field`);
+  if (unknown !== undefined) throw fail(`${where}${unknown}: unknown field`);
 }
 
 /** The text of a lock: the same pins give the same bytes. */

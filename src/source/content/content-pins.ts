@@ -116,6 +116,6 @@ export function pinnedSource({ name, source }: PlacedSource, pin: Pin): ContentP
 export function drift(name: string, locked: string, actual: string): OpmateError {
   return new OpmateError('DIGEST', `locked as ${locked}, found ${actual}`, {
     subject: name,
-    hint: 'look at what has changed, then write the lock anew with --update-lock',
+    hint: 'look at what has changed, then rewrite the lock with --update-lock',
   });
 }

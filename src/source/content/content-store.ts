@@ -4,7 +4,7 @@ import path from 'node:path';
 import { lstatIfPresent, statIfPresent } from '../../files/file-status.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { isDigest, parseDigest } from '../../core/digest.js';
-import { OpmateError, fileError, messageOf, systemCode } from '../../core/errors.js';
+import { OpmateError, fileError, getMessage, systemCode } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { moveWhole, removeWhole } from '../../files/move-whole.js';
@@ -50,7 +50,7 @@ export async function openContentStore(options: {
     await sweepLeftovers(stagingDirectory, now);
     await prune(directory, now);
   } catch (error) {
-    logger.log('warn', `${directory}: no content is kept: ${messageOf(error)}`);
+    logger.log('warn', `${directory}: no content is kept: ${getMessage(error)}`);
     return undefined;
   }
   const placeOf = (content: string): string => path.join(directory, `sha256-${parseDigest(content).hex}`);
@@ -70,9 +70,9 @@ export async function openContentStore(options: {
       } catch (error) {
         // What is larger than is wanted now is not damaged.
         if (error instanceof OpmateError && ['CANCELLED', 'LIMIT'].includes(error.code)) throw error;
-        problem = messageOf(error);
+        problem = getMessage(error);
       }
-      logger.log('warn', `${place}: damaged, is fetched again: ${problem}`);
+      logger.log('warn', `${place}: damaged, fetching it again: ${problem}`);
       // In one step, so that nobody finds half of it.
       await removeWhole(place, stagingDirectory).catch(() => undefined);
       return undefined;

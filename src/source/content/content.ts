@@ -33,9 +33,12 @@ export async function openContent(
   session: SourceSession,
   options: ContentOptions = {},
 ): Promise<OpenedContent> {
-  const placed = sources.map((one) => ({ ...one, destination: destinationOf(one) }));
+  const placed = sources.map((placedSource) => ({
+    ...placedSource,
+    destination: getDestination(placedSource),
+  }));
   const [first] = placed;
-  if (first === undefined) throw new OpmateError('INVALID', 'no source is named');
+  if (first === undefined) throw new OpmateError('INVALID', 'missing source');
   if (options.requireDigest === true) {
     const findings = findUnpinned(placed, options.pins);
     if (findings.length > 0) throw new ContentFindingsError(findings);
@@ -48,12 +51,12 @@ export async function openContent(
   try {
     const opened: Fetched[] = [];
     const errors: OpmateError[] = [];
-    for (const [index, one] of placed.entries()) {
+    for (const [index, item] of placed.entries()) {
       throwIfCancelled(session.signal);
       const staging = path.join(temporary.path, String(index));
       const roots = isSole ? (options.roots ?? ['']) : [''];
       try {
-        opened.push(await fetchPinned(one, { staging, roots }, session, options));
+        opened.push(await fetchPinned(item, { staging, roots }, session, options));
       } catch (error) {
         if (!(error instanceof OpmateError) || endsAll.includes(error.code)) throw error;
         errors.push(error);
@@ -87,7 +90,7 @@ const endsAll: readonly string[] = ['CANCELLED', 'INTERNAL', 'LIMIT'];
 /** Sources that cannot be read before the rest is not tried any more. */
 const maxErrors = 20;
 
-function destinationOf({ name, destination }: PlacedSource): string {
+function getDestination({ name, destination }: PlacedSource): string {
   if (!destination.startsWith('/')) return normalizeEntryPath(destination, `${name}: destination`);
   throw new OpmateError('UNSAFE', `destination ${destination}: is absolute`, {
     subject: name,
@@ -105,7 +108,7 @@ async function openInPlace(
   const { roots = [''] } = options;
   const how = { limits, signal, followLinks, roots };
   const tree = await readTree(directory, how);
-  const pin = pinOf(placed, `directory@${hashOfTree(tree)}`, tree, roots);
+  const pin = getPin(placed, `directory@${hashOfTree(tree)}`, tree, roots);
   checkContent(pin, placed, options);
   return {
     directory,
@@ -128,7 +131,7 @@ interface Fetched {
   isOwn: boolean;
 }
 
-function pinOf(
+function getPin(
   { name, source }: PlacedSource,
   ref: string,
   tree: ContentTree,
@@ -145,11 +148,11 @@ function isOfSamePart(a: Pin, b: Pick<Pin, 'roots'>): boolean {
 
 function knownPin(name: string, { pins }: ContentOptions): Pin | undefined {
   if (pins === undefined) return undefined;
-  const pin = pins.find((one) => one.name === name);
+  const pin = pins.find((item) => item.name === name);
   if (pin !== undefined) return pin;
   throw new OpmateError('INVALID', 'is not in the lock', {
     subject: name,
-    hint: 'write the lock anew with --update-lock',
+    hint: 'rewrite the lock with --update-lock',
   });
 }
 
@@ -166,7 +169,7 @@ function checkContent(pin: Pin, { source }: PlacedSource, options: ContentOption
     const what = known.roots === undefined ? 'all of it' : `only ${known.roots.join(', ')}`;
     throw new OpmateError('INVALID', `is locked by ${what}, which this command does not read`, {
       subject: pin.name,
-      hint: 'give this command a lock of its own, or write this one anew with --update-lock',
+      hint: 'use a separate lock, or rewrite this one with --update-lock',
     });
   } else if (known.ref !== pin.ref) throw drift(pin.name, known.ref, pin.ref);
 }
@@ -190,7 +193,7 @@ async function fetchPinned(
   await makeDirectory(staging, 0o700);
   const { ref, directory } = await fetchSource({ ...placed, source }, { tree, roots }, session);
   const read = await readTree(directory, { limits, signal });
-  const pin = pinOf(placed, ref ?? `${source.kind}@${hashOfTree(read)}`, read, roots);
+  const pin = getPin(placed, ref ?? `${source.kind}@${hashOfTree(read)}`, read, roots);
   checkContent(pin, placed, options);
   if (contentStore === undefined || isLocal(source)) {
     return { placed, pin, directory, tree: read, isOwn: true };
@@ -251,11 +254,11 @@ async function compose(
   const files = new Map<string, { owner: string; sha256: string }>();
   const directories = new Map<string, string>();
   const findings: Diagnostic[] = [];
-  const at = (destination: string, name: string): string =>
+  const location = (destination: string, name: string): string =>
     destination === '' ? name : `${destination}/${name}`;
   for (const { placed, tree } of opened) {
     const { name: owner, destination } = placed;
-    const parents = [...tree.directories.map((name) => at(destination, name)), destination].filter(
+    const parents = [...tree.directories.map((name) => location(destination, name)), destination].filter(
       (name) => name !== '',
     );
     for (const parent of parents) {
@@ -265,7 +268,7 @@ async function compose(
       }
     }
     for (const { path: name, sha256 } of tree.files) {
-      const place = at(destination, name);
+      const place = location(destination, name);
       const other = files.get(place)?.owner;
       if (other === undefined) files.set(place, { owner, sha256 });
       else
@@ -295,7 +298,7 @@ async function compose(
     for (const { path: name } of tree.files) {
       throwIfCancelled(signal);
       const source = path.join(from, name);
-      const target = path.join(directory, at(placed.destination, name));
+      const target = path.join(directory, location(placed.destination, name));
       if (isOwn) await moveWhole(source, target);
       else await copyFile(source, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
     }

@@ -8,17 +8,17 @@ import type { PlacedSource } from './content-types.js';
  * Throws OpmateError.
  */
 export async function parsePlacedSource(text: string, workingDirectory: string): Promise<PlacedSource> {
-  const at = text.indexOf('=');
-  if (at <= 0) {
+  const position = text.indexOf('=');
+  if (position <= 0) {
     throw new UsageError('expected DESTINATION=SOURCE', {
       subject: quoteGo(redact(text)),
       hint: 'as in manifests=git+https://git.example/team/repo.git#main:deploy',
     });
   }
-  const source = text.slice(at + 1);
+  const source = text.slice(position + 1);
   return {
     name: redact(source),
     source: await parsePlace(source, { purpose: 'content', workingDirectory }),
-    destination: text.slice(0, at),
+    destination: text.slice(0, position),
   };
 }

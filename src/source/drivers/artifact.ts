@@ -51,7 +51,7 @@ async function unpackArtifact(
   const opened = await openReference(reference, session);
   try {
     const { repository } = opened;
-    const layers = await layersOf(repository, reference, session);
+    const layers = await readLayers(repository, reference, session);
     const archives = layers.filter((layer) => !isFile(layer));
     const how = { roots: [''], limits, signal, logger };
     const { problems } = await extractBlobs(repository, archives, destination, how);
@@ -95,7 +95,7 @@ async function writeBlob(
   }
 }
 
-async function layersOf(
+async function readLayers(
   repository: Repository,
   { text: ref, digest = '' }: Reference,
   { signal }: SourceSession,

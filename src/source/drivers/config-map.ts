@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { digestOf } from '../../core/digest.js';
+import { computeDigest } from '../../core/digest.js';
 import { formatDiagnostic } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
@@ -17,7 +17,7 @@ import { openDatabase, openUnpacked, toSource } from './local.js';
 /** The data of a ConfigMap, which is at hand: each key is a file of the catalog, or manifests of operators. */
 export function resolveConfigMap(place: ConfigMapPlace, session: SourceSession): ResolvedPlace {
   const { name, data, binaryData = {} } = place;
-  const ref = `configmap/${name}@${digestOf(encodeGoJson(sortKeysDeep({ data, binaryData })))}`;
+  const ref = `configmap/${name}@${computeDigest(encodeGoJson(sortKeysDeep({ data, binaryData })))}`;
   const unpack: Unpack = async (destination) => {
     await writeConfigMap(destination, ref, { data, binaryData }, session);
     return { directory: destination, problems: new Map() };

@@ -225,8 +225,8 @@ export function hashOfTree(tree: {
 
 /** Notes all directories that a path is in. */
 function fill(filled: Set<string>, name: string): void {
-  for (let at = name.lastIndexOf('/'); at > 0; at = name.lastIndexOf('/', at - 1)) {
-    const above = name.slice(0, at);
+  for (let position = name.lastIndexOf('/'); position > 0; position = name.lastIndexOf('/', position - 1)) {
+    const above = name.slice(0, position);
     if (filled.has(above)) return;
     filled.add(above);
   }

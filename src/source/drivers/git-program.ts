@@ -66,7 +66,7 @@ export async function withGit<T>(
 ): Promise<T> {
   checkRepository(source, options);
   const { credentials } = source;
-  if (credentials?.type !== 'ssh') return work(gitWith(source, environmentOf(source, options, []), options));
+  if (credentials?.type !== 'ssh') return work(gitWith(source, getEnvironment(source, options, []), options));
   const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
   try {
     const key = path.join(temporary.path, 'key');
@@ -87,7 +87,7 @@ export async function withGit<T>(
       await writeFile(hosts, knownHosts, { mode: 0o600 });
       ssh.push('-o', `UserKnownHostsFile="${sshPath(hosts)}"`, '-o', 'GlobalKnownHostsFile=/dev/null');
     }
-    return await work(gitWith(source, environmentOf(source, options, ssh), options));
+    return await work(gitWith(source, getEnvironment(source, options, ssh), options));
   } finally {
     await temporary.remove();
   }
@@ -131,7 +131,7 @@ function checkRepository(source: GitPlace, { network }: GitOptions): void {
   });
 }
 
-function environmentOf(
+function getEnvironment(
   { repository, credentials, insecureSkipTlsVerify }: GitPlace,
   { environment, network }: GitOptions,
   sshArguments: readonly string[],
@@ -193,7 +193,7 @@ function gitWith(source: GitPlace, env: Record<string, string>, options: GitOpti
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    return outputOf(child, { subject: `${shown}: git ${args[0]}`, shown, timeoutMs, signal });
+    return getOutput(child, { subject: `${shown}: git ${args[0]}`, shown, timeoutMs, signal });
   };
   const run = async (args: readonly string[], wanted: GitRun): Promise<string> => {
     const chunks: Buffer[] = [];
@@ -201,7 +201,7 @@ function gitWith(source: GitPlace, env: Record<string, string>, options: GitOpti
     for await (const chunk of stream(args, wanted)) {
       size += (chunk as Buffer).length;
       if (size > (wanted.maxOutput ?? maxOutput)) {
-        throw new OpmateError('LIMIT', `git ${args[0]} answers too much`, { subject: shown });
+        throw new OpmateError('LIMIT', `git ${args[0]}: output too large`, { subject: shown });
       }
       chunks.push(chunk as Buffer);
     }
@@ -216,7 +216,7 @@ interface Watched extends CancelOptions {
   timeoutMs: number;
 }
 
-function outputOf(child: ChildProcess, { subject, shown, timeoutMs, signal }: Watched): Readable {
+function getOutput(child: ChildProcess, { subject, shown, timeoutMs, signal }: Watched): Readable {
   const output = new PassThrough();
   let messages = '';
   let fault: OpmateError | undefined;
@@ -228,7 +228,7 @@ function outputOf(child: ChildProcess, { subject, shown, timeoutMs, signal }: Wa
     child.stderr?.destroy();
   };
   const timer = setTimeout(() => {
-    stop(new OpmateError('NETWORK', `no end after ${timeoutMs / 1000} s`, { subject }));
+    stop(new OpmateError('NETWORK', `timed out after ${timeoutMs / 1000} s`, { subject }));
   }, timeoutMs);
   const unwatch = onAbort(signal, () => stop(new CancelledError()));
   child.stderr?.on('data', (chunk: Buffer) => {

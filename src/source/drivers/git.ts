@@ -60,7 +60,7 @@ export async function commitOfGit(source: GitPlace, options: GitOptions): Promis
     if (revision !== undefined) return commitOfRevision(git, source.repository, revision);
     const wanted =
       branch !== undefined ? `refs/heads/${branch}` : tag !== undefined ? `refs/tags/${tag}` : 'HEAD';
-    const commit = (await refsOf(git, source.repository, [wanted])).get(wanted);
+    const commit = (await readRefs(git, source.repository, [wanted])).get(wanted);
     if (commit !== undefined) return commit;
     const what =
       branch !== undefined ? `branch ${branch}` : tag !== undefined ? `tag ${tag}` : 'default branch';
@@ -83,12 +83,16 @@ function checkNames({ repository, branch, tag, commit, revision }: GitPlace): vo
 }
 
 /** Commits by the names of refs; of tags that are objects, the commits that they are about. */
-async function refsOf(git: Git, repository: string, names: readonly string[]): Promise<Map<string, string>> {
+async function readRefs(
+  git: Git,
+  repository: string,
+  names: readonly string[],
+): Promise<Map<string, string>> {
   const wanted = names.flatMap((name) => (name.startsWith('refs/tags/') ? [name, `${name}^{}`] : [name]));
   const run = { timeoutMs: askMs, maxOutput: maxRefs };
-  const answer = await git.run(['ls-remote', '--', repository, ...wanted], run);
+  const response = await git.run(['ls-remote', '--', repository, ...wanted], run);
   const commits = new Map<string, string>();
-  for (const line of answer.split('\n')) {
+  for (const line of response.split('\n')) {
     const [, commit, name] = /^([0-9a-f]{40}|[0-9a-f]{64})\t(\S+)$/.exec(line) ?? [];
     if (commit === undefined || name === undefined) continue;
     const isPeeled = name.endsWith('^{}');
@@ -103,7 +107,7 @@ async function commitOfRevision(git: Git, repository: string, revision: string):
   const places = /^refs\/(?:heads|tags)\//.test(revision)
     ? [revision]
     : [`refs/heads/${revision}`, `refs/tags/${revision}`];
-  const exact = await refsOf(git, repository, places);
+  const exact = await readRefs(git, repository, places);
   const matches = places.filter((name) => exact.has(name));
   if (matches.length > 1) {
     throw new OpmateError('INVALID', `${revision} is ambiguous: ${matches.join(' and ')}`, {
@@ -113,7 +117,7 @@ async function commitOfRevision(git: Git, repository: string, revision: string):
   }
   if (matches[0] !== undefined) return exact.get(matches[0]) as string;
   const isShort = /^[0-9a-f]{4,63}$/.test(revision);
-  const all = await refsOf(
+  const all = await readRefs(
     git,
     repository,
     isShort ? ['refs/heads/*', 'refs/tags/*'] : places.map((name) => `${name}*`),

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { Transform } from 'node:stream';
+import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { decompress } from '../../archive/decompress.js';
 import { defaultArchiveLimits, showSize } from '../../archive/limits.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import { readBody } from '../../oci/transport/response-body.js';
@@ -21,7 +22,7 @@ export function requireHttps(
   hint = 'use https, or allow it with --use-http',
 ): void {
   if (url.protocol !== 'http:' || isLoopback(url.hostname) || network?.allowHttp === true) return;
-  throw new OpmateError('UNSAFE', 'plain HTTP can be changed by anybody on the way', {
+  throw new OpmateError('UNSAFE', 'plain HTTP is insecure', {
     subject: shown,
     hint,
   });
@@ -75,7 +76,12 @@ export async function requestPlace(
   };
   try {
     const { signal } = session;
-    const request = { method: 'GET', url: url.href, headers: { ...headers, ...conditionsOf(known) }, signal };
+    const request = {
+      method: 'GET',
+      url: url.href,
+      headers: { ...headers, ...getConditions(known) },
+      signal,
+    };
     let response: TransportResponse;
     if (credentials?.type === 'basic') {
       const { username, password } = credentials;
@@ -86,13 +92,13 @@ export async function requestPlace(
       const endpoints = await connection.endpoints(url.host, 'archive', { withoutMirrors: true, signal });
       const endpoint = endpoints.at(-1);
       if (endpoint === undefined)
-        throw new OpmateError('INTERNAL', 'no route to it', { subject: formatUrl(url) });
+        throw new OpmateError('INTERNAL', 'no route to host', { subject: formatUrl(url) });
       response = await endpoint.transport.send(request);
     }
     if (response.status === 200 || (response.status === 304 && known !== undefined))
       return { response, close };
     response.body.destroy();
-    throw refusal(formatUrl(url), response.status);
+    throw refusal(formatUrl(url), response.status, credentials !== undefined);
   } catch (error) {
     close();
     throw error;
@@ -100,33 +106,33 @@ export async function requestPlace(
 }
 
 /** A validator is an entity tag, which is quoted, or a date. */
-function conditionsOf(known: PlaceState | undefined): Record<string, string> {
+function getConditions(known: PlaceState | undefined): Record<string, string> {
   const { validator } = known ?? {};
   if (validator === undefined) return {};
   return validator.endsWith('"') ? { 'if-none-match': validator } : { 'if-modified-since': validator };
 }
 
-function refusal(shown: string, status: number): OpmateError {
+function refusal(shown: string, status: number, hasSecret: boolean): OpmateError {
+  const problem = `the server returned ${status}`;
   if (status === 401 || status === 403) {
-    return new OpmateError('AUTH', `the server answered ${status}`, {
-      subject: shown,
-      hint: 'credentials for the host are taken from the auth file',
-    });
+    const hint = hasSecret
+      ? 'check the Secret that secretRef names'
+      : 'add credentials for the host to the auth file';
+    return new OpmateError('AUTH', problem, { subject: shown, hint });
   }
-  return new OpmateError(status === 404 ? 'NOT_FOUND' : 'NETWORK', `the server answered ${status}`, {
-    subject: shown,
-  });
+  return new OpmateError(status === 404 ? 'NOT_FOUND' : 'NETWORK', problem, { subject: shown });
 }
 
 /**
- * Writes a response to a file that is not there yet; returns its digest. Throws LimitError beyond the limit for
- * unpacked files.
+ * Writes a response to a file that is not there yet, `isCompressed` without its compression; returns the digest of the
+ * file. Throws LimitError beyond the limit for unpacked files.
  */
 export async function receiveFile(
   response: TransportResponse,
   shown: string,
   file: string,
   session: SourceSession,
+  { isCompressed = false } = {},
 ): Promise<string> {
   const { limits = defaultArchiveLimits, signal } = session;
   const hash = createHash('sha256');
@@ -142,9 +148,12 @@ export async function receiveFile(
       );
     },
   });
-  await pipeline(readBody(response), counted, createWriteStream(file, { flags: 'wx', mode: 0o600 }), {
-    signal,
-  });
+  // The size is limited below; catalogs of much boilerplate compress as well as bombs.
+  const unbounded = { ...limits, maxUnpackedSize: Infinity, maxRatio: Infinity };
+  const bytes = isCompressed
+    ? decompress(Readable.from(readBody(response)), { label: shown, limits: unbounded, signal })
+    : readBody(response);
+  await pipeline(bytes, counted, createWriteStream(file, { flags: 'wx', mode: 0o600 }), { signal });
   return `sha256:${hash.digest('hex')}`;
 }
 

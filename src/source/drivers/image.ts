@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { defaultArchiveLimits } from '../../archive/limits.js';
-import { bundleFilesOf } from '../../bundle/read.js';
+import { readBundleFiles } from '../../bundle/read.js';
 import { DirectoryCatalog } from '../../catalog/catalog.js';
 import { OpmateError } from '../../core/errors.js';
 import { silentLogger } from '../../core/log.js';
@@ -11,7 +11,7 @@ import { statIfPresent } from '../../files/file-status.js';
 import { makeTemporaryDirectory, openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import { imageLabels, pathOfLabel } from '../../model/image-labels.js';
 import { type Image, extractImage, openImage, readImage } from '../../oci/image/image.js';
-import { openReference } from '../../oci/image/open.js';
+import { openReference, withCatalogCache } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import { parseImageReference } from '../parse-place.js';
 import { inReference } from '../reference-error.js';
@@ -79,7 +79,7 @@ export async function withImage<T>(
 }
 
 /** What a catalog names an image by: a layout or archive has no name that a cluster could pull. */
-function pullSpecOf({ transport, text }: Reference): string {
+function getPullSpec({ transport, text }: Reference): string {
   return transport === 'docker' ? text.replace(/^docker:\/\//, '') : '';
 }
 
@@ -94,23 +94,28 @@ async function openByLabel(
   // An image may have both labels; the database wins, as for `opm`.
   if (labels[imageLabels.database] !== undefined) {
     if (!allowed.catalogs) throw new OpmateError('UNSUPPORTED', 'cannot render sqlite image: not allowed');
-    return openDatabaseImage(reference, image, session);
+    return openDatabaseImage(reference, await withKeptLayers(image, session), session);
   }
   const configs = labels[imageLabels.configs];
   if (configs !== undefined) {
     if (!allowed.catalogs) {
       throw new OpmateError('UNSUPPORTED', 'cannot render declarative config image: not allowed');
     }
-    return openCatalogImage(reference, image, configs, session);
+    return openCatalogImage(reference, await withKeptLayers(image, session), configs, session);
   }
   if (labels[imageLabels.bundlePackage] !== undefined) {
     if (!allowed.bundles) throw new OpmateError('UNSUPPORTED', 'cannot render bundle image: not allowed');
     const { limits = defaultArchiveLimits, signal, logger } = session;
     const tree = await readImage(image, { roots: bundleRoots, limits, signal, logger });
-    const files = await bundleFilesOf(tree, { subject: reference, signal });
-    return { kind: 'bundle', image: pullSpecOf(parsed), files, close: nothingToClose };
+    const files = await readBundleFiles(tree, { subject: reference, signal });
+    return { kind: 'bundle', image: getPullSpec(parsed), files, close: nothingToClose };
   }
   throw unknownKind(reference, labels);
+}
+
+/** The same image, of which layers that were read before need not be fetched again. */
+async function withKeptLayers(image: Image, session: SourceSession): Promise<Image> {
+  return { ...image, repository: await withCatalogCache(image.repository, session) };
 }
 
 function unknownKind(reference: string, labels: Readonly<Record<string, string>>): OpmateError {

@@ -1,8 +1,9 @@
 import { open, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { bundleFilesOf, isBundleDirectory, readBundleDirectory } from '../../bundle/read.js';
+import { readBundleFiles, isBundleDirectory, readBundleDirectory } from '../../bundle/read.js';
 import { type Catalog, DirectoryCatalog } from '../../catalog/catalog.js';
-import { digestOf } from '../../core/digest.js';
+import { computeDigest } from '../../core/digest.js';
+import { mapConcurrent } from '../../core/concurrency.js';
 import { OpmateError, fileError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { makeDirectory } from '../../files/make-directory.js';
@@ -112,7 +113,7 @@ export function openUnpacked(
     requireBundles(allowed, label);
     const { limits, signal } = session;
     const tree = await toFileTree(directory, { roots: bundleRoots, limits, signal });
-    const files = await bundleFilesOf(tree, { subject: label, signal });
+    const files = await readBundleFiles(tree, { subject: label, signal });
     return { kind: 'bundle', image: '', files, close: nothingToClose };
   });
 }
@@ -151,11 +152,14 @@ export async function resolvePath(
 
 /** Returns a text that differs once the files of a catalog do. Throws OpmateError. */
 export async function pathVersion(file: string, options: LinkOptions): Promise<string> {
-  if (!(await statPath(file)).isDirectory()) return digestOf(await fileVersion(file));
+  if (!(await statPath(file)).isDirectory()) return computeDigest(await fileVersion(file));
   const files = await new DirectoryCatalog(file, file, options).listFiles();
-  const lines: string[] = [];
-  for (const one of files) lines.push(`${one.name} ${await fileVersion(one.path)}`);
-  return digestOf(lines.join('\n'));
+  const lines = await mapConcurrent(
+    files,
+    32,
+    async (file) => `${file.name} ${await fileVersion(file.path)}`,
+  );
+  return computeDigest(lines.join('\n'));
 }
 
 /** Returns a text that differs once a file does. Throws OpmateError. */
@@ -174,7 +178,7 @@ export async function copyDirectory(source: string, target: string, session: Sou
     return open(copy, 'wx', 0o600);
   };
   const { directories } = await readTree(source, { limits, signal, followLinks, copyTo });
-  for (const one of directories) await makeDirectory(path.join(target, one), 0o700);
+  for (const name of directories) await makeDirectory(path.join(target, name), 0o700);
 }
 
 /** Returns the state of a tar archive on disk: its digest. `label` is how messages name it. */

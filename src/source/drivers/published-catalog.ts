@@ -48,9 +48,9 @@ export async function openPublished(
 
 /** Returns the directory of the catalog in a published directory. Throws OpmateError unless it has exactly one. */
 async function findPublished(directory: string): Promise<string | undefined> {
-  if ((await kindOf(path.join(directory, catalogIndexName))) === 'catalog') return directory;
+  if ((await findKind(path.join(directory, catalogIndexName))) === 'catalog') return directory;
   const list = path.join(directory, catalogListName);
-  if ((await kindOf(list)) !== 'list') return undefined;
+  if ((await findKind(list)) !== 'list') return undefined;
   const names = parseCatalogList(await readRegularFile(list, maxPublishedIndexBytes), list).map(
     ({ name }) => name,
   );
@@ -65,7 +65,7 @@ async function findPublished(directory: string): Promise<string | undefined> {
   });
 }
 
-async function kindOf(file: string): Promise<ReturnType<typeof publishedKind>> {
+async function findKind(file: string): Promise<ReturnType<typeof publishedKind>> {
   const handle = await openIfRegularFile(file).catch((error: unknown) => {
     throw fileError(file, error);
   });

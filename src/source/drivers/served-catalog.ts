@@ -46,15 +46,16 @@ export async function resolveServed(
   const { response, shown, digest: expected, close } = await request(place, shownBase, known, session);
   try {
     if (response.status === 304 && known !== undefined) return unchanged(known, shown);
-    checkHeaders(response, shown);
+    const isCompressed = checkHeaders(response, shown);
     const temporary = await makeTemporaryDirectory(session.temporaryDirectory, session.now());
     try {
       const name = path.posix.basename(shown);
-      const digest = await receiveFile(response, shown, path.join(temporary.path, name), session);
+      const target = path.join(temporary.path, name);
+      const digest = await receiveFile(response, shown, target, session, { isCompressed });
       if (expected !== undefined && digest !== expected) {
         throw new DigestMismatchError(`expected ${expected}, got ${digest}`, { subject: shown });
       }
-      await checkBegin(path.join(temporary.path, name), shown);
+      await checkBegin(target, shown);
       const ref = `${shownBase}@${digest}`;
       return {
         state: { id: `served ${digest}`, ref, validator: getValidator(response) },
@@ -100,13 +101,15 @@ async function request(
   const ask = async (path: string, digest?: string): Promise<BlobsResponse> => {
     const target = new URL(`${shownBase}/${path}${search}`);
     if (path === metas && packageName !== undefined) target.searchParams.set('package', packageName);
-    const answer = await requestPlace({ url: target, known }, {}, session);
-    return { ...answer, shown: formatUrl(target), ...(digest !== undefined && { digest }) };
+    // The index is small, and read into memory.
+    const headers: Record<string, string> = path === catalogIndexName ? {} : { 'accept-encoding': 'gzip' };
+    const response = await requestPlace({ url: target, known, headers }, {}, session);
+    return { ...response, shown: formatUrl(target), ...(digest !== undefined && { digest }) };
   };
   try {
     if (packageName !== undefined) {
-      const answer = await ask(metas).catch(throwUnlessAbsent);
-      if (answer !== undefined) return answer;
+      const response = await ask(metas).catch(throwUnlessAbsent);
+      if (response !== undefined) return response;
       const file = await findPublished(ask, packageName);
       if (file !== undefined) return await ask(`../../${linesPath(file)}`, file.hash);
     }
@@ -122,9 +125,9 @@ async function findPublished(
   ask: (path: string) => Promise<BlobsResponse>,
   packageName: string,
 ): Promise<PublishedFile | undefined> {
-  const answer = await ask(catalogIndexName).catch(throwUnlessAbsent);
-  if (answer === undefined) return undefined;
-  const { response, shown, close } = answer;
+  const reply = await ask(catalogIndexName).catch(throwUnlessAbsent);
+  if (reply === undefined) return undefined;
+  const { response, shown, close } = reply;
   try {
     const bytes = await readLimited(readBody(response), maxPublishedIndexBytes, shown);
     if (publishedKind(bytes) !== 'catalog') return undefined;
@@ -145,16 +148,17 @@ function isNotFound(error: unknown): error is OpmateError {
   return error instanceof OpmateError && error.code === 'NOT_FOUND';
 }
 
-function checkHeaders({ headers }: TransportResponse, shown: string): void {
-  const encoding = headers.get('content-encoding') ?? 'identity';
-  if (encoding.toLowerCase() !== 'identity') {
-    throw new OpmateError('INVALID', `unsupported content encoding ${quoteGo(encoding.slice(0, 100))}`, {
+/** Returns whether a body is compressed. Throws OpmateError for one that is no JSON, by its headers. */
+function checkHeaders({ headers }: TransportResponse, shown: string): boolean {
+  const coding = (headers.get('content-encoding') ?? 'identity').toLowerCase();
+  if (!['identity', 'gzip', 'x-gzip'].includes(coding)) {
+    throw new OpmateError('INVALID', `unsupported content encoding ${quoteGo(coding.slice(0, 100))}`, {
       subject: shown,
-      hint: 'opmate asks for none; turn off compression in the proxy before the server',
+      hint: 'turn off this compression in the proxy before the server',
     });
   }
   const type = (headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
-  if (!/^text\/html$|xhtml|^image\/|^multipart\//.test(type)) return;
+  if (!/^text\/html$|xhtml|^image\/|^multipart\//.test(type)) return coding !== 'identity';
   throw new OpmateError('INVALID', `expected JSON Lines, got ${quoteGo(type.slice(0, 100))}`, {
     subject: shown,
     hint: catalogHint,

@@ -52,7 +52,7 @@ export async function checkBundles(
     for (const error of await presenceProblems(database, bundle, entry, options)) refuse(error);
     if (options.overwriteLatest && twin === undefined && readBundle(database, name) !== undefined)
       checked.overwritten.add(name);
-    for (const error of edges.problemsOf(bundle.record)) refuse(error);
+    for (const error of edges.getProblems(bundle.record)) refuse(error);
   }
   return checked;
 }
@@ -115,11 +115,11 @@ class KnownPackage {
     }
   }
 
-  channelsOf(name: string): readonly string[] {
+  getChannels(name: string): readonly string[] {
     return this.#channels.get(name) ?? [];
   }
 
-  replacerOf(name: string): { by: string; channel: string } | undefined {
+  findReplacer(name: string): { by: string; channel: string } | undefined {
     return this.#replacedBy.get(name);
   }
 }
@@ -141,9 +141,9 @@ async function presenceProblems(
   const there = readBundle(database, name);
   if (there === undefined) return problems;
   const details = `${name} is in the index ${await likeness(database, there.image, bundle)}`;
-  const inPackage = known.channelsOf(name).length > 0;
+  const inPackage = known.getChannels(name).length > 0;
   if (overwriteLatest) {
-    const replacer = known.replacerOf(name);
+    const replacer = known.findReplacer(name);
     const fail = (problem: string, hint?: string): void => {
       problems.push(new OpmateError('INVALID', problem, { hint }));
     };
@@ -187,7 +187,7 @@ async function likeness(database: Database, image: string, bundle: StagedBundle)
   const { record } = bundle;
   const as =
     image === '' ? 'without an image' : image === record.image ? 'with the same image' : `as ${image}`;
-  const [stored, added] = [digestOf(image), stagedDigest(bundle)];
+  const [stored, added] = [computeDigest(image), stagedDigest(bundle)];
   if (stored !== undefined && added !== undefined) {
     return `${as}, the digest ${stored === added ? 'is the same' : 'differs'}`;
   }
@@ -202,10 +202,10 @@ async function likeness(database: Database, image: string, bundle: StagedBundle)
 }
 
 function stagedDigest({ record, digest }: StagedBundle): string | undefined {
-  return digestOf(record.image) ?? digest;
+  return computeDigest(record.image) ?? digest;
 }
 
-function digestOf(image: string): string | undefined {
+function computeDigest(image: string): string | undefined {
   if (!image.includes('@')) return undefined;
   try {
     const reference = parseReference(image);
@@ -230,7 +230,7 @@ class EdgeOwners {
     }
   }
 
-  problemsOf(record: BundleRecord): OpmateError[] {
+  getProblems(record: BundleRecord): OpmateError[] {
     const { packageName } = record;
     const problems: string[] = [];
     for (const name of namesIn(record)) {
@@ -268,5 +268,5 @@ function add(map: Map<string, Set<string>>, key: string, value: string): void {
 
 /** The names of the bundle itself and of all that it replaces and skips. */
 function namesIn({ name, replaces, skips }: BundleRecord): Set<string> {
-  return new Set([...skips, replaces, name].filter((one) => one !== ''));
+  return new Set([...skips, replaces, name].filter((text) => text !== ''));
 }

@@ -1,6 +1,6 @@
-import { OpmateError, messageOf } from '../../core/errors.js';
+import { OpmateError, getMessage } from '../../core/errors.js';
 import { parseGoJson, quoteGo } from '../../document/go-json.js';
-import { isJsonObject } from '../../document/json.js';
+import { getText } from '../../document/json-fields.js';
 import { parseRange } from '../../core/semver.js';
 import { propertyTypes } from '../../model/declarative-config.js';
 import { labelFaults } from '../../graph/validate.js';
@@ -89,16 +89,14 @@ function rangeWarnings({ dependencies }: BundleRecord): string[] {
     } catch (error) {
       return [
         `opmate validate refuses a catalog with it: dependency of type ${type}: invalid version range ` +
-          `${quoteGo(range)}: ${messageOf(error)}; correct it in metadata/dependencies.yaml`,
+          `${quoteGo(range)}: ${getMessage(error)}; correct it in metadata/dependencies.yaml`,
       ];
     }
   });
 }
 
 function dependencyRange(value: string): string {
-  const dependency = parseGoJson(value);
-  const version = isJsonObject(dependency) ? dependency['version'] : undefined;
-  return typeof version === 'string' ? version : '';
+  return getText(parseGoJson(value), 'version');
 }
 
 /** Quoted where it would make lines of its own. */

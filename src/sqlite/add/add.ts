@@ -145,12 +145,12 @@ function refuseOverwrites(
 function inOrder(bundles: readonly StagedBundle[]): StagedBundle[] {
   const keyed = bundles.map((bundle) => ({ bundle, version: orderVersion(bundle.record.version) }));
   keyed.sort((a, b) => {
-    const [one, other] = [a.bundle.record, b.bundle.record];
+    const [bundleRecord, other] = [a.bundle.record, b.bundle.record];
     return (
-      compareBytes(one.packageName, other.packageName) ||
+      compareBytes(bundleRecord.packageName, other.packageName) ||
       compareOrNone(a.version, b.version) ||
-      compareBytes(one.version, other.version) ||
-      compareBytes(one.name, other.name) ||
+      compareBytes(bundleRecord.version, other.version) ||
+      compareBytes(bundleRecord.name, other.name) ||
       compareBytes(a.bundle.reference, b.bundle.reference)
     );
   });
@@ -300,7 +300,7 @@ class PackageAddition {
     const records = bundles.map(({ record }) => record);
     await refusing(async () => {
       if (mode === 'replaces') {
-        const heads = chooseHeads(packageName, membersOf(existing, records), records);
+        const heads = chooseHeads(packageName, getMembers(existing, records), records);
         await writePackageChannels(database, heads);
       } else {
         const skipPatch = mode === 'semver-skippatch';
@@ -347,7 +347,7 @@ class PackageAddition {
  * The bundles that a package has, for the choice of heads. A bundle that comes in this call may have been
  * skipped before; then it is also one of these.
  */
-function membersOf(
+function getMembers(
   { entries, bundles, defaultChannel }: IndexedPackage,
   records: readonly BundleRecord[],
 ): ChannelMember[] {

@@ -1,4 +1,4 @@
-import { type ReplacesChain, linkChain, nodesOf } from '../../graph/version-line.js';
+import { type ReplacesChain, linkChain, iterateNodes } from '../../graph/version-line.js';
 import { OpmateError } from '../../core/errors.js';
 import { groupBy } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
@@ -49,7 +49,7 @@ function readChannel(
     throw fail(`multiple candidate channel heads found: ${[head, ...others].join(', ')}`);
   }
   const chain = linkChain(channel, followEntries(head, entries, versions, fail));
-  const line = new Map([...nodesOf(chain)].map((node) => [node.name, node]));
+  const line = new Map([...iterateNodes(chain)].map((node) => [node.name, node]));
   for (const [name, targets] of edges) {
     const node = line.get(name);
     for (const target of targets) {
@@ -137,14 +137,14 @@ function writeEntries(database: Database, packageName: string, channels: readonl
     .filter(({ channel_name }) => written.has(toText(channel_name) ?? ''))
     .map(({ entry_id }) => entry_id);
   const last = database.get<{ id: number | null }>('SELECT max(entry_id) AS id FROM channel_entry')?.id ?? 0;
-  const idOf = (index: number): number => old[index] ?? last + 1 + index - old.length;
+  const getId = (index: number): number => old[index] ?? last + 1 + index - old.length;
 
-  const entries = channels.flatMap(entriesOf);
+  const entries = channels.flatMap(getEntries);
   let base = 0;
   for (const [index, { channel, name, depth, replaces }] of entries.entries()) {
     // Positions count within a channel.
     if (index > 0 && entries[index - 1]?.channel !== channel) base = index;
-    const target = replaces === undefined ? null : idOf(base + replaces);
+    const target = replaces === undefined ? null : getId(base + replaces);
     database.run(
       index < old.length
         ? `UPDATE channel_entry
@@ -152,7 +152,7 @@ function writeEntries(database: Database, packageName: string, channels: readonl
            WHERE entry_id = ?`
         : `INSERT INTO channel_entry(channel_name, package_name, operatorbundle_name, depth, replaces, entry_id)
            VALUES (?, ?, ?, ?, ?, ?)`,
-      ...[channel, packageName, name, depth, target, idOf(index)],
+      ...[channel, packageName, name, depth, target, getId(index)],
     );
   }
   for (const id of old.slice(entries.length)) {
@@ -168,12 +168,12 @@ interface NewEntry {
   replaces?: number;
 }
 
-function entriesOf(chain: ReplacesChain): NewEntry[] {
+function getEntries(chain: ReplacesChain): NewEntry[] {
   const { name: channel } = chain;
   const entries: NewEntry[] = [];
   let previous: NewEntry | undefined;
   let depth = 0;
-  for (const node of nodesOf(chain)) {
+  for (const node of iterateNodes(chain)) {
     const { name } = node;
     if (previous !== undefined) previous.replaces = entries.length;
     previous = { channel, name, depth };

@@ -20,7 +20,7 @@ export function findPruned(
 ): PrunedBundle[] {
   const channels = new Map<string, { head: string; skips: string[]; reached: Set<string> }>();
   for (const [channel, edges] of collectEdges(state)) {
-    const head = headOf(packageName, channel, edges, state);
+    const head = findHead(packageName, channel, edges, state);
     if (head === undefined) continue;
     channels.set(channel, {
       head,
@@ -48,7 +48,7 @@ export function findPruned(
 }
 
 /** The bundle of a channel that no other replaces or skips; undefined for a channel without bundles. */
-function headOf(
+function findHead(
   packageName: string,
   channel: string,
   edges: ReadonlyMap<string, ReadonlySet<string>>,

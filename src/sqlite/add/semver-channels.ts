@@ -1,5 +1,5 @@
 import { type ChainNode, type ReplacesChain, VersionLine, linkChain } from '../../graph/version-line.js';
-import { OpmateError, messageOf } from '../../core/errors.js';
+import { OpmateError, getMessage } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type Version, parseVersion } from '../../core/semver.js';
 import { joinMessages } from '../schema/aggregate.js';
@@ -95,7 +95,7 @@ function readVersion({ name, version }: BundleRecord): Version | string {
   try {
     return parseVersion(version);
   } catch (error) {
-    return `bundle "${name}": Bundle version ${version} is not valid: ${messageOf(error)}`;
+    return `bundle "${name}": Bundle version ${version} is not valid: ${getMessage(error)}`;
   }
 }
 
@@ -110,7 +110,7 @@ function lineOfGraph(
       return parseVersion(node.version);
     } catch (error) {
       throw fail(
-        `Unable to parse existing bundle version stored in index: bundle "${node.name}" "${node.version}": ${messageOf(error)}`,
+        `Unable to parse existing bundle version stored in index: bundle "${node.name}" "${node.version}": ${getMessage(error)}`,
         'add to this package in replaces mode',
       );
     }

@@ -1,5 +1,5 @@
 import { describeMissing } from '../../core/suggest.js';
-import { OpmateError, messageOf } from '../../core/errors.js';
+import { OpmateError, getMessage } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type Version, parseVersion } from '../../core/semver.js';
@@ -52,7 +52,7 @@ function joinChain(database: Database, added: BundleEdges): void {
   let below = added.substitutesFor;
   for (;;) {
     markSeen(seen, below, added.name);
-    const name = substituteOf(database, below, added.name);
+    const name = findSubstitute(database, below, added.name);
     if (name === undefined) break;
     const other = readEdges(database, name) as BundleEdges;
     const order = compareWithBuild(requireVersion(other), requireVersion(added));
@@ -80,7 +80,7 @@ function requireVersion({ name, version }: BundleEdges): Version {
   } catch (error) {
     throw new OpmateError(
       'INVALID',
-      `bundle ${quoteGo(name)}: version ${quoteGo(version)}: ${messageOf(error)}`,
+      `bundle ${quoteGo(name)}: version ${quoteGo(version)}: ${getMessage(error)}`,
       { cause: error, hint: 'what substitutes for another bundle needs a semantic version' },
     );
   }
@@ -112,7 +112,7 @@ function chainBelow(database: Database, bundle: string): string[] {
 /** What substitutes for a bundle, what substitutes for that, and so on. */
 function chainAbove(database: Database, bundle: string): string[] {
   const seen = new Set([bundle]);
-  for (let name = substituteOf(database, bundle); name !== undefined; name = substituteOf(database, name))
+  for (let name = findSubstitute(database, bundle); name !== undefined; name = findSubstitute(database, name))
     markSeen(seen, name, bundle);
   return [...seen].slice(1);
 }
@@ -128,7 +128,7 @@ function markSeen(seen: Set<string>, name: string, subject: string): void {
   seen.add(name);
 }
 
-function substituteOf(database: Database, name: string, excluded?: string): string | undefined {
+function findSubstitute(database: Database, name: string, excluded?: string): string | undefined {
   const names = database
     .all<{ name: ColumnValue }>('SELECT name FROM operatorbundle WHERE substitutesfor = ?', name)
     .map((row) => toText(row.name) ?? '')

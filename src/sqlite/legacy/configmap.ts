@@ -14,6 +14,7 @@ import { parseYaml } from '../../document/yaml.js';
 import { type ApiKey, csvCustomResources, csvSpec } from '../../model/csv.js';
 import { type Of, listOf, readTyped, struct } from '../../kube/struct.js';
 import { describeKind } from '../../document/field.js';
+import { getValue } from '../../document/json-fields.js';
 import { readTypedCrd, readTypedCsv } from './typed-manifests.js';
 import type { Database } from '../schema/database.js';
 import { type LoadOptions, type LoadReport, type LoadSession, ManifestLoader } from './manifest-loader.js';
@@ -107,7 +108,7 @@ export async function loadManifestData(
       const { crd, apis } = readTypedCrd(value);
       const manifest = toManifest(crd, subject);
       for (const api of apis) {
-        const key = keyOf(api);
+        const key = toKey(api);
         if (!definitions.has(key)) definitions.set(key, manifest);
         else {
           loader.addProblem(
@@ -128,8 +129,8 @@ export async function loadManifestData(
       const csv = toManifest(typed, subject);
       const own: Manifest[] = [];
       for (const [index, definition] of ownedDefinitions(typed).entries()) {
-        const at = `${subject}: spec.customresourcedefinitions.owned[${index}]`;
-        attempt(loader, at, () => own.push(...definitionOf(definition, definitions, label)));
+        const where = `${subject}: spec.customresourcedefinitions.owned[${index}]`;
+        attempt(loader, where, () => own.push(...getDefinition(definition, definitions, label)));
       }
       return bundleOfManifests(csv, [csv, ...own]).bundle;
     });
@@ -156,13 +157,13 @@ const definitions = listOf({ name: 'string', version: 'string', kind: 'string' }
 const definitionLists = struct({ owned: definitions, required: definitions });
 
 /** The manifest that defines what is owned. Throws OpmateError INVALID if missing. */
-function definitionOf(
+function getDefinition(
   owned: JsonValue,
   definitions: ReadonlyMap<string, Manifest>,
   file: string,
 ): Manifest[] {
   return csvCustomResources({ customresourcedefinitions: { owned: [owned] } }, 'owned').map((api) => {
-    const definition = definitions.get(keyOf(api));
+    const definition = definitions.get(toKey(api));
     if (definition !== undefined) return definition;
     throw new OpmateError('INVALID', `couldn't find owned CRD in crd list ${show(api)}`, {
       file,
@@ -178,7 +179,7 @@ function listUnder(
   key: string,
   label: string,
 ): { value: JsonObject; subject: string }[] {
-  const text = isJsonObject(data) ? data[key] : undefined;
+  const text = getValue(data, key);
   const fail = (problem: string, hint?: string): [] => {
     loader.addProblem(new OpmateError('INVALID', problem, { subject: label, file: label, hint }));
     return [];
@@ -220,7 +221,7 @@ function attempt<T>(loader: ManifestLoader, subject: string, work: () => T): T |
   }
 }
 
-function keyOf({ group, version, kind, plural }: ApiKey): string {
+function toKey({ group, version, kind, plural }: ApiKey): string {
   return JSON.stringify([group, version, kind, plural]);
 }
 

@@ -142,7 +142,7 @@ export class ManifestLoader {
       const { packageName, file } = manifest;
       const earlier = byName.get(packageName);
       byName.set(packageName, manifest);
-      if (earlier === undefined || contentOf(earlier) === contentOf(manifest)) continue;
+      if (earlier === undefined || getContent(earlier) === getContent(manifest)) continue;
       this.#problems.push(
         new OpmateError(
           'INVALID',
@@ -174,6 +174,6 @@ function compareWalk(a: string, b: string): number {
   return compareBytes(a.replaceAll('/', '\0'), b.replaceAll('/', '\0'));
 }
 
-function contentOf({ channels, defaultChannel }: PackageManifest): string {
+function getContent({ channels, defaultChannel }: PackageManifest): string {
   return JSON.stringify([channels, defaultChannel]);
 }

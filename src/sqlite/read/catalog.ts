@@ -101,7 +101,7 @@ export class SqliteCatalog implements Catalog {
     for (const [current, stored] of packages.entries()) {
       logger?.progress({ task, state: 'update', current, total: packages.length, unit: 'items' });
       try {
-        const child = yield* this.#metasOf(stored, options);
+        const child = yield* this.#iterateMetas(stored, options);
         if (child.children.length > 0) tree.children.push(child);
       } catch (error) {
         this.#tell(error, onFault);
@@ -134,7 +134,10 @@ export class SqliteCatalog implements Catalog {
     });
   }
 
-  async *#metasOf(stored: StoredPackage, options: MetasOptions): AsyncGenerator<Meta, ErrorTree, undefined> {
+  async *#iterateMetas(
+    stored: StoredPackage,
+    options: MetasOptions,
+  ): AsyncGenerator<Meta, ErrorTree, undefined> {
     const open = this.#open(stored);
     yield this.#meta(schemas.package, stored.name, '', this.#packageRecord(open, options.withoutManifests));
     for (const blob of open.channels.values()) {
@@ -185,9 +188,9 @@ export class SqliteCatalog implements Catalog {
     const ids = new Map(members.map(({ name, id }) => [name, id]));
     const names = sortedByBytes(ids.keys());
     const bundles = new Map(names.map((name, index) => [name, { id: ids.get(name) as number, index }]));
-    const skipRangeOf = ({ id }: StoredMember): string => skipRanges.get(id) ?? '';
+    const getSkipRange = ({ id }: StoredMember): string => skipRanges.get(id) ?? '';
     const blobs = this.#named(`package ${quoteGo(stored.name)}`, () =>
-      convertChannels(stored, members, skipRangeOf),
+      convertChannels(stored, members, getSkipRange),
     );
     const channels = new Map(blobs.map((blob) => [blob.name, blob]));
     this.#last = { stored, channels, bundles, names };

@@ -1,7 +1,7 @@
 import { propertyFields } from '../../bundle/parse.js';
 import { endOfValue, skipSpace } from '../../document/raw-json.js';
 import { formatMessage } from '../../core/diagnostic.js';
-import { OpmateError, messageOf } from '../../core/errors.js';
+import { OpmateError, getMessage } from '../../core/errors.js';
 import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
 import { type EncodableJson, type JsonObject, type JsonValue, RawJson } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
@@ -55,7 +55,7 @@ export function convertBundle(
   try {
     parseVersion(version);
   } catch (error) {
-    throw new OpmateError('INVALID', `parse version ${quoteGo(version)}: ${messageOf(error)}`, {
+    throw new OpmateError('INVALID', `parse version ${quoteGo(version)}: ${getMessage(error)}`, {
       hint: 'bundles need a semantic version such as 1.2.3',
     });
   }
@@ -94,7 +94,7 @@ function convertProperties(stored: StoredBundle, packageName: string, version: s
     if (dependency.type === propertyTypes.gvk) {
       addApi(required, dependency, index, propertyTypes.gvkRequired);
     } else if (dependency.type === propertyTypes.package) {
-      const fields = fieldsOf(dependency, index, ['packageName', 'version']);
+      const fields = getFields(dependency, index, ['packageName', 'version']);
       const { packageName: name = '', version: versionRange = '' } = fields;
       all.push(made(propertyTypes.packageRequired, { packageName: name, versionRange }));
     } else {
@@ -136,13 +136,13 @@ function withoutRelease(text: string): string | undefined {
 }
 
 function addApi(set: Map<string, SortableProperty>, property: TypedValue, index: number, type: string): void {
-  const fields = fieldsOf(property, index, ['group', 'kind', 'version']);
+  const fields = getFields(property, index, ['group', 'kind', 'version']);
   const { group = '', kind = '', version = '' } = fields as Partial<ApiKey>;
   const api = made(type, { group, kind, version });
   set.set(api.text, api);
 }
 
-function fieldsOf(
+function getFields(
   { type, value }: TypedValue,
   index: number,
   fields: readonly string[],
@@ -193,7 +193,7 @@ function readStoredVersion({ version, properties }: StoredBundle, csv: JsonObjec
   if (fromCsv !== '') return fromCsv;
   for (const [index, property] of properties.entries()) {
     if (property.type === propertyTypes.package)
-      return fieldsOf(property, index, ['version'])['version'] ?? '';
+      return getFields(property, index, ['version'])['version'] ?? '';
   }
   return '';
 }
@@ -234,7 +234,7 @@ function parseManifest(bytes: Buffer): JsonValue {
   try {
     return parseGoJson(decodeUtf8(bytes));
   } catch (error) {
-    throw new OpmateError('INVALID', `its manifests are not JSON: ${messageOf(error)}`, {
+    throw new OpmateError('INVALID', `its manifests are not JSON: ${getMessage(error)}`, {
       hint: 'the bundle was not stored whole: add it anew',
       cause: error,
     });
@@ -247,11 +247,11 @@ function parseManifest(bytes: Buffer): JsonValue {
  */
 export function splitObjects(bytes: Buffer): Buffer[] {
   const objects: Buffer[] = [];
-  for (let at = 0; at < bytes.length;) {
-    const lineEnd = bytes.indexOf(0x0a, at);
+  for (let index = 0; index < bytes.length;) {
+    const lineEnd = bytes.indexOf(0x0a, index);
     const end = lineEnd < 0 ? bytes.length : lineEnd;
-    const line = bytes.subarray(at, end);
-    at = end + 1;
+    const line = bytes.subarray(index, end);
+    index = end + 1;
     if (line.length === 0) continue;
     if (line[0] !== 0x7b || line[line.length - 1] !== 0x7d) return scanObjects(bytes);
     if (mayHoldTwo.some((text) => line.includes(text))) objects.push(...scanObjects(line));
@@ -267,10 +267,10 @@ function scanObjects(bytes: Buffer): Buffer[] {
   // One character a byte, so that offsets in both are the same.
   const text = bytes.toString('latin1');
   const objects: Buffer[] = [];
-  for (let at = skipSpace(text, 0); at < text.length; at = skipSpace(text, at)) {
-    const end = Math.max(endOfValue(text, at), at + 1);
-    objects.push(bytes.subarray(at, end));
-    at = end;
+  for (let position = skipSpace(text, 0); position < text.length; position = skipSpace(text, position)) {
+    const end = Math.max(endOfValue(text, position), position + 1);
+    objects.push(bytes.subarray(position, end));
+    position = end;
   }
   return objects;
 }
@@ -295,7 +295,7 @@ function findFaults(stored: StoredBundle, properties: readonly AnyProperty[], ob
     try {
       parseRange(stored.skipRange);
     } catch (error) {
-      faults.push(`invalid skipRange ${quoteGo(stored.skipRange)}: ${messageOf(error)}`);
+      faults.push(`invalid skipRange ${quoteGo(stored.skipRange)}: ${getMessage(error)}`);
     }
   }
   const packages = properties.filter(({ type }) => type === propertyTypes.package);

@@ -3,12 +3,12 @@ import { chmod, mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { ArchiveLimits } from '../../archive/limits.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
-import { OpmateError, messageOf, throwIfCancelled } from '../../core/errors.js';
+import { OpmateError, getMessage, throwIfCancelled } from '../../core/errors.js';
 import { decodeUtf8, parseGoJson, quoteGo } from '../../document/go-json.js';
-import { isJsonObject } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { encodeYaml } from '../../document/yaml.js';
+import { getValue } from '../../document/json-fields.js';
 import { notFound } from '../../core/suggest.js';
 import { changeDirectory } from '../../files/change-directory.js';
 import { lstatIfPresent, statIfPresent } from '../../files/file-status.js';
@@ -109,11 +109,11 @@ function planBundles(queries: IndexQueries, packageName: string): PlannedBundle[
     .sort((a, b) => compareBytes(a.name, b.name));
   const counts = new Map<string, number>();
   // Some file systems take names for the same that differ in case.
-  const versionOf = ({ version }: ExportedBundle): string => version.toLowerCase();
-  for (const bundle of bundles) counts.set(versionOf(bundle), (counts.get(versionOf(bundle)) ?? 0) + 1);
+  const getVersion = ({ version }: ExportedBundle): string => version.toLowerCase();
+  for (const bundle of bundles) counts.set(getVersion(bundle), (counts.get(getVersion(bundle)) ?? 0) + 1);
   const taken = new Set<string>();
   return bundles.map((bundle) => {
-    const isGood = isFileName(bundle.version) && counts.get(versionOf(bundle)) === 1;
+    const isGood = isFileName(bundle.version) && counts.get(getVersion(bundle)) === 1;
     const name = isGood ? bundle.version : bundle.name;
     if (!isGood) checkFileName(queries.name, 'bundle', name);
     if (taken.has(name)) {
@@ -150,7 +150,7 @@ async function requireAbsent(target: string): Promise<void> {
 function packageManifest({ name, defaultChannel, channels }: StoredPackage): string {
   const sorted = [...channels].sort((a, b) => compareBytes(a.name, b.name));
   const lines = sorted.map(
-    (one) => `    - name: ${scalar(one.name)}\n      currentCSV: ${scalar(one.head)}\n`,
+    (channel) => `    - name: ${scalar(channel.name)}\n      currentCSV: ${scalar(channel.head)}\n`,
   );
   const list = lines.length === 0 ? ' []\n' : `\n${lines.join('')}`;
   return `packageName: ${scalar(name)}\nchannels:${list}defaultChannel: ${scalar(defaultChannel)}\n`;
@@ -225,15 +225,15 @@ async function writeStoredManifests(
   try {
     for (const object of splitObjects(bytes)) {
       const value = parseGoJson(decodeUtf8(object));
-      const { kind, metadata } = isJsonObject(value) ? value : {};
-      const name = isJsonObject(metadata) ? metadata['name'] : undefined;
-      const stem = [name, kind].map((part) => cleanName(String(part ?? 'unnamed'))).join('.');
+      const stem = [getValue(value, 'metadata', 'name'), getValue(value, 'kind')]
+        .map((part) => cleanName(String(part ?? 'unnamed')))
+        .join('.');
       let file = `${stem}.yaml`;
       for (let i = 2; files.has(file); i++) file = `${stem}-${i}.yaml`;
       files.set(file, encodeYaml(value));
     }
   } catch (error) {
-    const what = `${queries.name}: bundle ${bundle.name}: its manifests are not JSON: ${messageOf(error)}`;
+    const what = `${queries.name}: bundle ${bundle.name}: its manifests are not JSON: ${getMessage(error)}`;
     throw new OpmateError('INVALID', what, { cause: error });
   }
   await mkdir(target);

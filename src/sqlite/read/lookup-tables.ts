@@ -83,7 +83,7 @@ export class LookupTables {
   /** The name of the temporary table that finds rows, as `id`, by what the column holds, as `owner`. */
   table(lookup: LookupName): string {
     const { table, column, type = '' }: { table: TableName; column: string; type?: string } = lookups[lookup];
-    const name = nameOf(lookup);
+    const name = getName(lookup);
     if (!this.#made.has(name)) {
       this.check(table);
       this.#database.execute(
@@ -120,7 +120,7 @@ export class LookupTables {
 
   /** Forgets all that was found: the database has changed, or a transaction that made tables was undone. */
   clear(): void {
-    for (const name of [apis, ...Object.keys(lookups).map(nameOf)]) {
+    for (const name of [apis, ...Object.keys(lookups).map(getName)]) {
       this.#database.execute(`DROP TABLE IF EXISTS temp.${name}`);
     }
     this.#made.clear();
@@ -128,6 +128,6 @@ export class LookupTables {
   }
 }
 
-function nameOf(lookup: string): string {
+function getName(lookup: string): string {
   return `opmate_${lookup}`;
 }

@@ -118,10 +118,10 @@ export class IndexQueries {
        WHERE own.owner = ? ORDER BY entry_id`,
       packageName,
     );
-    return this.#membersOf(entries);
+    return this.#getMembers(entries);
   }
 
-  #membersOf(entries: readonly EntryRow[]): StoredMember[] {
+  #getMembers(entries: readonly EntryRow[]): StoredMember[] {
     const byId = new Map(entries.map((entry) => [entry.id, entry]));
     const onChain = new Set<EntryRow>();
     for (const entry of entries) {
@@ -253,10 +253,10 @@ export class IndexQueries {
       });
     }
     for (const field of ['properties', 'dependencies'] as const) {
-      for (const { id, type, value } of this.#rowsOf(field, `${field}.type, ${field}.value`, wanted))
+      for (const { id, type, value } of this.#toRows(field, `${field}.type, ${field}.value`, wanted))
         bundles.get(Number(id))?.[field].push({ type: text(type), value: text(value) });
     }
-    for (const { id, image } of this.#rowsOf('related_image', 'image', wanted))
+    for (const { id, image } of this.#toRows('related_image', 'image', wanted))
       if (image !== null) bundles.get(Number(id))?.images.push(text(image));
     for (const bundle of bundles.values()) {
       bundle.properties = withoutRepeats(bundle.properties);
@@ -267,7 +267,7 @@ export class IndexQueries {
   }
 
   /** The rows of a table that are stored for the names of bundles, in the order in which they were stored. */
-  #rowsOf(table: 'properties' | 'dependencies' | 'related_image', fields: string, wanted: string): Row[] {
+  #toRows(table: 'properties' | 'dependencies' | 'related_image', fields: string, wanted: string): Row[] {
     return this.#database.all(
       `SELECT operatorbundle.rowid AS id, ${fields} FROM ${wantedBundles}
        CROSS JOIN ${this.#lookups.table(table)} AS own ON own.owner = operatorbundle.name
@@ -285,7 +285,7 @@ export class IndexQueries {
 
   /** The images that a bundle needs, each once, sorted; none for a name that is not in the index. */
   imagesOfBundle(name: string): string[] {
-    return imagesOf(
+    return getImages(
       this.#database.all(
         `SELECT image FROM ${this.#lookups.table('related_image')} AS own
          CROSS JOIN main.related_image ON related_image.rowid = own.id WHERE own.owner = ? AND image <> ''`,
@@ -297,7 +297,7 @@ export class IndexQueries {
   /** Every image that some bundle needs, each once, sorted. */
   allImages(): string[] {
     this.#lookups.check('related_image');
-    return imagesOf(this.#database.all(`SELECT DISTINCT image FROM related_image WHERE image <> ''`));
+    return getImages(this.#database.all(`SELECT DISTINCT image FROM related_image WHERE image <> ''`));
   }
 
   /**
@@ -373,7 +373,7 @@ export function toBytes(value: ColumnValue): Buffer {
   return Buffer.isBuffer(value) ? value : Buffer.from(toText(value) ?? '');
 }
 
-function imagesOf(rows: readonly Row[]): string[] {
+function getImages(rows: readonly Row[]): string[] {
   return sortedByBytes(new Set(rows.map((row) => text(row['image']))));
 }
 

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { propertyFields } from '../../bundle/parse.js';
-import { OpmateError, messageOf } from '../../core/errors.js';
+import { OpmateError, getMessage } from '../../core/errors.js';
 import { decodeUtf8, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
@@ -171,7 +171,7 @@ export class ServedIndex {
     this.#lookups.table('dependencies');
     this.#lookups.providedApis();
     const stored = queries.packages().filter(({ name }) => name !== '');
-    return new Map(stored.map((one) => [one.name, one]));
+    return new Map(stored.map((storedPackage) => [storedPackage.name, storedPackage]));
   }
 
   /** Names of the packages, sorted. */
@@ -241,7 +241,7 @@ export class ServedIndex {
          WHERE replaced.owner = ?`,
         name,
       );
-      return rows.map((row) => ({ ...entryOf(row), replaces: name })).sort(compareEntries);
+      return rows.map((row) => ({ ...getEntry(row), replaces: name })).sort(compareEntries);
     });
   }
 
@@ -262,7 +262,7 @@ export class ServedIndex {
         kind,
       );
       return rows.map((row) => ({
-        ...entryOf(row),
+        ...getEntry(row),
         replaces: text(row['replaces']),
         depth: typeof row['depth'] === 'number' ? row['depth'] : Infinity,
       }));
@@ -300,8 +300,8 @@ export class ServedIndex {
         else places.push(member);
       }
       const ids = [...bundles.keys()];
-      for (let at = 0; at < ids.length; at += batchSize) {
-        const read = same(() => this.#bundles(ids.slice(at, at + batchSize), false));
+      for (let index = 0; index < ids.length; index += batchSize) {
+        const read = same(() => this.#bundles(ids.slice(index, index + batchSize), false));
         for (const [id, { bundle }] of read) {
           // One at a time, since manifests may be large.
           const manifests = (now: Content): Pick<ServedBundle, 'objects' | 'csv'> =>
@@ -359,17 +359,17 @@ export class ServedIndex {
       const { properties, dependencies } = bundle;
       bundle.properties = withoutRepeats(properties);
       bundle.dependencies = withoutRepeats(dependencies);
-      bundle.providedApis = this.#apisOf(properties, isWhole);
-      bundle.requiredApis = this.#apisOf(isWhole ? bundle.dependencies : dependencies, isWhole);
+      bundle.providedApis = this.#getApis(properties, isWhole);
+      bundle.requiredApis = this.#getApis(isWhole ? bundle.dependencies : dependencies, isWhole);
     }
     return bundles;
   }
 
-  #apisOf(values: readonly TypedValue[], withPlurals: boolean): ServedApi[] {
+  #getApis(values: readonly TypedValue[], withPlurals: boolean): ServedApi[] {
     const apis: ServedApi[] = [];
     for (const { type, value } of values) {
       const api = type === propertyTypes.gvk ? this.#api(value) : undefined;
-      if (api !== undefined) apis.push(withPlurals ? { ...api, plural: this.#pluralOf(api) } : api);
+      if (api !== undefined) apis.push(withPlurals ? { ...api, plural: this.#getPlural(api) } : api);
     }
     return apis;
   }
@@ -382,7 +382,7 @@ export class ServedIndex {
     return api;
   }
 
-  #pluralOf({ group, version, kind }: ServedApi): string {
+  #getPlural({ group, version, kind }: ServedApi): string {
     const row = this.#database.get(
       'SELECT plural FROM api WHERE group_name = ? AND version = ? AND kind = ?',
       group,
@@ -410,7 +410,7 @@ export class ServedIndex {
         place = objects.map(parseObject).findIndex(isCsv);
       } catch (error) {
         const subject = `package ${quoteGo(packageName)}, bundle ${quoteGo(name)}`;
-        const message = `${this.name}: ${subject}: its manifests are not JSON: ${messageOf(error)}`;
+        const message = `${this.name}: ${subject}: its manifests are not JSON: ${getMessage(error)}`;
         throw new OpmateError('INVALID', message, {
           file: this.name,
           hint: 'the bundle was not stored whole: add it anew',
@@ -460,7 +460,7 @@ function utf8Of(bytes: Buffer): Buffer {
   return isUtf8(bytes) ? bytes : Buffer.from(decodeUtf8(bytes));
 }
 
-function entryOf(row: Row): Omit<ServedEntry, 'replaces'> {
+function getEntry(row: Row): Omit<ServedEntry, 'replaces'> {
   return { package: text(row['package']), channel: text(row['channel']), bundle: text(row['bundle']) };
 }
 

@@ -152,13 +152,13 @@ function takeOutOfPackage(
   const next = nextDefault(database, packageName, left);
   if (next !== undefined) {
     database.run('UPDATE package SET default_channel = ? WHERE name = ?', next, packageName);
-    report.defaults = report.defaults.filter((one) => one.packageName !== packageName);
+    report.defaults = report.defaults.filter((item) => item.packageName !== packageName);
     report.defaults.push({ packageName, channel: next });
   }
   for (const { channel, nodes } of changed) {
     const head = nodes[0]?.name;
     const heads = report.heads.filter(
-      (one) => one.packageName !== packageName || one.channel !== channel || one.head === head,
+      (item) => item.packageName !== packageName || item.channel !== channel || item.head === head,
     );
     report.heads = heads;
     if (head === undefined) {
@@ -167,7 +167,7 @@ function takeOutOfPackage(
       report.emptied.push({ packageName, channel });
       continue;
     }
-    if (channels.some((one) => toText(one.name) === channel && toText(one.head) !== head)) {
+    if (channels.some((item) => toText(item.name) === channel && toText(item.head) !== head)) {
       database.run(
         'UPDATE channel SET head_operatorbundle_name = ? WHERE name = ? AND package_name = ?',
         head,
@@ -201,9 +201,10 @@ function withoutHead(
   const loose = head.skips
     .filter((name) => name !== bundle.name && !reached.has(name))
     .map((name) => readBundle(database, name))
-    .filter((one) => one !== undefined);
+    .filter((bundleRow) => bundleRow !== undefined);
   const top = below[0] === undefined ? undefined : readBundle(database, below[0].name);
-  const isLive = (one: BundleRow | undefined): boolean => one !== undefined && !one.isDeprecated;
+  const isLive = (bundleRow: BundleRow | undefined): boolean =>
+    bundleRow !== undefined && !bundleRow.isDeprecated;
   if (!isLive(top) && !loose.some(isLive)) return [];
   if (loose.length === 0) return below;
   const ordered = newestFirst([...loose, ...(top === undefined ? [] : [top])]);
@@ -215,8 +216,11 @@ function withoutHead(
       { subject: database.name, hint: `delete those first, or add a bundle that replaces ${bundle.name}` },
     );
   }
-  const newer = ordered.slice(0, isLive(top) ? ordered.findIndex((one) => one === top) : undefined);
-  const { chain, next } = chainOf(newer.filter(isLive), below);
+  const newer = ordered.slice(
+    0,
+    isLive(top) ? ordered.findIndex((bundleRow) => bundleRow === top) : undefined,
+  );
+  const { chain, next } = getChain(newer.filter(isLive), below);
   const result = [...chain, ...below.slice(next)];
   const placed = new Set(result.flatMap((node) => [node.name, ...node.skips]));
   const skip = (node: ChannelNode | undefined, name: string): void => {
@@ -243,9 +247,9 @@ function withoutHead(
 /** Newest first; undefined if a version is missing or duplicate. */
 function newestFirst(bundles: readonly BundleRow[]): BundleRow[] | undefined {
   const sorted = [...bundles].sort((a, b) => compareByVersion(b, a));
-  const isClear = sorted.every((one, index) => {
+  const isClear = sorted.every((bundle, index) => {
     const next = sorted[index + 1];
-    return one.version !== undefined && (next === undefined || compareByVersion(one, next) > 0);
+    return bundle.version !== undefined && (next === undefined || compareByVersion(bundle, next) > 0);
   });
   return isClear ? sorted : undefined;
 }
@@ -259,18 +263,18 @@ export function compareByVersion(a: Pick<BundleRow, 'version'>, b: Pick<BundleRo
  * The chain that begins with the newest of these and follows what each says that it replaces, and where it goes
  * on in the chain below: at what the last says that it replaces, or at the top.
  */
-function chainOf(
+function getChain(
   newestToOldest: readonly BundleRow[],
   below: readonly ChannelNode[],
 ): { chain: ChannelNode[]; next: number } {
   const chain: ChannelNode[] = [];
   let index = 0;
-  let at = newestToOldest[0];
+  let bundle = newestToOldest[0];
   let next = 0;
-  while (at !== undefined) {
-    const { name, skips, replaces } = at;
+  while (bundle !== undefined) {
+    const { name, skips, replaces } = bundle;
     chain.push({ name, skips: [...skips] });
-    const lower = newestToOldest.findIndex((one) => one.name === replaces);
+    const lower = newestToOldest.findIndex((bundleRow) => bundleRow.name === replaces);
     if (lower <= index) {
       next = Math.max(
         0,
@@ -279,7 +283,7 @@ function chainOf(
       break;
     }
     index = lower;
-    at = newestToOldest[lower];
+    bundle = newestToOldest[lower];
   }
   return { chain, next };
 }
@@ -399,6 +403,6 @@ export function findHeads(
   );
   return rows
     .map(({ name }) => readBundle(database, toText(name) ?? ''))
-    .filter((one) => one !== undefined)
+    .filter((bundle) => bundle !== undefined)
     .sort((a, b) => compareByVersion(b, a) || compareBytes(a.name, b.name));
 }

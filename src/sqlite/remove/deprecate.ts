@@ -168,7 +168,7 @@ interface TailEntry {
   above: Set<string>;
 }
 
-/** Deprecates one bundle; false when it is not there any more. Within `withEditIndexes`. */
+/** Deprecates one bundle; false when it no longer exists. Within `withEditIndexes`. */
 function deprecateBundle(
   database: Database,
   { name, image }: { name: string; image: string },
@@ -182,7 +182,7 @@ function deprecateBundle(
   if (bundle === undefined) return false;
   const tail = readTail(database, name);
   const ownChannels = tail.get(name)?.channels ?? new Set();
-  const isTail = (one: string): boolean => tail.has(one);
+  const isTail = (text: string): boolean => tail.has(text);
   for (const [below, { channels, above }] of tail) {
     if (below === name) continue;
     removeFromChannels(database, below, ownChannels);

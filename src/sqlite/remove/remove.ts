@@ -40,7 +40,7 @@ export async function removePackages(
     const report: RemoveReport = { packages: [], bundles: [], failures };
     const owners = packagesOfBundles(database);
     const broken = brokenEdges(database);
-    for (const name of wanted.filter((one) => !missing.includes(one))) {
+    for (const name of wanted.filter((text) => !missing.includes(text))) {
       throwIfCancelled(signal);
       const removed: RemovedBundles = [];
       const remove = (): void => removePackage(database, name, removed);

@@ -33,7 +33,7 @@ export function packagesOfBundles(database: Database): BundlesByPackage {
     "SELECT operatorbundle_name AS name, value FROM properties WHERE type = 'olm.package' AND operatorbundle_name IS NOT NULL",
   );
   for (const { name, value } of rows) {
-    const packageName = packageNameOf(toText(value) ?? '');
+    const packageName = findPackageName(toText(value) ?? '');
     if (packageName === undefined) continue;
     const names = bundles.get(packageName);
     if (names === undefined) bundles.set(packageName, new Set([name]));
@@ -43,7 +43,7 @@ export function packagesOfBundles(database: Database): BundlesByPackage {
 }
 
 /** The package that a property names; empty where it names none, undefined where it is not readable. */
-function packageNameOf(value: string): string | undefined {
+function findPackageName(value: string): string | undefined {
   let property: unknown;
   try {
     property = parseGoJson(value);

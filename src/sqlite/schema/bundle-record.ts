@@ -3,6 +3,7 @@ import type { Bundle, RawProperty } from '../../bundle/parse.js';
 import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson, parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, RawJson } from '../../document/json.js';
+import { getText } from '../../document/json-fields.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type ApiKey, csvSpec, readCsvMetadata } from '../../model/csv.js';
 import { propertyTypes } from '../../model/declarative-config.js';
@@ -93,17 +94,17 @@ export function toRecord(
     ),
     dependencies: [
       ...bundle.dependencies.map(({ type, text }) => ({ type, value: text ?? 'null' })),
-      ...requiredApis.map(gvkOf),
+      ...requiredApis.map(getGvk),
     ],
-    properties: distinct([...bundle.properties.map(storedProperty), ...providedApis.map(gvkOf)]),
+    properties: distinct([...bundle.properties.map(storedProperty), ...providedApis.map(getGvk)]),
     providedApis,
     requiredApis,
   };
-  return { record, manifests: manifestsOf(bundle) };
+  return { record, manifests: getManifests(bundle) };
 }
 
 /** The texts of the columns `csv` and `bundle`. */
-function manifestsOf(bundle: Bundle): BundleManifests {
+function getManifests(bundle: Bundle): BundleManifests {
   const objects = bundle.objects.map((text) => `${text}\n`).join('');
   return { csv: Buffer.from(`${bundle.csvText}\n`), objects: Buffer.from(objects) };
 }
@@ -112,11 +113,10 @@ function manifestsOf(bundle: Bundle): BundleManifests {
 const edgesType = struct({ replaces: 'string', skips: strings });
 
 function annotation(annotations: JsonObject, key: string): string {
-  const value = annotations[key];
-  return typeof value === 'string' ? value : '';
+  return getText(annotations, key);
 }
 
-function gvkOf({ group, kind, version }: ApiKey): TypedValue {
+function getGvk({ group, kind, version }: ApiKey): TypedValue {
   return { type: propertyTypes.gvk, value: encodeGoJson({ group, kind, version }, { escapeHtml: true }) };
 }
 

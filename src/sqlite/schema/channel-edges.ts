@@ -30,11 +30,11 @@ export function readChain(
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   const nodes = new Map<string, Set<string>>();
   const inChain = new Set<ColumnValue>();
-  let at = entries.find((entry) => entry.name === head);
-  while (at !== undefined && !inChain.has(at.id)) {
-    inChain.add(at.id);
-    if (!nodes.has(at.name)) nodes.set(at.name, new Set());
-    at = byId.get(at.replaces);
+  let place = entries.find((entry) => entry.name === head);
+  while (place !== undefined && !inChain.has(place.id)) {
+    inChain.add(place.id);
+    if (!nodes.has(place.name)) nodes.set(place.name, new Set());
+    place = byId.get(place.replaces);
   }
   const reached = new Set(nodes.keys());
   for (const entry of entries) {

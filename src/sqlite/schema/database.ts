@@ -2,7 +2,7 @@ import type { Database as Connection, Statement } from 'better-sqlite3';
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { OpmateError, UsageError, fileError, messageOf, systemCode } from '../../core/errors.js';
+import { OpmateError, UsageError, fileError, getMessage, systemCode } from '../../core/errors.js';
 import { openRegularFile } from '../../files/read-file.js';
 
 /** What a column may hold. Texts that other tools wrote may be stored as bytes: see `toText`. */
@@ -70,9 +70,9 @@ async function loadSqlite(): Promise<typeof import('better-sqlite3')> {
     if (held.length === 0) hold(new Sqlite(':memory:')).close();
     return Sqlite;
   } catch (error) {
-    const why = messageOf(error).includes('NODE_MODULE_VERSION')
+    const why = getMessage(error).includes('NODE_MODULE_VERSION')
       ? 'it was built for another version of Node.js'
-      : (messageOf(error).split('\n')[0] as string);
+      : (getMessage(error).split('\n')[0] as string);
     throw new OpmateError('UNSUPPORTED', `sqlite databases cannot be opened: better-sqlite3: ${why}`, {
       hint: 'build it with the Node.js that runs opmate: npm rebuild better-sqlite3',
       cause: error,
@@ -154,9 +154,6 @@ async function cutShortError(file: string, name: string, error: unknown): Promis
   });
 }
 
-/** How much is copied before others have a turn: 40 MB of the usual pages. */
-const pagesAtOnce = 10_000;
-
 /** An open database. All of its methods throw OpmateError that begins with its name. */
 export class Database {
   readonly name: string;
@@ -164,7 +161,7 @@ export class Database {
   readonly #timeoutMs: number;
   readonly #statements = new Map<string, Statement<unknown[]>>();
 
-  /** Made by `openDatabase`. */
+  /** @internal Call `openDatabase`. */
   constructor(connection: Connection, name: string, timeoutMs: number) {
     this.#connection = connection;
     this.name = name;
@@ -245,10 +242,11 @@ export class Database {
     this.execute('VACUUM');
   }
 
-  /** Makes `file` a database with the same content, as of one moment. */
-  async copyTo(file: string): Promise<void> {
+  /** Makes `file`, absent or empty, a database with the same content, as of one moment. Not within a transaction. */
+  copyTo(file: string): void {
     try {
-      await this.#connection.backup(path.resolve(file), { progress: () => pagesAtOnce });
+      // The backups of better-sqlite3 cannot be held, see `held`.
+      this.#prepare('VACUUM INTO ?').run(path.resolve(file));
     } catch (error) {
       throw databaseError(`${this.name}: copying it`, error, this.#timeoutMs);
     }

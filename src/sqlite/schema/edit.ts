@@ -205,7 +205,7 @@ async function copyByReading(from: string, name: string, to: string): Promise<bo
   try {
     const source = await openDatabase(from, { access: 'read', name });
     try {
-      await source.copyTo(to);
+      source.copyTo(to);
       return true;
     } finally {
       source.close();

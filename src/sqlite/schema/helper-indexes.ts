@@ -123,10 +123,10 @@ function quickenTriggers(database: Database): { restore: () => void } {
     }
     originals.push({ name, sql: trigger.sql });
     const unused = apiTables.map(
-      (one) =>
-        `NOT EXISTS (SELECT 1 FROM ${one} WHERE group_name = OLD.group_name AND version = OLD.version AND kind = OLD.kind)`,
+      (item) =>
+        `NOT EXISTS (SELECT 1 FROM ${item} WHERE group_name = OLD.group_name AND version = OLD.version AND kind = OLD.kind)`,
     );
-    const empty = apiTables.map((one) => `NOT EXISTS (SELECT 1 FROM ${one})`);
+    const empty = apiTables.map((item) => `NOT EXISTS (SELECT 1 FROM ${item})`);
     database.run(`DROP TRIGGER ${name}`);
     database.run(
       `CREATE TRIGGER ${name} AFTER DELETE ON ${table} WHEN ${empty.join(' OR ')} OR (${unused.join(' AND ')}) ` +

@@ -1,6 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
-import { type JsonObject, isJsonObject } from '../../document/json.js';
+import type { JsonObject } from '../../document/json.js';
+import { getObject, getText } from '../../document/json-fields.js';
 import { sortedByBytes } from '../../core/order.js';
 import {
   type ApiKey,
@@ -67,7 +68,7 @@ function createFirstTables(database: Database): void {
 function addRelatedImages(database: Database): void {
   database.execute(relatedImageTable(''));
   for (const name of bundleNames(database)) {
-    const spec = specOf(readCsv(database, name));
+    const spec = getSpec(readCsv(database, name));
     const images = new Set([
       ...readable(() => csvDeploymentImages(spec), []),
       ...readable(() => csvRelatedImages(spec), []).map(({ image }) => image),
@@ -88,7 +89,7 @@ function addRequiredApis(database: Database): void {
   database.execute(entryApiTable('api_requirer', ''));
   const required = new Map<string, ApiKey[]>();
   for (const name of bundleNames(database)) {
-    const spec = specOf(readCsv(database, name));
+    const spec = getSpec(readCsv(database, name));
     const apis = [
       ...readable(() => csvCustomResources(spec, 'required'), []),
       ...readable(() => csvApiServices(spec, 'required'), []),
@@ -185,12 +186,12 @@ export function completeBundles(database: Database): void {
   database.run("UPDATE operatorbundle SET bundlepath = '' WHERE bundlepath IS NULL");
   for (const name of bundleNames(database, 'version IS NULL OR skiprange IS NULL')) {
     const csv = readCsv(database, name);
-    const version = readable(() => csvVersion(specOf(csv)), '');
+    const version = readable(() => csvVersion(getSpec(csv)), '');
     const skipRange = readable(() => readCsvMetadata(csv).annotations['olm.skipRange'], '');
     database.run(
       `UPDATE operatorbundle SET version = coalesce(version, ?), skiprange = coalesce(skiprange, ?)
        WHERE name = ?`,
-      ...[version, typeof skipRange === 'string' ? skipRange : '', name],
+      ...[version, getText(skipRange), name],
     );
   }
 }
@@ -352,10 +353,10 @@ function bundleNames(database: Database, condition = '1'): string[] {
 function readCsv(database: Database, name: string): JsonObject {
   const row = database.get<{ csv: ColumnValue }>('SELECT csv FROM operatorbundle WHERE name = ?', name);
   const csv = readable(() => parseGoJson(toText(row?.csv ?? null) ?? ''), null);
-  return isJsonObject(csv) ? csv : {};
+  return getObject(csv);
 }
 
-function specOf(csv: JsonObject): JsonObject {
+function getSpec(csv: JsonObject): JsonObject {
   return readable(() => csvSpec(csv), {});
 }
 

@@ -16,7 +16,7 @@ const timestamp = '1970-01-01 00:00:00';
  * for a version newer than the latest.
  */
 export function readVersion(database: Database): number {
-  const tables = tablesOf(database);
+  const tables = getTables(database);
   if (tables.has('schema_migrations')) {
     const row = database.get<{ version: ColumnValue }>('SELECT version FROM schema_migrations LIMIT 1');
     if (row !== undefined) {
@@ -50,7 +50,7 @@ function requireKnown(database: Database, version: number): number {
 }
 
 /** The columns of all tables. */
-function tablesOf(database: Database): Map<string, Set<string>> {
+function getTables(database: Database): Map<string, Set<string>> {
   const tables = new Map<string, Set<string>>();
   for (const { name } of database.all<{ name: string }>(
     "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'",
@@ -194,7 +194,7 @@ function withoutOld(table: string): string {
  * not count, as they compute. Throws OpmateError INVALID.
  */
 export function checkTables(database: Database): void {
-  const tables = tablesOf(database);
+  const tables = getTables(database);
   for (const [table, columns] of latestColumns) {
     const present = tables.get(table);
     const missing = columns.find((column) => present?.has(column) !== true);
@@ -224,7 +224,7 @@ export function refuseBytesAsNames(database: Database): void {
     );
     if (row === undefined) continue;
     const column = columns.find(
-      (one) => database.get(`SELECT 1 FROM ${table} WHERE typeof(${one}) = 'blob' LIMIT 1`) !== undefined,
+      (name) => database.get(`SELECT 1 FROM ${table} WHERE typeof(${name}) = 'blob' LIMIT 1`) !== undefined,
     );
     throw new OpmateError('INVALID', `table ${table} has a ${column} that is not text`, {
       subject: database.name,

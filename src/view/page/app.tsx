@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { CatalogAnswer } from '../answers.js';
-import { useAnswer, useStatePoll } from './ask.js';
+import { useAnswer, useStatePoll } from './requests.js';
 import { CompareView } from './compare-view.js';
 import { EditView } from './edit/edit-view.js';
 import { PackageView } from './package/package-view.js';
@@ -8,7 +8,7 @@ import { PackagesView } from './packages-view.js';
 import { ImagesView } from './images-view.js';
 import { Missing, Waiting } from './parts.js';
 import { ProblemsView } from './problems-view.js';
-import { addressOf, allPackages, go, useRoute } from './route.js';
+import { getAddress, allPackages, emptySelection, go, useRoute } from './route.js';
 import { ThemeSwitch } from './theme.js';
 
 /** The whole page: a bar above, and below it what the address says. */
@@ -41,12 +41,12 @@ function Changes({ catalog }: { catalog: CatalogAnswer | undefined }) {
   const hasChanged = catalog !== undefined && catalog.run !== first.current;
   return (
     <p class="unseen" role="status">
-      {hasChanged ? `The catalog has changed and was read again at ${timeOf(catalog.readAt)}` : ''}
+      {hasChanged ? `The catalog has changed and was read again at ${parseTime(catalog.readAt)}` : ''}
     </p>
   );
 }
 
-function timeOf(iso: string): string {
+function parseTime(iso: string): string {
   return new Date(iso).toLocaleTimeString('en', { hour12: false });
 }
 
@@ -86,8 +86,8 @@ function View({ catalog }: { catalog: CatalogAnswer }) {
 function Bar({ catalog }: { catalog: CatalogAnswer | undefined }) {
   const route = useRoute();
   // The way back to what was selected, also from elsewhere.
-  const lastSelection = useRef(addressOf({ view: 'edit', picks: [], kind: '', catalog: '' }));
-  if (route.view === 'edit') lastSelection.current = addressOf(route);
+  const lastSelection = useRef(getAddress(emptySelection));
+  if (route.view === 'edit') lastSelection.current = getAddress(route);
   const problems = (catalog?.errors ?? 0) + (catalog?.warnings ?? 0);
   const current = (view: string) => (route.view === view ? { 'aria-current': 'page' as const } : {});
   return (
@@ -101,16 +101,16 @@ function Bar({ catalog }: { catalog: CatalogAnswer | undefined }) {
         )}
         {catalog !== undefined && (
           <time class="read" dateTime={catalog.readAt} title={`read at ${catalog.readAt}`}>
-            read {timeOf(catalog.readAt)}
+            read {parseTime(catalog.readAt)}
           </time>
         )}
       </p>
       <nav aria-label="Catalog">
-        <a href={addressOf(allPackages)} {...current('packages')}>
+        <a href={getAddress(allPackages)} {...current('packages')}>
           Packages
         </a>
         <a
-          href={addressOf({ view: 'problems', package: '', severity: '', check: '' })}
+          href={getAddress({ view: 'problems', package: '', severity: '', check: '' })}
           {...current('problems')}
         >
           Problems
@@ -126,7 +126,7 @@ function Bar({ catalog }: { catalog: CatalogAnswer | undefined }) {
           </a>
         )}
         {catalog?.comparedWith !== undefined && (
-          <a href={addressOf({ view: 'compare', package: '' })} {...current('compare')}>
+          <a href={getAddress({ view: 'compare', package: '' })} {...current('compare')}>
             Compare
           </a>
         )}

@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks';
 import type { CompareAnswer, ComparedPackage, ComparedPackageAnswer, Difference } from '../answers.js';
-import { question, useAnswer } from './ask.js';
+import { requestPath, useAnswer } from './requests.js';
 import { Badge, PageHeading, Waiting } from './parts.js';
-import { addressOf, addressOfPackage } from './route.js';
+import { getAddress, addressOfPackage } from './route.js';
 
 /** Differences and details that are shown before one asks for more. */
 const firstDifferences = 100;
@@ -49,11 +49,11 @@ export function CompareView({ package: name }: { package: string }) {
           </table>
           <h2>By package</h2>
           <ul class="compared">
-            {packages.map((one) => (
+            {packages.map((comparedPackage) => (
               <ComparedItem
-                key={one.package}
-                compared={one}
-                isOpen={one.package === name || packages.length === 1}
+                key={comparedPackage.package}
+                compared={comparedPackage}
+                isOpen={comparedPackage.package === name || packages.length === 1}
               />
             ))}
           </ul>
@@ -104,7 +104,9 @@ function ComparedItem({ compared, isOpen: isOpenFirst }: { compared: ComparedPac
 }
 
 function Differences({ package: name, isHere }: { package: string; isHere: boolean }) {
-  const { value, error } = useAnswer<ComparedPackageAnswer>(question('compare/package', { package: name }));
+  const { value, error } = useAnswer<ComparedPackageAnswer>(
+    requestPath('compare/package', { package: name }),
+  );
   const [limit, setLimit] = useState(firstDifferences);
   if (value === undefined) return <Waiting error={error} />;
   const { differences } = value;
@@ -115,12 +117,12 @@ function Differences({ package: name, isHere }: { package: string; isHere: boole
           <a href={addressOfPackage(name)}>
             Upgrade graph of <bdi>{name}</bdi>
           </a>
-          <a href={addressOf({ view: 'compare', package: name })}>Link to this</a>
+          <a href={getAddress({ view: 'compare', package: name })}>Link to this</a>
         </p>
       )}
       <ul class="differences">
-        {differences.slice(0, limit).map((one, at) => (
-          <DifferenceItem key={at} package={name} difference={one} />
+        {differences.slice(0, limit).map((item, index) => (
+          <DifferenceItem key={index} package={name} difference={item} />
         ))}
       </ul>
       {differences.length > limit && (
@@ -153,8 +155,8 @@ function DifferenceItem({ package: packageName, difference }: { package: string;
       </p>
       {shown.length > 0 && (
         <ul>
-          {shown.map((text, at) => (
-            <li key={at}>{text}</li>
+          {shown.map((text, index) => (
+            <li key={index}>{text}</li>
           ))}
         </ul>
       )}

@@ -1,10 +1,10 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { CatalogAnswer } from '../answers.js';
 import type { SearchIndex } from '../search.js';
-import { useAnswer } from './ask.js';
+import { useAnswer } from './requests.js';
 import { useFoundPackages } from './packages-view.js';
 import { CopyButton, PageHeading, SaveButton, Waiting, count } from './parts.js';
-import { type ImagesRoute, addressOf, addressOfPackage, go } from './route.js';
+import { type ImagesRoute, getAddress, addressOfPackage, go } from './route.js';
 
 /** Images that are shown before one asks for more. */
 const firstImages = 200;
@@ -19,14 +19,16 @@ interface NeededImage {
 export function ImagesView({ catalog, route }: { catalog: CatalogAnswer; route: ImagesRoute }) {
   const { value, error } = useAnswer<SearchIndex>('api/index');
   const { package: name, scope } = route;
-  const found = useFoundPackages(catalog, route);
+  const matches = useFoundPackages(catalog, route);
   const [limit, setLimit] = useState(firstImages);
   const images = useMemo(() => {
     if (value === undefined) return [];
-    const heads = new Map(catalog.packages.map((one) => [one.name, one.head]));
-    const chosen = new Set(name === '' ? found.map((one) => one.package.name) : [name]);
-    return imagesOf(value, chosen, scope === 'all' ? undefined : heads);
-  }, [value, catalog, name, found, scope]);
+    const heads = new Map(
+      catalog.packages.map((packageSummary) => [packageSummary.name, packageSummary.head]),
+    );
+    const chosen = new Set(name === '' ? matches.map((item) => item.package.name) : [name]);
+    return getImages(value, chosen, scope === 'all' ? undefined : heads);
+  }, [value, catalog, name, matches, scope]);
   if (value === undefined) return <Waiting error={error} />;
   const file = name || 'catalog';
   return (
@@ -35,7 +37,7 @@ export function ImagesView({ catalog, route }: { catalog: CatalogAnswer; route: 
         <PageHeading title="Images">
           Images of{' '}
           {name === '' ? (
-            <a href={addressOf({ ...route, view: 'packages' })}>{count(found.length, 'package')}</a>
+            <a href={getAddress({ ...route, view: 'packages' })}>{count(matches.length, 'package')}</a>
           ) : (
             <a href={addressOfPackage(name)}>{name}</a>
           )}
@@ -56,12 +58,12 @@ export function ImagesView({ catalog, route }: { catalog: CatalogAnswer; route: 
           </select>
         </label>
         <span class="saves">
-          <CopyButton label="Copy all" name="Copy all images" text={() => linesOf(images)} />
+          <CopyButton label="Copy all" name="Copy all images" text={() => formatLines(images)} />
           <SaveButton
             label="Save text"
             file={`${file}-images.txt`}
             type="text/plain"
-            text={() => linesOf(images)}
+            text={() => formatLines(images)}
           />
           <SaveButton
             label="Save JSON"
@@ -77,7 +79,13 @@ export function ImagesView({ catalog, route }: { catalog: CatalogAnswer; route: 
           <li key={image}>
             <code class="image">{image}</code>
             <small>
-              {bundles.length === 1 ? <bdi>{bundles[0]?.bundle}</bdi> : count(bundles.length, 'bundle')}
+              {bundles.length === 1 && bundles[0] !== undefined ? (
+                <a href={addressOfPackage(bundles[0].package, '', bundles[0].bundle)}>
+                  <bdi>{bundles[0].bundle}</bdi>
+                </a>
+              ) : (
+                count(bundles.length, 'bundle')
+              )}
             </small>
           </li>
         ))}
@@ -92,7 +100,7 @@ export function ImagesView({ catalog, route }: { catalog: CatalogAnswer; route: 
 }
 
 /** The images of packages, sorted; with `heads`, only those of one bundle each. */
-function imagesOf(
+function getImages(
   { packages, images }: SearchIndex,
   chosen: ReadonlySet<string>,
   heads: ReadonlyMap<string, string> | undefined,
@@ -105,15 +113,15 @@ function imagesOf(
       for (const place of bundle.images) {
         const image = images[place];
         if (image === undefined) continue;
-        const one = needed.get(place) ?? { image, bundles: [] };
-        one.bundles.push({ package: name, bundle: bundle.name });
-        needed.set(place, one);
+        const neededImage = needed.get(place) ?? { image, bundles: [] };
+        neededImage.bundles.push({ package: name, bundle: bundle.name });
+        needed.set(place, neededImage);
       }
     }
   }
   return [...needed.values()].sort((a, b) => (a.image < b.image ? -1 : 1));
 }
 
-function linesOf(images: readonly NeededImage[]): string {
+function formatLines(images: readonly NeededImage[]): string {
   return images.map(({ image }) => `${image}\n`).join('');
 }

@@ -20,8 +20,8 @@ function showBlock(block: Block, key: number): JSX.Element {
       const List = block.isOrdered ? 'ol' : 'ul';
       return (
         <List key={key}>
-          {block.items.map((item, at) => (
-            <li key={at}>{item.map(showInline)}</li>
+          {block.items.map((item, index) => (
+            <li key={index}>{item.map(showInline)}</li>
           ))}
         </List>
       );

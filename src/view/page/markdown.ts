@@ -33,16 +33,16 @@ export function parseMarkdown(text: string): Block[] {
     }
     paragraph = [];
   };
-  for (let at = 0; at < lines.length; at++) {
-    const line = lines[at] as string;
+  for (let index = 0; index < lines.length; index++) {
+    const line = lines[index] as string;
     const fence = /^\s{0,3}(```|~~~)/.exec(line)?.[1];
     const heading = /^\s{0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$/.exec(line);
     const listed = item.exec(line);
     if (fence !== undefined) {
       endParagraph();
       const code: string[] = [];
-      while (++at < lines.length && !(lines[at] as string).trimStart().startsWith(fence)) {
-        code.push(lines[at] as string);
+      while (++index < lines.length && !(lines[index] as string).trimStart().startsWith(fence)) {
+        code.push(lines[index] as string);
       }
       blocks.push({ kind: 'code', text: code.join('\n') });
     } else if (line.trim() === '') {
@@ -62,8 +62,8 @@ export function parseMarkdown(text: string): Block[] {
       endParagraph();
       const isOrdered = listed[1] !== undefined;
       const items: string[] = [listed[2] as string];
-      for (; at + 1 < lines.length; at++) {
-        const next = lines[at + 1] as string;
+      for (; index + 1 < lines.length; index++) {
+        const next = lines[index + 1] as string;
         const nextItem = item.exec(next);
         if (nextItem !== null && (nextItem[1] !== undefined) !== isOrdered) break;
         if (nextItem !== null) items.push(nextItem[2] as string);
@@ -71,7 +71,7 @@ export function parseMarkdown(text: string): Block[] {
           items[items.length - 1] += ` ${next.trim()}`;
         } else break;
       }
-      blocks.push({ kind: 'list', isOrdered, items: items.map((one) => parseInline(one)) });
+      blocks.push({ kind: 'list', isOrdered, items: items.map((name) => parseInline(name)) });
     } else {
       paragraph.push(line.trim());
     }
@@ -89,28 +89,28 @@ export function parseInline(text: string, depth = 0): Inline[] {
     plain = '';
     pieces.push(piece);
   };
-  let at = 0;
-  while (at < text.length) {
-    const character = text[at] as string;
-    const found =
+  let position = 0;
+  while (position < text.length) {
+    const character = text[position] as string;
+    const match =
       character === '`'
-        ? codeAt(text, at)
-        : character === '[' || (character === '!' && text[at + 1] === '[')
-          ? linkAt(text, at, depth)
+        ? codeAt(text, position)
+        : character === '[' || (character === '!' && text[position + 1] === '[')
+          ? linkAt(text, position, depth)
           : character === '*' || character === '_'
-            ? emphasisAt(text, at, depth)
+            ? emphasisAt(text, position, depth)
             : character === 'h' || character === '<'
-              ? addressAt(text, at)
+              ? addressAt(text, position)
               : undefined;
-    if (character === '\\' && /[\\`*_[\]()#+.!<>-]/.test(text[at + 1] ?? '')) {
-      plain += text[at + 1];
-      at += 2;
-    } else if (found === undefined) {
+    if (character === '\\' && /[\\`*_[\]()#+.!<>-]/.test(text[position + 1] ?? '')) {
+      plain += text[position + 1];
+      position += 2;
+    } else if (match === undefined) {
       plain += character;
-      at++;
+      position++;
     } else {
-      add(found.piece);
-      at = found.end;
+      add(match.piece);
+      position = match.end;
     }
   }
   if (plain !== '') pieces.push(plain);
@@ -124,22 +124,22 @@ interface Found {
 
 /** Where a text is, if it is near. */
 function near(text: string, wanted: string, from: number): number {
-  const at = text.slice(from, from + maxPiece).indexOf(wanted);
-  return at < 0 ? -1 : from + at;
+  const position = text.slice(from, from + maxPiece).indexOf(wanted);
+  return position < 0 ? -1 : from + position;
 }
 
-function codeAt(text: string, at: number): Found | undefined {
-  const marks = text.startsWith('``', at) ? '``' : '`';
-  const end = near(text, marks, at + marks.length);
-  if (end <= at + marks.length) return undefined;
+function codeAt(text: string, position: number): Found | undefined {
+  const marks = text.startsWith('``', position) ? '``' : '`';
+  const end = near(text, marks, position + marks.length);
+  if (end <= position + marks.length) return undefined;
   return {
-    piece: { kind: 'code', text: text.slice(at + marks.length, end).trim() },
+    piece: { kind: 'code', text: text.slice(position + marks.length, end).trim() },
     end: end + marks.length,
   };
 }
 
-function linkAt(text: string, at: number, depth: number): Found | undefined {
-  const open = text[at] === '!' ? at + 1 : at;
+function linkAt(text: string, position: number, depth: number): Found | undefined {
+  const open = text[position] === '!' ? position + 1 : position;
   const middle = near(text, '](', open);
   if (middle < 0 || depth >= maxDepth) return undefined;
   const end = near(text, ')', middle);
@@ -153,17 +153,17 @@ function linkAt(text: string, at: number, depth: number): Found | undefined {
       .split(/\s/)[0] ?? '',
   );
   // Images would come from outside: their text stands for them.
-  if (url === undefined || open !== at) return { piece: label, end: end + 1 };
+  if (url === undefined || open !== position) return { piece: label, end: end + 1 };
   return { piece: { kind: 'link', url, content: parseInline(label, depth + 1) }, end: end + 1 };
 }
 
-function emphasisAt(text: string, at: number, depth: number): Found | undefined {
-  const mark = text[at] as string;
-  const marks = text[at + 1] === mark ? mark + mark : mark;
-  const start = at + marks.length;
+function emphasisAt(text: string, position: number, depth: number): Found | undefined {
+  const mark = text[position] as string;
+  const marks = text[position + 1] === mark ? mark + mark : mark;
+  const start = position + marks.length;
   if (depth >= maxDepth || /\s/.test(text[start] ?? ' ')) return undefined;
   // In a word, an underscore is one.
-  if (mark === '_' && /\w/.test(text[at - 1] ?? '')) return undefined;
+  if (mark === '_' && /\w/.test(text[position - 1] ?? '')) return undefined;
   const end = near(text, marks, start);
   if (end <= start || /\s/.test(text[end - 1] as string)) return undefined;
   if (mark === '_' && /\w/.test(text[end + marks.length] ?? '')) return undefined;
@@ -174,13 +174,13 @@ function emphasisAt(text: string, at: number, depth: number): Found | undefined 
   };
 }
 
-function addressAt(text: string, at: number): Found | undefined {
-  const isBracketed = text[at] === '<';
-  const start = isBracketed ? at + 1 : at;
-  const found = /^https?:\/\/[^\s<>"'`)\]]+/.exec(text.slice(start, start + maxPiece))?.[0];
-  if (found === undefined || (!isBracketed && /\w/.test(text[at - 1] ?? ''))) return undefined;
-  if (isBracketed && text[start + found.length] !== '>') return undefined;
-  const shown = isBracketed ? found : found.replace(/[.,;:!?]+$/, '');
+function addressAt(text: string, position: number): Found | undefined {
+  const isBracketed = text[position] === '<';
+  const start = isBracketed ? position + 1 : position;
+  const match = /^https?:\/\/[^\s<>"'`)\]]+/.exec(text.slice(start, start + maxPiece))?.[0];
+  if (match === undefined || (!isBracketed && /\w/.test(text[position - 1] ?? ''))) return undefined;
+  if (isBracketed && text[start + match.length] !== '>') return undefined;
+  const shown = isBracketed ? match : match.replace(/[.,;:!?]+$/, '');
   const url = webAddress(shown);
   if (url === undefined) return undefined;
   const end = start + shown.length + (isBracketed ? 1 : 0);

@@ -2,7 +2,7 @@ import { type ComponentChildren, Fragment } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { printable } from '../../core/printable.js';
 import type { ProblemAnswer } from '../answers.js';
-import { addressOf, addressOfPackage, allPackages } from './route.js';
+import { getAddress, addressOfPackage, allPackages } from './route.js';
 
 /** What is shown in the place of something that is not there yet, or unavailable. */
 export function Waiting({ error }: { error: string | undefined }) {
@@ -36,9 +36,9 @@ export function Missing({ error, search = '' }: { error: string; search?: string
         {error}
       </p>
       <p class="links">
-        <a href={addressOf(allPackages)}>All packages</a>
+        <a href={getAddress(allPackages)}>All packages</a>
         {search !== '' && (
-          <a href={addressOf({ ...allPackages, query: search })}>
+          <a href={getAddress({ ...allPackages, query: search })}>
             Search for <bdi>{search}</bdi>
           </a>
         )}
@@ -49,8 +49,8 @@ export function Missing({ error, search = '' }: { error: string; search?: string
 
 /** A button that saves a text as a file; the text is made when it is pressed. */
 export function SaveButton({ label, file, type, text }: SaveButtonProps) {
-  const save = (): void => {
-    const address = URL.createObjectURL(new Blob([text()], { type }));
+  const save = async (): Promise<void> => {
+    const address = URL.createObjectURL(new Blob([await text()], { type }));
     const link = document.createElement('a');
     link.href = address;
     link.download = file.replace(/[^A-Za-z0-9._-]+/g, '-');
@@ -58,7 +58,7 @@ export function SaveButton({ label, file, type, text }: SaveButtonProps) {
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
   };
   return (
-    <button type="button" class="quiet" onClick={save}>
+    <button type="button" class="quiet" onClick={() => void save()}>
       {label}
     </button>
   );
@@ -69,24 +69,37 @@ interface SaveButtonProps {
   /** Name of the file; characters that file systems refuse are replaced. */
   file: string;
   type: string;
-  text: () => string;
+  text: () => string | Promise<string>;
 }
 
 /** A button that copies a text. */
-export function CopyButton({ label, name, text }: { label: string; name: string; text: () => string }) {
-  const [isCopied, setCopied] = useState(false);
-  const copy = (): void => {
-    void navigator.clipboard.writeText(text()).then(
-      () => {
-        setCopied(true);
-        setTimeout(() => setCopied(false), 1_500);
-      },
-      () => undefined,
-    );
+export function CopyButton({
+  label,
+  name,
+  text,
+}: {
+  label: string;
+  name: string;
+  text: () => string | Promise<string>;
+}) {
+  const [state, setState] = useState<'copied' | 'not copied'>();
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(await text());
+      setState('copied');
+    } catch {
+      setState('not copied');
+    }
+    setTimeout(() => setState(undefined), 1_500);
   };
   return (
-    <button type="button" class="quiet" onClick={copy} aria-label={name}>
-      {isCopied ? 'copied' : label}
+    <button
+      type="button"
+      class="quiet"
+      onClick={() => void copy()}
+      aria-label={state === undefined ? name : `${name}: ${state}`}
+    >
+      {state ?? label}
     </button>
   );
 }
@@ -107,7 +120,7 @@ export function PageHeading({ title, children }: { title: string; children?: Com
   );
 }
 
-/** A few words that stand out; `kind` gives the colour, the words say it. */
+/** A few words that stand out; `kind` gives the color, the words say it. */
 export function Badge({
   kind,
   title,
@@ -154,8 +167,8 @@ export function ProblemList({
 }) {
   return (
     <ul class={`problems${problems.every(({ severity }) => severity !== 'error') ? ' only-warnings' : ''}`}>
-      {problems.map((problem, at) => (
-        <li key={at} class={problem.severity}>
+      {problems.map((problem, index) => (
+        <li key={index} class={problem.severity}>
           <Badge kind={problem.severity}>{problem.severity}</Badge>
           <div>
             <p class="message">{problem.message}</p>
@@ -185,9 +198,9 @@ export function ProblemList({
 export function NamePath({ names }: { names: string[] }) {
   return (
     <>
-      {names.filter(Boolean).map((name, at) => (
-        <Fragment key={at}>
-          {at > 0 && ' › '}
+      {names.filter(Boolean).map((name, index) => (
+        <Fragment key={index}>
+          {index > 0 && ' › '}
           <bdi>{name}</bdi>
         </Fragment>
       ))}

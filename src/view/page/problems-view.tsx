@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { ProblemAnswer, ProblemsAnswer } from '../answers.js';
-import { question, useAnswer } from './ask.js';
+import { requestPath, useAnswer } from './requests.js';
 import { PageHeading, ProblemList, Waiting, count } from './parts.js';
 import { go } from './route.js';
 
@@ -21,7 +21,7 @@ export function ProblemsView({
   const of = `${name}\0${severity}\0${check}\0${isChecking}`;
   useEffect(() => setFrom(0), [of]);
   const { value, error } = useAnswer<ProblemsAnswer>(
-    question('problems', { from: String(from), package: name, severity, check }),
+    requestPath('problems', { from: String(from), package: name, severity, check }),
   );
   useEffect(() => {
     if (value === undefined) return;
@@ -54,9 +54,9 @@ export function ProblemsView({
           Check{' '}
           <select value={check} onChange={(event) => change({ check: event.currentTarget.value })}>
             <option value="">all</option>
-            {checksOf(value, check).map((one) => (
-              <option key={one.name} value={one.name}>
-                {`${one.name} (${one.count.toLocaleString('en')})`}
+            {getChecks(value, check).map((item) => (
+              <option key={item.name} value={item.name}>
+                {`${item.name} (${item.count.toLocaleString('en')})`}
               </option>
             ))}
           </select>
@@ -65,9 +65,9 @@ export function ProblemsView({
           Package{' '}
           <select value={name} onChange={(event) => change({ package: event.currentTarget.value })}>
             <option value="">all</option>
-            {(value?.packages ?? [name]).filter(Boolean).map((one) => (
-              <option key={one} value={one}>
-                {one}
+            {(value?.packages ?? [name]).filter(Boolean).map((text) => (
+              <option key={text} value={text}>
+                {text}
               </option>
             ))}
           </select>
@@ -91,7 +91,7 @@ export function ProblemsView({
 }
 
 /** The checks to choose from; the chosen one is among them, also where it has found nothing. */
-function checksOf(value: ProblemsAnswer | undefined, check: string): ProblemsAnswer['checks'] {
+function getChecks(value: ProblemsAnswer | undefined, check: string): ProblemsAnswer['checks'] {
   const checks = value?.checks ?? [];
   return check === '' || checks.some(({ name }) => name === check)
     ? checks

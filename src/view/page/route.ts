@@ -43,6 +43,10 @@ export interface EditRoute {
   kind: string;
   /** Image of the catalog, if it is not the one that is shown. */
   catalog: string;
+  /** See `parseDefaults`. */
+  defaults: string[];
+  /** `yes` to drop all other bundles. */
+  exact: string;
 }
 
 /** Of which packages images are shown: of one, or of those that the list of packages would show. */
@@ -51,6 +55,11 @@ export interface ImagesRoute extends PackagesRoute {
   /** `all` for all bundles; else those at the heads of default channels. */
   scope: string;
 }
+
+/** A selection of nothing. */
+export const emptySelection: Extract<Route, { view: 'edit' }> = {
+  ...{ view: 'edit', picks: [], kind: '', catalog: '', defaults: [], exact: '' },
+};
 
 /** The list of all packages. */
 export const allPackages: Extract<Route, { view: 'packages' }> = {
@@ -96,6 +105,8 @@ function parseRoute(hash: string): Route {
         picks: values.getAll('pick'),
         kind: values.get('kind') ?? '',
         catalog: values.get('catalog') ?? '',
+        defaults: values.getAll('default'),
+        exact: values.get('exact') ?? '',
       };
     case 'images':
       return { ...narrowing, view, package: first, scope: values.get('scope') ?? '' };
@@ -106,23 +117,25 @@ function parseRoute(hash: string): Route {
 }
 
 /** The address of what is to be shown. */
-export function addressOf(route: Route): string {
+export function getAddress(route: Route): string {
   switch (route.view) {
     case 'packages':
-      return `#/${queryOf(narrowingOf(route))}`;
+      return `#/${toQuery(getNarrowing(route))}`;
     case 'package': {
       const { beside, from, to, compare } = route;
       const names = [route.package, route.channel, route.bundle].map(encodeURIComponent);
-      return `#/package/${names.join('/').replace(/\/+$/, '')}${queryOf({ beside, from, to, compare })}`;
+      return `#/package/${names.join('/').replace(/\/+$/, '')}${toQuery({ beside, from, to, compare })}`;
     }
     case 'problems': {
       const { package: name, severity, check } = route;
-      return `#/problems${queryOf({ package: name, severity, check })}`;
+      return `#/problems${toQuery({ package: name, severity, check })}`;
     }
     case 'images':
-      return `#/images/${encodeURIComponent(route.package)}${queryOf({ ...narrowingOf(route), scope: route.scope })}`;
-    case 'edit':
-      return `#/edit${queryOf({ pick: route.picks, kind: route.kind, catalog: route.catalog })}`;
+      return `#/images/${encodeURIComponent(route.package)}${toQuery({ ...getNarrowing(route), scope: route.scope })}`;
+    case 'edit': {
+      const { picks, kind, catalog, defaults, exact } = route;
+      return `#/edit${toQuery({ pick: picks, kind, catalog, default: defaults, exact })}`;
+    }
     case 'unknown':
       return `#${route.path}`;
     case 'compare':
@@ -132,12 +145,12 @@ export function addressOf(route: Route): string {
 
 /** The address of a package, channel or bundle. */
 export function addressOfPackage(name: string, channel = '', bundle = ''): string {
-  return addressOf({ ...wholePackage, package: name, channel, bundle });
+  return getAddress({ ...wholePackage, package: name, channel, bundle });
 }
 
 /** Shows something else. With `replace` the way back skips what is shown now. */
 export function go(route: Route, how: 'push' | 'replace' = 'push'): void {
-  const address = addressOf(route);
+  const address = getAddress(route);
   if (how === 'push') location.hash = address;
   else {
     history.replaceState(null, '', address);
@@ -156,7 +169,7 @@ export function useRoute(): Route {
   return route;
 }
 
-function narrowingOf({
+function getNarrowing({
   query,
   only,
   category,
@@ -167,9 +180,9 @@ function narrowingOf({
   return { q: query, only, category, provider, openshift, sort };
 }
 
-function queryOf(values: Record<string, string | string[]>): string {
+function toQuery(values: Record<string, string | string[]>): string {
   const pairs = Object.entries(values)
-    .flatMap(([name, value]) => (Array.isArray(value) ? value : [value]).map((one) => [name, one]))
+    .flatMap(([name, value]) => (Array.isArray(value) ? value : [value]).map((text) => [name, text]))
     .filter(([, value]) => value !== '');
   return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs).toString()}`;
 }

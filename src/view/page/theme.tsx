@@ -17,8 +17,8 @@ export function ThemeSwitch() {
       type="button"
       class="theme"
       onClick={change}
-      aria-label={`Colours: ${theme}. Change to ${next}`}
-      title={`Colours: ${theme}`}
+      aria-label={`Colors: ${theme}. Change to ${next}`}
+      title={`Colors: ${theme}`}
     >
       <span aria-hidden="true">{signs[theme]}</span>
     </button>

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { bundleFilesOf, isBundleDirectory, readBundleDirectory } from '../../../src/bundle/read.js';
+import { readBundleFiles, isBundleDirectory, readBundleDirectory } from '../../../src/bundle/read.js';
 import { CancelledError, LimitError } from '../../../src/core/errors.js';
 
 let root: string;
@@ -77,11 +77,11 @@ describe('bundle/read', () => {
     const dotted = `./${relative('.', root)}`;
     await expect(readBundleDirectory(dotted)).rejects.toThrow(`${dotted}: directory metadata not found`);
     const tree = treeOf({ 'manifests/a': '' });
-    await expect(bundleFilesOf(tree, { subject: 'img' })).rejects.toThrow(
+    await expect(readBundleFiles(tree, { subject: 'img' })).rejects.toThrow(
       'img: directory metadata not found',
     );
     expect(
-      (await bundleFilesOf(treeOf({ 'manifests/a': '' }, ['metadata']), { subject: 'img' })).metadata,
+      (await readBundleFiles(treeOf({ 'manifests/a': '' }, ['metadata']), { subject: 'img' })).metadata,
     ).toEqual([]);
     const nested = treeOf({ 'manifests/a': '' }, [
       'manifests',
@@ -89,7 +89,7 @@ describe('bundle/read', () => {
       'manifests/sub/x',
       'metadata',
     ]);
-    expect((await bundleFilesOf(nested, { subject: 'img' })).folders).toEqual(['sub']);
+    expect((await readBundleFiles(nested, { subject: 'img' })).folders).toEqual(['sub']);
   });
 
   it('takes the files out of an image', async () => {
@@ -101,7 +101,7 @@ describe('bundle/read', () => {
       'metadata/m.yaml': 'm',
       'tests/t': '',
     });
-    const files = await bundleFilesOf(tree, { subject: 'img' });
+    const files = await readBundleFiles(tree, { subject: 'img' });
     expect(files.manifests.map(({ name }) => name)).toEqual(['a.yaml', 'b.yaml']);
     expect(files.metadata.map(({ content }) => content.toString())).toEqual(['m']);
   });
@@ -117,8 +117,10 @@ describe('bundle/read', () => {
     );
     const tree = treeOf({ 'manifests/a': '12345', 'metadata/m': '' });
     const ofBundle = { subject: 'img', limits: { maxSize: 4 } };
-    await expect(bundleFilesOf(tree, ofBundle)).rejects.toThrow(/^img: manifests\/a: more than the 4 bytes/);
-    await expect(bundleFilesOf(tree, { subject: 'img', limits: { maxFileSize: 4 } })).rejects.toThrow(
+    await expect(readBundleFiles(tree, ofBundle)).rejects.toThrow(
+      /^img: manifests\/a: more than the 4 bytes/,
+    );
+    await expect(readBundleFiles(tree, { subject: 'img', limits: { maxFileSize: 4 } })).rejects.toThrow(
       /^img: manifests\/a: 5 bytes, more than the 4/,
     );
   });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { renderDirectories, renderDirectory } from '../../../src/bundle/render-directories.js';
 import { CancelledError } from '../../../src/core/errors.js';
-import { digestOf } from '../../../src/core/digest.js';
+import { computeDigest } from '../../../src/core/digest.js';
 
 const fixtures = join(import.meta.dirname, '../../../fixtures/bundles');
 const goldens = readFileSync(join(fixtures, 'SHA256SUMS.txt'), 'utf8')
@@ -28,7 +28,7 @@ describe('bundle/render-directories', () => {
       many.map(({ directory }) => directory),
       { format: 'json', threads },
     );
-    expect(results.map(({ text }) => digestOf(text))).toEqual(many.map(({ digest }) => digest));
+    expect(results.map(({ text }) => computeDigest(text))).toEqual(many.map(({ digest }) => digest));
     expect(results[0]).toMatchObject({
       package: 'silicom-sts-operator',
       name: 'silicom-sts-operator.v0.0.1',

@@ -1,25 +1,12 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { AnyCommand } from '../../../src/cli/command/declaration.js';
 import type { Flag } from '../../../src/cli/command/flags.js';
 import { globalFlags } from '../../../src/cli/command/global-flags.js';
-import type { CommandTree } from '../../../src/cli/command/tree.js';
-import { commands } from '../../../src/cli/tree.js';
+import { projectRoot } from '../../support/command-line.js';
+import { commandsIn } from './declared.js';
 
-type Declared = { name: string; command: AnyCommand; flags: [string, Flag<unknown>][] };
-
-async function declaredIn(tree: CommandTree, path: readonly string[] = []): Promise<Declared[]> {
-  const all: Declared[] = [];
-  for (const [word, node] of Object.entries(tree)) {
-    const name = [...path, word];
-    const command = (await node.load?.())?.command;
-    const flags = Object.entries((command?.flags ?? {}) as Record<string, Flag<unknown>>);
-    if (command !== undefined) all.push({ name: name.join(' '), command, flags });
-    if (node.commands !== undefined) all.push(...(await declaredIn(node.commands, name)));
-  }
-  return all;
-}
-
-const declared = await declaredIn(commands);
+const declared = await commandsIn();
 
 /** Returns the flags of all commands that break a rule, as `catalog filter --to`. */
 function breaking(rule: (key: string, flag: Flag<unknown>, name: string) => boolean): string[] {
@@ -42,6 +29,12 @@ describe('the grammar of flags', () => {
     // --output-db is beside --to in registry migrate, where that is a schema version.
     const older = /^(?:out|outputDir|outputFile|directory|downloadFolder)$/;
     expect(breaking((key, { group }) => group !== 'Output' || !older.test(key))).toEqual([]);
+  });
+
+  it('names a place with --to, never a version or revision', () => {
+    expect(
+      breaking((key, { value = '' }) => key !== 'to' || /file|directory|reference|registry/.test(value)),
+    ).toEqual([]);
   });
 
   it('selects by --package, --channel and --version, never by the plural', () => {
@@ -88,6 +81,58 @@ describe('the grammar of flags', () => {
         if (otherwise !== undefined)
           expect([name, Object.fromEntries(flags)]).toHaveProperty(`1.${otherwise}`);
       }
+    }
+  });
+
+  it('states a default once, as it is typed', () => {
+    expect(
+      breaking(
+        (_, { summary, choices, default: value, defaultText }) =>
+          !summary.includes('(default') ||
+          (choices === undefined &&
+            (value === undefined || typeof value === 'boolean') &&
+            defaultText === undefined),
+      ),
+    ).toEqual([]);
+  });
+});
+
+describe('commands', () => {
+  it('have a summary of one line that begins with a verb, and no full stop', () => {
+    const wrong = declared.filter(
+      ({ command: { summary } }) =>
+        !/^[a-z]+(?:-[a-z]+)* [^\n]{0,100}[^.\n]$/.test(summary) || /^(?:a|an|the) /.test(summary),
+    );
+    expect(wrong.map(({ name, command }) => `${name}: ${command.summary}`)).toEqual([]);
+  });
+
+  it('do not import each other', () => {
+    const root = path.join(projectRoot, 'src/cli');
+    const modules = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) =>
+      name.endsWith('.ts'),
+    );
+    const texts = new Map(modules.map((name) => [name, readFileSync(path.join(root, name), 'utf8')]));
+    const isCommand = (name: string): boolean =>
+      /^export const \w+ = defineCommand\(/m.test(texts.get(name) ?? '');
+    expect(modules.filter(isCommand).length).toBeGreaterThan(70);
+    const imports = modules.flatMap((name) =>
+      [...(texts.get(name) ?? '').matchAll(/(?:from|import\()\s*'(\.[^']*)\.js'/g)].map(([, place = '']) => ({
+        name,
+        imported: `${path.join(path.dirname(name), place)}.ts`,
+      })),
+    );
+    const wrong = imports.filter(({ name, imported }) => name !== 'tree.ts' && isCommand(imported));
+    expect(wrong).toEqual([]);
+  });
+
+  it('declare their options once: no interface names flags again, and no value is cast to them', () => {
+    for (const file of readdirSync(path.join(projectRoot, 'src/cli'), {
+      recursive: true,
+      encoding: 'utf8',
+    })) {
+      if (!file.endsWith('.ts')) continue;
+      const text = readFileSync(path.join(projectRoot, 'src/cli', file), 'utf8');
+      expect([file, /\boptions as\b|\bas \w*Options\b/.exec(text)?.[0]]).toEqual([file, undefined]);
     }
   });
 });

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { createLogger, levelOf } from '../../../src/cli/logger.js';
+import { createLogger, parseLevel } from '../../../src/cli/logger.js';
 import { createWorld } from './world.js';
 
 describe('cli/logger', () => {
   it('takes the level from --debug, -v and --log-level', () => {
-    expect(levelOf({})).toBe('info');
-    expect(levelOf({ logLevel: 'error' })).toBe('error');
-    expect(levelOf({ debug: true, logLevel: 'error' })).toBe('debug');
-    expect(levelOf({ verbose: true })).toBe('debug');
-    expect(levelOf({ quiet: true, logLevel: 'debug' })).toBe('error');
+    expect(parseLevel({})).toBe('info');
+    expect(parseLevel({ logLevel: 'error' })).toBe('error');
+    expect(parseLevel({ debug: true, logLevel: 'error' })).toBe('debug');
+    expect(parseLevel({ verbose: true })).toBe('debug');
+    expect(parseLevel({ quiet: true, logLevel: 'debug' })).toBe('error');
   });
 
   it('writes lines of text from its level on, without secrets and control characters', () => {
@@ -38,6 +38,26 @@ describe('cli/logger', () => {
       { time, level: 'info', progress: { task: 'copy', state: 'start' } },
     ]);
   });
+
+  it.each(['text', 'json'] as const)(
+    'keeps the order of %s lines that are written together',
+    async (logFormat) => {
+      const world = createWorld();
+      const logger = createLogger(world, { logFormat });
+      logger.logOften?.('info', 'one', { code: 'OK' });
+      logger.logOften?.('debug', 'hidden');
+      logger.logOften?.('info', 'two with password=hunter2');
+      expect(world.stderr.text).toBe('');
+      logger.log('warn', 'three');
+      logger.logOften?.('info', 'four');
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(world.stderr.text).toMatch(/^.*one.*OK.*\n.*two.*\n.*three.*\n.*four.*\n$/);
+      expect(world.stderr.text).not.toContain('hunter2');
+      logger.logOften?.('info', 'five');
+      logger.close();
+      expect(world.stderr.text).toMatch(/five.*\n$/);
+    },
+  );
 
   it('shows no progress where stderr is no terminal', () => {
     const world = createWorld();

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { loadAll } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
-import { parseDestination, workspaceOf } from '../../../src/cli/mirror/image-set-options.js';
+import { parseDestination, getWorkspace } from '../../../src/cli/mirror/image-set-options.js';
 import type { ImageSetOptions } from '../../../src/cli/mirror/flags.js';
 import { createCommandLine } from '../../../src/cli/program.js';
-import { digestOf } from '../../../src/core/digest.js';
+import { computeDigest } from '../../../src/core/digest.js';
 import { readImageSetConfiguration } from '../../../src/mirror/image-set/image-set-config.js';
 import { parseLock, planOf } from '../../../src/mirror/lock/lock.js';
 import { parseShard } from '../../../src/mirror/lock/shard.js';
@@ -101,7 +101,7 @@ describe('docs/examples/mirror-job.yaml', () => {
     }
     expect(volumeOf(options.authfile)?.secret?.secretName).toBe(credentials.metadata.name);
     expect(Object.keys(credentials.stringData)).toContain(options.authfile?.split('/').at(-1));
-    const work = mounts.get(workspaceOf(options, world));
+    const work = mounts.get(getWorkspace(options, world));
     expect(work).toBeDefined();
     expect(work?.readOnly).toBeUndefined();
   });
@@ -110,7 +110,7 @@ describe('docs/examples/mirror-job.yaml', () => {
     const config = files.data['image-set.yaml'] as string;
     expect(readImageSetConfiguration(config, 'image-set.yaml').operators).toHaveLength(1);
     const lock = parseLock(files.data['opmate.lock.json'] as string, 'opmate.lock.json');
-    expect(lock.configuration).toBe(digestOf(config));
+    expect(lock.configuration).toBe(computeDigest(config));
     const text = JSON.parse(files.data['opmate.lock.json'] as string) as { plan: string };
     expect(text.plan).toBe(planOf(lock));
     expect(container.env.find(({ name }) => name === 'OPMATE_PLAN')?.value).toBe(planOf(lock));

@@ -31,6 +31,7 @@ interface Container {
   readinessProbe: Probe;
   livenessProbe: Probe;
   startupProbe: Probe;
+  lifecycle: { preStop: { exec: { command: string[] } } };
 }
 interface Probe {
   httpGet: { path: string; port: string };
@@ -72,7 +73,8 @@ describe('docs/examples/replicas.yaml', () => {
     expect(pathOf(container.readinessProbe)).toBe('http /readyz');
     expect(pathOf(container.livenessProbe)).toBe('http /healthz');
     expect(pathOf(container.startupProbe)).toBe('http /healthz');
-    expect(spec.terminationGracePeriodSeconds).toBeGreaterThan(30);
+    const [, drainSeconds] = container.lifecycle.preStop.exec.command;
+    expect(spec.terminationGracePeriodSeconds).toBeGreaterThan(30 + Number(drainSeconds));
   });
 
   it('selects its pods everywhere, and scales its Deployment', () => {

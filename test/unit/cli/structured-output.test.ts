@@ -27,6 +27,22 @@ describe('structured output', () => {
     expect(JSON.parse(listed)).toMatchObject({ packages: [{ name: 'widget' }] });
   });
 
+  it('lists only selected packages and channels, each as a list or repeatedly', async () => {
+    const rows = async (...args: string[]): Promise<{ package: string; channel: string }[]> =>
+      JSON.parse(await outputOf('list', ...args, '-o', 'json')) as never;
+    const all = await rows('bundles', directory);
+    const [first] = all as [(typeof all)[number]];
+    const some = await rows('bundles', directory, '-p', 'widget', '--channel', first.channel);
+    expect(some).toEqual(all.filter(({ channel }) => channel === first.channel));
+    expect(await rows('channels', directory, '--package', 'widget', '--package', 'widget')).toHaveLength(
+      new Set(all.map(({ channel }) => channel)).size,
+    );
+    expect(await rows('packages', directory, '--package', 'widget')).toHaveLength(1);
+    const world = createWorld();
+    expect(await run(['list', 'packages', directory, '-p', 'wigdet'], world)).toBe(1);
+    expect(world.stderr.text).toMatch(/package "wigdet" not found\nhint: did you mean "widget"/);
+  });
+
   it('prints the upgrade graph as JSON, of the packages that are selected', async () => {
     const { channels } = JSON.parse(await outputOf('graph', directory, '-o', 'json')) as {
       channels: { package: string; name: string; heads: string[]; entries: { name: string }[] }[];

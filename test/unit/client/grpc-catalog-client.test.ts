@@ -248,8 +248,10 @@ describe('client/grpc-catalog-client and servers that do not behave', () => {
     expect(await failure(collect(client.bundles()))).toMatch(malformed);
     expect(await failure(client.getEntriesThatReplace('a'))).toMatch(malformed);
     expect(await failure(client.getBundleForChannel('a', 'b'))).toMatch(/^SYNTAX: .*not UTF-8$/);
-    expect(await failure(client.getPackage('a'))).toMatch(/^INVALID: .*answered with more than one message$/);
-    expect(await failure(client.getBundle(key))).toMatch(/^INVALID: .*answered without a message$/);
+    expect(await failure(client.getPackage('a'))).toMatch(
+      /^INVALID: .*more than one message in the response$/,
+    );
+    expect(await failure(client.getBundle(key))).toMatch(/^INVALID: .*no message in the response$/);
     expect(await failure(client.getBundleThatReplaces(key))).toMatch(/^LIMIT: .*larger than/);
   });
 

@@ -310,14 +310,14 @@ describe('client/http-catalog-client and servers that do not behave', () => {
       /^LIMIT: .*a blob is larger than 1000000 bytes/,
     );
     const lines = await fakeServer(endless('{"schema":"x"}\n'.repeat(100)), { maxBytes: 1_000_000 });
-    expect(await failure(collect(lines.client.all()))).toMatch(/^LIMIT: .*the answer is larger than 1000000/);
+    expect(await failure(collect(lines.client.all()))).toMatch(/^LIMIT: .*response larger than 1000000/);
     const listing = await fakeServer(endless(' '.repeat(100_000)));
     expect(await failure(listing.client.catalogs())).toMatch(/^LIMIT: .*catalogs is larger than/);
   });
 
   it('refuses a 304 that nobody has asked for', async () => {
     const { client, url } = await fakeServer((_request, response) => void response.writeHead(304).end());
-    const message = `REGISTRY: ${url}/catalogs/fake/api/v1/all: answered 304 Not Modified without having been asked`;
+    const message = `REGISTRY: ${url}/catalogs/fake/api/v1/all: answered 304 Not Modified without a request`;
     expect(await failure(collect(client.all()))).toBe(message);
     expect(await failure(client.refresh())).toBe(message);
   });
@@ -326,11 +326,13 @@ describe('client/http-catalog-client and servers that do not behave', () => {
     const coded = await fakeServer(
       (_request, response) => void response.setHeader('Content-Encoding', 'gzip').end('x'),
     );
-    expect(await failure(coded.client.listPackages())).toMatch(/^INVALID: .*coding that was not asked for/);
+    expect(await failure(coded.client.listPackages())).toMatch(
+      /^INVALID: .*unexpected content encoding in the response/,
+    );
     expect(coded.seen[0]?.headers['accept-encoding']).toBe('identity');
     const other = await fakeServer((_request, response) => void response.end('{"schema":"a","name":"b"}\n'));
     expect(await failure(other.client.listPackages())).toMatch(
-      /^INVALID: .*answers with a blob that was not asked for: "a" "" "b"/,
+      /^INVALID: .*unexpected blob in the response: "a" "" "b"/,
     );
   });
 

@@ -3,7 +3,7 @@ import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { digestOf, isDigest, parseDigest, verifyContent } from '../../../src/core/digest.js';
+import { computeDigest, isDigest, parseDigest, verifyContent } from '../../../src/core/digest.js';
 import { DigestMismatchError, OpmateError } from '../../../src/core/errors.js';
 
 const hex = '0123456789abcdef'.repeat(4);
@@ -58,7 +58,7 @@ describe('parseDigest', () => {
 
 describe('verifyContent', () => {
   const content = Buffer.from('some content of a layer');
-  const expected = { digest: digestOf(content), size: content.length, subject: 'layer 1' };
+  const expected = { digest: computeDigest(content), size: content.length, subject: 'layer 1' };
 
   async function passThrough(
     chunks: Buffer[],
@@ -79,9 +79,11 @@ describe('verifyContent', () => {
       expect(await passThrough(chunks, expected)).toEqual({ passed: content, failure: undefined });
     }
     expect(
-      await buffer(Readable.from([]).pipe(verifyContent({ digest: digestOf(''), size: 0, subject: 'x' }))),
+      await buffer(
+        Readable.from([]).pipe(verifyContent({ digest: computeDigest(''), size: 0, subject: 'x' })),
+      ),
     ).toEqual(Buffer.alloc(0));
-    const digest = digestOf(content, 'sha512');
+    const digest = computeDigest(content, 'sha512');
     expect((await passThrough([content], { ...expected, digest })).failure).toBeUndefined();
   });
 
@@ -91,7 +93,7 @@ describe('verifyContent', () => {
     const { failure } = await passThrough([other], expected);
     expect(failure).toBeInstanceOf(DigestMismatchError);
     expect((failure as Error).message).toBe(
-      `layer 1: digest mismatch: expected ${expected.digest}, got ${digestOf(other)}`,
+      `layer 1: digest mismatch: expected ${expected.digest}, got ${computeDigest(other)}`,
     );
   });
 

@@ -3,7 +3,7 @@ import { mkdir, readFile, rename } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { messageOf, reportedError } from '../../../src/core/errors.js';
+import { getMessage, reportedError } from '../../../src/core/errors.js';
 import { directoryWith } from '../../support/temporary.js';
 
 const thrownBy = async (work: () => unknown): Promise<unknown> => {
@@ -19,7 +19,7 @@ describe('core/errors: errors of Node.js', () => {
   it('says what a file operation was about and why it failed', async () => {
     const directory = await directoryWith({ file: '' });
     const [missing, file] = ['missing', 'file'].map((name) => path.join(directory, name));
-    expect(messageOf(await thrownBy(() => readFile(missing as string)))).toBe(
+    expect(getMessage(await thrownBy(() => readFile(missing as string)))).toBe(
       `open ${missing}: no such file or directory`,
     );
     const existing = await thrownBy(() => mkdir(file as string));
@@ -49,7 +49,7 @@ describe('core/errors: errors of Node.js', () => {
     const thrown = await thrownBy(
       () => new Promise((_, reject) => other.on('error', reject).listen(port, '127.0.0.1')),
     );
-    expect(messageOf(thrown)).toBe(`listen 127.0.0.1:${port}: address already in use`);
+    expect(getMessage(thrown)).toBe(`listen 127.0.0.1:${port}: address already in use`);
   });
 
   it('reports content beyond the limits of the engine, and invalid URLs', async () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { messageOf } from '../../../src/core/errors.js';
+import { getMessage } from '../../../src/core/errors.js';
 import { type DrawOptions, drawGraph } from '../../../src/graph/mermaid.js';
 import { bundle, catalog, factsOf, fixture, readFacts } from '../model/read-facts.js';
 
@@ -41,7 +41,7 @@ describe('graph/mermaid', () => {
         answer = draw(blobs, options);
       } catch (problem) {
         // The reference says "multiple" of none, too.
-        answer = messageOf(problem).replace('has no "olm.package"', 'has multiple "olm.package"');
+        answer = getMessage(problem).replace('has no "olm.package"', 'has multiple "olm.package"');
       }
       expect(answer).toBe(error ?? text);
     },

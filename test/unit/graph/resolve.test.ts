@@ -3,13 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { parseConstraint } from '../../../src/core/semver-range.js';
 import { parseRange, parseVersion } from '../../../src/core/semver.js';
 import { decodeBundle, decodeChannel, decodeDeprecations } from '../../../src/model/decode.js';
-import { compareVersionReleases } from '../../../src/graph/bundle-version.js';
-import {
-  type PackageContent,
-  addToContent,
-  emptyContent,
-  parseBundleVersion,
-} from '../../../src/graph/resolve-content.js';
+import { compareVersionReleases, parseBundleVersion } from '../../../src/graph/bundle-version.js';
+import { type PackageContent, addToContent, emptyContent } from '../../../src/graph/resolve-content.js';
 import { readableVersion } from '../../../src/graph/upgrade-graph.js';
 import {
   type Resolution,

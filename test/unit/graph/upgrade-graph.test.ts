@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseBundleVersion } from '../../../src/graph/resolve-content.js';
+import { parseBundleVersion } from '../../../src/graph/bundle-version.js';
 import {
   type UpgradeFrom,
   UpgradeGraph,
@@ -8,7 +8,7 @@ import {
   describeEdge,
   longestPath,
   shortestPath,
-  streamOf,
+  findStream,
 } from '../../../src/graph/upgrade-graph.js';
 
 interface Entry {
@@ -88,7 +88,7 @@ describe('graph/upgrade-graph', () => {
     ['1.0.0', '1.0.0', undefined],
     ['1.0.0', '1.0.0-rc', undefined],
   ])('%s to %s is the stream %s', (before, after, stream) => {
-    expect(streamOf(parseBundleVersion(before), parseBundleVersion(after))).toBe(stream);
+    expect(findStream(parseBundleVersion(before), parseBundleVersion(after))).toBe(stream);
   });
 
   it('ends on any graph, with paths whose every step is an upgrade', () => {

@@ -237,7 +237,7 @@ describe('graph/validate, beyond it', () => {
     );
     expect(report).toMatchObject({ passed: true, problems: [] });
     expect(texts(report.warnings)).toEqual([
-      'package "p" channel "c": entry "w.v1.1.0" replaces "w.v1.0.0", which "w.v1.0.1" skips, and nothing leads on from "w.v1.0.1"',
+      'package "p" channel "c": entry "w.v1.1.0" replaces "w.v1.0.0", which "w.v1.0.1" skips, and "w.v1.0.1" has no upgrade',
     ]);
     expect(report.warnings[0]?.path).toEqual(['entries', 1, 'replaces']);
   });
@@ -253,7 +253,7 @@ describe('graph/validate, beyond it', () => {
     expect(texts(warnings)).toEqual([
       'package "p" channel "c": entry "w.v1.1.0" skips "W.v1.0.0", which is not an entry',
     ]);
-    expect(warnings[0]?.hint).toBe('write "w.v1.0.0" if that was meant');
+    expect(warnings[0]?.hint).toBe('write "w.v1.0.0" if you mean that entry');
   });
 
   it('warns of versions that differ in build metadata only', () => {

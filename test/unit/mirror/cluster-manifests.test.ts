@@ -4,7 +4,7 @@ import {
   encodeCatalogSource,
   encodeClusterCatalog,
   encodeMirrorSets,
-  objectNameOf,
+  getObjectName,
 } from '../../../src/mirror/cluster-manifests.js';
 
 /** What the published definitions ask of each `source` and mirror. */
@@ -137,5 +137,5 @@ spec:
     ['a._b', 'a.b'],
     ['___', 'catalog'],
     ['x'.repeat(300), 'x'.repeat(240)],
-  ])('makes of %s a name that a cluster takes', (text, name) => expect(objectNameOf(text)).toBe(name));
+  ])('makes of %s a name that a cluster takes', (text, name) => expect(getObjectName(text)).toBe(name));
 });

@@ -93,7 +93,7 @@ describe('release/select-releases', () => {
     ]);
     expect(versions).toEqual(['4.1.2', '4.1.3', '4.2.5']);
     expect(warnings).toEqual([
-      'update path from stable-4.1 to lonely-4.2: 4.1.3 is not in channel lonely-4.2, so no update path leads on from it',
+      'update path from stable-4.1 to lonely-4.2: 4.1.3 is not in channel lonely-4.2, so it has no update path',
     ]);
     const unnumbered = await select([channel('stable-4.1'), channel('dev-preview')]);
     expect(unnumbered.versions).toEqual(['4.1.3', '4.2.5']);

@@ -93,6 +93,100 @@ describe('serve/server/http-server', () => {
     expect(number).toBeLessThan(200);
   });
 
+  it('gives the place of a client that takes nothing to a new one, and lets others go on', async () => {
+    const large = Buffer.alloc(30_000_000);
+    let begun = 0;
+    const { port } = await serverOf(
+      ({ url }, response) => {
+        begun++;
+        if (url !== '/slow') response.end(url === '/large' ? large : 'ok');
+      },
+      { maxConnections: 3, stalledMs: 300 },
+    );
+    const begin = async (text: string): Promise<Socket> => {
+      const [socket, before] = [await open(port), begun];
+      socket.pause().write(text);
+      await until(() => begun > before);
+      return socket;
+    };
+    const takesNothing = await begin(get.replace('/', '/large'));
+    const sendsNothing = await begin('POST /slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n');
+    const waits = await begin(get.replace('/', '/slow'));
+    // Both make room, one after the other.
+    const served: Socket[] = [];
+    while (served.length < 2) {
+      const socket = await open(port);
+      socket.write(get.replace('/', '/slow'));
+      const before = begun;
+      await Promise.race([once(socket, 'close'), until(() => begun > before || socket.closed)]);
+      if (socket.closed) await sleep(50);
+      else served.push(socket);
+    }
+    takesNothing.resume();
+    await until(() => takesNothing.closed && sendsNothing.closed);
+    expect(waits.closed).toBe(false);
+  });
+
+  it('holds a thousand requests that were sent ahead, whatever number of connections they come from', async () => {
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => (release = resolve));
+    const { port } = await serverOf(async (_request, response) => {
+      await held;
+      response.end('ok');
+    });
+    const sockets = await Promise.all(Array.from({ length: 40 }, () => open(port)));
+    let closed = 0;
+    for (const socket of sockets) {
+      socket.once('close', () => closed++);
+      socket.resume().write(get.repeat(51));
+    }
+    // Of 40 connections 20 have 50 requests that wait.
+    await until(() => closed === 20);
+    const others = await open(port);
+    others.write(get);
+    release();
+    await once(others, 'data');
+    // All of them were answered, or forgotten with their connections.
+    const again = await open(port);
+    let text = '';
+    again.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    again.write(get.repeat(101));
+    await until(() => text.split('ok').length === 102);
+  });
+
+  it('parses few of the thousands of requests that many connections send ahead at once', async () => {
+    const server = createHttpServer({
+      handle: () => undefined,
+      hosts: new HostRule({}),
+      refuse: () => undefined,
+    });
+    let [parsed, closed] = [0, 0];
+    server.on('request', () => parsed++);
+    const port = await listenOn(server, { host: '127.0.0.1', port: 0 });
+    onTestFinished(() => closeHttpServer(server, 0));
+    const sockets = await Promise.all(Array.from({ length: 100 }, () => open(port)));
+    for (const socket of sockets) {
+      socket.once('close', () => closed++);
+      socket.resume().write(get.repeat(1_500));
+    }
+    await until(() => closed === 100);
+    // Each makes an object of some kilobytes that lives until its connection is closed.
+    expect(parsed).toBeLessThan(100 * 102);
+  });
+
+  it('keeps two hundred headers of a request', async () => {
+    let kept = 0;
+    const { port } = await serverOf(({ headers }, response) => {
+      kept = Object.keys(headers).length;
+      response.end('ok');
+    });
+    const socket = await open(port);
+    const many = Array.from({ length: 1_000 }, (_, i) => `x-${i}: a\r\n`).join('');
+    socket.write(get.replace('\r\n\r\n', `\r\n${many}\r\n`));
+    await once(socket, 'data');
+    expect(kept).toBeLessThanOrEqual(200);
+  });
+
   it('closes at once where connections have not sent a whole request', async () => {
     const { port, close } = await serverOf((_request, response) => void response.end('ok'));
     const silent = await open(port);

@@ -69,7 +69,7 @@ describe('source/resolve-place of an archive at a URL', () => {
     const url = 'http://catalogs.example/c.tar.gz?token=s3cret';
     await expect(look({ kind: 'http', url })).rejects.toMatchObject({
       code: 'UNSAFE',
-      message: 'http://catalogs.example/c.tar.gz: plain HTTP can be changed by anybody on the way',
+      message: 'http://catalogs.example/c.tar.gz: plain HTTP is insecure',
       hint: expect.stringContaining('insecure: true') as string,
     });
   });

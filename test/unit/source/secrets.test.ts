@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { credentialsOf, readSecrets } from '../../../src/source/secrets.js';
+import { getCredentials, readSecrets } from '../../../src/source/secrets.js';
 import { redact } from '../../../src/core/errors.js';
 import { failureOf } from '../../support/connect.js';
 import { directoryWith } from '../../support/temporary.js';
@@ -33,33 +33,35 @@ describe('source/secrets', () => {
       'README.md': ': not read',
     });
     const secrets = await readSecrets(directory);
-    expect(credentialsOf(secrets, { namespace: 'ns', name: 'git' }, 'git')).toEqual({
+    expect(getCredentials(secrets, { namespace: 'ns', name: 'git' }, 'git')).toEqual({
       type: 'basic',
       username: 'me',
       password: 'pw',
     });
-    expect(credentialsOf(secrets, { namespace: 'ns', name: 'key' }, 'git')).toEqual({
+    expect(getCredentials(secrets, { namespace: 'ns', name: 'key' }, 'git')).toEqual({
       type: 'ssh',
       privateKey: 'KEY',
       knownHosts: 'host',
     });
     // Without a namespace of its own, it is in every one.
-    expect(credentialsOf(secrets, { namespace: 'ns', name: 'pull' }, 'image')).toEqual({
+    expect(getCredentials(secrets, { namespace: 'ns', name: 'pull' }, 'image')).toEqual({
       type: 'docker',
       config,
     });
-    const missing = await failure(() => credentialsOf(secrets, { namespace: 'other', name: 'git' }, 'git'));
-    expect(missing).toMatchObject({ code: 'NOT_FOUND', hint: 'there is ns/git' });
-    const wrong = await failure(() => credentialsOf(secrets, { namespace: 'ns', name: 'key' }, 'http'));
-    expect(wrong.message).toBe(`${path.join(directory, 'a.yaml')}:7: Secret ns/key: is of the type "${ssh}"`);
-    expect(wrong.hint).toBe(`for http, it must be of the type ${basic}`);
+    const missing = await failure(() => getCredentials(secrets, { namespace: 'other', name: 'git' }, 'git'));
+    expect(missing).toMatchObject({ code: 'NOT_FOUND', hint: 'use ns/git' });
+    const wrong = await failure(() => getCredentials(secrets, { namespace: 'ns', name: 'key' }, 'http'));
+    expect(wrong.message).toBe(
+      `${path.join(directory, 'a.yaml')}:7: Secret ns/key: unsupported type "${ssh}"`,
+    );
+    expect(wrong.hint).toBe(`use type ${basic} for http`);
   });
 
   it.each([
-    [basic, { stringData: { username: 'me' } }, 'password is missing'],
+    [basic, { stringData: { username: 'me' } }, 'missing password'],
     [basic, { data: { password: '%s3cret%' } }, 'data: "password" is not base64'],
     [basic, { stringData: { password: 17 } }, 'stringData: "password" is not a string'],
-    [ssh, { stringData: { 'ssh-publickey': 's3cret' } }, 'ssh-privatekey is missing'],
+    [ssh, { stringData: { 'ssh-publickey': 's3cret' } }, 'missing ssh-privatekey'],
     [
       docker,
       { stringData: { '.dockerconfigjson': '{"s3cret' } },
@@ -74,7 +76,7 @@ describe('source/secrets', () => {
     const directory = await directoryWith({ 's.yaml': `# a comment\n${secret('one', type, fields)}` });
     const secrets = await readSecrets(directory);
     const kind = type === docker ? 'image' : 'git';
-    const error = await failure(() => credentialsOf(secrets, { namespace: 'ns', name: 'one' }, kind));
+    const error = await failure(() => getCredentials(secrets, { namespace: 'ns', name: 'one' }, kind));
     expect(error.message).toBe(`${path.join(directory, 's.yaml')}:2: Secret one: ${problem}`);
     expect(`${error.message}${error.hint ?? ''}`).not.toContain('s3cret');
     // As it is shown, it still says all of this.

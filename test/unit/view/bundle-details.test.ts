@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../../src/document/json.js';
 import { decodeBundle, decodePackage } from '../../../src/model/decode.js';
 import { readBundleDetails, readBundleHeading } from '../../../src/view/bundle-details.js';
-import { iconOf } from '../../../src/view/icon.js';
-import { summaryOf } from '../../../src/view/summary.js';
+import { readIcon } from '../../../src/view/icon.js';
+import { summarizeText } from '../../../src/view/summary.js';
 
 function blob(properties: { type: string; value: JsonValue }[]): ReturnType<typeof decodeBundle> {
   return decodeBundle({ schema: 'olm.bundle', package: 'a', name: 'a.v1', image: 'r.test/a:1', properties });
@@ -117,9 +117,9 @@ describe('readBundleDetails', () => {
   });
 });
 
-describe('iconOf', () => {
+describe('readIcon', () => {
   const icon = (mediatype: string, base64data = 'AAAA') =>
-    iconOf(decodePackage({ schema: 'olm.package', name: 'a', icon: { base64data, mediatype } }));
+    readIcon(decodePackage({ schema: 'olm.package', name: 'a', icon: { base64data, mediatype } }));
 
   it('gives images that browsers show, and nothing else', () => {
     expect(icon('image/PNG')).toEqual({ mediaType: 'image/png', content: Buffer.alloc(3) });
@@ -131,12 +131,12 @@ describe('iconOf', () => {
   });
 });
 
-describe('summaryOf', () => {
+describe('summarizeText', () => {
   it('takes the first text that says something, without its marks', () => {
-    expect(summaryOf([undefined, '# Title\n', '## T\n\nDoes **this** and [that](https://a.test).'])).toBe(
+    expect(summarizeText([undefined, '# Title\n', '## T\n\nDoes **this** and [that](https://a.test).'])).toBe(
       'Does this and that.',
     );
-    expect(summaryOf(['word '.repeat(100)])).toMatch(/^(word ){34,36}word…$/);
-    expect(summaryOf([])).toBe('');
+    expect(summarizeText(['word '.repeat(100)])).toMatch(/^(word ){34,36}word…$/);
+    expect(summarizeText([])).toBe('');
   });
 });

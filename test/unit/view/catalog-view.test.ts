@@ -94,7 +94,7 @@ describe('CatalogView', () => {
 
   it('finds the way from an installed version, which the catalog need not have, in several channels', async () => {
     const view = await viewOf({ 'a.json': text(blobs) });
-    expect(view.path('widget', ['stable'], '0.9.5', '1.2.0')).toEqual({
+    expect(view.graph('widget').path(['stable'], '0.9.5', '1.2.0')).toEqual({
       from: '0.9.5',
       to: 'widget.v1.2.0',
       steps: [
@@ -105,13 +105,15 @@ describe('CatalogView', () => {
       ],
       longest: 1,
     });
-    expect(view.path('widget', ['stable-9', 'stable'], 'widget.v1.0.0', '1.1.0').steps).toMatchObject([
+    expect(view.graph('widget').path(['stable-9', 'stable'], 'widget.v1.0.0', '1.1.0').steps).toMatchObject([
       { from: 'widget.v1.0.0', to: 'widget.v1.1.0', channel: 'stable', kind: 'replaces' },
     ]);
-    expect(view.path('widget', ['stable-9'], 'widget.v1.0.0', '1.2.0')).not.toHaveProperty('steps');
-    expect(() => view.path('widget', ['stable'], 'old', '1.2.0')).toThrow('neither a bundle nor a version');
-    expect(() => view.path('widget', ['stable'], '1.0.0', '7.0.0')).toThrow('not found');
-    const joined = await view.channel('widget', ['stable', 'stable-9']);
+    expect(view.graph('widget').path(['stable-9'], 'widget.v1.0.0', '1.2.0')).not.toHaveProperty('steps');
+    expect(() => view.graph('widget').path(['stable'], 'old', '1.2.0')).toThrow(
+      'neither a bundle nor a version',
+    );
+    expect(() => view.graph('widget').path(['stable'], '1.0.0', '7.0.0')).toThrow('not found');
+    const joined = await view.graph('widget').channel(['stable', 'stable-9']);
     expect(joined.rows.map(({ name, channels }) => [name, channels])).toEqual([
       ['widget.v1.2.0', [0]],
       ['widget.v1.1.0', [0]],
@@ -227,7 +229,7 @@ describe('CatalogView', () => {
   it('shows the rest of a catalog of which a part cannot be read, and says what that is', async () => {
     const view = await viewOf({ 'a.json': text(blobs), 'b.json': '{"schema": 1}\n' });
     expect(view.overview()).toMatchObject({ bundles: 3, errors: 1 });
-    const { problems, total } = await view.problems(0, '', '', '');
+    const { problems, total } = await view.problems({ from: 0, package: '', severity: '', check: '' });
     expect(total).toBe(1);
     expect(problems[0]).toMatchObject({ severity: 'error', file: 'shown/b.json', line: 1 });
   });
@@ -236,7 +238,7 @@ describe('CatalogView', () => {
     const view = await viewOf({ 'a.json': text(blobs.slice(1)) });
     const widget = await view.package('widget');
     expect(widget).toMatchObject({ isDefined: false, hasIcon: false, bundles: 3 });
-    expect((await view.channel('widget', ['stable'])).rows.length).toBe(3);
+    expect((await view.graph('widget').channel(['stable'])).rows.length).toBe(3);
   });
 
   it('adds what the doctor finds, the worst first', async () => {
@@ -245,7 +247,7 @@ describe('CatalogView', () => {
     expect(view.isChecking).toBe(true);
     await view.endChecks();
     expect(view.isChecking).toBe(false);
-    const { problems } = await view.problems(0, 'widget', '', '');
+    const { problems } = await view.problems({ from: 0, package: 'widget', severity: '', check: '' });
     expect(problems.map(({ check }) => check)).toContain('bundle-image-tag');
     const ranks = problems.map(({ severity }) => ['error', 'warning', 'notice'].indexOf(severity));
     expect(ranks).toEqual([...ranks].sort());
@@ -253,7 +255,7 @@ describe('CatalogView', () => {
 
   it.each<[string, (view: CatalogView) => unknown]>([
     ['package', (view) => view.package('nothing')],
-    ['channel', async (view) => view.channel('widget', ['nothing'])],
+    ['channel', async (view) => view.graph('widget').channel(['nothing'])],
     ['bundle', (view) => view.bundle('widget', 'nothing')],
     ['icon', (view) => view.icon('widget')],
     ['other catalog', async (view) => view.compare()],

@@ -2,7 +2,7 @@ import { quoteGo } from '../../../document/go-json.js';
 import { compareBytes } from '../../../core/order.js';
 import { conform } from '../../../kube/struct.js';
 import { crdStruct } from '../../../kube/crd-types.js';
-import { type Manifest, titleOf } from '../../../kube/manifests.js';
+import { type Manifest, getTitle } from '../../../kube/manifests.js';
 import { type Diagnostic, formatMessage } from '../../../core/diagnostic.js';
 import { schemaChanges } from './schema-changes.js';
 import { type SchemaAt, schemaPaths } from './schema-paths.js';
@@ -41,14 +41,14 @@ interface Definition {
 export function checkCrdUpgrade(old: Manifest, next: Manifest): CrdDiagnostic[] {
   const faults = [old, next].flatMap((crd) => formFindings(crd));
   if (faults.length > 0) return faults;
-  const [before, after] = [definitionOf(old), definitionOf(next)];
+  const [before, after] = [getDefinition(old), getDefinition(next)];
   const findings: CrdDiagnostic[] = [];
   const tell = (check: string, detail: string, place: readonly (string | number)[]): number =>
     findings.push({
       severity: 'error',
       code: check,
       crd: next.name,
-      subject: titleOf(next),
+      subject: getTitle(next),
       problem: `${check}: ${detail}`,
       file: next.file,
       line: next.lineOf(place),
@@ -83,14 +83,14 @@ export function checkCrdUpgrade(old: Manifest, next: Manifest): CrdDiagnostic[] 
  * that has it, there may be objects which nothing can read then. Only for pairs that `checkCrdUpgrade` can read.
  */
 export function storedVersionWarnings(old: Manifest, next: Manifest): Diagnostic[] {
-  const [before, after] = [definitionOf(old), definitionOf(next)];
+  const [before, after] = [getDefinition(old), getDefinition(next)];
   if (before.storedVersions.length > 0) return [];
   return before.versions
     .filter(({ name, isStored }) => isStored && !after.versions.some((version) => version.name === name))
     .map(({ name }) => ({
       severity: 'warning',
       code: 'stored-version',
-      subject: titleOf(next),
+      subject: getTitle(next),
       problem: `version ${name}, which was stored, is gone`,
       file: next.file,
       line: next.lineOf(['spec', 'versions']),
@@ -104,7 +104,7 @@ function formFindings(crd: Manifest): CrdDiagnostic[] {
     severity: 'error',
     code: 'form',
     crd: crd.name,
-    subject: titleOf(crd),
+    subject: getTitle(crd),
     problem,
     file: crd.file,
     line: crd.lineOf(path),
@@ -115,7 +115,7 @@ function formFindings(crd: Manifest): CrdDiagnostic[] {
   return conform(crd.load(), crdStruct).faults.map(({ message, path }) => tell(message, path));
 }
 
-function definitionOf(manifest: Manifest): Definition {
+function getDefinition(manifest: Manifest): Definition {
   const { spec, status } = conform(manifest.load(), crdStruct).value;
   const versions = (spec.versions ?? []).map((version, index): Version => {
     const schema = version.schema?.openAPIV3Schema;
@@ -148,7 +148,7 @@ function versionFindings(manifest: Manifest, label: string, old: Version, next: 
         crd: manifest.name,
         version: label,
         property: path,
-        subject: `${titleOf(manifest)}: ${label}: ${path}`,
+        subject: `${getTitle(manifest)}: ${label}: ${path}`,
         problem: `${check}: ${detail}`,
         file: manifest.file,
         line: manifest.lineOf(other?.place ?? placeOf(next.schemas, path)),
@@ -160,8 +160,8 @@ function versionFindings(manifest: Manifest, label: string, old: Version, next: 
 
 /** The place of the innermost part on the way to a path that is not there. */
 function placeOf(schemas: ReadonlyMap<string, SchemaAt>, path: string): readonly (string | number)[] {
-  for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('.')))) {
-    const schema = schemas.get(at);
+  for (let where = path; where !== ''; where = where.slice(0, Math.max(0, where.lastIndexOf('.')))) {
+    const schema = schemas.get(where);
     if (schema !== undefined) return schema.place;
   }
   return ['spec', 'versions'];
@@ -171,7 +171,7 @@ function placeOf(schemas: ReadonlyMap<string, SchemaAt>, path: string): readonly
 function servedFindings(before: Definition, after: Definition): CrdDiagnostic[] {
   if (after.isConverted) return [];
   const known = new Set(betweenServed(before).map(formatMessage));
-  return betweenServed(after).filter((one) => !known.has(formatMessage(one)));
+  return betweenServed(after).filter((diagnostic) => !known.has(formatMessage(diagnostic)));
 }
 
 function betweenServed({ manifest, versions }: Definition): CrdDiagnostic[] {
@@ -187,7 +187,7 @@ function betweenServed({ manifest, versions }: Definition): CrdDiagnostic[] {
 
 /** Versions as Kubernetes orders them, oldest first: names of another form, alpha, beta, stable. */
 function compareVersionNames(a: string, b: string): number {
-  const [left, right] = [rankOf(a), rankOf(b)];
+  const [left, right] = [getRank(a), getRank(b)];
   for (const [index, value] of left.entries()) {
     const other = right[index] as number;
     if (value !== other) return value - other;
@@ -195,7 +195,7 @@ function compareVersionNames(a: string, b: string): number {
   return left[0] === 0 ? compareBytes(b, a) : 0;
 }
 
-function rankOf(name: string): [number, number, number] {
+function getRank(name: string): [number, number, number] {
   const match = /^v(\d+)(?:(alpha|beta)(\d+))?$/.exec(name);
   if (match === null) return [0, 0, 0];
   const stability = match[2] === undefined ? 3 : match[2] === 'beta' ? 2 : 1;

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { encodeGoJson, sortKeysDeep } from '../../../document/go-json.js';
 import type { JsonObject, JsonValue } from '../../../document/json.js';
+import { getList } from '../../../document/json-fields.js';
 
 /** A change of one schema that may break objects which exist already. */
 interface SchemaChange {
@@ -35,7 +36,7 @@ export function schemaChanges(old: JsonObject, next: JsonObject): SchemaChange[]
   const tell = (check: string, detail: string): number => changes.push({ check, detail });
   compareDefault(old['default'], next['default'], tell);
   compareEnum(old, next, tell);
-  const added = textsOf(next['required']).filter((name) => !textsOf(old['required']).includes(name));
+  const added = toTexts(next['required']).filter((name) => !toTexts(old['required']).includes(name));
   if (added.length > 0) tell('required', `newly required: ${added.join(', ')}`);
   compareText(old, next, 'type', tell);
   for (const bound of upperBounds) compareBound(old, next, bound, 'decreased', tell);
@@ -43,7 +44,7 @@ export function schemaChanges(old: JsonObject, next: JsonObject): SchemaChange[]
   compareText(old, next, 'pattern', tell);
   const [was, is] = [old['nullable'] === true, next['nullable'] === true];
   if (was !== is) tell('nullable', is ? 'added' : 'removed');
-  compareOneOf(old, next, tell);
+  compareOne(old, next, tell);
   const others = [...new Set([...Object.keys(old), ...Object.keys(next)])].sort();
   const unhandled = others.filter((key) => !handled.has(key) && !isDeepStrictEqual(old[key], next[key]));
   if (unhandled.length > 0) {
@@ -62,7 +63,7 @@ function compareDefault(old: JsonValue | undefined, next: JsonValue | undefined,
 }
 
 function compareEnum(old: JsonObject, next: JsonObject, tell: Tell): void {
-  const [was, is] = [listOf(old['enum']), listOf(next['enum'])].map((values) => values.map(textOf)) as [
+  const [was, is] = [getList(old['enum']), getList(next['enum'])].map((values) => values.map(toText)) as [
     string[],
     string[],
   ];
@@ -93,16 +94,16 @@ function compareBound(
 /** Texts for people do not make a schema another one. */
 const notes: ReadonlySet<string> = new Set(['description', 'title', 'example', 'externalDocs']);
 
-function compareOneOf(old: JsonObject, next: JsonObject, tell: Tell): void {
+function compareOne(old: JsonObject, next: JsonObject, tell: Tell): void {
   const [was, is] = [old, next].map((schema) =>
-    listOf(schema['oneOf']).map((one) => textOf(withoutNotes(one))),
+    getList(schema['oneOf']).map((item) => toText(withoutNotes(item))),
   ) as [string[], string[]];
   if (was.length === 0) {
     if (is.length > 0) tell('oneOf', `added where there was none: ${is.length} schemas`);
     return;
   }
-  const removed = was.filter((one) => !is.includes(one));
-  const added = is.filter((one) => !was.includes(one));
+  const removed = was.filter((name) => !is.includes(name));
+  const added = is.filter((name) => !was.includes(name));
   if (removed.length > 0) tell('oneOf', `schemas removed: ${removed.map(cut).join(', ')}`);
   if (added.length > 0) tell('oneOf', `schemas added: ${added.map(cut).join(', ')}`);
 }
@@ -112,15 +113,11 @@ function withoutNotes(schema: JsonValue): JsonValue {
   return Object.fromEntries(Object.entries(schema).filter(([key]) => !notes.has(key)));
 }
 
-function listOf(value: JsonValue | undefined): JsonValue[] {
-  return Array.isArray(value) ? value : [];
+function toTexts(value: JsonValue | undefined): string[] {
+  return getList(value).map(String);
 }
 
-function textsOf(value: JsonValue | undefined): string[] {
-  return listOf(value).map(String);
-}
-
-function textOf(value: JsonValue): string {
+function toText(value: JsonValue): string {
   return encodeGoJson(sortKeysDeep(value));
 }
 
@@ -132,5 +129,5 @@ function cut(text: string): string {
 }
 
 function shown(value: JsonValue | undefined): string {
-  return value === undefined ? 'none' : cut(textOf(value));
+  return value === undefined ? 'none' : cut(toText(value));
 }

@@ -18,28 +18,28 @@ const maps = ['patternProperties', 'definitions', 'dependencies'] as const;
  */
 export function schemaPaths(root: JsonObject, place: readonly (string | number)[]): Map<string, SchemaAt> {
   const schemas = new Map<string, SchemaAt>();
-  const visit = (value: JsonValue | undefined, path: string, at: (string | number)[]): void => {
+  const visit = (value: JsonValue | undefined, path: string, where: (string | number)[]): void => {
     if (!isJsonObject(value)) return;
-    schemas.set(path, { schema: value, place: at });
-    for (const keyword of single) visit(value[keyword], `${path}.${keyword}`, [...at, keyword]);
+    schemas.set(path, { schema: value, place: where });
+    for (const keyword of single) visit(value[keyword], `${path}.${keyword}`, [...where, keyword]);
     for (const keyword of lists) {
       const list = value[keyword];
       if (!Array.isArray(list)) continue;
-      list.forEach((item, index) => visit(item, `${path}.${keyword}[${index}]`, [...at, keyword, index]));
+      list.forEach((item, index) => visit(item, `${path}.${keyword}[${index}]`, [...where, keyword, index]));
     }
     for (const keyword of maps) {
-      for (const [name, item] of entriesOf(value[keyword])) {
-        visit(item, `${path}.${keyword}[${name}]`, [...at, keyword, name]);
+      for (const [name, item] of getEntries(value[keyword])) {
+        visit(item, `${path}.${keyword}[${name}]`, [...where, keyword, name]);
       }
     }
-    for (const [name, item] of entriesOf(value['properties'])) {
-      visit(item, `${path}.${name}`, [...at, 'properties', name]);
+    for (const [name, item] of getEntries(value['properties'])) {
+      visit(item, `${path}.${name}`, [...where, 'properties', name]);
     }
   };
   visit(root, '^', [...place]);
   return schemas;
 }
 
-function entriesOf(value: JsonValue | undefined): [string, JsonValue][] {
+function getEntries(value: JsonValue | undefined): [string, JsonValue][] {
   return isJsonObject(value) ? Object.entries(value) : [];
 }

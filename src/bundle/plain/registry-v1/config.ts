@@ -58,7 +58,7 @@ export function readInstallConfig(
     hint,
   });
   for (const { path, place, first } of placed.duplicates) {
-    const message = `${path.join('.')}: stands here twice, first on line ${first.line}`;
+    const message = `${path.join('.')}: duplicate key, first defined on line ${first.line}`;
     findings.push({ severity: 'error', code: 'duplicate-key', problem: message, file, line: place.line });
   }
   if (placed.furtherDocument !== undefined) {

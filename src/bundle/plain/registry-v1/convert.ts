@@ -122,7 +122,7 @@ function chooseTargets(
         severity: 'error',
         code: 'exclusive-fields',
         subject: `watchNamespace "${watchNamespace}"`,
-        problem: '--watch-namespace says otherwise',
+        problem: 'conflicts with --watch-namespace',
         file,
       });
     }
@@ -151,7 +151,7 @@ function definitionObject(
   findings: Diagnostic[],
 ): PlainObject {
   const converted = findConversion(bundle, crd.name, installNamespace);
-  if (converted !== undefined && specOf(crd.load())?.['preserveUnknownFields'] === true) {
+  if (converted !== undefined && findSpec(crd.load())?.['preserveUnknownFields'] === true) {
     findings.push({
       severity: 'error',
       code: 'crd-conversion',
@@ -163,7 +163,7 @@ function definitionObject(
     });
   }
   return {
-    ...headOf(crd),
+    ...getHead(crd),
     load: () => {
       const loaded = loadCrd(crd);
       if (converted === undefined) return loaded;
@@ -171,7 +171,7 @@ function definitionObject(
       const object = {
         ...loaded,
         metadata: { ...(loaded['metadata'] as JsonObject) },
-        spec: { ...specOf(loaded), conversion },
+        spec: { ...findSpec(loaded), conversion },
       };
       injectAuthority(object, provider, deployment, installNamespace);
       return object;
@@ -179,19 +179,19 @@ function definitionObject(
   };
 }
 
-function specOf(object: JsonObject): JsonObject | undefined {
+function findSpec(object: JsonObject): JsonObject | undefined {
   return object['spec'] as JsonObject | undefined;
 }
 
-function headOf({ apiVersion, kind, name, namespace, file }: Manifest): Omit<PlainObject, 'load'> {
+function getHead({ apiVersion, kind, name, namespace, file }: Manifest): Omit<PlainObject, 'load'> {
   return { apiVersion, kind, name, namespace, origin: file, isGenerated: false };
 }
 
 /** An object of the bundle as it is, but for its namespace. */
 function otherObject(other: Manifest, installNamespace: string): PlainObject {
-  if (supportedKinds.get(other.kind)?.isNamespaced !== true) return { ...headOf(other), load: other.load };
+  if (supportedKinds.get(other.kind)?.isNamespaced !== true) return { ...getHead(other), load: other.load };
   return {
-    ...headOf(other),
+    ...getHead(other),
     namespace: installNamespace,
     load: () => {
       const object = other.load();

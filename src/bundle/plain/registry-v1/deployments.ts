@@ -132,9 +132,9 @@ function configureContainer(container: Container, config: DeploymentConfig): voi
 function overriddenByName<T extends { name: string }>(items: readonly T[] = [], others: readonly T[]): T[] {
   const result = [...items];
   for (const other of others) {
-    const at = result.findIndex(({ name }) => name === other.name);
-    if (at < 0) result.push(other);
-    else result[at] = other;
+    const index = result.findIndex(({ name }) => name === other.name);
+    if (index < 0) result.push(other);
+    else result[index] = other;
   }
   return result;
 }

@@ -21,11 +21,11 @@ export function permissionName(csvName: string, permission: Permission): string 
     ...(rule.nonResourceURLs !== undefined && { nonResourceURLs: rule.nonResourceURLs }),
   }));
   const { serviceAccountName } = permission;
-  return nameWithSuffix(base, hashOf({ serviceAccountName, rules: rules ?? null }));
+  return nameWithSuffix(base, computeHash({ serviceAccountName, rules: rules ?? null }));
 }
 
 /** Base 36 of the SHA-224 of a value as Go's encoder writes it. */
-function hashOf(value: JsonValue): string {
+function computeHash(value: JsonValue): string {
   const text = `${encodeGoJson(value, { escapeHtml: true })}\n`;
   return BigInt(`0x${createHash('sha224').update(text).digest('hex')}`).toString(36);
 }

@@ -3,11 +3,12 @@ import { decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from '../../../do
 import { OpmateError } from '../../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
 import { parseYaml, parseYamlWithPlaces } from '../../../document/yaml.js';
+import { getObject, getText, getValue } from '../../../document/json-fields.js';
 import type { BundleFile, BundleFiles } from '../../read.js';
 import { crdStruct } from '../../../kube/crd-types.js';
 import { type ClusterServiceVersion, csvStruct } from '../../../kube/csv-types.js';
 import { type Conformed, type Of, conform } from '../../../kube/struct.js';
-import { type Manifest, readManifests, titleOf } from '../../../kube/manifests.js';
+import { type Manifest, readManifests, getTitle } from '../../../kube/manifests.js';
 import type { Diagnostic } from '../../../core/diagnostic.js';
 import { unsupportedKinds } from './supported-kinds.js';
 
@@ -60,7 +61,7 @@ export function readRegistryV1(
     findings.push({
       severity: 'error',
       code: 'second-csv',
-      subject: titleOf(further),
+      subject: getTitle(further),
       problem: `another ClusterServiceVersion; ${csvManifest?.file} has one already`,
       file: further.file,
       line: further.lineOf(),
@@ -83,7 +84,7 @@ export function readRegistryV1(
     warnings.push({
       severity: 'warning',
       code: 'missing-field',
-      subject: titleOf(other),
+      subject: getTitle(other),
       problem: 'apiVersion is missing, so that no cluster will take it',
       file: other.file,
       line: other.lineOf(['kind']),
@@ -105,7 +106,7 @@ function tellFaults(manifest: Manifest, { faults }: Pick<Conformed, 'faults'>, f
     findings.push({
       severity: 'error',
       code: 'wrong-type',
-      subject: titleOf(manifest),
+      subject: getTitle(manifest),
       problem: message,
       file: manifest.file,
       line: manifest.lineOf(path),
@@ -118,7 +119,7 @@ function checkCrd(crd: Manifest, findings: Diagnostic[]): void {
     findings.push({
       severity: 'error',
       code: 'unsupported',
-      subject: titleOf(crd),
+      subject: getTitle(crd),
       problem: `apiVersion ${crd.apiVersion} is not supported`,
       file: crd.file,
       line: crd.lineOf(['apiVersion']),
@@ -209,12 +210,12 @@ function addProperties(
     all = parsed;
   }
   if (properties.length > 0) all = [...(all ?? []), ...properties.map((text) => parseGoJson(text))];
-  annotations[propertiesAnnotation] = encodeGoJson(all?.map(propertyOf) ?? null, { escapeHtml: true });
+  annotations[propertiesAnnotation] = encodeGoJson(all?.map(getProperty) ?? null, { escapeHtml: true });
 }
 
 /** Type and value, in the order in which upstream writes them. */
-function propertyOf(value: JsonValue): JsonObject {
-  const { type = '', value: inner = null } = isJsonObject(value) ? value : {};
+function getProperty(value: JsonValue): JsonObject {
+  const { type = '', value: inner = null } = getObject(value);
   return { type, value: inner };
 }
 
@@ -234,7 +235,7 @@ function readMetadata(
     }
     return { packageName: '', properties: undefined };
   }
-  const packageName = isJsonObject(annotations.value) ? annotations.value[packageAnnotation] : undefined;
+  const packageName = getValue(annotations.value, packageAnnotation);
   if (typeof packageName !== 'string' || packageName === '') {
     findings.push({
       severity: 'error',
@@ -258,8 +259,8 @@ function readMetadata(
     });
   }
   return {
-    packageName: typeof packageName === 'string' ? packageName : '',
-    properties: Array.isArray(list) ? list.map((one) => encodeGoJson(sortKeysDeep(one))) : undefined,
+    packageName: getText(packageName),
+    properties: Array.isArray(list) ? list.map((item) => encodeGoJson(sortKeysDeep(item))) : undefined,
   };
 }
 

@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../../document/json.js';
 import { sortedByBytes } from '../../../core/order.js';
 import { describeKind } from '../../../document/field.js';
-import { type Manifest, titleOf } from '../../../kube/manifests.js';
+import { type Manifest, getTitle } from '../../../kube/manifests.js';
 import type { Diagnostic } from '../../../core/diagnostic.js';
 
 /**
@@ -54,7 +54,7 @@ export function unsupportedKinds(others: readonly Manifest[]): Diagnostic[] {
       findings.push({
         severity: 'error',
         code: 'unsupported-kind',
-        subject: titleOf(other),
+        subject: getTitle(other),
         problem: 'bundles must not hold objects of this kind',
         file: other.file,
         line: other.lineOf(['kind']),

@@ -3,7 +3,7 @@ import { compareBytes, sortedByBytes } from '../../../core/order.js';
 import type { WebhookDescription } from '../../../kube/csv-types.js';
 import type { Diagnostic } from '../../../core/diagnostic.js';
 import { supportedModes } from './install-modes.js';
-import { titleOf } from '../../../kube/manifests.js';
+import { getTitle } from '../../../kube/manifests.js';
 import { objectNameFault, subdomainFault } from '../../../kube/names.js';
 import type { RegistryV1 } from './registry-v1.js';
 
@@ -68,7 +68,7 @@ function definitionFindings(bundle: RegistryV1): Diagnostic[] {
       findings.push({
         severity: 'error',
         code: 'duplicate-object',
-        subject: titleOf(crd),
+        subject: getTitle(crd),
         problem: `the bundle has this definition twice, first in ${first}`,
         file: crd.file,
         line: crd.lineOf(['metadata', 'name']),
@@ -239,7 +239,7 @@ function nameFindings(bundle: RegistryV1): Diagnostic[] {
     findings.push({
       severity: 'error',
       code: 'invalid-name',
-      subject: titleOf(manifest),
+      subject: getTitle(manifest),
       problem: `its name is ${fault}`,
       file,
       line,

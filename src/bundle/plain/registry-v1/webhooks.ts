@@ -16,17 +16,17 @@ interface WebhookOptions {
 /** The port where a webhook is served when it names none, as clusters fill it in. */
 const defaultPort = 443;
 
-function portOf({ containerPort }: WebhookDescription): number {
+function parsePort({ containerPort }: WebhookDescription): number {
   return containerPort === undefined || containerPort === 0 ? defaultPort : containerPort;
 }
 
-function webhooksOf({ csv }: RegistryV1): WebhookDescription[] {
+function getWebhooks({ csv }: RegistryV1): WebhookDescription[] {
   return csv.spec.webhookdefinitions ?? [];
 }
 
 /** Names of the deployments that stand behind a webhook, in their order. */
 export function webhookDeployments(bundle: RegistryV1): string[] {
-  const used = new Set(webhooksOf(bundle).map(({ deploymentName }) => deploymentName));
+  const used = new Set(getWebhooks(bundle).map(({ deploymentName }) => deploymentName));
   const deployments = bundle.csv.spec.install.spec?.deployments ?? [];
   return deployments.map(({ name }) => name).filter((name) => used.has(name));
 }
@@ -38,7 +38,7 @@ const configurations: Readonly<Record<string, string>> = {
 
 /** The configurations of admission webhooks, one for each. */
 export function webhookConfigurations(bundle: RegistryV1, options: WebhookOptions): PlainObject[] {
-  return webhooksOf(bundle).flatMap((webhook) => {
+  return getWebhooks(bundle).flatMap((webhook) => {
     const kind = configurations[webhook.type];
     if (kind === undefined) return [];
     const name = webhook.generateName.replace(/-+$/, '');
@@ -84,7 +84,7 @@ function serviceReference(webhook: WebhookDescription, namespace: string): JsonO
     name: webhookServiceName(webhook.deploymentName ?? ''),
     namespace,
     ...(webhook.webhookPath !== undefined && { path: webhook.webhookPath }),
-    port: portOf(webhook),
+    port: parsePort(webhook),
   };
 }
 
@@ -93,9 +93,9 @@ export function webhookServices(bundle: RegistryV1, options: WebhookOptions): Pl
   const deployments = bundle.csv.spec.install.spec?.deployments ?? [];
   return webhookDeployments(bundle).map((deployment) => {
     const ports = new Map<string, { name: string; port: number; targetPort: number | string }>();
-    for (const webhook of webhooksOf(bundle)) {
+    for (const webhook of getWebhooks(bundle)) {
       if (webhook.deploymentName !== deployment) continue;
-      const port = portOf(webhook);
+      const port = parsePort(webhook);
       const targetPort = webhook.targetPort ?? port;
       ports.set(`${port}\0${targetPort}`, { name: String(port), port, targetPort });
     }
@@ -128,7 +128,7 @@ export function findConversion(
   crd: string,
   installNamespace: string,
 ): { conversion: JsonObject; deployment: string } | undefined {
-  const webhook = webhooksOf(bundle).find(
+  const webhook = getWebhooks(bundle).find(
     ({ type, conversionCRDs }) => type === 'ConversionWebhook' && conversionCRDs?.includes(crd),
   );
   if (webhook === undefined) return undefined;

@@ -1,9 +1,10 @@
+import { getTexts } from '../../../document/json-fields.js';
 import { LimitError } from '../../../core/errors.js';
 import type { JsonObject } from '../../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../../core/order.js';
 import type { NeededRule } from './installer.js';
 import type { Manifest } from '../../../kube/manifests.js';
-import { getRules, getTexts } from './rights.js';
+import { getRules } from './rights.js';
 import { isResource } from './risks.js';
 
 /** Rules that somebody holds, and where; in the whole cluster where the namespace is empty. */
@@ -54,18 +55,18 @@ export function missingRules(needed: readonly NeededRule[], held: readonly HeldR
   let count = 0;
   for (const { namespace, rule, instead } of needed) {
     const rules = held
-      .filter((one) => one.namespace === '' || one.namespace === namespace)
-      .flatMap((one) => one.rules);
+      .filter((item) => item.namespace === '' || item.namespace === namespace)
+      .flatMap((item) => item.rules);
     const isHeld = (atom: Atom): boolean => {
       if (++count > maxAtoms) {
         throw new LimitError(`more than ${maxAtoms} permissions to compare`, {
           hint: 'check that these are the roles of one operator',
         });
       }
-      return rules.some((one) => allows(one, atom));
+      return rules.some((value) => allows(value, atom));
     };
-    const lacking = [...atomsOf(rule)].filter((atom) => !isHeld(atom));
-    if (lacking.length === 0 || (instead !== undefined && [...atomsOf(instead)].every(isHeld))) continue;
+    const lacking = [...iterateAtoms(rule)].filter((atom) => !isHeld(atom));
+    if (lacking.length === 0 || (instead !== undefined && [...iterateAtoms(instead)].every(isHeld))) continue;
     for (const { verb, group, resource, name, url } of lacking) {
       const row = {
         namespace,
@@ -85,7 +86,7 @@ export function missingRules(needed: readonly NeededRule[], held: readonly HeldR
   });
 }
 
-function* atomsOf(rule: JsonObject): Generator<Atom> {
+function* iterateAtoms(rule: JsonObject): Generator<Atom> {
   const names = getTexts(rule['resourceNames']);
   for (const verb of getTexts(rule['verbs'])) {
     for (const group of getTexts(rule['apiGroups'])) {

@@ -1,9 +1,9 @@
-import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
+import { type JsonObject, isJsonObject } from '../../../document/json.js';
+import { getObjects, getText, getTexts, getValue } from '../../../document/json-fields.js';
 import { sortedByBytes } from '../../../core/order.js';
 import type { BundleFiles } from '../../read.js';
 import { type Manifest, readManifests } from '../../../kube/manifests.js';
 import type { RegistryV1 } from '../registry-v1/registry-v1.js';
-import { getTexts } from './rights.js';
 
 /** What an operator may do in a cloud, by one statement of a CredentialsRequest. */
 export interface CloudPermission {
@@ -20,7 +20,7 @@ export interface CloudPermission {
 }
 
 /** Clouds from which an operator asks for credentials, as its annotations for token authentication say. Sorted. */
-export function cloudsOf({ csv }: RegistryV1): string[] {
+export function getClouds({ csv }: RegistryV1): string[] {
   const annotations = csv.metadata.annotations ?? {};
   return sortedByBytes(Object.keys(annotations)).flatMap((key) => {
     const cloud = /^features\.operators\.openshift\.io\/token-auth-(\w+)$/.exec(key)?.[1];
@@ -49,20 +49,19 @@ function isCredentialsRequest({ kind, apiVersion }: Manifest): boolean {
 }
 
 /** What CredentialsRequests ask for, in their order. What is of another type than it should be is passed over. */
-export function cloudPermissionsOf(requests: readonly Manifest[]): CloudPermission[] {
+export function getCloudPermissions(requests: readonly Manifest[]): CloudPermission[] {
   return requests.flatMap((request) => {
-    const { spec } = request.load();
-    const provider = isJsonObject(spec) ? spec['providerSpec'] : undefined;
+    const provider = getValue(request.load(), 'spec', 'providerSpec');
     return isJsonObject(provider)
-      ? statementsOf(provider).map((one) => ({ request: request.name, ...one }))
+      ? getStatements(provider).map((statement) => ({ request: request.name, ...statement }))
       : [];
   });
 }
 
 type Statement = Omit<CloudPermission, 'request'>;
 
-function statementsOf(spec: JsonObject): Statement[] {
-  const kind = typeof spec['kind'] === 'string' ? spec['kind'] : '';
+function getStatements(spec: JsonObject): Statement[] {
+  const kind = getText(spec, 'kind');
   const allow = (provider: string, statement: Partial<Statement>): Statement => ({
     provider,
     effect: 'Allow',
@@ -71,11 +70,9 @@ function statementsOf(spec: JsonObject): Statement[] {
     roles: [],
     ...statement,
   });
-  const objects = (value: JsonValue | undefined): JsonObject[] =>
-    Array.isArray(value) ? value.filter(isJsonObject) : [];
   switch (kind) {
     case 'AWSProviderSpec':
-      return objects(spec['statementEntries']).map(({ effect, action, resource }) =>
+      return getObjects(spec, 'statementEntries').map(({ effect, action, resource }) =>
         allow('aws', {
           ...(typeof effect === 'string' && effect !== '' && { effect }),
           actions: getTexts(action),
@@ -84,7 +81,7 @@ function statementsOf(spec: JsonObject): Statement[] {
       );
     case 'AzureProviderSpec': {
       const actions = [...getTexts(spec['permissions']), ...getTexts(spec['dataPermissions'])];
-      const roles = objects(spec['roleBindings']).flatMap(({ role }) => getTexts([role ?? null]));
+      const roles = getObjects(spec, 'roleBindings').flatMap(({ role }) => getTexts([role ?? null]));
       return [allow('azure', { actions, roles })];
     }
     case 'GCPProviderSpec':

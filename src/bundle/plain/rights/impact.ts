@@ -1,6 +1,6 @@
 import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
+import { getObjects, getTexts, getValue } from '../../../document/json-fields.js';
 import type { PlainObject } from '../../../kube/object.js';
-import { getTexts } from './rights.js';
 
 /** Something other than permissions by which an operator has a hold on the cluster, or its machines. */
 export interface Impact {
@@ -19,11 +19,11 @@ export const impactKinds = ['host', 'priority', 'aggregate', 'foreign-account', 
 const aggregateLabel = 'rbac.authorization.k8s.io/aggregate-to-';
 
 /** What these objects do to the cluster, in their order. `installNamespace` is where the accounts of the operator are. */
-export function impactsOf(objects: readonly PlainObject[], installNamespace: string): Impact[] {
+export function getImpacts(objects: readonly PlainObject[], installNamespace: string): Impact[] {
   return objects.flatMap((object) => {
     const { kind, namespace, name } = object;
     const shown = [kind, ...(namespace === '' ? [] : [namespace]), name].join('/');
-    return detailsOf(object, installNamespace).map(([impact, detail]) => ({
+    return getDetails(object, installNamespace).map(([impact, detail]) => ({
       kind: impact,
       object: shown,
       detail,
@@ -33,7 +33,7 @@ export function impactsOf(objects: readonly PlainObject[], installNamespace: str
 
 type Detail = [Impact['kind'], string];
 
-function detailsOf(object: PlainObject, installNamespace: string): Detail[] {
+function getDetails(object: PlainObject, installNamespace: string): Detail[] {
   switch (object.kind) {
     case 'CustomResourceDefinition':
       return [['owned-crd', definitionDetail(object.load())]];
@@ -48,21 +48,10 @@ function detailsOf(object: PlainObject, installNamespace: string): Detail[] {
     case 'ClusterRoleBinding':
       return foreignAccounts(object.load(), installNamespace);
     default: {
-      const pod = podSpecOf(object);
+      const pod = findPodSpec(object);
       return pod === undefined ? [] : hostDetails(pod);
     }
   }
-}
-
-function at(value: JsonValue | undefined, ...keys: string[]): JsonValue | undefined {
-  let current = value;
-  for (const key of keys) current = isJsonObject(current) ? current[key] : undefined;
-  return current;
-}
-
-function listAt(value: JsonValue | undefined, ...keys: string[]): JsonObject[] {
-  const list = at(value, ...keys);
-  return Array.isArray(list) ? list.filter(isJsonObject) : [];
 }
 
 function shortText(value: JsonValue | undefined): string {
@@ -70,16 +59,16 @@ function shortText(value: JsonValue | undefined): string {
 }
 
 function definitionDetail(definition: JsonObject): string {
-  const { group, scope } = (at(definition, 'spec') ?? {}) as JsonObject;
-  const versions = listAt(definition, 'spec', 'versions')
+  const { group, scope } = (getValue(definition, 'spec') ?? {}) as JsonObject;
+  const versions = getObjects(definition, 'spec', 'versions')
     .filter(({ served }) => served !== false)
     .map(({ name }) => shortText(name));
-  const kind = shortText(at(definition, 'spec', 'names', 'kind'));
+  const kind = shortText(getValue(definition, 'spec', 'names', 'kind'));
   return `${kind} of ${shortText(group)} (${versions.join(', ')}), ${shortText(scope)}`;
 }
 
 function aggregateDetails(role: JsonObject): Detail[] {
-  const labels = at(role, 'metadata', 'labels');
+  const labels = getValue(role, 'metadata', 'labels');
   if (!isJsonObject(labels)) return [];
   return Object.keys(labels)
     .filter((key) => key.startsWith(aggregateLabel) && labels[key] === 'true')
@@ -87,43 +76,43 @@ function aggregateDetails(role: JsonObject): Detail[] {
 }
 
 function foreignAccounts(binding: JsonObject, installNamespace: string): Detail[] {
-  return listAt(binding, 'subjects').flatMap(({ kind, name, namespace }): Detail[] => {
+  return getObjects(binding, 'subjects').flatMap(({ kind, name, namespace }): Detail[] => {
     if (kind !== 'ServiceAccount' || typeof namespace !== 'string') return [];
     if (namespace === '' || namespace === installNamespace) return [];
     return [['foreign-account', `is for account ${shortText(name)} of namespace ${namespace}`]];
   });
 }
 
-function podSpecOf({ kind, load }: PlainObject): JsonValue | undefined {
+function findPodSpec({ kind, load }: PlainObject): JsonValue | undefined {
   switch (kind) {
     case 'Pod':
-      return at(load(), 'spec');
+      return getValue(load(), 'spec');
     case 'Deployment':
     case 'DaemonSet':
     case 'StatefulSet':
     case 'ReplicaSet':
     case 'Job':
-      return at(load(), 'spec', 'template', 'spec');
+      return getValue(load(), 'spec', 'template', 'spec');
     case 'CronJob':
-      return at(load(), 'spec', 'jobTemplate', 'spec', 'template', 'spec');
+      return getValue(load(), 'spec', 'jobTemplate', 'spec', 'template', 'spec');
     default:
       return undefined;
   }
 }
 
 function hostDetails(pod: JsonValue): Detail[] {
-  const details = ['hostNetwork', 'hostPID', 'hostIPC'].filter((field) => at(pod, field) === true);
-  for (const volume of listAt(pod, 'volumes')) {
-    const path = at(volume, 'hostPath', 'path');
+  const details = ['hostNetwork', 'hostPID', 'hostIPC'].filter((field) => getValue(pod, field) === true);
+  for (const volume of getObjects(pod, 'volumes')) {
+    const path = getValue(volume, 'hostPath', 'path');
     if (isJsonObject(volume['hostPath'])) details.push(`hostPath ${shortText(path)}`);
   }
   for (const field of ['initContainers', 'containers', 'ephemeralContainers']) {
-    for (const container of listAt(pod, field)) {
+    for (const container of getObjects(pod, field)) {
       const name = `container ${shortText(container['name'])}`;
-      if (at(container, 'securityContext', 'privileged') === true) details.push(`${name}: privileged`);
-      const added = getTexts(at(container, 'securityContext', 'capabilities', 'add'));
+      if (getValue(container, 'securityContext', 'privileged') === true) details.push(`${name}: privileged`);
+      const added = getTexts(getValue(container, 'securityContext', 'capabilities', 'add'));
       if (added.length > 0) details.push(`${name}: capabilities ${added.join(', ')}`);
-      const ports = listAt(container, 'ports').filter(({ hostPort }) => Number(hostPort ?? 0) !== 0);
+      const ports = getObjects(container, 'ports').filter(({ hostPort }) => Number(hostPort ?? 0) !== 0);
       for (const { hostPort } of ports) details.push(`${name}: hostPort ${shortText(hostPort)}`);
     }
   }

@@ -1,4 +1,5 @@
 import { type JsonObject, isJsonObject } from '../../../document/json.js';
+import { getObject } from '../../../document/json-fields.js';
 import { sortedByBytes } from '../../../core/order.js';
 import { type PlainObject, generated } from '../../../kube/object.js';
 import { getRules } from './rights.js';
@@ -9,7 +10,7 @@ const plurals: Readonly<Record<string, string>> = {
   PriorityClass: 'priorityclasses',
 };
 
-function resourceOf({ apiVersion, kind }: PlainObject): { group: string; resource: string } {
+function getResource({ apiVersion, kind }: PlainObject): { group: string; resource: string } {
   const slash = apiVersion.lastIndexOf('/');
   return {
     group: slash < 0 ? '' : apiVersion.slice(0, slash),
@@ -55,8 +56,8 @@ export function neededRules(
     verbs: ['create', 'delete', 'get', 'patch', 'update'],
   };
   const places = inventoryNamespace === undefined ? [] : [inventoryNamespace];
-  return sortedByBytes(new Set(['', ...places, ...objects.map(scopeOf)])).flatMap((namespace) => {
-    const here = objects.filter((object) => scopeOf(object) === namespace);
+  return sortedByBytes(new Set(['', ...places, ...objects.map(parseScope)])).flatMap((namespace) => {
+    const here = objects.filter((object) => parseScope(object) === namespace);
     return [
       ...objectRules(here).map((rule) => ({ namespace, rule })),
       ...(namespace === '' ? [{ namespace, rule: finalizers }] : []),
@@ -82,7 +83,7 @@ export function installerObjects(
   const objects = sortedByBytes(new Set(needed.map(({ namespace }) => namespace))).flatMap((namespace) => {
     const rules = new Map(
       needed
-        .filter((one) => one.namespace === namespace)
+        .filter((rule) => rule.namespace === namespace)
         .map(({ rule }) => [JSON.stringify(rule), rule] as const)
         .filter(([key]) => namespace === '' || !everywhere.has(key)),
     );
@@ -105,7 +106,7 @@ export function installerObjects(
 const rbac = 'rbac.authorization.k8s.io';
 
 /** Configurations of webhooks belong to the cluster, although they are written with a namespace. */
-function scopeOf({ kind, namespace }: PlainObject): string {
+function parseScope({ kind, namespace }: PlainObject): string {
   return /^(?:Mutating|Validating)WebhookConfiguration$/.test(kind) ? '' : namespace;
 }
 
@@ -117,7 +118,7 @@ function isRole(kind: string): boolean {
 function objectRules(objects: readonly PlainObject[]): JsonObject[] {
   const resources = new Map<string, { group: string; resource: string; names: Set<string> }>();
   for (const object of objects) {
-    const { group, resource } = resourceOf(object);
+    const { group, resource } = getResource(object);
     const known = resources.get(`${group}/${resource}`) ?? { group, resource, names: new Set<string>() };
     known.names.add(object.name);
     resources.set(`${group}/${resource}`, known);
@@ -148,7 +149,7 @@ function grantedRules(
     }
     if (object.kind !== 'RoleBinding' && object.kind !== 'ClusterRoleBinding') return [];
     const { roleRef } = object.load();
-    const { kind, name } = isJsonObject(roleRef) ? roleRef : {};
+    const { kind, name } = getObject(roleRef);
     if (typeof kind !== 'string' || typeof name !== 'string') return [];
     const bind = roleRule(kind, name, 'bind');
     const role = roles.get(roleKey(kind, object.namespace, name));

@@ -29,7 +29,7 @@ interface Grant {
  * The permissions that an operator gets when it watches these namespaces: with all of them watched, what it
  * asks for in single namespaces is given in the whole cluster, and reading namespaces too.
  */
-function grantsOf({ csv }: RegistryV1, targets: readonly string[]): Grant[] {
+function getGrants({ csv }: RegistryV1, targets: readonly string[]): Grant[] {
   const csvName = csv.metadata.name ?? '';
   const { permissions = [], clusterPermissions = [] } = csv.spec.install.spec ?? {};
   const isForAll = targets.length === 1 && targets[0] === '';
@@ -70,7 +70,7 @@ export function permissionObjects(
       'spec.install.spec',
     ),
   );
-  for (const { permission, namespace, name, origin } of grantsOf(bundle, targets)) {
+  for (const { permission, namespace, name, origin } of getGrants(bundle, targets)) {
     const metadata: JsonObject = namespace === '' ? { name } : { name, namespace };
     const kind = namespace === '' ? 'ClusterRole' : 'Role';
     const role: JsonObject = {

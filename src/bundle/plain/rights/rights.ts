@@ -1,5 +1,6 @@
 import { LimitError } from '../../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
+import { getList, getObject, getObjects, getText, getTexts } from '../../../document/json-fields.js';
 import { compareBytes, sortedByBytes } from '../../../core/order.js';
 import type { PlainObject } from '../../../kube/object.js';
 import { findRisks } from './risks.js';
@@ -34,10 +35,10 @@ type Row = Omit<Right, 'verbs' | 'risks'> & { isAggregated?: boolean };
  * an account, namespace, group, resource and set of names. Roles that the objects only name are rows without
  * verbs, as are those that take up the rules of other roles. Sorted. Throws LimitError.
  */
-export function rightsOf(objects: readonly PlainObject[]): Right[] {
+export function getRights(objects: readonly PlainObject[]): Right[] {
   const rows = new Map<string, { row: Row; verbs: Set<string> }>();
   const add = (row: Row, verbs: readonly string[]): void => {
-    const key = keyOf(row);
+    const key = toKey(row);
     const known = rows.get(key) ?? { row, verbs: new Set<string>() };
     for (const verb of verbs) known.verbs.add(verb);
     rows.set(key, known);
@@ -60,12 +61,12 @@ export function rightsOf(objects: readonly PlainObject[]): Right[] {
     if (binding.kind !== 'RoleBinding' && binding.kind !== 'ClusterRoleBinding') continue;
     const namespace = binding.kind === 'RoleBinding' ? binding.namespace : '';
     const { roleRef, subjects } = binding.load();
-    const { kind, name } = isJsonObject(roleRef) ? roleRef : {};
+    const { kind, name } = getObject(roleRef);
     const roleKind = kind === 'Role' ? 'Role' : 'ClusterRole';
-    const roleName = typeof name === 'string' ? name : '';
+    const roleName = getText(name);
     const role = roles.get(roleKey(roleKind, roleKind === 'Role' ? namespace : '', roleName));
-    for (const subject of Array.isArray(subjects) ? subjects : []) {
-      const account = accountOf(subject, namespace);
+    for (const subject of getList(subjects)) {
+      const account = findAccount(subject, namespace);
       if (account === undefined) continue;
       if (role === undefined) {
         add({ ...account, namespace, group: rbacGroup, resource: `${roleKind}/${roleName}`, names: [] }, []);
@@ -79,19 +80,19 @@ export function rightsOf(objects: readonly PlainObject[]): Right[] {
     }
   }
   return [...rows.values()]
-    .map(({ row, verbs }) => rightOf(row, verbs))
-    .sort((a, b) => compareBytes(keyOf(a), keyOf(b)));
+    .map(({ row, verbs }) => getRight(row, verbs))
+    .sort((a, b) => compareBytes(toKey(a), toKey(b)));
 }
 
 const rbacGroup = 'rbac.authorization.k8s.io';
 
-function rightOf(row: Row, verbs: ReadonlySet<string>): Right {
+function getRight(row: Row, verbs: ReadonlySet<string>): Right {
   const { isAggregated = false, ...rest } = row;
   const right = { ...rest, verbs: verbs.has('*') ? ['*'] : sortedByBytes(verbs) };
   return { ...right, risks: findRisks({ ...right, isAggregated }) };
 }
 
-function keyOf({ account, accountNamespace, namespace, group, resource, names }: Row): string {
+function toKey({ account, accountNamespace, namespace, group, resource, names }: Row): string {
   return JSON.stringify([accountNamespace, account, namespace, group, resource, names]);
 }
 
@@ -100,7 +101,7 @@ function roleKey(kind: string, namespace: string, name: string): string {
 }
 
 /** The account that a subject is; undefined for users and groups. */
-function accountOf(
+function findAccount(
   subject: JsonValue,
   namespace: string,
 ): { account: string; accountNamespace: string } | undefined {
@@ -112,8 +113,7 @@ function accountOf(
 
 /** The rules of a role that are objects. */
 export function getRules(role: JsonObject): JsonObject[] {
-  const { rules } = role;
-  return Array.isArray(rules) ? rules.filter(isJsonObject) : [];
+  return getObjects(role, 'rules');
 }
 
 function addRule(
@@ -130,19 +130,14 @@ function addRule(
     add({ ...where, group: '', resource: url, names: [] }, verbs);
 }
 
-/** The texts in a list; none for anything else. */
-export function getTexts(value: JsonValue | undefined): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
-}
-
 /** What one set of rights has and another has not: rows with the verbs that are new. */
 export function rightsBeyond(rights: readonly Right[], others: readonly Right[]): Right[] {
-  const known = new Map(others.map((right) => [keyOf(right), right]));
+  const known = new Map(others.map((right) => [toKey(right), right]));
   return rights.flatMap((right) => {
-    const other = known.get(keyOf(right));
+    const other = known.get(toKey(right));
     if (other === undefined) return [right];
     if (other.verbs.includes('*')) return [];
     const verbs = right.verbs.filter((verb) => !other.verbs.includes(verb));
-    return verbs.length === 0 ? [] : [rightOf(right, new Set(verbs))];
+    return verbs.length === 0 ? [] : [getRight(right, new Set(verbs))];
   });
 }

@@ -75,10 +75,12 @@ function index(value: GoValue, keys: readonly GoValue[]): GoValue {
     }
     if (!Array.isArray(value) && typeof value !== 'string')
       throw evaluationFault(`can't index item of type ${getType(value)}`);
-    const at = Number(key);
-    if (!Number.isInteger(at) || at < 0 || at >= value.length)
+    const position = Number(key);
+    if (!Number.isInteger(position) || position < 0 || position >= value.length)
       throw evaluationFault(`index out of range: ${toText(key)}`);
-    return typeof value === 'string' ? BigInt(Buffer.from(value)[at] ?? 0) : (value[at] as GoValue);
+    return typeof value === 'string'
+      ? BigInt(Buffer.from(value)[position] ?? 0)
+      : (value[position] as GoValue);
   }, value);
 }
 
@@ -163,7 +165,7 @@ export const collectionFunctions: FunctionTable = {
       const kept: GoValue[] = [];
       for (const item of asList(items)) {
         budget.countSteps(kept.length + 1);
-        if (!kept.some((one) => isEqual(one, item))) kept.push(item);
+        if (!kept.some((entry) => isEqual(entry, item))) kept.push(item);
       }
       return kept;
     }),
@@ -171,12 +173,12 @@ export const collectionFunctions: FunctionTable = {
   ...both(
     'without',
     define('aa*', ([items, ...gone]) =>
-      asList(items as GoValue).filter((item) => !(gone as GoValue[]).some((one) => isEqual(one, item))),
+      asList(items as GoValue).filter((item) => !(gone as GoValue[]).some((entry) => isEqual(entry, item))),
     ),
   ),
   ...both(
     'has',
-    define('aa', ([item, items]) => asList(items).some((one) => isEqual(one, item))),
+    define('aa', ([item, items]) => asList(items).some((entry) => isEqual(entry, item))),
   ),
   ...both(
     'compact',
@@ -197,7 +199,7 @@ export const collectionFunctions: FunctionTable = {
     }),
   ),
   concat: define('a*', (lists, { budget }) => {
-    budget.requireItems(lists.reduce<number>((sum, one) => sum + asList(one).length, 0));
+    budget.requireItems(lists.reduce<number>((sum, item) => sum + asList(item).length, 0));
     return lists.flatMap(asList);
   }),
   index: define('aa*', ([value, ...keys]) => index(value as GoValue, keys as GoValue[])),

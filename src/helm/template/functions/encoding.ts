@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { messageOf } from '../../../core/errors.js';
+import { getMessage } from '../../../core/errors.js';
 import { encodeGoJson, parseGoJson } from '../../../document/go-json.js';
 import type { JsonValue } from '../../../document/json.js';
 import { encodeYaml, parseYaml } from '../../../document/yaml.js';
@@ -19,7 +19,7 @@ function readMap(text: string, parse: (text: string) => JsonValue): GoValue {
     if (value === null) return {};
     return isGoMap(value) ? value : { Error: 'cannot unmarshal into a map' };
   } catch (error) {
-    return { Error: messageOf(error) };
+    return { Error: getMessage(error) };
   }
 }
 
@@ -28,7 +28,7 @@ function readList(text: string, parse: (text: string) => JsonValue): GoValue {
     const value = parse(text);
     return Array.isArray(value) ? value : value === null ? [] : ['cannot unmarshal into a list'];
   } catch (error) {
-    return [messageOf(error)];
+    return [getMessage(error)];
   }
 }
 
@@ -39,7 +39,7 @@ const parseJson = define('s', ([text]) => {
   try {
     return parseGoJson(text);
   } catch (error) {
-    throw evaluationFault(messageOf(error));
+    throw evaluationFault(getMessage(error));
   }
 });
 
@@ -57,9 +57,9 @@ function toBase32(text: string): string {
 
 function fromBase32(text: string): string {
   const bits = [...text.replace(/=+$/, '')]
-    .map((one) => base32Letters.indexOf(one).toString(2).padStart(5, '0'))
+    .map((name) => base32Letters.indexOf(name).toString(2).padStart(5, '0'))
     .join('');
-  return Buffer.from((bits.match(/[01]{8}/g) ?? []).map((one) => parseInt(one, 2))).toString();
+  return Buffer.from((bits.match(/[01]{8}/g) ?? []).map((name) => parseInt(name, 2))).toString();
 }
 
 function adler32(text: string): string {
@@ -116,7 +116,7 @@ export const encodingFunctions: FunctionTable = {
   print: define('a*', (values) => sprint(values)),
   println: define('a*', (values) => sprintln(values)),
   printf: define('sa*', ([format, ...values]) => sprintf(format as string, values as GoValue[])),
-  html: define('a*', (values) => sprint(values).replace(/[&<>"']/g, (one) => html[one] as string)),
+  html: define('a*', (values) => sprint(values).replace(/[&<>"']/g, (name) => html[name] as string)),
   js: define('a*', (values) => JSON.stringify(sprint(values)).slice(1, -1)),
   urlquery: define('a*', (values) => encodeURIComponent(values.map(toText).join('')).replaceAll('%20', '+')),
 };

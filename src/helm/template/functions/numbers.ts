@@ -82,7 +82,7 @@ export const numberFunctions: FunctionTable = {
   }),
   eq: define('aa*', ([first, ...rest]) => {
     if (rest.length === 0) throw evaluationFault('missing argument for comparison');
-    return (rest as GoValue[]).some((one) => isEqual(first as GoValue, one));
+    return (rest as GoValue[]).some((item) => isEqual(first as GoValue, item));
   }),
   ne: define('aa', ([a, b]) => !isEqual(a, b)),
   lt: define('aa', ([a, b]) => compare(a, b) < 0),
@@ -91,6 +91,6 @@ export const numberFunctions: FunctionTable = {
   ge: define('aa', ([a, b]) => compare(a, b) >= 0),
   not: define('a', ([value]) => !isTrue(value)),
   // Both are evaluated operand by operand where they are called.
-  and: define('a*', (values) => values.find((one) => !isTrue(one)) ?? values.at(-1) ?? null),
+  and: define('a*', (values) => values.find((item) => !isTrue(item)) ?? values.at(-1) ?? null),
   or: define('a*', (values) => values.find(isTrue) ?? values.at(-1) ?? null),
 };

@@ -15,7 +15,7 @@ const classes: Readonly<Record<string, string>> = {
 };
 
 /** Translates a pattern of Go's RE2. Patterns that backtrack without end meet the time limit of a rendering. */
-function compile(pattern: string, flags = ''): RegExp {
+export function compilePattern(pattern: string, flags = ''): RegExp {
   const [, own = '', rest = pattern] = /^\(\?([imsU]+)\)([\s\S]*)$/.exec(pattern) ?? [];
   const source = rest
     .replaceAll('(?P<', '(?<')
@@ -31,7 +31,7 @@ function compile(pattern: string, flags = ''): RegExp {
 
 function matches(pattern: string, text: string, count: number, budget: Budget): RegExpExecArray[] {
   const results: RegExpExecArray[] = [];
-  for (const match of text.matchAll(compile(pattern, 'g'))) {
+  for (const match of text.matchAll(compilePattern(pattern, 'g'))) {
     if (count >= 0 && results.length >= count) break;
     budget.countSteps(1);
     results.push(match);
@@ -41,7 +41,7 @@ function matches(pattern: string, text: string, count: number, budget: Budget): 
 
 function replaceAll(pattern: string, text: string, template: string, budget: Budget): string {
   let length = text.length;
-  return text.replace(compile(pattern, 'g'), (...args: unknown[]) => {
+  return text.replace(compilePattern(pattern, 'g'), (...args: unknown[]) => {
     const last = args.at(-1);
     const groups = typeof last === 'object' ? (last as Record<string, string | undefined>) : {};
     const made = template.replace(
@@ -67,11 +67,11 @@ function both(name: string, call: FunctionTable[string]): FunctionTable {
 export const patternFunctions: FunctionTable = {
   ...both(
     'regexMatch',
-    define('ss', ([pattern, text]) => compile(pattern).test(text)),
+    define('ss', ([pattern, text]) => compilePattern(pattern).test(text)),
   ),
   ...both(
     'regexFind',
-    define('ss', ([pattern, text]) => compile(pattern).exec(text)?.[0] ?? ''),
+    define('ss', ([pattern, text]) => compilePattern(pattern).exec(text)?.[0] ?? ''),
   ),
   ...both(
     'regexFindAll',
@@ -87,7 +87,7 @@ export const patternFunctions: FunctionTable = {
     'regexReplaceAllLiteral',
     define('sss', ([pattern, text, by], { budget }) => {
       budget.requireLength((text.length + 1) * (by.length + 1));
-      return text.replace(compile(pattern, 'g'), () => by);
+      return text.replace(compilePattern(pattern, 'g'), () => by);
     }),
   ),
   ...both(

@@ -6,14 +6,14 @@ import { type FunctionTable, define } from './define.js';
 const list = (value: GoValue): GoValue[] => (Array.isArray(value) ? value : value === null ? [] : [value]);
 const texts = (value: GoValue): string[] =>
   list(value)
-    .filter((one) => one !== null)
+    .filter((item) => item !== null)
     .map(toText);
 
 function trimStart(text: string, cutset: string): string {
   const cut = new Set(cutset);
-  let at = 0;
-  while (at < text.length && cut.has(text[at] as string)) at++;
-  return text.slice(at);
+  let position = 0;
+  while (position < text.length && cut.has(text[position] as string)) position++;
+  return text.slice(position);
 }
 
 function trimEnd(text: string, cutset: string): string {
@@ -112,7 +112,7 @@ export const textFunctions: FunctionTable = {
       .join(''),
   ),
   swapcase: define('s', ([text]) =>
-    [...text].map((one) => (one === one.toUpperCase() ? one.toLowerCase() : one.toUpperCase())).join(''),
+    [...text].map((name) => (name === name.toUpperCase() ? name.toLowerCase() : name.toUpperCase())).join(''),
   ),
   snakecase: define('s', ([text]) => words(text).join('_').toLowerCase()),
   kebabcase: define('s', ([text]) => words(text).join('-').toLowerCase()),
@@ -129,19 +129,19 @@ export const textFunctions: FunctionTable = {
   hasSuffix: define('ss', ([suffix, text]) => text.endsWith(suffix)),
   quote: define('a*', (values) =>
     values
-      .filter((one) => one !== null)
-      .map((one) => goQuoted(toText(one)))
+      .filter((item) => item !== null)
+      .map((item) => goQuoted(toText(item)))
       .join(' '),
   ),
   squote: define('a*', (values) =>
     values
-      .filter((one) => one !== null)
-      .map((one) => `'${toText(one)}'`)
+      .filter((item) => item !== null)
+      .map((item) => `'${toText(item)}'`)
       .join(' '),
   ),
   cat: define('a*', (values) =>
     values
-      .filter((one) => one !== null)
+      .filter((item) => item !== null)
       .map(toText)
       .join(' '),
   ),
@@ -157,7 +157,7 @@ export const textFunctions: FunctionTable = {
     if (to.length > from.length) budget.requireLength((text.length + 1) * (to.length + 1));
     return text.split(from).join(to);
   }),
-  plural: define('ssi', ([one, many, count]) => (count === 1 ? one : many)),
+  plural: define('ssi', ([name, many, count]) => (count === 1 ? name : many)),
   join: define('sa', ([separator, value], { budget }) => {
     const parts = texts(value);
     budget.requireLength(parts.reduce((sum, part) => sum + part.length + separator.length, 0));

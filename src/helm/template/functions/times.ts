@@ -54,7 +54,7 @@ function formatTime(layout: string, time: Date): string {
 /** The same in every run, so that a chart that prints the time renders alike. */
 const epoch = new Date(0);
 
-const timeOf = (value: GoValue): Date => {
+const parseTime = (value: GoValue): Date => {
   if (value instanceof GoStruct && typeof value.content === 'string') return new Date(value.content);
   return typeof value === 'number' || typeof value === 'bigint' ? new Date(Number(value) * 1000) : epoch;
 };
@@ -77,7 +77,7 @@ function timeStruct(time: Date): GoStruct {
 
 const units: Readonly<Record<string, number>> = { h: 3600, m: 60, s: 1, ms: 0.001 };
 
-function secondsOf(text: string): number {
+function getSeconds(text: string): number {
   let seconds = 0;
   for (const [, amount, unit] of text.matchAll(/([\d.]+)(h|ms|m|s)/g))
     seconds += Number(amount) * (units[unit as string] as number);
@@ -91,10 +91,10 @@ function durationText(seconds: number): string {
 }
 
 const modify = define('sa', ([change, time]) => {
-  const moved = new Date(timeOf(time).getTime() + secondsOf(change) * 1000);
+  const moved = new Date(parseTime(time).getTime() + getSeconds(change) * 1000);
   return timeStruct(Number.isNaN(moved.getTime()) ? epoch : moved);
 });
-const inZone = define('sas', ([layout, time]) => formatTime(layout, timeOf(time)));
+const inZone = define('sas', ([layout, time]) => formatTime(layout, parseTime(time)));
 const toDate = define('ss', ([, text]) => {
   const time = new Date(text);
   return timeStruct(Number.isNaN(time.getTime()) ? epoch : time);
@@ -103,19 +103,19 @@ const toDate = define('ss', ([, text]) => {
 /** Functions on times; `now` is the beginning of 1970. */
 export const timeFunctions: FunctionTable = {
   now: define('', () => timeStruct(epoch)),
-  date: define('sa', ([layout, time]) => formatTime(layout, timeOf(time))),
+  date: define('sa', ([layout, time]) => formatTime(layout, parseTime(time))),
   ...{ dateInZone: inZone, date_in_zone: inZone },
-  htmlDate: define('a', ([time]) => formatTime('2006-01-02', timeOf(time))),
-  htmlDateInZone: define('as', ([time]) => formatTime('2006-01-02', timeOf(time))),
+  htmlDate: define('a', ([time]) => formatTime('2006-01-02', parseTime(time))),
+  htmlDateInZone: define('as', ([time]) => formatTime('2006-01-02', parseTime(time))),
   ...{ dateModify: modify, date_modify: modify, mustDateModify: modify, must_date_modify: modify },
   ...{ toDate, mustToDate: toDate },
-  unixEpoch: define('a', ([time]) => String(Math.floor(timeOf(time).getTime() / 1000))),
+  unixEpoch: define('a', ([time]) => String(Math.floor(parseTime(time).getTime() / 1000))),
   ago: define('a', () => '0s'),
   // Of an int sprig makes nothing.
   duration: define('a', ([seconds]) =>
     durationText(typeof seconds === 'string' ? Number(toInt(seconds)) : 0),
   ),
   durationRound: define('a', ([value]) =>
-    typeof value === 'string' ? durationText(secondsOf(value)) : '0s',
+    typeof value === 'string' ? durationText(getSeconds(value)) : '0s',
   ),
 };

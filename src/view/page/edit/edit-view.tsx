@@ -1,19 +1,20 @@
 import { useState } from 'preact/hooks';
 import type {
   CatalogAnswer,
-  ChannelAnswer,
   EditBytesAnswer,
+  EditImagesAnswer,
   EditPlanAnswer,
   EditRequest,
   EditWriteAnswer,
   PackageAnswer,
   PickRequest,
 } from '../../answers.js';
-import { question, useAnswer } from '../ask.js';
-import { Badge, CopyButton, Missing, PageHeading, count } from '../parts.js';
+import { requestPath, useAnswer } from '../requests.js';
+import { Badge, CopyButton, Missing, PageHeading, SaveButton, count } from '../parts.js';
 import { type EditRoute, addressOfPackage, go } from '../route.js';
-import { formatPick, parsePicks, replacePicks } from './picks.js';
+import { formatPick, parseDefaults, parsePicks, replacePicks } from './picks.js';
 import { post, usePosted } from './post.js';
+import { VersionChoice } from './version-choice.js';
 
 /** Packages that are offered at a time. */
 const maxOffered = 40;
@@ -27,7 +28,9 @@ export function EditView({ catalog, route }: { catalog: CatalogAnswer; route: Ed
   // A catalog that is no image is filtered; an image is mirrored.
   const kind =
     route.kind === 'filter' || route.kind === 'imageset' ? route.kind : image === '' ? 'filter' : 'imageset';
-  const request: EditRequest = { kind, catalog: image, picks };
+  const defaultChannels = parseDefaults(route.defaults);
+  const isExact = kind === 'filter' && route.exact === 'yes';
+  const request: EditRequest = { kind, catalog: image, picks, defaultChannels, isExact };
   const plan = usePosted<EditPlanAnswer>('api/edit/plan', catalog.edit === undefined ? undefined : request);
   if (catalog.edit === undefined) {
     return (
@@ -36,6 +39,11 @@ export function EditView({ catalog, route }: { catalog: CatalogAnswer; route: Ed
   }
   const change = (next: Partial<EditRoute>): void => go({ view: 'edit', ...route, ...next }, 'replace');
   const setPicks = (next: PickRequest[]): void => change({ picks: next.map(formatPick) });
+  const setDefault = (name: string, channel: string): void => {
+    const others = defaultChannels.filter((choice) => choice.package !== name);
+    const next = channel === '' ? others : [...others, { package: name, channel }];
+    change({ defaults: next.map(formatPick) });
+  };
   const names = [...new Set(picks.map((pick) => pick.package))];
   return (
     <>
@@ -57,6 +65,16 @@ export function EditView({ catalog, route }: { catalog: CatalogAnswer; route: Ed
             <option value="filter">CatalogFilter</option>
           </select>
         </label>
+        {kind === 'filter' && (
+          <label class="filter">
+            <input
+              type="checkbox"
+              checked={isExact}
+              onChange={(event) => change({ exact: event.currentTarget.checked ? 'yes' : '' })}
+            />{' '}
+            Only the selected bundles
+          </label>
+        )}
         {kind === 'imageset' && (
           <label class="filter">
             Catalog image{' '}
@@ -78,8 +96,11 @@ export function EditView({ catalog, route }: { catalog: CatalogAnswer; route: Ed
             <PickedPackage
               key={name}
               name={name}
+              kind={kind}
               picks={picks.filter((pick) => pick.package === name)}
+              defaultChannel={defaultChannels.find((choice) => choice.package === name)?.channel ?? ''}
               onChange={(own) => setPicks(replacePicks(picks, name, own))}
+              onDefault={(channel) => setDefault(name, channel)}
             />
           ))}
         </section>
@@ -154,17 +175,24 @@ function Offer({
   );
 }
 
-/** A chosen package: its channels, and bounds of versions. */
+/** A chosen package: its channels, their versions, and its default channel. */
 function PickedPackage({
   name,
+  kind,
   picks,
+  defaultChannel,
   onChange,
+  onDefault,
 }: {
   name: string;
+  kind: EditRequest['kind'];
   picks: PickRequest[];
+  /** Empty to keep that of the catalog. */
+  defaultChannel: string;
   onChange: (picks: PickRequest[]) => void;
+  onDefault: (channel: string) => void;
 }) {
-  const { value, error } = useAnswer<PackageAnswer>(question('package', { package: name }));
+  const { value, error } = useAnswer<PackageAnswer>(requestPath('package', { package: name }));
   const channels = value?.channels ?? [];
   const toggle = (channel: string, isChosen: boolean): void => {
     const own = picks.filter((pick) => pick.channel !== undefined && pick.channel !== channel);
@@ -184,12 +212,17 @@ function PickedPackage({
       {whole !== undefined && channels.length > 0 && (
         <p>
           <span class="id">All channels</span>{' '}
-          <Bounds channel={channels[0]?.name ?? ''} pick={whole} onChange={(pick) => onChange([pick])} />
+          <VersionChoice
+            channels={channels.map((channel) => channel.name)}
+            pick={whole}
+            kind={kind}
+            onChange={(pick) => onChange([pick])}
+          />
         </p>
       )}
       <ul>
         {channels.map(({ name: channel, isDefault, version }) => {
-          const pick = picks.find((one) => one.channel === channel);
+          const pick = picks.find((request) => request.channel === channel);
           return (
             <li key={channel}>
               <label>
@@ -202,67 +235,37 @@ function PickedPackage({
               </label>{' '}
               {isDefault && <Badge kind="default">default</Badge>} <span class="id">{version}</span>{' '}
               {pick !== undefined && (
-                <Bounds
-                  channel={channel}
+                <VersionChoice
+                  channels={[channel]}
                   pick={pick}
-                  onChange={(next) => onChange(picks.map((one) => (one === pick ? next : one)))}
+                  kind={kind}
+                  onChange={(next) => onChange(picks.map((request) => (request === pick ? next : request)))}
                 />
               )}
             </li>
           );
         })}
       </ul>
+      {channels.length > 1 && (
+        <label class="filter">
+          Default channel{' '}
+          <select
+            value={defaultChannel}
+            aria-label={`Default channel of ${name}`}
+            onChange={(event) => onDefault(event.currentTarget.value)}
+          >
+            <option value="">as in the catalog</option>
+            {channels
+              .filter((channel) => whole !== undefined || picks.some((pick) => pick.channel === channel.name))
+              .map((channel) => (
+                <option key={channel.name} value={channel.name}>
+                  {channel.name}
+                </option>
+              ))}
+          </select>
+        </label>
+      )}
     </fieldset>
-  );
-}
-
-/** The oldest and newest version of a pick; without them, an image set takes the head of each channel. */
-function Bounds({
-  channel,
-  pick,
-  onChange,
-}: {
-  channel: string;
-  pick: PickRequest;
-  onChange: (pick: PickRequest) => void;
-}) {
-  const { value } = useAnswer<ChannelAnswer>(
-    question('channel', { package: pick.package, channel, compare: '' }),
-  );
-  const versions = [
-    ...new Set(value?.rows.map(({ version }) => version).filter((version) => version !== '')),
-  ];
-  const select = (label: string, key: 'minVersion' | 'maxVersion') => {
-    const current = pick[key] ?? '';
-    const change = (version: string): void => {
-      const next = { ...pick, [key]: version };
-      if (version === '') delete next[key];
-      onChange(next);
-    };
-    return (
-      <label class="filter">
-        {label}{' '}
-        <select
-          value={current}
-          aria-label={`${label} version of ${pick.package} ${pick.channel ?? ''}`}
-          onChange={(event) => change(event.currentTarget.value)}
-        >
-          <option value="">–</option>
-          {(current === '' || versions.includes(current) ? versions : [current, ...versions]).map(
-            (version) => (
-              <option key={version} value={version}>
-                {version}
-              </option>
-            ),
-          )}
-        </select>
-      </label>
-    );
-  };
-  return (
-    <span class="bounds">
-      {select('From', 'minVersion')} {select('to', 'maxVersion')}
-    </span>
   );
 }
 
@@ -301,6 +304,7 @@ function Result({
           {written.text}
         </p>
       )}
+      <Images request={request} images={plan.images} />
       <Bytes request={request} images={plan.images} />
       {plan.unmet.length > 0 && (
         <section class="part">
@@ -359,7 +363,29 @@ function Result({
   );
 }
 
-/** Bytes of the images; registries are asked only once the user wants it. */
+/** The images of the selection, to take along. */
+function Images({ request, images }: { request: EditRequest; images: number }) {
+  const list = async (): Promise<EditImagesAnswer> => post<EditImagesAnswer>('api/edit/images', request);
+  const lines = async (): Promise<string> => (await list()).images.map(({ image }) => `${image}\n`).join('');
+  if (images === 0) return null;
+  return (
+    <section class="part">
+      <h3>Images</h3>
+      <p>
+        {count(images, 'image')} <CopyButton label="Copy all" name="Copy all images" text={lines} />
+        <SaveButton label="Save text" file="selection-images.txt" type="text/plain" text={lines} />
+        <SaveButton
+          label="Save JSON"
+          file="selection-images.json"
+          type="application/json"
+          text={async () => `${JSON.stringify(await list(), null, 2)}\n`}
+        />
+      </p>
+    </section>
+  );
+}
+
+/** Bytes of the images; registries are read only once the user wants it. */
 function Bytes({ request, images }: { request: EditRequest; images: number }) {
   const [isWanted, setWanted] = useState(false);
   const { value, error, isPending } = usePosted<EditBytesAnswer>(
@@ -382,14 +408,14 @@ function Bytes({ request, images }: { request: EditRequest; images: number }) {
       {isWanted && !isPending && value !== undefined && (
         <>
           <p role="status">
-            <strong>{amountOf(value.bytes)}</strong> in {count(value.images, 'image')}
+            <strong>{formatAmount(value.bytes)}</strong> in {count(value.images, 'image')}
           </p>
           <ul class="apis">
             {value.packages.map(({ name, bytes, ownBytes }) => (
               <li key={name}>
                 {name}{' '}
                 <small>
-                  {amountOf(bytes)}, unique {amountOf(ownBytes)}
+                  {formatAmount(bytes)}, unique {formatAmount(ownBytes)}
                 </small>
               </li>
             ))}
@@ -412,8 +438,8 @@ function Lines({ lines }: { lines: readonly string[] }) {
   return (
     <>
       <ul class="apis">
-        {shown.map((line, at) => (
-          <li key={at}>{line}</li>
+        {shown.map((line, index) => (
+          <li key={index}>{line}</li>
         ))}
       </ul>
       {lines.length > shown.length && (
@@ -425,8 +451,8 @@ function Lines({ lines }: { lines: readonly string[] }) {
   );
 }
 
-function amountOf(bytes: number): string {
+function formatAmount(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  const at = bytes < 1 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), units.length - 1);
-  return `${(bytes / 1024 ** at).toFixed(at === 0 ? 0 : 1)} ${units[at]}`;
+  const position = bytes < 1 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), units.length - 1);
+  return `${(bytes / 1024 ** position).toFixed(position === 0 ? 0 : 1)} ${units[position]}`;
 }

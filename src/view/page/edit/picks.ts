@@ -1,36 +1,36 @@
-import type { PickRequest } from '../../answers.js';
+import type { EditRequest, PickRequest } from '../../answers.js';
 
-/** Reads a pick as an address has it: `PACKAGE`, `PACKAGE/CHANNEL`, each part encoded, with bounds behind. */
-function parsePick(text: string): PickRequest {
-  const [name = '', channel = '', minVersion = '', maxVersion = ''] = text.split('/').map(decodeURIComponent);
-  return {
-    package: name,
-    ...(channel !== '' && { channel }),
-    ...(minVersion !== '' && { minVersion }),
-    ...(maxVersion !== '' && { maxVersion }),
-  };
-}
-
-/** A pick as an address has it. */
-export function formatPick({
-  package: name,
-  channel = '',
-  minVersion = '',
-  maxVersion = '',
-}: PickRequest): string {
-  return [name, channel, minVersion, maxVersion].map(encodeURIComponent).join('/').replace(/\/+$/, '');
-}
-
-/** Picks of an address; what is no pick is left out. */
+/**
+ * Reads picks of an address: `PACKAGE`, `PACKAGE/CHANNEL`, `PACKAGE/CHANNEL/MIN/MAX` or
+ * `PACKAGE/CHANNEL///VERSION,VERSION`, each part encoded; what is no pick is left out.
+ */
 export function parsePicks(texts: readonly string[]): PickRequest[] {
   return texts.flatMap((text) => {
-    try {
-      const pick = parsePick(text);
-      return pick.package === '' ? [] : [pick];
-    } catch {
-      return [];
-    }
+    const [name = '', channel = '', minVersion = '', maxVersion = '', list = ''] = text.split('/');
+    const versions = list.split(',').filter(Boolean).map(decode);
+    if (name === '') return [];
+    return {
+      package: decode(name),
+      ...(channel !== '' && { channel: decode(channel) }),
+      ...(minVersion !== '' && { minVersion: decode(minVersion) }),
+      ...(maxVersion !== '' && { maxVersion: decode(maxVersion) }),
+      ...(versions.length > 0 && { versions }),
+    };
   });
+}
+
+/** Writes a pick as an address has it. */
+export function formatPick(pick: PickRequest): string {
+  const { package: name, channel = '', minVersion = '', maxVersion = '', versions = [] } = pick;
+  const parts = [name, channel, minVersion, maxVersion].map(encodeURIComponent);
+  return [...parts, versions.map(encodeURIComponent).join(',')].join('/').replace(/\/+$/, '');
+}
+
+/** Reads default channels of an address, each `PACKAGE/CHANNEL`. */
+export function parseDefaults(texts: readonly string[]): EditRequest['defaultChannels'] {
+  return parsePicks(texts).flatMap(({ package: name, channel }) =>
+    channel === undefined ? [] : { package: name, channel },
+  );
 }
 
 /** The picks with those of one package replaced; in the order of packages. */
@@ -39,8 +39,17 @@ export function replacePicks(
   name: string,
   own: readonly PickRequest[],
 ): PickRequest[] {
-  const at = picks.findIndex((pick) => pick.package === name);
+  const index = picks.findIndex((pick) => pick.package === name);
   const others = picks.filter((pick) => pick.package !== name);
-  const before = at < 0 ? others.length : picks.slice(0, at).filter((pick) => pick.package !== name).length;
+  const before =
+    index < 0 ? others.length : picks.slice(0, index).filter((pick) => pick.package !== name).length;
   return [...others.slice(0, before), ...own, ...others.slice(before)];
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }

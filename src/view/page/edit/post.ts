@@ -1,8 +1,8 @@
 import { useEffect, useState } from 'preact/hooks';
 import { type ErrorAnswer, tokenHeader } from '../../answers.js';
-import { type Asked, useGeneration } from '../ask.js';
+import { type Loaded, useGeneration } from '../requests.js';
 
-/** Typing and clicking rests this long before the server is asked. */
+/** Typing and clicking rest this long before a request is sent. */
 const restMs = 150;
 const tokenKey = 'opmate-token';
 let token = '';
@@ -10,14 +10,14 @@ let token = '';
 /** Takes the token out of the address, so that it is in no link that is copied; a reload still has it. */
 export function takeToken(): void {
   const url = new URL(location.href);
-  const given = url.searchParams.get('token');
+  const tokenInAddress = url.searchParams.get('token');
   try {
-    if (given !== null) sessionStorage.setItem(tokenKey, given);
-    token = given ?? sessionStorage.getItem(tokenKey) ?? '';
+    if (tokenInAddress !== null) sessionStorage.setItem(tokenKey, tokenInAddress);
+    token = tokenInAddress ?? sessionStorage.getItem(tokenKey) ?? '';
   } catch {
-    token = given ?? '';
+    token = tokenInAddress ?? '';
   }
-  if (given === null) return;
+  if (tokenInAddress === null) return;
   url.searchParams.delete('token');
   history.replaceState(null, '', url);
 }
@@ -36,21 +36,21 @@ export async function post<T>(path: string, body: object, signal?: AbortSignal):
   throw new Error(hint === undefined ? error : `${error} (${hint})`);
 }
 
-/** The answer to a posted question, the one before as long as it is not there; nothing is asked while it is undefined. */
-export function usePosted<T>(path: string, body: object | undefined): Asked<T> & { isPending: boolean } {
+/** The answer to a posted body, the one before until it is there; nothing is posted while the body is undefined. */
+export function usePosted<T>(path: string, body: object | undefined): Loaded<T> & { isPending: boolean } {
   const text = body === undefined ? undefined : JSON.stringify(body);
   const generation = useGeneration();
   const key = text === undefined ? undefined : `${generation} ${text}`;
-  const [asked, setAsked] = useState<Asked<T> & { key?: string }>({});
+  const [loaded, setLoaded] = useState<Loaded<T> & { key?: string }>({});
   useEffect(() => {
     if (key === undefined || text === undefined) return undefined;
     const abort = new AbortController();
     const timer = setTimeout(() => {
       post<T>(path, JSON.parse(text) as object, abort.signal).then(
-        (value) => setAsked({ key, value }),
+        (value) => setLoaded({ key, value }),
         (error: unknown) => {
           if (!abort.signal.aborted)
-            setAsked({ key, error: error instanceof Error ? error.message : String(error) });
+            setLoaded({ key, error: error instanceof Error ? error.message : String(error) });
         },
       );
     }, restMs);
@@ -60,10 +60,10 @@ export function usePosted<T>(path: string, body: object | undefined): Asked<T> &
     };
   }, [path, key]);
   if (key === undefined) return { isPending: false };
-  const { value, error } = asked;
+  const { value, error } = loaded;
   return {
     ...(value !== undefined && { value }),
     ...(error !== undefined && { error }),
-    isPending: asked.key !== key,
+    isPending: loaded.key !== key,
   };
 }

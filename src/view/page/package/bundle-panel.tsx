@@ -33,7 +33,7 @@ export function BundlePanel({
     // Where it stands below the graph, one would not see that it has changed.
     if (takesFocus && matchMedia('(width < 60rem)').matches) heading.current?.focus();
   }, []);
-  const place = bundle.places.find((one) => one.channel === channel) ?? bundle.places[0];
+  const place = bundle.places.find((bundlePlace) => bundlePlace.channel === channel) ?? bundle.places[0];
   const { deprecation, problems } = bundle;
   const grave = problems.filter(({ severity }) => severity !== 'notice');
   const notices = problems.filter(({ severity }) => severity === 'notice');
@@ -67,8 +67,8 @@ export function BundlePanel({
       {bundle.installModes.length > 0 && (
         <Part title="Install modes">
           <ul class="modes">
-            {bundle.installModes.map(({ type, isSupported }, at) => (
-              <li key={at} class={isSupported ? 'yes' : 'no'}>
+            {bundle.installModes.map(({ type, isSupported }, index) => (
+              <li key={index} class={isSupported ? 'yes' : 'no'}>
                 <span aria-hidden="true">{isSupported ? '✓' : '✗'}</span> {type}
                 <span class="unseen">{isSupported ? ' supported' : ' not supported'}</span>
               </li>
@@ -105,7 +105,7 @@ function Part({ title, amount, children }: { title: string; amount?: number; chi
 
 function Updates({ bundle, place }: { bundle: BundleAnswer; place: BundlePlace }) {
   const { channel, replaces, skips, skipRange, absent, covered, updatesTo, updatesFrom } = place;
-  const others = bundle.places.filter((one) => one !== place);
+  const others = bundle.places.filter((bundlePlace) => bundlePlace !== place);
   const names = (list: string[]) => (
     <Names package={bundle.package} channel={channel} names={list} absent={absent} />
   );
@@ -113,7 +113,7 @@ function Updates({ bundle, place }: { bundle: BundleAnswer; place: BundlePlace }
     <Part title={`Updates in ${channel}`}>
       <dl>
         <dt>Next</dt>
-        <dd>{updatesTo.length === 0 ? 'none: it is the newest, or nothing leads on' : names(updatesTo)}</dd>
+        <dd>{updatesTo.length === 0 ? 'none: no edge leads to a newer bundle' : names(updatesTo)}</dd>
         <dt>From</dt>
         <dd>{updatesFrom.length === 0 ? 'none' : names(updatesFrom)}</dd>
         {replaces !== '' && (
@@ -146,9 +146,11 @@ function Updates({ bundle, place }: { bundle: BundleAnswer; place: BundlePlace }
             <dt>Also in</dt>
             <dd>
               <ul class="names">
-                {others.map((one) => (
-                  <li key={one.channel}>
-                    <a href={addressOfPackage(bundle.package, one.channel, bundle.name)}>{one.channel}</a>
+                {others.map((bundlePlace) => (
+                  <li key={bundlePlace.channel}>
+                    <a href={addressOfPackage(bundle.package, bundlePlace.channel, bundle.name)}>
+                      {bundlePlace.channel}
+                    </a>
                   </li>
                 ))}
               </ul>
@@ -175,14 +177,14 @@ function Names({
   const shown = isWhole ? names : names.slice(0, firstNames);
   return (
     <ul class="names">
-      {shown.map((one) => (
-        <li key={one}>
-          {absent.includes(one) ? (
+      {shown.map((text) => (
+        <li key={text}>
+          {absent.includes(text) ? (
             <>
-              <bdi>{one}</bdi> <small>not in the channel</small>
+              <bdi>{text}</bdi> <small>not in the channel</small>
             </>
           ) : (
-            <a href={addressOfPackage(name, channel, one)}>{one}</a>
+            <a href={addressOfPackage(name, channel, text)}>{text}</a>
           )}
         </li>
       ))}
@@ -202,8 +204,8 @@ function Apis({ title, apis }: { title: string; apis: ApiAnswer[] }) {
   return (
     <Part title={title} amount={apis.length}>
       <ul class="apis">
-        {apis.map(({ kind, group, version, displayName, description }, at) => (
-          <li key={at}>
+        {apis.map(({ kind, group, version, displayName, description }, index) => (
+          <li key={index}>
             <strong>{kind}</strong>{' '}
             <span class="id">
               <bdi>{group}</bdi>
@@ -227,13 +229,13 @@ function Requirements({ bundle: { requiredPackages, constraints } }: { bundle: B
   return (
     <Part title="Needs">
       <ul class="apis">
-        {requiredPackages.map(({ package: name, range }, at) => (
-          <li key={at}>
+        {requiredPackages.map(({ package: name, range }, index) => (
+          <li key={index}>
             package <a href={addressOfPackage(name)}>{name}</a> <code>{range}</code>
           </li>
         ))}
-        {constraints.map((text, at) => (
-          <li key={`c${at}`}>
+        {constraints.map((text, index) => (
+          <li key={`c${index}`}>
             <code>{text}</code>
           </li>
         ))}
@@ -245,8 +247,8 @@ function Requirements({ bundle: { requiredPackages, constraints } }: { bundle: B
 function Images({ bundle: { name, image, images } }: { bundle: BundleAnswer }) {
   if (images.length === 0) return null;
   const text = (): string => {
-    const all = new Set([image, ...images.map((one) => one.image)].filter((one) => one !== ''));
-    return [...all].map((one) => `${one}\n`).join('');
+    const all = new Set([image, ...images.map((item) => item.image)].filter((item) => item !== ''));
+    return [...all].map((item) => `${item}\n`).join('');
   };
   return (
     <Part title="Images" amount={images.length}>
@@ -255,8 +257,8 @@ function Images({ bundle: { name, image, images } }: { bundle: BundleAnswer }) {
         <SaveButton label="Save text" file={`${name}-images.txt`} type="text/plain" text={text} />
       </p>
       <ul class="images">
-        {images.map(({ name, image }, at) => (
-          <li key={at}>
+        {images.map(({ name, image }, index) => (
+          <li key={index}>
             {name !== '' && <span class="id">{name}</span>}
             <Copyable text={image} />
           </li>
@@ -308,8 +310,8 @@ function Permissions({ bundle: { permissions, image, deployments } }: { bundle: 
                   </tr>
                 </thead>
                 <tbody>
-                  {rules.map((rule, at) => (
-                    <tr key={at} class={isBroad(rule) ? 'broad' : undefined}>
+                  {rules.map((rule, index) => (
+                    <tr key={index} class={isBroad(rule) ? 'broad' : undefined}>
                       <td>{rule.account}</td>
                       <td>{rule.groups.map((group) => group || 'core').join(', ')}</td>
                       <td>
@@ -352,8 +354,8 @@ function About({ bundle }: { bundle: BundleAnswer }) {
                 <dt>Links</dt>
                 <dd>
                   <ul class="names">
-                    {links.map(({ name, url }, at) => (
-                      <li key={at}>
+                    {links.map(({ name, url }, index) => (
+                      <li key={index}>
                         <WebLink url={url}>{name || url}</WebLink>
                       </li>
                     ))}

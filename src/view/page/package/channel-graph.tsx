@@ -10,7 +10,7 @@ import type {
 } from '../../answers.js';
 import { NodeSign, RowMarks } from './marks.js';
 import { Badge, count } from '../parts.js';
-import { type Route, addressOf } from '../route.js';
+import { type Route, getAddress } from '../route.js';
 
 const rowHeight = 30;
 const laneWidth = 18;
@@ -22,9 +22,12 @@ const zooms = [0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1, 1.2, 1.45, 1.75] as const;
 const minReadable = 14;
 /** Below this one, only the brackets of the chosen bundle are drawn. */
 const minBrackets = 8;
-/** Columns of versions where rows are lower than their words, and how wide each is; with more of them none is shown. */
+/** Columns of versions where rows are lower than their words; with more of them none is shown. */
 const maxColumns = 8;
-const columnWidth = 58;
+/** Pixels of such a column, and of a character in it. */
+const minColumnWidth = 58;
+const maxColumnWidth = 170;
+const labelCharacter = 6.6;
 /** Pixels that the mouse moves before it drags. */
 const dragDistance = 4;
 /** Rows that are drawn beyond what is seen. */
@@ -59,16 +62,16 @@ export function ChannelGraph({
   const { rows } = channel;
   const scroller = useRef<HTMLDivElement>(null);
   const [zoom, setZoom] = useState(1);
-  const [view, setView] = useState({ top: 0, height: 900 });
-  const at = rows.findIndex(({ name }) => name === selected);
-  const [focused, setFocused] = useState(Math.max(at, 0));
+  const [view, setView] = useState({ top: 0, height: 900, width: 600 });
+  const position = rows.findIndex(({ name }) => name === selected);
+  const [focused, setFocused] = useState(Math.max(position, 0));
   const wantsFocus = useRef(false);
-  const geometry = geometryOf(channel, zoom);
+  const geometry = getGeometry(channel, zoom);
   const { row, width } = geometry;
 
   const look = (): void => {
-    const { scrollTop, clientHeight } = scroller.current ?? { scrollTop: 0, clientHeight: 900 };
-    setView({ top: scrollTop, height: clientHeight });
+    const box = scroller.current;
+    if (box !== null) setView({ top: box.scrollTop, height: box.clientHeight, width: box.clientWidth });
   };
   const show = (index: number): void => {
     const box = scroller.current;
@@ -85,12 +88,13 @@ export function ChannelGraph({
   }, []);
   useLayoutEffect(() => {
     const box = scroller.current;
-    if (at < 0 || box === null) return;
-    setFocused(at);
-    const isInSight = at * row >= box.scrollTop && (at + 1) * row <= box.scrollTop + box.clientHeight;
-    if (!isInSight) box.scrollTop = (at + 0.5) * row - box.clientHeight / 2;
+    if (position < 0 || box === null) return;
+    setFocused(position);
+    const isInSight =
+      position * row >= box.scrollTop && (position + 1) * row <= box.scrollTop + box.clientHeight;
+    if (!isInSight) box.scrollTop = (position + 0.5) * row - box.clientHeight / 2;
     look();
-  }, [at]);
+  }, [position]);
   // Before the next key: it is meant for the row that has been moved to.
   useLayoutEffect(() => {
     if (!wantsFocus.current) return;
@@ -173,6 +177,7 @@ export function ChannelGraph({
   // Where rows are lower than their words, versions stand in several columns, so that none is left out.
   const columns = isReadable ? 1 : Math.ceil(minReadable / row);
   const hasLabels = columns <= maxColumns;
+  const columnWidth = widthOfColumns(rows, (view.width - width) / columns);
   const onPath = new Set(path?.steps?.flatMap(({ from, to }) => [from, to]));
   const covered = new Set(place?.covered);
   const next = new Set(place?.updatesTo);
@@ -202,53 +207,58 @@ export function ChannelGraph({
             geometry={geometry}
             first={first}
             last={last}
-            selected={at}
+            selected={position}
             place={place}
             path={path}
             columns={isReadable || !hasLabels ? 1 : columns}
+            columnWidth={columnWidth}
           />
           <ol
             aria-label={`Bundles of ${channel.channel}, newest first. Right arrow leads to what a bundle replaces, left arrow back.`}
             onKeyDown={onKey}
             style={{ fontSize: `${Math.min(Math.max(zoom, 0.72), 1.3)}em` }}
           >
-            {rows.slice(first, last).map((one, index) => (
+            {rows.slice(first, last).map((graph, index) => (
               <li
-                key={one.name}
+                key={graph.name}
                 style={{ top: `${(first + index) * row}px`, height: `${row}px` }}
                 aria-setsize={rows.length}
                 aria-posinset={first + index + 1}
               >
                 <a
-                  href={addressOf({ ...route, bundle: one.name })}
+                  href={getAddress({ ...route, bundle: graph.name })}
                   draggable={false}
                   data-at={first + index}
                   class={[
-                    one.marks.includes('skipped') ? 'skipped' : '',
-                    covered.has(one.name) ? 'covered' : '',
-                    next.has(one.name) ? 'next' : '',
-                    onPath.has(one.name) ? 'on-path' : '',
-                    one.marks.includes('removed') ? 'gone' : '',
+                    graph.marks.includes('skipped') ? 'skipped' : '',
+                    covered.has(graph.name) ? 'covered' : '',
+                    next.has(graph.name) ? 'next' : '',
+                    onPath.has(graph.name) ? 'on-path' : '',
+                    graph.marks.includes('removed') ? 'gone' : '',
                     isReadable ? '' : 'small',
                   ].join(' ')}
                   style={{
                     paddingLeft: `${width + (isReadable || !hasLabels ? 0 : ((first + index) % columns) * columnWidth)}px`,
                   }}
                   tabIndex={first + index === focused ? 0 : -1}
-                  title={isReadable ? undefined : one.name}
-                  aria-label={isReadable ? undefined : one.name}
+                  title={isReadable ? undefined : graph.name}
+                  aria-label={isReadable ? undefined : graph.name}
                   onFocus={() => setFocused(first + index)}
-                  {...(one.name === selected && { 'aria-current': 'true' as const })}
+                  {...(graph.name === selected && { 'aria-current': 'true' as const })}
                 >
                   {isReadable ? (
                     <RowText
-                      row={one}
+                      row={graph}
                       channels={channel.channels}
-                      isCovered={covered.has(one.name)}
-                      isNext={next.has(one.name)}
+                      isCovered={covered.has(graph.name)}
+                      isNext={next.has(graph.name)}
                     />
                   ) : (
-                    hasLabels && <span class="label">{one.version || one.name}</span>
+                    hasLabels && (
+                      <span class="label" style={{ maxWidth: `${columnWidth - 2}px` }}>
+                        {graph.version || graph.name}
+                      </span>
+                    )
                   )}
                 </a>
               </li>
@@ -258,6 +268,13 @@ export function ChannelGraph({
       </div>
     </div>
   );
+}
+
+/** Wide enough for the longest version where there is room. */
+function widthOfColumns(rows: readonly GraphRow[], available: number): number {
+  const longest = rows.reduce((length, { name, version }) => Math.max(length, (version || name).length), 0);
+  const wanted = Math.min(longest * labelCharacter + 8, maxColumnWidth);
+  return Math.max(minColumnWidth, Math.min(wanted, available));
 }
 
 /** Lets the mouse drag what scrolls; a click that ends a drag opens nothing. */
@@ -324,9 +341,9 @@ function RowText({
       <RowMarks row={row} />
       {isNext && <Badge kind="next">next update</Badge>}
       {isCovered && <Badge kind="covered">in skip range</Badge>}
-      {row.channels?.map((at) => (
-        <span key={at} class="in-channel">
-          {channels[at]}
+      {row.channels?.map((position) => (
+        <span key={position} class="in-channel">
+          {channels[position]}
         </span>
       ))}
       <span class="more">
@@ -338,7 +355,7 @@ function RowText({
   );
 }
 
-function geometryOf({ lanes, bracketColumns, hiddenBrackets }: ChannelAnswer, zoom: number): Geometry {
+function getGeometry({ lanes, bracketColumns, hiddenBrackets }: ChannelAnswer, zoom: number): Geometry {
   const row = Math.max(rowHeight * zoom, 3);
   const scale = Math.min(Math.max(zoom, 0.6), 1.2);
   const lane = Math.min(laneWidth * scale, maxLanesWidth / lanes);
@@ -347,8 +364,8 @@ function geometryOf({ lanes, bracketColumns, hiddenBrackets }: ChannelAnswer, zo
   const left = 8 + brackets + 8;
   return {
     row,
-    x: (at) => left + (at + 0.5) * lane,
-    y: (at) => (at + 0.5) * row,
+    x: (position) => left + (position + 0.5) * lane,
+    y: (position) => (position + 0.5) * row,
     bracketX: (column) => 8 + brackets - (column + 0.5) * bracketWidth * scale,
     width: left + lanes * lane + 10,
   };
@@ -363,6 +380,7 @@ function Drawing({
   place,
   path,
   columns,
+  columnWidth,
 }: {
   channel: ChannelAnswer;
   geometry: Geometry;
@@ -372,6 +390,7 @@ function Drawing({
   place: BundlePlace | undefined;
   path: PathAnswer | undefined;
   columns: number;
+  columnWidth: number;
 }) {
   const { rows, edges } = channel;
   const { row, width } = geometry;
@@ -409,20 +428,24 @@ function Drawing({
         ))}
       {columns > 1 &&
         rows.slice(first, last).map(({ lane }, index) => {
-          const at = first + index;
-          const end = width + (at % columns) * columnWidth - 3;
+          const position = first + index;
+          const end = width + (position % columns) * columnWidth - 3;
           return (
-            <path key={at} class="leader" d={`M${geometry.x(lane) + size + 2} ${geometry.y(at)}H${end}`} />
+            <path
+              key={position}
+              class="leader"
+              d={`M${geometry.x(lane) + size + 2} ${geometry.y(position)}H${end}`}
+            />
           );
         })}
       <PathDrawing path={path} rows={rows} geometry={geometry} />
-      {rows.slice(first, last).map((one, index) => {
-        const [x, y] = [geometry.x(one.lane), geometry.y(first + index)];
-        const isDangling = one.replaces !== '' && one.older === undefined;
+      {rows.slice(first, last).map((graph, index) => {
+        const [x, y] = [geometry.x(graph.lane), geometry.y(first + index)];
+        const isDangling = graph.replaces !== '' && graph.older === undefined;
         return (
-          <g key={one.name}>
+          <g key={graph.name}>
             {isDangling && <path class="dangling" d={`M${x} ${y}V${y + row * 0.62}`} />}
-            <NodeSign marks={one.marks} x={x} y={y} size={size} />
+            <NodeSign marks={graph.marks} x={x} y={y} size={size} />
             {first + index === selected && <circle class="chosen" cx={x} cy={y} r={size + 6} />}
           </g>
         );
@@ -443,7 +466,7 @@ function PathDrawing({
 }) {
   const steps = path?.steps ?? [];
   if (steps.length === 0) return null;
-  const places = new Map(rows.map(({ name }, at) => [name, at]));
+  const places = new Map(rows.map(({ name }, index) => [name, index]));
   return (
     <>
       {steps.map(({ from, to }) => {
@@ -472,7 +495,7 @@ function withSelected(
   if (selected < 0 || place === undefined || brackets.some(({ from }) => from === selected))
     return [...brackets];
   const skips = new Set(place.skips);
-  const to = rows.flatMap(({ name }, at) => (skips.has(name) && at !== selected ? [at] : []));
+  const to = rows.flatMap(({ name }, index) => (skips.has(name) && index !== selected ? [index] : []));
   return to.length === 0 ? [...brackets] : [...brackets, { from: selected, to, column: bracketColumns }];
 }
 
@@ -501,12 +524,12 @@ function bracketPath(
   const ends = [from, ...to];
   const [top, bottom] = [Math.min(...ends), Math.max(...ends)];
   let path = `M${line} ${y(top)}V${y(bottom)}`;
-  const nodeX = (at: number): number => x(rows[at]?.lane ?? 0) - size - 2;
+  const nodeX = (position: number): number => x(rows[position]?.lane ?? 0) - size - 2;
   if (from >= first && from < last) path += `M${line} ${y(from)}H${nodeX(from)}`;
   const tip = Math.min(size * 0.7, 3.5);
-  for (const at of to) {
-    if (at < first || at >= last) continue;
-    path += `M${line} ${y(at)}H${nodeX(at)}m${-tip} ${-tip}l${tip} ${tip}l${-tip} ${tip}`;
+  for (const position of to) {
+    if (position < first || position >= last) continue;
+    path += `M${line} ${y(position)}H${nodeX(position)}m${-tip} ${-tip}l${tip} ${tip}l${-tip} ${tip}`;
   }
   return path;
 }

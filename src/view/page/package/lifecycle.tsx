@@ -22,8 +22,8 @@ export function LifecycleFold({ lifecycle }: { lifecycle: LifecycleAnswer[] }) {
             </tr>
           </thead>
           <tbody>
-            {lifecycle.map(({ version, phases, platforms }, at) => (
-              <tr key={at}>
+            {lifecycle.map(({ version, phases, platforms }, index) => (
+              <tr key={index}>
                 <th scope="row" class="version">
                   {version}
                 </th>
@@ -31,7 +31,7 @@ export function LifecycleFold({ lifecycle }: { lifecycle: LifecycleAnswer[] }) {
                   <ul>
                     {phases.map((phase, place) => (
                       <li key={place}>
-                        {phase.name} <span class="id">{datesOf(phase)}</span>{' '}
+                        {phase.name} <span class="id">{getDates(phase)}</span>{' '}
                         {isCurrent(phase, today) && <Badge kind="head">now</Badge>}
                       </li>
                     ))}
@@ -57,10 +57,10 @@ export function LifecycleFold({ lifecycle }: { lifecycle: LifecycleAnswer[] }) {
 /** The phase in which the version of a bundle is today; nothing where the catalog has no lifecycle of it. */
 export function SupportLine({ lifecycle, version }: { lifecycle: LifecycleAnswer[]; version: string }) {
   const [, minor] = /^(\d+\.\d+)\./.exec(version) ?? [];
-  const own = lifecycle.find((one) => one.version === minor);
+  const own = lifecycle.find((lifecycleAnswer) => lifecycleAnswer.version === minor);
   if (own === undefined) return null;
   const today = todayText();
-  const phase = own.phases.find((one) => isCurrent(one, today));
+  const phase = own.phases.find((item) => isCurrent(item, today));
   return (
     <p class="sums">
       <span>Support of {own.version}:</span>
@@ -78,7 +78,7 @@ export function SupportLine({ lifecycle, version }: { lifecycle: LifecycleAnswer
   );
 }
 
-function datesOf({ startDate, endDate }: Phase): string {
+function getDates({ startDate, endDate }: Phase): string {
   if (startDate === undefined && endDate === undefined) return '';
   return `${startDate ?? '…'} – ${endDate ?? '…'}`;
 }

@@ -18,7 +18,7 @@ export function RowMarks({ row }: { row: GraphRow }) {
   return (
     <>
       {row.marks.map((mark) => (
-        <Badge key={mark} kind={mark} title={titleOf(mark, row)}>
+        <Badge key={mark} kind={mark} title={getTitle(mark, row)}>
           {words[mark].text}
         </Badge>
       ))}
@@ -27,7 +27,7 @@ export function RowMarks({ row }: { row: GraphRow }) {
   );
 }
 
-function titleOf(mark: RowMark, { deprecation = '', before }: GraphRow): string {
+function getTitle(mark: RowMark, { deprecation = '', before }: GraphRow): string {
   if (mark === 'deprecated') return deprecation;
   if (mark !== 'rewired' || before === undefined) return words[mark].title;
   const { replaces, skips, skipRange } = before;
@@ -40,7 +40,7 @@ function titleOf(mark: RowMark, { deprecation = '', before }: GraphRow): string 
 }
 
 /**
- * The sign of a bundle in the graph. Its shape tells the same as its colour: a ring around the head, a diamond for
+ * The sign of a bundle in the graph. Its shape tells the same as its color: a ring around the head, a diamond for
  * what is deprecated, a triangle for what is stranded, hollow and crossed where it is skipped, broken where there is
  * no bundle.
  */

@@ -8,9 +8,9 @@ import type {
   PathAnswer,
   ProblemAnswer,
 } from '../../answers.js';
-import { type Asked, question, useAnswer } from '../ask.js';
+import { type Loaded, requestPath, useAnswer } from '../requests.js';
 import { BundlePanel } from './bundle-panel.js';
-import { staticPage } from '../static-answers.js';
+import { drawGraphs } from '../../graph-drawing.js';
 import { PathBar } from './path-bar.js';
 import { ChannelGraph } from './channel-graph.js';
 import { ChannelTable } from './channel-table.js';
@@ -27,7 +27,7 @@ import {
   Waiting,
   count,
 } from '../parts.js';
-import { type Route, addressOf, addressOfPackage, allPackages, go } from '../route.js';
+import { type Route, getAddress, addressOfPackage, allPackages, go } from '../route.js';
 
 /** A package: its channels, the upgrade graph of one of them, and a bundle's details. */
 export function PackageView({
@@ -38,25 +38,28 @@ export function PackageView({
   catalog: CatalogAnswer;
 }) {
   const { package: name } = route;
-  const { value, error } = useAnswer<PackageAnswer>(question('package', { package: name }));
+  const { value, error } = useAnswer<PackageAnswer>(requestPath('package', { package: name }));
   // As long as none is chosen, the head of the channel is.
   const bundle =
     route.bundle ||
-    (value?.channels.find((one) => one.name === route.channel) ?? value?.channels[0])?.head ||
+    (value?.channels.find((channelSummary) => channelSummary.name === route.channel) ?? value?.channels[0])
+      ?.head ||
     '';
   const details = useAnswer<BundleAnswer>(
-    bundle === '' ? undefined : question('bundle', { package: name, bundle }),
+    bundle === '' ? undefined : requestPath('bundle', { package: name, bundle }),
   );
-  const channel = channelOf(route, value, details);
+  const channel = findChannel(route, value, details);
   const isCompared = catalog.comparedWith !== undefined && route.compare !== 'no';
-  const shown = channel === undefined ? [] : [channel, ...route.beside.filter((one) => one !== channel)];
+  const shown = channel === undefined ? [] : [channel, ...route.beside.filter((text) => text !== channel)];
   const compare = isCompared ? 'yes' : '';
   const graph = useAnswer<ChannelAnswer>(
-    channel === undefined ? undefined : question('channel', { package: name, channel: shown, compare }),
+    channel === undefined ? undefined : requestPath('channel', { package: name, channel: shown, compare }),
   );
   const hasPath = channel !== undefined && route.from !== '' && route.to !== '';
   const path = useAnswer<PathAnswer>(
-    hasPath ? question('path', { package: name, channel: shown, from: route.from, to: route.to }) : undefined,
+    hasPath
+      ? requestPath('path', { package: name, channel: shown, from: route.from, to: route.to })
+      : undefined,
   );
   if (value === undefined) {
     return error === undefined ? <Waiting error={undefined} /> : <Missing error={error} search={name} />;
@@ -81,7 +84,9 @@ export function PackageView({
               comparedWith={catalog.comparedWith}
               bundle={bundle}
               details={details.value}
-              problems={value.problems.filter((one) => one.channel === channel && one.severity !== 'notice')}
+              problems={value.problems.filter(
+                (problem) => problem.channel === channel && problem.severity !== 'notice',
+              )}
             />
           )}
         </section>
@@ -106,10 +111,10 @@ export function PackageView({
 }
 
 /** The channel of the address; else one in which the bundle of the address is; else the first. */
-function channelOf(
+function findChannel(
   { channel, bundle }: { channel: string; bundle: string },
   value: PackageAnswer | undefined,
-  details: Asked<BundleAnswer>,
+  details: Loaded<BundleAnswer>,
 ): string | undefined {
   if (channel !== '') return channel;
   const first = value?.channels[0]?.name;
@@ -119,12 +124,13 @@ function channelOf(
   return (places.find(({ isDefault }) => isDefault) ?? places[0])?.channel ?? first;
 }
 
-function PackageHeader({ package: one, run }: { package: PackageAnswer; run: string }) {
-  const { name, displayName, provider, description, deprecation, isDefined, problems, problemCount } = one;
+function PackageHeader({ package: packageAnswer, run }: { package: PackageAnswer; run: string }) {
+  const { name, displayName, provider, description, deprecation, isDefined, problems, problemCount } =
+    packageAnswer;
   return (
     <>
       <div class="package-heading">
-        <PackageIcon name={name} hasIcon={one.hasIcon} run={run} />
+        <PackageIcon name={name} hasIcon={packageAnswer.hasIcon} run={run} />
         <div>
           <PageHeading title={displayName || name} />
           <p class="sums">
@@ -134,8 +140,8 @@ function PackageHeader({ package: one, run }: { package: PackageAnswer; run: str
                 by <bdi>{provider}</bdi>
               </span>
             )}
-            <span>{count(one.bundles, 'bundle')}</span>
-            <a href={addressOf({ ...allPackages, view: 'images', package: name, scope: 'all' })}>Images</a>
+            <span>{count(packageAnswer.bundles, 'bundle')}</span>
+            <a href={getAddress({ ...allPackages, view: 'images', package: name, scope: 'all' })}>Images</a>
             {deprecation !== undefined && <Badge kind="deprecated">deprecated</Badge>}
             {!isDefined && <Badge kind="error">no olm.package blob</Badge>}
           </p>
@@ -155,14 +161,14 @@ function PackageHeader({ package: one, run }: { package: PackageAnswer; run: str
           <ProblemList problems={problems.slice(0, 8)} showPackage />
           {problemCount > 8 && (
             <p class="links">
-              <a href={addressOf({ view: 'problems', package: name, severity: '', check: '' })}>
+              <a href={getAddress({ view: 'problems', package: name, severity: '', check: '' })}>
                 All {count(problemCount, 'finding')}
               </a>
             </p>
           )}
         </details>
       )}
-      <LifecycleFold lifecycle={one.lifecycle} />
+      <LifecycleFold lifecycle={packageAnswer.lifecycle} />
       {description !== '' && (
         <details class="fold">
           <summary>
@@ -188,21 +194,21 @@ function Channels({
   return (
     <nav class="channels" aria-label="Channels">
       <ul>
-        {channels.map((one) => (
-          <li key={one.name}>
+        {channels.map((channelSummary) => (
+          <li key={channelSummary.name}>
             <a
-              href={addressOfPackage(route.package, one.name)}
-              {...(one.name === current && { 'aria-current': 'page' as const })}
+              href={addressOfPackage(route.package, channelSummary.name)}
+              {...(channelSummary.name === current && { 'aria-current': 'page' as const })}
             >
-              <strong>{one.name}</strong>
-              {one.isDefault && <Badge kind="default">default</Badge>}
-              {one.deprecation !== undefined && <Badge kind="deprecated">deprecated</Badge>}
-              <span class="id">{one.version || one.head || 'no head'}</span>
-              <span class="unseen">{count(one.entries, 'bundle')}</span>
-              <ProblemBadges errors={one.errors} warnings={one.warnings} />
+              <strong>{channelSummary.name}</strong>
+              {channelSummary.isDefault && <Badge kind="default">default</Badge>}
+              {channelSummary.deprecation !== undefined && <Badge kind="deprecated">deprecated</Badge>}
+              <span class="id">{channelSummary.version || channelSummary.head || 'no head'}</span>
+              <span class="unseen">{count(channelSummary.entries, 'bundle')}</span>
+              <ProblemBadges errors={channelSummary.errors} warnings={channelSummary.warnings} />
             </a>
-            {one.name !== current && current !== undefined && staticPage === undefined && (
-              <BesideSwitch route={{ ...route, channel: current }} channel={one.name} />
+            {channelSummary.name !== current && current !== undefined && (
+              <BesideSwitch route={{ ...route, channel: current }} channel={channelSummary.name} />
             )}
           </li>
         ))}
@@ -214,12 +220,12 @@ function Channels({
 /** Adds a channel to the graph of another one, or takes it out again. */
 function BesideSwitch({ route, channel }: { route: Extract<Route, { view: 'package' }>; channel: string }) {
   const isShown = route.beside.includes(channel);
-  const beside = isShown ? route.beside.filter((one) => one !== channel) : [...route.beside, channel];
+  const beside = isShown ? route.beside.filter((name) => name !== channel) : [...route.beside, channel];
   const label = isShown ? `Take ${channel} out of the graph` : `Show ${channel} in the same graph`;
   return (
     <a
       class={`beside${isShown ? ' shown' : ''}`}
-      href={addressOf({ ...route, beside })}
+      href={getAddress({ ...route, beside })}
       aria-label={label}
       title={label}
     >
@@ -239,14 +245,15 @@ function Channel({
 }: {
   channel: ChannelAnswer;
   route: Extract<Route, { view: 'package' }>;
-  path: Asked<PathAnswer>;
+  path: Loaded<PathAnswer>;
   comparedWith: string | undefined;
   bundle: string;
   details: BundleAnswer | undefined;
   problems: ProblemAnswer[];
 }) {
   const [form, setForm] = useState<'graph' | 'table'>('graph');
-  const place = details?.places.find((one) => one.channel === channel.channel);
+  const place = details?.places.find((bundlePlace) => bundlePlace.channel === channel.channel);
+  const file = [channel.package, ...channel.channels].join('-');
   return (
     <>
       <div class="channel-heading">
@@ -265,20 +272,23 @@ function Channel({
           </label>
         )}
         <span class="saves">
-          <a href={graphAddress(channel)} download={`${channel.package}-${channel.channel}.svg`}>
-            Save SVG
-          </a>
+          <SaveButton
+            label="Save SVG"
+            file={`${file}.svg`}
+            type="image/svg+xml"
+            text={() => [...drawGraphs([{ ...channel, steps: path.value?.steps ?? [] }])].join('')}
+          />
           <SaveButton
             label="Save JSON"
-            file={`${channel.package}-${channel.channel}.json`}
+            file={`${file}.json`}
             type="application/json"
             text={() => `${JSON.stringify(channel, null, 2)}\n`}
           />
         </span>
         <div class="choice" role="group" aria-label="Show the channel as">
-          {(['graph', 'table'] as const).map((one) => (
-            <button key={one} type="button" aria-pressed={form === one} onClick={() => setForm(one)}>
-              {one === 'graph' ? 'Graph' : 'Table'}
+          {(['graph', 'table'] as const).map((item) => (
+            <button key={item} type="button" aria-pressed={form === item} onClick={() => setForm(item)}>
+              {item === 'graph' ? 'Graph' : 'Table'}
             </button>
           ))}
         </div>
@@ -294,7 +304,7 @@ function Channel({
           <strong>The graph is not valid.</strong> <bdi>{channel.fault}</bdi>
         </p>
       )}
-      {staticPage === undefined && <PathBar route={route} rows={channel.rows} path={path} />}
+      <PathBar route={route} rows={channel.rows} path={path} />
       {form === 'graph' ? (
         <ChannelGraph
           key={`${channel.package}/${channel.channel}`}
@@ -309,10 +319,4 @@ function Channel({
       )}
     </>
   );
-}
-
-function graphAddress({ package: name, channel }: ChannelAnswer): string {
-  const exported = staticPage?.files[name]?.graphs[channel];
-  if (exported !== undefined) return exported;
-  return `graph.svg?${new URLSearchParams({ package: name, channel }).toString()}`;
 }

@@ -1,7 +1,7 @@
 import type { GraphRow, PathAnswer } from '../../answers.js';
-import type { Asked } from '../ask.js';
+import type { Loaded } from '../requests.js';
 import { count } from '../parts.js';
-import { type Route, addressOf, go } from '../route.js';
+import { type Route, getAddress, go } from '../route.js';
 
 /** Chooses the ends of an update path, and shows its steps. */
 export function PathBar({
@@ -11,7 +11,7 @@ export function PathBar({
 }: {
   route: Extract<Route, { view: 'package' }>;
   rows: readonly GraphRow[];
-  path: Asked<PathAnswer>;
+  path: Loaded<PathAnswer>;
 }) {
   const { from, to } = route;
   const isOpen = from !== '' || to !== '';
@@ -56,7 +56,7 @@ function Steps({
   path: { value, error },
 }: {
   route: Extract<Route, { view: 'package' }>;
-  path: Asked<PathAnswer>;
+  path: Loaded<PathAnswer>;
 }) {
   if (error !== undefined) return <p class="note error">{error}</p>;
   if (value === undefined) return null;
@@ -77,7 +77,7 @@ function Steps({
       <ol class="steps">
         {steps.map((step) => (
           <li key={step.to}>
-            <a href={addressOf({ ...route, bundle: step.to })}>{step.version || step.to}</a>{' '}
+            <a href={getAddress({ ...route, bundle: step.to })}>{step.version || step.to}</a>{' '}
             <small>
               {step.kind === 'skipRange' ? (
                 <>

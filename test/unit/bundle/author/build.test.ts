@@ -95,7 +95,7 @@ describe('bundle/author/build', () => {
     });
     expect(findings).toHaveLength(4);
     expect(findings[0]).toMatch(/^manifests\/b\.yaml:2 /);
-    expect(findings[1]).toBe('manifests/c.yaml: no Kubernetes object: it has no kind');
+    expect(findings[1]).toBe('manifests/c.yaml: not a Kubernetes object: missing kind');
     expect(findings[2]).toMatch(/^manifests\/crd\.yaml:5 .*spec\.group/);
     expect(findings[3]).toContain("couldn't find x.io/v1/A (as) in bundle");
   });

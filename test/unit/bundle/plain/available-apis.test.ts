@@ -68,7 +68,7 @@ describe('bundle/plain/available-apis', () => {
     expect(some.objects.map(({ name }) => name)).toEqual(['a', 'c', 'widgets.example.com']);
     expect(some.skipped.map(({ name }) => name)).toEqual(['b']);
     expect(some.findings.map(formatMessage)).toEqual([
-      'example.com/v2 Widget: the cluster has no such kind, and needs it for "d"',
+      'example.com/v2 Widget: kind missing in the cluster, required by "d"',
     ]);
     const all = withAvailableApis(objects, apis, 'all');
     expect(all.skipped.map(({ name }) => name)).toEqual(['b', 'd']);

@@ -83,7 +83,7 @@ describe('bundle/plain/external-format', () => {
       'prints more than 100000 bytes',
     );
     const slow = await withPrograms({ 'opmate-format-mine': 'sleep 60 & wait' }, { timeoutMs: 200 });
-    await expect(renderExternal(directory, 'mine', slow, slow)).rejects.toThrow('no end after 0.2 s');
+    await expect(renderExternal(directory, 'mine', slow, slow)).rejects.toThrow('timed out after 0.2 s');
     const controller = new AbortController();
     const { signal } = controller;
     const sleeping = await withPrograms({ 'opmate-format-mine': 'sleep 60' }, { signal });

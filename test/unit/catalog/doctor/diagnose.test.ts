@@ -189,7 +189,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
       ...versions('1.0.0', '1.1.0', '2.0.0'),
     ],
     check: 'unreachable',
-    says: 'from it nothing leads on to the head "widget.v2.0.0"',
+    says: 'has no upgrade path to the head "widget.v2.0.0"',
   },
   {
     what: 'a chain that runs into an entry that one of a dead end skips',
@@ -260,7 +260,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
       ...versions('1.0.0', '1.1.0'),
     ],
     check: 'channel-gap',
-    says: 'from "widget.v1.0.0", the head of channel "v1.0", nothing in this channel leads on',
+    says: 'head "widget.v1.0.0" of channel "v1.0" has no upgrade in this channel',
   },
   {
     what: 'a default channel that is not the highest',

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type CatalogFilter, emptyFilter } from '../../../../src/catalog/selection/catalog-filter.js';
-import { dayOf, monthsBefore } from '../../../../src/catalog/selection/creation-days.js';
+import { parseDay, monthsBefore } from '../../../../src/catalog/selection/creation-days.js';
 import { filterCatalog } from '../../../../src/catalog/selection/filter-catalog.js';
 import { parseRange } from '../../../../src/core/semver.js';
 import type { ChannelEntry } from '../../../../src/model/declarative-config.js';
@@ -318,7 +318,7 @@ describe('catalog/selection/creation-days', () => {
     ['Thu Jan 2 2020', undefined],
     ['', undefined],
   ])('reads %j as %s', (text, day) => {
-    expect(dayOf(text)).toBe(day);
+    expect(parseDay(text)).toBe(day);
   });
 
   it('counts months back, to the end of a shorter one', () => {

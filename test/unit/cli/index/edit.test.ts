@@ -4,7 +4,7 @@ import { createWorld } from '../world.js';
 
 describe('cli/index/edit: wrong use', () => {
   it.each<[string, string[], string]>([
-    ['no place for the image', ['add', '-b', 'x'], 'nowhere to put the image'],
+    ['no place for the image', ['add', '-b', 'x'], 'no destination for the image'],
     ['no bundles', ['add', '-t', 'r.io/a:v1'], 'required flag(s) "bundles" not set'],
     ['no index', ['rm', '-o', 'x', '-t', 'r.io/a:v1'], 'required flag(s) "from-index" not set'],
     ['no packages', ['prune', '-f', 'x', '-t', 'r.io/a:v1'], 'required flag(s) "package" not set'],
@@ -19,7 +19,7 @@ describe('cli/index/edit: wrong use', () => {
       'Invalid channel update mode other',
     ],
     ['two places', ['add', '-b', 'x', '-t', 'r.io/a:v1', '--save', 'f'], 'cannot be used together'],
-    ['no tag', ['add', '-b', 'x', '-t', 'r.io/a'], 'has no tag'],
+    ['no tag', ['add', '-b', 'x', '-t', 'r.io/a'], 'missing tag'],
     ['a digest', ['add', '-b', 'x', '-t', `r.io/a@sha256:${'0'.repeat(64)}`], 'names a digest'],
     ['an archive', ['add', '-b', 'x', '-t', 'oci-archive:f:v1'], 'use --save FILE'],
     ['both package options', ['export', '-i', 'x', '-p', 'a', '-o', 'b'], "remove '-o'"],

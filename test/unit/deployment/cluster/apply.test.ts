@@ -8,7 +8,7 @@ import { generated } from '../../../../src/kube/object.js';
 import { formatMessage } from '../../../../src/core/diagnostic.js';
 import { writeObjects } from '../../../../src/bundle/plain/write.js';
 import { OpmateError } from '../../../../src/core/errors.js';
-import { digestOf } from '../../../../src/core/digest.js';
+import { computeDigest } from '../../../../src/core/digest.js';
 import type { JsonObject } from '../../../../src/document/json.js';
 import { type LogLevel, silentLogger } from '../../../../src/core/log.js';
 import {
@@ -33,7 +33,7 @@ async function deploymentOf(values: JsonObject[], name = 'widget'): Promise<Appl
   const objects = values.map((value) => generated(value, 'test'));
   let text = '';
   for await (const part of writeObjects(objects, 'yaml')) text += part;
-  return { name, installNamespace: 'here', version: '1.0.0', objects, pins: [], hash: digestOf(text) };
+  return { name, installNamespace: 'here', version: '1.0.0', objects, pins: [], hash: computeDigest(text) };
 }
 
 const place = { name: 'widget', namespace: 'here' };
@@ -258,7 +258,7 @@ describe
         server.refuse = () => undefined;
         expect((await readInventory(kubectl, place)).inventory.unfinished).toBeDefined();
         await apply([configMap('one', '1'), deployment('a'), role]);
-        expect(logged.join('\n')).toContain('did not end: it is mended now');
+        expect(logged.join('\n')).toContain('did not end: recovering it now');
         expect((await readInventory(kubectl, place)).inventory.unfinished).toBeUndefined();
         expect(server.get('ConfigMap', 'new', 'here')).toBeUndefined();
 

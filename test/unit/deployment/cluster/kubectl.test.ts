@@ -120,6 +120,6 @@ describe('deployment/cluster/kubectl', () => {
     expect(readObjects(JSON.stringify({ kind: 'List', items: [one, one] }))).toEqual([one, one]);
     const text = JSON.stringify(one, null, 4);
     expect(readObjects(`${text}\n${text}\n`)).toEqual([one, one]);
-    expect(() => readObjects('{')).toThrow('kubectl: its answer is not JSON');
+    expect(() => readObjects('{')).toThrow('kubectl: output is not JSON');
   });
 });

@@ -14,7 +14,7 @@ describe('mirror/image-set-names', () => {
   it.each([
     ['docker://registry.test:5001/ocm', 'registry.test:5001', 'ocm'],
     ['docker://registry.test:5001/ocm/deep/', 'registry.test:5001', 'ocm/deep'],
-    ['docker://mirror', 'mirror', ''],
+    ['docker://mirror.test', 'mirror.test', ''],
     ['docker://localhost:5000', 'localhost:5000', ''],
   ])('reads %s', (text, registry, path) => {
     expect(parseMirrorTarget(text)).toEqual({ registry, path });
@@ -23,6 +23,8 @@ describe('mirror/image-set-names', () => {
   it.each([
     'registry.test/ocm',
     'docker://',
+    'docker://mirror',
+    'docker://team/mirror',
     'docker:///ocm',
     'docker://registry.test/Ocm',
     'docker://registry.test/ocm:v1',

@@ -49,14 +49,14 @@ describe('mirror/locked-transfers', () => {
     expect(transfers.map(({ source }) => source === elsewhere)).toEqual([false, true]);
   });
 
-  it('names both images that would land on one name', () => {
+  it('names both images that have one target', () => {
     const lock = lockOf([
       lockedImage('a', contents, { repository: 'x/y/z' }),
       lockedImage('b', contents, { repository: 'x/y-z' }),
     ]);
     expect(transfersOfLock(lock, { target })).toHaveLength(2);
     expect(() => transfersOfLock(lock, { target, maxNestedPaths: 3 })).toThrow(
-      'mirror:5000/olm/x/y-z:v1: two images would land here, x/y/z:v1 and x/y-z:v1',
+      'mirror:5000/olm/x/y-z:v1: same target for x/y/z:v1 and x/y-z:v1',
     );
   });
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { UsageError } from '../../../../src/core/errors.js';
 import { transfersOfLock } from '../../../../src/mirror/lock/locked-transfers.js';
 import { planSharedBlobs } from '../../../../src/mirror/lock/shard-blobs.js';
-import { assignShards, parseShard, shardOf } from '../../../../src/mirror/lock/shard.js';
+import { assignShards, parseShard, getShard } from '../../../../src/mirror/lock/shard.js';
 import {
   contentsOf,
   imageManifest,
@@ -18,7 +18,7 @@ const images = fc
   .map((list) => list.map((image, i) => ({ ...image, key: `${i} ${image.key}` })));
 const counts = fc.integer({ min: 1, max: 12 });
 const partsOf = <T extends { key: string; bytes: number }>(list: readonly T[], count: number): T[][] =>
-  Array.from({ length: count }, (_, index) => shardOf(list, { index, count }));
+  Array.from({ length: count }, (_, index) => getShard(list, { index, count }));
 const sum = (list: readonly { bytes: number }[]): number =>
   list.reduce((total, { bytes }) => total + bytes, 0);
 
@@ -67,7 +67,7 @@ describe('mirror/shard', () => {
 
   it('shares many images among many machines', () => {
     const many = Array.from({ length: 20_000 }, (_, i) => ({ key: `k${i}`, bytes: (i * 7919) % 1000 }));
-    expect(shardOf(many, { index: 9999, count: 10_000 })).toHaveLength(2);
+    expect(getShard(many, { index: 9999, count: 10_000 })).toHaveLength(2);
   });
 
   it.each([

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  destinationPathOf,
-  destinationTagOf,
+  getDestinationPath,
+  getDestinationTag,
   formatImageName,
   formatTypedReference,
   parseImageName,
@@ -80,7 +80,7 @@ describe('mirror/image-names', () => {
     ],
     [`quay.io/acme/app:v1@${a}`, 'v1'],
     ['quay.io/acme/app', 'latest'],
-  ])('tags %s as %s', (text, tag) => expect(destinationTagOf(parseImageName(text))).toBe(tag));
+  ])('tags %s as %s', (text, tag) => expect(getDestinationTag(parseImageName(text))).toBe(tag));
 
   it.each([
     ['', 'docker.io/my/image', 2, 'my/image'],
@@ -93,7 +93,7 @@ describe('mirror/image-names', () => {
     ['', 'registry.access.redhat.com/ubi8-minimal', 0, 'ubi8-minimal'],
     ['', 'quay.io/a/b/c/d', 2, 'a/b-c-d'],
   ])('puts into %j %s with %i components at %s', (prefix, text, max, path) => {
-    expect(destinationPathOf(prefix, parseImageName(text), max)).toBe(path);
+    expect(getDestinationPath(prefix, parseImageName(text), max)).toBe(path);
   });
 
   it.each([

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { OpmateError } from '../../../../src/core/errors.js';
 import { parseTypedReference } from '../../../../src/mirror/mapping/image-names.js';
 import { type MappingOptions, formatLine, mapImages } from '../../../../src/mirror/mapping/mapping.js';
-import { mirrorEntriesOf } from '../../../../src/mirror/mapping/mirror-sets.js';
+import { toMirrorEntries } from '../../../../src/mirror/mapping/mirror-sets.js';
 
 const [a, b] = ['a', 'b'].map((digit) => `sha256:${digit.repeat(64)}`);
 const etcd =
@@ -59,7 +59,7 @@ describe('mirror/mapping', () => {
       `${from}=reg.example/local/index-example-image:tag`,
     ]);
     // A cluster asks for the images by the names that the catalog has.
-    expect(mirrorEntriesOf(map([etcd], 'reg.example', from).images, 'repository')).toEqual([
+    expect(toMirrorEntries(map([etcd], 'reg.example', from).images, 'repository')).toEqual([
       { source: 'quay.io/coreos/etcd-operator', mirrors: ['reg.example/coreos/etcd-operator'] },
     ]);
   });
@@ -72,11 +72,11 @@ describe('mirror/mapping', () => {
 
   it('tells clusters of images with a digest only, by repository or registry', () => {
     const { images } = map([`quay.io/a/b@${a}`, `quay.io/a/b:v2@${b}`, 'quay.io/c/d:v1', `app@${a}`]);
-    expect(mirrorEntriesOf(images, 'repository')).toEqual([
+    expect(toMirrorEntries(images, 'repository')).toEqual([
       { source: 'docker.io/library/app', mirrors: ['reg.example/olm/app'] },
       { source: 'quay.io/a/b', mirrors: ['reg.example/olm/a-b'] },
     ]);
-    expect(mirrorEntriesOf(images, 'registry')).toEqual([
+    expect(toMirrorEntries(images, 'registry')).toEqual([
       { source: 'docker.io', mirrors: ['reg.example'] },
       { source: 'quay.io', mirrors: ['reg.example'] },
     ]);
@@ -100,7 +100,7 @@ describe('mirror/mapping', () => {
 
   it('refuses two images on one tag, and names both', () => {
     expect(collisionsOf([`quay.io/a/b:v1@${a}`, `quay.io/a/b:v1@${b}`])).toEqual([
-      `reg.example/olm/a-b:v1: is where both quay.io/a/b@${a} and quay.io/a/b@${b} would be put`,
+      `reg.example/olm/a-b:v1: same target for quay.io/a/b@${a} and quay.io/a/b@${b}`,
     ]);
   });
 
@@ -115,7 +115,7 @@ describe('mirror/mapping', () => {
     const sameTag = ['quay.io/a-b/c:v1', 'quay.io/a/b-c:v1', 'docker.io/x/y:1', 'gcr.io/x/y:2'];
     for (const mergeRepositories of [false, true]) {
       expect(collisionsOf(sameTag, { mergeRepositories })).toEqual([
-        'reg.example/olm/a-b-c:v1: is where both quay.io/a-b/c:v1 and quay.io/a/b-c:v1 would be put',
+        'reg.example/olm/a-b-c:v1: same target for quay.io/a-b/c:v1 and quay.io/a/b-c:v1',
       ]);
     }
   });

@@ -255,7 +255,7 @@ describe('mirror/registry-images', () => {
 
     it('names both of what one tag would mean, every such pair', () => {
       expect(() => map(['quay.io/a-b/c:1', 'quay.io/a/b-c:1'])).toThrow(
-        'reg.example:5000/olm/sub/quay-io-a-b-c:1: is where both quay.io/a-b/c:1 and quay.io/a/b-c:1 would be put',
+        'reg.example:5000/olm/sub/quay-io-a-b-c:1: same target for quay.io/a-b/c:1 and quay.io/a/b-c:1',
       );
       expect(() =>
         map(['quay.io/a-b/c:1', 'quay.io/a/b-c:1', 'q.io/x/y:1', 'q-io.io/y:1', 'q.io/io/y:1']),
@@ -263,7 +263,7 @@ describe('mirror/registry-images', () => {
       const pinned = `quay.io/a/b@${digest('a')}`;
       const tag = lines([pinned], 'r.io', true)[0]?.split(':').at(-1);
       expect(() => map([`quay.io/a/b:${tag}`, pinned], 'r.io', true)).toThrow(
-        `r.io/quay-io-a-b:${tag}: is where both quay.io/a/b:${tag} and ${pinned} would be put`,
+        `r.io/quay-io-a-b:${tag}: same target for quay.io/a/b:${tag} and ${pinned}`,
       );
     });
 

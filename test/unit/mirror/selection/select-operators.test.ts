@@ -160,7 +160,7 @@ describe('mirror/select-operators', () => {
         package: 'widget',
         channel: 'stable',
         bundle: 'widget.v6.0.0',
-        reason: 'is needed for "widget.v2.0.0", which nothing else leads to',
+        reason: 'is needed to update "widget.v2.0.0"',
       },
     ]);
   });
@@ -231,8 +231,8 @@ describe('mirror/select-operators', () => {
   it.each([
     [
       'channels: [{name: beta}]',
-      'set.yaml:6:7: package "widget" in quay.io/acme/index:v1: its default channel "stable" is not among the ' +
-        'chosen channels (add it, or set defaultChannel to one of "beta")',
+      'set.yaml:6:7: package "widget" in quay.io/acme/index:v1: its default channel "stable" is not ' +
+        'selected (add it, or set defaultChannel to one of "beta")',
     ],
     [
       'defaultChannel: stabel',
@@ -258,7 +258,7 @@ describe('mirror/select-operators', () => {
     const heads = catalogOf({ widget: { stable: ['1.0.0', '2.0.0'] } });
     expect(faultsOf(heads, '')).toEqual([
       'set.yaml:4:5: package "widget" in quay.io/acme/index:v1: channel "stable": multiple channel heads found in ' +
-        'graph: widget.v1.0.0, widget.v2.0.0 (the catalog itself is at fault; opmate validate says more)',
+        'graph: widget.v1.0.0, widget.v2.0.0 (fix the catalog; opmate validate lists its problems)',
     ]);
     const unlisted = { ...two, bundles: two.bundles.filter(({ name }) => name !== 'gadget.v1.0.1') };
     expect(faultsOf(unlisted, '').join()).toMatch(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cachesOf, serveCommand } from '../../../../src/mirror/selection/serve-command.js';
+import { getCaches, serveCommand } from '../../../../src/mirror/selection/serve-command.js';
 
 const split = (text: string | undefined): string[] | undefined =>
   text?.split(' ').filter((word) => word !== '');
@@ -59,6 +59,6 @@ describe('mirror/serve-command', () => {
     ['serve /configs --cache-dir= --cache-only', undefined, []],
     ['serve /configs', '/work', []],
   ])('finds the caches of %j in %j', (cmd, directory, caches) => {
-    expect(cachesOf({ entrypoint: ['/bin/opm'], cmd: split(cmd) }, directory)).toEqual(caches);
+    expect(getCaches({ entrypoint: ['/bin/opm'], cmd: split(cmd) }, directory)).toEqual(caches);
   });
 });

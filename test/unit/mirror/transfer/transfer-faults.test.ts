@@ -15,7 +15,7 @@ import {
   startFaultRegistry,
 } from '../../../support/fault-registry.js';
 import { bytesOf, descriptorOf, type SmallImage, serveImage, smallImage } from '../../../support/images.js';
-import { type RegistryProxy, startRegistryProxy } from '../../../support/registry-proxy.js';
+import { type Disturbance, type RegistryProxy, startRegistryProxy } from '../../../support/registry-proxy.js';
 
 let bench: Workbench;
 let source: FaultRegistry;
@@ -103,6 +103,10 @@ const busy: [string, FaultResponse][] = [
   ],
   ['429 with words', { status: 429, body: '{"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]}' }],
   ['429 without anything', { status: 429 }],
+  [
+    '429 with a page',
+    { status: 429, headers: { 'content-type': 'text/html' }, body: '<html>too many requests</html>' },
+  ],
   ['500', { status: 500 }],
   [
     '502 with a page',
@@ -147,8 +151,8 @@ describe('mirror/transfer, faults of the source', () => {
       source.on({ path, times: 1, respond: { body, truncateAfter } });
     expect((await run()).done).toHaveLength(2);
     const ranges = source.requests.flatMap(({ headers }) => headers['range'] ?? []);
-    expect(ranges).toContain('bytes=5-');
-    expect(ranges).toHaveLength(2);
+    // A small blob is read whole again.
+    expect(ranges).toEqual(['bytes=1500000-']);
     expect(target.uploaded()).toHaveLength(3);
     await expectWhole();
   });
@@ -204,17 +208,29 @@ describe('mirror/transfer, faults of the source', () => {
 });
 
 describe('mirror/transfer, faults of the target', () => {
-  it.each([429, 500, 502, 503, 504, 520, 529])('survives %s', async (status) => {
+  const page = { 'content-type': 'text/html' };
+  it.each<[string, Disturbance]>([
+    ...[429, 500, 502, 503, 504, 520, 529].map((status): [string, Disturbance] => [
+      `${status}`,
+      { status, headers: { 'retry-after': '0' } },
+    ]),
+    ['429 with a date', { status: 429, headers: { 'retry-after': 'Sat, 21 Nov 2026 10:00:00 GMT' } }],
+    ['429 with a page', { status: 429, headers: page, body: '<html>too many requests</html>' }],
+    ['503 with a page', { status: 503, headers: page, body: '<html>unavailable</html>' }],
+    ['a reset', { reset: true }],
+  ])('survives %s, once at each kind of request', async (_, disturbance) => {
     serveBoth();
     const seen = new Set<string>();
     target.disturb(({ method, path }) => {
-      // Each way of asking once.
       const what = `${method} ${path.replace(/uploads\/.*/, 'uploads')}`;
       if (seen.has(what) || method === 'DELETE') return undefined;
       seen.add(what);
-      return { status, headers: { 'retry-after': '0' } };
+      return disturbance;
     });
     expect(await run()).toMatchObject({ failed: [] });
+    expect([...seen].some((what) => /^POST .*uploads/.test(what))).toBe(true);
+    expect([...seen].some((what) => /^(?:PUT|PATCH) .*uploads/.test(what))).toBe(true);
+    expect([...seen].some((what) => /^PUT .*manifests/.test(what))).toBe(true);
     await expectWhole();
   });
 
@@ -398,4 +414,21 @@ describe.each<[string, () => Promise<unknown>]>([
     expect((await failureOf(work())).message).toContain('blob unknown to registry');
     expect(refused).toBe(3);
   });
+});
+
+it('names the image of an error about its registry', async () => {
+  const gone = await startFaultRegistry();
+  await gone.close();
+  const name = `${gone.host}/ns/app:v1`;
+  const targetName = `${target.host}/ns/app:v1`;
+  const { failed } = await transferImages(
+    [{ source: parseReference(name), target: parseReference(targetName), sourceName: name, targetName }],
+    {
+      session: { connect: () => bench.connect({ useHttp: true, retryTimeoutMs: 500 }) },
+      ...{ maxPerRegistry: 4, continueOnError: true, skipMissing: true },
+    },
+  );
+  expect(failed.map(({ error }) => error.message)).toEqual([
+    expect.stringMatching(`^${name}: connection refused`) as string,
+  ]);
 });

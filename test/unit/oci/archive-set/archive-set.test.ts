@@ -21,7 +21,7 @@ import { OpmateError } from '../../../../src/core/errors.js';
 import type { Logger } from '../../../../src/core/log.js';
 import {
   encodeArchiveIndex,
-  idOf,
+  getId,
   type ArchiveIndex,
   readArchiveIndex,
 } from '../../../../src/oci/archive-set/archive-index.js';
@@ -466,7 +466,16 @@ describe('oci/archive-set', () => {
     content.spoil(digest, () => {
       const endless = new Readable({ read: () => undefined });
       endless.push(layerBytes(1000, 'c'));
-      setTimeout(() => stop.abort(), 20);
+      const isWritten = async (): Promise<boolean> => {
+        const sizes = (await partials(directory)).map(
+          async (name) => (await stat(path.join(directory, name))).size,
+        );
+        return (await Promise.all(sizes)).some((size) => size > 0);
+      };
+      void expect
+        .poll(isWritten, { interval: 5, timeout: 10_000 })
+        .toBe(true)
+        .then(() => stop.abort());
       return endless;
     });
     const error = await failureOf(content.write(directory, { signal: stop.signal }));
@@ -778,6 +787,6 @@ describe('oci/archive-set, reading', () => {
       'LIMIT',
       `${indexFile(directory)}: parts: more than the maximum of 10000 entries`,
     ]);
-    expect(idOf(index)).toBe(index.id);
+    expect(getId(index)).toBe(index.id);
   });
 });

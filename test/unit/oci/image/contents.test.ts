@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { blobsOf, readContents, withReferrers } from '../../../../src/oci/image/contents.js';
+import { getBlobs, readContents, withReferrers } from '../../../../src/oci/image/contents.js';
 import {
   createRegistryRepository,
   type RegistryRepository,
@@ -50,7 +50,7 @@ describe('oci/contents', () => {
     expect(contents.root).toEqual(root);
     const order = contents.manifests.map(({ descriptor }) => descriptor.digest);
     expect(order).toEqual([images[1], inner, images[0], root, signature].map((one) => one?.digest));
-    expect(blobsOf(contents).size).toBe(3);
+    expect(getBlobs(contents).size).toBe(3);
     expect(await withReferrers(open(), await readContents(open(), 'v1'))).toEqual(contents);
   });
 

@@ -38,6 +38,26 @@ describe('oci/open', () => {
     }
   });
 
+  it('reads what is attached to an image once in a run, missing or not', async () => {
+    const server = await startFaultRegistry();
+    try {
+      const digest = serveImage(server, 'ns/name', 'v1', image);
+      const tag = `${digest.replace(':', '-')}`;
+      serveImage(server, 'ns/name', `${tag}.sig`, image);
+      const session = { connect: () => bench.connect({ useHttp: true }), signatureReads: new Map() };
+      for (let i = 0; i < 2; i++) {
+        const { repository } = await openReference(parseReference(`${server.host}/ns/name:v1`), session);
+        await repository.getManifest('v1');
+        expect((await repository.getManifest(`${tag}.sig`)).descriptor.digest).toBe(digest);
+        expect(await failureOf(repository.getManifest(`${tag}.att`))).toMatchObject({ code: 'NOT_FOUND' });
+      }
+      const requests = server.requests.map(({ path }) => path.split('/').at(-1));
+      expect(requests).toEqual(['v1', `${tag}.sig`, `${tag}.att`, 'v1']);
+    } finally {
+      await server.close();
+    }
+  });
+
   it('asks a target itself what is there, not its mirrors', async () => {
     const [server, other] = [await startFaultRegistry(), await startFaultRegistry()];
     try {
@@ -64,7 +84,7 @@ describe('oci/open', () => {
     const failure = await failureOf(open('quay.io/ns/name'));
     expect(failure).toMatchObject({
       code: 'USAGE',
-      message: 'quay.io/ns/name: neither tag nor digest is given',
+      message: 'quay.io/ns/name: missing tag or digest',
     });
     expect(await failureOf(target('quay.io/ns/name'))).toMatchObject({ code: 'USAGE' });
   });

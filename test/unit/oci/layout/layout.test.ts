@@ -282,7 +282,7 @@ describe('oci/layout: manifests', () => {
     });
     await expect(layout.soleReference()).rejects.toMatchObject({
       code: 'USAGE',
-      hint: `say which one: a, b, ${digest}`,
+      hint: `select one: a, b, ${digest}`,
     });
   });
 

@@ -95,10 +95,10 @@ describe('oci/app-registry-client', () => {
   });
 
   it.each([
-    ['no JSON', '<html>', 'SYNTAX', 'the answer is not JSON'],
+    ['no JSON', '<html>', 'SYNTAX', 'response is not JSON'],
     ['an object', '{}', 'INVALID', 'not a list of packages'],
     ['null', 'null', 'INVALID', 'not a list of packages'],
-    ['a list of anything', '[1]', 'INVALID', '[0]: the answer is not a package with a name'],
+    ['a list of anything', '[1]', 'INVALID', '[0]: response is not a package with a name'],
     ['names of another type', '[{"name":{}}]', 'INVALID', 'a package with a name'],
     ['a name that is a path', '[{"name":"ns/../../etc"}]', 'UNSAFE', '"../../etc" is not a package name'],
     ['a name that hides', '[{"name":"ns/.x"}]', 'UNSAFE', '".x" is not a package name'],
@@ -134,9 +134,9 @@ describe('oci/app-registry-client', () => {
     [
       'a digest that is a path',
       '[{"content":{"digest":"../../x"}}]',
-      'content.digest: the answer is not a SHA-256',
+      'content.digest: response is not a SHA-256',
     ],
-    ['no digest', '[{"content":{}}]', 'content.digest: the answer is not a SHA-256'],
+    ['no digest', '[{"content":{}}]', 'content.digest: response is not a SHA-256'],
   ])('refuses a release that is %s', async (_, body, message) => {
     answer(/ns\/a\/1\.0\.0/, (response) => void response.end(body));
     expect(await failureOf(clientOf().findContent('ns', { name: 'a', release: '1.0.0' }))).toMatchObject({

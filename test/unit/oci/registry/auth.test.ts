@@ -202,10 +202,10 @@ describe('oci/auth: Bearer', () => {
   });
 
   it.each<[string, FaultResponse, string]>([
-    ['no JSON', { body: '<html>token</html>' }, 'its answer is not valid JSON'],
-    ['an array', { body: '[]' }, 'its answer is not a JSON object'],
-    ['no token', { body: '{"tokn":"x"}' }, 'its answer holds no usable token'],
-    ['a token with a line break', { body: '{"token":"a\\r\\nX: y"}' }, 'its answer holds no usable token'],
+    ['no JSON', { body: '<html>token</html>' }, 'its response is not valid JSON'],
+    ['an array', { body: '[]' }, 'its response is not a JSON object'],
+    ['no token', { body: '{"tokn":"x"}' }, 'its response has no usable token'],
+    ['a token with a line break', { body: '{"token":"a\\r\\nX: y"}' }, 'its response has no usable token'],
     ['2 MiB', { body: `{"token":"${'x'.repeat(2_097_152)}"}` }, 'its answer is larger than 1048576 bytes'],
     [
       'an endless body',

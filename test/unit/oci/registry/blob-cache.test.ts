@@ -117,6 +117,33 @@ describe('oci/blob-cache', () => {
     await stat(entryOf(blob));
   });
 
+  it('removes what was used longest ago beyond its limit, and keeps nothing that is larger', async () => {
+    const contents = ['a', 'b', 'c'].map((letter) => Buffer.from(letter.repeat(400)));
+    for (const content of [...contents, big]) server.serveBlob('ns/name', content);
+    const [first, second, third] = contents.map((content) => descriptorOf(content)) as [
+      Descriptor,
+      Descriptor,
+      Descriptor,
+    ];
+    const read = async (blob: Descriptor, at: number): Promise<void> => {
+      const cache = await openBlobCache({ directory, now: at, maxBytes: 1000, logger });
+      await readAll(await repositoryWith(cache).openBlob(blob));
+    };
+    const later = Date.now() + 60_000;
+    await read(first, later);
+    await read(second, later);
+    await utimes(entryOf(second), new Date(now), new Date(now));
+    await utimes(entryOf(first), new Date(now - 1000), new Date(now - 1000));
+    await read(first, later);
+    await read(third, later);
+    await read(descriptorOf(big), later);
+    await stat(entryOf(first));
+    await stat(entryOf(third));
+    for (const gone of [second, descriptorOf(big)])
+      await expect(stat(entryOf(gone))).rejects.toThrow('ENOENT');
+    expect(bench.logged.filter((line) => line.startsWith('warn:'))).toEqual([]);
+  });
+
   it('is filled by many at a time', async () => {
     server.serveBlob('ns/name', big);
     const blob = descriptorOf(big);

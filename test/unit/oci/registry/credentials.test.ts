@@ -249,7 +249,7 @@ describe('oci/credentials: helpers', () => {
       'while :; do echo hunter2hunter2hunter2hunter2hunter2; done',
       'answer is longer than 65536',
     ],
-    ['prints no JSON', 'echo hunter2', 'its answer is not valid JSON'],
+    ['prints no JSON', 'echo hunter2', 'its response is not valid JSON'],
     ['prints half an answer', `echo '{"Username":"hunter2"}'`, 'its answer lacks Username or Secret'],
     ['kills itself', 'kill -9 $$', 'ended by SIGKILL'],
   ])('warns, with file and key, and goes on when the helper %s', async (_name, script, problem) => {

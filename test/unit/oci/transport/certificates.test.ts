@@ -1,3 +1,4 @@
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -232,5 +233,31 @@ describe('oci/certificates: HTTP and HTTPS', () => {
     expect((await failureOf(ask({ skipTlsVerify: true }))).message).toContain('plain HTTP at');
     expect(plain.requests).toEqual([]);
     await plain.close();
+  });
+
+  it('tries again after a TLS alert that an overloaded front end sends', async () => {
+    await serve();
+    let alerts = 0;
+    const front = createServer((socket) => {
+      socket.on('error', () => undefined);
+      if (alerts < 2) {
+        alerts++;
+        // A record of type alert: fatal, internal error.
+        socket.once('data', () => socket.end(Buffer.from([0x15, 3, 3, 0, 2, 2, 80])));
+        return;
+      }
+      const behind = connect(registry.port, '127.0.0.1');
+      behind.on('error', () => socket.destroy());
+      socket.pipe(behind).pipe(socket);
+    });
+    await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+    try {
+      const host = `127.0.0.1:${(front.address() as AddressInfo).port}`;
+      const transport = await bench.transportTo(host, { skipTlsVerify: true });
+      expect((await transport.send({ method: 'GET', url: `https://${host}/a` })).status).toBe(200);
+      expect(alerts).toBe(2);
+    } finally {
+      front.close();
+    }
   });
 });

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vit
 import type { LogLevel } from '../../../../src/core/log.js';
 import { imageLabels } from '../../../../src/model/image-labels.js';
 import type { SourceSession } from '../../../../src/source/session.js';
-import { credentialsOf, readSecrets } from '../../../../src/source/secrets.js';
+import { getCredentials, readSecrets } from '../../../../src/source/secrets.js';
 import { CatalogKeeper, type KeeperClock } from '../../../../src/serve/catalogs/catalog-keeper.js';
 import {
   type CatalogManifest,
@@ -139,7 +139,7 @@ function setUp(
   const credentials: KeeperCredentials =
     secrets === undefined
       ? undefined
-      : async (secret, kind) => credentialsOf(await readSecrets(secrets), secret, kind);
+      : async (secret, kind) => getCredentials(await readSecrets(secrets), secret, kind);
   const keeper = new CatalogKeeper({
     held,
     storage,
@@ -449,7 +449,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     const setup = setUp(await directoryWith(), await directoryWith(), secrets);
     const trouble = (): string => conditionsOf(setup, 'c').join('\n');
     await setup.keeper.apply(manifests);
-    await until(() => messageOf(setup, 'c').startsWith('Secret catalogs: not found'));
+    await until(() => messageOf(setup, 'c').startsWith('Secret "catalogs": not found'));
     await idle(setup);
 
     const writeSecret = (): Promise<void> =>

@@ -243,8 +243,8 @@ status:
   });
 
   it.each([
-    ['b:v1', 'names no registry (write docker.io/b:v1 if that is meant)'],
-    ['ns/b:v1', 'names no registry (write docker.io/ns/b:v1 if that is meant)'],
+    ['b:v1', 'has no registry (for Docker Hub write docker.io/b:v1)'],
+    ['ns/b:v1', 'has no registry (for Docker Hub write docker.io/ns/b:v1)'],
     ['quay.io/a/b', 'has neither tag nor digest (write e.g. quay.io/a/b:latest)'],
     ['quay.io/a/b@sha256:12', 'image reference "quay.io/a/b@sha256:12": invalid reference format'],
     [`quay.io/a/b:${'x'.repeat(129)}`, '": invalid reference format'],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { digestOf } from '../../../../src/core/digest.js';
+import { computeDigest } from '../../../../src/core/digest.js';
 import { ContentIndexBuilder, parseContentIndex } from '../../../../src/serve/catalogs/content-index.js';
 
 const state = { hash: `sha256:${'a'.repeat(64)}`, storedAt: new Date('2026-03-04T05:06:07.800Z') };
@@ -18,7 +18,7 @@ function withBody(change: (body: Record<string, unknown>) => unknown): string {
   const changed = JSON.stringify(
     change(JSON.parse(text.slice(text.indexOf('\n'))) as Record<string, unknown>),
   );
-  return `${digestOf(changed)}\n${changed}`;
+  return `${computeDigest(changed)}\n${changed}`;
 }
 
 describe('serve/catalogs/content-index', () => {
@@ -47,7 +47,7 @@ describe('serve/catalogs/content-index', () => {
     ['a changed byte', encoded().replace('olm.bundle', 'olm.bundlf')],
     ['null', withBody(() => null)],
     ['a list', withBody(() => [])],
-    ['no JSON', `${digestOf('{"version":1')}\n{"version":1`],
+    ['no JSON', `${computeDigest('{"version":1')}\n{"version":1`],
     ['another version', withBody((body) => ({ ...body, version: 2 }))],
     ['no hash', withBody((body) => ({ ...body, hash: 5 }))],
     ['another size', withBody((body) => ({ ...body, size: 61 }))],

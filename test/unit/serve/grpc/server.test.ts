@@ -6,7 +6,7 @@ import { loadFileDescriptorSetFromBuffer, loadSync } from '@grpc/proto-loader';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { OpmateError } from '../../../../src/core/errors.js';
 import type { LogFields, Logger } from '../../../../src/core/log.js';
-import { bundleType } from '../../../../src/serve/grpc/messages.js';
+import { bundleType, packageNameType } from '../../../../src/serve/grpc/messages.js';
 import { Reflection } from '../../../../src/serve/grpc/reflection.js';
 import type { RegistryAnswers } from '../../../../src/serve/grpc/registry-answers.js';
 import {
@@ -154,7 +154,7 @@ describe('serve/grpc/server', () => {
     ['with text that is no UTF-8', Buffer.from([0x0a, 0x01, 0xff])],
     ['with an endless number', Buffer.alloc(20, 0xff)],
   ])('refuses a message that is %s', async (_what, message) => {
-    const server = await start({ getPackage: (name) => ({ name, channels: [], defaultChannelName: '' }) });
+    const server = await start({ getPackage: (name) => packageNameType.encode({ name }) });
     const session = connectHttp2(`http://127.0.0.1:${server.port}`);
     onTestFinished(() => session.destroy());
     const status = await new Promise((resolve, reject) => {

@@ -361,7 +361,7 @@ describe('source/content-store', () => {
     const place = path.join(directory, content.replace(':', '-'));
     await writeFile(path.join(place, 'manifests/a.yaml'), 'kind: Evil\n');
     expect((await read(source, { contentStore: store, pins })).files).toEqual(files);
-    expect(logged).toEqual([`${place}: damaged, is fetched again: it is not what its name says`]);
+    expect(logged).toEqual([`${place}: damaged, fetching it again: it is not what its name says`]);
     await openContentStore({ directory, now: new Date('2026-01-20T00:00:00Z') });
     await utimes(place, now, now);
     expect(await store?.find(content)).toMatchObject({ directory: place });

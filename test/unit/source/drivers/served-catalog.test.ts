@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -92,6 +93,21 @@ describe('source/drivers/served-catalog', () => {
     await second.close();
   });
 
+  it('takes a catalog compressed, and no more of it than of any other', async () => {
+    const text = blob('widget').repeat(20_000);
+    const respond = { body: gzipSync(text), headers: { 'content-encoding': 'gzip', etag: '"a-gzip"' } };
+    server.on({ path: '/catalogs/x/api/v1/all', respond });
+    const place = { kind: 'served', url: `${server.origin}/catalogs/x` } as const;
+    const resolved = await resolvePlace(place, session);
+    expect(resolved.state.validator).toBe('"a-gzip"');
+    expect(resolved.state.id).toBe(`served sha256:${createHash('sha256').update(text).digest('hex')}`);
+    await resolved.close();
+    expect(server.requests.at(-1)?.headers['accept-encoding']).toBe('gzip');
+    const limits = { ...defaultArchiveLimits, maxUnpackedSize: 100_000 };
+    const error = await failureOf(resolvePlace(place, { ...session, limits }));
+    expect(error).toMatchObject({ code: 'LIMIT', hint: 'raise it with --max-unpacked-size' });
+  });
+
   it('names the response and the line of what is no blob', async () => {
     const respond = { body: `${blob('widget')}{"schema":` };
     server.on({ path: '/catalogs/x/api/v1/all', respond });
@@ -113,9 +129,15 @@ describe('source/drivers/served-catalog', () => {
     ['YAML', { body: 'schema: olm.package\nname: a\n' }, 'INVALID', 'expected JSON Lines'],
     [
       'a content encoding',
-      { body: gzipSync(blob('a')), headers: { 'content-encoding': 'gzip' } },
+      { body: gzipSync(blob('a')), headers: { 'content-encoding': 'br' } },
       'INVALID',
-      'unsupported content encoding "gzip"',
+      'unsupported content encoding "br"',
+    ],
+    [
+      'compressed bytes that end early',
+      { body: gzipSync(blob('a')).subarray(0, -9), headers: { 'content-encoding': 'gzip' } },
+      'SYNTAX',
+      'ends early',
     ],
     ['a missing catalog', { status: 404 }, 'NOT_FOUND', 'give the base of a served catalog'],
     ['missing credentials', { status: 401 }, 'AUTH', 'authentication required (401)'],

@@ -218,9 +218,9 @@ describe('sqlite/database', () => {
     const file = await numbers();
     const copy = path.join(path.dirname(file), 'copy.db');
     const database = await openDatabase(file, reading);
-    await database.copyTo(copy);
+    database.copyTo(copy);
     expect((await openDatabase(copy, reading)).all('SELECT n FROM number')).toHaveLength(2000);
-    await expect(database.copyTo(path.join(copy, 'below.db'))).rejects.toThrow(`${file}: copying it`);
+    expect(() => database.copyTo(path.join(copy, 'below.db'))).toThrow(`${file}: copying it`);
   });
 
   it('gives pages back', async () => {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { heldRules, missingRules } from '../../../../../src/bundle/plain/rights/can-install.js';
-import { impactsOf } from '../../../../../src/bundle/plain/rights/impact.js';
+import { getImpacts } from '../../../../../src/bundle/plain/rights/impact.js';
 import { installerObjects, neededRules } from '../../../../../src/bundle/plain/rights/installer.js';
 import type { Manifest } from '../../../../../src/kube/manifests.js';
 import { type PlainObject, generated } from '../../../../../src/kube/object.js';
-import { rightsBeyond, rightsOf } from '../../../../../src/bundle/plain/rights/rights.js';
+import { rightsBeyond, getRights } from '../../../../../src/bundle/plain/rights/rights.js';
 import { findRisks } from '../../../../../src/bundle/plain/rights/risks.js';
 import type { JsonObject, JsonValue } from '../../../../../src/document/json.js';
 
@@ -39,7 +39,7 @@ const rule = (
 
 describe('bundle/plain/rights/rights', () => {
   it('adds up what an account holds, by scope, resource and names', () => {
-    const rights = rightsOf([
+    const rights = getRights([
       ...granted('a', '', [rule('', ['pods', 'secrets'], ['get']), rule('', ['pods'], ['list', 'get'])]),
       ...granted('b', '', [rule('', ['pods'], ['watch']), { nonResourceURLs: ['/metrics'], verbs: ['get'] }]),
       ...granted('c', 'there', [rule('apps', ['deployments'], ['*', 'get'], ['x', 'b', 'x'])]),
@@ -62,7 +62,7 @@ describe('bundle/plain/rights/rights', () => {
   });
 
   it('tells roles that are only named, accounts of bindings without namespace, and passes over users', () => {
-    const rights = rightsOf([
+    const rights = getRights([
       object('RoleBinding', 'a', 'there', {
         roleRef: { kind: 'ClusterRole', name: 'view' },
         subjects: [{ kind: 'ServiceAccount', name: 'own' }, { kind: 'User', name: 'me' }, null],
@@ -92,10 +92,10 @@ describe('bundle/plain/rights/rights', () => {
   });
 
   it('tells what one bundle adds to another, down to the verb', () => {
-    const old = rightsOf(
+    const old = getRights(
       granted('a', '', [rule('', ['pods'], ['get']), rule('apps', ['deployments'], ['*'])]),
     );
-    const next = rightsOf(
+    const next = getRights(
       granted('b', '', [
         rule('', ['pods'], ['get', 'create']),
         rule('apps', ['deployments'], ['delete']),
@@ -210,7 +210,7 @@ describe('bundle/plain/rights/rights', () => {
   it('knows roles that take up the rules of others', () => {
     const [role, binding] = granted('a', '', []);
     const aggregated = generated({ ...role?.load(), aggregationRule: { clusterRoleSelectors: [] } }, '');
-    expect(rightsOf([aggregated, binding as PlainObject])).toMatchObject([
+    expect(getRights([aggregated, binding as PlainObject])).toMatchObject([
       { resource: 'ClusterRole/a', verbs: [], risks: ['aggregation', 'unknown'] },
     ]);
     expect(neededRules([aggregated], 'widget').map(({ rule: needed }) => needed)).toContainEqual({
@@ -230,7 +230,7 @@ describe('bundle/plain/rights/rights', () => {
       initContainers: [{ name: 'i', securityContext: { capabilities: { add: ['SYS_ADMIN'] } } }],
       containers: [{ name: 'c', securityContext: { privileged: true }, ports: [{ hostPort: 80 }, {}] }],
     };
-    const impacts = impactsOf(
+    const impacts = getImpacts(
       [
         object('Deployment', 'd', 'here', { spec: { template: { spec: pod } } }),
         object('DaemonSet', 'odd', 'here', {

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, type Socket, connect, createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { GrpcConnections } from '../../../../src/serve/grpc/connections.js';
+import { type GrpcConnection, GrpcConnections } from '../../../../../src/serve/grpc/transport/connections.js';
 
-/** Connections over real sockets, and a way to open one more: its client, and its peer name at the server. */
+/** Connections over real sockets, and a way to open one more: its client, and the connection at the server. */
 async function listening(max: number, warnings: string[] = []) {
   const logger = {
     log: (_: string, message: string) => void warnings.push(message),
@@ -21,14 +21,20 @@ async function listening(max: number, warnings: string[] = []) {
     for (const client of clients) client.destroy();
     server.close();
   });
-  const open = async (): Promise<{ client: Socket; peer: string; closed: Promise<unknown> }> => {
+  const open = async (): Promise<{
+    client: Socket;
+    connection: GrpcConnection;
+    closed: Promise<unknown>;
+  }> => {
     const taken = once(server, 'taken');
     const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
     clients.push(client);
     client.on('error', () => undefined).resume();
     const closed = once(client, 'close');
     await Promise.all([taken, once(client, 'connect')]);
-    return { client, peer: `127.0.0.1:${(client.address() as AddressInfo).port}`, closed };
+    const { port } = client.address() as AddressInfo;
+    const connection = connections.find({ remoteAddress: '127.0.0.1', remotePort: port }) as GrpcConnection;
+    return { client, connection, closed };
   };
   return { connections, open };
 }
@@ -38,18 +44,19 @@ describe('GrpcConnections', () => {
     const warnings: string[] = [];
     const { connections, open } = await listening(3, warnings);
     const [first, second, third] = [await open(), await open(), await open()];
-    const endFirst = connections.begin(first.peer);
-    connections.begin(second.peer)(false);
+    connections.begin(first.connection);
+    connections.begin(second.connection);
+    connections.end(second.connection);
     // The first works, the second was idle last: the third has been idle longest.
     const fourth = await open();
     await third.closed;
     expect(connections.sockets).toHaveLength(3);
-    connections.begin(second.peer);
-    connections.begin(fourth.peer);
+    connections.begin(second.connection);
+    connections.begin(fourth.connection);
     const refused = await open();
     await refused.closed;
     expect(warnings).toEqual(['gRPC connections refused: 3 are open']);
-    endFirst(false);
+    connections.end(first.connection);
     await open();
     await first.closed;
     expect([second, fourth].map(({ client }) => client.destroyed)).toEqual([false, false]);
@@ -59,10 +66,13 @@ describe('GrpcConnections', () => {
     const warnings: string[] = [];
     const { connections, open } = await listening(10, warnings);
     const [patient, hasty] = [await open(), await open()];
-    for (let i = 0; i < 2_000; i++) connections.begin(patient.peer)(false);
-    for (let i = 0; i < 500; i++) connections.begin(hasty.peer)(true);
+    for (let i = 0; i < 2_000; i++) {
+      connections.begin(patient.connection);
+      connections.end(patient.connection);
+    }
+    for (let i = 0; i < 500; i++) connections.countCancelled(hasty.connection);
     expect(connections.sockets.some(({ destroyed }) => destroyed)).toBe(false);
-    connections.begin(hasty.peer)(true);
+    connections.countCancelled(hasty.connection);
     await hasty.closed;
     expect(patient.client.destroyed).toBe(false);
     expect(warnings).toEqual(['a gRPC connection was closed: more than 500 cancelled calls in a second']);

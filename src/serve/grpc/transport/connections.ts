@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
-import { type Logger, silentLogger } from '../../core/log.js';
+import { type Logger, silentLogger } from '../../../core/log.js';
+import { type ReplyLane, createLane } from './reply-limit.js';
 
 /** Calls that a connection may cancel within a second. */
 const maxCancelledPerSecond = 500;
@@ -7,12 +8,17 @@ const cancelWindowMs = 1_000;
 /** How often what is refused is told. */
 const tellMs = 60_000;
 
-interface Connection {
-  socket: Socket;
+/** A connection of a gRPC server. */
+export interface GrpcConnection {
+  readonly socket: Socket;
+  readonly peer: string;
+  /** Calls under way. */
   calls: number;
   cancelled: number;
   /** When the counting of cancelled calls began. */
   windowStart: number;
+  readonly unaryReplies: ReplyLane;
+  readonly streamReplies: ReplyLane;
 }
 
 interface ConnectionsOptions {
@@ -28,7 +34,7 @@ export class GrpcConnections {
   readonly #max: number;
   readonly #logger: Logger;
   /** Those that were idle last come last. */
-  readonly #open = new Map<string, Connection>();
+  readonly #open = new Map<string, GrpcConnection>();
   readonly #toldAt = new Map<string, number>();
 
   constructor({ max, logger = silentLogger }: ConnectionsOptions) {
@@ -46,8 +52,16 @@ export class GrpcConnections {
       socket.destroy();
       return false;
     }
-    const peer = `${socket.remoteAddress}:${socket.remotePort}`;
-    const connection = { socket, calls: 0, cancelled: 0, windowStart: 0 };
+    const peer = peerName(socket);
+    const connection: GrpcConnection = {
+      socket,
+      peer,
+      calls: 0,
+      cancelled: 0,
+      windowStart: 0,
+      unaryReplies: createLane(),
+      streamReplies: createLane(),
+    };
     this.#open.set(peer, connection);
     socket.once('close', () => {
       if (this.#open.get(peer) === connection) this.#open.delete(peer);
@@ -55,19 +69,36 @@ export class GrpcConnections {
     return true;
   }
 
-  /** Notes that a call of a peer (`ADDRESS:PORT`) has begun; what it returns is called once, at its end. */
-  begin(peer: string): (isCancelled: boolean) => void {
-    const connection = this.#open.get(peer);
-    if (connection === undefined) return () => undefined;
+  /** Finds the connection of a socket, or of the TLS socket on top of it. */
+  find(socket: Pick<Socket, 'remoteAddress' | 'remotePort'>): GrpcConnection | undefined {
+    return this.#open.get(peerName(socket));
+  }
+
+  /** Notes that a call has begun; `end` is called once for each. */
+  begin(connection: GrpcConnection): void {
     connection.calls++;
-    return (isCancelled) => {
-      connection.calls--;
-      if (connection.socket.destroyed) return;
-      if (isCancelled) this.#countCancelled(connection);
-      if (connection.calls > 0 || this.#open.get(peer) !== connection) return;
-      this.#open.delete(peer);
-      this.#open.set(peer, connection);
-    };
+  }
+
+  end(connection: GrpcConnection): void {
+    const { peer } = connection;
+    if (--connection.calls > 0 || this.#open.get(peer) !== connection) return;
+    this.#open.delete(peer);
+    this.#open.set(peer, connection);
+  }
+
+  /** Counts a call that its client took back. */
+  countCancelled(connection: GrpcConnection): void {
+    if (connection.socket.destroyed) return;
+    const now = performance.now();
+    if (now - connection.windowStart >= cancelWindowMs) {
+      connection.windowStart = now;
+      connection.cancelled = 0;
+    }
+    if (++connection.cancelled <= maxCancelledPerSecond) return;
+    connection.socket.destroy();
+    this.#tell(
+      `a gRPC connection was closed: more than ${maxCancelledPerSecond} cancelled calls in a second`,
+    );
   }
 
   #makeRoom(): boolean {
@@ -82,23 +113,14 @@ export class GrpcConnections {
     return false;
   }
 
-  #countCancelled(connection: Connection): void {
-    const now = performance.now();
-    if (now - connection.windowStart >= cancelWindowMs) {
-      connection.windowStart = now;
-      connection.cancelled = 0;
-    }
-    if (++connection.cancelled <= maxCancelledPerSecond) return;
-    connection.socket.destroy();
-    this.#tell(
-      `a gRPC connection was closed: more than ${maxCancelledPerSecond} cancelled calls in a second`,
-    );
-  }
-
   #tell(message: string): void {
     const now = performance.now();
     if (now - (this.#toldAt.get(message) ?? -Infinity) < tellMs) return;
     this.#toldAt.set(message, now);
     this.#logger.log('warn', message);
   }
+}
+
+function peerName({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {
+  return `${remoteAddress}:${remotePort}`;
 }

@@ -1,53 +1,53 @@
 import { useEffect, useState } from 'preact/hooks';
 import { type ErrorAnswer, type StateAnswer, runHeader } from '../answers.js';
-import { answerStatically, staticPage } from './static-answers.js';
+import { answerFromFiles, exportedPage } from './exported.js';
 
 /** Answers that are kept until the catalog changes. */
 const maxKept = 60;
-/** How often the page asks whether the catalog has changed, while it is in sight. */
+/** How often the page polls the state of the catalog, while it is in sight. */
 const pollMs = 2_000;
 
 const kept = new Map<string, unknown>();
 /** The view of the catalog that the kept answers are from. */
 let currentRun: string | undefined;
-/** Grows whenever everything is to be asked anew. */
+/** Grows whenever everything is to be requested anew. */
 let generation = 0;
 const listeners = new Set<() => void>();
 
-/** What is known of an answer: the value once it is there, or why it is missing. */
-export interface Asked<T> {
+/** An answer: the value once it is there, or why it is missing. */
+export interface Loaded<T> {
   value?: T;
   error?: string;
 }
 
-/** The address of a question. */
-export function question(name: string, values: Record<string, string | string[]>): string {
+/** Returns the path of a request with its parameters. */
+export function requestPath(name: string, values: Record<string, string | string[]>): string {
   const pairs = Object.entries(values).flatMap(([key, value]) =>
-    (Array.isArray(value) ? value : [value]).map((one) => [key, one]),
+    (Array.isArray(value) ? value : [value]).map((text) => [key, text]),
   );
   return `api/${name}?${new URLSearchParams(pairs).toString()}`;
 }
 
-/** Asks the server, and again once the catalog has changed; nothing is asked while the address is undefined. */
-export function useAnswer<T>(address: string | undefined): Asked<T> {
-  const [asked, setAsked] = useState<Asked<T> & { address?: string | undefined }>({});
+/** Requests an answer, and again once the catalog has changed; nothing while the address is undefined. */
+export function useAnswer<T>(address: string | undefined): Loaded<T> {
+  const [loaded, setLoaded] = useState<Loaded<T> & { address?: string | undefined }>({});
   const current = useGeneration();
   useEffect(() => {
     if (address === undefined) return undefined;
     if (kept.has(address)) {
-      setAsked({ address, value: kept.get(address) as T });
+      setLoaded({ address, value: kept.get(address) as T });
       return undefined;
     }
     const abort = new AbortController();
-    ask<T>(address, abort.signal).then(
-      (value) => setAsked({ address, value }),
+    request<T>(address, abort.signal).then(
+      (value) => setLoaded({ address, value }),
       (error: unknown) => {
         if (abort.signal.aborted) return;
         // What was read before stays in sight while the server is away: the bar says so.
-        setAsked((before) =>
+        setLoaded((before) =>
           before.address === address && before.value !== undefined && isAway(error)
             ? before
-            : { address, error: reasonOf(error) },
+            : { address, error: describeError(error) },
         );
       },
     );
@@ -55,7 +55,7 @@ export function useAnswer<T>(address: string | undefined): Asked<T> {
   }, [address, current]);
   if (address === undefined) return {};
   if (kept.has(address)) return { value: kept.get(address) as T };
-  return asked.address === address ? asked : {};
+  return loaded.address === address ? loaded : {};
 }
 
 /**
@@ -65,25 +65,25 @@ export function useAnswer<T>(address: string | undefined): Asked<T> {
 export function useStatePoll(): string | undefined {
   const [error, setError] = useState<string>();
   useEffect(() => {
-    if (staticPage !== undefined) return undefined;
+    if (exportedPage !== undefined) return undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let last: string | undefined;
-    let isAsking = false;
+    let isPolling = false;
     const poll = async (): Promise<void> => {
-      if (isAsking) return;
+      if (isPolling) return;
       clearTimeout(timer);
-      isAsking = true;
+      isPolling = true;
       try {
-        const { run, isChecking } = await ask<StateAnswer>('api/state', undefined);
+        const { run, isChecking } = await request<StateAnswer>('api/state', undefined);
         const state = `${run} ${isChecking}`;
         if (last !== undefined && last !== state) forgetAnswers();
         last = state;
         setError(undefined);
       } catch (reason) {
-        setError(reasonOf(reason));
+        setError(describeError(reason));
         last = 'failed';
       }
-      isAsking = false;
+      isPolling = false;
       if (!document.hidden) timer = setTimeout(() => void poll(), pollMs);
     };
     const pollNow = (): void => {
@@ -119,11 +119,11 @@ function forgetAnswers(): void {
   for (const listener of listeners) listener();
 }
 
-async function ask<T>(address: string, signal: AbortSignal | undefined): Promise<T> {
-  if (staticPage !== undefined) {
-    const answer = (await answerStatically(staticPage, address)) as T;
-    kept.set(address, answer);
-    return answer;
+async function request<T>(address: string, signal: AbortSignal | undefined): Promise<T> {
+  if (exportedPage !== undefined) {
+    const reply = (await answerFromFiles(exportedPage, address)) as T;
+    kept.set(address, reply);
+    return reply;
   }
   const response = await fetch(address, signal === undefined ? {} : { signal });
   const value = (await response.json()) as T | ErrorAnswer;
@@ -151,7 +151,7 @@ function isAway(error: unknown): boolean {
   return error instanceof TypeError;
 }
 
-function reasonOf(error: unknown): string {
+function describeError(error: unknown): string {
   if (isAway(error)) return 'opmate does not respond: it may have been stopped';
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,0 +1,197 @@
+import { describeMissing, notFound } from '../../core/suggest.js';
+import { OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import { compareBytes } from '../../core/order.js';
+import { compareVersions } from '../../core/semver.js';
+import { findHead } from '../../graph/channel-graph.js';
+import {
+  type BundleVersion,
+  compareNewestFirst,
+  compareVersionReleases,
+} from '../../graph/bundle-version.js';
+import {
+  type PackageBundle,
+  type PackageChannel,
+  type PackageContent,
+  bundleDeprecations,
+} from '../../graph/resolve-content.js';
+import {
+  type UpgradeEdge,
+  type UpgradeFrom,
+  UpgradeGraph,
+  bundlesByName,
+  longestPath,
+  readableVersion,
+  shortestPath,
+  findStream,
+} from '../../graph/upgrade-graph.js';
+import type { Session } from '../../source/session.js';
+import { type NamedCatalog, readNamedCatalog } from '../named-catalogs.js';
+
+/** Step of an upgrade path. */
+export interface UpgradeStep {
+  name: string;
+  version: string;
+  image: string;
+  channel: string;
+  /** Edge that allows the upgrade: `replaces`, `skips`, or `skipRange RANGE`. */
+  how: string;
+  /** `x`, `y` or `z`: the part of the version that rises; empty if none does. */
+  stream: string;
+  deprecation?: string;
+}
+
+/** Direct successors of a bundle in a channel, and the paths to its head. */
+export interface ChannelSuccessors {
+  channel: string;
+  /** Empty if the channel does not have exactly one head. */
+  head: string;
+  successors: UpgradeStep[];
+  /** Path with the most upgrades to the head; absent if no path leads there. */
+  longestPath?: UpgradeStep[];
+  /** Path with the fewest upgrades. */
+  shortestPath?: UpgradeStep[];
+}
+
+/** Successors of a bundle. */
+export interface BundleSuccessors {
+  /** The bundle, with its version; empty if it is not semver. */
+  bundle: { name: string; version: string };
+  channels: ChannelSuccessors[];
+  /** With `pathTo`: the shortest upgrade path; undefined if none leads there. */
+  path?: UpgradeStep[] | undefined;
+}
+
+/** Request for the successors of a bundle. */
+export interface FindSuccessorsRequest {
+  packageName: string;
+  /** Installed bundle; a bundle without a version has that of the catalog. */
+  bundle: { name: string; version?: BundleVersion | undefined };
+  /** Channels to look at; default all. */
+  channels?: readonly string[] | undefined;
+  /** Version to find the shortest upgrade path to. */
+  pathTo?: BundleVersion | undefined;
+}
+
+/**
+ * Finds the bundles that can replace a bundle with one upgrade, per channel, and the upgrade paths to the channel heads.
+ * Throws OpmateError NOT_FOUND for an unknown package, channel or bundle.
+ */
+export async function findSuccessors(
+  { packageName, bundle, channels: wanted = [], pathTo }: FindSuccessorsRequest,
+  catalog: NamedCatalog,
+  session: Session,
+): Promise<BundleSuccessors> {
+  const { content } = await readNamedCatalog(catalog, packageName, session);
+  const bundles = bundlesByName(content.bundles);
+  const from = getStart(bundle, content, bundles, packageName, catalog.name);
+  const channels = chooseChannels(content, wanted, packageName);
+  const toSteps = stepsFrom(from, bundles, bundleDeprecations(content));
+  const path = pathTo && shortestPath(new UpgradeGraph(channels), bundles, from, isOfVersion(pathTo));
+  return {
+    bundle: { name: from.name, version: from.version?.text ?? '' },
+    channels: channels.map((channel) => successorsIn(channel, from, bundles, toSteps)),
+    path: path && toSteps(path),
+  };
+}
+
+/** Returns whether a bundle is of a version; a version without a release stands for all of its releases. */
+function isOfVersion(wanted: BundleVersion): (bundle: PackageBundle) => boolean {
+  return (bundle) => {
+    const version = readableVersion(bundle);
+    if (version === undefined) return false;
+    return wanted.release.length === 0
+      ? compareVersions(version.version, wanted.version) === 0
+      : compareVersionReleases(version, wanted) === 0;
+  };
+}
+
+function getStart(
+  installed: FindSuccessorsRequest['bundle'],
+  { isFound }: PackageContent,
+  bundles: ReadonlyMap<string, PackageBundle>,
+  packageName: string,
+  catalog: string,
+): UpgradeFrom {
+  if (!isFound) {
+    throw new OpmateError('NOT_FOUND', describeMissing('package', packageName, `catalog ${catalog}`), {
+      hint: 'list the packages of the catalog to see their names',
+    });
+  }
+  const known = bundles.get(installed.name);
+  if (installed.version !== undefined || known !== undefined) {
+    return { name: installed.name, version: installed.version ?? readableVersion(known) };
+  }
+  throw new OpmateError(
+    'NOT_FOUND',
+    describeMissing('bundle', installed.name, `package ${quoteGo(packageName)}`),
+    {
+      hint: `say which version it has: ${installed.name}@VERSION`,
+    },
+  );
+}
+
+function chooseChannels(
+  { channels }: PackageContent,
+  wanted: readonly string[],
+  packageName: string,
+): PackageChannel[] {
+  const unknown = wanted.find((name) => !channels.some((channel) => channel.name === name));
+  if (unknown !== undefined) {
+    const names = new Set(channels.map(({ name }) => name));
+    throw notFound('channel', unknown, names, { scope: `package ${quoteGo(packageName)}` });
+  }
+  return channels
+    .filter(({ name }) => wanted.length === 0 || wanted.includes(name))
+    .sort((a, b) => compareBytes(a.name, b.name));
+}
+
+function stepsFrom(
+  from: UpgradeFrom,
+  bundles: ReadonlyMap<string, PackageBundle>,
+  deprecations: ReadonlyMap<string, string>,
+): (edges: readonly UpgradeEdge[], isPath?: boolean) => UpgradeStep[] {
+  return (edges, isPath = true) => {
+    let before = from.version;
+    return edges.map(({ to, channel, kind, range }) => {
+      const bundle = bundles.get(to);
+      const version = readableVersion(bundle);
+      const deprecation = deprecations.get(to);
+      const stream = (version && findStream(before, version)) ?? '';
+      if (isPath) before = version;
+      return {
+        name: to,
+        version: version?.text ?? '',
+        image: bundle?.image ?? '',
+        channel,
+        how: range === undefined ? kind : `${kind} ${range}`,
+        stream,
+        ...(deprecation !== undefined && { deprecation }),
+      };
+    });
+  };
+}
+
+function successorsIn(
+  channel: PackageChannel,
+  from: UpgradeFrom,
+  bundles: ReadonlyMap<string, PackageBundle>,
+  toSteps: ReturnType<typeof stepsFrom>,
+): ChannelSuccessors {
+  const graph = new UpgradeGraph([channel]);
+  const head = findHead(channel.entries);
+  const findVersion = ({ to }: UpgradeEdge): BundleVersion | undefined => readableVersion(bundles.get(to));
+  const direct = graph
+    .edgesFrom(from)
+    .sort((a, b) => compareNewestFirst(findVersion(a), findVersion(b)) || compareBytes(a.to, b.to));
+  const longest = head === '' ? undefined : longestPath(graph, bundles, from, head);
+  const shortest =
+    head === '' ? undefined : shortestPath(graph, bundles, from, (bundle) => bundle.name === head);
+  return {
+    channel: channel.name,
+    head,
+    successors: toSteps(direct, false),
+    ...(longest !== undefined && { longestPath: toSteps(longest) }),
+    ...(shortest !== undefined && { shortestPath: toSteps(shortest) }),
+  };
+}

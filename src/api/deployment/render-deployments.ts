@@ -1,0 +1,153 @@
+import { readdir, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { CertificateProvider } from '../../bundle/plain/registry-v1/certificates.js';
+import type { BundleFile } from '../../bundle/read.js';
+import { formatMessage } from '../../core/diagnostic.js';
+import { LimitError, fileError } from '../../core/errors.js';
+import { compareBytes } from '../../core/order.js';
+import { type Documents, readDocuments } from '../../deployment/documents.js';
+import { renderDeployments as renderDocuments } from '../../deployment/render-deployments.js';
+import type { RenderedDeployment } from '../../deployment/rendered-deployment.js';
+import { requireWithin } from '../../files/directory-root.js';
+import { readInputFile } from '../../files/read-file.js';
+import { withTemporaryDirectory } from '../../files/temporary-directory.js';
+import { type Manifest, readManifests } from '../../kube/manifests.js';
+import { readContentLock, writeContentLock } from '../../source/content/content-lock.js';
+import { readSecrets } from '../../source/secrets.js';
+import type { Session } from '../../source/session.js';
+import { openStore } from '../bundle/bundle-sources.js';
+
+/** Options of `renderDeployments`. */
+export interface RenderDeploymentsOptions {
+  /** Namespace to install operators in; takes precedence over the documents. */
+  installNamespace?: string | undefined;
+  /** Namespaces to watch; default those of the documents. */
+  watchNamespaces?: readonly string[] | undefined;
+  /** Certificate provider of webhooks. */
+  provider?: CertificateProvider | undefined;
+  /** Configuration or chart values for documents without any. */
+  config?: { text: string; file: string } | undefined;
+  /** Directory with manifests of referenced Secrets. */
+  secrets?: string | undefined;
+  /** Directory with manifests of referenced ConfigMaps. */
+  configMaps?: string | undefined;
+  /** Refuse sources without a digest, commit or checksum. */
+  requireDigest?: boolean | undefined;
+  /** Lock file with pinned sources; created if missing and nothing is wrong. */
+  lock?: string | undefined;
+  /** Resolve sources again and update the lock file. */
+  updateLock?: boolean | undefined;
+  /** Allow documents to use layouts, archives and repositories on this machine. */
+  allowLocal?: boolean | undefined;
+  /** Allow documents to skip certificate verification. */
+  allowInsecure?: boolean | undefined;
+}
+
+/** File of documents: its path, or its content under a name for messages. */
+export type DeploymentFile = string | { name: string; content: Buffer };
+
+/** Files that a directory of ConfigMaps may have. */
+const maxFiles = 1000;
+
+/**
+ * Renders the BundleDeployments, Bundles and BundleInstances of files to the objects that they install, sorted by
+ * namespace and name, each with its findings; findings about no single deployment are with the first. Throws OpmateError
+ * for sources that cannot be read.
+ */
+export async function renderDeployments(
+  files: readonly DeploymentFile[],
+  session: Session,
+  options: RenderDeploymentsOptions = {},
+): Promise<RenderedDeployment[]> {
+  const inputs: BundleFile[] = [];
+  for (const file of files) {
+    inputs.push(typeof file === 'string' ? { name: file, content: await readInputFile(file) } : file);
+  }
+  const documents = readDocuments(inputs);
+  const names = files.map((file) => (typeof file === 'string' ? file : file.name));
+  const input = files.find((file) => typeof file !== 'string');
+  if (input === undefined || documents.configMaps.length === 0) {
+    return render(documents, new Map(), names, session, options);
+  }
+  // Sources of ConfigMaps are read from files.
+  return withTemporaryDirectory(session, async (directory) => {
+    const place = path.join(directory, 'documents.yaml');
+    await writeFile(place, input.content, { mode: 0o600 });
+    return render(documents, new Map([[input.name, place]]), names, session, options);
+  });
+}
+
+async function render(
+  documents: Documents,
+  paths: ReadonlyMap<string, string>,
+  names: readonly string[],
+  session: Session,
+  options: RenderDeploymentsOptions,
+): Promise<RenderedDeployment[]> {
+  const { secrets, lock, updateLock, configMaps, requireDigest } = options;
+  const { installNamespace, watchNamespaces, provider, config, allowLocal, allowInsecure } = options;
+  const locked = lock === undefined || updateLock === true ? undefined : await readContentLock(lock);
+  const maps = await readConfigMaps(configMaps, session);
+  const files = new Map(paths);
+  for (const { file } of [...documents.configMaps, ...maps]) {
+    if (!files.has(file)) files.set(file, path.resolve(file));
+  }
+  const rendered = await renderDocuments(documents, session, {
+    content: { contentStore: await openStore(session), requireDigest, pins: locked },
+    secrets: secrets === undefined ? undefined : await readSecrets(secrets, session),
+    configMaps: maps,
+    paths: files,
+    ...{ installNamespace, watchNamespaces, provider, config, allowLocal, allowInsecure },
+  });
+  const [first] = rendered;
+  const { findings, warnings } = documents;
+  if (first === undefined) {
+    if (findings.length === 0) {
+      const problem = 'no deployment';
+      findings.push({ severity: 'error', code: 'no-deployment', subject: names.join(', '), problem });
+    }
+    return [{ ...nobody, findings, warnings }];
+  }
+  first.findings.unshift(...findings);
+  first.warnings.unshift(...warnings);
+  const isGood = rendered.every((deployment) => deployment.findings.length === 0);
+  if (lock !== undefined && locked === undefined && isGood) {
+    await writeContentLock(
+      lock,
+      rendered.flatMap(({ pins }) => [...pins]),
+    );
+  }
+  return rendered;
+}
+
+/** Stands for documents without a deployment. */
+const nobody = {
+  name: '',
+  namespace: '',
+  installNamespace: '',
+  isPaused: false,
+  objects: [],
+  pins: [],
+  hash: '',
+};
+
+async function readConfigMaps(directory: string | undefined, { followLinks }: Session): Promise<Manifest[]> {
+  if (directory === undefined) return [];
+  const files: BundleFile[] = [];
+  const names = await readdir(directory).catch((error: unknown) => {
+    throw fileError(`open ${directory}`, error);
+  });
+  if (names.length > maxFiles) throw new LimitError(`${directory}: more than ${maxFiles} files`);
+  for (const name of names.sort(compareBytes)) {
+    const file = path.join(directory, name);
+    if (!/\.(?:ya?ml|json)$/i.test(name) || !(await stat(file)).isFile()) continue;
+    await requireWithin(directory, file, { followLinks });
+    files.push({ name: file, content: await readInputFile(file) });
+  }
+  const { manifests, findings } = readManifests(files, { prefix: '' });
+  const [fault] = findings;
+  if (fault !== undefined) {
+    throw fileError(`${fault.file}:${fault.line}`, new Error(formatMessage(fault)));
+  }
+  return manifests.filter(({ apiVersion, kind }) => apiVersion === 'v1' && kind === 'ConfigMap');
+}

@@ -1,0 +1,40 @@
+import { writeCatalogDirectory } from '../catalog/directory-writer.js';
+import { requireEmptyDirectory } from '../files/fill-directory.js';
+import type { CatalogFormat } from '../model/encode.js';
+import { resolveMigrationLevel } from '../model/migrations.js';
+import { wrapped } from '../source/reference-error.js';
+import { renderReferences } from '../source/render.js';
+import type { Session } from '../source/session.js';
+
+/** Options of `migrateCatalog`. */
+export interface MigrateCatalogOptions {
+  /** Default `json`. */
+  format?: CatalogFormat | undefined;
+  /** Migration level by name; default none. */
+  migrateLevel?: string | undefined;
+}
+
+/**
+ * Writes a catalog to a new or empty directory, one file per package. The directory appears whole or not at all. Returns the
+ * names of the packages. Throws OpmateError.
+ */
+export async function migrateCatalog(
+  reference: string,
+  directory: string,
+  session: Session,
+  { format = 'json', migrateLevel = '' }: MigrateCatalogOptions = {},
+): Promise<string[]> {
+  const migrationLevel = resolveMigrationLevel(migrateLevel);
+  await requireEmptyDirectory(directory);
+  const allowed = { catalogs: true, bundles: false };
+  const options = { format, migrationLevel, allowed };
+  const rendered = await renderReferences([reference], session, options).catch((error: unknown) => {
+    throw wrapped(error, 'render catalog image');
+  });
+  try {
+    await writeCatalogDirectory(rendered.assembly, directory, format, session);
+    return rendered.assembly.packages().filter((name) => name !== '');
+  } finally {
+    await rendered.close();
+  }
+}

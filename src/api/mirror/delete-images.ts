@@ -1,0 +1,137 @@
+import { openCharts } from '../../mirror/helm/open-charts.js';
+import { deleteImages } from '../../mirror/image-set/delete-images.js';
+import {
+  encodeDeleteList,
+  listDeletions,
+  parseDeleteList,
+  requireBelow,
+} from '../../mirror/image-set/delete-list.js';
+import { readDeleteImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
+import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
+import { openPinnedCatalog, planImageSet } from '../../mirror/image-set/image-set-plan.js';
+import { KeptImages } from '../../mirror/image-set/kept-images.js';
+import { readLock } from '../../mirror/lock/lock.js';
+import { liveReleases } from '../../mirror/release/live-releases.js';
+import { openReleases } from '../../mirror/release/open-releases.js';
+import type { Session } from '../../source/session.js';
+import path from 'node:path';
+
+/** Options of listing images to delete. */
+export interface ListMirrorDeletionsOptions {
+  /** Lock files whose images stay. */
+  keep?: readonly string[] | undefined;
+  /** List signatures of images by digest too; default false. */
+  signatures?: boolean | undefined;
+  /** Use the tags of oc-mirror v1; default false. */
+  v1Tags?: boolean | undefined;
+  /** Maximum number of path components at the target; default unlimited. */
+  maxNestedPaths?: number | undefined;
+  /** URL or file of the graph data; default that of the public update service. */
+  graphData?: string | undefined;
+  /** Accept the release image that the configuration names without a signature; default false. */
+  ignoreReleaseSignature?: boolean | undefined;
+}
+
+/** Images to delete. */
+export interface MirrorDeletions {
+  /** The list as text, a `DeleteImageList` for `deleteMirrored`. */
+  list: string;
+  /** Number of images in the list. */
+  images: number;
+  /** Number of catalogs in the configuration; they are never deleted. */
+  catalogs: number;
+  /** Sentences about images that stay because a lock needs them. */
+  kept: string[];
+  warnings: string[];
+}
+
+/**
+ * Lists the images at `docker://REGISTRY[/PATH]` that the text of a `DeleteImageSetConfiguration` selects, and deletes
+ * nothing. `file` names the configuration in messages. Throws OpmateError.
+ */
+export async function listMirrorDeletions(
+  configuration: string,
+  file: string,
+  destination: string,
+  session: Session,
+  options: ListMirrorDeletionsOptions = {},
+): Promise<MirrorDeletions> {
+  const { maxNestedPaths, signatures = false, v1Tags = false, graphData } = options;
+  const target = parseMirrorTarget(destination);
+  const keep = await readKept(options.keep ?? [], session);
+  const config = readDeleteImageSetConfiguration(configuration, file);
+  const { logger, signal, workingDirectory: directory } = session;
+  const plan = await planImageSet(config, {
+    ...{ target, maxNestedPaths, logger, signal },
+    openCatalog: (reference) => openPinnedCatalog(reference, session),
+    openCharts: (helm) => openCharts(helm, { ...session, directory }),
+    openReleases: (releases) =>
+      openReleases(releases, {
+        access: liveReleases({ session, directory, graphData }),
+        avoidRisks: false,
+        ignoreSignature: options.ignoreReleaseSignature === true,
+        signal,
+      }),
+    // Catalogs are not deleted, so their names do not matter.
+    digestOfRebuilt: ({ digest }) => Promise.resolve(digest),
+  });
+  await plan.close();
+  const { items, kept } = listDeletions(plan, { target, keep, signatures, v1Tags });
+  const { warnings, catalogs } = plan;
+  return {
+    list: encodeDeleteList(items),
+    images: items.length,
+    catalogs: catalogs.length,
+    kept,
+    warnings: [...warnings],
+  };
+}
+
+/** Options of deleting images. */
+export interface DeleteMirroredOptions {
+  /** Lock files whose images stay. */
+  keep?: readonly string[] | undefined;
+  /** Delete signatures too; default false. */
+  signatures?: boolean | undefined;
+  /** Check every image without deleting; default false. */
+  dryRun?: boolean | undefined;
+  /** Maximum parallel requests per registry; default 6. */
+  maxPerRegistry?: number | undefined;
+  /** Maximum number of path components at the target; default unlimited. */
+  maxNestedPaths?: number | undefined;
+}
+
+/** Result of deleting images. */
+export interface DeletedImages extends Awaited<ReturnType<typeof deleteImages>> {
+  /** Number of catalogs in the list; they are never deleted. */
+  catalogs: number;
+}
+
+/**
+ * Deletes the images of the text of a `DeleteImageList` from `docker://REGISTRY[/PATH]`, by digest, and goes on after the
+ * failure of an image. `file` names the list in messages. Throws OpmateError for images outside of the destination.
+ */
+export async function deleteMirrored(
+  list: string,
+  file: string,
+  destination: string,
+  session: Session,
+  options: DeleteMirroredOptions = {},
+): Promise<DeletedImages> {
+  const { signatures = false, dryRun = false, maxPerRegistry = 6, maxNestedPaths } = options;
+  const keep = await readKept(options.keep ?? [], session);
+  const items = parseDeleteList(list, file);
+  requireBelow(items, parseMirrorTarget(destination), file, maxNestedPaths);
+  const wanted = items.filter(({ type }) => type !== 'operatorCatalog');
+  const { logger, signal } = session;
+  const report = await deleteImages(wanted, {
+    ...{ session, maxPerRegistry, signatures, keep, dryRun, logger, signal },
+  });
+  return { ...report, catalogs: items.length - wanted.length };
+}
+
+async function readKept(files: readonly string[], { workingDirectory }: Session): Promise<KeptImages> {
+  const keep = new KeptImages();
+  for (const file of files) keep.add(await readLock(path.resolve(workingDirectory, file), file), file);
+  return keep;
+}

@@ -1,0 +1,240 @@
+import path from 'node:path';
+import {
+  ImageSetRun,
+  type ImageSetRunOptions,
+  type MirrorArchive,
+  type MirrorDestination,
+  type MirrorNames,
+  type MirrorResult,
+} from '../../api/mirror/image-set-run.js';
+import { isDigest } from '../../core/digest.js';
+import { UsageError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import { Workspace } from '../../mirror/image-set/workspace.js';
+import { parseShard } from '../../mirror/lock/shard.js';
+import { parseSigningKey } from '../../trust/signing-key.js';
+import { getArchiveDirectory, readProof } from '../archive/options.js';
+import type { CommandContext } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import { readInputFile } from '../../files/read-file.js';
+import { amountOfBytes, count, shellWord } from '../printable.js';
+import type { CommandSession } from '../session.js';
+import type { ImageSetOptions } from './flags.js';
+import { describeBytes, describePlan } from './image-set-messages.js';
+import {
+  getDependencies,
+  findMaxNestedPaths,
+  getMaxPerRegistry,
+  getNaming,
+  getOnError,
+  parseReleaseOptions,
+  getWorkspace,
+} from './image-set-options.js';
+import { getCopyLimits } from './oc-mirror-flags.js';
+import { finishTransfer } from './options.js';
+import { readVerification } from './verification.js';
+
+/** A run over an image set as its flags describe it; nothing is read yet. */
+interface RunFlags {
+  options: ImageSetOptions;
+  destination: MirrorDestination;
+  workspace: Workspace;
+  run: ImageSetRunOptions;
+}
+
+/** Reads the flags of a run. Throws UsageError for values that are invalid, and for flags that exclude each other. */
+export function readRunFlags(
+  context: CommandContext,
+  options: ImageSetOptions,
+  destination: MirrorDestination,
+): RunFlags {
+  const { workingDirectory } = context;
+  const maxPerRegistry = getMaxPerRegistry(options);
+  const maxNestedPaths = findMaxNestedPaths(options);
+  const naming = { ...getNaming(options), icsp: options.icsp };
+  const verification = readVerification(options, context, maxPerRegistry);
+  const shard = parseShard(options.shard, options.locked === true ? context.environment : {});
+  const dependencies = getDependencies(options);
+  // That of an archive that came from elsewhere is nothing to write to.
+  const otherwise = destination.kind === 'disk' ? destination.directory : undefined;
+  const workspace = new Workspace({
+    workingDirectory,
+    directory: getWorkspace(options, context, otherwise),
+    lockFile: options.lock === undefined ? undefined : path.resolve(workingDirectory, options.lock),
+  });
+  const onError = getOnError(options);
+  const isLocked = options.locked === true || options.from !== undefined;
+  if (isLocked && onError !== 'stop') {
+    const hint = 'leave out --on-error: locked image sets are mirrored as a whole';
+    throw new UsageError(`--on-error ${onError}: not with --locked or --from`, { hint });
+  }
+  if (shard !== undefined && (options.locked !== true || destination.kind === 'disk')) {
+    const hint = 'every machine must have the same plan: add --locked, and a registry to mirror to';
+    throw new UsageError('--shard: only with --locked', { hint });
+  }
+  const { plan } = options;
+  const sharedPlan = plan ?? (options.locked === true ? context.environment['OPMATE_PLAN'] : undefined);
+  if (plan !== undefined && (options.locked !== true || !isDigest(plan))) {
+    const hint = 'use the plan ID that opmate mirror plan prints, with --locked: sha256:…';
+    throw new UsageError(`--plan ${quoteGo(plan)}: not a plan ID`, { hint });
+  }
+  if (options.signBy !== undefined && destination.kind === 'registry') {
+    throw new UsageError('--sign-by: signs an archive', { hint: 'mirror to file://DIRECTORY' });
+  }
+  if (options.from === undefined && (options.id !== undefined || options.verifyKey !== undefined)) {
+    throw new UsageError('--id and --verify-key are for archives', {
+      hint: 'name the archive with --from',
+    });
+  }
+  if (destination.kind === 'registry' && (options.base !== undefined || options.strictArchive === true)) {
+    const hint = 'mirror to file://DIRECTORY';
+    throw new UsageError('--base and --strict-archive are for archives', { hint });
+  }
+  if (options.from !== undefined && destination.kind === 'disk') {
+    const hint = 'write docker://REGISTRY[/PATH]';
+    throw new UsageError('--from: an archive is copied to a registry', { hint });
+  }
+  const { base } = options;
+  const run = {
+    ...{ destination, workspace, maxPerRegistry, maxNestedPaths, naming, verification, shard },
+    ...{ dependencies, onError, plan: sharedPlan, shardWaitMs: options.shardWait },
+    ...{ configFile: options.config, strictArchive: options.strictArchive, helmCharts: options.helmCharts },
+    ...parseReleaseOptions(options),
+    signatures: options.removeSignatures !== true,
+    copyLimits: getCopyLimits(options),
+    base: base === undefined ? undefined : { path: getArchiveDirectory(base, context), text: base },
+  };
+  return { options, destination, workspace, run };
+}
+
+/** Opens a run that tells what it plans and copies. Throws OpmateError where its results could not be written. */
+export async function openRun(
+  context: CommandContext,
+  { options, workspace, run }: RunFlags,
+  session: CommandSession,
+): Promise<ImageSetRun> {
+  const { logger } = session;
+  const { signBy, icsp = false } = options;
+  const signingKey =
+    signBy === undefined
+      ? undefined
+      : await parseSigningKey(
+          await readInputFile(path.resolve(context.workingDirectory, signBy)),
+          signBy,
+          context.environment['COSIGN_PASSWORD'],
+        );
+  if (options.from === undefined) await workspace.requireWritable();
+  const itemLevel = options.dryRun === true ? 'info' : 'debug';
+  const onPlanned: ImageSetRunOptions['onPlanned'] = (plan) =>
+    describePlan(plan, logger, { icsp, itemLevel });
+  const onSurveyed: ImageSetRunOptions['onSurveyed'] = (bytes) => describeBytes(bytes, logger);
+  return new ImageSetRun({ ...run, signingKey, onPlanned, onSurveyed }, session);
+}
+
+/** Does what the flags say, prints the result, and returns the exit code. */
+export async function runImageSet(
+  context: CommandContext,
+  flags: RunFlags,
+  session: CommandSession,
+): Promise<number> {
+  const { options, destination, workspace } = flags;
+  const { from, dryRun = false, locked = false } = options;
+  const run = await openRun(context, flags, session);
+  if (from !== undefined) {
+    const directories = from.map((text) => getArchiveDirectory(text, context));
+    const proof = await readProof(options, context);
+    if (dryRun) return finishNames(await run.planArchiveNames(directories, proof), workspace, session);
+    return finishRun(context, flags, await run.mirrorArchives(directories, proof), session);
+  }
+  if (dryRun) {
+    const names = await (locked ? run.planLockedNames() : run.planNames());
+    return finishNames(names, workspace, session);
+  }
+  if (destination.kind === 'disk') {
+    const archive = await (locked ? run.archiveLocked() : run.mirrorToDisk());
+    return finishArchive(context, { ...flags, directory: destination.directory }, archive, session);
+  }
+  if (locked) return finishRun(context, flags, await run.mirrorLocked(), session);
+  const result = await run.mirrorToRegistry();
+  for (const change of result.changes) session.logger.log('warn', change);
+  tellLock(workspace, session);
+  return finishRun(context, flags, result, session);
+}
+
+/** Names the file of the lock. */
+export function tellLock(workspace: Workspace, { logger }: CommandSession): void {
+  logger.log('info', `wrote the lock to ${workspace.shownLock}`);
+}
+
+function tellResources(
+  resources: ReadonlyMap<string, string>,
+  workspace: Workspace,
+  { logger }: CommandSession,
+): void {
+  const names = [...resources.keys()].sort().join(', ');
+  logger.log('info', `wrote ${names || 'no manifests'} to ${workspace.show('cluster-resources')}`);
+}
+
+function finishNames(
+  { mapping, missing, resources }: MirrorNames,
+  workspace: Workspace,
+  session: CommandSession,
+): number {
+  const { logger } = session;
+  logger.close();
+  logger.log('info', `${workspace.show('dry-run', 'mapping.txt')}: ${count(mapping.length, 'image')}`);
+  if (missing.length > 0)
+    logger.log('info', `${workspace.show('dry-run', 'missing.txt')}: ${count(missing.length, 'image')}`);
+  if (resources !== undefined) tellResources(resources, workspace, session);
+  return exitCodes.done;
+}
+
+function finishRun(
+  context: CommandContext,
+  { options: { output }, workspace }: RunFlags,
+  { report, resources, waiting }: MirrorResult,
+  session: CommandSession,
+): Promise<number> {
+  tellResources(resources, workspace, session);
+  if (waiting > 0) {
+    const what = `waiting for ${count(waiting, 'image')} of other shards`;
+    session.logger.log('info', `${what}: the last shard to end copies the catalogs`);
+  }
+  const directory = shellWord(workspace.show('cluster-resources'));
+  const next = resources.size === 0 ? undefined : `kubectl apply -f ${directory}`;
+  return finishTransfer(context, session.logger, report, { output, dryRun: false, next });
+}
+
+function finishArchive(
+  context: CommandContext,
+  { options, workspace, directory }: RunFlags & { directory: string },
+  { index, keptBytes, lock, changes, report }: MirrorArchive,
+  session: CommandSession,
+): Promise<number> {
+  const { logger } = session;
+  const { id, base, parts, blobs, inBase, holders } = index;
+  const size = amountOfBytes(parts.reduce((sum, part) => sum + part.size, 0));
+  const kept = keptBytes > 0 ? `, ${amountOfBytes(keptBytes)} from an earlier run` : '';
+  const amounts = [
+    count(lock.images.length, 'image'),
+    count(parts.length, 'part'),
+    count(blobs.size, 'blob'),
+  ];
+  logger.log('info', `archive ${id}: ${amounts.join(', ')}, ${size}${kept}`);
+  if (base !== undefined) {
+    const bytes = [...inBase.values()].reduce((sum, blob) => sum + blob, 0);
+    const kind = holders === undefined ? 'archive' : 'inventory';
+    const omitted = `${count(inBase.size, 'blob')}, ${amountOfBytes(bytes)} omitted`;
+    logger.log('info', `based on ${kind} ${base}: ${omitted}`);
+  }
+  if (options.locked !== true) tellLock(workspace, session);
+  for (const change of changes) logger.log('warn', change);
+  const shown = path.relative(context.workingDirectory, directory) || '.';
+  const next = `opmate mirror --from ${shellWord(shown)} --id ${id} docker://REGISTRY`;
+  return finishTransfer(context, logger, report, {
+    output: options.output,
+    dryRun: false,
+    isReported: true,
+    next,
+  });
+}

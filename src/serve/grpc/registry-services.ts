@@ -1,0 +1,162 @@
+import { OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import type { Awaitable, CallHeaders, GrpcMethod, Messages } from './transport/call.js';
+import type { GrpcService } from './transport/transport.js';
+import { channelEntryType, encodeStruct, packageNameType, requestTypes } from './messages.js';
+import type { AnswersSet } from './named-answers.js';
+import { type Encodable, type MessageType, messageType } from './protobuf.js';
+import { Reflection } from './reflection.js';
+import type { RegistryAnswers } from './registry-answers.js';
+
+/** Returns the services of a registry: with custom blobs only where the answers have blobs. */
+export function registryServices(queries: RegistryAnswers | AnswersSet): GrpcService[] {
+  const find = createFinder(queries);
+  const services = [registryService(find), healthService()];
+  if ('lease' in queries || queries.listCustomSchemas !== undefined) services.push(experimentalService(find));
+  const versions = ['grpc.reflection.v1.ServerReflection', 'grpc.reflection.v1alpha.ServerReflection'];
+  const reflection = new Reflection([...services.map(({ name }) => name), ...versions]);
+  return [...services, ...versions.map((name) => reflectionService(name, reflection))];
+}
+
+function* encoded<T extends object>(
+  items: Iterable<Encodable<T>>,
+  type: MessageType<T>,
+): Generator<Uint8Array> {
+  for (const item of items) yield type.encode(item);
+}
+
+/** Passes the answers for an authority to work, and keeps them open until that is done. */
+interface Finder {
+  unary(authority: string, work: (queries: RegistryAnswers) => Awaitable<Uint8Array>): Awaitable<Uint8Array>;
+  stream(authority: string, work: (queries: RegistryAnswers) => Messages): Messages;
+}
+
+function createFinder(queries: RegistryAnswers | AnswersSet): Finder {
+  if (!('lease' in queries)) {
+    return { unary: (_, work) => work(queries), stream: (_, work) => work(queries) };
+  }
+  return {
+    async unary(authority, work) {
+      const lease = await queries.lease(authority);
+      try {
+        return await work(lease.answers);
+      } finally {
+        lease.release();
+      }
+    },
+    async *stream(authority, work) {
+      const lease = await queries.lease(authority);
+      try {
+        yield* work(lease.answers);
+      } finally {
+        lease.release();
+      }
+    },
+  };
+}
+
+function registryService(find: Finder): GrpcService {
+  const methods: Record<string, GrpcMethod> = {};
+  const unary = <T>(
+    name: string,
+    type: { decode(bytes: Buffer): T },
+    reply: (queries: RegistryAnswers, request: T) => Awaitable<Uint8Array>,
+  ): void => {
+    methods[name] = {
+      kind: 'unary',
+      level: 'info',
+      reply: (bytes, { authority }) => {
+        const request = type.decode(bytes);
+        return find.unary(authority, (queries) => reply(queries, request));
+      },
+    };
+  };
+  const stream = (name: string, reply: (queries: RegistryAnswers, request: Buffer) => Messages): void => {
+    methods[name] = {
+      kind: 'server-stream',
+      level: 'info',
+      reply: (request, { authority }) => find.stream(authority, (queries) => reply(queries, request)),
+    };
+  };
+  stream('ListPackages', (queries) =>
+    encoded(
+      queries.listPackages().map((name) => ({ name })),
+      packageNameType,
+    ),
+  );
+  unary('GetPackage', requestTypes.getPackage, (queries, { name }) => queries.getPackage(name));
+  unary('GetBundle', requestTypes.getBundle, (queries, { pkgName, channelName, csvName }) =>
+    queries.getBundle(pkgName, channelName, csvName),
+  );
+  unary('GetBundleForChannel', requestTypes.getBundleInChannel, (queries, { pkgName, channelName }) =>
+    queries.getBundleForChannel(pkgName, channelName),
+  );
+  stream('GetChannelEntriesThatReplace', (queries, request) => {
+    const { csvName } = requestTypes.getAllReplacements.decode(request);
+    return encoded(queries.getChannelEntriesThatReplace(csvName), channelEntryType);
+  });
+  unary('GetBundleThatReplaces', requestTypes.getReplacement, (queries, { csvName, pkgName, channelName }) =>
+    queries.getBundleThatReplaces(csvName, pkgName, channelName),
+  );
+  stream('GetChannelEntriesThatProvide', (queries, request) => {
+    const api = requestTypes.getAllProviders.decode(request);
+    return encoded(queries.getChannelEntriesThatProvide(api), channelEntryType);
+  });
+  stream('GetLatestChannelEntriesThatProvide', (queries, request) => {
+    const api = requestTypes.getLatestProviders.decode(request);
+    return encoded(queries.getLatestChannelEntriesThatProvide(api), channelEntryType);
+  });
+  unary('GetDefaultBundleThatProvides', requestTypes.getDefaultProvider, (queries, api) =>
+    queries.getDefaultBundleThatProvides(api),
+  );
+  stream('ListBundles', (queries) => queries.listBundles());
+  return { name: 'api.Registry', methods };
+}
+
+const customNamePattern = /^[a-zA-Z0-9][a-zA-Z0-9._-]*$/;
+
+function experimentalService(find: Finder): GrpcService {
+  async function* listCustomSchemas(
+    request: Buffer,
+    { headers, authority }: CallHeaders,
+  ): AsyncGenerator<Uint8Array> {
+    // HTTP joins the values of a field that came several times.
+    const [acknowledged] = String(headers['x-acknowledge-experimental']).split(',');
+    if (acknowledged?.trim() !== 'true') return;
+    const { schema, packageName } = requestTypes.listCustomSchemas.decode(request);
+    if (schema === '') throw new OpmateError('USAGE', 'schema is required');
+    for (const [what, name] of Object.entries({ schema, packageName })) {
+      if (name === '' || customNamePattern.test(name)) continue;
+      const fault = `invalid ${what} ${quoteGo(name)}: must match ${customNamePattern.source}`;
+      throw new OpmateError('USAGE', `invalid custom schema query: ${fault}`);
+    }
+    yield* find.stream(authority, async function* (queries) {
+      const blobs = queries.listCustomSchemas?.(schema, packageName) ?? [];
+      for await (const blob of blobs) yield encodeStruct(blob);
+    });
+  }
+  return {
+    name: 'api.ExperimentalRegistry',
+    methods: {
+      ExperimentalListPackageCustomSchemas: {
+        kind: 'server-stream',
+        level: 'info',
+        reply: listCustomSchemas,
+      },
+    },
+  };
+}
+
+/** Health that every service has as soon as anybody can call it. */
+function healthService(): GrpcService {
+  const serving = messageType<{ status: number }>('grpc.health.v1.HealthCheckResponse').encode({ status: 1 });
+  return {
+    name: 'grpc.health.v1.Health',
+    methods: { Check: { kind: 'unary', level: 'debug', reply: () => serving } },
+  };
+}
+
+function reflectionService(name: string, reflection: Reflection): GrpcService {
+  const reply = (request: Buffer): Uint8Array => reflection.respond(request);
+  return { name, methods: { ServerReflectionInfo: { kind: 'bidi-stream', level: 'debug', reply } } };
+}

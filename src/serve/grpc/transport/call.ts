@@ -1,0 +1,347 @@
+import { randomUUID } from 'node:crypto';
+import { type IncomingHttpHeaders, type ServerHttp2Stream, constants } from 'node:http2';
+import { getMessage } from '../../../core/errors.js';
+import type { LogLevel, Logger } from '../../../core/log.js';
+import type { GrpcConnection, GrpcConnections } from './connections.js';
+import { MessageReader, acceptedEncodings, decompressMessage, frameMessage } from './frames.js';
+import { StatusError, type StatusName, encodeStatusMessage, statusCodes, statusFor } from './status.js';
+import { type ReplyLane, ReplyLimit } from './reply-limit.js';
+
+/** Bytes that a stream may have handed over before its reader has taken them. */
+const maxUnreadBytes = 256 * 1024;
+/** Replies of unary calls that a connection may have unread, and streams that it may have at work; others wait. */
+const maxUnreadReplies = 16;
+const maxStreamsAtWork = 16;
+const maxTimerMs = 2 ** 31 - 1;
+const resetDelayMs = 100;
+
+export type Awaitable<T> = T | Promise<T>;
+export type Messages = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+
+/** What a method may know of a call beside its request. */
+export interface CallHeaders {
+  /** `:authority` or `host`; empty where there is neither. */
+  authority: string;
+  headers: IncomingHttpHeaders;
+}
+
+/** A method of a service, over messages that are encoded. What it throws is the status of the call. */
+export type GrpcMethod = { level: LogLevel } & (
+  | { kind: 'unary'; reply: (request: Buffer, call: CallHeaders) => Awaitable<Uint8Array> }
+  | { kind: 'server-stream'; reply: (request: Buffer, call: CallHeaders) => Messages }
+  /** One reply per request. */
+  | { kind: 'bidi-stream'; reply: (request: Buffer) => Uint8Array }
+);
+type OneRequestMethod = Exclude<GrpcMethod, { kind: 'bidi-stream' }>;
+
+/** Header fields of replies; made once, for they are the same in each. */
+const baseFields = {
+  [constants.HTTP2_HEADER_STATUS]: constants.HTTP_STATUS_OK,
+  [constants.HTTP2_HEADER_CONTENT_TYPE]: 'application/grpc',
+  'grpc-accept-encoding': acceptedEncodings,
+};
+// Node.js adds a date unless told: nobody reads it, and it would be another text each second.
+const replyOptions = { waitForTrailers: true, sendDate: false };
+export const endOptions = { endStream: true, sendDate: false };
+const okTrailers = { 'grpc-status': String(statusCodes.OK) };
+
+/** What the calls of a server share: limits, log, and the number of those under way. */
+export class GrpcCalls {
+  readonly unaryReplies = new ReplyLimit(maxUnreadReplies);
+  readonly streamReplies = new ReplyLimit(maxStreamsAtWork);
+  readonly connections: GrpcConnections;
+  readonly logger: Logger;
+  underWay = 0;
+
+  constructor(connections: GrpcConnections, logger: Logger) {
+    this.connections = connections;
+    this.logger = logger;
+  }
+}
+
+/** One call: reads its request, sends its reply and its status, each once. */
+export class GrpcCall implements CallHeaders {
+  readonly headers: IncomingHttpHeaders;
+  readonly #path: string;
+  readonly #method: GrpcMethod;
+  readonly #stream: ServerHttp2Stream;
+  readonly #connection: GrpcConnection;
+  readonly #calls: GrpcCalls;
+  readonly #reader = new MessageReader();
+  readonly #limit: ReplyLimit;
+  readonly #lane: ReplyLane;
+  #received: { isCompressed: boolean; body: Buffer }[] = [];
+  #hasEnded = false;
+  #isReplying = false;
+  #deadline: NodeJS.Timeout | undefined;
+  #startedAt: number | undefined;
+  /** What waits for, or has, its place among the replies of the connection. */
+  #work: (() => void) | undefined;
+  #unreadBytes = 0;
+  #awaken: (() => void) | undefined;
+  #isOver = false;
+  #trailers: Record<string, string> = okTrailers;
+
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    method: GrpcMethod,
+    connection: GrpcConnection,
+    calls: GrpcCalls,
+  ) {
+    this.#stream = stream;
+    this.headers = headers;
+    this.#path = headers[':path'] as string;
+    this.#method = method;
+    this.#connection = connection;
+    this.#calls = calls;
+    const isUnary = method.kind === 'unary';
+    this.#limit = isUnary ? calls.unaryReplies : calls.streamReplies;
+    this.#lane = isUnary ? connection.unaryReplies : connection.streamReplies;
+  }
+
+  get authority(): string {
+    return this.headers[':authority'] ?? this.headers.host ?? '';
+  }
+
+  /** Begins to read the request. */
+  start(): void {
+    const stream = this.#stream;
+    stream.on('close', () => this.#close());
+    const timeout = this.headers['grpc-timeout'];
+    if (timeout !== undefined) {
+      const ms = readTimeout(String(timeout));
+      if (ms === undefined) return this.#fail(new StatusError('INTERNAL', 'invalid grpc-timeout'));
+      if (ms <= maxTimerMs) {
+        const expire = (): void => this.#fail(new StatusError('DEADLINE_EXCEEDED', 'deadline exceeded'));
+        this.#deadline = setTimeout(expire, ms);
+      }
+    }
+    stream.on('data', (piece: Buffer) => this.#receive(piece));
+    stream.on('end', () => this.#end());
+  }
+
+  #receive(piece: Buffer): void {
+    if (this.#isOver) return;
+    try {
+      this.#received.push(...this.#reader.read(piece));
+    } catch (error) {
+      return this.#fail(error);
+    }
+    if (this.#method.kind === 'bidi-stream') void this.#replyInTurns(this.#method.reply);
+    else if (this.#received.length > 1) {
+      this.#fail(new StatusError('UNIMPLEMENTED', `second request message for ${this.#path}`));
+    }
+  }
+
+  #end(): void {
+    this.#hasEnded = true;
+    if (this.#isOver) return;
+    const method = this.#method;
+    if (method.kind === 'bidi-stream') return void this.#replyInTurns(method.reply);
+    const [message] = this.#received;
+    if (message === undefined) {
+      return this.#fail(new StatusError('UNIMPLEMENTED', `no request message for ${this.#path}`));
+    }
+    if (!message.isCompressed) return this.#begin(method, message.body);
+    decompressMessage(message, this.#encoding).then(
+      (body) => {
+        if (!this.#isOver) this.#begin(method, body);
+      },
+      (error: unknown) => this.#fail(error),
+    );
+  }
+
+  /** A stream is destroyed some time before it tells so by its close event. */
+  get #isGone(): boolean {
+    return this.#isOver || this.#stream.destroyed || this.#stream.closed;
+  }
+
+  get #encoding(): string {
+    return String(this.headers['grpc-encoding'] ?? 'identity');
+  }
+
+  /** Begins to work on a request that is whole. */
+  #begin(method: OneRequestMethod, request: Buffer): void {
+    this.#startedAt = performance.now();
+    this.#calls.underWay++;
+    this.#calls.connections.begin(this.#connection);
+    this.#work =
+      method.kind === 'unary'
+        ? () => this.#replyOnce(method.reply, request)
+        : // A call that is taken back at once, as many together may be, has been by then.
+          () => void setImmediate(() => void this.#replyAll(method.reply, request));
+    this.#limit.enter(this.#lane, this.#work);
+  }
+
+  #replyOnce(reply: (request: Buffer, call: CallHeaders) => Awaitable<Uint8Array>, request: Buffer): void {
+    if (this.#isGone) return;
+    try {
+      const message = reply(request, this);
+      if (!(message instanceof Promise)) return this.#send(message);
+      message.then(
+        (bytes) => this.#send(bytes),
+        (error: unknown) => this.#fail(error),
+      );
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #send(message: Uint8Array): void {
+    if (this.#isGone) return;
+    this.#finish('OK');
+    // Unread until the stream is closed.
+    this.#addUnread(message.length);
+    this.#respond();
+    const [first, second] = frameMessage(message);
+    if (second === undefined) return void this.#stream.end(first);
+    this.#stream.cork();
+    this.#stream.write(first);
+    this.#stream.end(second);
+  }
+
+  /** Sends messages as fast as they are read at the other end. */
+  async #replyAll(reply: (request: Buffer, call: CallHeaders) => Messages, request: Buffer): Promise<void> {
+    try {
+      if (this.#isGone) return;
+      for await (const message of reply(request, this)) {
+        if (this.#isGone) return;
+        this.#respond();
+        this.#write(message);
+        while (this.#unreadBytes > maxUnreadBytes && !this.#isOver) {
+          await new Promise<void>((resolve) => (this.#awaken = resolve));
+        }
+      }
+      this.#succeed();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #write(message: Uint8Array): void {
+    this.#addUnread(message.length);
+    const [first, second] = frameMessage(message);
+    const whenRead = (): void => {
+      this.#addUnread(-message.length);
+      if (this.#unreadBytes <= maxUnreadBytes) this.#awaken?.();
+    };
+    if (second === undefined) return void this.#stream.write(first, whenRead);
+    this.#stream.cork();
+    this.#stream.write(first);
+    this.#stream.write(second, whenRead);
+    this.#stream.uncork();
+  }
+
+  /** Replies to one message after the other; what comes next is read when the reply is on its way. */
+  async #replyInTurns(reply: (request: Buffer) => Uint8Array): Promise<void> {
+    if (this.#isReplying) return;
+    this.#isReplying = true;
+    try {
+      for (;;) {
+        const message = this.#received.shift();
+        if (message === undefined || this.#isOver) break;
+        this.#stream.pause();
+        const request = await decompressMessage(message, this.#encoding);
+        if (this.#isGone) return;
+        const frames = Buffer.concat(frameMessage(reply(request)));
+        this.#respond();
+        await new Promise((resolve) => {
+          this.#awaken = () => resolve(undefined);
+          this.#stream.write(frames, resolve);
+        });
+      }
+      this.#isReplying = false;
+      if (this.#hasEnded) this.#succeed();
+      else this.#stream.resume();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Ends a stream that is complete. */
+  #succeed(): void {
+    if (this.#isGone) return;
+    this.#finish('OK');
+    this.#respond();
+    this.#stream.end();
+  }
+
+  /** Ends the call with the status of a failure; what was sent before is still read. */
+  #fail(error: unknown): void {
+    if (this.#isOver) return;
+    const status = statusFor(error);
+    this.#finish(status, error);
+    const stream = this.#stream;
+    if (stream.destroyed || stream.closed) return;
+    const trailers = {
+      'grpc-status': String(statusCodes[status]),
+      'grpc-message': encodeStatusMessage(error),
+    };
+    if (stream.headersSent) {
+      this.#trailers = trailers;
+      stream.end();
+    } else stream.respond({ ...baseFields, ...trailers }, endOptions);
+    // The rest of the request is of no use; but a reset right behind the status overtakes it in Node.js 22.
+    const close = (): void => stream.close(constants.NGHTTP2_NO_ERROR);
+    if (!this.#hasEnded) stream.resume().once('finish', () => setTimeout(close, resetDelayMs).unref());
+  }
+
+  #respond(): void {
+    const stream = this.#stream;
+    if (stream.headersSent) return;
+    stream.respond(baseFields, replyOptions);
+    stream.on('wantTrailers', () => stream.sendTrailers(this.#trailers));
+  }
+
+  /** The status of the call is known; only the first one counts. */
+  #finish(status: StatusName, error?: unknown): void {
+    this.#isOver = true;
+    clearTimeout(this.#deadline);
+    this.#awaken?.();
+    if (this.#startedAt === undefined) return;
+    const { connections, logger } = this.#calls;
+    this.#calls.underWay--;
+    connections.end(this.#connection);
+    const isFault = status === 'INTERNAL';
+    const level = isFault ? 'error' : this.#method.level;
+    if (logger.shows?.(level) === false) return;
+    const fields = {
+      id: randomUUID(),
+      method: this.#path,
+      code: status,
+      durationMs: Math.round((performance.now() - this.#startedAt) * 100) / 100,
+      ...(isFault && { error: getMessage(error) }),
+    };
+    if (isFault || logger.logOften === undefined) logger.log(level, 'finished call', fields);
+    else logger.logOften(level, 'finished call', fields);
+  }
+
+  /** The stream is gone, read to its end or cancelled. */
+  #close(): void {
+    if (!this.#isOver) {
+      this.#finish('CANCELLED');
+      this.#calls.connections.countCancelled(this.#connection);
+    }
+    this.#awaken?.();
+    const work = this.#work;
+    if (work === undefined) return;
+    this.#limit.addUnread(-this.#unreadBytes);
+    this.#unreadBytes = 0;
+    if (!this.#limit.withdraw(this.#lane, work)) this.#limit.leave(this.#lane);
+  }
+
+  #addUnread(bytes: number): void {
+    if (this.#stream.closed) return;
+    this.#unreadBytes += bytes;
+    this.#limit.addUnread(bytes);
+  }
+}
+
+const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
+
+/** Reads a `grpc-timeout` as milliseconds, rounded up; undefined where it is invalid. */
+function readTimeout(text: string): number | undefined {
+  const [, count, unit] = /^(\d{1,8})([HMSmun])$/.exec(text) ?? [];
+  return unit === undefined ? undefined : Math.ceil(Number(count) * (unitMs[unit] as number));
+}

@@ -1,0 +1,276 @@
+import { takeTurn } from '../core/concurrency.js';
+import type { Severity } from '../core/diagnostic.js';
+import { OpmateError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
+import { groupBy, pushTo } from '../core/groups.js';
+import { type Version, parseVersion, tryParse } from '../core/semver.js';
+import { notFound } from '../core/suggest.js';
+import { formatBundleVersion, parseBundleVersion } from '../graph/bundle-version.js';
+import { type ChannelGraph, describeGraphFault, readGraph } from '../graph/channel-graph.js';
+import type { PackageBundle } from '../graph/resolve-content.js';
+import { UpgradeGraph, longestPath, readableVersion, shortestPath } from '../graph/upgrade-graph.js';
+import { type ChannelEntry, schemas } from '../model/declarative-config.js';
+import type { ChannelAnswer, GraphEdge, GraphRow, PathAnswer, PathStep, RowMark } from './answers.js';
+import { layOutChannel } from './channel-rows.js';
+
+/** Channels that one graph shows. */
+const maxChannels = 20;
+
+/** All that graphs and update paths of a package are made of, as plain JSON: an exported page holds it. */
+export interface PackageGraphFacts {
+  package: string;
+  defaultChannel: string;
+  channels: ChannelEntries[];
+  /** Each with how it differs from the other catalog. */
+  bundles: { name: string; version: string; release: string; change?: 'added' | 'changed' }[];
+  /** Messages by `deprecationKey`. */
+  deprecations: [key: string, message: string][];
+  problems: { severity: Severity; channel?: string | undefined; bundle?: string | undefined }[];
+  /** Channels of the package in the other catalog. */
+  before: ChannelEntries[];
+}
+
+interface ChannelEntries {
+  name: string;
+  entries: readonly ChannelEntry[];
+}
+
+/** Returns under which key a deprecation is kept; `name` is that of a bundle or channel. */
+export function deprecationKey(schema: string, name: string): string {
+  return schema === schemas.package ? schema : `${schema}\0${name}`;
+}
+
+/** Counts errors and warnings; notices are not counted. */
+export function countBySeverity(problems: readonly { severity: Severity }[]): {
+  errors: number;
+  warnings: number;
+} {
+  const count = (wanted: Severity): number => problems.filter(({ severity }) => severity === wanted).length;
+  return { errors: count('error'), warnings: count('warning') };
+}
+
+/** Draws graphs and finds update paths of a package; runs in the server and in the browser. */
+export class PackageGraph {
+  readonly #facts: PackageGraphFacts;
+  readonly #channels: ReadonlyMap<string, ChannelEntries>;
+  readonly #bundles: ReadonlyMap<string, PackageGraphFacts['bundles'][number]>;
+  readonly #deprecations: ReadonlyMap<string, string>;
+
+  constructor(facts: PackageGraphFacts) {
+    this.#facts = facts;
+    this.#channels = new Map(facts.channels.map((channel) => [channel.name, channel]));
+    this.#bundles = new Map(facts.bundles.map((bundle) => [bundle.name, bundle]));
+    this.#deprecations = new Map(facts.deprecations);
+  }
+
+  /**
+   * Lays out a channel, or several as one graph; with `isCompared` also what the channels have in the other catalog
+   * only, and edges that differ. Throws OpmateError NOT_FOUND.
+   */
+  async channel(names: readonly string[], isCompared = false): Promise<ChannelAnswer> {
+    const { package: packageName, defaultChannel, before } = this.#facts;
+    const channels = this.#requireChannels(names);
+    const [first] = channels as [ChannelEntries];
+    const graphs = channels.map((channel) => readGraph(channel.entries));
+    const entriesBefore = channels.flatMap(({ name }) =>
+      isCompared ? (before.find((channel) => channel.name === name)?.entries ?? []) : [],
+    );
+    const joined = joinEntries(
+      graphs.flatMap((graph) => [...graph.entries.values()]),
+      entriesBefore,
+    );
+    const laid = await layOutChannel(joined.entries, (bundle) => this.#version(bundle), {
+      more: joined.more,
+      chain: graphs[0]?.chain ?? [],
+    });
+    const faults = graphs.flatMap((graph) => describeGraphFault(graph) ?? []);
+    const deprecation = this.#deprecations.get(deprecationKey(schemas.channel, first.name));
+    const rows = await this.#describeRows(laid.rows, channels, graphs, joined.edgesBefore);
+    const edges = laid.edges.map((edge): GraphEdge => {
+      if (!isCompared) return edge;
+      const change = compareEdge(rows[edge.from], rows[edge.to]?.name ?? '', joined.edgesBefore);
+      return change === undefined ? edge : { ...edge, change };
+    });
+    const { lanes, brackets, bracketColumns, hiddenBrackets } = laid;
+    return {
+      package: packageName,
+      channel: first.name,
+      channels: channels.map(({ name }) => name),
+      isDefault: defaultChannel === first.name,
+      ...(deprecation !== undefined && { deprecation }),
+      ...(faults[0] !== undefined && { fault: faults[0] }),
+      ...{ rows, lanes, edges, brackets, bracketColumns, hiddenBrackets },
+    };
+  }
+
+  async #describeRows(
+    laid: Awaited<ReturnType<typeof layOutChannel>>['rows'],
+    channels: readonly ChannelEntries[],
+    graphs: readonly ChannelGraph[],
+    edgesBefore: ReadonlyMap<string, ChannelEntry>,
+  ): Promise<GraphRow[]> {
+    const names = new Set(channels.map(({ name }) => name));
+    const problems = groupBy(
+      this.#facts.problems.filter(({ channel }) => channel === undefined || names.has(channel)),
+      ({ bundle }) => bundle ?? '',
+    );
+    const stranded = graphs.map((graph) => new Set(graph.stranded));
+    const rows: GraphRow[] = [];
+    for (const { entry, lane, older, newer, skippedBy } of laid) {
+      const { name, replaces, skips, skipRange } = entry;
+      const inChannels = graphs.flatMap((graph, place) => (graph.entries.has(name) ? [place] : []));
+      const bundle = this.#bundles.get(name);
+      const deprecation = this.#deprecations.get(deprecationKey(schemas.bundle, name));
+      const isInAny = (has: (graph: ChannelGraph) => boolean): boolean =>
+        inChannels.some((place) => has(graphs[place] as ChannelGraph));
+      const old = edgesBefore.get(name);
+      const isRewired = inChannels.length > 0 && old !== undefined && !hasSameEdges(entry, old);
+      const marks: RowMark[] = [];
+      if (isInAny(({ heads }) => heads.includes(name))) marks.push('head');
+      if (isInAny(({ skipped }) => skipped.has(name))) marks.push('skipped');
+      if (inChannels.some((place) => stranded[place]?.has(name))) marks.push('stranded');
+      if (deprecation !== undefined) marks.push('deprecated');
+      if (bundle === undefined && inChannels.length > 0) marks.push('undefined');
+      if (bundle?.change !== undefined) marks.push(bundle.change);
+      if (isRewired) marks.push('rewired');
+      if (inChannels.length === 0) marks.push('removed');
+      rows.push({
+        ...{
+          name,
+          version: formatBundleVersion(bundle),
+          lane,
+          marks,
+          replaces,
+          skips: skips.length,
+          skipRange,
+        },
+        ...(channels.length > 1 && { channels: inChannels }),
+        ...(isRewired && {
+          before: { replaces: old.replaces, skips: old.skips.length, skipRange: old.skipRange },
+        }),
+        ...(older !== undefined && { older }),
+        ...(newer !== undefined && { newer }),
+        ...(skippedBy !== undefined && { skippedBy }),
+        ...(deprecation !== undefined && { deprecation }),
+        ...countBySeverity(problems.get(name) ?? []),
+      });
+      await takeTurn();
+    }
+    return rows;
+  }
+
+  /**
+   * Finds how an installed bundle gets to another one in some channels; both are names or versions, and what is
+   * installed need not be in the catalog. Throws OpmateError NOT_FOUND, USAGE for what is neither a bundle nor a version.
+   */
+  path(names: readonly string[], fromText: string, toText: string): PathAnswer {
+    const channels = this.#requireChannels(names);
+    const bundles = new Map(
+      [...this.#bundles.values()].map(({ name, version, release }): [string, PackageBundle] => {
+        const parsed = tryParse((text) => parseBundleVersion(text, release || undefined), version);
+        return [name, { name, image: '', version: parsed ?? '', dependencies: [] }];
+      }),
+    );
+    const find = (text: string): PackageBundle | undefined =>
+      bundles.get(text) ??
+      [...bundles.values()].find(({ version }) => typeof version !== 'string' && version.text === text);
+    const installed = find(fromText);
+    const version =
+      installed === undefined ? tryParse(parseBundleVersion, fromText) : readableVersion(installed);
+    if (installed === undefined && version === undefined) {
+      throw new OpmateError('USAGE', `from: ${quoteGo(fromText)} is neither a bundle nor a version`);
+    }
+    const to = find(toText);
+    if (to === undefined) throw notFound('bundle', toText, bundles.keys(), { scope: this.#scope });
+    const from = { name: installed?.name ?? '', version };
+    const graph = new UpgradeGraph(channels);
+    const edges = shortestPath(graph, bundles, from, ({ name }) => name === to.name);
+    const longest = edges === undefined ? undefined : longestPath(graph, bundles, from, to.name)?.length;
+    const steps = edges?.map(({ to: name, channel, kind, range }, place): PathStep => ({
+      from: edges[place - 1]?.to ?? installed?.name ?? fromText,
+      to: name,
+      version: readableVersion(bundles.get(name))?.text ?? '',
+      ...{ channel, kind },
+      ...(range !== undefined && { range }),
+    }));
+    return {
+      from: installed?.name ?? fromText,
+      to: to.name,
+      ...(steps !== undefined && { steps }),
+      ...(longest !== undefined && { longest }),
+    };
+  }
+
+  get #scope(): string {
+    return `package ${quoteGo(this.#facts.package)}`;
+  }
+
+  #requireChannels(names: readonly string[]): ChannelEntries[] {
+    return [...new Set(names)].slice(0, maxChannels).map((name) => {
+      const channel = this.#channels.get(name);
+      if (channel !== undefined) return channel;
+      throw notFound('channel', name, this.#channels.keys(), { scope: this.#scope });
+    });
+  }
+
+  #version(bundle: string): Version | undefined {
+    return tryParse(parseVersion, this.#bundles.get(bundle)?.version ?? '');
+  }
+}
+
+/**
+ * The entries of several channels as one list, each name once, followed by those that only the other catalog has; what an
+ * entry replaces elsewhere; and the entries of the other catalog.
+ */
+function joinEntries(
+  now: readonly ChannelEntry[],
+  before: readonly ChannelEntry[],
+): {
+  entries: ChannelEntry[];
+  more: Map<string, string[]>;
+  edgesBefore: Map<string, ChannelEntry>;
+} {
+  const entries = new Map<string, ChannelEntry>();
+  const more = new Map<string, string[]>();
+  for (const entry of now) {
+    const known = entries.get(entry.name);
+    if (known === undefined) {
+      entries.set(entry.name, entry);
+      continue;
+    }
+    if (entry.replaces !== '' && entry.replaces !== known.replaces) pushTo(more, entry.name, entry.replaces);
+    entries.set(entry.name, {
+      ...known,
+      replaces: known.replaces || entry.replaces,
+      skips: [...new Set([...known.skips, ...entry.skips])],
+      skipRange: known.skipRange || entry.skipRange,
+    });
+  }
+  const edgesBefore = new Map<string, ChannelEntry>();
+  for (const entry of before) {
+    if (!edgesBefore.has(entry.name)) edgesBefore.set(entry.name, entry);
+    const known = entries.get(entry.name);
+    if (known === undefined) entries.set(entry.name, { ...entry, skips: [] });
+    else if (entry.replaces !== '' && entry.replaces !== known.replaces) {
+      pushTo(more, entry.name, entry.replaces);
+    }
+  }
+  return { entries: [...entries.values()], more, edgesBefore };
+}
+
+function hasSameEdges(a: ChannelEntry, b: ChannelEntry): boolean {
+  const skips = (entry: ChannelEntry): string => [...new Set(entry.skips)].sort().join('\0');
+  return a.replaces === b.replaces && a.skipRange === b.skipRange && skips(a) === skips(b);
+}
+
+/** Returns how the edge from a row to a bundle that it replaces differs from the other catalog. */
+function compareEdge(
+  row: GraphRow | undefined,
+  older: string,
+  edgesBefore: ReadonlyMap<string, ChannelEntry>,
+): GraphEdge['change'] {
+  if (row === undefined) return undefined;
+  const was = edgesBefore.get(row.name)?.replaces === older;
+  const is = !row.marks.includes('removed') && row.replaces === older;
+  return was === is ? undefined : is ? 'added' : 'removed';
+}

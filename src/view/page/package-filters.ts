@@ -1,0 +1,101 @@
+import type { CatalogAnswer, PackageSummary } from '../answers.js';
+import type { PackagesRoute } from './route.js';
+
+interface Option {
+  value: string;
+  label: string;
+}
+
+/** What narrows the list of packages by one field of its address. */
+interface PackageFilter {
+  field: 'only' | 'category' | 'provider' | 'openshift';
+  label: string;
+  /** The option that keeps all. */
+  all: string;
+  options(catalog: CatalogAnswer): Option[];
+  /** An unknown value keeps all. */
+  keeps(summary: PackageSummary, value: string): boolean;
+}
+
+const states: Record<string, { label: string; has(summary: PackageSummary): boolean }> = {
+  problems: { label: 'with problems', has: ({ errors, warnings }) => errors + warnings > 0 },
+  deprecated: { label: 'deprecated', has: ({ isDeprecated }) => isDeprecated },
+  current: { label: 'not deprecated', has: ({ isDeprecated }) => !isDeprecated },
+  changed: { label: 'that differ', has: ({ change }) => change !== undefined },
+};
+
+export const packageFilters: readonly PackageFilter[] = [
+  {
+    field: 'only',
+    label: 'Show',
+    all: 'all packages',
+    options: ({ comparedWith }) =>
+      Object.entries(states)
+        .filter(([value]) => value !== 'changed' || comparedWith !== undefined)
+        .map(([value, { label }]) => ({ value, label: `those ${label}` })),
+    keeps: (summary, value) => !Object.hasOwn(states, value) || states[value]?.has(summary) === true,
+  },
+  {
+    field: 'category',
+    label: 'Category',
+    all: 'any',
+    options: ({ packages }) => toOptions(packages.flatMap(({ categories }) => categories)),
+    keeps: ({ categories }, value) => categories.includes(value),
+  },
+  {
+    field: 'provider',
+    label: 'Provider',
+    all: 'any',
+    options: ({ packages }) => toOptions(packages.map(({ provider }) => provider)),
+    keeps: ({ provider }, value) => provider === value,
+  },
+  {
+    field: 'openshift',
+    label: 'OpenShift',
+    all: 'any',
+    options: ({ packages }) => listMinors(packages).map((minor) => ({ value: minor, label: minor })),
+    keeps: ({ openshift: { min = 0, max = Infinity } = {} }, value) => {
+      const minor = Number(/^4\.(\d{1,3})$/.exec(value)?.[1] ?? NaN);
+      return Number.isNaN(minor) || (minor >= min && minor <= max);
+    },
+  },
+];
+
+/** Orders of the list by the value in its address; the first is that of the names. */
+const orders: Record<string, { label: string; compare(a: PackageSummary, b: PackageSummary): number }> = {
+  '': { label: 'name', compare: () => 0 },
+  problems: { label: 'problems', compare: (a, b) => b.errors - a.errors || b.warnings - a.warnings },
+  provider: { label: 'provider', compare: (a, b) => collator.compare(a.provider, b.provider) },
+  bundles: { label: 'number of bundles', compare: (a, b) => b.bundles - a.bundles },
+};
+
+export const orderOptions: readonly Option[] = Object.entries(orders).map(([value, { label }]) => ({
+  value,
+  label,
+}));
+
+/** Whether all filters of an address keep a package. */
+export function keepsPackage(summary: PackageSummary, route: PackagesRoute): boolean {
+  return packageFilters.every(({ field, keeps }) => route[field] === '' || keeps(summary, route[field]));
+}
+
+/** Compares packages in an order of the address; an unknown one is that of the names. */
+export function comparePackages(sort: string): (a: PackageSummary, b: PackageSummary) => number {
+  return (Object.hasOwn(orders, sort) ? orders[sort] : orders[''])?.compare ?? (() => 0);
+}
+
+const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
+
+function toOptions(texts: readonly string[]): Option[] {
+  const sorted = [...new Set(texts)].filter(Boolean).sort((a, b) => collator.compare(a, b));
+  return sorted.map((text) => ({ value: text, label: text }));
+}
+
+/** The versions that any package limits, the newest first, and one more for what has no limit. */
+function listMinors(packages: readonly PackageSummary[]): string[] {
+  const limits = packages.flatMap(({ openshift }) => [openshift?.min, openshift?.max]);
+  const minors = limits.filter((minor) => minor !== undefined);
+  if (minors.length === 0) return [];
+  const [first, last] = [Math.min(...minors), Math.max(...minors) + 1];
+  return Array.from({ length: last - first + 1 }, (_, place) => `4.${last - place}`);
+}

@@ -1,0 +1,126 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { useSandbox } from '../support/command-line.js';
+import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
+import { serveImage, smallImage } from '../support/images.js';
+import { type OperatorSet, serveOperatorSet } from '../support/operator-set.js';
+import { type ReleaseWorld, type WorldRelease, startReleaseWorld } from '../support/release-world.js';
+import { graphText } from '../support/releases.js';
+
+const sandbox = useSandbox();
+const at = (...names: string[]): string => path.join(sandbox.work, ...names);
+const skopeo = (...args: string[]) => promisify(execFile)('skopeo', args, { maxBuffer: 64 << 20 });
+/** Variables that name services which are not there. */
+const cut = {
+  UPDATE_URL_OVERRIDE: 'http://127.0.0.1:9/graph',
+  OCP_SIGNATURE_URL: 'http://127.0.0.1:9/signatures/',
+};
+let world: ReleaseWorld;
+let release: WorldRelease;
+let operators: OperatorSet;
+let target: DockerRegistry;
+
+const head = 'kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror:\n';
+const platform = '  platform:\n    channels:\n    - name: stable-4.1\n';
+const helm = '  helm:\n    local:\n    - path: charts/portal\n';
+const newest = (): string =>
+  `  operators:\n  - catalog: ${operators.catalog}\n    packages:\n    - name: widget\n      minVersion: 1.2.0\n`;
+
+async function mirror(args: readonly string[]) {
+  const env = { ...world.environment, ...(args.includes('--from') ? cut : {}) };
+  return sandbox.run(['mirror', '--use-http', ...args], { env });
+}
+
+/** Digests by `repository:tag` of all that a registry has below a path, every blob read by skopeo. */
+async function readAllBelow(prefix: string): Promise<Map<string, string>> {
+  const { repositories } = (await (await fetch(`http://${target.host}/v2/_catalog?n=1000`)).json()) as {
+    repositories: string[];
+  };
+  const digests = new Map<string, string>();
+  for (const repository of repositories.filter((name) => name.startsWith(`${prefix}/`))) {
+    const image = `docker://${target.host}/${repository}`;
+    const { stdout } = await skopeo('list-tags', '--tls-verify=false', image);
+    for (const tag of (JSON.parse(stdout) as { Tags: string[] }).Tags) {
+      const to = ['--digestfile', at('digest'), `${image}:${tag}`, `dir:${at('read')}`];
+      await skopeo('copy', '--all', '--src-tls-verify=false', '-q', ...to);
+      digests.set(`${repository.slice(prefix.length + 1)}:${tag}`, await readFile(at('digest'), 'utf8'));
+    }
+  }
+  return digests;
+}
+
+beforeAll(async () => {
+  world = await startReleaseWorld();
+  release = await world.addRelease('4.1.1');
+  world.graphs.set(
+    'stable-4.1',
+    graphText(['4.1.1'], [], { payloads: { '4.1.1': release.payload }, channels: 'stable-4.1' }),
+  );
+  operators = await serveOperatorSet(world.registry);
+  serveImage(world.registry, 'acme/portal', 'v1', smallImage({ text: 'portal' }));
+  const pod = `kind: Pod\napiVersion: v1\nmetadata: {name: a}\nspec: {containers: [{image: "${world.registry.host}/acme/portal:v1"}]}\n`;
+  await sandbox.write({
+    'charts/portal/Chart.yaml': 'apiVersion: v2\nname: portal\nversion: 1.0.0\n',
+    'charts/portal/templates/pod.yaml': pod,
+    'all.yaml': `${head}${platform}  operators:\n  - catalog: ${operators.catalog}\n    full: true\n${helm}`,
+    'part.yaml': `${head}${newest()}`,
+  });
+  if (hasDockerRegistry) target = await startDockerRegistry();
+}, 120_000);
+afterAll(async () => {
+  await target.close();
+  await world.close();
+});
+
+describe.runIf(hasDockerRegistry)('an image set of a release, operators and a chart, over disk', () => {
+  it('comes out whole, every tag as skopeo reads it', async () => {
+    expect(await mirror(['-c', 'all.yaml', 'file://carry'])).toMatchObject({ code: 0 });
+    expect(await sandbox.run(['archive', 'verify', 'carry'])).toMatchObject({ code: 0 });
+    const requests = world.registry.requests.length;
+    const to = `docker://${target.host}/all`;
+    const far = ['--from', 'carry', '-c', 'all.yaml', '--helm-charts', '--workspace', 'file://far'];
+    expect(await mirror([...far, to])).toMatchObject({ code: 0 });
+    expect(world.registry.requests.length).toBe(requests);
+    const digests = await readAllBelow('all');
+    const { images } = JSON.parse(await readFile(at('carry/working-dir/opmate.lock.json'), 'utf8')) as {
+      images: { repository: string; tag: string; digest: string }[];
+    };
+    expect([...digests].sort()).toEqual(
+      images.map(({ repository, tag, digest }) => [`${repository}:${tag}`, digest]).sort(),
+    );
+    expect(digests.get('openshift/release-images:4.1.1-x86_64')).toBe(release.digest);
+    expect(digests.get('acme/index:v1')).toBe(operators.digests.get('acme/index:v1'));
+    expect([...digests.keys()].some((name) => name.startsWith('helm/local/'))).toBe(true);
+    const status = ['mirror', 'status', to, '--use-http', '--workspace', 'file://carry', '--helm-charts'];
+    expect(await sandbox.run(status)).toMatchObject({ code: 0 });
+  });
+
+  it('is mirrored in part, the catalog with what the configuration takes of it', async () => {
+    const to = `docker://${target.host}/part`;
+    const far = ['--from', 'carry', '-c', 'part.yaml', to, '--workspace', 'file://part'];
+    const first = await mirror(far);
+    expect(first).toMatchObject({ code: 0 });
+    expect(first.stderr).toContain("for widget: 1 of the archive's bundles");
+    const digests = await readAllBelow('part');
+    const tagOf = (name: string): string => (operators.digests.get(name) ?? '').replace(':', '-');
+    expect([...digests.keys()].sort()).toEqual(
+      [
+        'acme/bundle:v1.2.0',
+        'acme/index:v1',
+        `acme/app:${tagOf('acme/app:1.2.0')}`,
+        `acme/proxy:${tagOf('acme/proxy:1')}`,
+      ].sort(),
+    );
+    const catalog = `${target.host}/part/acme/index:v1`;
+    const rendered = await sandbox.run(['render', catalog, '--use-http']);
+    expect(rendered.stdout).toContain('"name": "widget.v1.2.0"');
+    expect(rendered.stdout).not.toContain('widget.v1.0.0"');
+    expect(await sandbox.run(['validate', catalog, '--use-http'])).toMatchObject({ code: 0 });
+    const again = await mirror(far);
+    expect(again).toMatchObject({ code: 0 });
+    expect(again.stderr).toContain('to copy: 0 blobs');
+  });
+});

@@ -1,0 +1,133 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import type { Command } from 'commander';
+import { describe, expect, it } from 'vitest';
+import { loadedTree } from '../../../src/cli/man-pages.js';
+import * as library from '../../../src/index.js';
+import { projectRoot } from '../../support/command-line.js';
+
+/** The functions of the library behind each command. */
+const verbs: Readonly<Record<string, readonly string[]>> = {
+  render: ['render'],
+  validate: ['validate'],
+  init: ['createPackage', 'encodeBlob'],
+  'generate dockerfile': ['catalogDockerfile'],
+  migrate: ['migrateCatalog'],
+  'list packages': ['loadCatalog', 'listPackages'],
+  'list channels': ['loadCatalog', 'listChannels'],
+  'list bundles': ['loadCatalog', 'listBundles'],
+  graph: ['loadCatalog', 'drawGraph'],
+  'catalog diff': ['diffCatalogs'],
+  'catalog add': ['addToCatalog'],
+  'catalog remove': ['removeFromCatalog'],
+  'catalog deprecate': ['deprecateInCatalog'],
+  'catalog filter': ['filterCatalog'],
+  'catalog doctor': ['diagnoseCatalog'],
+  'catalog publish': ['publishCatalog'],
+  'registry add': ['stageBundles', 'editDatabase', 'addBundles'],
+  'registry rm': ['editDatabase', 'removePackages'],
+  'registry delete': ['editDatabase', 'deleteBundle', 'removePackages'],
+  'registry delete-latest': ['editDatabase', 'deleteLatest'],
+  'registry prune': ['editDatabase', 'prunePackages'],
+  'registry prune-stranded': ['editDatabase', 'pruneStranded'],
+  'registry deprecatetruncate': ['editDatabase', 'deprecateTruncate'],
+  'registry create': ['editDatabase'],
+  'registry migrate': ['editDatabase'],
+  'registry init': ['editDatabase', 'loadPackageManifests'],
+  'registry serve': ['serveCatalog'],
+  'registry images': ['listImages', 'mapToRegistry', 'encodeRegistryManifests'],
+  'registry bundles': ['openIndex'],
+  serve: ['serveCatalog'],
+  'catalogs status': ['CatalogClient'],
+  'catalogs packages': ['CatalogClient'],
+  'template render': ['renderTemplate'],
+  'template convert basic': ['convertToTemplate'],
+  'template convert substitutes': ['convertToTemplate'],
+  'bundle generate': ['generateBundle'],
+  'bundle validate': ['validateBundle'],
+  'bundle unpack': ['unpackBundle'],
+  'bundle extract': ['extractBundle'],
+  'bundle show': ['showBundle'],
+  'bundle render': ['renderBundle', 'writeObjects'],
+  'bundle permissions': ['readBundlePermissions', 'rightsBeyond'],
+  'bundle check-crd-upgrade': ['checkCrdUpgrade'],
+  'bundle deployment render': ['renderDeployments'],
+  'bundle deployment diff': ['renderDeployments', 'diffObjects'],
+  'bundle resolve': ['resolveBundle', 'parseNamedCatalog'],
+  'bundle successors': ['findSuccessors', 'parseNamedCatalog'],
+  mirror: ['mirrorImageSet', 'archiveImageSet', 'mirrorArchives', 'transferImages'],
+  'mirror plan': ['planMirror'],
+  'mirror status': ['readMirrorStatus'],
+  'mirror diff': ['parseLock', 'diffLocks'],
+  'mirror inventory': ['readMirrorInventory'],
+  'mirror capture': ['captureImageSet'],
+  'mirror delete': ['listMirrorDeletions', 'deleteMirrored'],
+  'mirror list operators': ['loadCatalog', 'listPackages', 'readDisplayNames'],
+  'mirror list releases': ['listReleaseVersions', 'listReleaseChannels', 'listChannelReleases'],
+  'archive verify': ['openArchiveSets', 'verifyArchiveSet'],
+  verify: ['verifyImages'],
+  'oci serve': ['startRegistry'],
+  'oci gc': ['collectGarbage'],
+  'oci copy': ['openReference', 'openTarget', 'copyImage'],
+  'oci inspect': ['openReference', 'openImage', 'readContents'],
+};
+
+/** Commands without a function of the library yet. */
+const pending: readonly string[] = [
+  'index add',
+  'index rm',
+  'index delete',
+  'index delete-latest',
+  'index prune',
+  'index prune-stranded',
+  'index deprecatetruncate',
+  'index build',
+  'index export',
+  'registry build',
+  'catalog build',
+  'catalog mirror',
+  'bundle build',
+  'bundle push',
+  'bundle deployment apply',
+  'bundle deployment history',
+  'bundle deployment rollback',
+  'catalogs wait',
+  'probe',
+  'view',
+];
+
+/** Commands about the command line itself. */
+const own: readonly string[] = ['version', 'completion', '__complete', 'help'];
+
+const { program } = await loadedTree();
+
+function leavesBelow(command: Command, words: readonly string[]): string[] {
+  const below = command.commands.flatMap((sub) => leavesBelow(sub, [...words, sub.name()]));
+  const runs = command.commands.length === 0 || words[0] === 'mirror';
+  return runs && words.length > 0 && !(words[0] === 'mirror' && words[1] === 'list' && words.length === 2)
+    ? [words.join(' '), ...below]
+    : below;
+}
+
+describe('the library', () => {
+  const leaves = leavesBelow(program, []).filter((name) => !name.startsWith('alpha ') && !own.includes(name));
+
+  it('has functions for every command', () => {
+    expect(leaves.sort()).toEqual([...Object.keys(verbs), ...pending].sort());
+    const missing = Object.values(verbs)
+      .flat()
+      .filter((name) => (library as Record<string, unknown>)[name] === undefined);
+    expect(missing).toEqual([]);
+  });
+
+  it('never prints: only cli writes to the streams of the process', () => {
+    const printing = readdirSync(path.join(projectRoot, 'src'), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts') && !name.startsWith('cli'))
+      .filter((name) =>
+        /\bconsole\.\w+\(|process\.(?:stdout|stderr|exit\b)/.test(
+          readFileSync(path.join(projectRoot, 'src', name), 'utf8'),
+        ),
+      );
+    expect(printing).toEqual([]);
+  });
+});

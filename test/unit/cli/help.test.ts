@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { wrapExample } from '../../../src/cli/command/help-format.js';
+import { run } from '../../../src/cli/main.js';
+import { commandsIn } from './declared.js';
+import { createWorld } from './world.js';
+
+const declared = await commandsIn();
+
+async function helpOf(...words: string[]): Promise<string> {
+  const world = createWorld();
+  expect([words, await run(words, world), world.stderr.text]).toEqual([words, 0, '']);
+  return world.stdout.text;
+}
+
+/** Lines that are wider than a terminal and could be broken. */
+function wideLines(text: string): string[] {
+  return text.split('\n').filter((line) => line.length > 80 && line.trim().includes(' '));
+}
+
+describe('help', () => {
+  it.each(declared.map(({ name }) => name).filter((name) => name !== '__complete'))(
+    'of %s fits into 80 columns, with two to four examples',
+    async (name) => {
+      const text = await helpOf(...name.split(' '), '--help');
+      expect(wideLines(text).filter((line) => !/^ {2,4}\S+(?: \\)?$/.test(line))).toEqual([]);
+      const examples = text.match(/^ {2}# /gm) ?? [];
+      expect(examples.length).toBeGreaterThanOrEqual(2);
+      expect(examples.length).toBeLessThanOrEqual(4);
+      expect(text).toMatch(/\nSee "opmate help options" for global options/);
+    },
+  );
+
+  it.each([
+    ['--help'],
+    ['help', 'options'],
+    ['help', 'versions'],
+    ['help', 'exit-codes'],
+    ['mirror', '--help'],
+  ])('of %s %s fits into 80 columns', async (...words) => {
+    expect(wideLines(await helpOf(...words.filter((word) => word !== undefined)))).toEqual([]);
+  });
+
+  it('shows an example over several lines that a shell reads as one', () => {
+    for (const { command } of declared) {
+      for (const [, line] of command.examples ?? []) {
+        expect(
+          wrapExample(line)
+            .replace(/ \\\n {4}/g, ' ')
+            .trim(),
+        ).toBe(line);
+      }
+    }
+  });
+
+  it('explains both forms of version ranges, and all exit codes', async () => {
+    expect(await helpOf('help', 'versions')).toMatch(/blang[^]*Masterminds/);
+    const codes = await helpOf('help', 'exit-codes');
+    for (const code of [0, 1, 2, 3, 4, 130, 141]) expect(codes).toMatch(new RegExp(`^ {2}${code} `, 'm'));
+  });
+});

@@ -2,11 +2,11 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { catalogOf } from './support/catalog.js';
+import { createChecks, inDirectory } from './support/frame.js';
 import { measure, median, reference } from './support/measure.js';
 
 export const summary =
@@ -18,23 +18,11 @@ const rounds = 3;
 
 export async function run() {
   const catalog = await catalogOf(350, 'json');
-  const cache = await mkdtemp(path.join(tmpdir(), 'opmate-bench-'));
-  try {
-    return await runIn(catalog, cache);
-  } finally {
-    await rm(cache, { recursive: true, force: true });
-  }
+  return await inDirectory((directory) => runIn(catalog, path.join(directory, 'cache')));
 }
 
 async function runIn(catalog, cache) {
-  const results = [];
-  const check = (name, value, unit, { atLeast, atMost, note = '' }) => {
-    const good = (atLeast === undefined || value >= atLeast) && (atMost === undefined || value <= atMost);
-    const limit = atLeast === undefined ? `at most ${atMost}` : `at least ${atLeast}`;
-    console.log(`  ${name}: ${value.toFixed(2)} ${unit} (${limit})${note}${good ? '' : '  EXCEEDED'}`);
-    results.push(good);
-  };
-
+  const { check, passed } = createChecks();
   const cold = [];
   const baseline = [];
   for (let i = 0; i < rounds; i++) {
@@ -78,7 +66,7 @@ async function runIn(catalog, cache) {
   } finally {
     await Promise.all([running.stop(), bare.stop()]);
   }
-  return results.every(Boolean);
+  return passed();
 }
 
 async function startAndStop(catalog, cache) {

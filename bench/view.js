@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
+import { createChecks } from './support/frame.js';
 import { median } from './support/measure.js';
 
 export const summary =
@@ -22,13 +23,7 @@ export async function run() {
     console.log('  no Chromium here: nothing is measured');
     return true;
   }
-  const results = [];
-  const check = (name, value, unit, atMost) => {
-    console.log(
-      `  ${name}: ${value.toFixed(2)} ${unit} (at most ${atMost})${value <= atMost ? '' : '  EXCEEDED'}`,
-    );
-    results.push(value <= atMost);
-  };
+  const { check, passed } = createChecks();
   const started = performance.now();
   const server = spawn(process.execPath, [command, 'view', largeCatalog()], {
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -59,19 +54,21 @@ export async function run() {
       searches.push((performance.now() - from) / 1000);
       await context.close();
     }
-    check('first view, the very first', firsts[0], 's', 1);
-    check('first view', median(firsts), 's', 1);
-    check('graph and details', median(graphs), 's', 1);
-    check('search through all bundles', median(searches), 's', 1);
+    check('first view, the very first', firsts[0], 's', { atMost: 1 });
+    check('first view', median(firsts), 's', { atMost: 1 });
+    // The first page opens while the catalog is being checked; the load of the machine cancels out.
+    check('the very first / median', firsts[0] / median(firsts), '×', { atMost: 2 });
+    check('graph and details', median(graphs), 's', { atMost: 1 });
+    check('search through all bundles', median(searches), 's', { atMost: 1 });
     const peak =
       Number(/VmHWM:\s*(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))?.[1]) / 1024;
-    check('memory of the server, peak', peak, 'MB', 250);
+    check('memory of the server, peak', peak, 'MB', { atMost: 250 });
   } finally {
     await browser.close();
     server.kill('SIGTERM');
     if (server.exitCode === null) await once(server, 'exit');
   }
-  return results.every(Boolean);
+  return passed();
 }
 
 /** A catalog of 300 packages and 7,080 bundles with their manifests, made once and kept. */

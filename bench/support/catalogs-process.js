@@ -29,6 +29,7 @@ export async function startCatalogs(manifests, storage, args = []) {
     1024;
   return {
     url,
+    pid: child.pid,
     listening,
     ready: (performance.now() - start) / 1000,
     /** Megabytes that the process holds now, and has held at most. */
@@ -42,10 +43,17 @@ export async function startCatalogs(manifests, storage, args = []) {
   };
 }
 
-/** One response: status, body and whether it came whole. */
+/** Connections that have had a response. */
+const kept = new WeakSet();
+
+/**
+ * One response: status and body. A kept connection that the server closes as the request leaves is not counted: clients of
+ * HTTP repeat such a request on another one.
+ */
 export function fetchText(url, agent) {
   return new Promise((resolve, reject) => {
     const request = get(url, { agent }, (response) => {
+      kept.add(request.socket);
       const chunks = [];
       response.on('data', (chunk) => chunks.push(chunk));
       response.on('error', reject);
@@ -53,7 +61,10 @@ export function fetchText(url, agent) {
         resolve({ status: response.statusCode, text: Buffer.concat(chunks).toString() }),
       );
     });
-    request.on('error', reject);
+    request.on('error', (error) => {
+      if (kept.has(request.socket) && error.code === 'ECONNRESET') resolve(fetchText(url, agent));
+      else reject(error);
+    });
   });
 }
 

@@ -1,9 +1,13 @@
-// Servers of the registry API as processes, and a client that only counts: HTTP/2 of Node.js with the frames of gRPC.
-import { spawn } from 'node:child_process';
+// Servers of the registry API as processes, and clients that only count: HTTP/2 of Node.js with the frames of gRPC, or
+// ghz, which is a program of its own.
+import { execFile, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import http2 from 'node:http2';
 import { createServer } from 'node:net';
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { opmate } from './measure.js';
 
 /** A port that nobody listens on at the moment. */
@@ -33,6 +37,15 @@ export async function startServer(command, args, port) {
     seconds: (performance.now() - start) / 1000,
     /** Megabytes that the process holds now. */
     memory: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))[1]) / 1024,
+    /** Seconds of CPU time that the process and its threads have taken. */
+    cpu: () => {
+      const [user, system] = readFileSync(`/proc/${child.pid}/stat`, 'latin1')
+        .split(') ')
+        .pop()
+        .split(' ')
+        .slice(11, 13);
+      return (Number(user) + Number(system)) / 100;
+    },
     async stop() {
       child.kill();
       if (!ended) await new Promise((resolve) => child.once('close', resolve));
@@ -72,11 +85,11 @@ export function connect(port) {
 }
 
 /** One call; resolves with its status and the bytes of its messages, frames included, kept where `keep` is set. */
-export function call(client, path, message, keep = false) {
+export function call(client, method, message, keep = false) {
   return new Promise((resolve, reject) => {
     const stream = client.request({
       ':method': 'POST',
-      ':path': path,
+      ':path': method,
       'content-type': 'application/grpc',
       te: 'trailers',
     });
@@ -97,15 +110,15 @@ export function call(client, path, message, keep = false) {
 }
 
 /** Calls a second that `callers` make in `seconds`, each going on to the next message when its answer is whole. */
-export async function rate(port, path, messages, { callers = 8, seconds = 4 } = {}) {
+export async function rate(port, method, messages, { callers = 8, seconds = 4 } = {}) {
   const client = connect(port);
   let [count, next] = [0, 0];
   const start = performance.now();
   const end = start + seconds * 1000;
   const work = async () => {
     while (performance.now() < end) {
-      const { status } = await call(client, path, messages[next++ % messages.length]);
-      if (status !== '0') throw new Error(`${path}: status ${status}`);
+      const { status } = await call(client, method, messages[next++ % messages.length]);
+      if (status !== '0') throw new Error(`${method}: status ${status}`);
       count++;
     }
   };
@@ -113,4 +126,21 @@ export async function rate(port, path, messages, { callers = 8, seconds = 4 } = 
   const elapsed = (performance.now() - start) / 1000;
   client.destroy();
   return count / elapsed;
+}
+
+const schemas = fileURLToPath(new URL('../../schemas', import.meta.url));
+
+/** Calls a second of ghz with 8 connections and callers, and the server's CPU time for each in microseconds. */
+export async function ghzRate(ghz, server, method, request, calls = 20_000) {
+  const start = server.cpu();
+  const args = ['--insecure', '--import-paths', schemas, '--proto', path.join(schemas, 'registry.proto')];
+  args.push('--call', method, '--data', JSON.stringify(request), '--format', 'json');
+  args.push('--concurrency', '8', '--connections', '8', '--total', String(calls), `127.0.0.1:${server.port}`);
+  // A server waits for whoever reads its log, which is this process.
+  const { stdout } = await promisify(execFile)(ghz, args, { maxBuffer: 1e9 });
+  const report = JSON.parse(stdout);
+  if (report.statusCodeDistribution.OK !== calls) {
+    throw new Error(`${method}: ${JSON.stringify(report.statusCodeDistribution)}`);
+  }
+  return { rate: report.rps, microseconds: ((server.cpu() - start) * 1e6) / calls };
 }

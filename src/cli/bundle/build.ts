@@ -9,7 +9,8 @@ import { type BundleRequest } from '../../bundle/author/generate.js';
 import { OpmateError } from '../../core/errors.js';
 import { exitCodes } from '../exit-codes.js';
 import { useSession } from '../session.js';
-import { checkImageOutput, planImageOutputs, readSigningKey } from '../index/image-output.js';
+import { checkImageOutput } from '../../api/images/image-output.js';
+import { planImageOutputs, readSignBy } from '../index/image-output.js';
 
 const builders = ['docker', 'podman', 'buildah'];
 
@@ -39,7 +40,7 @@ export const command = defineCommand({
   async run({ context, options, tool }) {
     const request = await atManifests(parseRequest(context, options));
     const planned = planImageOutputs(options);
-    const signingKey = await readSigningKey(options, context, planned);
+    const signingKey = await readSignBy(options, context, planned);
     const outputs = planned.map((output) => ({ ...output, signingKey }));
     const { imageBuilder } = options;
     if (imageBuilder !== undefined && !builders.includes(imageBuilder))

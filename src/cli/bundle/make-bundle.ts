@@ -5,13 +5,8 @@ import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { reportEnding } from '../ending.js';
-import {
-  type ImageOutput,
-  describeOutput,
-  nextAfterImage,
-  openBase,
-  putImages,
-} from '../index/image-output.js';
+import { type ImageOutput, openBase, putImages } from '../../api/images/image-output.js';
+import { describeOutput, nextAfterImage } from '../index/image-output.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import type { CommandSession } from '../session.js';

@@ -11,7 +11,8 @@ import { statIfPresent } from '../../files/file-status.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { attachToStored, nextAfterImage, readSigningKey } from '../index/image-output.js';
+import { attachToStored } from '../../api/images/image-output.js';
+import { nextAfterImage, readSignBy } from '../index/image-output.js';
 import { signByFlag } from '../index/image-output-flags.js';
 import { useSession } from '../session.js';
 import { makeBundle, nextAfterBundle } from './make-bundle.js';
@@ -39,7 +40,7 @@ export const command = defineCommand({
   ],
   async run({ context, args: [source, target], options }) {
     const to = getTarget(target);
-    const output = { to, signingKey: await readSigningKey(options, context) };
+    const output = { to, signingKey: await readSignBy(options, context) };
     const stats = await statIfPresent(source);
     return useSession(context, options, async (session) => {
       if (stats?.isDirectory() === true) {

@@ -29,14 +29,11 @@ import { exitCodes } from '../exit-codes.js';
 import {
   type ImageOutput,
   checkImageOutput,
-  describeOutput,
-  nextAfterImage,
   openBase,
-  planImageOutputs,
   putImages,
-  readSigningKey,
   requireReferrers,
-} from '../index/image-output.js';
+} from '../../api/images/image-output.js';
+import { describeOutput, nextAfterImage, planImageOutputs, readSignBy } from '../index/image-output.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
@@ -79,7 +76,7 @@ export const command = defineCommand({
   ],
   async run({ context, args: [directory], options }) {
     const planned = planImageOutputs(options);
-    const signingKey = await readSigningKey(options, context, planned);
+    const signingKey = await readSignBy(options, context, planned);
     if (options.sbom) requireReferrers('--sbom', planned, 'an SBOM');
     const outputs = planned.map((output) => ({ ...output, signingKey }));
     const platforms = findPlatforms(options);

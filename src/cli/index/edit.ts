@@ -25,7 +25,8 @@ import type { GlobalOptions } from '../command/global-flags.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import type { indexImageFlags, toolFlags } from './index-image-flags.js';
-import { describeOutput, nextAfterImage, openBase, putImages, readSigningKey } from './image-output.js';
+import { openBase, putImages } from '../../api/images/image-output.js';
+import { describeOutput, nextAfterImage, readSignBy } from './image-output.js';
 import { writeAll } from '../output.js';
 import { shellWord } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
@@ -59,7 +60,7 @@ export async function editIndex(
   newName = 'new index',
 ): Promise<number> {
   const output = planOutput(flags);
-  const signingKey = await readSigningKey(flags, context);
+  const signingKey = await readSignBy(flags, context);
   if (output.kind === 'generate' && signingKey !== undefined) {
     throw new UsageError('--sign-by and --generate cannot be used together', {
       hint: 'leave one of them out',

@@ -1,0 +1,183 @@
+/** Images that verbs build: what they are built on, and where they go. */
+import type { KeyObject } from 'node:crypto';
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { addContext } from '../../core/diagnostics-error.js';
+import { OpmateError, UsageError, fileError } from '../../core/errors.js';
+import { type Reference, parseReference } from '../../core/reference.js';
+import { quoteGo } from '../../document/go-json.js';
+import { readInputFile } from '../../files/read-file.js';
+import { replacedFile } from '../../files/replace-file.js';
+import type { Image } from '../../oci/image/image.js';
+import { type BuiltImage, openBases, pushImage, pushImageIndex } from '../../oci/image/image-builder.js';
+import { type OpenedReference, openReference, openTarget } from '../../oci/image/open.js';
+import { getSubject } from '../../oci/image/platform.js';
+import type { Descriptor } from '../../oci/image/types.js';
+import type { WritableRepository } from '../../oci/registry/repository.js';
+import { type Artifact, attachArtifact } from '../../oci/signatures/attach-artifact.js';
+import { signImage } from '../../oci/signatures/sign-image.js';
+import type { Session } from '../../source/session.js';
+import { defaultBinaryImage } from '../../sqlite/read/index-image.js';
+import { parseSigningKey } from '../../trust/signing-key.js';
+
+/** What is built on, a platform each; none for `scratch`. */
+export interface OpenedBase {
+  images: Image[];
+  close(): Promise<void>;
+}
+
+/**
+ * Opens what an image is built on: `otherwise` where `imageName` is none. Messages name the `flag` for it. Throws what
+ * opening throws.
+ */
+export async function openBase(
+  session: Session,
+  imageName: string | undefined,
+  flag: string,
+  otherwise: string = defaultBinaryImage,
+): Promise<OpenedBase> {
+  const base = imageName || otherwise;
+  if (base === 'scratch') return { images: [], close: async () => undefined };
+  let opened: OpenedReference | undefined;
+  try {
+    opened = await openReference(parseReference(base), session);
+    const images = await openBases(opened.repository, opened.reference, session);
+    return { images, close: opened.close };
+  } catch (error) {
+    await opened?.close();
+    if (imageName || !(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
+    // Nobody asked for this image: what to do about it is not to correct its name.
+    throw addContext(error, {
+      subject: `base image ${base}`,
+      replaces: [base],
+      newHint: `name another with ${flag}, from a registry or layout; scratch makes an image of the data only`,
+    });
+  }
+}
+
+/** Stores images: one as it is, several as an index of platforms. */
+async function pushIndexImages(
+  target: WritableRepository,
+  reference: string,
+  images: readonly BuiltImage[],
+  session: Session,
+): Promise<Descriptor> {
+  const task = `push ${getSubject(target.name, reference)}`;
+  session.logger.progress({ task, state: 'start' });
+  try {
+    const [first, ...others] = images;
+    return first !== undefined && others.length === 0
+      ? await pushImage(target, reference, first, session)
+      : await pushImageIndex(target, reference, images, session);
+  } finally {
+    session.logger.progress({ task, state: 'done' });
+  }
+}
+
+/** Where an image goes. */
+export interface ImageOutput {
+  /** With a tag. */
+  to: Reference;
+  /** What an archive of docker save calls the image, and what a signature of a saved one states. */
+  name?: string | undefined;
+  /** Signs the image. */
+  signingKey?: KeyObject | undefined;
+  /** Is attached to the image. */
+  sbom?: Artifact | undefined;
+}
+
+/** Throws UsageError where an output cannot hold what a flag attaches to the image. */
+export function requireReferrers(flag: string, outputs: readonly ImageOutput[], attached: string): void {
+  if (!outputs.some(({ to }) => to.transport === 'docker-archive')) return;
+  const hint = 'save the image to oci:DIR or oci-archive:FILE, or push it';
+  throw new UsageError(`${flag}: a docker-archive cannot hold ${attached}`, { hint });
+}
+
+/**
+ * Reads the private key that images are signed with, in PEM or as cosign writes it; the password of an encrypted key is
+ * `COSIGN_PASSWORD` of the session's environment. Throws OpmateError for a file without a private key.
+ */
+export async function readSigningKey(
+  file: string,
+  { environment, workingDirectory }: Pick<Session, 'environment' | 'workingDirectory'>,
+): Promise<KeyObject> {
+  const pem = await readInputFile(path.resolve(workingDirectory, file));
+  return parseSigningKey(pem, file, environment['COSIGN_PASSWORD']);
+}
+
+/** Attaches to an image that was pushed or saved what the output has for it: an SBOM, a signature. */
+export async function attachToStored(
+  session: Session,
+  repository: WritableRepository,
+  image: Descriptor,
+  { to, name, signingKey, sbom }: ImageOutput,
+): Promise<void> {
+  const { digest } = image;
+  const { signal, logger } = session;
+  if (sbom !== undefined) {
+    const attached = await attachArtifact(repository, image, sbom, { signal });
+    logger.log('debug', `attached SBOM ${getSubject(repository.name, attached.digest)}`);
+  }
+  if (signingKey === undefined) return;
+  const stored = to.transport === 'docker' ? `${to.registry}/${to.repository}:${to.tag}` : name;
+  const reference = stored ?? to.tag ?? 'latest';
+  await signImage(repository, digest, { reference, key: signingKey, signal });
+  logger.log('debug', `signed ${getSubject(repository.name, digest)}`);
+}
+
+/** Finds out before anything is done whether what is to be written has a place. Throws OpmateError NOT_FOUND or IO. */
+export async function checkImageOutput({ to }: ImageOutput): Promise<void> {
+  if (to.transport === 'docker' || to.transport === 'oci') return;
+  const directory = path.dirname(path.resolve(to.path));
+  await stat(directory + path.sep).catch((error: unknown) => {
+    throw fileError(`${to.path}: its directory ${quoteGo(path.dirname(to.path))}`, error, { file: to.path });
+  });
+  await replacedFile(to.path);
+}
+
+/**
+ * Pushes or saves images, which may wait in `directory` meanwhile; returns what they are called, by digest. Throws
+ * OpmateError UNSUPPORTED for several in an archive that holds one, and what writing throws.
+ */
+export async function putImages(
+  session: Session,
+  output: ImageOutput,
+  images: readonly BuiltImage[],
+  directory: string,
+): Promise<string> {
+  const { signal } = session;
+  const { to, name } = output;
+  if (to.transport === 'docker-archive') {
+    const [image, ...others] = images as [BuiltImage, ...BuiltImage[]];
+    if (others.length > 0) {
+      throw new OpmateError(
+        'UNSUPPORTED',
+        `docker-archive:${to.path}: holds one image, not ${images.length}`,
+        { hint: 'choose a platform with --platform, or save an oci-archive' },
+      );
+    }
+    const { saveDockerArchive } = await import('../../oci/image/docker-archive.js');
+    const { digest } = await saveDockerArchive(image, to.path, { name, directory, signal });
+    return getSubject(`docker-archive:${to.path}`, digest);
+  }
+  if (to.transport === 'oci-archive') {
+    const [{ openLayout }, { packLayout }] = await Promise.all([
+      import('../../oci/layout/layout.js'),
+      import('../../oci/layout/layout-pack.js'),
+    ]);
+    const layout = path.join(directory, 'layout');
+    const target = await openLayout(layout, { create: true });
+    const image = await pushIndexImages(target, to.tag as string, images, session);
+    await attachToStored(session, target, image, output);
+    await packLayout(layout, to.path, { signal });
+    return getSubject(`oci-archive:${to.path}`, image.digest);
+  }
+  const target = await openTarget(to, session);
+  try {
+    const image = await pushIndexImages(target.repository, target.reference, images, session);
+    await attachToStored(session, target.repository, image, output);
+    return getSubject(target.repository.name, image.digest);
+  } finally {
+    await target.close();
+  }
+}

@@ -288,7 +288,7 @@ describe('opmate serve', () => {
   it('waits for no pipe that stands where its cache or the termination log is to be', async () => {
     const making = ['serve', 'catalog', '--cache-dir', 'pipes', '--cache-only'];
     expect(await sandbox.run(making)).toMatchObject({ code: 0 });
-    const [cache = ''] = await readdir(at('pipes'));
+    const [cache = ''] = (await readdir(at('pipes'))).filter((name) => name.endsWith('.cache'));
     await rm(at('pipes', cache));
     for (const name of [`pipes/${cache}`, 'log']) execFileSync('mkfifo', [at(name)]);
     const result = await withServer(['catalog', '--cache-dir', 'pipes'], async (client) => {

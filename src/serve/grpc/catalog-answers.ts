@@ -6,7 +6,7 @@ import { type Logger, silentLogger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { encodeChannelPart } from './bundle-messages.js';
-import { CacheWriter, hashCatalog, openCache } from './catalog-cache.js';
+import { CacheWriter, openCache } from './catalog-cache.js';
 import {
   CatalogContent,
   DamagedRecordError,
@@ -16,6 +16,7 @@ import {
   type IndexedPackage,
   bundleKey,
 } from './catalog-content.js';
+import { findKnownHash, hashCatalog, hashWithState, keepState } from './catalog-hash.js';
 import { apiText, packageType } from './messages.js';
 import { RecordFile } from './record-file.js';
 import type { ApiName, ChannelEntryAnswer, RegistryAnswers } from './registry-answers.js';
@@ -25,7 +26,10 @@ export interface CatalogAnswersOptions extends CancelOptions {
   temporaryDirectory: string;
   /** Where encoded catalogs are kept from one start to the next; nowhere when left out. */
   cacheDirectory?: string | undefined;
-  /** Fail where the cache is not one of this content, instead of making it. */
+  /**
+   * Fail where the cache is not one of this content, instead of making it. Files are hashed then even if they are in the
+   * state that they had when they were hashed before.
+   */
   requireCache?: boolean | undefined;
   now: () => Date;
   logger?: Logger | undefined;
@@ -70,12 +74,20 @@ class OpenedCatalog {
   }
 
   async open(): Promise<CatalogContent> {
-    const { cacheDirectory, requireCache, signal } = this.#options;
+    const { cacheDirectory, requireCache, now, signal } = this.#options;
     if (cacheDirectory === undefined) return this.read();
-    const hash = await hashCatalog(this.#catalog, { signal });
-    if (hash !== undefined) {
-      const match = await openCache(cacheDirectory, hash);
-      if ('index' in match) return new CatalogContent(match.index, match.records);
+    if (!requireCache) {
+      const known = await findKnownHash(this.#catalog, cacheDirectory, { signal });
+      const match = known === undefined ? undefined : await openCache(cacheDirectory, known);
+      if (match !== undefined && 'index' in match) return new CatalogContent(match.index, match.records);
+    }
+    const hashed = await hashWithState(this.#catalog, { now, signal });
+    if (hashed !== undefined) {
+      const match = await openCache(cacheDirectory, hashed.hash);
+      if ('index' in match) {
+        await keepState(cacheDirectory, hashed);
+        return new CatalogContent(match.index, match.records);
+      }
       if (requireCache) {
         throw new OpmateError(
           'INVALID',
@@ -87,7 +99,7 @@ class OpenedCatalog {
       }
       this.#logger.log('info', 'making the cache', { directory: cacheDirectory, reason: match.missing });
     }
-    return this.read(hash);
+    return this.read(hashed?.hash);
   }
 
   /** Reads the catalog, and goes on with encoding it when this returns. */
@@ -129,10 +141,10 @@ class OpenedCatalog {
       if (writer === undefined || hash === undefined) return { isCached: false, reason: this.#noCache };
       if (!isWhole) throw new OpmateError('IO', 'the disk is full or failing');
       // What was encoded must be what was hashed.
-      if ((await hashCatalog(this.#catalog, { signal })) !== hash) {
-        throw new OpmateError('IO', 'the catalog has changed since');
-      }
+      const hashed = await hashWithState(this.#catalog, { now: this.#options.now, signal });
+      if (hashed?.hash !== hash) throw new OpmateError('IO', 'the catalog has changed since');
       await writer.publish(hash, content.index);
+      await keepState(this.#options.cacheDirectory as string, hashed);
       return { isCached: true };
     } catch (error) {
       await writer?.discard();

@@ -1,9 +1,5 @@
-import { createHash } from 'node:crypto';
 import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { Catalog } from '../../catalog/catalog.js';
-import { openFile, readFully } from '../../catalog/file-access.js';
-import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { OpmateError, systemCode, systemReason } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { makeDirectory } from '../../files/make-directory.js';
@@ -11,6 +7,7 @@ import { moveWhole } from '../../files/move-whole.js';
 import { stagingName, sweepLeftovers } from '../../files/staging.js';
 import { openRegularFile } from '../../files/read-file.js';
 import type { CatalogIndex } from './catalog-content.js';
+import { getStateOwner } from './catalog-hash.js';
 import { RecordFile, computeDigest } from './record-file.js';
 
 /**
@@ -26,59 +23,6 @@ const footerLength = magic.length + 16 + 44;
 const maxIndexBytes = 1024 * 1024 * 1024;
 /** Caches of other contents that are kept in a directory: a pod that goes back to the content before finds it. */
 const keptOthers = 1;
-const pieceBytes = 1024 * 1024;
-const hashedAtOnce = 3;
-
-/**
- * The hash of a catalog's content: of names and bytes of its files, in walk order. Undefined for a catalog that is
- * not made of files. Throws OpmateError IO.
- */
-export async function hashCatalog(
-  catalog: Catalog,
-  { signal }: CancelOptions = {},
-): Promise<string | undefined> {
-  const files = await catalog.listFiles?.();
-  if (files === undefined) return undefined;
-  const hash = createHash('sha256');
-  // One piece of memory a file under way, however many there are.
-  const pieces = Array.from({ length: hashedAtOnce }, () => Buffer.allocUnsafeSlow(pieceBytes));
-  const hashes = await mapConcurrent(
-    files,
-    hashedAtOnce,
-    async (file) => {
-      const piece = pieces.pop() as Buffer<ArrayBuffer>;
-      try {
-        return await hashFile(file, piece);
-      } finally {
-        pieces.push(piece);
-      }
-    },
-    { signal },
-  );
-  // The lengths tell where a name ends, so that no two trees are hashed as the same text.
-  for (const [index, { name }] of files.entries()) {
-    hash.update(`${Buffer.byteLength(name)}:${name}:`).update(hashes[index] as string);
-  }
-  return hash.digest('hex');
-}
-
-/** One file is read while another is hashed. */
-async function hashFile(
-  { path: file, name }: { path: string; name: string },
-  piece: Buffer,
-): Promise<string> {
-  const hash = createHash('sha256');
-  const handle = await openFile(file, name);
-  try {
-    for (let size = 0; ; size += piece.length) {
-      const got = await readFully(handle, piece, size, name);
-      hash.update(piece.subarray(0, got));
-      if (got < piece.length) return `${size + got}:${hash.digest('hex')}`;
-    }
-  } finally {
-    await handle.close();
-  }
-}
 
 /** A cache that was found whole. */
 interface OpenedCache {
@@ -183,15 +127,20 @@ function withoutOrigins(index: CatalogIndex): CatalogIndex {
   };
 }
 
-/** Removes caches of contents of long ago. */
+/** Removes caches of contents of long ago, and the states of catalogs that have no cache. */
 async function removeOld(directory: string, hash: string): Promise<void> {
-  const others: { file: string; time: number }[] = [];
-  for (const name of await readdir(directory)) {
-    const file = path.join(directory, name);
-    const isCache = filePattern.exec(name);
-    if (isCache === null || isCache[1] === hash) continue;
-    others.push({ file, time: (await stat(file)).mtimeMs });
+  const names = await readdir(directory);
+  const others: { hash: string; time: number }[] = [];
+  for (const name of names) {
+    const [, other] = filePattern.exec(name) ?? [];
+    if (other === undefined || other === hash) continue;
+    others.push({ hash: other, time: (await stat(path.join(directory, name))).mtimeMs });
   }
-  others.sort((a, b) => b.time - a.time || compareBytes(a.file, b.file));
-  for (const { file } of others.slice(keptOthers)) await rm(file, { force: true }).catch(() => undefined);
+  others.sort((a, b) => b.time - a.time || compareBytes(a.hash, b.hash));
+  const kept = new Set([hash, ...others.slice(0, keptOthers).map((other) => other.hash)]);
+  const removed = names.filter((name) => {
+    const owner = filePattern.exec(name)?.[1] ?? getStateOwner(name);
+    return owner !== undefined && !kept.has(owner);
+  });
+  for (const name of removed) await rm(path.join(directory, name), { force: true }).catch(() => undefined);
 }

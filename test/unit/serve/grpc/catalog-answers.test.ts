@@ -1,4 +1,4 @@
-import { chmod, copyFile, mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, readFile, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { DirectoryCatalog } from '../../../../src/catalog/catalog.js';
@@ -398,6 +398,67 @@ describe('serve/grpc/catalog-answers with a cache', () => {
     expect(await all(changed)).toHaveLength(10);
     expect(await changed.encoded).toEqual({ isCached: true });
     expect(await cachesIn(cache)).toHaveLength(2);
+  });
+
+  /** Long after the files of a test were written. */
+  const later = () => new Date(Date.now() + 60_000);
+  const statesIn = async (directory: string): Promise<string[]> =>
+    (await readdir(directory)).filter((name) => name.endsWith('.state'));
+
+  it('does not hash files again that are in the state they were hashed in, unless integrity is enforced', async () => {
+    const cache = await directoryWith();
+    const [catalog, other] = [
+      await directoryWith(filesOf(gadget)),
+      await directoryWith(filesOf(gadget.slice(0, -1))),
+    ];
+    const expected: Uint8Array[][] = [];
+    const states: string[] = [];
+    for (const directory of [catalog, other]) {
+      const answers = await open(directory, { cacheDirectory: cache, now: later });
+      expect(await answers.encoded).toEqual({ isCached: true });
+      expected.push(await all(answers));
+      states.push((await statesIn(cache)).find((name) => !states.includes(name)) as string);
+    }
+    // A state beside the wrong cache shows that it is believed.
+    await copyFile(path.join(cache, states[0] as string), path.join(cache, states[1] as string));
+    await rm(path.join(cache, states[0] as string));
+    expect(await all(await open(catalog, { cacheDirectory: cache }))).toEqual(expected[1]);
+    const enforced = await open(catalog, { cacheDirectory: cache, requireCache: true });
+    expect(await all(enforced)).toEqual(expected[0]);
+  });
+
+  it('hashes files again that were changed without a change of size and time', async () => {
+    const catalog = await directoryWith(filesOf(gadget));
+    const cache = await directoryWith();
+    const answers = await open(catalog, { cacheDirectory: cache, now: later });
+    expect(await answers.encoded).toEqual({ isCached: true });
+    expect(await statesIn(cache)).toHaveLength(1);
+    const file = path.join(catalog, 'gadget/catalog.json');
+    const { atime, mtime } = await stat(file);
+    await writeFile(file, (await readFile(file, 'utf8')).replaceAll('gadget.v3', 'gadget.v9'));
+    await utimes(file, atime, mtime);
+    const changed = await open(catalog, { cacheDirectory: cache });
+    expect((await changed.getBundle('gadget', 'stable', 'gadget.v9')).length).toBeGreaterThan(100);
+  });
+
+  it('does not keep the state of files that were changed just before', async () => {
+    const catalog = await directoryWith(filesOf(gadget));
+    const cache = await directoryWith();
+    const answers = await open(catalog, { cacheDirectory: cache, now: () => new Date() });
+    expect(await answers.encoded).toEqual({ isCached: true });
+    expect(await statesIn(cache)).toEqual([]);
+    await (await open(catalog, { cacheDirectory: cache, now: later })).close();
+    expect(await statesIn(cache)).toHaveLength(1);
+  });
+
+  it('reads states of any content', async () => {
+    const catalog = await directoryWith(filesOf(gadget));
+    const name = `opmate-${'0'.repeat(64)}.state`;
+    const cache = await directoryWith({ [name]: `\n${'x'.repeat(100_000)}` });
+    const answers = await open(catalog, { cacheDirectory: cache, now: later });
+    expect(await answers.encoded).toEqual({ isCached: true });
+    expect(await statesIn(cache)).toHaveLength(1);
+    expect(await statesIn(cache)).not.toContain(name);
   });
 
   it('makes a cache again that is cut off or changed anywhere, and never serves what is damaged', async () => {

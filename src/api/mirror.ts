@@ -8,13 +8,17 @@ import type { ImageSetLock } from '../mirror/lock/lock.js';
 import type { ArchiveProof } from '../oci/archive-set/archive-index.js';
 import type { Session } from '../source/session.js';
 import {
-  type MirrorArchive,
-  ImageSetRun,
+  type ImageSetRun,
   type ImageSetRunOptions,
+  type MirrorArchive,
   type MirrorDestination,
   type MirrorPlan,
   type MirrorResult,
+  prepareRun,
 } from './mirror/image-set-run.js';
+import { mirrorFromArchives } from './mirror/mirror-archive.js';
+import { archiveLock, mirrorLock } from './mirror/mirror-lock.js';
+import { archiveSources, mirrorSources, planSources } from './mirror/mirror-sources.js';
 
 /** Options of planning and mirroring image sets. */
 export interface MirrorOptions extends Pick<
@@ -52,7 +56,7 @@ export async function planMirror(
   session: Session,
   options: MirrorOptions = {},
 ): Promise<MirrorPlan> {
-  return prepareRun(configFile, parseDestination(destination, session), session, options).plan();
+  return planSources(readRun(configFile, parseDestination(destination, session), session, options));
 }
 
 /**
@@ -66,8 +70,8 @@ export async function mirrorImageSet(
   session: Session,
   options: MirrorOptions = {},
 ): Promise<MirrorResult> {
-  const run = prepareRun(configFile, requireRegistry(destination), session, options);
-  return options.lock === undefined ? run.mirrorToRegistry() : run.mirrorLocked();
+  const run = readRun(configFile, requireRegistry(destination), session, options);
+  return options.lock === undefined ? mirrorSources(run) : mirrorLock(run);
 }
 
 /**
@@ -80,8 +84,8 @@ export async function archiveImageSet(
   session: Session,
   options: MirrorOptions = {},
 ): Promise<MirrorArchive> {
-  const run = prepareRun(configFile, toDisk(directory, session), session, options);
-  return options.lock === undefined ? run.mirrorToDisk() : run.archiveLocked();
+  const run = readRun(configFile, toDisk(directory, session), session, options);
+  return options.lock === undefined ? archiveSources(run) : archiveLock(run);
 }
 
 /**
@@ -95,8 +99,8 @@ export async function mirrorArchives(
   { configFile, proof = {}, ...options }: MirrorOptions & { configFile?: string; proof?: ArchiveProof } = {},
 ): Promise<MirrorResult> {
   const places = directories.map((directory) => path.resolve(session.workingDirectory, directory));
-  const run = prepareRun(configFile, requireRegistry(destination), session, options);
-  return run.mirrorArchives(places, proof);
+  const run = readRun(configFile, requireRegistry(destination), session, options);
+  return mirrorFromArchives(run, places, proof);
 }
 
 /**
@@ -122,7 +126,7 @@ export async function readMirrorStatus(
   return readRegistryStatus(lock, { target, maxNestedPaths, transfer, shards });
 }
 
-function prepareRun(
+function readRun(
   configFile: string | undefined,
   destination: MirrorDestination,
   session: Session,
@@ -130,7 +134,7 @@ function prepareRun(
 ): ImageSetRun {
   const { workingDirectory } = session;
   const resolve = (file: string): string => path.resolve(workingDirectory, file);
-  return new ImageSetRun(
+  return prepareRun(
     {
       ...options,
       ...{ configFile, destination },

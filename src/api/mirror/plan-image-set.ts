@@ -1,65 +1,47 @@
 import { openCharts } from '../../mirror/helm/open-charts.js';
 import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
-import type { MirrorTarget } from '../../mirror/image-set/image-set-names.js';
-import {
-  type ImageSetPlan,
-  openPinnedCatalog,
-  planImageSet as selectImages,
-} from '../../mirror/image-set/image-set-plan.js';
+import { type ImageSetPlan, openPinnedCatalog, planImageSet } from '../../mirror/image-set/image-set-plan.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import { liveReleases } from '../../mirror/release/live-releases.js';
 import { lockedReleases } from '../../mirror/release/locked-access.js';
 import { openReleases } from '../../mirror/release/open-releases.js';
-import type { DependencyMode } from '../../mirror/selection/dependencies.js';
 import { rebuildFrom } from '../../mirror/selection/rebuilt-source.js';
-import type { Session } from '../../source/session.js';
+import { formatPlatform } from '../../oci/image/platform.js';
 import { writeCatalogCache } from '../catalog-cache.js';
-
-/** What a plan of an image set depends on, in addition to the configuration. */
-interface PlanImageSetOptions {
-  target: MirrorTarget;
-  /** Handling of bundles that selected ones depend on; default `report`. */
-  dependencies?: DependencyMode | undefined;
-  /** Maximum number of path components at the target; default unlimited. */
-  maxNestedPaths?: number | undefined;
-  /** Include Helm charts themselves, not only their images. */
-  withCharts?: boolean | undefined;
-  /** Fail instead of using updates with known risks; default false. */
-  avoidRisks?: boolean | undefined;
-  /** Accept the release image that the configuration names without a signature; default false. */
-  ignoreReleaseSignature?: boolean | undefined;
-  /** Base of the graph image; default `registry.access.redhat.com/ubi9/ubi:latest`. */
-  graphBase?: string | undefined;
-  /** URL or file of the graph data; default that of the public update service. */
-  graphData?: string | undefined;
-  /** Take catalogs and releases from this lock instead of resolving their tags and channels. */
-  lock?: ImageSetLock | undefined;
-}
+import type { ImageSetRun } from './image-set-run.js';
 
 /**
- * Selects the images of an image set. Only catalogs and charts are read. Close the plan at the end. Throws OpmateError
- * with everything that the catalogs lack.
+ * Selects the images of a run, from the catalogs and releases of `lock` if there is one. Only catalogs and charts are
+ * read. Close the plan at the end. Throws OpmateError with everything that the catalogs lack.
  */
-export async function planImageSet(
+export async function planForRun(
+  run: ImageSetRun,
   config: ImageSetConfiguration,
-  session: Session,
-  options: PlanImageSetOptions,
+  lock?: ImageSetLock,
 ): Promise<ImageSetPlan> {
-  const { lock, graphBase, graphData, ...settings } = options;
-  const { avoidRisks = false, ignoreReleaseSignature: ignoreSignature = false } = options;
-  const { logger, signal, platform, temporaryDirectory } = session;
-  return selectImages(config, {
-    ...settings,
+  warnOfOtherPlatforms(run, config);
+  const { session } = run;
+  const {
+    destination,
+    maxNestedPaths,
+    dependencies = 'report',
+    helmCharts,
+    graphBase,
+    graphData,
+  } = run.options;
+  const { avoidRisks = false, ignoreReleaseSignature: ignoreSignature = false } = run.options;
+  const { logger, signal, platform, temporaryDirectory, workingDirectory: directory } = session;
+  return planImageSet(config, {
+    ...{ target: destination.target, maxNestedPaths, dependencies, logger, signal },
+    withCharts: helmCharts === true || destination.kind === 'disk',
     platforms: platform === undefined ? undefined : [platform],
-    logger,
-    signal,
     openCatalog: (reference) => {
       const digest = lock?.catalogs.find(({ catalog }) => catalog === reference.text)?.sourceDigest;
       return openPinnedCatalog(digest === undefined ? reference : { ...reference, digest }, session);
     },
-    openCharts: (helm) => openCharts(helm, { ...session, directory: session.workingDirectory }),
+    openCharts: (helm) => openCharts(helm, { ...session, directory }),
     openReleases: (releases) => {
-      const live = { session, directory: session.workingDirectory, graphBase, graphData };
+      const live = { session, directory, graphBase, graphData };
       const access = lock?.releases === undefined ? liveReleases(live) : lockedReleases(lock.releases, live);
       return openReleases(releases, { access, avoidRisks, ignoreSignature, signal });
     },
@@ -72,4 +54,22 @@ export async function planImageSet(
       return rebuilt.digest;
     },
   });
+}
+
+function warnOfOtherPlatforms(
+  { session: { platform, logger } }: ImageSetRun,
+  { operators, additionalImages, helm }: ImageSetConfiguration,
+): void {
+  const charts = [...helm.local, ...helm.repositories.flatMap((repository) => repository.charts ?? [])];
+  const isNamed = [...operators, ...additionalImages, ...charts].some((item) => item.platforms.length > 0);
+  if (platform === undefined && !isNamed) return;
+  const which =
+    platform === undefined
+      ? 'those that the configuration names are'
+      : `that for ${formatPlatform(platform)} is`;
+  const what = `of images for several platforms only ${which} copied`;
+  logger?.log(
+    'warn',
+    `${what}: their index keeps its digest, and the registry must take it without the others`,
+  );
 }

@@ -1,12 +1,16 @@
 import path from 'node:path';
 import {
-  ImageSetRun,
+  type ImageSetRun,
   type ImageSetRunOptions,
   type MirrorArchive,
   type MirrorDestination,
   type MirrorNames,
   type MirrorResult,
+  prepareRun,
 } from '../../api/mirror/image-set-run.js';
+import { mirrorFromArchives, planArchiveNames } from '../../api/mirror/mirror-archive.js';
+import { archiveLock, mirrorLock, planLockNames } from '../../api/mirror/mirror-lock.js';
+import { archiveSources, mirrorSources, planSourceNames } from '../../api/mirror/mirror-sources.js';
 import { isDigest } from '../../core/digest.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -128,7 +132,7 @@ export async function openRun(
   const onPlanned: ImageSetRunOptions['onPlanned'] = (plan) =>
     describePlan(plan, logger, { icsp, itemLevel });
   const onSurveyed: ImageSetRunOptions['onSurveyed'] = (bytes) => describeBytes(bytes, logger);
-  return new ImageSetRun({ ...run, signingKey, onPlanned, onSurveyed }, session);
+  return prepareRun({ ...run, signingKey, onPlanned, onSurveyed }, session);
 }
 
 /** Does what the flags say, prints the result, and returns the exit code. */
@@ -143,19 +147,19 @@ export async function runImageSet(
   if (from !== undefined) {
     const directories = from.map((text) => getArchiveDirectory(text, context));
     const proof = await readProof(options, context);
-    if (dryRun) return finishNames(await run.planArchiveNames(directories, proof), workspace, session);
-    return finishRun(context, flags, await run.mirrorArchives(directories, proof), session);
+    if (dryRun) return finishNames(await planArchiveNames(run, directories, proof), workspace, session);
+    return finishRun(context, flags, await mirrorFromArchives(run, directories, proof), session);
   }
   if (dryRun) {
-    const names = await (locked ? run.planLockedNames() : run.planNames());
+    const names = await (locked ? planLockNames(run) : planSourceNames(run));
     return finishNames(names, workspace, session);
   }
   if (destination.kind === 'disk') {
-    const archive = await (locked ? run.archiveLocked() : run.mirrorToDisk());
+    const archive = await (locked ? archiveLock(run) : archiveSources(run));
     return finishArchive(context, { ...flags, directory: destination.directory }, archive, session);
   }
-  if (locked) return finishRun(context, flags, await run.mirrorLocked(), session);
-  const result = await run.mirrorToRegistry();
+  if (locked) return finishRun(context, flags, await mirrorLock(run), session);
+  const result = await mirrorSources(run);
   for (const change of result.changes) session.logger.log('warn', change);
   tellLock(workspace, session);
   return finishRun(context, flags, result, session);

@@ -3,6 +3,7 @@ import { text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { imageSetFlags, mirrorFlags } from './flags.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
+import { planSources } from '../../api/mirror/mirror-sources.js';
 import { UsageError } from '../../core/errors.js';
 import { planOf } from '../../mirror/lock/lock.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
@@ -51,7 +52,7 @@ export const command = defineCommand({
     const flags = readRunFlags(context, options, parseDestination(destination, context));
     return useSession(context, options, async (session) => {
       const run = await openRun(context, flags, session);
-      const { bytes, lock, kept } = await run.plan();
+      const { bytes, lock, kept } = await planSources(run);
       tellLock(flags.workspace, session);
       session.logger.log('info', `plan ${planOf(lock)}`);
       session.logger.close();

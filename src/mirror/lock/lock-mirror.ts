@@ -25,7 +25,8 @@ import type {
   TransferReport,
 } from '../transfer/transfer-types.js';
 
-interface LockMirrorOptions extends LockedTransfersOptions {
+/** How a lock is mirrored. */
+export interface LockMirrorOptions extends LockedTransfersOptions {
   transfer: TransferOptions;
   /** Only this part of the images; the catalogs by whoever finds everything else there. */
   shard?: Shard | undefined;

@@ -1,0 +1,39 @@
+import type { NamedImage } from '../../mirror/image-set/image-set-plan.js';
+import type { MirroredSet } from '../../mirror/image-set/image-set-resources.js';
+import { LockMirror, mirroredOfLock, type LockMirrorOptions } from '../../mirror/lock/lock-mirror.js';
+import type { ImageSetLock } from '../../mirror/lock/lock.js';
+import type { ImageSetRun, MirrorResult } from './image-set-run.js';
+import { type Templates, getTransferOptions } from './run-configuration.js';
+import { writeResources, renderResources } from './write-results.js';
+
+/** What a lock pins, as it is mirrored: images for the cluster's manifests, and templates of these. */
+interface LockedSet {
+  lock: ImageSetLock;
+  set: MirroredSet<NamedImage>;
+  templates: Templates;
+}
+
+/** Returns the images of a lock with the names that the target of the run gives them. */
+export function getMirrored({ options }: ImageSetRun, lock: ImageSetLock): MirroredSet<NamedImage> {
+  return mirroredOfLock(lock, options.destination.target, options.maxNestedPaths);
+}
+
+/** Surveys the target, copies what it lacks of a lock, and writes the manifests of the cluster. */
+export async function copyLocked(
+  run: ImageSetRun,
+  { lock, set, templates }: LockedSet,
+  content: Pick<LockMirrorOptions, 'archive' | 'base' | 'open' | 'shard' | 'shardWaitMs'>,
+): Promise<MirrorResult> {
+  const { destination, maxNestedPaths, onSurveyed } = run.options;
+  const mirror = new LockMirror(lock, {
+    ...{ target: destination.target, maxNestedPaths, transfer: getTransferOptions(run) },
+    ...{ logger: run.session.logger, ...content },
+  });
+  // A name that no manifest can have is an error before anything is copied.
+  renderResources(run, set, templates);
+  const bytes = await mirror.survey();
+  onSurveyed?.(bytes);
+  const { waiting, ...report } = await mirror.copy();
+  const resources = await writeResources(run, set, templates);
+  return { report, changes: [], resources, bytes, lock, waiting };
+}

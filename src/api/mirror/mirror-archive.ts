@@ -1,0 +1,181 @@
+import { addContext } from '../../core/diagnostics-error.js';
+import { OpmateError } from '../../core/errors.js';
+import {
+  limitLock,
+  planArchivedSet,
+  requireAllowedImages,
+  requireListedImages,
+  withPlannedReleases,
+} from '../../mirror/image-set/archived-set.js';
+import { pathBelow } from '../../mirror/image-set/image-set-names.js';
+import type { ImageSetPlan, NamedImage } from '../../mirror/image-set/image-set-plan.js';
+import { type MirroredSet, templatesOfLock } from '../../mirror/image-set/image-set-resources.js';
+import { type NarrowedCatalogs, narrowCatalogs } from '../../mirror/image-set/narrowed-catalogs.js';
+import { BaseContent } from '../../mirror/lock/base-content.js';
+import { type ImageSetLock, type LockedImage, parseLock, withoutCharts } from '../../mirror/lock/lock.js';
+import { requireSignedReleases } from '../../mirror/release/locked-access.js';
+import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
+import { type OpenedArchive, openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
+import { writeCatalogCache } from '../catalog-cache.js';
+import { getMirrored, copyLocked } from './copy-locked.js';
+import type { ImageSetRun, MirrorNames, MirrorResult } from './image-set-run.js';
+import { type Templates, readConfiguration, readTemplates, getReleaseSettings } from './run-configuration.js';
+import { writeNames } from './write-results.js';
+
+/** Names what archives hold; see `writeNames`. */
+export async function planArchiveNames(
+  run: ImageSetRun,
+  directories: readonly string[],
+  proof: ArchiveProof,
+): Promise<MirrorNames> {
+  return withArchive(run, directories, proof, (content) =>
+    withArchived(run, content, ({ set, templates }) => writeNames(run, set, templates)),
+  );
+}
+
+/**
+ * Copies archives to a registry, the first with what it needs of the others: all that it holds, or what the
+ * configuration asks for.
+ */
+export async function mirrorFromArchives(
+  run: ImageSetRun,
+  directories: readonly string[],
+  proof: ArchiveProof,
+): Promise<MirrorResult> {
+  return withArchive(run, directories, proof, (content) =>
+    withArchived(run, content, async ({ set, templates, locked, narrowed }) => {
+      const { archive, base } = content;
+      const { verification } = run.options;
+      await verification?.verifyArchived(locked, (name) => base.repository(name), run.session);
+      const open = ({ repository, contents }: LockedImage) =>
+        Promise.resolve({
+          repository: base.repository(repository),
+          reference: contents.root.digest,
+          close: () => Promise.resolve(),
+        });
+      const lock = narrowed?.lock ?? locked;
+      return copyLocked(
+        run,
+        { lock, set, templates },
+        {
+          ...{ archive, base },
+          open: (image) => narrowed?.getOpener(image) ?? (() => open(image)),
+        },
+      );
+    }),
+  );
+}
+
+interface ArchiveContent {
+  archive: OpenedArchive;
+  base: BaseContent;
+}
+
+async function withArchive<T>(
+  run: ImageSetRun,
+  directories: readonly string[],
+  proof: ArchiveProof,
+  work: (content: ArchiveContent) => Promise<T>,
+): Promise<T> {
+  const archive = await openArchiveSets(directories, proof);
+  try {
+    await run.options.workspace?.requireWritable();
+    const base = new BaseContent(archive, run.options.destination.target.registry, run.session);
+    return await work({ archive, base });
+  } finally {
+    await archive.close();
+  }
+}
+
+/** What of an archive is to be mirrored. */
+interface ArchivedSet {
+  /** For the objects of a cluster. */
+  set: MirroredSet<NamedImage>;
+  templates: Templates;
+  /** As the archive holds it. */
+  locked: ImageSetLock;
+  narrowed?: NarrowedCatalogs | undefined;
+}
+
+/** Works with what of an archive is to be mirrored. Throws OpmateError for one that holds more than it lists. */
+async function withArchived<T>(
+  run: ImageSetRun,
+  content: ArchiveContent,
+  work: (set: ArchivedSet) => Promise<T>,
+): Promise<T> {
+  const lock = parseLock(content.archive.index.lock, 'the lock of the archive');
+  requireListedImages(content.archive, lock);
+  const wanted = run.options.helmCharts === true ? lock : withoutCharts(lock);
+  if (run.options.configFile !== undefined) return withLimited(run, content, lock, wanted, work);
+  const templates = templatesOfLock(lock, 'the lock of the archive');
+  await requireSignedReleases(wanted, getReleaseSettings(run));
+  return work({ set: getMirrored(run, wanted), templates, locked: wanted });
+}
+
+/** Works with what the configuration allows of an archive, which is computed here. */
+async function withLimited<T>(
+  run: ImageSetRun,
+  { archive, base }: ArchiveContent,
+  lock: ImageSetLock,
+  wanted: ImageSetLock,
+  work: (set: ArchivedSet) => Promise<T>,
+): Promise<T> {
+  const { destination, maxNestedPaths, dependencies = 'report' } = run.options;
+  const { target } = destination;
+  const { config, digest } = await readConfiguration(run);
+  const isOther = digest !== lock.configuration;
+  const templates = await readTemplates(run, config);
+  const { logger, signal, platform, temporaryDirectory } = run.session;
+  const getContent = ({ repository }: LockedImage) =>
+    base.repository(repository, pathBelow(target, repository, maxNestedPaths));
+  const plan = await planArchivedSet(config, {
+    ...{ target, maxNestedPaths, dependencies, logger, signal, archive, lock, contentOf: getContent },
+    platforms: platform === undefined ? undefined : [platform],
+    ...getReleaseSettings(run),
+  });
+  let narrowed: NarrowedCatalogs | undefined;
+  try {
+    const set = limitArchive(run, lock, wanted, plan, isOther);
+    if (isOther) {
+      const how = {
+        contentOf: getContent,
+        temporaryDirectory,
+        writeCache: writeCatalogCache,
+        logger,
+        signal,
+      };
+      narrowed = await narrowCatalogs(set.locked, plan, how);
+    }
+    return await work({ ...set, templates, narrowed });
+  } finally {
+    await narrowed?.close();
+    await plan.close();
+  }
+}
+
+function limitArchive(
+  run: ImageSetRun,
+  lock: ImageSetLock,
+  wanted: ImageSetLock,
+  plan: ImageSetPlan,
+  isOther: boolean,
+): Pick<ArchivedSet, 'set' | 'locked'> {
+  const { dependencies = 'report' } = run.options;
+  try {
+    const released = withPlannedReleases(wanted, plan);
+    const locked = isOther ? limitLock(released, plan) : released;
+    const left = (wanted.releases?.releases.length ?? 0) - (locked.releases?.releases.length ?? 0);
+    if (left > 0)
+      run.session.logger?.log(
+        'info',
+        `${left === 1 ? '1 release' : `${left} releases`} of the archive not in the configuration, left out`,
+      );
+    return { set: requireAllowedImages(locked, plan), locked };
+  } catch (error) {
+    const had = lock.options['dependencies'];
+    if (!(error instanceof OpmateError) || had !== 'add' || dependencies === had) throw error;
+    throw addContext(error, {
+      hint: 'add --dependencies add, as in the run that wrote the archive',
+    });
+  }
+}

@@ -1,0 +1,127 @@
+import { OpmateError, UsageError } from '../../core/errors.js';
+import { quoteShort } from '../../document/field.js';
+import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
+import { requireSameTemplates } from '../../mirror/image-set/image-set-resources.js';
+import { type ImageSetLock, type LockedImage, planOf } from '../../mirror/lock/lock.js';
+import { rebuiltOnDemand } from '../../mirror/lock/locked-catalogs.js';
+import { transfersOfLock } from '../../mirror/lock/locked-transfers.js';
+import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
+import type { OpenedReference } from '../../oci/image/open.js';
+import { writeCatalogCache } from '../catalog-cache.js';
+import { getMirrored, copyLocked } from './copy-locked.js';
+import type { ImageSetRun, MirrorNames, MirrorResult, MirrorArchive } from './image-set-run.js';
+import { planForRun } from './plan-image-set.js';
+import { type Templates, readConfiguration, readTemplates, getLockOptions } from './run-configuration.js';
+import { writeArchive } from './write-archive.js';
+import { writeNames } from './write-results.js';
+
+const defaultShardWait = 10_000;
+
+/** Names what the lock copies; see `writeNames`. */
+export async function planLockNames(run: ImageSetRun): Promise<MirrorNames> {
+  const { lock, templates } = await readSameLock(run);
+  return writeNames(run, getMirrored(run, lock), templates);
+}
+
+/** Copies to a registry what a lock names: nothing is looked up. */
+export async function mirrorLock(run: ImageSetRun): Promise<MirrorResult> {
+  const { shard, shardWaitMs = defaultShardWait } = run.options;
+  return withLock(run, async ({ lock, templates, open }) => {
+    const set = getMirrored(run, lock);
+    return copyLocked(run, { lock, set, templates }, { open, shard, shardWaitMs });
+  });
+}
+
+/** Writes an archive of what a lock names. */
+export async function archiveLock(run: ImageSetRun): Promise<MirrorArchive> {
+  return withLock(run, async ({ lock, config, open }) => {
+    const transfers = transfersOfLock(lock, { target: run.options.destination.target, open });
+    const skip = (_name: string, error: OpmateError): Promise<void> => Promise.reject(error);
+    const written = await writeArchive(run, { transfers: () => transfers, lock: () => lock, skip }, config);
+    return { ...written, report: emptyReport, changes: [] };
+  });
+}
+
+const emptyReport: TransferReport = { done: [], missing: [], failed: [], blobs: 0, bytes: 0 };
+
+async function withLock<T>(
+  run: ImageSetRun,
+  work: (set: {
+    lock: ImageSetLock;
+    config: ImageSetConfiguration;
+    templates: Templates;
+    open: (image: LockedImage) => (() => Promise<OpenedReference>) | undefined;
+  }) => Promise<T>,
+): Promise<T> {
+  const { lock: planned, config, templates } = await readSameLock(run);
+  const { session } = run;
+  const lock = (await run.options.verification?.verifyLocked(planned, session)) ?? planned;
+  const rebuilt = rebuiltOnDemand(lock, {
+    plan: () => planForRun(run, config, lock),
+    session,
+    temporaryDirectory: session.temporaryDirectory,
+    writeCache: writeCatalogCache,
+    logger: session.logger,
+  });
+  try {
+    return await work({ lock, config, templates, open: (image) => rebuilt.findOpener(image) });
+  } finally {
+    await rebuilt.close();
+  }
+}
+
+/** Reads the lock, and what it was made of. Throws OpmateError for a lock of something else. */
+async function readSameLock(
+  run: ImageSetRun,
+): Promise<{ lock: ImageSetLock; config: ImageSetConfiguration; templates: Templates }> {
+  const { workspace } = run.options;
+  const lock = run.options.lock ?? (await workspace?.readLock());
+  if (lock === undefined) throw new UsageError('no lock', { hint: 'name a lock or a workspace' });
+  requirePlan(run, lock);
+  const config = await requireSame(run, lock);
+  const templates = await readTemplates(run, config);
+  requireSameTemplates(lock, templates);
+  return { lock, config, templates };
+}
+
+/** Throws UsageError where a lock is not of the plan that the machines share. */
+function requirePlan(run: ImageSetRun, lock: ImageSetLock): void {
+  const { plan } = run.options;
+  const own = planOf(lock);
+  if (plan === undefined || plan === '' || plan === own) return;
+  const file = getShownLock(run);
+  throw new UsageError(`${file}: is of plan ${own}, expected ${quoteShort(plan)}`, {
+    hint: 'use the same lock on all machines',
+  });
+}
+
+/** Throws UsageError unless a lock was made of the configuration and the options of this run. */
+async function requireSame(run: ImageSetRun, lock: ImageSetLock): Promise<ImageSetConfiguration> {
+  const { config, digest } = await readConfiguration(run);
+  if (digest !== lock.configuration) {
+    const problem = `${config.file}: differs from the configuration of the lock`;
+    throw new UsageError(problem, { hint: 'mirror without --locked to make a new lock' });
+  }
+  const wanted = getLockOptions(run);
+  for (const key of ['dependencies', 'platform']) {
+    if (wanted[key] === lock.options[key]) continue;
+    const had = lock.options[key] ?? 'not given';
+    const problem = `--${key} ${wanted[key] ?? 'not given'}: the lock was made with ${had}`;
+    throw new UsageError(problem, {
+      hint: 'use the same value, or mirror without --locked to make a new lock',
+    });
+  }
+  const { signatures } = lock.options;
+  const hint = 'opmate mirror plan makes a new lock';
+  if (signatures === 'unknown')
+    throw new UsageError(`${getShownLock(run)}: made before plans had signatures`, { hint });
+  if (run.options.signatures === false && signatures === 'yes')
+    throw new UsageError('--remove-signatures: the lock was made with signatures', {
+      hint: `${hint}, with the same flags`,
+    });
+  return config;
+}
+
+function getShownLock(run: ImageSetRun): string {
+  return run.options.workspace?.shownLock ?? 'lock';
+}

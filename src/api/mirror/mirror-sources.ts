@@ -1,0 +1,117 @@
+import { OpmateError } from '../../core/errors.js';
+import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
+import { ImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
+import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
+import { requireTargetAccess } from '../../mirror/image-set/target-access.js';
+import { writeCatalogCache } from '../catalog-cache.js';
+import type { ImageSetRun, MirrorNames, MirrorPlan, MirrorResult, MirrorArchive } from './image-set-run.js';
+import { planForRun } from './plan-image-set.js';
+import { readConfiguration, readTemplates, getLockOptions, getTransferOptions } from './run-configuration.js';
+import { writeArchive, surveyArchive, readBase } from './write-archive.js';
+import { writeResources, writeNames, renderResources } from './write-results.js';
+
+/** Plans in bytes, and writes the lock. Of images no blob is read but the layers of catalogs. */
+export async function planSources(run: ImageSetRun): Promise<MirrorPlan> {
+  const { config, digest } = await readConfiguration(run);
+  const { destination, workspace } = run.options;
+  return withMirror(run, config, async (mirror, plan) => {
+    const templates = await readTemplates(run, config);
+    renderResources(run, plan, templates);
+    await mirror.prepare();
+    const bytes =
+      destination.kind === 'registry'
+        ? await mirror.surveyWithSignatures()
+        : await surveyArchive(run, mirror);
+    const lock = mirror.lock(digest, getLockOptions(run), templates);
+    await workspace?.writeLock(lock);
+    const kept = plan.catalogs.flatMap(({ operator, selection }) =>
+      selection.kept.map((bundle) => ({ catalog: operator.catalog, ...bundle })),
+    );
+    return { bytes, lock, kept };
+  });
+}
+
+/** Writes names only: nothing is read but catalogs. */
+export async function planSourceNames(run: ImageSetRun): Promise<MirrorNames> {
+  const { config } = await readConfiguration(run);
+  return withPlan(run, config, async (plan) => writeNames(run, plan, await readTemplates(run, config)));
+}
+
+/** Copies to a registry what the sources have now, and writes the lock of it. */
+export async function mirrorSources(run: ImageSetRun): Promise<MirrorResult> {
+  const { config, digest } = await readConfiguration(run);
+  const templates = await readTemplates(run, config);
+  const { destination, maxNestedPaths, verification } = run.options;
+  const session = run.session;
+  await requireTargetAccess(config, destination.target, { maxNestedPaths, session });
+  return withMirror(run, config, async (mirror, plan) => {
+    // A name that no manifest can have is an error before anything is copied.
+    renderResources(run, plan, templates);
+    await mirror.prepare();
+    await verification?.verify(mirror, session);
+    const bytes = await mirror.surveyWithSignatures();
+    run.options.onSurveyed?.(bytes);
+    const { changes, ...report } = await mirror.copy();
+    const lock = mirror.lock(digest, getLockOptions(run), templates);
+    const resources = await writeResources(run, mirror.mirrored(), templates);
+    await run.options.workspace?.writeLock(lock);
+    return { report, changes, resources, bytes, lock, waiting: 0 };
+  });
+}
+
+/** Writes an archive to the directory of the destination. */
+export async function archiveSources(run: ImageSetRun): Promise<MirrorArchive> {
+  const { config, digest } = await readConfiguration(run);
+  // A base that cannot be used is an error before anything is read.
+  await readBase(run);
+  return withMirror(run, config, async (mirror, plan) => {
+    const templates = await readTemplates(run, config);
+    renderResources(run, plan, templates);
+    await mirror.prepare();
+    await run.options.verification?.verify(mirror, run.session);
+    await mirror.addSignatures();
+    const set = {
+      transfers: () => mirror.transfers(),
+      lock: () => mirror.lock(digest, getLockOptions(run), templates),
+      skip: (targetName: string, error: OpmateError) => mirror.skip(targetName, error),
+    };
+    const written = await writeArchive(run, set, config);
+    await run.options.workspace?.writeLock(written.lock);
+    const { changes, ...report } = mirror.report();
+    return { ...written, report, changes };
+  });
+}
+
+async function withMirror<T>(
+  run: ImageSetRun,
+  config: ImageSetConfiguration,
+  work: (mirror: ImageSetMirror, plan: ImageSetPlan) => Promise<T>,
+): Promise<T> {
+  return withPlan(run, config, async (plan) => {
+    const { destination, onError = 'stop', signatures = true } = run.options;
+    const { temporaryDirectory, logger } = run.session;
+    const mirror = new ImageSetMirror(plan, {
+      ...{ config, target: destination.target, transfer: getTransferOptions(run) },
+      ...{ onError, signatures, temporaryDirectory, writeCache: writeCatalogCache, logger },
+    });
+    try {
+      return await work(mirror, plan);
+    } finally {
+      await mirror.close();
+    }
+  });
+}
+
+async function withPlan<T>(
+  run: ImageSetRun,
+  config: ImageSetConfiguration,
+  work: (plan: ImageSetPlan) => Promise<T>,
+): Promise<T> {
+  const plan = await planForRun(run, config);
+  try {
+    run.options.onPlanned?.(plan);
+    return await work(plan);
+  } finally {
+    await plan.close();
+  }
+}

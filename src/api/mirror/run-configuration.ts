@@ -1,0 +1,77 @@
+import path from 'node:path';
+import { computeDigest } from '../../core/digest.js';
+import { UsageError, fileError } from '../../core/errors.js';
+import { readNamedFile } from '../../files/read-file.js';
+import {
+  type ImageSetConfiguration,
+  readImageSetConfiguration,
+} from '../../mirror/image-set/image-set-config.js';
+import {
+  type CatalogSourceTemplate,
+  readCatalogSourceTemplates,
+} from '../../mirror/image-set/image-set-resources.js';
+import type { TransferOptions } from '../../mirror/transfer/transfer-types.js';
+import { formatPlatform } from '../../oci/image/platform.js';
+import type { ImageSetRun } from './image-set-run.js';
+
+/** Templates of catalog sources by the catalog that names them. */
+export type Templates = ReadonlyMap<string, CatalogSourceTemplate>;
+
+/** Maximum size of a configuration, in bytes. */
+const maxConfigSize = 64 * 1024 * 1024;
+
+/** Maximum parallel requests per registry where the options name none. */
+export const defaultMaxPerRegistry = 6;
+
+/** Reads the configuration of a run, and the digest of its bytes. Throws UsageError for a run without one. */
+export async function readConfiguration(
+  run: ImageSetRun,
+): Promise<{ config: ImageSetConfiguration; digest: string }> {
+  const { configFile: file } = run.options;
+  if (file === undefined)
+    throw new UsageError('missing --config', {
+      hint: 'name an ImageSetConfiguration with --config',
+    });
+  const place = path.resolve(run.session.workingDirectory, file);
+  const bytes = await readNamedFile(place, maxConfigSize).catch((error: unknown) => {
+    throw fileError(`open ${place}`, error, { file: place });
+  });
+  return { config: readImageSetConfiguration(bytes.toString(), file), digest: computeDigest(bytes) };
+}
+
+/** Reads the templates of catalog sources that the configuration names. */
+export function readTemplates(
+  run: ImageSetRun,
+  { operators }: ImageSetConfiguration,
+): Promise<Map<string, CatalogSourceTemplate>> {
+  const { workingDirectory: directory, followLinks } = run.session;
+  return readCatalogSourceTemplates(operators, { directory, followLinks });
+}
+
+/** Returns the options that shape the selection, as a lock records them. */
+export function getLockOptions(run: ImageSetRun): Record<string, string> {
+  const { dependencies = 'report', signatures = true } = run.options;
+  const { platform } = run.session;
+  return {
+    dependencies,
+    ...(platform !== undefined && { platform: formatPlatform(platform) }),
+    signatures: signatures ? 'yes' : 'none',
+  };
+}
+
+/** Returns how the run copies: sessions, limits, handling of errors. */
+export function getTransferOptions(run: ImageSetRun): TransferOptions {
+  const { maxPerRegistry = defaultMaxPerRegistry, copyLimits, onError = 'stop' } = run.options;
+  const { logger, signal } = run.session;
+  return {
+    ...{ session: run.session, maxPerRegistry, ...copyLimits, logger, signal },
+    ...{ continueOnError: onError !== 'stop', skipMissing: false },
+  };
+}
+
+/** Returns how the run reads releases and their signatures. */
+export function getReleaseSettings(run: ImageSetRun) {
+  const { workingDirectory: directory } = run.session;
+  const { ignoreReleaseSignature = false } = run.options;
+  return { session: run.session, directory, ignoreReleaseSignature };
+}

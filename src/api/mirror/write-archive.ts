@@ -1,0 +1,50 @@
+import { UsageError } from '../../core/errors.js';
+import { readArchiveBase } from '../../mirror/image-set/archive-base.js';
+import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
+import type { ImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
+import { type ArchivableSet, archiveImageSet, listCarried } from '../../mirror/image-set/set-archive.js';
+import { type BytePlan, planBytes } from '../../mirror/lock/byte-plan.js';
+import { signArchive } from '../../oci/archive-set/archive-index.js';
+import type { ImageSetRun, MirrorArchive } from './image-set-run.js';
+import { defaultMaxPerRegistry } from './run-configuration.js';
+
+/** Writes the archive of a run without what its base holds, and signs it where the run has a key. */
+export async function writeArchive(
+  run: ImageSetRun,
+  set: ArchivableSet,
+  { archiveBytes: partBytes }: ImageSetConfiguration,
+): Promise<Pick<MirrorArchive, 'lock' | 'index' | 'keptBytes'>> {
+  const { strictArchive: strict = false, signingKey, maxPerRegistry = defaultMaxPerRegistry } = run.options;
+  const directory = requireArchiveDirectory(run);
+  const { logger, signal } = run.session;
+  const { written, lock } = await archiveImageSet(set, directory, {
+    ...{ session: run.session, partBytes, strict, logger, signal },
+    base: await readBase(run),
+    concurrency: maxPerRegistry,
+    imageTimeoutMs: run.options.copyLimits?.imageTimeoutMs,
+  });
+  if (signingKey !== undefined) await signArchive(directory, signingKey);
+  return { lock, index: written.index, keptBytes: written.keptBytes };
+}
+
+function requireArchiveDirectory(run: ImageSetRun): string {
+  const { destination } = run.options;
+  if (destination.kind === 'disk') return destination.directory;
+  throw new UsageError('an archive is written to a directory', { hint: 'write file://DIRECTORY' });
+}
+
+/** Plans in bytes what is to be archived: all but what the base holds. */
+export async function surveyArchive(run: ImageSetRun, mirror: ImageSetMirror): Promise<BytePlan> {
+  await mirror.addSignatures();
+  const base = await readBase(run);
+  const images = mirror.lockedImages();
+  const carried = listCarried(images);
+  return planBytes(images, (digest) => base?.sizeOf(digest) !== undefined && !carried.has(digest));
+}
+
+/** Reads the base of an archive. Throws OpmateError for one that cannot be used. */
+export async function readBase(run: ImageSetRun) {
+  const { base, destination } = run.options;
+  const directory = destination.kind === 'disk' ? destination.directory : undefined;
+  return base && readArchiveBase(base, directory);
+}

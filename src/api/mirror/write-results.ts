@@ -1,0 +1,71 @@
+import { OpmateError } from '../../core/errors.js';
+import { type NamedImage, mappingLines } from '../../mirror/image-set/image-set-plan.js';
+import {
+  type ClusterResourceOptions,
+  type MirroredSet,
+  clusterResources,
+} from '../../mirror/image-set/image-set-resources.js';
+import { readArchiveIndex } from '../../oci/archive-set/archive-index.js';
+import type { ImageSetRun, MirrorNames } from './image-set-run.js';
+import type { Templates } from './run-configuration.js';
+
+/** Writes the manifests of the cluster to the workspace, if there is one, and returns them by file name. */
+export async function writeResources(
+  run: ImageSetRun,
+  set: MirroredSet,
+  templates: Templates,
+): Promise<Map<string, string>> {
+  const { workspace } = run.options;
+  const resources = renderResources(run, set, templates, await workspace?.readSignatures());
+  await workspace?.writeResults({ clusterResources: resources }, run.session);
+  return resources;
+}
+
+/** Writes the mapping, what of it is in no archive, and the manifests to the workspace, if there is one. */
+export async function writeNames(
+  run: ImageSetRun,
+  set: MirroredSet<NamedImage>,
+  templates: Templates,
+): Promise<MirrorNames> {
+  const { destination, workspace } = run.options;
+  const all = renderResources(run, set, templates, await workspace?.readSignatures());
+  const mapping = mappingLines(set.images, destination.target);
+  const missing = await listMissing(run, set);
+  const toText = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join('');
+  const dryRun = new Map([['mapping.txt', toText(mapping)]]);
+  if (missing.length > 0) dryRun.set('missing.txt', toText(missing));
+  const resources = destination.kind === 'registry' ? all : undefined;
+  await workspace?.writeResults({ dryRun, clusterResources: resources }, run.session);
+  return { mapping, missing, resources };
+}
+
+/** Lines of the mapping whose images are in no archive yet. */
+async function listMissing(run: ImageSetRun, { images }: MirroredSet<NamedImage>): Promise<string[]> {
+  const { destination, base } = run.options;
+  if (destination.kind === 'registry') return [];
+  const known = new Set<string>();
+  for (const place of [destination.directory, ...(base === undefined ? [] : [base.path])]) {
+    const index = await readArchiveIndex(place).catch((error: unknown) => {
+      if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
+      throw error;
+    });
+    for (const { repository, tag } of index?.images ?? []) known.add(`${repository}:${tag ?? ''}`);
+  }
+  return mappingLines(
+    images.filter((image) => !known.has(image.destination)),
+    destination.target,
+  );
+}
+
+/** Returns the manifests of the cluster by file name. Throws OpmateError for names that no manifest can have. */
+export function renderResources(
+  run: ImageSetRun,
+  set: MirroredSet,
+  templates: Templates,
+  signatures?: ClusterResourceOptions['signatures'],
+): Map<string, string> {
+  const { destination, maxNestedPaths, naming } = run.options;
+  const byRepository = maxNestedPaths !== undefined;
+  const how = { signatures, maxNestedPaths, byRepository, templates };
+  return clusterResources(set, { ...destination.target, ...naming, ...how });
+}

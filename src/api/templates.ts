@@ -4,6 +4,7 @@ import { openFile } from '../catalog/file-access.js';
 import { readTemplate } from '../catalog/template/read.js';
 import type { TemplateType } from '../catalog/template/template.js';
 import { type Diagnostic, formatDiagnostic } from '../core/diagnostic.js';
+import type { CatalogDiagnostic } from '../model/catalog-diagnostic.js';
 import type { CatalogFormat } from '../model/encode.js';
 import type { CatalogFacts } from '../model/facts.js';
 import { resolveMigrationLevel } from '../model/migrations.js';
@@ -24,8 +25,10 @@ export interface RenderTemplateOptions {
 export interface RenderedTemplate {
   /** Warnings about the template; also logged. */
   warnings: Diagnostic[];
-  /** Names, edges and versions; `validateCatalog` checks them, `drawGraph` draws them. */
+  /** Names, edges and versions; `drawGraph` draws them. */
   facts: CatalogFacts;
+  /** Returns the problems that make the catalog invalid, with file and line as far as the template has the blob. */
+  validate(): Promise<CatalogDiagnostic[]>;
   /** Returns the catalog piece by piece. */
   write: Assembly['write'];
   close(): Promise<void>;
@@ -71,6 +74,7 @@ export async function renderOpenTemplate(
     warnings.push({ ...warning, line });
     session.logger.log('warn', formatDiagnostic({ ...warning, line }));
   }
-  const { assembly, facts, close } = await renderRead(template, session, { format, migrationLevel });
-  return { warnings, facts, write: (written) => assembly.write(written), close };
+  const rendered = await renderRead(template, session, { format, migrationLevel });
+  const { assembly, facts, validate, close } = rendered;
+  return { warnings, facts, validate, write: (written) => assembly.write(written), close };
 }

@@ -29,7 +29,8 @@ export const exitStatus: readonly (readonly [code: string, meaning: string])[] =
 
 /** Commands whose exit codes differ from the table, and how. */
 export const exitStatusNote =
-  'Commands of opm, oc and oc-mirror keep the exit codes of these tools: wrong usage and findings end with 1. ' +
+  'Commands that opm, oc or oc-mirror have too keep the exit codes of these tools: 1 for findings and for wrong usage, ' +
+  'also for unknown commands below alpha, catalog, generate, index, mirror and registry. ' +
   '"registry add" and "index add" end with 2 if an image, and with 3 if a version is in the index already. ' +
   '"mirror --locked" ends with 2 for a lock of another plan or configuration. "probe" ends ' +
   'with 1 on wrong usage, 2 if the server is unreachable, 3 if it does not respond and 4 if it is unhealthy.';

@@ -5,7 +5,9 @@ import { quoteGo } from '../core/go-json-quote.js';
 import { NameIndex } from '../core/suggest.js';
 import { type CommandLine, findCommand } from './command/command-line.js';
 import { wrapExample } from './command/help-format.js';
+
 import { helpTopics } from './help-topics.js';
+import { shellWord } from './printable.js';
 
 /** Returns the full name of a command: `opmate catalog filter`. */
 export function commandPath(command: Command): string {
@@ -56,13 +58,18 @@ async function summarize(commandLine: CommandLine, command: Command): Promise<vo
   }
 }
 
-/** Returns the error for a word that names no command, with the nearest command as its hint. */
-export function unknownCommand(command: Command, word: string): UsageError {
+/**
+ * Returns the error for a word that names no command, with the nearest command as its hint; in a group with a command for
+ * references, the word as its argument.
+ */
+export function unknownCommand(command: Command, word: string, referenceCommand?: string): UsageError {
   const path = commandPath(command);
   const visible = command.commands.map((sub) => sub.name());
   const near = new NameIndex(visible).nearest(word);
   const elsewhere = command.parent === null ? findElsewhere(command, word) : undefined;
-  const best = near === undefined ? elsewhere : `${path} ${near}`;
+  const withReference =
+    referenceCommand === undefined ? undefined : `${path} ${referenceCommand} ${shellWord(word)}`;
+  const best = near === undefined ? (withReference ?? elsewhere) : `${path} ${near}`;
   return new UsageError(`unknown command ${quoteGo(word)}`, {
     hint: best === undefined ? `see ${path} --help` : `did you mean ${quoteGo(best)}? see ${path} --help`,
   });

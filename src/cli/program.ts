@@ -66,7 +66,9 @@ export async function runProgram(
     }
     state.debug = program.opts<GlobalOptions>().debug === true;
     const word = named.args[0];
-    if (error.code === 'commander.unknownCommand' && word !== undefined) throw unknownCommand(named, word);
+    if (error.code === 'commander.unknownCommand' && word !== undefined) {
+      throw unknownCommand(named, word, commandLine.findReferenceCommand(named));
+    }
     throw wrongUsage(error, `see ${commandPath(named)} --help`);
   }
   return exitCode;

@@ -55,12 +55,15 @@ export const commands: CommandTree = {
     { dockerfile: leaf(() => import('./root/generate-dockerfile.js')) },
     { tool: 'opm' },
   ),
-  list: group('list packages, channels or bundles of a catalog', list()),
+  list: group('list packages, channels or bundles of a catalog', list(), { referenceCommand: 'packages' }),
   graph: leaf(() => import('./root/graph.js')),
   alpha: group(
     'alpha commands of opm',
     {
-      list: group('list packages, channels or bundles of a catalog', list({ tool: 'opm' }), { tool: 'opm' }),
+      list: group('list packages, channels or bundles of a catalog', list({ tool: 'opm' }), {
+        tool: 'opm',
+        referenceCommand: 'packages',
+      }),
       'render-graph': leaf(() => import('./root/graph.js'), { tool: 'opm' }),
       'render-template': leaf(() => import('./template/render.js'), { tool: 'opm' }),
       'convert-template': group('create a template from a catalog', convert({ tool: 'opm' }), {

@@ -16,6 +16,7 @@ import { mapConcurrent } from '../core/concurrency.js';
 import { CancelledError, OpmateError, getMessage } from '../core/errors.js';
 import { parseGoJson, quoteGo } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
+import { silentLogger } from '../core/log.js';
 import { parseReference } from '../core/reference.js';
 import { type Version, parseVersion } from '../core/semver.js';
 import type { YamlPath } from '../document/yaml-full.js';
@@ -48,7 +49,7 @@ interface RenderTemplateOptions {
   format: CatalogFormat;
   /** As `resolveMigrationLevel` returns it; for the bundles that are fetched, not for those in the template. */
   migrationLevel: string;
-  /** Images that are fetched at the same time; 8 unless told. */
+  /** Maximum number of parallel image downloads; default 8. */
   concurrency?: number | undefined;
 }
 
@@ -56,6 +57,8 @@ interface RenderTemplateOptions {
 interface RenderedTemplate {
   assembly: Assembly;
   facts: CatalogFacts;
+  /** Returns the problems that make the catalog invalid, with file and line as far as the template has the blob. */
+  validate(): Promise<CatalogDiagnostic[]>;
   close(): Promise<void>;
 }
 
@@ -83,7 +86,8 @@ export async function renderTemplate(
         await work.renderSubstitutes(template);
         break;
     }
-    return { assembly: work.assembly, facts: work.facts, close: () => work.assembly.close() };
+    const { assembly, facts } = work;
+    return { assembly, facts, validate: () => work.validate(), close: () => assembly.close() };
   } catch (error) {
     await work.assembly.close().catch(() => undefined);
     throw error;
@@ -111,14 +115,13 @@ class TemplateRendering {
     const images: (TemplateImage & { position: number })[] = [];
     for (const [position, { blob, path }] of template.entries.entries()) {
       if (blob.kind === 'bundle') images.push({ image: blob.blob.image, path, position });
-      else await this.#addEntry(blob, position);
+      else await this.#addEntry(blob, position, this.#getOrigin(position));
     }
     const bundles = new Map<number, BundleFacts>();
     await this.#fetch(images, async (blob, places) => {
-      const facts = describeBundle(blob);
       for (const place of places) {
         const { position } = images[place] as { position: number };
-        bundles.set(position, facts);
+        bundles.set(position, describeBundle(blob, this.#getOrigin(position)));
         await this.assembly.addBundle(blob, position);
       }
     });
@@ -236,7 +239,7 @@ class TemplateRendering {
       if (blob.kind === 'channel') {
         channels.push(blob.blob);
         described.push(describeChannel(blob.blob, this.#getOrigin(position)));
-      } else await this.#addEntry(blob, position);
+      } else await this.#addEntry(blob, position, this.#getOrigin(position));
       if (blob.kind === 'bundle' && !versions.has(blob.blob.name)) {
         versions.set(blob.blob.name, () => readVersionRelease(blob.blob));
       }
@@ -289,10 +292,7 @@ class TemplateRendering {
   async #requireValid({ entries }: SubstitutesTemplate, channels: readonly ChannelFacts[]): Promise<void> {
     const { message, problems } = validateCatalog({ ...this.facts, channels: [...channels] });
     if (message === undefined) return;
-    const findPath = ({ origin, path = [] }: CatalogDiagnostic): YamlPath => {
-      const entry = origin === undefined ? undefined : entries[origin.offset];
-      return entry === undefined ? [] : [...entry.path, ...path];
-    };
+    const findPath = (problem: CatalogDiagnostic): YamlPath => findEntryPath(entries, problem) ?? [];
     const [first, ...others] = problems;
     const place = first === undefined || others.length > 0 ? [] : findPath(first);
     this.#fail(place, `render: entries are not valid FBC: ${message}`, first?.hint);
@@ -329,13 +329,26 @@ class TemplateRendering {
     this.#fail(substitution.path, contextOfSubstitution(substitution) + problem);
   }
 
+  async validate(): Promise<CatalogDiagnostic[]> {
+    const { problems } = validateCatalog(this.facts);
+    const template = this.#template;
+    if (template.type === 'semver') return problems;
+    return Promise.all(
+      problems.map(async (problem) => {
+        const path = findEntryPath(template.entries, problem);
+        if (path === undefined) return problem;
+        return { ...problem, origin: undefined, file: template.file, line: await template.lineOf(path) };
+      }),
+    );
+  }
+
   /** Entries are known by their number. */
   #getOrigin(position: number): BlobOrigin {
     return { file: this.#template.file, offset: position, length: 0, syntax: 'yaml' };
   }
 
-  async #addEntry(item: CatalogBlob, position: number): Promise<void> {
-    addToFacts(this.facts, item, item.kind === 'channel' ? undefined : this.#getOrigin(position));
+  async #addEntry(item: CatalogBlob, position: number, origin?: BlobOrigin): Promise<void> {
+    addToFacts(this.facts, item, origin);
     await this.assembly.addBlob(item, position);
   }
 
@@ -374,7 +387,14 @@ class TemplateRendering {
         failures.set(places[0], told);
       }
     };
-    await mapConcurrent([...wanted], this.#options.concurrency ?? 8, fetchOne, this.#session);
+    await this.#report(wanted.size, (next) =>
+      mapConcurrent(
+        [...wanted],
+        this.#options.concurrency ?? 8,
+        (item) => fetchOne(item).finally(next),
+        this.#session,
+      ),
+    );
     for (const [place, { code, message, hint }] of [...failures].sort(([a], [b]) => a - b)) {
       const context = contextOf?.(place) ?? '';
       this.#fail((images[place] as TemplateImage).path, context + message, hint, code);
@@ -382,9 +402,35 @@ class TemplateRendering {
     await this.#errors.throwIfAny();
   }
 
+  /** Reports the progress of work on images; `next` is called after each. */
+  async #report(total: number, work: (next: () => void) => Promise<unknown>): Promise<void> {
+    const { logger = silentLogger } = this.#session;
+    const task = `render ${this.#template.file}`;
+    let current = 0;
+    const report = (): void => logger.progress({ task, state: 'update', current, total, unit: 'items' });
+    report();
+    try {
+      await work(() => {
+        current++;
+        report();
+      });
+    } finally {
+      logger.progress({ task, state: 'done' });
+    }
+  }
+
   #fail(path: YamlPath, problem: string, hint?: string, code?: OpmateError['code']): void {
     this.#errors.report(path, rendering + problem, hint, code);
   }
+}
+
+/** Returns the path of a problem in its template; undefined if it is not about an entry. */
+function findEntryPath(
+  entries: readonly { path: YamlPath }[],
+  { origin, path = [] }: CatalogDiagnostic,
+): YamlPath | undefined {
+  const entry = origin === undefined ? undefined : entries[origin.offset];
+  return entry === undefined ? undefined : [...entry.path, ...path];
 }
 
 function contextOfSubstitution({ base, name }: Substitution): string {

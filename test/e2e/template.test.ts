@@ -66,8 +66,24 @@ describe('opmate template render', () => {
     expect(known.stderr).toContain('basic.yaml:6: unknown key "comment" has no effect');
     const own = await render(['invalid.yaml']);
     const plain = await renderAsOpm(['invalid.yaml']);
-    expect(own.stderr).toContain('the catalog is not valid: ');
+    expect(own.stderr).toMatch(/^warn: invalid\.yaml:\d+: the catalog is not valid: /m);
     expect(plain).toEqual({ code: 0, stdout: own.stdout, stderr: '' });
+  });
+
+  it('reports progress by the number of images', async () => {
+    const { code, stderr } = await render(['semver.yaml', '--log-format', 'json']);
+    expect(code).toBe(0);
+    const events = stderr
+      .trimEnd()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { progress?: Record<string, unknown> }).progress)
+      .filter((progress) => progress?.['task'] === 'render semver.yaml');
+    const total = events[0]?.['total'];
+    expect(total).toBeGreaterThan(0);
+    expect(events.map((event) => [event?.['state'], event?.['current']])).toEqual([
+      ...Array.from({ length: Number(total) + 1 }, (_, current) => ['update', current]),
+      ['done', undefined],
+    ]);
   });
 
   it('lists every image that is missing, and writes nothing', async () => {

@@ -115,6 +115,11 @@ export class CommandLine implements LoadedCommands {
     return parent === null ? undefined : this.#nodes.get(parent)?.tool;
   }
 
+  /** Returns the command of a group that takes a reference, for those who leave it out. */
+  findReferenceCommand(group: Command): string | undefined {
+    return this.#nodes.get(group)?.referenceCommand;
+  }
+
   #run(command: Command, declaration: AnyCommand): Promise<void> {
     return this.#events.run(() => {
       const raw = command.optsWithGlobals<Record<string, unknown>>();

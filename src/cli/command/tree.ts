@@ -13,6 +13,8 @@ export interface CommandNode {
   readonly aliases?: readonly string[];
   /** Works, and is not shown; by the environment where `HELP_ALPHA=true` shows it. */
   readonly hidden?: boolean | 'alpha';
+  /** The command of this group that takes a reference, for those who leave it out: `packages` in `list ./catalog`. */
+  readonly referenceCommand?: string;
   /** The tool that has this group too; see `CommandDeclaration.tool`. */
   readonly tool?: AnyCommand['tool'];
 }

@@ -1,12 +1,12 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import type { FlagValues } from '../command/flags.js';
 import { migrateLevel, outputFormat } from '../command/shared-flags.js';
+import { formatPlace } from '../../core/diagnostic.js';
 import { addContext } from '../../core/diagnostics-error.js';
 import { type TemplateType, isTemplateType, templateSchemas } from '../../catalog/template/template.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { drawGraph, drawingLimits } from '../../graph/mermaid.js';
-import { validateCatalog } from '../../graph/validate.js';
 import { formatCatalogMessage } from '../../model/catalog-diagnostic.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { renderOpenTemplate } from '../../api/templates.js';
@@ -19,8 +19,8 @@ import { useSession } from '../session.js';
 const flags = { output: outputFormat(['json', 'yaml', 'mermaid'], { default: 'json' }), migrateLevel };
 
 /**
- * `opmate template render`. It warns of what makes the catalog invalid, and draws ranges with too many links once; as
- * `opm alpha render-template` it does neither.
+ * `opmate template render`. Unlike `opm alpha render-template`, it warns if the catalog is invalid, and draws ranges with
+ * too many links once.
  */
 export const command = defineCommand({
   summary: 'render a template as a catalog',
@@ -69,8 +69,10 @@ async function renderFile(
         }
         for (const warning of drawing?.warnings ?? []) logger.log('warn', warning);
         // A template need not make a valid catalog.
-        for (const problem of checks ? validateCatalog(rendered.facts).problems : []) {
-          logger.log('warn', `the catalog is not valid: ${formatCatalogMessage(problem)}`);
+        for (const problem of checks ? await rendered.validate() : []) {
+          const place = formatPlace(problem);
+          const message = `the catalog is not valid: ${formatCatalogMessage(problem)}`;
+          logger.log('warn', place === undefined ? message : `${place}: ${message}`);
         }
       } finally {
         await rendered.close();

@@ -190,6 +190,17 @@ const nouns = [...new Set(declared.map(({ name }) => name.split(' ').slice(0, -1
   .concat('mirror', 'mirror list', 'template convert', 'bundle deployment');
 
 describe('a mistyped word', () => {
+  it.each([
+    [1, ['alpha', 'catalog', 'generate', 'index', 'mirror', 'registry', 'alpha bundle', 'mirror list']],
+    [2, ['bundle', 'catalogs', 'template', 'oci', 'archive', 'bundle deployment']],
+  ])('ends with %d, which is the code of the tool that has the group', async (expected, groups) => {
+    for (const group of groups) {
+      const { code, stderr } = await opmate(...group.split(' '), 'zzzzzz');
+      expect([group, code]).toEqual([group, expected]);
+      expect(stderr).toBe(`unknown command "zzzzzz"\nhint: see opmate ${group} --help\n`);
+    }
+  });
+
   it.each([...new Set(nouns)])('below %s is an unknown command, and no work is done', async (noun) => {
     const words = noun.split(' ');
     const own = declared.filter(({ name }) => name.startsWith(`${noun} `)).map(({ name }) => name.split(' '));
@@ -223,6 +234,22 @@ describe('a mistyped word', () => {
     expect(code).toBe(2);
     expect(stderr).toBe(
       `unknown command "${word}"\nhint: did you mean "opmate ${command}"? see opmate --help\n`,
+    );
+  });
+});
+
+describe('a reference in place of a command', () => {
+  it.each([
+    ['list', 'catalog.yaml', 'list packages'],
+    ['list', './catalog', 'list packages'],
+    ['list', 'https://host.example/catalogs/a', 'list packages'],
+    ['list', "it's", 'list packages'],
+  ])('below %s (%s) leads to the command that takes it', async (noun, word, command) => {
+    const { code, stdout, stderr } = await opmate(...noun.split(' '), word);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    const quoted = word.includes("'") ? `'it'\\\\''s'` : word;
+    expect(stderr).toBe(
+      `unknown command "${word}"\nhint: did you mean "opmate ${command} ${quoted}"? see opmate ${noun} --help\n`,
     );
   });
 });

@@ -128,6 +128,9 @@ export async function openCatalogView(
   return view;
 }
 
+/** What the first view shows of a catalog. */
+type CatalogOverview = Omit<CatalogAnswer, keyof StateAnswer>;
+
 /** An open catalog, its facts, and the images that a bundle is and needs. */
 interface Selectable {
   catalog: Catalog;
@@ -153,6 +156,8 @@ export class CatalogView {
   #search: SearchIndex | undefined;
   readonly #packages = new Map<string, ViewedPackage>();
   #findings: CatalogDiagnostic[] = [];
+  /** Made again when the findings or headings change. */
+  #overview: CatalogOverview | undefined;
   #checking: Promise<void> | undefined;
   readonly #compared: ComparedCatalogs | undefined;
 
@@ -177,6 +182,7 @@ export class CatalogView {
 
   #setFindings(findings: CatalogDiagnostic[]): void {
     this.#findings = findings;
+    this.#overview = undefined;
     for (const viewedPackage of this.#packages.values()) viewedPackage.problems = [];
     for (const finding of findings) this.#packages.get(finding.package ?? '')?.problems.push(finding);
   }
@@ -245,6 +251,7 @@ export class CatalogView {
 
   /** Reads what the list of packages shows: the package's blob, and the bundle at the head of its default channel. */
   async readHeadings(signal: AbortSignal | undefined): Promise<void> {
+    this.#overview = undefined;
     for (const viewedPackage of this.#packages.values()) {
       throwIfCancelled(signal);
       const { heading } = viewedPackage;
@@ -279,7 +286,12 @@ export class CatalogView {
   }
 
   /** All packages, as the list shows them. */
-  overview(): Omit<CatalogAnswer, keyof StateAnswer> {
+  overview(): CatalogOverview {
+    this.#overview ??= this.#makeOverview();
+    return this.#overview;
+  }
+
+  #makeOverview(): CatalogOverview {
     const packages = [...this.#packages.values()]
       .map((viewedPackage) => this.#summarizeText(viewedPackage))
       .sort((a, b) => compareBytes(a.name, b.name));

@@ -70,7 +70,7 @@ export async function exportPage(
   });
 }
 
-/** Adds the policy of an export to the document of the page, and the scripts that take the place of the server. */
+/** Makes the document of an export: with its policy, and scripts in the place of the server. */
 function toExported(html: Buffer): string {
   const policy = `<meta http-equiv="Content-Security-Policy" content="${exportPolicy}" />\n    `;
   const scripts = ['data/catalog.js', 'exported.js']
@@ -78,6 +78,7 @@ function toExported(html: Buffer): string {
     .join('');
   return html
     .toString()
+    .replace(/<link rel="preload"[^>]*>\s*/, '')
     .replace('<meta name="viewport"', `${policy}<meta name="viewport"`)
     .replace('<script src="page.js"', `${scripts}<script src="page.js"`);
 }

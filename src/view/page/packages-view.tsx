@@ -7,8 +7,10 @@ import { exportedPage } from './exported.js';
 import { comparePackages, keepsPackage, orderOptions, packageFilters } from './package-filters.js';
 import { type PackagesRoute, getAddress, addressOfPackage, allPackages, go } from './route.js';
 
+/** Cards that are drawn at once: more than any screen shows. */
+const firstCards = 60;
 /** Cards that are in the document before one scrolls to the last of them. */
-const firstCards = 400;
+const cardsPerStep = 400;
 
 /** The list of packages, or of what a search has found. */
 export function PackagesView({ catalog, route }: { catalog: CatalogAnswer; route: PackagesRoute }) {
@@ -125,11 +127,16 @@ interface Found {
 function Cards({ found: matches, run, words }: { found: Found[]; run: string; words: string[] }) {
   const [limit, setLimit] = useState(firstCards);
   const end = useRef<HTMLButtonElement>(null);
+  // The cards in sight are painted before the others are made.
+  useEffect(() => {
+    const timer = setTimeout(() => setLimit((before) => Math.max(before, cardsPerStep)));
+    return () => clearTimeout(timer);
+  }, []);
   useEffect(() => {
     if (end.current === null) return undefined;
     const observer = new IntersectionObserver(
       (entries) => {
-        if (entries.some(({ isIntersecting }) => isIntersecting)) setLimit((before) => before + firstCards);
+        if (entries.some(({ isIntersecting }) => isIntersecting)) setLimit((before) => before + cardsPerStep);
       },
       { rootMargin: '800px' },
     );
@@ -144,7 +151,7 @@ function Cards({ found: matches, run, words }: { found: Found[]; run: string; wo
         ))}
       </ul>
       {matches.length > limit && (
-        <button ref={end} type="button" class="more" onClick={() => setLimit(limit + firstCards)}>
+        <button ref={end} type="button" class="more" onClick={() => setLimit(limit + cardsPerStep)}>
           Show more ({limit.toLocaleString('en')} of {matches.length.toLocaleString('en')})
         </button>
       )}

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { type ErrorAnswer, type StateAnswer, runHeader } from '../answers.js';
 import { answerFromFiles, exportedPage } from './exported.js';
 
@@ -10,6 +10,8 @@ const pollMs = 2_000;
 const kept = new Map<string, unknown>();
 /** The view of the catalog that the kept answers are from. */
 let currentRun: string | undefined;
+/** What was last read of the state of the catalog; undefined after a failure. */
+let currentState: string | undefined;
 /** Grows whenever everything is to be requested anew. */
 let generation = 0;
 const listeners = new Set<() => void>();
@@ -32,7 +34,8 @@ export function requestPath(name: string, values: Record<string, string | string
 export function useAnswer<T>(address: string | undefined): Loaded<T> {
   const [loaded, setLoaded] = useState<Loaded<T> & { address?: string | undefined }>({});
   const current = useGeneration();
-  useEffect(() => {
+  // Before the browser paints, so that nothing waits for an empty page.
+  useLayoutEffect(() => {
     if (address === undefined) return undefined;
     if (kept.has(address)) {
       setLoaded({ address, value: kept.get(address) as T });
@@ -67,21 +70,23 @@ export function useStatePoll(): string | undefined {
   useEffect(() => {
     if (exportedPage !== undefined) return undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    let last: string | undefined;
     let isPolling = false;
     const poll = async (): Promise<void> => {
       if (isPolling) return;
       clearTimeout(timer);
       isPolling = true;
       try {
-        const { run, isChecking } = await request<StateAnswer>('api/state', undefined);
-        const state = `${run} ${isChecking}`;
-        if (last !== undefined && last !== state) forgetAnswers();
-        last = state;
+        const reply = await request<StateAnswer>('api/state', undefined);
+        const state = formatState(reply);
+        if (currentState !== state) {
+          currentRun = reply.run;
+          currentState = state;
+          forgetAnswers();
+        }
         setError(undefined);
       } catch (reason) {
         setError(describeError(reason));
-        last = 'failed';
+        currentState = undefined;
       }
       isPolling = false;
       if (!document.hidden) timer = setTimeout(() => void poll(), pollMs);
@@ -89,7 +94,8 @@ export function useStatePoll(): string | undefined {
     const pollNow = (): void => {
       if (!document.hidden) void poll();
     };
-    pollNow();
+    // The first view has the state too.
+    timer = setTimeout(pollNow, pollMs);
     addEventListener('focus', pollNow);
     document.addEventListener('visibilitychange', pollNow);
     return () => {
@@ -127,12 +133,13 @@ async function request<T>(address: string, signal: AbortSignal | undefined): Pro
   }
   const response = await fetch(address, signal === undefined ? {} : { signal });
   const value = (await response.json()) as T | ErrorAnswer;
-  noteRun(response.headers.get(runHeader));
+  if (address !== 'api/state') noteRun(response.headers.get(runHeader));
   if (!response.ok) {
     const { error, hint } = value as ErrorAnswer;
     throw new Error(hint === undefined ? error : `${error} (${hint})`);
   }
   if (address === 'api/state') return value as T;
+  if (address === 'api/catalog') currentState = formatState(value as StateAnswer);
   kept.set(address, value);
   const [oldest] = kept.keys();
   if (kept.size > maxKept && oldest !== undefined) kept.delete(oldest);
@@ -144,6 +151,10 @@ function noteRun(run: string | null): void {
   const isFirst = currentRun === undefined;
   currentRun = run;
   if (!isFirst) forgetAnswers();
+}
+
+function formatState({ run, isChecking }: StateAnswer): string {
+  return `${run} ${isChecking}`;
 }
 
 /** Whether the server does not respond at all. */

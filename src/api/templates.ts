@@ -70,7 +70,7 @@ export async function renderOpenTemplate(
   const template = await readTemplate(input, type, session);
   const warnings: Diagnostic[] = [];
   for (const warning of template.warnings) {
-    const line = await template.lineOf(warning.path ?? []);
+    const line = await template.findLine(warning.path ?? []);
     warnings.push({ ...warning, line });
     session.logger.log('warn', formatDiagnostic({ ...warning, line }));
   }

@@ -18,7 +18,7 @@ import {
   isCsv,
   readCsvMetadata,
 } from '../model/csv.js';
-import { TypeMismatchError, findMismatch, listOf, readTyped, struct } from '../kube/struct.js';
+import { TypeMismatchError, findMismatch, structList, readTyped, struct } from '../kube/struct.js';
 import { describeKind } from '../document/field.js';
 import { getText } from '../document/json-fields.js';
 import {
@@ -111,20 +111,20 @@ export async function* readPackageManifests(
       .filter(({ name }) => !name.startsWith('.'))
       .sort((a, b) => compareBytes(a.name, b.name));
     const { path: parent, label: parentLabel } = place;
-    const placeOf = ({ name }: { name: string }): Place => ({
+    const findPlace = ({ name }: { name: string }): Place => ({
       path: path.join(parent, name),
       label: path.posix.join(parentLabel, name),
     });
     pending.push(
       ...visible
         .filter((entry) => entry.isDirectory())
-        .map(placeOf)
+        .map(findPlace)
         .reverse(),
     );
     const files: Place[] = [];
     for (const entry of visible) {
       if (entry.isDirectory()) continue;
-      const file = placeOf(entry);
+      const file = findPlace(entry);
       const outside = entry.isSymbolicLink()
         ? await outsideError(directory, file.path, file.label)
         : undefined;
@@ -386,7 +386,7 @@ function missingApi(bundle: Bundle, spec: JsonObject, file: string): OpmateError
 }
 
 const packageType = struct({ packageName: 'raw', channels: 'raw', defaultChannel: 'raw' });
-const channelList = listOf({ name: 'raw', currentCSV: 'raw' });
+const channelList = structList({ name: 'raw', currentCSV: 'raw' });
 
 /**
  * Reads a package manifest; undefined where the object is none, as it names no package. Names that are

@@ -19,7 +19,7 @@ import {
 } from '../model/csv.js';
 import { type RelatedImage, propertyTypes } from '../model/declarative-config.js';
 import { objectMeta } from '../kube/meta-types.js';
-import { findMismatch, listOf, readTyped, strings, struct } from '../kube/struct.js';
+import { findMismatch, structList, readTyped, strings, struct } from '../kube/struct.js';
 import { describeKind } from '../document/field.js';
 import { type FirstDocument, lineOfPath, manifestText, parseFault, parseFirstDocument } from './manifest.js';
 import { rawElements, rawFields } from '../document/raw-json.js';
@@ -273,7 +273,7 @@ const crdHead = struct({
       shortNames: strings,
       categories: strings,
     }),
-    versions: listOf({ name: 'string', served: 'bool', storage: 'bool', deprecated: 'bool' }),
+    versions: structList({ name: 'string', served: 'bool', storage: 'bool', deprecated: 'bool' }),
   }),
 });
 

@@ -246,8 +246,8 @@ export function isFault(error: unknown): error is OpmateError {
 }
 
 /** The same error, with the line on which the blob begins. */
-async function withLine(error: unknown, lineOf: () => Promise<number>): Promise<unknown> {
+async function withLine(error: unknown, findLine: () => Promise<number>): Promise<unknown> {
   if (!(error instanceof OpmateError)) return error;
-  const line = await lineOf();
+  const line = await findLine();
   return addContext(error, { file: error.file, line });
 }

@@ -63,19 +63,19 @@ export async function listCatalogFiles(
     }
   }
   const rules = new IgnoreRules();
-  const placeOf = ({ components }: FoundFile): CatalogFile => ({
+  const toCatalogFile = ({ components }: FoundFile): CatalogFile => ({
     path: path.join(root, ...components),
     label: joinLabel(label, components),
   });
   for (const file of result.filter(({ isRules }) => isRules)) {
-    const place = placeOf(file);
+    const place = toCatalogFile(file);
     if (file.isLink) await requireWithin(root, place.path, { label: place.label, followLinks });
     await rules.addFile(place.path, place.label, file.components.slice(0, -1));
   }
   const files: CatalogFile[] = [];
   for (const file of result) {
     if (file.isRules || rules.ignores(file.components)) continue;
-    const place = placeOf(file);
+    const place = toCatalogFile(file);
     if (file.isLink) place.outside = await outsideError(root, place.path, place.label);
     files.push(place);
   }

@@ -116,7 +116,7 @@ function describeError(error: unknown, debug: boolean, paint: Paint): string {
     const hasHint = error.hint !== undefined && (error.diagnostics?.length ?? 1) === 1;
     const hint = hasHint ? `${paint.hint('hint:')} ${shown(error.hint ?? '')}\n` : '';
     const lines = new Set(getMessages(error).map(shown));
-    text = `${[...lines].map((line) => paint.error(line)).join('\n')}\n${placeOf(error)}${hint}`;
+    text = `${[...lines].map((line) => paint.error(line)).join('\n')}\n${formatPlace(error)}${hint}`;
   } else {
     text = `internal error: ${shown(getMessage(error))}\nhint: please report this with the output of --debug\n`;
   }
@@ -172,7 +172,7 @@ function shown(text: string): string {
   return printable(redact(text));
 }
 
-function placeOf(error: OpmateError): string {
+function formatPlace(error: OpmateError): string {
   // A diagnostic begins with its place.
   if (error.diagnostics !== undefined) return '';
   if (error.file === undefined || error.line === undefined) return '';

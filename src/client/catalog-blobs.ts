@@ -66,8 +66,8 @@ export async function* readBlobs(
 export function checkAskedFor(blob: CatalogBlob, query: BlobQuery, label: string): void {
   const { schema = '', package: packageName = '', name = '' } = query;
   // Servers count the blob of a package to the package.
-  const isOf = blob.package === packageName || (blob.kind === 'package' && blob.name === packageName);
-  if ((schema === '' || blob.schema === schema) && (packageName === '' || isOf)) {
+  const isOfPackage = blob.package === packageName || (blob.kind === 'package' && blob.name === packageName);
+  if ((schema === '' || blob.schema === schema) && (packageName === '' || isOfPackage)) {
     if (name === '' || blob.name === name) return;
   }
   const what = [blob.schema, blob.package, blob.name].map((text) => quoteGo(oneLine(text, 100))).join(' ');

@@ -1,6 +1,6 @@
 import { OpmateError } from '../core/errors.js';
 import { decodeUtf8, parseGoJson } from '../document/go-json.js';
-import { listOf, readTyped, stringMap, struct } from '../kube/struct.js';
+import { structList, readTyped, stringMap, struct } from '../kube/struct.js';
 import { oneLine } from '../oci/transport/transport-answers.js';
 import { maxShownText } from './client-options.js';
 
@@ -24,7 +24,7 @@ export interface ListedCatalog {
 }
 
 const listingType = struct({
-  catalogs: listOf({
+  catalogs: structList({
     name: 'string',
     priority: 'int32',
     labels: stringMap,

@@ -34,7 +34,7 @@ const separatorPattern = /[\t\n\f\r ]*,[\t\n\f\r ]*|[\t\n\f\r ]+/y;
 
 type Operator = '=' | '!=' | '>' | '<' | '>=' | '<=' | '~' | '^';
 
-const operatorOf: Readonly<Record<string, Operator>> = {
+const operators: Readonly<Record<string, Operator>> = {
   '': '=',
   '=': '=',
   '!=': '!=',
@@ -149,7 +149,7 @@ function parseTerm(match: RegExpExecArray): Term {
   };
   const isOpen = open !== undefined;
   return {
-    operator: operatorOf[operator] as Operator,
+    operator: operators[operator] as Operator,
     version,
     isOpen,
     openFrom: open === 'major' ? undefined : open,

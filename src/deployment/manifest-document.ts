@@ -25,7 +25,7 @@ export function openManifest(manifest: Manifest, lineAt: LineAt): ManifestDocume
     name: file,
     subject: title,
     diagnostics,
-    placeOf: (path) => {
+    findPlace: (path) => {
       const line = manifest.lineOf(path);
       return line === undefined ? {} : { line };
     },

@@ -34,7 +34,7 @@ type Kind = (typeof kinds)[number];
 
 /** Fields that a source of the proposal may have beside the object of its kind, or in it. */
 const common = ['uri', 'auth', 'destination'];
-const fieldsOf: Readonly<Record<Exclude<Kind, 'configMaps'>, readonly string[]>> = {
+const fieldsByKind: Readonly<Record<Exclude<Kind, 'configMaps'>, readonly string[]>> = {
   image: ['ref', 'pullSecret', 'imagePullSecretName', 'insecureSkipTLSVerify', 'certificateData'],
   git: ['repository', 'url', 'ref', 'directory'],
   http: ['url', 'checksum'],
@@ -52,7 +52,7 @@ export function readSource(field: Field, document: ManifestDocument): DocumentSo
   if (kind === undefined) return undefined;
   if (kind === 'configMaps') return readConfigMaps(field, document);
   const inner = field.field(kind);
-  const own = [...common, ...fieldsOf[kind]];
+  const own = [...common, ...fieldsByKind[kind]];
   const hasInner = inner.isPresent && inner.object(own, warnOfUnknown) !== undefined;
   if (!isText) field.object(['kind', 'type', ...kinds, ...(hasInner ? common : own)], warnOfUnknown);
   for (const other of kinds) {

@@ -63,7 +63,7 @@ interface DocumentOptions {
   /** Names the object among several of the file: `BundleDeployment "widget"`. */
   subject?: string | undefined;
   /** Where a path, or the nearest thing above it, is written. */
-  placeOf?: ((path: DocumentPath) => Partial<Place>) | undefined;
+  findPlace?: ((path: DocumentPath) => Partial<Place>) | undefined;
   textAsWritten?: FieldReport['textAsWritten'];
 }
 
@@ -87,7 +87,7 @@ export function openValue(
 export function openValue(value: JsonValue | undefined, options: DocumentOptions): Field<never>;
 export function openValue(
   value: JsonValue | undefined,
-  { name, kind = 'file', subject, diagnostics, placeOf, textAsWritten }: DocumentOptions,
+  { name, kind = 'file', subject, diagnostics, findPlace: placeOf, textAsWritten }: DocumentOptions,
 ): Field {
   const outer = kind === 'file' ? subject : name;
   const report: FieldReport = {
@@ -117,7 +117,7 @@ export interface WrittenDocument {
   name: string;
   root: Field;
   diagnostics: DiagnosticList;
-  placeOf(path: DocumentPath): Place;
+  findPlace(path: DocumentPath): Place;
 }
 
 interface ReadOptions {
@@ -152,16 +152,16 @@ export function readDocument(
     throw new OpmateError('SYNTAX', error.withoutLine, { subject: place, file, line: error.line });
   }
   const diagnostics = new DiagnosticList();
-  const placeOf = (path: DocumentPath): Place => nearestPlace(document, path) ?? { line: 1, column: 1 };
+  const findPlace = (path: DocumentPath): Place => nearestPlace(document, path) ?? { line: 1, column: 1 };
   reportWriting(document, file, 0, diagnostics, noun);
-  const root = openValue(document.value, { name: file, diagnostics, placeOf });
-  return { name: file, root, diagnostics, placeOf };
+  const root = openValue(document.value, { name: file, diagnostics, findPlace });
+  return { name: file, root, diagnostics, findPlace };
 }
 
 /** Returns where a path is written, or the nearest thing above it. */
 export function nearestPlace(document: PlacedYaml, path: DocumentPath): Place | undefined {
   for (let length = path.length; length > 0; length--) {
-    const place = document.placeOf(path.slice(0, length));
+    const place = document.findPlace(path.slice(0, length));
     if (place !== undefined) return place;
   }
   return undefined;
@@ -219,10 +219,10 @@ const maxObjectDepth = 100;
 export function readObjects(text: string, file: string): WrittenObjects {
   const diagnostics = new DiagnosticList();
   const objects: WrittenDocument[] = [];
-  const open = (value: JsonValue, placeOf: WrittenDocument['placeOf']): void => {
+  const open = (value: JsonValue, placeOf: WrittenDocument['findPlace']): void => {
     const own = new DiagnosticList();
-    const root = openValue(value, { name: file, diagnostics: own, placeOf });
-    objects.push({ name: file, root, diagnostics: own, placeOf });
+    const root = openValue(value, { name: file, diagnostics: own, findPlace: placeOf });
+    objects.push({ name: file, root, diagnostics: own, findPlace: placeOf });
   };
   for (const { linesBefore, body } of splitDocuments(text)) {
     let document: PlacedYaml;
@@ -238,14 +238,14 @@ export function readObjects(text: string, file: string): WrittenObjects {
     if (value === null) continue;
     reportWriting(document, file, linesBefore, diagnostics, 'document');
     const start = { line: getFirstLine(body), column: 1 };
-    const placeOf = (path: DocumentPath): Place => {
+    const findPlace = (path: DocumentPath): Place => {
       const { line, column } = nearestPlace(document, path) ?? start;
       return { line: linesBefore + line, column };
     };
     const items = isJsonObject(value) ? findItems(value) : undefined;
-    if (!isJsonObject(value)) openValue(value, { name: file, diagnostics, placeOf }).mismatch('an object');
-    else if (items === undefined) open(value, placeOf);
-    else for (const [i, item] of items.entries()) open(item, (path) => placeOf(['items', i, ...path]));
+    if (!isJsonObject(value)) openValue(value, { name: file, diagnostics, findPlace }).mismatch('an object');
+    else if (items === undefined) open(value, findPlace);
+    else for (const [i, item] of items.entries()) open(item, (path) => findPlace(['items', i, ...path]));
   }
   return { objects, diagnostics };
 }

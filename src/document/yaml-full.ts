@@ -73,7 +73,7 @@ export type YamlPath = readonly (string | number)[];
 export interface PlacedYaml {
   value: JsonValue;
   /** Where the key at the end of a path stands, or the item; what an alias brings stands at its anchor. */
-  placeOf(path: YamlPath): YamlPlace | undefined;
+  findPlace(path: YamlPath): YamlPlace | undefined;
   /** Keys that their mapping has already; those that a merge brings are not among them. */
   duplicates: { path: YamlPath; place: YamlPlace; first: YamlPlace }[];
   /** Where a second document begins. */
@@ -89,7 +89,7 @@ export function parseFullYamlWithPlaces(text: string, limits: FullYamlLimits): P
   const value = root === undefined ? null : new Decoder(body.length, places).decode(root, false);
   return {
     value,
-    placeOf: (path) => places.byPath.get(JSON.stringify(path)),
+    findPlace: (path) => places.byPath.get(JSON.stringify(path)),
     duplicates: places.duplicates,
     furtherDocument: parser.furtherDocument(),
   };
@@ -114,22 +114,22 @@ class PlaceRecorder {
     this.#path.push(name);
     const key = JSON.stringify(this.#path);
     // An alias repeats what was recorded for its anchor's own path.
-    this.byPath.set(key, placeOf(node));
+    this.byPath.set(key, toPlace(node));
     const result = work();
     this.#path.pop();
     return result;
   }
 
   addDuplicate(name: string, node: YamlNode, first: YamlNode): void {
-    const place = placeOf(node);
+    const place = toPlace(node);
     const isKnown = this.duplicates.some(
       (item) => item.place.line === place.line && item.place.column === place.column,
     );
-    if (!isKnown) this.duplicates.push({ path: [...this.#path, name], place, first: placeOf(first) });
+    if (!isKnown) this.duplicates.push({ path: [...this.#path, name], place, first: toPlace(first) });
   }
 }
 
-function placeOf({ line, column }: YamlNode): YamlPlace {
+function toPlace({ line, column }: YamlNode): YamlPlace {
   return { line: line + 1, column: column + 1 };
 }
 

@@ -171,11 +171,11 @@ function judgeCatalog(
 ): Judged {
   const { channels: wanted, installed, policy } = request;
   const channels = content.channels.filter((channel) => wanted.length === 0 || wanted.includes(channel.name));
-  const channelsOf = new Map<string, Set<string>>();
+  const channelsByBundle = new Map<string, Set<string>>();
   for (const channel of channels) {
     for (const entry of channel.entries) {
-      const known = channelsOf.get(entry.name) ?? new Set();
-      channelsOf.set(entry.name, known.add(channel.name));
+      const known = channelsByBundle.get(entry.name) ?? new Set();
+      channelsByBundle.set(entry.name, known.add(channel.name));
     }
   }
   const upgrades = new Map<string, UpgradeEdge>();
@@ -195,7 +195,7 @@ function judgeCatalog(
       version !== undefined &&
       compareVersionReleases(version, installed.version) === 0;
     const reasons: string[] = [];
-    if (wanted.length > 0 && !channelsOf.has(bundle.name)) {
+    if (wanted.length > 0 && !channelsByBundle.has(bundle.name)) {
       reasons.push(`not in ${wanted.length === 1 ? 'channel' : 'any of the channels'} ${wanted.join(', ')}`);
     }
     if (range !== undefined && (version === undefined || !range.contains(version.version))) {
@@ -211,7 +211,7 @@ function judgeCatalog(
         name: bundle.name,
         version: version?.text ?? '',
         image: bundle.image,
-        channels: sortedByBytes(channelsOf.get(bundle.name) ?? []),
+        channels: sortedByBytes(channelsByBundle.get(bundle.name) ?? []),
         ...(deprecation !== undefined && { deprecation }),
         ...(how !== undefined && { upgrade: how }),
         isMatch: reasons.length === 0,
@@ -341,15 +341,15 @@ function streamSuccessors(
 ): StreamSuccessor[] {
   if (installed === undefined) return [];
   const providers = catalogs.flatMap(({ name: catalog, content }) => {
-    const channelsOf = new Map<string, string[]>();
+    const channelsByBundle = new Map<string, string[]>();
     for (const { to, channel } of new UpgradeGraph(content.channels).edgesFrom(installed)) {
-      channelsOf.set(to, [...(channelsOf.get(to) ?? []), channel]);
+      channelsByBundle.set(to, [...(channelsByBundle.get(to) ?? []), channel]);
     }
     const deprecations = bundleDeprecations(content);
     return content.bundles.flatMap((bundle) => {
       const version = readableVersion(bundle);
       const stream = version && findStream(installed.version, version);
-      const channels = channelsOf.get(bundle.name);
+      const channels = channelsByBundle.get(bundle.name);
       if (version === undefined || stream === undefined || channels === undefined) return [];
       const isDeprecated = deprecations.has(bundle.name);
       return [{ stream, bundle, version, catalog, channels: sortedByBytes(new Set(channels)), isDeprecated }];

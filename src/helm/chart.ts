@@ -96,7 +96,7 @@ export async function loadChart(
   if (depth > maxDepth) throw new LimitError(`${label}: charts nested deeper than ${maxDepth}`);
   const metadata = readObject(files, 'Chart.yaml', label);
   if (metadata === undefined) throw new OpmateError('INVALID', `${label}: Chart.yaml: not found`);
-  const [name, version] = [textOf(metadata['name']), textOf(metadata['version'])];
+  const [name, version] = [toVersionText(metadata['name']), toVersionText(metadata['version'])];
   if (name === '' || version === '')
     throw new OpmateError('INVALID', `${label}: Chart.yaml: missing ${name === '' ? 'name' : 'version'}`);
   const requirements = readObject(files, 'requirements.yaml', label);
@@ -154,14 +154,14 @@ function readDependencies(listed: JsonValue, label: string): ChartDependency[] {
   if (!Array.isArray(listed) || listed.length > maxDependencies)
     throw new OpmateError('INVALID', `${label}: dependencies: expected a list of at most ${maxDependencies}`);
   return listed.filter(isJsonObject).map((value) => ({
-    name: textOf(value['name']),
-    version: textOf(value['version']),
-    alias: textOf(value['alias']) === '' ? undefined : textOf(value['alias']),
-    conditions: textOf(value['condition'])
+    name: toVersionText(value['name']),
+    version: toVersionText(value['version']),
+    alias: toVersionText(value['alias']) === '' ? undefined : toVersionText(value['alias']),
+    conditions: toVersionText(value['condition'])
       .split(',')
       .map((path) => path.trim())
       .filter((path) => path !== ''),
-    tags: Array.isArray(value['tags']) ? value['tags'].map(textOf) : [],
+    tags: Array.isArray(value['tags']) ? value['tags'].map(toVersionText) : [],
     importValues: getList(value, 'import-values'),
   }));
 }
@@ -187,7 +187,7 @@ function toText(bytes: Buffer): string {
 }
 
 /** A version may be written as a number. */
-function textOf(value: JsonValue | undefined): string {
+function toVersionText(value: JsonValue | undefined): string {
   if (typeof value === 'string') return value;
   return typeof value === 'number' || typeof value === 'bigint' ? String(value) : '';
 }

@@ -6,7 +6,7 @@ import {
   type Of,
   type StructType,
   type TextType,
-  listOf,
+  structList,
   optionalStruct,
   pointerTo,
   strings,
@@ -84,7 +84,7 @@ export const schemaStruct: StructType = struct({
   'x-kubernetes-list-map-keys?': strings,
   'x-kubernetes-list-type?': pointerTo('string'),
   'x-kubernetes-map-type?': pointerTo('string'),
-  'x-kubernetes-validations?': listOf({
+  'x-kubernetes-validations?': structList({
     rule: 'string',
     'message?': 'string',
     'messageExpression?': 'string',
@@ -129,7 +129,7 @@ const clientConfig = optionalStruct({
 /** `status` of a definition, whose conditions have the time of their last change as `changed` says. */
 const statusFields = <const F extends Fields>(changed: F) =>
   struct({
-    conditions: listOf({
+    conditions: structList({
       type: 'string',
       status: 'string',
       ...changed,
@@ -151,7 +151,7 @@ export const crdStruct = struct({
     group: 'string',
     names: crdNames,
     scope: 'string',
-    versions: listOf({
+    versions: structList({
       name: 'string',
       served: 'bool',
       storage: 'bool',
@@ -159,7 +159,7 @@ export const crdStruct = struct({
       'deprecationWarning?': pointerTo('string'),
       'schema?': optionalStruct({ 'openAPIV3Schema?': pointerTo(schema) }),
       'subresources?': subresources,
-      'additionalPrinterColumns?': listOf({
+      'additionalPrinterColumns?': structList({
         name: 'string',
         type: 'string',
         'format?': 'string',
@@ -167,7 +167,7 @@ export const crdStruct = struct({
         'priority?': 'int32',
         jsonPath: 'string',
       }),
-      'selectableFields?': listOf({ jsonPath: 'string' }),
+      'selectableFields?': structList({ jsonPath: 'string' }),
     }),
     'conversion?': optionalStruct({
       strategy: 'string',
@@ -183,7 +183,7 @@ export const crdStruct = struct({
 
 export type Crd = Of<typeof crdStruct>;
 
-const oldColumns = listOf({
+const oldColumns = structList({
   name: 'string',
   type: 'string',
   'format?': 'string',
@@ -192,7 +192,7 @@ const oldColumns = listOf({
   JSONPath: 'string',
 });
 const validation = optionalStruct({ 'openAPIV3Schema?': pointerTo(schema) });
-const selectableFieldsType = listOf({ jsonPath: 'string' });
+const selectableFieldsType = structList({ jsonPath: 'string' });
 /** A custom resource definition of the version v1beta1. (Source: apiextensions/v1beta1.) */
 export const oldCrdStruct = struct({
   'kind?': 'string',
@@ -205,7 +205,7 @@ export const oldCrdStruct = struct({
     scope: 'string',
     'validation?': validation,
     'subresources?': subresources,
-    'versions?': listOf({
+    'versions?': structList({
       name: 'string',
       served: 'bool',
       storage: 'bool',

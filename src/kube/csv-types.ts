@@ -6,7 +6,7 @@ import {
   type Fields,
   type Of,
   type TextType,
-  listOf,
+  structList,
   namedString,
   pointerTo,
   stringMap,
@@ -36,13 +36,13 @@ export const installStrategy = struct({
 });
 
 /** `spec.webhookdefinitions`. */
-const webhookDefinitions = listOf({
+const webhookDefinitions = structList({
   generateName: 'string',
   type: 'string',
   'deploymentName?': 'string',
   'containerPort?': 'int32',
   'targetPort?': pointerTo(intOrString),
-  'rules?': listOf({
+  'rules?': structList({
     'operations?': strings,
     'apiGroups?': strings,
     'apiVersions?': strings,
@@ -62,7 +62,7 @@ const webhookDefinitions = listOf({
 
 export type WebhookDescription = Of<typeof webhookDefinitions>[number];
 
-const installModes = listOf(
+const installModes = structList(
   { type: namedString('v1alpha1.InstallModeType'), supported: 'bool' },
   'v1alpha1.InstallMode',
 );
@@ -117,23 +117,23 @@ const descriptorFields = {
 const descriptionFields = {
   'displayName?': 'string',
   'description?': 'string',
-  'resources?': listOf(
+  'resources?': structList(
     { name: 'string', kind: 'string', version: 'string' },
     'v1alpha1.APIResourceReference',
   ),
-  'statusDescriptors?': listOf(descriptorFields, 'v1alpha1.StatusDescriptor'),
-  'specDescriptors?': listOf(descriptorFields, 'v1alpha1.SpecDescriptor'),
-  'actionDescriptors?': listOf(descriptorFields, 'v1alpha1.ActionDescriptor'),
+  'statusDescriptors?': structList(descriptorFields, 'v1alpha1.StatusDescriptor'),
+  'specDescriptors?': structList(descriptorFields, 'v1alpha1.SpecDescriptor'),
+  'actionDescriptors?': structList(descriptorFields, 'v1alpha1.ActionDescriptor'),
 } as const satisfies Fields;
 
-const crds = listOf(
+const crds = structList(
   { name: 'string', version: 'string', kind: 'string', ...descriptionFields },
   'v1alpha1.CRDDescription',
 );
 /** A custom resource that a ClusterServiceVersion describes. */
 export type ApiDescription = Of<typeof crds>[number];
 
-const apiServices = listOf(
+const apiServices = structList(
   {
     name: 'string',
     group: 'string',
@@ -150,8 +150,8 @@ const apiServiceDescriptions = struct(
   { 'owned?': apiServices, 'required?': apiServices },
   'v1alpha1.APIServiceDefinitions',
 );
-const nativeApis = listOf({ group: 'string', version: 'string', kind: 'string' }, 'v1.GroupVersionKind');
-const maintainers = listOf({ 'name?': 'string', 'email?': 'string' }, 'v1alpha1.Maintainer');
+const nativeApis = structList({ group: 'string', version: 'string', kind: 'string' }, 'v1.GroupVersionKind');
+const maintainers = structList({ 'name?': 'string', 'email?': 'string' }, 'v1alpha1.Maintainer');
 const link = struct({ 'name?': 'string', 'url?': 'string' }, 'v1alpha1.AppLink');
 const times = pointerTo(time);
 
@@ -191,7 +191,7 @@ const specFields = {
   'maintainers?': maintainers,
   'provider?': link,
   'links?': { list: link },
-  'icon?': listOf({ base64data: 'string', mediatype: 'string' }),
+  'icon?': structList({ base64data: 'string', mediatype: 'string' }),
   'installModes?': installModes,
   'replaces?': 'string',
   'labels?': stringMap,
@@ -199,7 +199,7 @@ const specFields = {
   'selector?': pointerTo(labelSelector),
   'cleanup?': struct({ enabled: 'bool' }),
   'skips?': strings,
-  'relatedImages?': listOf({ name: 'string', image: 'string' }),
+  'relatedImages?': structList({ name: 'string', image: 'string' }),
 } as const satisfies Fields;
 
 /** `spec` of a ClusterServiceVersion. */
@@ -230,32 +230,32 @@ export const csvType = struct({
   spec: csvSpecType,
   status: struct({
     ...conditionFields,
-    'conditions?': listOf(conditionFields),
-    'requirementStatus?': listOf({
+    'conditions?': structList(conditionFields),
+    'requirementStatus?': structList({
       ...dependentFields,
       name: 'string',
-      'dependents?': listOf(dependentFields),
+      'dependents?': structList(dependentFields),
     }),
     'certsLastUpdated?': times,
     'certsRotateAt?': times,
     'cleanup?': struct({
-      'pendingDeletion?': listOf({
+      'pendingDeletion?': structList({
         group: 'string',
         kind: 'string',
-        instances: listOf({ name: 'string', 'namespace?': 'string' }),
+        instances: structList({ name: 'string', 'namespace?': 'string' }),
       }),
     }),
   }),
 });
 
-const container = listOf({
+const container = structList({
   name: 'string',
   image: 'string',
   command: strings,
   args: strings,
   workingDir: 'string',
-  ports: listOf({ name: 'string', containerPort: 'int32', hostPort: 'int32', protocol: 'string' }),
-  env: listOf({ name: 'string', value: 'string' }),
+  ports: structList({ name: 'string', containerPort: 'int32', hostPort: 'int32', protocol: 'string' }),
+  env: structList({ name: 'string', value: 'string' }),
   imagePullPolicy: 'string',
 });
 
@@ -263,7 +263,7 @@ const container = listOf({
 export const installImages = struct({
   strategy: 'string',
   spec: struct({
-    deployments: listOf({
+    deployments: structList({
       name: 'string',
       label: stringMap,
       spec: struct({
@@ -300,7 +300,7 @@ export const shownCsv = struct({
 export type Csv = Of<typeof csvType>;
 
 /** APIs as some readers look at them: definitions and API services alike. */
-const apis = listOf({ group: 'string', kind: 'string', name: 'string', version: 'string' });
+const apis = structList({ group: 'string', kind: 'string', name: 'string', version: 'string' });
 export const apiDefinitions = struct({ owned: apis, required: apis });
 
 /** The parts of a ClusterServiceVersion that installing it depends on; all else may be of any form. */
@@ -314,10 +314,10 @@ export const csvStruct = struct({
     install: installStrategy,
     'webhookdefinitions?': webhookDefinitions,
     'customresourcedefinitions?': struct({
-      'owned?': listOf({ name: 'string', version: 'string', kind: 'string' }),
+      'owned?': structList({ name: 'string', version: 'string', kind: 'string' }),
     }),
     'apiservicedefinitions?': struct({
-      'owned?': listOf({ name: 'string', version: 'string', kind: 'string', group: 'string' }),
+      'owned?': structList({ name: 'string', version: 'string', kind: 'string', group: 'string' }),
     }),
   }),
 });

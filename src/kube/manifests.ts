@@ -288,7 +288,7 @@ function lineIn(document: Document, path: readonly (string | number)[]): number 
   const placed = findPlaces(document);
   if (placed === undefined) return undefined;
   for (let length = path.length; length > 0; length--) {
-    const place = placed.placeOf(path.slice(0, length));
+    const place = placed.findPlace(path.slice(0, length));
     if (place !== undefined) return document.line + place.line - 1;
   }
   return document.line + leadingBlankLines(document);

@@ -1,5 +1,5 @@
 import type { JsonValue } from '../document/json.js';
-import { type Of, type TextType, struct, listOf, pointerTo, stringMap, strings } from './struct.js';
+import { type Of, type TextType, struct, structList, pointerTo, stringMap, strings } from './struct.js';
 import { canonicalQuantity } from './quantity.js';
 
 /** Types of Kubernetes that every kind of object uses. (Source: apimachinery, meta/v1 and api/resource.) */
@@ -54,7 +54,7 @@ export const objectMeta = struct({
   'deletionGracePeriodSeconds?': pointerTo('int64'),
   'labels?': stringMap,
   'annotations?': stringMap,
-  'ownerReferences?': listOf({
+  'ownerReferences?': structList({
     apiVersion: 'string',
     kind: 'string',
     name: 'string',
@@ -63,7 +63,7 @@ export const objectMeta = struct({
     'blockOwnerDeletion?': pointerTo('bool'),
   }),
   'finalizers?': strings,
-  'managedFields?': listOf({
+  'managedFields?': structList({
     'manager?': 'string',
     'operation?': 'string',
     'apiVersion?': 'string',
@@ -79,7 +79,7 @@ export type ObjectMeta = Of<typeof objectMeta>;
 
 export const labelSelector = struct({
   'matchLabels?': stringMap,
-  'matchExpressions?': listOf({ key: 'string', operator: 'string', 'values?': strings }),
+  'matchExpressions?': structList({ key: 'string', operator: 'string', 'values?': strings }),
 });
 
 /** A rule of a Role or ClusterRole. (Source: api/rbac/v1.) */

@@ -1,7 +1,7 @@
 import {
   type Fields,
   type Of,
-  listOf,
+  structList,
   optionalStruct,
   pointerTo,
   stringMap,
@@ -19,7 +19,7 @@ const optionalText = pointerTo('string');
 
 const localReference = { 'name?': 'string' } as const;
 const localObject = struct(localReference);
-const keyToPath = listOf({ key: 'string', path: 'string', 'mode?': optionalInt32 });
+const keyToPath = structList({ key: 'string', path: 'string', 'mode?': optionalInt32 });
 
 const fieldSelector = struct({ 'apiVersion?': 'string', fieldPath: 'string' });
 const resourceFieldSelector = struct({
@@ -29,7 +29,7 @@ const resourceFieldSelector = struct({
 });
 const keySelector = struct({ ...localReference, key: 'string', 'optional?': optionalBool });
 
-const env = listOf({
+const env = structList({
   name: 'string',
   'value?': 'string',
   'valueFrom?': optionalStruct({
@@ -44,7 +44,7 @@ const env = listOf({
 });
 
 const optionalSource = optionalStruct({ ...localReference, 'optional?': optionalBool });
-const envFrom = listOf({
+const envFrom = structList({
   'prefix?': 'string',
   'configMapRef?': optionalSource,
   'secretRef?': optionalSource,
@@ -53,7 +53,7 @@ const envFrom = listOf({
 const resources = struct({
   'limits?': quantities,
   'requests?': quantities,
-  'claims?': listOf({ name: 'string', 'request?': 'string' }),
+  'claims?': structList({ name: 'string', 'request?': 'string' }),
 });
 
 const httpGet = struct({
@@ -61,7 +61,7 @@ const httpGet = struct({
   port: intOrString,
   'host?': 'string',
   'scheme?': 'string',
-  'httpHeaders?': listOf({ name: 'string', value: 'string' }),
+  'httpHeaders?': structList({ name: 'string', value: 'string' }),
 });
 const tcpSocket = struct({ port: intOrString, 'host?': 'string' });
 const exec = struct({ 'command?': strings });
@@ -115,7 +115,7 @@ const securityContext = optionalStruct({
   'appArmorProfile?': profile,
 });
 
-const volumeMounts = listOf({
+const volumeMounts = structList({
   name: 'string',
   'readOnly?': 'bool',
   'recursiveReadOnly?': optionalText,
@@ -131,7 +131,7 @@ const containerFields = {
   'command?': strings,
   'args?': strings,
   'workingDir?': 'string',
-  'ports?': listOf({
+  'ports?': structList({
     'name?': 'string',
     'hostPort?': 'int32',
     containerPort: 'int32',
@@ -141,14 +141,14 @@ const containerFields = {
   'envFrom?': envFrom,
   'env?': env,
   'resources?': resources,
-  'resizePolicy?': listOf({ resourceName: 'string', restartPolicy: 'string' }),
+  'resizePolicy?': structList({ resourceName: 'string', restartPolicy: 'string' }),
   'restartPolicy?': optionalText,
-  'restartPolicyRules?': listOf({
+  'restartPolicyRules?': structList({
     action: 'string',
     'exitCodes?': optionalStruct({ operator: 'string', 'values?': { list: 'int32' } }),
   }),
   'volumeMounts?': volumeMounts,
-  'volumeDevices?': listOf({ name: 'string', devicePath: 'string' }),
+  'volumeDevices?': structList({ name: 'string', devicePath: 'string' }),
   'livenessProbe?': probe,
   'readinessProbe?': probe,
   'startupProbe?': probe,
@@ -166,7 +166,7 @@ const containerFields = {
   'tty?': 'bool',
 } as const satisfies Fields;
 
-const downwardItems = listOf({
+const downwardItems = structList({
   path: 'string',
   'fieldRef?': pointerTo(fieldSelector),
   'resourceFieldRef?': pointerTo(resourceFieldSelector),
@@ -194,7 +194,7 @@ const fsType = { 'fsType?': 'string' } as const;
 const readOnly = { 'readOnly?': 'bool' } as const;
 const secretRef = { 'secretRef?': pointerTo(localObject) } as const;
 
-const volumes = listOf({
+const volumes = structList({
   name: 'string',
   'hostPath?': optionalStruct({ path: 'string', 'type?': optionalText }),
   'emptyDir?': optionalStruct({ 'medium?': 'string', 'sizeLimit?': pointerTo(quantity) }),
@@ -294,7 +294,7 @@ const volumes = listOf({
   }),
   'photonPersistentDisk?': optionalStruct({ pdID: 'string', ...fsType }),
   'projected?': optionalStruct({
-    sources: listOf({
+    sources: structList({
       'secret?': optionalStruct({ ...localReference, 'items?': keyToPath, 'optional?': optionalBool }),
       'downwardAPI?': optionalStruct({ 'items?': downwardItems }),
       'configMap?': optionalStruct({ ...localReference, 'items?': keyToPath, 'optional?': optionalBool }),
@@ -355,7 +355,7 @@ const volumes = listOf({
   'image?': optionalStruct({ 'reference?': 'string', 'pullPolicy?': 'string' }),
 });
 
-const requirements = listOf({ key: 'string', operator: 'string', 'values?': strings });
+const requirements = structList({ key: 'string', operator: 'string', 'values?': strings });
 const nodeSelectorTerm = { 'matchExpressions?': requirements, 'matchFields?': requirements } as const;
 const podAffinityTerm = {
   'labelSelector?': pointerTo(labelSelector),
@@ -366,8 +366,8 @@ const podAffinityTerm = {
   'mismatchLabelKeys?': strings,
 } as const;
 const podAffinity = optionalStruct({
-  'requiredDuringSchedulingIgnoredDuringExecution?': listOf(podAffinityTerm),
-  'preferredDuringSchedulingIgnoredDuringExecution?': listOf({
+  'requiredDuringSchedulingIgnoredDuringExecution?': structList(podAffinityTerm),
+  'preferredDuringSchedulingIgnoredDuringExecution?': structList({
     weight: 'int32',
     podAffinityTerm: struct(podAffinityTerm),
   }),
@@ -376,9 +376,9 @@ const podAffinity = optionalStruct({
 const affinity = optionalStruct({
   'nodeAffinity?': optionalStruct({
     'requiredDuringSchedulingIgnoredDuringExecution?': optionalStruct({
-      nodeSelectorTerms: listOf(nodeSelectorTerm),
+      nodeSelectorTerms: structList(nodeSelectorTerm),
     }),
-    'preferredDuringSchedulingIgnoredDuringExecution?': listOf({
+    'preferredDuringSchedulingIgnoredDuringExecution?': structList({
       weight: 'int32',
       preference: struct(nodeSelectorTerm),
     }),
@@ -387,7 +387,7 @@ const affinity = optionalStruct({
   'podAntiAffinity?': podAffinity,
 });
 
-const tolerations = listOf({
+const tolerations = structList({
   'key?': 'string',
   'operator?': 'string',
   'value?': 'string',
@@ -398,9 +398,9 @@ const tolerations = listOf({
 /** `spec` of a pod. */
 const podSpec = struct({
   'volumes?': volumes,
-  'initContainers?': listOf(containerFields),
-  containers: listOf(containerFields),
-  'ephemeralContainers?': listOf({ ...containerFields, 'targetContainerName?': 'string' }),
+  'initContainers?': structList(containerFields),
+  containers: structList(containerFields),
+  'ephemeralContainers?': structList({ ...containerFields, 'targetContainerName?': 'string' }),
   'restartPolicy?': 'string',
   'terminationGracePeriodSeconds?': optionalInt64,
   'activeDeadlineSeconds?': optionalInt64,
@@ -423,7 +423,7 @@ const podSpec = struct({
     'supplementalGroups?': { list: 'int64' },
     'supplementalGroupsPolicy?': optionalText,
     'fsGroup?': optionalInt64,
-    'sysctls?': listOf({ name: 'string', value: 'string' }),
+    'sysctls?': structList({ name: 'string', value: 'string' }),
     'fsGroupChangePolicy?': optionalText,
     'seccompProfile?': profile,
     'appArmorProfile?': profile,
@@ -435,20 +435,20 @@ const podSpec = struct({
   'affinity?': affinity,
   'schedulerName?': 'string',
   'tolerations?': tolerations,
-  'hostAliases?': listOf({ ip: 'string', 'hostnames?': strings }),
+  'hostAliases?': structList({ ip: 'string', 'hostnames?': strings }),
   'priorityClassName?': 'string',
   'priority?': optionalInt32,
   'dnsConfig?': optionalStruct({
     'nameservers?': strings,
     'searches?': strings,
-    'options?': listOf({ 'name?': 'string', 'value?': optionalText }),
+    'options?': structList({ 'name?': 'string', 'value?': optionalText }),
   }),
-  'readinessGates?': listOf({ conditionType: 'string' }),
+  'readinessGates?': structList({ conditionType: 'string' }),
   'runtimeClassName?': optionalText,
   'enableServiceLinks?': optionalBool,
   'preemptionPolicy?': optionalText,
   'overhead?': quantities,
-  'topologySpreadConstraints?': listOf({
+  'topologySpreadConstraints?': structList({
     maxSkew: 'int32',
     topologyKey: 'string',
     whenUnsatisfiable: 'string',
@@ -461,8 +461,8 @@ const podSpec = struct({
   'setHostnameAsFQDN?': optionalBool,
   'os?': optionalStruct({ name: 'string' }),
   'hostUsers?': optionalBool,
-  'schedulingGates?': listOf({ name: 'string' }),
-  'resourceClaims?': listOf({
+  'schedulingGates?': structList({ name: 'string' }),
+  'resourceClaims?': structList({
     name: 'string',
     'resourceClaimName?': optionalText,
     'resourceClaimTemplateName?': optionalText,

@@ -181,7 +181,7 @@ export const strings = { list: 'string' } as const satisfies Type;
 export const stringMap = { map: 'string' } as const satisfies Type;
 
 /** Makes a list of structs. */
-export function listOf<const F extends Fields>(table: F, goName?: string): ListType<StructType<F>> {
+export function structList<const F extends Fields>(table: F, goName?: string): ListType<StructType<F>> {
   return { list: struct(table, goName) };
 }
 

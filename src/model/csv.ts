@@ -6,7 +6,7 @@ import { getList, getText } from '../document/json-fields.js';
 import type { PackageIcon, RelatedImage } from './declarative-config.js';
 import { apiDefinitions, installImages } from '../kube/csv-types.js';
 import { objectMeta } from '../kube/meta-types.js';
-import { type Of, TypeMismatchError, listOf, readTyped, struct } from '../kube/struct.js';
+import { type Of, TypeMismatchError, structList, readTyped, struct } from '../kube/struct.js';
 
 /**
  * What rendering needs to know of a ClusterServiceVersion, the manifest that describes one version of an
@@ -23,7 +23,7 @@ export interface ApiKey {
 }
 
 const csvHead = struct({ apiVersion: 'string', kind: 'string', metadata: objectMeta });
-const relatedImages = listOf({ name: 'string', image: 'string' });
+const relatedImages = structList({ name: 'string', image: 'string' });
 const installation = struct({ install: installImages });
 
 /** The name and annotations of a CSV. The field names of its metadata match whatever their case. */

@@ -30,11 +30,11 @@ export function readLifecycle(value: JsonObject, diagnostics: DiagnosticList): L
   const root = openValue(value, { name: lifecycleSchema, kind: 'reference', diagnostics });
   const lifecycle: Lifecycle = { package: root.field('package').text() ?? '', versions: [] };
   const seen = new Set<string>();
-  for (const item of listOf(root.field('versions'))) {
+  for (const item of readObjects(root.field('versions'))) {
     const name = minorVersion(item.field('name'));
-    const phases = listOf(item.field('phases')).flatMap(readPhase);
+    const phases = readObjects(item.field('phases')).flatMap(readPhase);
     const platforms = item.field('platformCompatibility').isPresent
-      ? listOf(item.field('platformCompatibility')).flatMap(readPlatform)
+      ? readObjects(item.field('platformCompatibility')).flatMap(readPlatform)
       : [];
     if (name === undefined) continue;
     if (seen.has(name)) item.field('name').fail('duplicate', { code: 'duplicate' });
@@ -45,7 +45,7 @@ export function readLifecycle(value: JsonObject, diagnostics: DiagnosticList): L
 }
 
 /** The items of a list that are objects; others are reported. */
-function listOf(list: Field): Field[] {
+function readObjects(list: Field): Field[] {
   return (list.list(maxItems) ?? []).filter((item) => {
     if (isJsonObject(item.value)) return true;
     item.mismatch('an object');

@@ -6,7 +6,7 @@ import { type TarInput, writeLayer } from '../archive/tar-writer.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { BuiltImages } from '../oci/image/built-images.js';
-import { buildImage, indexOf, openBases, readWholeConfig } from '../oci/image/image-builder.js';
+import { buildImage, buildIndex, openBases, readWholeConfig } from '../oci/image/image-builder.js';
 import type { Repository } from '../oci/registry/repository.js';
 
 /** Where the graph data of the public update service is. */
@@ -53,7 +53,7 @@ export async function buildGraphImage(
       }),
     ),
   );
-  const index = indexOf(images);
+  const index = buildIndex(images);
   return { digest: index.descriptor.digest, repository: new BuiltImages('graph image', images, index) };
 }
 

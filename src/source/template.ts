@@ -104,7 +104,7 @@ class TemplateRendering {
 
   constructor(template: Template, session: SourceSession, options: RenderTemplateOptions) {
     this.#template = template;
-    this.#errors = new TemplateErrors(template.file, (path) => template.lineOf(path));
+    this.#errors = new TemplateErrors(template.file, (path) => template.findLine(path));
     this.#session = session;
     this.#options = options;
     const { temporaryDirectory } = session;
@@ -177,14 +177,14 @@ class TemplateRendering {
   /** The bundles of the lists with their versions; all must be of one package, each in a list once. */
   async #readMembers(
     template: SemverTemplate,
-    factsOf: (image: string) => BundleFacts | undefined,
+    getFacts: (image: string) => BundleFacts | undefined,
   ): Promise<{ members: SemverMember[]; packageName: string }> {
     const context = 'render: unable to post-process bundle info: ';
     const members: (SemverMember & { path: YamlPath })[] = [];
     let packageName: string | undefined;
     const names = new Set<string>();
     for (const { archetype, image, path } of template.bundles) {
-      const facts = factsOf(image);
+      const facts = getFacts(image);
       if (facts === undefined) continue;
       const { name, packageProperties: properties } = facts;
       const [fault] = facts.propertyFaults;
@@ -275,7 +275,7 @@ class TemplateRendering {
       substituteInChannels(channels, substitution.base, name);
       this.facts.bundles.push(substitute.facts);
       const { version } = substitute;
-      if (!versions.has(name)) versions.set(name, () => valueOf(version));
+      if (!versions.has(name)) versions.set(name, () => unwrapOutcome(version));
       const { message } = validateCatalog({
         ...this.facts,
         channels: channels.map((blob) => describeChannel(blob)),
@@ -337,7 +337,7 @@ class TemplateRendering {
       problems.map(async (problem) => {
         const path = findEntryPath(template.entries, problem);
         if (path === undefined) return problem;
-        return { ...problem, origin: undefined, file: template.file, line: await template.lineOf(path) };
+        return { ...problem, origin: undefined, file: template.file, line: await template.findLine(path) };
       }),
     );
   }
@@ -359,7 +359,7 @@ class TemplateRendering {
   async #fetch(
     images: readonly TemplateImage[],
     use: (blob: BundleBlob, places: [number, ...number[]], csvText: string | undefined) => Promise<void>,
-    contextOf?: (place: number) => string,
+    getContext?: (place: number) => string,
   ): Promise<void> {
     const wanted = new Map<string, [number, ...number[]]>();
     for (const [place, { image }] of images.entries()) {
@@ -396,7 +396,7 @@ class TemplateRendering {
       ),
     );
     for (const [place, { code, message, hint }] of [...failures].sort(([a], [b]) => a - b)) {
-      const context = contextOf?.(place) ?? '';
+      const context = getContext?.(place) ?? '';
       this.#fail((images[place] as TemplateImage).path, context + message, hint, code);
     }
     await this.#errors.throwIfAny();
@@ -453,7 +453,7 @@ function getOutcome<T>(work: () => T): Outcome<T> {
   }
 }
 
-function valueOf<T>(outcome: Outcome<T>): T {
+function unwrapOutcome<T>(outcome: Outcome<T>): T {
   if ('error' in outcome) throw outcome.error;
   return outcome.value;
 }

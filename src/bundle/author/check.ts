@@ -260,7 +260,7 @@ export function readAnnotations(content: Buffer, file: string): ReadAnnotations 
     return { values, findings };
   }
   for (const [key, value] of Object.entries(annotations)) {
-    const line = placed.placeOf(['annotations', key])?.line;
+    const line = placed.findPlace(['annotations', key])?.line;
     const text = scalarText(value);
     if (text === undefined || key === '')
       findings.push({

@@ -81,11 +81,11 @@ export function parseDocument(content: Buffer): JsonValue | undefined {
 }
 
 const isText = (value: JsonValue): boolean => scalarText(value) !== undefined;
-const listOf =
+const isListWith =
   (check: (value: JsonValue) => boolean) =>
   (value: JsonValue): boolean =>
     value === null || (Array.isArray(value) && value.every(check));
-const objectOf =
+const isObjectWith =
   (fields: Record<string, (value: JsonValue) => boolean>) =>
   (value: JsonValue): boolean =>
     value === null ||
@@ -102,18 +102,18 @@ const texts = (...names: string[]): Record<string, typeof isText> =>
   Object.fromEntries(names.map((name) => [name, isText]));
 
 /** The fields of a chart, under the names by which upstream's YAML reader knows them: all in lower case. */
-const chartFields = objectOf({
+const chartFields = isObjectWith({
   ...texts('name', 'home', 'version', 'description', 'icon', 'apiversion', 'condition', 'tags', 'appversion'),
   ...texts('kubeversion', 'type'),
-  sources: listOf(isText),
-  keywords: listOf(isText),
+  sources: isListWith(isText),
+  keywords: isListWith(isText),
   deprecated: isBool,
-  maintainers: listOf(objectOf(texts('name', 'email', 'url'))),
+  maintainers: isListWith(isObjectWith(texts('name', 'email', 'url'))),
   annotations: (value) => value === null || (isJsonObject(value) && Object.values(value).every(isText)),
-  dependencies: listOf(
-    objectOf({
+  dependencies: isListWith(
+    isObjectWith({
       ...texts('name', 'version', 'repository', 'condition', 'alias'),
-      tags: listOf(isText),
+      tags: isListWith(isText),
       enabled: isBool,
       importvalues: (value) => value === null || Array.isArray(value),
     }),

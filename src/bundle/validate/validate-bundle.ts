@@ -134,7 +134,7 @@ class Places {
     const placed = this.#known.get(file);
     if (placed === undefined) return undefined;
     for (let length = path.length; length > 0; length--) {
-      const place = placed.placeOf(path.slice(0, length));
+      const place = placed.findPlace(path.slice(0, length));
       if (place !== undefined) return place.line;
     }
     return 1;

@@ -70,7 +70,7 @@ export async function applyEdits(
   const plans = await planFiles(catalog, edits);
   const files = plans.map((plan) => ({ name: getName(plan), kind: plan.kind }));
   if (plans.length === 0) return { files, diff: '' };
-  const places = await Promise.all(plans.map((plan) => placeOf(catalog, plan))).catch((error: unknown) => {
+  const places = await Promise.all(plans.map((plan) => findTarget(catalog, plan))).catch((error: unknown) => {
     throw fileError(`write ${catalog.name}`, error);
   });
   const stageIn = async (staging: string): Promise<StagedFile[]> => {
@@ -117,7 +117,7 @@ function getName(plan: FileEdit): string {
 }
 
 /** Where a file is written. */
-async function placeOf(catalog: EditableCatalog, plan: FileEdit): Promise<string> {
+async function findTarget(catalog: EditableCatalog, plan: FileEdit): Promise<string> {
   const { root, name } = catalog;
   const label = path.posix.join(name, getName(plan));
   if (plan.kind === 'create') {

@@ -60,7 +60,7 @@ export function addByVersion(
   versions: ReadonlyMap<string, string>,
   options: { skipPatch: boolean },
 ): ChannelEntry[] {
-  const { graph, end } = lineOf(entries, versions);
+  const { graph, end } = findLine(entries, versions);
   const line = new VersionLine(graph, parseNode, fail);
   for (const { name, text, version } of bundles) {
     const owner = line.claim(version, name);
@@ -90,7 +90,7 @@ export function addByVersion(
 }
 
 /** The line of a channel, and what its last bundle replaces: one that is not there, or that is skipped. */
-function lineOf(
+function findLine(
   entries: readonly ChannelEntry[],
   versions: ReadonlyMap<string, string>,
 ): { graph: ReplacesChain; end: string } {

@@ -76,7 +76,7 @@ class LineEditor {
   constructor(text: string) {
     this.#lines = splitLines(text.endsWith('\n') ? text : `${text}\n`);
     const placed = parseYamlWithPlaces(text);
-    this.#placeOf = (path) => placed.placeOf(path);
+    this.#placeOf = (path) => placed.findPlace(path);
   }
 
   /** Undefined where the document is not written in the one way that is understood. */

@@ -83,7 +83,7 @@ class FilterFileReader {
   }
 
   #placeOf(path: DocumentPath): RequestPlace {
-    const { line, column } = this.#document.placeOf(path);
+    const { line, column } = this.#document.findPlace(path);
     return { file: this.#document.name, line, column };
   }
 

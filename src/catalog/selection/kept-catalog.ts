@@ -90,8 +90,8 @@ export class KeptCatalog implements Catalog {
     const origins = [...known, ...(this.#others ?? [])].filter((origin) => origin !== undefined);
     const files = new Map<string, number>();
     for (const { file } of origins) if (!files.has(file)) files.set(file, files.size);
-    const placeOf = ({ file }: BlobOrigin): number => files.get(file) as number;
-    for (const origin of origins.sort((a, b) => placeOf(a) - placeOf(b) || a.offset - b.offset)) {
+    const getRank = ({ file }: BlobOrigin): number => files.get(file) as number;
+    for (const origin of origins.sort((a, b) => getRank(a) - getRank(b) || a.offset - b.offset)) {
       throwIfCancelled(signal);
       const { syntax } = origin;
       const text = syntax === 'json' ? decodeUtf8(await this.#catalog.readText(origin)) : undefined;

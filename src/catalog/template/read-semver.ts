@@ -46,12 +46,13 @@ export async function readSemverTemplate(file: OpenFile): Promise<SemverTemplate
     const message = `${unreadable}error converting YAML to JSON: ${error.message}`;
     throw new OpmateError('SYNTAX', message, { file: file.label, line: error.line, cause: error });
   }
-  const lineOf = (path: YamlPath): Promise<number> => Promise.resolve(nearestPlace(placed, path)?.line ?? 1);
-  const errors = new TemplateErrors(file.label, lineOf);
+  const findLine = (path: YamlPath): Promise<number> =>
+    Promise.resolve(nearestPlace(placed, path)?.line ?? 1);
+  const errors = new TemplateErrors(file.label, findLine);
   const reader = new SemverReader(placed, errors);
   const template = await reader.read();
   await errors.throwIfAny();
-  return { type: 'semver', ...template, file: file.label, lineOf, warnings: [] };
+  return { type: 'semver', ...template, file: file.label, findLine, warnings: [] };
 }
 
 const decoding = 'error unmarshaling JSON: while decoding JSON: ';

@@ -143,8 +143,8 @@ async function readEntriesTemplate(
 ): Promise<BasicTemplate | SubstitutesTemplate> {
   // What was read is let go; lines are looked up in the file.
   const place = { offset: document.offset, length: document.length, syntax: document.syntax };
-  const lineOf = lineFinder(file, place);
-  const errors = new TemplateErrors(file.label, lineOf);
+  const findLine = lineFinder(file, place);
+  const errors = new TemplateErrors(file.label, findLine);
   const parsing = type === 'basic' ? rendering : `${rendering}render: unable to parse template: `;
   const unmarshalling = `${parsing}unmarshalling template: `;
   const struct = type === 'basic' ? 'BasicTemplateData' : 'SubstitutesTemplateData';
@@ -195,7 +195,7 @@ async function readEntriesTemplate(
       const problem = `unknown key ${quoteGo(key)} has no effect`;
       return { severity: 'warning', code: 'unknown-field', problem, file: file.label, path: [key] };
     });
-  const places = { file: file.label, lineOf, warnings };
+  const places = { file: file.label, findLine, warnings };
   return type === 'basic' ? { type, entries, ...places } : { type, entries, substitutions, ...places };
 }
 

@@ -10,12 +10,12 @@ export const rendering = 'rendering template: ';
 /** Collects what is wrong with a template. Its lines are counted when it is thrown. */
 export class TemplateErrors {
   readonly #file: string;
-  readonly #lineOf: (path: YamlPath) => Promise<number>;
+  readonly #findLine: (path: YamlPath) => Promise<number>;
   readonly #reported: { path: YamlPath; error: OpmateError }[] = [];
 
-  constructor(file: string, lineOf: (path: YamlPath) => Promise<number>) {
+  constructor(file: string, findLine: (path: YamlPath) => Promise<number>) {
     this.#file = file;
-    this.#lineOf = lineOf;
+    this.#findLine = findLine;
   }
 
   /** Reports what is wrong with the value at `path`. */
@@ -29,7 +29,7 @@ export class TemplateErrors {
     const file = this.#file;
     const errors: OpmateError[] = [];
     for (const { path, error } of this.#reported) {
-      errors.push(addContext(error, { file, line: await this.#lineOf(path) }));
+      errors.push(addContext(error, { file, line: await this.#findLine(path) }));
     }
     throw combineErrors(errors);
   }

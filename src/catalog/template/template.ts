@@ -38,8 +38,8 @@ interface TemplatePlaces {
   /** How messages name the file. */
   file: string;
   /** The line, from 1, on which a part of the template is written. Reads the file again. */
-  lineOf(path: YamlPath): Promise<number>;
-  /** What is in the template and has no effect; the line of each is `lineOf` its path. */
+  findLine(path: YamlPath): Promise<number>;
+  /** What is in the template and has no effect; the line of each is `findLine` of its path. */
   warnings: Diagnostic[];
 }
 

@@ -234,7 +234,7 @@ function formatText(
       'yaml',
     );
   }
-  if (output === 'table') return tableOf(report);
+  if (output === 'table') return formatReport(report);
   const value = {
     permissions: report.added as unknown as JsonValue,
     ...(report.removed !== undefined && { removed: report.removed as unknown as JsonValue }),
@@ -251,7 +251,7 @@ function formatText(
   return encoded(value, output);
 }
 
-function tableOf(report: Report): string {
+function formatReport(report: Report): string {
   const { added, removed, webhooks, clouds } = report;
   const rows =
     removed === undefined

@@ -70,16 +70,16 @@ export const command = defineCommand({
           },
         );
       }
-      await writeAll(context.stdout, `${best.map(lineOf).join('\n')}\n`);
+      await writeAll(context.stdout, `${best.map(formatPackage).join('\n')}\n`);
       return 0;
     }
-    const lines = chosen.map(lineOf);
+    const lines = chosen.map(formatPackage);
     await writeAll(context.stdout, lines.length === 0 ? '' : `${lines.join('\n')}\n`, context.signal);
     return 0;
   },
 });
 
-function lineOf({ catalog, name }: { catalog: string; name: string }): string {
+function formatPackage({ catalog, name }: { catalog: string; name: string }): string {
   return printableLine(`${catalog}/${name}`);
 }
 

@@ -130,7 +130,7 @@ export function choice<const C extends string>(
     value: `<${value}>`,
     summary,
     choices,
-    parse: (value, _, name) => oneOf(name, value, choices),
+    parse: (value, _, name) => checkChoice(name, value, choices),
   };
 }
 
@@ -193,7 +193,7 @@ export function optionalList(
   };
 }
 
-function oneOf<C extends string>(name: string, value: string, choices: readonly C[]): C {
+function checkChoice<C extends string>(name: string, value: string, choices: readonly C[]): C {
   const match = choices.find((item) => item === value);
   if (match !== undefined) return match;
   throw new UsageError(`invalid ${name} value ${quoteGo(value)}, expected (${choices.join('|')})`);

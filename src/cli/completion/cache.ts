@@ -35,7 +35,7 @@ export async function rememberNames(
   const names: Record<string, string[]> = Object.create(null) as Record<string, string[]>;
   for (const { name } of packages) names[name] = [];
   for (const channel of channels) (names[channel.package] ??= []).push(channel.name);
-  const file = await fileOf(context, reference).catch(() => undefined);
+  const file = await getCacheFile(context, reference).catch(() => undefined);
   if (file === undefined) return;
   try {
     await makeDirectory(path.dirname(file), 0o700);
@@ -51,7 +51,7 @@ export async function recalledNames(
   reference: string,
 ): Promise<CatalogNames | undefined> {
   try {
-    const file = await fileOf(context, reference);
+    const file = await getCacheFile(context, reference);
     if ((await stat(file)).size > maxBytes) return undefined;
     const value: unknown = JSON.parse(await readFile(file, 'utf8'));
     if (typeof value !== 'object' || value === null) return undefined;
@@ -61,7 +61,7 @@ export async function recalledNames(
   }
 }
 
-async function fileOf(context: CommandContext, reference: string): Promise<string> {
+async function getCacheFile(context: CommandContext, reference: string): Promise<string> {
   const { getStorages: storagesOf } = await import('../serve/catalogs.js');
   const name = createHash('sha256').update(reference).digest('hex');
   const directory = path.join(path.dirname(storagesOf(context)), 'names');

@@ -1,7 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { clusterFlags, namespaceFlags } from './flags.js';
-import { placeOf, requireInventory } from './inventory.js';
+import { checkInventoryName, requireInventory } from './inventory.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import { type Inventory, currentRevision } from '../../deployment/cluster/inventory.js';
@@ -26,7 +26,7 @@ export const command = defineCommand({
   ],
   async run({ context, args: [nameText], options }) {
     const { output } = options;
-    const place = placeOf(nameText, options.namespace);
+    const place = checkInventoryName(nameText, options.namespace);
     await useSession(context, options, async (session) => {
       const inventory = await requireInventory(openKubectl(context, options, session), place);
       session.logger.close();

@@ -6,7 +6,10 @@ import { labelFault, subdomainFault } from '../../kube/names.js';
 import { requireName } from './approval.js';
 
 /** Where the inventory of a deployment is. Throws UsageError. */
-export function placeOf(name: string, namespace: string | undefined): { name: string; namespace: string } {
+export function checkInventoryName(
+  name: string,
+  namespace: string | undefined,
+): { name: string; namespace: string } {
   return {
     name: requireName('the name of the deployment', name, subdomainFault),
     namespace: requireName('--namespace', namespace, labelFault),

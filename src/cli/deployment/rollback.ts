@@ -12,7 +12,7 @@ import type { Applicable } from '../../deployment/cluster/apply.js';
 import { hashOfObjects } from '../../deployment/render-deployments.js';
 import { useSession } from '../session.js';
 import { applyOne, openKubectl } from './approval.js';
-import { placeOf, requireInventory } from './inventory.js';
+import { checkInventoryName, requireInventory } from './inventory.js';
 
 /** `opmate bundle deployment rollback`: a render that was applied before is applied again, as a new revision. */
 export const command = defineCommand({
@@ -34,7 +34,7 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [nameText], options }) {
-    const place = placeOf(nameText, options.namespace);
+    const place = checkInventoryName(nameText, options.namespace);
     if (options.toRevision !== undefined && !/^[1-9]\d{0,8}$/.test(options.toRevision)) {
       throw new UsageError(`--to-revision ${options.toRevision}: not a revision`, {
         hint: 'opmate bundle deployment history lists them',

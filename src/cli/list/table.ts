@@ -47,11 +47,11 @@ export async function printList(
   options: GlobalOptions & ListOptions,
 ): Promise<void> {
   await useSession(context, options, async (session) => {
-    const table = await tableOf();
+    const table = await readTable();
     session.logger.close();
     await writeAll(context.stdout, table);
 
-    async function tableOf(): Promise<string> {
+    async function readTable(): Promise<string> {
       const source = await openSource(reference, session).catch((error: unknown) => {
         throw inReference(error, reference);
       });

@@ -70,7 +70,7 @@ const ranks = new Map(
   ),
 );
 
-function placeOf({ apiVersion, kind }: ObjectId): { phase: Phase; rank: number } {
+function findPhase({ apiVersion, kind }: ObjectId): { phase: Phase; rank: number } {
   const group = getGroup(apiVersion);
   if (group === 'admissionregistration.k8s.io') return { phase: 'admission', rank: 1000 };
   return ranks.get(`${group}/${kind}`) ?? { phase: 'configuration', rank: 0 };
@@ -78,12 +78,12 @@ function placeOf({ apiVersion, kind }: ObjectId): { phase: Phase; rank: number }
 
 /** The step in which an object is applied. */
 export function getPhase(id: ObjectId): Phase {
-  return placeOf(id).phase;
+  return findPhase(id).phase;
 }
 
 /** In the order in which objects are applied: by phase, within it what others build on first, then by name. */
 export function inPhaseOrder<T extends ObjectId>(ids: readonly T[]): T[] {
-  const order = (id: T): number => phases.indexOf(placeOf(id).phase) * 10_000 + placeOf(id).rank;
+  const order = (id: T): number => phases.indexOf(findPhase(id).phase) * 10_000 + findPhase(id).rank;
   return [...ids].sort(
     (a, b) =>
       order(a) - order(b) ||

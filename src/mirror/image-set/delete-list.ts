@@ -125,7 +125,7 @@ const maxItems = 50_000;
  */
 export function parseDeleteList(text: string, file: string): ReadDeleteItem[] {
   const document = readDocument(text, file, { maxLength: maxListLength, noun: 'list' });
-  const { root, diagnostics, placeOf } = document;
+  const { root, diagnostics, findPlace: placeOf } = document;
   if (!root.isPresent) root.fail(`expected kind: ${kind} and items:`);
   const fields = root.isPresent ? root.object(['apiVersion', 'items', 'kind']) : undefined;
   fields?.kind.constant(kind);

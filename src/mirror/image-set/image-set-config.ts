@@ -179,9 +179,9 @@ class ConfigReader {
     const operators = listed.operators.optionalList().map((item) => this.#readOperator(item));
     this.#checkTargets(operators, listed.operators.path);
     const additional = listed.additionalImages.optionalList().map((item) => this.#readAdditionalImage(item));
-    const helm = readHelmConfig(root.field(key).field('helm'), (path) => this.#document.placeOf(path));
+    const helm = readHelmConfig(root.field(key).field('helm'), (path) => this.#document.findPlace(path));
     const releases = listed.platform.isPresent
-      ? readReleaseConfig(root.field(key).field('platform'), (path) => this.#document.placeOf(path))
+      ? readReleaseConfig(root.field(key).field('platform'), (path) => this.#document.findPlace(path))
       : undefined;
     const blocked =
       key === 'mirror' ? root.field(key).field('blockedImages').optionalList().map(readBlockedImage) : [];
@@ -205,7 +205,7 @@ class ConfigReader {
   }
 
   #getWarning(section: Field): string {
-    const { line, column } = this.#document.placeOf(section.path);
+    const { line, column } = this.#document.findPlace(section.path);
     const { name: file } = this.#document;
     return `${file}:${line}:${column}: ${section.path.join('.')}: no effect, as with oc-mirror`;
   }
@@ -240,7 +240,7 @@ class ConfigReader {
       targetTag: fields.targetTag.optionalMatching(isTag, 'a tag'),
       targetCatalogSourceTemplate: fields.targetCatalogSourceTemplate.optionalText(),
       platforms: readPlatforms(fields.platforms),
-      place: this.#document.placeOf(item.path),
+      place: this.#document.findPlace(item.path),
     };
     if (catalog === undefined || reference === undefined) return undefined;
     return { ...operator, catalog, reference } as OperatorConfig;
@@ -267,7 +267,7 @@ class ConfigReader {
       ...bounds,
       channels: items.length === 0 ? undefined : channels.filter((channel) => channel !== undefined),
       defaultChannel,
-      place: this.#document.placeOf(item.path),
+      place: this.#document.findPlace(item.path),
     };
   }
 
@@ -277,7 +277,7 @@ class ConfigReader {
     if (fields === undefined) return undefined;
     const name = fields.name.text();
     const bounds = readBounds(fields);
-    return name === undefined ? undefined : { name, ...bounds, place: this.#document.placeOf(item.path) };
+    return name === undefined ? undefined : { name, ...bounds, place: this.#document.findPlace(item.path) };
   }
 
   #readAdditionalImage(item: Field): AdditionalImageConfig | undefined {
@@ -290,7 +290,7 @@ class ConfigReader {
       targetRepo: fields.targetRepo.optionalMatching(isRepositoryName, 'a repository path'),
       targetTag: fields.targetTag.optionalMatching(isTag, 'a tag'),
       platforms: readPlatforms(fields.platforms),
-      place: this.#document.placeOf(item.path),
+      place: this.#document.findPlace(item.path),
     };
     if (reference !== undefined && !fields.targetRepo.isSet && !isRepositoryName(getRepository(reference))) {
       fields.name.fail(`${quoteGo(getRepository(reference))} is not a repository path`, {

@@ -19,7 +19,7 @@ import {
   type BuiltImage,
   buildImage,
   chooseBases,
-  indexOf,
+  buildIndex,
   openBases,
   readWholeConfig,
 } from '../../oci/image/image-builder.js';
@@ -124,7 +124,7 @@ export async function rebuildCatalog(
       images.push(await buildOn(image, place, layer, { hasCache: cache !== undefined, signal }));
     }
     await rm(path.join(directory, 'catalog'), { force: true });
-    const index = bases.isIndex ? indexOf(images) : undefined;
+    const index = bases.isIndex ? buildIndex(images) : undefined;
     const root = index?.descriptor ?? (images[0] as BuiltImage).descriptor;
     return {
       digest: root.digest,

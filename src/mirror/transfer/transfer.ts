@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import type { Reference } from '../../core/reference.js';
-import { type ImageContents, readContentsOf } from '../../oci/image/contents.js';
+import { type ImageContents, readContentsFrom } from '../../oci/image/contents.js';
 import { type AskedTarget, surveyContents } from '../../oci/image/copy.js';
 import { type OpenedReference, openTarget } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
@@ -91,14 +91,14 @@ function pinKey({ source, platforms }: Transfer): string | undefined {
 /** What an image consists of; undefined where it is not there. */
 async function readImage(
   { repository, reference }: OpenedReference,
-  options: Parameters<typeof readContentsOf>[3],
+  options: Parameters<typeof readContentsFrom>[3],
 ): Promise<ImageContents | undefined> {
   const root = await repository.getManifest(reference, options).catch((error: unknown) => {
     // Of an image that is there nothing may be missing.
     if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
     throw error;
   });
-  return root && readContentsOf(repository, reference, root, options);
+  return root && readContentsFrom(repository, reference, root, options);
 }
 
 /**

@@ -50,11 +50,11 @@ export async function readContents(
   reference: string,
   options: ReadContentsOptions = {},
 ): Promise<ImageContents> {
-  return readContentsOf(source, reference, await source.getManifest(reference, options), options);
+  return readContentsFrom(source, reference, await source.getManifest(reference, options), options);
 }
 
 /** Does what `readContents` does, for an image whose root has been read by `reference`. */
-export async function readContentsOf(
+export async function readContentsFrom(
   source: Repository,
   reference: string,
   root: ManifestContent,

@@ -241,11 +241,11 @@ export async function pushImageIndex(
   options: CancelOptions = {},
 ): Promise<Descriptor> {
   for (const image of images) await pushImage(target, image.descriptor.digest, image, options);
-  return target.putManifest(reference, indexOf(images).bytes, mediaTypes.ociIndex, options);
+  return target.putManifest(reference, buildIndex(images).bytes, mediaTypes.ociIndex, options);
 }
 
 /** The index of images that differ in their platform. Its bytes depend on the images alone. */
-export function indexOf(images: readonly BuiltImage[]): ManifestContent {
+export function buildIndex(images: readonly BuiltImage[]): ManifestContent {
   const manifests = images.map(({ descriptor, platform }) => ({ ...descriptor, platform }));
   const index: ImageIndex = { schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests };
   const bytes = Buffer.from(JSON.stringify(index));
@@ -255,7 +255,7 @@ export function indexOf(images: readonly BuiltImage[]): ManifestContent {
 /** What images are known by once they are stored: one by its manifest, several by their index. */
 export function describeImages(images: readonly BuiltImage[]): Descriptor {
   const [first, ...others] = images;
-  return first !== undefined && others.length === 0 ? first.descriptor : indexOf(images).descriptor;
+  return first !== undefined && others.length === 0 ? first.descriptor : buildIndex(images).descriptor;
 }
 
 /** What this module writes itself. */

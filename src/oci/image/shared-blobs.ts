@@ -62,7 +62,7 @@ export class SharedBlobs {
     blob: Descriptor,
     options: CopyBlobOptions = {},
   ): Promise<BlobOutcome> {
-    const { registry, repository } = placeOf(target);
+    const { registry, repository } = toBlobPlace(target);
     const { holders, arriving } = this.#placeAt(registry);
     const key = `${blob.digest} ${repository}`;
     for (;;) {
@@ -92,7 +92,7 @@ export class SharedBlobs {
     blob: Descriptor,
     options: CopyBlobOptions = {},
   ): Promise<BlobOutcome> {
-    const { registry, repository } = placeOf(target);
+    const { registry, repository } = toBlobPlace(target);
     this.#placeAt(registry).holders.get(blob.digest)?.delete(repository);
     return this.copy(source, target, blob, { ...options, isAbsent: true });
   }
@@ -103,7 +103,7 @@ export class SharedBlobs {
     blob: Descriptor,
     options: CopyBlobOptions,
   ): Promise<BlobOutcome> {
-    const blobPlace = placeOf(target);
+    const blobPlace = toBlobPlace(target);
     const { registry, repository } = blobPlace;
     const place = this.#placeAt(registry);
     const { whenFree = runNow } = options;
@@ -141,11 +141,11 @@ export class SharedBlobs {
     blob: Descriptor,
     options: CopyBlobOptions,
   ): Promise<boolean> {
-    const { registry, repository } = placeOf(target);
+    const { registry, repository } = toBlobPlace(target);
     const place = this.#placeAt(registry);
     const { whenFree = runNow } = options;
     const holders = [...(place.holders.get(blob.digest) ?? [])];
-    const own = placeOf(source);
+    const own = toBlobPlace(source);
     if (own.registry === registry && own.repository !== repository) holders.push(own.repository);
     for (const from of holders) {
       if (place.refusesMounts) return false;
@@ -207,7 +207,7 @@ async function send(
   return opened ? 'copied' : 'present';
 }
 
-function placeOf(repository: Repository): BlobPlace {
+function toBlobPlace(repository: Repository): BlobPlace {
   return 'registry' in repository && 'repository' in repository
     ? { registry: String(repository.registry), repository: String(repository.repository) }
     : { registry: repository.name, repository: '' };

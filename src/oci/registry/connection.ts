@@ -335,7 +335,7 @@ interface Agents {
  * Agents that keep connections alive, one for each origin, with the certificates and the proxy of that host.
  */
 function createAgents(options: ConnectionOptions, readCertificates: CertificateStore): Agents {
-  const proxyOf = readProxies(options.environment);
+  const findProxy = readProxies(options.environment);
   const routes = new Map<string, Promise<AgentRoute>>();
   const contexts = new WeakMap<string[], SecureContext>();
   const opened: { destroy(): void }[] = [];
@@ -366,7 +366,7 @@ function createAgents(options: ConnectionOptions, readCertificates: CertificateS
     { verify, isNamed }: ServerTrust,
     ledFrom: AddressKind | undefined,
   ): Promise<AgentRoute> {
-    const proxy = proxyOf(url);
+    const proxy = findProxy(url);
     const common = { keepAlive: true, maxSockets: 64, scheduling: 'lifo' as const };
     const { lookup: lookupAddress = defaultLookup } = options;
     // A proxy looks names up itself, and is itself named by the user.

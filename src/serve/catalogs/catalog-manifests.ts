@@ -248,7 +248,7 @@ const sourceApi = 'operators.coreos.com/v1alpha1';
 const kinds = [...Object.keys(clusterKinds), 'CatalogSource'];
 
 function readCatalog(object: WrittenDocument, context: ReadContext): CatalogManifest | undefined {
-  const { root, name: file, placeOf } = object;
+  const { root, name: file, findPlace: placeOf } = object;
   const warn = (field: Field, message: string): void =>
     context.logger.log('warn', `${file}:${placeOf(field.path).line}: ${message}`);
   const kind = root.field('kind').text();

@@ -100,13 +100,13 @@ export function createHttpServer(options: HttpServerOptions): Server {
   }
   server.setTimeout(idleMs);
   server.maxHeadersCount = maxHeaders;
-  connectionsOf.set(server, new Connections(server, options));
+  connectionsByServer.set(server, new Connections(server, options));
   return server;
 }
 
 /** Stops listening, lets requests that are under way finish, and cuts off those that take longer than the grace. */
 export async function closeHttpServer(server: Server, graceMs: number = defaultGraceMs): Promise<void> {
-  await connectionsOf.get(server)?.close(graceMs);
+  await connectionsByServer.get(server)?.close(graceMs);
 }
 
 /**
@@ -134,7 +134,7 @@ function checkCertificate({ cert, key }: ServerCertificate): void {
   }
 }
 
-const connectionsOf = new WeakMap<Server, Connections>();
+const connectionsByServer = new WeakMap<Server, Connections>();
 
 interface Connection {
   socket: Socket;

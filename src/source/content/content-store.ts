@@ -53,12 +53,13 @@ export async function openContentStore(options: {
     logger.log('warn', `${directory}: no content is kept: ${getMessage(error)}`);
     return undefined;
   }
-  const placeOf = (content: string): string => path.join(directory, `sha256-${parseDigest(content).hex}`);
+  const getDirectory = (content: string): string =>
+    path.join(directory, `sha256-${parseDigest(content).hex}`);
   return {
     stagingDirectory,
     async find(content, { limits, signal } = {}) {
       if (!isDigest(content)) return undefined;
-      const place = placeOf(content);
+      const place = getDirectory(content);
       if ((await statIfPresent(place)) === undefined) return undefined;
       let problem = 'it is not what its name says';
       try {
@@ -78,7 +79,7 @@ export async function openContentStore(options: {
       return undefined;
     },
     async put(content, tree) {
-      const place = placeOf(content);
+      const place = getDirectory(content);
       try {
         await moveWhole(tree, place);
       } catch (error) {

@@ -36,7 +36,7 @@ export async function addToSemverChannels(
   const state = readPackage(database, packageName);
   const graphs = channelGraphs(database, packageName, state, new Set(records.map(({ name }) => name)));
   const lines = new Map<string, VersionLine>();
-  const lineOf = (channel: string): VersionLine => {
+  const getLine = (channel: string): VersionLine => {
     let line = lines.get(channel);
     if (line === undefined) {
       const graph = graphs.get(channel) ?? linkChain(channel, []);
@@ -58,7 +58,7 @@ export async function addToSemverChannels(
     if (record.channels.length === 0) problems.push(`bundle "${record.name}" names no channel`);
     versions.set(record, parsed);
     for (const channel of new Set(record.channels)) {
-      const other = lineOf(channel).claim(parsed, record.name);
+      const other = getLine(channel).claim(parsed, record.name);
       if (other === undefined) continue;
       problems.push(
         `bundle "${record.name}": Bundle version ${record.version} already added to index: it is bundle "${other}" in channel "${channel}"`,
@@ -74,7 +74,7 @@ export async function addToSemverChannels(
 
   let { defaultChannel } = state;
   for (const [record, version] of versions) {
-    for (const channel of new Set(record.channels)) lineOf(channel).add(record, version, options.skipPatch);
+    for (const channel of new Set(record.channels)) getLine(channel).add(record, version, options.skipPatch);
     if (record.defaultChannel !== '') ({ defaultChannel } = record);
     else if (defaultChannel === '') defaultChannel = sortedByBytes(record.channels)[0] ?? '';
   }

@@ -12,7 +12,7 @@ import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js'
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { parseYaml } from '../../document/yaml.js';
 import { type ApiKey, csvCustomResources, csvSpec } from '../../model/csv.js';
-import { type Of, listOf, readTyped, struct } from '../../kube/struct.js';
+import { type Of, structList, readTyped, struct } from '../../kube/struct.js';
 import { describeKind } from '../../document/field.js';
 import { getValue } from '../../document/json-fields.js';
 import { readTypedCrd, readTypedCsv } from './typed-manifests.js';
@@ -153,7 +153,7 @@ function ownedDefinitions(csv: JsonObject): Of<typeof definitions> {
   return readTyped(spec[field], definitionLists, { path: ['spec', field], foldNames: true }).owned ?? [];
 }
 
-const definitions = listOf({ name: 'string', version: 'string', kind: 'string' });
+const definitions = structList({ name: 'string', version: 'string', kind: 'string' });
 const definitionLists = struct({ owned: definitions, required: definitions });
 
 /** The manifest that defines what is owned. Throws OpmateError INVALID if missing. */

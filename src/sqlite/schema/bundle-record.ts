@@ -7,7 +7,7 @@ import { getText } from '../../document/json-fields.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type ApiKey, csvSpec, readCsvMetadata } from '../../model/csv.js';
 import { propertyTypes } from '../../model/declarative-config.js';
-import { type StructType, listOf, readTyped, strings, struct } from '../../kube/struct.js';
+import { type StructType, structList, readTyped, strings, struct } from '../../kube/struct.js';
 
 /** A property or dependency as it is stored: its value is JSON text. */
 export interface TypedValue {
@@ -131,7 +131,7 @@ function distinct(values: TypedValue[]): TypedValue[] {
 
 const propertiesAnnotation = 'olm.properties';
 
-const listedProperties = listOf({ type: 'string', 'value?': 'raw' });
+const listedProperties = structList({ type: 'string', 'value?': 'raw' });
 
 /** What the value of a property must be, where an index looks into it. */
 const valueTypes = new Map<string, StructType>([

@@ -9,7 +9,7 @@ describe('core/yaml: places', () => {
     const placed = parseYamlWithPlaces(document);
     expect(placed.value).toEqual(parseYaml(document));
     const at = (...path: (string | number)[]): string => {
-      const place = placed.placeOf(path);
+      const place = placed.findPlace(path);
       return `${place?.line}:${place?.column}`;
     };
     expect(at('kind')).toBe('2:1');
@@ -20,7 +20,7 @@ describe('core/yaml: places', () => {
     expect(at('mirror', 'list', 0, 'odd', 1, 'z')).toBe('6:17');
     expect(at('mirror', 'list', 1)).toBe('7:5');
     expect(at('mirror', 'list', 1, 'deep')).toBe('1:12');
-    expect(placed.placeOf(['absent'])).toBeUndefined();
+    expect(placed.findPlace(['absent'])).toBeUndefined();
     expect(placed.furtherDocument).toBeUndefined();
   });
 

@@ -61,7 +61,7 @@ export function checkCrdUpgrade(old: Manifest, next: Manifest): CrdDiagnostic[] 
     if (other === undefined) continue;
     for (const path of version.schemas.keys()) {
       if (other.schemas.has(path)) continue;
-      tell('existingFieldRemoval', `removed field: ${version.name}.${path}`, placeOf(other.schemas, path));
+      tell('existingFieldRemoval', `removed field: ${version.name}.${path}`, findPlace(other.schemas, path));
     }
   }
   for (const name of before.storedVersions) {
@@ -151,7 +151,7 @@ function versionFindings(manifest: Manifest, label: string, old: Version, next: 
         subject: `${getTitle(manifest)}: ${label}: ${path}`,
         problem: `${check}: ${detail}`,
         file: manifest.file,
-        line: manifest.lineOf(other?.place ?? placeOf(next.schemas, path)),
+        line: manifest.lineOf(other?.place ?? findPlace(next.schemas, path)),
       });
     }
   }
@@ -159,7 +159,7 @@ function versionFindings(manifest: Manifest, label: string, old: Version, next: 
 }
 
 /** The place of the innermost part on the way to a path that is not there. */
-function placeOf(schemas: ReadonlyMap<string, SchemaAt>, path: string): readonly (string | number)[] {
+function findPlace(schemas: ReadonlyMap<string, SchemaAt>, path: string): readonly (string | number)[] {
   for (let where = path; where !== ''; where = where.slice(0, Math.max(0, where.lastIndexOf('.')))) {
     const schema = schemas.get(where);
     if (schema !== undefined) return schema.place;

@@ -54,7 +54,7 @@ export function readInstallConfig(
     code: 'invalid-value',
     problem: message,
     file,
-    line: placed.placeOf(path)?.line ?? 1,
+    line: placed.findPlace(path)?.line ?? 1,
     hint,
   });
   for (const { path, place, first } of placed.duplicates) {

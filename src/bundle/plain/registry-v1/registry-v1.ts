@@ -276,7 +276,7 @@ function readMetadataFile(
   try {
     const text = decodeUtf8(content);
     const value = parseYaml(text);
-    const line = isJsonObject(value) ? parseYamlWithPlaces(text).placeOf([key])?.line : 1;
+    const line = isJsonObject(value) ? parseYamlWithPlaces(text).findPlace([key])?.line : 1;
     if (value !== null && !isJsonObject(value)) {
       findings.push({ severity: 'error', code: 'wrong-type', problem: 'expected an object', file, line: 1 });
       return undefined;

@@ -12,7 +12,7 @@ async function read(text: string, type?: TemplateType): Promise<Template> {
   try {
     const template = await readTemplate({ handle, label: 't' }, type);
     for (const warning of template.warnings)
-      expect(await template.lineOf(warning.path ?? [])).toBeGreaterThan(0);
+      expect(await template.findLine(warning.path ?? [])).toBeGreaterThan(0);
     return template;
   } finally {
     await handle.close();

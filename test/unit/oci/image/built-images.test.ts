@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { layerOf, writeLayer } from '../../../../src/archive/tar-writer.js';
 import { BuiltImages } from '../../../../src/oci/image/built-images.js';
 import { copyImage } from '../../../../src/oci/image/copy.js';
-import { buildImage, indexOf, pushImage } from '../../../../src/oci/image/image-builder.js';
+import { buildImage, buildIndex, pushImage } from '../../../../src/oci/image/image-builder.js';
 import { openImage } from '../../../../src/oci/image/image.js';
 import { openLayout } from '../../../../src/oci/layout/layout.js';
 import type { Descriptor } from '../../../../src/oci/image/types.js';
@@ -32,7 +32,7 @@ async function builtOnBase() {
 describe('oci/built-images', () => {
   it('hands out an image with the layers of its base', async () => {
     const { directory, image, base } = await builtOnBase();
-    const index = indexOf([image]);
+    const index = buildIndex([image]);
     const built = new BuiltImages('base', [image], index);
     const target = await openLayout(path.join(directory, 'out'), { create: true });
     const { descriptor } = await copyImage(built, index.descriptor.digest, target, 'v2');

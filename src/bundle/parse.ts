@@ -1,6 +1,6 @@
 import { addContext } from '../core/diagnostics-error.js';
 import { encodeGoJson, parseGoJson, sortKeysDeep } from '../document/go-json.js';
-import { foldFieldName } from '../document/go-json-fold.js';
+import { findField, findFieldKeys, foldFieldName } from '../document/go-json-fold.js';
 import { OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { sortedByBytes } from '../core/order.js';
@@ -359,11 +359,9 @@ function annotationsIn(document: JsonObject): Annotations | undefined {
   return { packageName, channels: channels === '' ? [] : channels.split(','), defaultChannel };
 }
 
-/** A field by its name, whatever its case; of several spellings the last in byte order counts. */
+/** Returns a field whatever the case of its key; of several keys the last that is not null, null where there is none. */
 export function getField(object: JsonObject, name: string): JsonValue {
-  const folded = foldFieldName(name);
-  const keys = sortedByBytes(Object.keys(object).filter((key) => foldFieldName(key) === folded));
-  const key = keys.findLast((candidate) => object[candidate] !== null);
+  const key = findFieldKeys(object, name).findLast((candidate) => object[candidate] !== null);
   return key === undefined ? null : (object[key] as JsonValue);
 }
 
@@ -417,10 +415,8 @@ function rawValue(json: string): string | undefined {
 /** Values from YAML have passed through a JSON writer that sorts keys and escapes HTML characters. */
 function valueText(item: JsonObject | null): string | undefined {
   if (item === null) return undefined;
-  const key = sortedByBytes(Object.keys(item)).findLast((candidate) => foldFieldName(candidate) === 'value');
-  return key === undefined
-    ? undefined
-    : encodeGoJson(sortKeysDeep(item[key] as JsonValue), { escapeHtml: true });
+  const value = findField(item, 'value');
+  return value === undefined ? undefined : encodeGoJson(sortKeysDeep(value), { escapeHtml: true });
 }
 
 /**

@@ -1,7 +1,7 @@
 import { base64Fault } from '../core/base64.js';
 import { OpmateError } from '../core/errors.js';
 import { decodeUtf8, getGoKind, quoteGo } from '../document/go-json.js';
-import { foldFieldName } from '../document/go-json-fold.js';
+import { findField } from '../document/go-json-fold.js';
 import { type EncodableJson, isJsonObject } from '../document/json.js';
 import { YamlError, parseYaml } from '../document/yaml.js';
 import { type BundleBlob, propertyTypes, schemas } from '../model/declarative-config.js';
@@ -101,8 +101,7 @@ function objectData(value: EncodableJson): string | OpmateError {
   }
   const exact = value['data'];
   if (typeof exact === 'string') return exact;
-  const key = Object.keys(value).find((name) => foldFieldName(name) === 'data');
-  const data = key === undefined ? null : (value[key] ?? null);
+  const data = findField(value, 'data') ?? null;
   if (data === null) return '';
   if (typeof data === 'string') return data;
   return new OpmateError(

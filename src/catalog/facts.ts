@@ -1,3 +1,5 @@
+import { parseGoJson } from '../document/go-json.js';
+import { getValue } from '../document/json-fields.js';
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
 import type { BlobOrigin, CatalogFacts } from '../model/facts.js';
 import { findDefaultHeads } from '../graph/list.js';
@@ -55,15 +57,15 @@ export async function readDisplayNames(catalog: Catalog, facts: CatalogFacts): P
     const value = await catalog.read(origin);
     const decoded = decodeMeta({ schema: schemas.bundle, package: packageName, name, value, origin });
     if (decoded.kind !== 'bundle') continue;
-    const displayName = findDisplayName(findCsvText(decoded.blob));
+    const displayName = findCsvDisplayName(decoded.blob);
     if (displayName !== undefined) names.set(packageName, displayName);
   }
   return names;
 }
 
-function findDisplayName(csvText: string | undefined): string | undefined {
-  if (csvText === undefined) return undefined;
-  const csv: unknown = JSON.parse(csvText);
-  const spec = (csv as { spec?: { displayName?: unknown } } | null)?.spec;
-  return typeof spec?.displayName === 'string' ? spec.displayName : undefined;
+/** Returns the display name in the ClusterServiceVersion among the objects of a bundle. */
+export function findCsvDisplayName(blob: BundleBlob): string | undefined {
+  const csvText = findCsvText(blob);
+  const name = csvText === undefined ? undefined : getValue(parseGoJson(csvText), 'spec', 'displayName');
+  return typeof name === 'string' ? name : undefined;
 }

@@ -1,5 +1,5 @@
 import { formatMessage } from '../core/diagnostic.js';
-import { foldFieldName } from '../document/go-json-fold.js';
+import { findFieldKeys } from '../document/go-json-fold.js';
 import { isJsonObject } from '../document/json.js';
 import { SemverError } from '../core/semver.js';
 import { type BundleVersion, parseBundleVersion } from './bundle-version.js';
@@ -105,10 +105,7 @@ function readVersion(properties: readonly Property[]): BundleVersion | string {
 /** Whether the release is given at all; an empty one is. */
 function hasRelease({ value: properties }: Property): boolean {
   const value = unwrap(properties);
-  return (
-    isJsonObject(value) &&
-    Object.keys(value).some((key) => foldFieldName(key) === 'release' && value[key] !== null)
-  );
+  return isJsonObject(value) && findFieldKeys(value, 'release').some((key) => value[key] !== null);
 }
 
 /** Why something of the package is deprecated; undefined where it is not. `name` is empty for the package. */

@@ -1,9 +1,9 @@
 import { addContext } from '../core/diagnostics-error.js';
 import type { Catalog, MetasOptions } from '../catalog/catalog.js';
 import { OpmateError } from '../core/errors.js';
-import { foldFieldName } from '../document/go-json-fold.js';
+import { findField } from '../document/go-json-fold.js';
 import { quoteGo } from '../document/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
+import { type JsonValue, isJsonObject } from '../document/json.js';
 import type { Meta } from '../catalog/meta.js';
 import { schemas } from '../model/declarative-config.js';
 
@@ -65,14 +65,6 @@ export function getImages(meta: Meta): CatalogImage[] {
     if (image !== '' && !matches.has(image)) matches.set(image, { image, kind: 'related', ...names });
   }
   return [...matches.values()];
-}
-
-/** A field by its name as Go's decoder finds it, in whatever case. */
-export function findField(object: JsonObject, name: string): JsonValue | undefined {
-  if (Object.hasOwn(object, name)) return object[name];
-  const folded = foldFieldName(name);
-  const key = Object.keys(object).find((other) => foldFieldName(other) === folded);
-  return key === undefined ? undefined : object[key];
 }
 
 function toText(value: JsonValue | undefined, meta: Meta, path: string): string {

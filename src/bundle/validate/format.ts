@@ -1,5 +1,5 @@
 import { decodeUtf8, quoteGo } from '../../document/go-json.js';
-import { foldFieldName } from '../../document/go-json-fold.js';
+import { findFieldKeys } from '../../document/go-json-fold.js';
 import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { SemverError, parseRange } from '../../core/semver.js';
@@ -151,7 +151,7 @@ function dependenciesIn(document: JsonObject): Dependency[] {
     if (item !== null && !isJsonObject(item)) return [];
     const type = item === null ? '' : scalarText(getField(item, 'type'));
     if (type === undefined) return [];
-    const isGiven = Object.keys(item ?? {}).some((key) => foldFieldName(key) === 'value');
+    const isGiven = findFieldKeys(item ?? {}, 'value').length > 0;
     list.push({ type, value: item !== null && isGiven ? getField(item, 'value') : undefined });
   }
   return list;

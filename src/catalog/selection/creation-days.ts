@@ -1,7 +1,9 @@
 import { parseGoJson } from '../../document/go-json.js';
-import { type JsonValue, RawJson, isJsonObject } from '../../document/json.js';
+import { getText, getValue } from '../../document/json-fields.js';
+import type { JsonValue } from '../../document/json.js';
 import { type BundleBlob, propertyTypes } from '../../model/declarative-config.js';
 import { findCsvText } from '../../model/migrations.js';
+import { unwrap } from '../../model/properties.js';
 
 /**
  * The day on which a bundle says it was created, e.g. `2024-01-31`: the annotation `createdAt` of its
@@ -10,21 +12,14 @@ import { findCsvText } from '../../model/migrations.js';
  */
 export function findCreationDay(blob: BundleBlob): string | undefined {
   const metadata = blob.properties.find(({ type }) => type === propertyTypes.csvMetadata);
-  const annotations =
-    metadata === undefined ? annotationsOfObjects(blob) : findField(metadata.value, 'annotations');
-  const value = findField(annotations, 'createdAt');
-  return typeof value === 'string' ? parseDay(value) : undefined;
+  return parseDay(
+    getText(metadata ? unwrap(metadata.value) : readCsvMetadata(blob), 'annotations', 'createdAt'),
+  );
 }
 
-function annotationsOfObjects(blob: BundleBlob): JsonValue | undefined {
+function readCsvMetadata(blob: BundleBlob): JsonValue | undefined {
   const text = findCsvText(blob);
-  if (text === undefined) return undefined;
-  return findField(findField(parseGoJson(text), 'metadata'), 'annotations');
-}
-
-function findField(value: unknown, key: string): JsonValue | undefined {
-  const object = value instanceof RawJson ? parseGoJson(value.text) : value;
-  return isJsonObject(object) && Object.hasOwn(object, key) ? object[key] : undefined;
+  return text === undefined ? undefined : getValue(parseGoJson(text), 'metadata');
 }
 
 /** A day as `YYYY-MM-DD`; undefined for text that begins with no date that there is. */

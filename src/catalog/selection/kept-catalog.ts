@@ -2,7 +2,7 @@ import type { Catalog, MetasOptions } from '../catalog.js';
 import { type Meta, toMeta } from '../meta.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { decodeUtf8, parseGoJson } from '../../document/go-json.js';
-import { foldFieldName } from '../../document/go-json-fold.js';
+import { findField, findFieldKeys } from '../../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../document/json.js';
 import { getList } from '../../document/json-fields.js';
 import { type ChannelEntry, type DeprecationEntry, schemas } from '../../model/declarative-config.js';
@@ -199,9 +199,10 @@ export function formatDeprecationReference({ reference: { schema, name } }: Depr
 /** The object with a field of this value, or without the field; readers match its name whatever the case. */
 export function withField(object: JsonObject, field: string, value: JsonValue | undefined): JsonObject {
   const result: JsonObject = {};
+  const keys = findFieldKeys(object, field);
   let isSet = value === undefined;
   for (const [key, item] of Object.entries(object)) {
-    if (foldFieldName(key) !== foldFieldName(field)) setJsonKey(result, key, item);
+    if (!keys.includes(key)) setJsonKey(result, key, item);
     else if (!isSet) {
       result[field] = value as JsonValue;
       isSet = true;
@@ -211,11 +212,9 @@ export function withField(object: JsonObject, field: string, value: JsonValue | 
   return result;
 }
 
-/** The list at a field, read as decoding does: of keys that differ in case the last in byte order counts. */
+/** Returns the list at a field, read as decoding does; empty for anything else. */
 export function listAt(object: JsonObject, field: string): JsonValue[] {
-  const keys = Object.keys(object).filter((key) => foldFieldName(key) === foldFieldName(field));
-  const list = object[keys.sort().at(-1) ?? field];
-  return getList(list);
+  return getList(findField(object, field));
 }
 
 /** The channel with these entries; those that were there before keep what is not said of them. */

@@ -4,9 +4,8 @@ import type { Diagnostic } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { nearestPlace } from '../../document/document.js';
 import { decodeUtf8, getGoKind, quoteGo } from '../../document/go-json.js';
-import { foldFieldName } from '../../document/go-json-fold.js';
+import { findFieldKeys } from '../../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import { sortedByBytes } from '../../core/order.js';
 import { parseYamlWithPlaces } from '../../document/yaml.js';
 import type { YamlPath } from '../../document/yaml-full.js';
 import { getList } from '../../document/json-fields.js';
@@ -109,10 +108,8 @@ async function detectType(file: OpenFile, document: CatalogDocument): Promise<Te
   );
 }
 
-/** A field whatever the case of its key; of several keys the last in byte order counts, as for Go. */
 function findField(object: JsonObject, field: string): { key: string; value: JsonValue } | undefined {
-  const folded = foldFieldName(field);
-  const key = sortedByBytes(Object.keys(object)).findLast((name) => foldFieldName(name) === folded);
+  const key = findFieldKeys(object, field).at(-1);
   return key === undefined ? undefined : { key, value: object[key] as JsonValue };
 }
 

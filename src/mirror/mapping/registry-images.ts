@@ -12,7 +12,8 @@ import { checkPullSpec } from '../../core/reference.js';
 import { propertyTypes, schemas } from '../../model/declarative-config.js';
 import { isCsv } from '../../model/csv.js';
 import { type NamedKind, notFound } from '../../core/suggest.js';
-import { type CatalogImage, findField, getImages } from '../catalog-images.js';
+import { findField } from '../../document/go-json-fold.js';
+import { type CatalogImage, getImages } from '../catalog-images.js';
 import {
   type MirrorEntry,
   type MirrorSetKind,

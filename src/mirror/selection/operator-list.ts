@@ -1,14 +1,15 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import { decodeMeta } from '../../catalog/blob.js';
+import { findCsvDisplayName } from '../../catalog/facts.js';
 import { type CancelOptions } from '../../core/concurrency.js';
 import { UsageError, throwIfCancelled } from '../../core/errors.js';
-import { parseGoJson, quoteGo } from '../../document/go-json.js';
-import { type EncodableJson, type JsonValue, RawJson, isJsonObject } from '../../document/json.js';
+import { quoteGo } from '../../document/go-json.js';
+import { getText } from '../../document/json-fields.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type Version, compareVersions, parseVersion, tryParse } from '../../core/semver.js';
 import { type BundleBlob, propertyTypes, schemas } from '../../model/declarative-config.js';
 import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
-import { findCsvText } from '../../model/migrations.js';
+import { unwrap } from '../../model/properties.js';
 import { notFound } from '../../core/suggest.js';
 import { readBundleVersion } from '../../graph/bundle-version.js';
 
@@ -52,17 +53,8 @@ function highestBundles(facts: CatalogFacts): Map<string, BundleFacts> {
 
 function findDisplayName(blob: BundleBlob): string | undefined {
   const metadata = blob.properties.find(({ type }) => type === propertyTypes.csvMetadata);
-  const own = findField(metadata?.value, 'displayName');
-  if (typeof own === 'string' && own !== '') return own;
-  const csvText = findCsvText(blob);
-  const spec = csvText === undefined ? undefined : findField(parseGoJson(csvText), 'spec');
-  const name = findField(spec, 'displayName');
-  return typeof name === 'string' ? name : undefined;
-}
-
-function findField(input: EncodableJson | undefined, key: string): JsonValue | undefined {
-  const value = input instanceof RawJson ? parseGoJson(input.text) : input;
-  return value !== undefined && isJsonObject(value as JsonValue) ? (value as never)[key] : undefined;
+  const own = metadata && getText(unwrap(metadata.value), 'displayName');
+  return own || findCsvDisplayName(blob);
 }
 
 /** Throws OpmateError NOT_FOUND with the nearest name where the catalog has no such package. */

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { decodeUtf8, encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
-import { foldFieldName } from '../../document/go-json-fold.js';
+import { findField } from '../../document/go-json-fold.js';
 import { type EncodableJson, type JsonObject, isJsonObject } from '../../document/json.js';
 import { parseYaml } from '../../document/yaml.js';
 import { formatVersion, parseVersion } from '../../core/semver.js';
@@ -100,18 +100,13 @@ function getApi(value: EncodableJson): ApiName {
 
 /** A text field of a property's value, whatever the case of its name; the value has been checked. */
 function toText(value: EncodableJson, field: string): string {
-  const match = findField(value, field);
+  const match = readField(value, field);
   return typeof match === 'string' ? match : '';
 }
 
-function findField(input: EncodableJson, field: string): EncodableJson | undefined {
+function readField(input: EncodableJson, field: string): EncodableJson | undefined {
   const value = unwrap(input);
-  if (!isJsonObject(value)) return undefined;
-  if (Object.hasOwn(value, field)) return value[field];
-  // Keys are in byte order; of several spellings the last one counts, as for Go.
-  const folded = foldFieldName(field);
-  const key = Object.keys(value).findLast((name) => foldFieldName(name) === folded);
-  return key === undefined ? undefined : value[key];
+  return isJsonObject(value) ? findField(value, field) : undefined;
 }
 
 /**
@@ -172,7 +167,7 @@ function isCsvText(object: Buffer): boolean {
  */
 function synthesizeCsv(blob: BundleBlob, metadata: EncodableJson, owner: PackageBlob): string {
   const of = (field: string): JsonObject[string] =>
-    (findField(metadata, field) ?? null) as JsonObject[string];
+    (readField(metadata, field) ?? null) as JsonObject[string];
   // The record in its own field order, without what is empty.
   const read = buildCsvMetadata({
     metadata: { annotations: of('annotations'), labels: of('labels') },

@@ -1,6 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
-import type { JsonObject, JsonValue } from '../../document/json.js';
-import { isJsonObject } from '../../document/json.js';
+import { findField } from '../../document/go-json-fold.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { oldCrdStruct } from '../../kube/crd-types.js';
 import { objectMeta } from '../../kube/meta-types.js';
 import { readTyped, struct } from '../../kube/struct.js';
@@ -48,8 +48,5 @@ export function readTypedCrd(value: JsonObject): { crd: JsonObject; apis: ApiKey
 }
 
 function fieldIn(value: JsonValue | undefined, name: string): JsonValue | undefined {
-  if (!isJsonObject(value ?? null)) return undefined;
-  const object = value as JsonObject;
-  const key = Object.keys(object).find((candidate) => candidate.toLowerCase() === name);
-  return key === undefined ? undefined : object[key];
+  return isJsonObject(value) ? findField(value, name) : undefined;
 }

@@ -1,4 +1,6 @@
+import { findField } from '../../document/go-json-fold.js';
 import { parseGoJson } from '../../document/go-json.js';
+import { isJsonObject } from '../../document/json.js';
 import { type ColumnValue, type Database, toText } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
 import { type RemovedBundles, removeBundle } from '../schema/remove-bundle.js';
@@ -50,9 +52,8 @@ function findPackageName(value: string): string | undefined {
   } catch {
     return undefined;
   }
-  if (typeof property !== 'object' || property === null || Array.isArray(property)) return undefined;
-  const packageName =
-    Object.entries(property).find(([key]) => key.toLowerCase() === 'packagename')?.[1] ?? '';
+  if (!isJsonObject(property)) return undefined;
+  const packageName = findField(property, 'packageName') ?? '';
   return typeof packageName === 'string' ? packageName : undefined;
 }
 

@@ -249,13 +249,27 @@ describe('opmate serve --catalogs', () => {
 
   it('isolates manifests with faults: others are added, updated and removed, also after a restart', async () => {
     await push(host, 'isolated/catalog', 1);
-    const good = manifest('good', `${host}/isolated/catalog:latest`);
+    // Without polling, a status changes with a manifest only.
+    const fromImage = (name: string): object => manifest(name, `${host}/isolated/catalog:latest`, {});
     await sandbox.write({
       'd4/a.json': manifest('a', 'nowhere'),
       'd4/b.json': '{"kind": "ClusterCatalog"}',
-      'd4/good.json': good,
-      'd4/kept.json': manifest('kept', `${host}/isolated/catalog:latest`),
+      'd4/good.json': fromImage('good'),
+      'd4/kept.json': fromImage('kept'),
     });
+    // The status is written after the content is served.
+    const settled = async (condition: string, ...names: string[]): Promise<void> => {
+      const { code, stderr } = await sandbox.run([
+        'catalogs',
+        'wait',
+        ...names,
+        '--for',
+        condition,
+        '--storage',
+        's4',
+      ]);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    };
     const reads = (url: string, name: string, text: string): Promise<string> =>
       until(
         () => textAt(`${url}/${name}/api/v1/all`),
@@ -264,6 +278,8 @@ describe('opmate serve --catalogs', () => {
     const first = await serve('d4', ['--storage', 's4']);
     await reads(first.url, 'good', served(1));
     await reads(first.url, 'kept', served(1));
+    await settled('Progressing=True', 'good', 'kept');
+    await settled('Progressing=False', 'a', 'b.json');
     expect(first.command.stderr()).toMatch(
       /d4\/a\.json:1:\d+: spec\.source\.image\.ref: "nowhere" has no registry/,
     );
@@ -285,7 +301,7 @@ describe('opmate serve --catalogs', () => {
     }
     await sandbox.write({
       'd4/kept.json': 'apiVersion: [',
-      'd4/more.json': manifest('more', `${host}/isolated/catalog:latest`),
+      'd4/more.json': fromImage('more'),
     });
     await rm(path.join(sandbox.work, 'd4/good.json'));
     await reads(first.url, 'more', served(1));
@@ -296,8 +312,10 @@ describe('opmate serve --catalogs', () => {
     const second = await serve('d4', ['--storage', 's4']);
     await reads(second.url, 'kept', served(1));
     await reads(second.url, 'more', served(1));
-    await sandbox.write({ 'd4/a.json': manifest('a', `${host}/isolated/catalog:latest`) });
+    await sandbox.write({ 'd4/a.json': fromImage('a') });
     await reads(second.url, 'a', served(1));
+    await settled('Progressing=True', 'a');
+    await settled('Progressing=False', 'kept');
     const { stdout } = await sandbox.run(['catalogs', 'status', 'kept', 'a', '--storage', 's4']);
     expect(stdout).toMatch(/^kept +True \(Available\) +False \(Blocked\) .*kept\.json:\d+: /m);
     expect(stdout).toMatch(/^a +True \(Available\) +True \(Succeeded\) /m);

@@ -7,6 +7,8 @@ const setupFiles = ['test/support/hold-native-objects.ts'];
 // Files of a worker share its modules: loading them again for each took half the time. A worker belongs to one project, so
 // projects run one after the other.
 const isolate = false;
+// Ends tests that hang: nothing that a busy machine with a slow disk needs longer for.
+const timeouts = { testTimeout: 180_000, hookTimeout: 120_000 };
 
 export default defineConfig({
   test: {
@@ -17,8 +19,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          ...timeouts,
           setupFiles,
           isolate,
           sequence: { groupOrder: 1 },
@@ -28,8 +29,7 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
-          testTimeout: 180_000,
-          hookTimeout: 120_000,
+          ...timeouts,
           setupFiles,
           isolate,
           server,

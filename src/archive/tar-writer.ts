@@ -6,6 +6,7 @@ import { createGzip } from 'node:zlib';
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { compareBytes } from '../core/order.js';
+import { type FilePart, FilePartReader } from '../files/file-parts.js';
 
 type Pack = ReturnType<typeof import('./tar-pack.js').pack>;
 
@@ -15,8 +16,8 @@ export interface TarInput {
   path: string;
   /** `file` unless told. */
   type?: 'file' | 'directory';
-  /** Bytes of a file, or how to get them: opened when its turn comes. */
-  content?: Buffer | { size: number; open(): Readable };
+  /** Bytes of a file, or where they are read from when its turn comes. */
+  content?: Buffer | FilePart;
   /** 0644 for files and 0755 for directories unless told. */
   mode?: number;
 }
@@ -40,6 +41,9 @@ export function writeTar(
 ): Readable {
   return Readable.from(tarChunks(entries, options), { objectMode: false });
 }
+
+/** Maximum size of a file that is read before it is packed, not in turns with packing it. */
+const maxHeldFile = 256 * 1024;
 
 async function* tarChunks(
   entries: AsyncIterable<TarInput> | Iterable<TarInput>,
@@ -83,28 +87,24 @@ async function orderInputs(entries: AsyncIterable<TarInput> | Iterable<TarInput>
 }
 
 async function fill(archive: Pack, inputs: TarInput[], mtime: Date): Promise<void> {
-  for (const { path, type = 'file', content = Buffer.alloc(0), mode } of inputs) {
-    const header = { name: path, type, mtime, mode: mode ?? (type === 'directory' ? 0o755 : 0o644) };
-    if (type === 'directory') {
-      archive.entry({ ...header, name: `${path}/` });
-    } else if (Buffer.isBuffer(content)) {
-      await new Promise<void>((resolve, reject) => {
-        archive.entry(header, content, (error) => (error ? reject(error) : resolve()));
-      });
-    } else {
-      const changed = (size: string): OpmateError =>
-        new OpmateError('INVALID', `${size} than the ${content.size} bytes that it had`, { subject: path });
-      let size = 0;
-      const checked = async function* (source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-        for await (const chunk of source) {
-          size += chunk.length;
-          if (size > content.size) throw changed('longer');
-          yield chunk;
-        }
-        if (size < content.size) throw changed('shorter');
-      };
-      await pipeline(content.open(), checked, archive.entry({ ...header, size: content.size }));
+  const reader = new FilePartReader();
+  const add = (header: Parameters<Pack['entry']>[0], bytes: Buffer): Promise<void> =>
+    new Promise((resolve, reject) => {
+      archive.entry(header, bytes, (error) => (error ? reject(error) : resolve()));
+    });
+  try {
+    for (const { path, type = 'file', content = Buffer.alloc(0), mode } of inputs) {
+      const header = { name: path, type, mtime, mode: mode ?? (type === 'directory' ? 0o755 : 0o644) };
+      if (type === 'directory') archive.entry({ ...header, name: `${path}/` });
+      else if (Buffer.isBuffer(content)) await add(header, content);
+      else if (content.size <= maxHeldFile) {
+        const pieces: Buffer[] = [];
+        for await (const piece of reader.read(content, path)) pieces.push(piece);
+        await add(header, pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces));
+      } else await pipeline(reader.read(content, path), archive.entry({ ...header, size: content.size }));
     }
+  } finally {
+    await reader.close();
   }
   archive.finalize();
 }

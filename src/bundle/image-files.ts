@@ -7,15 +7,13 @@ import { LimitError, fileError, systemReason, throwIfCancelled } from '../core/e
 import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 import { type LinkOptions, isWithin } from '../files/directory-root.js';
+import type { FilePart } from '../files/file-parts.js';
 import type { Diagnostic } from '../core/diagnostic.js';
 
 /** A file that goes into an image. */
-export interface ImageFile {
-  /** Within its directory, with slashes. */
+export interface ImageFile extends FilePart {
+  /** Within its directory, with slashes; `file` is where links lead to. */
   path: string;
-  /** Where it is read from: where links lead to. */
-  file: string;
-  size: number;
 }
 
 /** One of a directory. */

@@ -1,5 +1,4 @@
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
-import { createReadStream } from 'node:fs';
 import { cp, mkdir, readFile, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -192,8 +191,7 @@ async function treeOf(directory: string) {
     const file = path.join(directory, name);
     const found = await stat(file);
     expect((found.mode & 0o7777).toString(8)).toBe(found.isDirectory() ? '755' : '644');
-    if (!found.isDirectory())
-      files.push({ path: name, size: found.size, open: () => createReadStream(file) });
+    if (!found.isDirectory()) files.push({ path: name, file, size: found.size });
   }
   return files;
 }

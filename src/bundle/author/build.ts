@@ -1,4 +1,3 @@
-import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { statIfPresent } from '../../files/file-status.js';
@@ -213,7 +212,7 @@ async function readText(file: string): Promise<Buffer | undefined> {
 function getInputs(target: string, files: readonly ListedFile[]): TarInput[] {
   return files.map(({ path: name, file, size }) => ({
     path: `${target}/${name}`,
-    content: { size, open: () => createReadStream(file, { highWaterMark: 256 * 1024 }) },
+    content: { file, size },
   }));
 }
 

@@ -1,4 +1,3 @@
-import { createReadStream } from 'node:fs';
 import path from 'node:path';
 import { listSharedDirectories } from '../../archive/shared-directories.js';
 import { type LayerFile, type TarInput, writeLayer } from '../../archive/tar-writer.js';
@@ -95,9 +94,9 @@ export async function buildCatalogImages(
 }
 
 function getEntries(place: string, files: readonly ImageFile[]): TarInput[] {
-  const entries: TarInput[] = files.map(({ path: name, file, size }) => ({
+  const entries: TarInput[] = files.map(({ path: name, file, offset, size }) => ({
     path: `${place}/${name}`,
-    content: { size, open: () => createReadStream(file, { highWaterMark: 256 * 1024 }) },
+    content: { file, offset, size },
   }));
   if (entries.length === 0) entries.push({ path: place, type: 'directory' });
   return [...entries, ...listSharedDirectories(entries)];

@@ -224,8 +224,7 @@ async function makeCache(
   return withCatalog(directory, session, ({ catalog }) =>
     writeCatalogCache(catalog, {
       catalogFiles: files,
-      directory: path.join(temporary, 'cache'),
-      temporaryDirectory: temporary,
+      file: path.join(temporary, 'cache'),
       logger: session.logger,
       signal: session.signal,
     }),

@@ -1,5 +1,4 @@
-import { createReadStream } from 'node:fs';
-import { type FileHandle, open, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { sharedDirectories, listSharedDirectories } from '../../archive/shared-directories.js';
 import { type LayerFile, type TarInput, writeLayer } from '../../archive/tar-writer.js';
@@ -10,6 +9,7 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
+import { type FilePart, JoinedFileWriter } from '../../files/file-parts.js';
 import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import { imageLabels, pathOfLabel } from '../../model/image-labels.js';
@@ -29,26 +29,21 @@ import type { Platform } from '../../oci/image/types.js';
 import { KeptCatalog } from '../../catalog/selection/kept-catalog.js';
 import { type ImageCommand, getCaches, serveCommand } from './serve-command.js';
 
-/** A file that stands on disk in `file`, from `offset` on, and is called `path` where it belongs. */
-interface StoredFile {
+/** A file that stands in `file`, from `offset` on if told, and is called `path` where it belongs. */
+interface StoredFile extends FilePart {
   path: string;
-  file: string;
-  /** Default 0. */
-  offset?: number;
-  size: number;
 }
 
 /**
- * Writes into `directory`, which it makes, the cache of a catalog whose files will be `catalogFiles`, with mode 0644
- * in directories of mode 0755. The same catalog makes the same bytes. Throws OpmateError INVALID for a catalog that
+ * Writes into `file`, which it makes, the cache of a catalog whose files will be `catalogFiles`, with mode 0644 in
+ * directories of mode 0755. The same catalog makes the same bytes. Throws OpmateError INVALID for a catalog that
  * can have none.
  */
 export type CacheWriter = (
   catalog: Catalog,
   options: CancelOptions & {
     catalogFiles: readonly StoredFile[];
-    directory: string;
-    temporaryDirectory: string;
+    file: string;
     logger?: Logger | undefined;
   },
 ) => Promise<StoredFile[]>;
@@ -123,7 +118,7 @@ export async function rebuildCatalog(
       }
       images.push(await buildOn(image, place, layer, { hasCache: cache !== undefined, signal }));
     }
-    await rm(path.join(directory, 'catalog'), { force: true });
+    for (const name of ['catalog', 'cache']) await rm(path.join(directory, name), { force: true });
     const index = bases.isIndex ? buildIndex(images) : undefined;
     const root = index?.descriptor ?? (images[0] as BuiltImage).descriptor;
     return {
@@ -252,14 +247,7 @@ function layerEntries(
 }
 
 function entriesIn(directory: string, files: readonly StoredFile[]): TarInput[] {
-  return files.map(({ path: name, file, offset = 0, size }) => ({
-    path: `${directory}/${name}`,
-    content: {
-      size,
-      open: () =>
-        createReadStream(file, { start: offset, end: offset + size - 1, highWaterMark: 256 * 1024 }),
-    },
-  }));
+  return files.map(({ path: name, ...content }) => ({ path: `${directory}/${name}`, content }));
 }
 
 /** The files of the cache; undefined where there is to be none. */
@@ -270,11 +258,8 @@ async function writeCacheFiles(
 ): Promise<StoredFile[] | undefined> {
   const { directory, name, writeCache, logger = silentLogger, signal } = options;
   if (writeCache === undefined) return undefined;
-  const target = path.join(directory, 'cache');
   try {
-    return await writeCache(catalog, {
-      ...{ catalogFiles, directory: target, temporaryDirectory: directory, logger, signal },
-    });
+    return await writeCache(catalog, { catalogFiles, file: path.join(directory, 'cache'), logger, signal });
   } catch (error) {
     if (!(error instanceof OpmateError) || error.code !== 'INVALID') throw error;
     logger.log(
@@ -298,34 +283,33 @@ async function writeCatalogFiles(
     temporaryDirectory: path.dirname(target),
     keepUnknownFields: true,
   });
-  let handle: FileHandle | undefined;
+  let joined: JoinedFileWriter | undefined;
   try {
     for await (const meta of catalog.metas({ signal, logger })) {
       throwIfCancelled(signal);
       await assembly.add(catalog, meta);
     }
     for (const name of assembly.packages()) checkPackagePath(name);
-    handle = await open(target, 'wx', 0o600);
+    joined = await JoinedFileWriter.create(target);
     const files: StoredFile[] = [];
-    let end = 0;
     let current: { package: string; file: StoredFile } | undefined;
     for await (const piece of assembly.writeByPackage({ signal })) {
       if (current?.package !== piece.package) {
         const name = path.posix.join(piece.package, 'catalog.json');
-        const file = { path: name, file: target, offset: end, size: 0 };
+        const file = { path: name, file: target, offset: joined.size, size: 0 };
         files.push(file);
         current = { package: piece.package, file };
       }
       const bytes = typeof piece.text === 'string' ? Buffer.from(piece.text) : piece.text;
-      await handle.writeFile(bytes);
+      await joined.write(bytes);
       current.file.size += bytes.length;
-      end += bytes.length;
     }
+    await joined.flush();
     return files;
   } catch (error) {
     throw error instanceof OpmateError ? error : fileError(target, error);
   } finally {
-    await handle?.close();
+    await joined?.close();
     await assembly.close();
   }
 }

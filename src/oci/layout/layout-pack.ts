@@ -1,4 +1,3 @@
-import { createReadStream } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type TarInput, writeTar } from '../../archive/tar-writer.js';
@@ -47,6 +46,6 @@ async function fileInput(directory: string, name: string): Promise<TarInput> {
   const { size } = await stat(file);
   return {
     path: name,
-    content: { size, open: () => createReadStream(file, { highWaterMark: 256 * 1024 }) },
+    content: { file, size },
   };
 }

@@ -222,6 +222,13 @@ export class CatalogContent {
     return message;
   }
 
+  /** The message of a bundle without what belongs to a channel, made from its blob and not kept. */
+  async encodeMessage(bundle: IndexedBundle): Promise<Buffer> {
+    const blob = await this.#readBlob(bundle);
+    const manifests = await encodeManifests(blob, () => this.#readPackage(bundle.package));
+    return Buffer.concat([encodeFacts(blob), manifests]);
+  }
+
   /** A record between other bytes, without a copy of it on the way: large buffers are what takes the time. */
   async #readBetween(before: Buffer, slot: Slot | undefined, after: Buffer): Promise<Buffer | undefined> {
     if (slot === undefined || this.#records === undefined) return undefined;

@@ -1,13 +1,11 @@
 import { throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
+import { type FilePart, FilePartReader } from '../../files/file-parts.js';
 
 /** A file as it will be in an image. */
-export interface HashedFile {
+export interface HashedFile extends FilePart {
   /** With slashes. */
   path: string;
-  size: number;
-  /** Its bytes in pieces. */
-  open(): AsyncIterable<Buffer>;
 }
 
 /**
@@ -20,20 +18,24 @@ export async function hashOpmTrees(
   signal?: AbortSignal,
 ): Promise<string> {
   const hash = new Fnv64();
-  for (const tree of trees) {
-    hash.update(getHeader('.', { isDirectory: true, size: 0 }));
-    for (const entry of inWalkOrder(tree)) {
-      throwIfCancelled(signal);
-      const { path, file } = entry;
-      hash.update(getHeader(path, { isDirectory: file === undefined, size: file?.size ?? 0 }));
-      if (file === undefined) continue;
-      for await (const piece of file.open()) {
+  const reader = new FilePartReader();
+  try {
+    for (const tree of trees) {
+      hash.update(getHeader('.', { isDirectory: true, size: 0 }));
+      for (const { path, file } of inWalkOrder(tree)) {
         throwIfCancelled(signal);
-        hash.update(piece);
+        hash.update(getHeader(path, { isDirectory: file === undefined, size: file?.size ?? 0 }));
+        if (file === undefined) continue;
+        for await (const piece of reader.read(file, path)) {
+          throwIfCancelled(signal);
+          hash.update(piece);
+        }
+        hash.update(Buffer.alloc(getPadding(file.size)));
       }
-      hash.update(Buffer.alloc(getPadding(file.size)));
+      hash.update(Buffer.alloc(2 * blockSize));
     }
-    hash.update(Buffer.alloc(2 * blockSize));
+  } finally {
+    await reader.close();
   }
   return hash.digest();
 }

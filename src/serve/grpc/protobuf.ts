@@ -94,6 +94,11 @@ export class MessageType<T extends object> {
     }
   }
 
+  /** Names of all fields, in the order in which they are decoded. */
+  get fieldNames(): string[] {
+    return this.#fields.map(({ name }) => name);
+  }
+
   /** Throws OpmateError LIMIT where messages are nested too deeply. */
   encode(value: Encodable<T>): Buffer {
     const writer = new MessageWriter();

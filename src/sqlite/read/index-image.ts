@@ -1,4 +1,3 @@
-import { createReadStream } from 'node:fs';
 import { open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type ArchiveLimits, defaultArchiveLimits } from '../../archive/limits.js';
@@ -173,7 +172,7 @@ interface IndexImageOptions extends CancelOptions {
 export async function buildIndexImages(file: string, options: IndexImageOptions): Promise<BuiltImage[]> {
   const { bases, platform, directory, signal } = options;
   const { size } = await stat(file);
-  const content = { size, open: () => createReadStream(file, { highWaterMark: 256 * 1024 }) };
+  const content = { file, size };
   const layer = await writeLayer(
     path.join(directory, 'layer.tar.gz'),
     [{ path: databasePath.slice(1), content }],

@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
+import { mkdtempSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type TarInput, gzipBytes, layerOf, writeLayer, writeTar } from '../../../src/archive/tar-writer.js';
-import { streamOf } from '../../support/tar.js';
 import { directoryWith } from '../../support/temporary.js';
 
 async function bytesOf(entries: TarInput[], mtime?: Date): Promise<Buffer> {
@@ -18,12 +18,19 @@ async function bytesOf(entries: TarInput[], mtime?: Date): Promise<Buffer> {
 const sha256 = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 
 describe('archive/tar-writer', () => {
+  const stored = mkdtempSync(join(tmpdir(), 'opmate-tar-stored-'));
+  beforeAll(async () => {
+    await writeFile(join(stored, 'c'), Buffer.alloc(700, 'c'));
+    await writeFile(join(stored, 'large'), Buffer.alloc(700_002, 'large'));
+    return () => rm(stored, { recursive: true, force: true });
+  });
   const long = `${'long/'.repeat(60)}ü.json`;
   const entries: TarInput[] = [
     { path: 'configs/b.json', content: Buffer.from('{}') },
     { path: 'configs/a', type: 'directory' },
     { path: long, content: Buffer.from('long') },
-    { path: 'configs/c', content: { size: 700, open: () => streamOf(Buffer.alloc(700, 'c'), 100) } },
+    { path: 'configs/c', content: { file: join(stored, 'c'), size: 700 } },
+    { path: 'configs/d/large', content: { file: join(stored, 'large'), offset: 1, size: 700_000 } },
     { path: 'bin', content: Buffer.from('#!'), mode: 0o755 },
   ];
 
@@ -45,10 +52,14 @@ describe('archive/tar-writer', () => {
         'drwxr-xr-x 0/0 0 1970-01-01 00:00 configs/a/',
         '-rw-r--r-- 0/0 2 1970-01-01 00:00 configs/b.json',
         '-rw-r--r-- 0/0 700 1970-01-01 00:00 configs/c',
+        'drwxr-xr-x 0/0 0 1970-01-01 00:00 configs/d/',
+        '-rw-r--r-- 0/0 700000 1970-01-01 00:00 configs/d/large',
       ]);
       await writeFile(join(work, 'y.tar'), await bytesOf(entries));
       execFileSync('tar', ['-xf', join(work, 'y.tar'), '-C', work]);
       expect(await readFile(join(work, long), 'utf8')).toBe('long');
+      const large = await readFile(join(stored, 'large'));
+      expect((await readFile(join(work, 'configs/d/large'))).equals(large.subarray(1, -1))).toBe(true);
     } finally {
       await rm(work, { recursive: true, force: true });
     }
@@ -100,7 +111,7 @@ describe('archive/tar-writer', () => {
     [5, 'longer'],
     [9, 'shorter'],
   ])('refuses a file that said %i bytes and is %s', async (size, word) => {
-    const content = { size, open: () => streamOf(Buffer.from('7 bytes')) };
+    const content = { size, file: join(await directoryWith({ a: '7 bytes' }), 'a') };
     await expect(bytesOf([{ path: 'a', content }])).rejects.toMatchObject({
       code: 'INVALID',
       message: expect.stringContaining(word),

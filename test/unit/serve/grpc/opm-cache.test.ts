@@ -46,17 +46,19 @@ const custom = { schema: 'com.example.note', package: 'widget', text: 'hello' };
 async function write(
   content: readonly object[],
   text = content.map((blob) => `${JSON.stringify(blob)}\n`).join(''),
-): Promise<{ files: CacheFile[]; read(name: string): Promise<string>; directory: string }> {
+): Promise<{ files: CacheFile[]; read(name: string): Promise<string> }> {
   const root = await directoryWith({ 'catalog/catalog.json': text });
   const catalogFile = path.join(root, 'catalog', 'catalog.json');
-  const directory = path.join(root, 'cache');
   const catalog = new DirectoryCatalog(path.join(root, 'catalog'), 'catalog');
   const files = await writeOpmCache(catalog, {
     catalogFiles: [{ path: 'catalog.json', file: catalogFile, size: Buffer.byteLength(text) }],
-    directory,
-    temporaryDirectory: root,
+    file: path.join(root, 'cache'),
   }).finally(() => catalog.close());
-  return { files, directory, read: async (name) => String(await readFile(path.join(directory, name))) };
+  const read = async (name: string): Promise<string> => {
+    const { file, offset = 0, size } = files.find(({ path: other }) => other === name) as CacheFile;
+    return String((await readFile(file)).subarray(offset, offset + size));
+  };
+  return { files, read };
 }
 
 describe('serve/grpc/opm-cache', () => {

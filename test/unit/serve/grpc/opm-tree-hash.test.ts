@@ -1,14 +1,17 @@
+import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type HashedFile, fnvNumber, hashOpmTrees } from '../../../../src/serve/grpc/opm-tree-hash.js';
+import { directoryWith } from '../../../support/temporary.js';
 
-function tree(files: Record<string, string>): HashedFile[] {
-  return Object.entries(files).map(([path, text]) => ({
-    path,
-    size: Buffer.byteLength(text),
-    async *open() {
-      yield Buffer.from(text);
-    },
-  }));
+/** The files in one, one after the other. */
+async function tree(files: Record<string, string>): Promise<HashedFile[]> {
+  const file = path.join(await directoryWith({ all: Object.values(files).join('') }), 'all');
+  let offset = 0;
+  return Object.entries(files).map(([name, text]) => {
+    const size = Buffer.byteLength(text);
+    offset += size;
+    return { path: name, file, offset: offset - size, size };
+  });
 }
 
 const long = 'l'.repeat(60);
@@ -31,20 +34,17 @@ const names: Record<string, string> = {
 describe('serve/grpc/opm-tree-hash', () => {
   it('is what opm 1.73 computes, of names of every length and script', async () => {
     const cache = { 'packages.json': '{}', 'metas/s/p/1.json': '{"a":1}' };
-    expect(await hashOpmTrees([tree(names), tree(cache)])).toBe('06be5557d02e4e7f');
+    expect(await hashOpmTrees([await tree(names), await tree(cache)])).toBe('06be5557d02e4e7f');
   });
 
-  it('depends neither on the order of files nor on the pieces that they come in', async () => {
-    const whole = await hashOpmTrees([tree(names)]);
-    const turned = tree(names)
-      .reverse()
-      .map((file) => ({
-        ...file,
-        async *open() {
-          for await (const piece of file.open()) for (const byte of piece) yield Buffer.of(byte);
-        },
-      }));
-    expect(await hashOpmTrees([turned])).toBe(whole);
+  it('depends neither on the order of files nor on where they stand', async () => {
+    const whole = await hashOpmTrees([await tree(names)]);
+    expect(await hashOpmTrees([(await tree(names)).reverse()])).toBe(whole);
+    const apart = await directoryWith(names);
+    const files = Object.entries(names).map(([name, text]) => ({
+      ...{ path: name, file: path.join(apart, name), size: Buffer.byteLength(text) },
+    }));
+    expect(await hashOpmTrees([files])).toBe(whole);
   });
 
   /** Of http://www.isthe.com/chongo/tech/comp/fnv: test vectors of FNV-1a, 64 bits. */

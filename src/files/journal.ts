@@ -1,6 +1,8 @@
 import { lstat, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { OpmateError, systemCode } from '../core/errors.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { CancelOptions } from '../core/concurrency.js';
+import { OpmateError, systemCode, throwIfCancelled } from '../core/errors.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
 import { lstatIfPresent } from './file-status.js';
 import { makeDirectory, removeEmptyDirectories, syncDirectory } from './make-directory.js';
@@ -98,15 +100,45 @@ export async function recoverDirectory(root: string): Promise<void> {
   await sweepLeftovers(path.dirname(root));
 }
 
-async function takeBack(root: string): Promise<void> {
-  const stats = await lstatIfPresent(path.join(root, journalName));
-  if (stats === undefined) return;
-  const { journal, writer } = await readJournal(root);
-  const isAlive = writer === undefined ? undefined : isRunning(writer);
-  if (isAlive ?? (await readFileClock(root)) - stats.mtimeMs < staleMs) {
-    throw busy(root, writer === undefined ? '' : ` (process ${writer.pid})`);
+/**
+ * Waits while another process changes a directory, at most `waitMilliseconds`. Throws OpmateError CANCELLED, and UNSAFE
+ * for a file that is no journal.
+ */
+export async function waitForChange(
+  root: string,
+  { waitMilliseconds, signal }: CancelOptions & { waitMilliseconds: number },
+): Promise<void> {
+  const deadline = performance.now() + waitMilliseconds;
+  while ((await readPresentJournal(root))?.isRunning === true && performance.now() < deadline) {
+    throwIfCancelled(signal);
+    await sleep(100);
   }
+}
+
+async function takeBack(root: string): Promise<void> {
+  const present = await readPresentJournal(root);
+  if (present === undefined) return;
+  const { journal, writer } = present;
+  if (present.isRunning) throw busy(root, writer === undefined ? '' : ` (process ${writer.pid})`);
   await undo(root, journal);
+}
+
+/** Returns the journal of a directory, and whether its writer may still be at work; undefined without a journal. */
+async function readPresentJournal(
+  root: string,
+): Promise<(Awaited<ReturnType<typeof readJournal>> & { isRunning: boolean }) | undefined> {
+  const stats = await lstatIfPresent(path.join(root, journalName));
+  if (stats === undefined) return undefined;
+  let content: Awaited<ReturnType<typeof readJournal>>;
+  try {
+    content = await readJournal(root);
+  } catch (error) {
+    // The change has ended meanwhile.
+    if (systemCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+  const isAlive = content.writer === undefined ? undefined : isRunning(content.writer);
+  return { ...content, isRunning: isAlive ?? (await readFileClock(root)) - stats.mtimeMs < staleMs };
 }
 
 function busy(root: string, holder: string): OpmateError {
@@ -183,7 +215,8 @@ async function readJournal(
   let value: unknown;
   try {
     value = JSON.parse(await readFile(file, 'utf8'));
-  } catch {
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') throw error;
     throw problem('not a journal');
   }
   if (!isJsonObject(value)) throw problem('not a journal');

@@ -200,6 +200,31 @@ describe('catalog publish', () => {
     expect((await lstat(path.join(root, 'link'))).isSymbolicLink()).toBe(true);
   });
 
+  it('publishes into an existing empty directory from two processes at once: both with --update, else one', async () => {
+    const names = Array.from({ length: 40 }, (_, i) => `package-${i}`);
+    const files = Object.fromEntries(names.map((name) => [`${name}.json`, catalogText('1.0.0', name)]));
+    const catalog = await directoryWith(files);
+    const start = async (directory: string, ...flags: string[]): Promise<string[]> => {
+      const runs = ['one', 'two'].map(async (name) => {
+        const args = ['catalog', 'publish', catalog, '--name', name, '--to', directory, ...flags];
+        const { code, stderr } = await runOpmate(args, { ownProcess: true });
+        if (code === 0) return [name];
+        expect(stderr).toMatch(/being changed by another process|must be empty|not empty/);
+        return [];
+      });
+      return (await Promise.all(runs)).flat();
+    };
+    for (const flags of [['--update'], []]) {
+      const directory = await directoryWith();
+      const published = await start(directory, ...flags);
+      expect(published).toHaveLength(flags.length === 1 ? 2 : 1);
+      expect((await readdir(directory)).sort()).toEqual(['blobs', 'catalogs']);
+      expect((await readdir(path.join(directory, 'catalogs'))).sort()).toEqual(['index.json', ...published]);
+      const { code } = await runOpmate(['catalogs', 'packages', '--published', directory]);
+      expect(code).toBe(0);
+    }
+  });
+
   it('is read as a directory and from any web server, a package without the rest', async () => {
     const files = { 'a.json': catalogText('1.0.0'), 'b.json': catalogText('2.0.0', 'bar') };
     const catalog = await directoryWith(files);

@@ -32,6 +32,7 @@ import { encodeGoJson, parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { lstatIfPresent, readdirIfPresent } from '../../files/file-status.js';
 import { fillDirectory, requireEmptyDirectory } from '../../files/fill-directory.js';
+import { waitForChange } from '../../files/journal.js';
 import { withLock } from '../../files/lock.js';
 import { makeDirectory, missingDirectories, removeEmptyDirectories } from '../../files/make-directory.js';
 import { moveWhole, removeWhole } from '../../files/move-whole.js';
@@ -87,7 +88,9 @@ export async function publishContent(
   directory: string,
   options: PublishContentOptions,
 ): Promise<Publication> {
-  const { update = false } = options;
+  const { update = false, signal } = options;
+  // Another publisher may be filling the same directory.
+  if (update) await waitForChange(directory, { waitMilliseconds: maxLockWaitMs, signal });
   if (await isUnused(directory)) {
     const publication = await publishNew(content, directory, options);
     if (publication !== undefined) return publication;
@@ -96,7 +99,7 @@ export async function publishContent(
     throw new OpmateError('INVALID', 'not empty', { subject: directory, hint });
   }
   await readCatalogList(directory);
-  const lock = { task: 'opmate catalog publish', waitMilliseconds: maxLockWaitMs, signal: options.signal };
+  const lock = { task: 'opmate catalog publish', waitMilliseconds: maxLockWaitMs, signal };
   return withLock(directory, lock, async () => {
     await sweepLeftovers(directory, options.now());
     const publication = await publishInto(content, directory, options);
@@ -118,8 +121,10 @@ async function publishNew(
       publication = await publishInto(content, staging, options);
     });
   } catch (error) {
-    if (options.update === true && !(await isUnused(directory))) return undefined;
-    throw error;
+    if (options.update !== true) throw error;
+    await waitForChange(directory, { waitMilliseconds: maxLockWaitMs, signal: options.signal });
+    if (await isUnused(directory)) throw error;
+    return undefined;
   }
   return publication;
 }

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { NameIndex } from '../core/suggest.js';
@@ -33,7 +33,7 @@ export async function helpFor(commandLine: CommandLine, words: readonly string[]
 export async function helpText(commandLine: CommandLine, command: Command): Promise<string> {
   await commandLine.load(command);
   await summarize(commandLine, command);
-  const examples = commandLine.findDeclaration(command)?.examples ?? [];
+  const examples = await loadExamples(commandLine, command);
   const shown = examples.map(([purpose, line]) => `  # ${purpose}\n${wrapExample(line)}\n`);
   const isRoot = command.parent === null;
   // Its options are those of every command, which have a page of their own.
@@ -43,6 +43,17 @@ export async function helpText(commandLine: CommandLine, command: Command): Prom
   const footer = `\nSee "${name} help options" for global options${topics}.\n`;
   const examplesText = shown.length === 0 ? '' : `\nExamples:\n${shown.join('\n')}`;
   return `${command.helpInformation()}${examplesText}${footer}`;
+}
+
+/** Returns the examples of a command; of a group, the first of some commands below it, two of a single one. */
+async function loadExamples(
+  commandLine: CommandLine,
+  command: Command,
+): Promise<readonly (readonly [purpose: string, line: string])[]> {
+  const declaration = commandLine.findDeclaration(command);
+  if (declaration !== undefined) return declaration.examples ?? [];
+  const commands = await commandLine.loadExampleCommands(command);
+  return commands.flatMap(({ examples = [] }) => examples.slice(0, commands.length === 1 ? 2 : 1));
 }
 
 /** Gives the commands below one their summaries: those that the build has collected, else their own. */
@@ -95,7 +106,10 @@ function findElsewhere(program: Command, word: string): string | undefined {
 function globalOptionsText(program: Command): string {
   const help = program.createHelp();
   help.prepareContext({});
-  const options = program.options.filter((option) => !option.hidden);
+  const options = [
+    ...program.options.filter((option) => !option.hidden),
+    new Option('-h, --help', 'print help'),
+  ];
   const terms = options.map((option) => help.optionTerm(option));
   const width = Math.max(...terms.map((term) => term.length));
   const items = options.map((option, index) =>

@@ -30,7 +30,9 @@ const bundle = {
   render: leaf(() => import('./bundle/render.js')),
   permissions: leaf(() => import('./bundle/permissions.js')),
   'check-crd-upgrade': leaf(() => import('./bundle/check-crd-upgrade.js')),
-  deployment: group('render, compare and apply BundleDeployments', deployment),
+  deployment: group('render, compare and apply BundleDeployments', deployment, {
+    exampleOf: ['render', 'diff', 'apply'],
+  }),
   resolve: leaf(() => import('./bundle/resolve.js')),
   successors: leaf(() => import('./bundle/successors.js')),
 };
@@ -46,33 +48,21 @@ const alphaBundle = {
 
 /** Every command of opmate by name; its module is loaded when it is named. */
 export const commands: CommandTree = {
-  render: leaf(() => import('./root/render.js')),
-  validate: leaf(() => import('./root/validate.js')),
-  init: leaf(() => import('./root/init.js')),
-  migrate: leaf(() => import('./root/migrate.js')),
+  render: leaf(() => import('./root/render.js'), { helpGroup: 'Catalogs' }),
+  validate: leaf(() => import('./root/validate.js'), { helpGroup: 'Catalogs' }),
+  init: leaf(() => import('./root/init.js'), { helpGroup: 'Catalogs' }),
+  migrate: leaf(() => import('./root/migrate.js'), { helpGroup: 'Catalogs' }),
   generate: group(
     'generate files for a catalog',
     { dockerfile: leaf(() => import('./root/generate-dockerfile.js')) },
-    { tool: 'opm' },
+    { tool: 'opm', helpGroup: 'Catalogs', exampleOf: ['dockerfile'] },
   ),
-  list: group('list packages, channels or bundles of a catalog', list(), { referenceCommand: 'packages' }),
-  graph: leaf(() => import('./root/graph.js')),
-  alpha: group(
-    'alpha commands of opm',
-    {
-      list: group('list packages, channels or bundles of a catalog', list({ tool: 'opm' }), {
-        tool: 'opm',
-        referenceCommand: 'packages',
-      }),
-      'render-graph': leaf(() => import('./root/graph.js'), { tool: 'opm' }),
-      'render-template': leaf(() => import('./template/render.js'), { tool: 'opm' }),
-      'convert-template': group('create a template from a catalog', convert({ tool: 'opm' }), {
-        tool: 'opm',
-      }),
-      bundle: group('build, check, render and install bundles', alphaBundle, { tool: 'opm' }),
-    },
-    { hidden: 'alpha', tool: 'opm' },
-  ),
+  list: group('list packages, channels or bundles of a catalog', list(), {
+    referenceCommand: 'packages',
+    helpGroup: 'Catalogs',
+    exampleOf: ['packages', 'channels', 'bundles'],
+  }),
+  graph: leaf(() => import('./root/graph.js'), { helpGroup: 'Catalogs' }),
   catalog: group(
     'edit, check, compare, filter, build and publish catalogs',
     {
@@ -86,8 +76,70 @@ export const commands: CommandTree = {
       publish: leaf(() => import('./catalog/publish.js')),
       mirror: leaf(() => import('./mirror/catalog-mirror.js')),
     },
-    { tool: 'oc' },
+    { tool: 'oc', helpGroup: 'Catalogs', exampleOf: ['doctor', 'diff', 'filter', 'build'] },
   ),
+  template: group(
+    'render and create catalog templates',
+    {
+      render: leaf(() => import('./template/render.js')),
+      convert: group('create a template from a catalog', convert(), { exampleOf: ['basic', 'substitutes'] }),
+    },
+    { helpGroup: 'Catalogs', exampleOf: ['render', 'convert basic'] },
+  ),
+  view: leaf(() => import('./root/view.js'), { helpGroup: 'Catalogs' }),
+  bundle: group('build, check, render and install bundles', bundle, {
+    helpGroup: 'Bundles',
+    exampleOf: ['validate', 'build', 'permissions', 'resolve'],
+  }),
+  mirror: group(
+    'mirror images, catalogs and image sets',
+    {
+      plan: leaf(() => import('./mirror/plan.js')),
+      status: leaf(() => import('./mirror/status.js')),
+      diff: leaf(() => import('./mirror/diff.js')),
+      inventory: leaf(() => import('./mirror/inventory.js')),
+      capture: leaf(() => import('./mirror/capture.js')),
+      delete: leaf(() => import('./mirror/delete.js')),
+      list: group(
+        'list catalogs, packages and versions that can be mirrored',
+        {
+          operators: leaf(() => import('./mirror/list-operators.js')),
+          releases: leaf(() => import('./mirror/list-releases.js')),
+        },
+        { tool: 'oc-mirror', exampleOf: ['operators', 'releases'] },
+      ),
+    },
+    { tool: 'oc-mirror', load: () => import('./mirror/mirror.js'), helpGroup: 'Mirroring and images' },
+  ),
+  archive: group(
+    'work with mirror archives on disk',
+    {
+      verify: leaf(() => import('./archive/verify.js')),
+    },
+    { helpGroup: 'Mirroring and images', exampleOf: ['verify'] },
+  ),
+  verify: leaf(() => import('./root/verify.js'), { helpGroup: 'Mirroring and images' }),
+  oci: group(
+    'work with images, layouts and registries',
+    {
+      serve: leaf(() => import('./oci/serve.js')),
+      gc: leaf(() => import('./oci/gc.js')),
+      copy: leaf(() => import('./oci/copy.js')),
+      inspect: leaf(() => import('./oci/inspect.js')),
+    },
+    { helpGroup: 'Mirroring and images', exampleOf: ['copy', 'inspect', 'serve'] },
+  ),
+  serve: leaf(() => import('./root/serve.js'), { helpGroup: 'Serving' }),
+  catalogs: group(
+    'query a running opmate serve --catalogs',
+    {
+      status: leaf(() => import('./catalogs/status.js')),
+      wait: leaf(() => import('./catalogs/wait.js')),
+      packages: leaf(() => import('./catalogs/packages.js')),
+    },
+    { helpGroup: 'Serving', exampleOf: ['status', 'wait', 'packages'] },
+  ),
+  probe: leaf(() => import('./root/probe.js'), { helpGroup: 'Serving' }),
   registry: group(
     'build, edit and query sqlite indexes',
     {
@@ -106,7 +158,7 @@ export const commands: CommandTree = {
       images: leaf(() => import('./registry/images.js')),
       bundles: leaf(() => import('./registry/bundles.js')),
     },
-    { tool: 'opm' },
+    { tool: 'opm', helpGroup: 'Sqlite indexes', exampleOf: ['add', 'prune', 'serve'] },
   ),
   index: group(
     'build and edit images of sqlite indexes',
@@ -121,52 +173,25 @@ export const commands: CommandTree = {
       build: leaf(() => import('./index/build.js')),
       export: leaf(() => import('./index/export.js')),
     },
-    { tool: 'opm' },
+    { tool: 'opm', helpGroup: 'Sqlite indexes', exampleOf: ['add', 'prune', 'export'] },
   ),
-  serve: leaf(() => import('./root/serve.js')),
-  catalogs: group('query a running opmate serve --catalogs', {
-    status: leaf(() => import('./catalogs/status.js')),
-    wait: leaf(() => import('./catalogs/wait.js')),
-    packages: leaf(() => import('./catalogs/packages.js')),
-  }),
-  template: group('render and create catalog templates', {
-    render: leaf(() => import('./template/render.js')),
-    convert: group('create a template from a catalog', convert()),
-  }),
-  bundle: group('build, check, render and install bundles', bundle),
-  mirror: group(
-    'mirror images, catalogs and image sets',
+  version: leaf(() => import('./root/version.js'), { helpGroup: 'Other' }),
+  completion: leaf(() => import('./completion/completion.js'), { helpGroup: 'Other' }),
+  alpha: group(
+    'alpha commands of opm',
     {
-      plan: leaf(() => import('./mirror/plan.js')),
-      status: leaf(() => import('./mirror/status.js')),
-      diff: leaf(() => import('./mirror/diff.js')),
-      inventory: leaf(() => import('./mirror/inventory.js')),
-      capture: leaf(() => import('./mirror/capture.js')),
-      delete: leaf(() => import('./mirror/delete.js')),
-      list: group(
-        'list catalogs, packages and versions that can be mirrored',
-        {
-          operators: leaf(() => import('./mirror/list-operators.js')),
-          releases: leaf(() => import('./mirror/list-releases.js')),
-        },
-        { tool: 'oc-mirror' },
-      ),
+      list: group('list packages, channels or bundles of a catalog', list({ tool: 'opm' }), {
+        tool: 'opm',
+        referenceCommand: 'packages',
+      }),
+      'render-graph': leaf(() => import('./root/graph.js'), { tool: 'opm' }),
+      'render-template': leaf(() => import('./template/render.js'), { tool: 'opm' }),
+      'convert-template': group('create a template from a catalog', convert({ tool: 'opm' }), {
+        tool: 'opm',
+      }),
+      bundle: group('build, check, render and install bundles', alphaBundle, { tool: 'opm' }),
     },
-    { tool: 'oc-mirror', load: () => import('./mirror/mirror.js') },
+    { hidden: 'alpha', tool: 'opm' },
   ),
-  archive: group('work with mirror archives on disk', {
-    verify: leaf(() => import('./archive/verify.js')),
-  }),
-  verify: leaf(() => import('./root/verify.js')),
-  probe: leaf(() => import('./root/probe.js')),
-  view: leaf(() => import('./root/view.js')),
-  oci: group('work with images, layouts and registries', {
-    serve: leaf(() => import('./oci/serve.js')),
-    gc: leaf(() => import('./oci/gc.js')),
-    copy: leaf(() => import('./oci/copy.js')),
-    inspect: leaf(() => import('./oci/inspect.js')),
-  }),
-  version: leaf(() => import('./root/version.js')),
-  completion: leaf(() => import('./completion/completion.js')),
   __complete: leaf(() => import('./completion/complete.js'), { hidden: true }),
 };

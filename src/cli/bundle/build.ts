@@ -21,9 +21,9 @@ const builders = ['docker', 'podman', 'buildah'];
 export const command = defineCommand({
   summary: 'build the image of a bundle, without a container engine',
   description:
-    'Missing annotations are generated for the image. No file is written but the image, unless --to asks for ' +
-    'copies and annotations, or --overwrite for the Dockerfile too. An existing bundle.Dockerfile sets the base ' +
-    'image, its labels, and further directories that it copies. The same files make the same digest.',
+    'Missing annotations are generated for the image. Only the image is written; --to also writes copies ' +
+    'and annotations, --overwrite the Dockerfile too. An existing bundle.Dockerfile sets the base image, labels and ' +
+    'further directories to copy. The same files produce the same digest.',
   flags: {
     ...authorFlags,
     ...imageOutputFlags,

@@ -11,7 +11,7 @@ export const command = defineCommand({
   summary: 'write annotations and a Dockerfile for a directory of manifests',
   description:
     'Writes metadata/annotations.yaml beside the directory, and bundle.Dockerfile into the working directory; both ' +
-    'replace existing ones. Package and channels may be left away where the directory stands beside those of the ' +
+    'replace existing ones. Package and channels are optional if the directory is next to those of ' +
     'other versions and a package manifest.',
   flags: authorFlags,
   examples: [
@@ -21,7 +21,7 @@ export const command = defineCommand({
     ],
     [
       'Write a copy of the bundle',
-      'opmate bundle generate -d ./bundle/manifests -p demo -c stable -u ./demo',
+      'opmate bundle generate -d ./bundle/manifests -p demo -c stable --to ./demo',
     ],
   ],
   async run({ context, options }) {

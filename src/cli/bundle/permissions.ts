@@ -54,7 +54,7 @@ const permissionFlags = {
  * bundle cannot be installed so.
  */
 export const command = defineCommand({
-  summary: 'show the permissions that an installed operator has',
+  summary: 'show the permissions of an installed operator',
   arguments: [argument('<source>', sourceForms)],
   flags: permissionFlags,
   examples: [

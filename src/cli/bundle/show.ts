@@ -21,7 +21,7 @@ import { useSession } from '../session.js';
  * digest and layers, null where the bundle is in none, and `sources`, what was read, pinned.
  */
 export const command = defineCommand({
-  summary: 'show a bundle: versions, APIs, images, sizes, permissions in brief',
+  summary: 'show a bundle: versions, APIs, images, sizes and a permission summary',
   arguments: [argument('<source>', sourceForms)],
   flags: { ...contentFlags, output: outputFormat(['text', 'json', 'yaml'], { default: 'text' }) },
   examples: [

@@ -47,7 +47,7 @@ export const command = defineCommand({
     ['Check a bundle directory', 'opmate bundle validate ./bundle'],
     [
       'Check a bundle image for a community catalog',
-      'opmate bundle validate registry.example.com/demo/bundle:v1.0.0 -o community',
+      'opmate bundle validate registry.example.com/demo/bundle:v1.0.0 --optional-validators community',
     ],
     ['Annotate a pull request on GitHub', 'opmate bundle validate ./bundle -o github'],
   ],

@@ -30,7 +30,7 @@ export const command = defineCommand({
       'Deprecate a channel',
       'opmate catalog deprecate ./catalog --package demo --channel alpha --message "use stable"',
     ],
-    ['Take it back', 'opmate catalog deprecate ./catalog --package demo --channel alpha --undo'],
+    ['Remove the deprecation', 'opmate catalog deprecate ./catalog --package demo --channel alpha --undo'],
   ],
   async run({ context, args: [directory], options }) {
     const name = requireFlag(options.package, 'package');

@@ -27,7 +27,7 @@ type Finding = CatalogDiagnostic<CheckName>;
 /** `opmate catalog doctor`: what is wrong with a catalog, or will be; exit code 3 where that is bad enough. */
 export const command = defineCommand({
   summary: 'report errors and risks of a catalog, worst first; exit with 3 on findings',
-  arguments: [argument('<ref>', `catalog: ${catalogForms}`)],
+  arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
   flags: {
     output: reportOutput,
     openshift: text('version', 'OpenShift version that the catalog is for, e.g. 4.18', {

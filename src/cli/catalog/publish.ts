@@ -19,10 +19,10 @@ export const command = defineCommand({
     to: text('directory', 'new or empty directory to write to', { group: 'Output' }),
     name: text('name', 'catalog name in URLs (default: from the directory or image)', { group: 'Output' }),
     update: flag('add to a directory that has published catalogs; keep files in use', { group: 'Output' }),
-    prune: flag('with --update: remove files that no catalog refers to', { group: 'Output' }),
+    prune: flag('with --update: remove unreferenced files', { group: 'Output' }),
     olderThan: parsed(
       'duration',
-      'with --prune: minimum time since a catalog referred to a removed file',
+      'with --prune: minimum time since a removed file was last referenced',
       milliseconds,
       { group: 'Output', defaultText: '1h' },
     ),

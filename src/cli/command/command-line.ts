@@ -8,7 +8,10 @@ import { helpFormat } from './help-format.js';
 import { checkGlobalOptions, globalFlags } from './global-flags.js';
 import type { CommandNode, CommandTree } from './tree.js';
 
-/** What the command line tells whoever runs it. */
+/** The commands whose first example the help of the program shows. */
+const rootExamples = ['list channels', 'catalog doctor', 'mirror plan', 'view'];
+
+/** Receives events of the command line. */
 export interface CommandLineEvents {
   /** Takes a text that commander prints. */
   print(text: string): void;
@@ -54,6 +57,7 @@ export class CommandLine implements LoadedCommands {
       const command = parent.command(name, { hidden });
       if (node.aliases !== undefined) command.aliases(node.aliases);
       if (node.summary !== undefined) command.description(node.summary);
+      if (node.helpGroup !== undefined) command.helpGroup(`${node.helpGroup}:`);
       this.#nodes.set(command, node);
       if (node.commands !== undefined) this.#addTree(command, node.commands);
     }
@@ -115,6 +119,20 @@ export class CommandLine implements LoadedCommands {
     return parent === null ? undefined : this.#nodes.get(parent)?.tool;
   }
 
+  /** Returns the commands below a group whose first example its help shows; loads them. */
+  async loadExampleCommands(group: Command): Promise<readonly AnyCommand[]> {
+    const names = group.parent === null ? rootExamples : (this.#nodes.get(group)?.exampleOf ?? []);
+    const commands = names.map((name) =>
+      name
+        .split(' ')
+        .reduce<Command | undefined>((parent, word) => parent && findCommand(parent, word), group),
+    );
+    const loaded = await Promise.all(
+      commands.filter((command) => command !== undefined).map((command) => this.load(command)),
+    );
+    return loaded.filter((declaration) => declaration !== undefined);
+  }
+
   /** Returns the command of a group that takes a reference, for those who leave it out. */
   findReferenceCommand(group: Command): string | undefined {
     return this.#nodes.get(group)?.referenceCommand;
@@ -153,7 +171,9 @@ function addFlags(command: Command, flags: Flags, showsAlpha: boolean): void {
       hidden: flag.hidden === 'alpha' ? !showsAlpha : (flag.hidden ?? false),
     });
     if (flag.value === undefined) {
-      for (const value of ['true', 'false']) command.addOption(new Option(`${long}=${value}`).hideHelp());
+      for (const value of ['true', 'false']) {
+        command.addOption(inGroup(new Option(`${long}=${value}`).hideHelp(), flag));
+      }
     }
     for (const alias of flag.aliases ?? []) {
       const name = alias.length === 1 ? `-${alias}` : `--${alias}`;
@@ -193,7 +213,7 @@ function addOption(
   long: string,
   item: Omit<Flag<unknown>, 'short'> & { short?: string | undefined },
 ): void {
-  const { short, value, summary, parse, choices, hidden, group } = item;
+  const { short, value, summary, parse, choices, hidden } = item;
   const flags = [
     ...(short === undefined ? [] : [`-${short},`]),
     long,
@@ -208,17 +228,22 @@ function addOption(
   }
   if (parse !== undefined) option.argParser((word, previous) => parse(word, previous, long));
   if (hidden === true) option.hideHelp();
-  if (group !== undefined) option.helpGroup(`${group}:`);
+  inGroup(option, item);
   if (item.otherwise === undefined || short === undefined) {
     command.addOption(option);
     return;
   }
   // The first option of a name is the one that takes its values, which are sorted when all are known.
-  const shared = new Option(`-${short} <value>`).hideHelp();
+  const shared = inGroup(new Option(`-${short} <value>`).hideHelp(), item);
   command.addOption(shared.argParser((word, previous?: string[]) => [...(previous ?? []), word]));
   const shown = `-${short}`;
   command.addOption(Object.assign(option, { short: undefined }));
   option.short = shown;
+}
+
+/** Lists an option below the heading of its flag; hidden ones too, since headings are in the order of their first option. */
+function inGroup(option: Option, { group }: Pick<Flag<unknown>, 'group'>): Option {
+  return group === undefined ? option : option.helpGroup(`${group}:`);
 }
 
 /** `maxEntries` → `--max-entries`; a key that is quoted because of other characters stays as it is. */

@@ -1,4 +1,4 @@
-import type { HelpConfiguration, Option } from 'commander';
+import { type Command, Help, type HelpConfiguration, type Option } from 'commander';
 
 /** How commander words help: choices and defaults without quotes, after the summary. */
 export const helpFormat: HelpConfiguration = {
@@ -7,11 +7,23 @@ export const helpFormat: HelpConfiguration = {
   subcommandTerm: (command) => command.name(),
   subcommandDescription: (command) => command.summary() || command.description(),
   optionDescription: describeOption,
+  // --help is among the global options.
+  visibleOptions: (command) => command.options.filter(({ hidden }) => !hidden),
+  visibleCommands,
   argumentDescription(argument) {
     const { argChoices: choices, description } = argument;
     return choices === undefined ? description : `${description} (${choices.join(', ')})`.trim();
   },
 };
+
+/** Returns the commands that help lists: `help` only at the root, below the heading of the last ones. */
+function visibleCommands(command: Command): Command[] {
+  const visible = new Help().visibleCommands(command);
+  const isHelp = (sub: Command): boolean => sub.name() === 'help';
+  if (command.parent !== null) return visible.filter((sub) => !isHelp(sub));
+  visible.find(isHelp)?.helpGroup(visible.findLast((sub) => !isHelp(sub))?.helpGroup() ?? '');
+  return visible;
+}
 
 function describeOption(option: Option): string {
   const { argChoices: choices, defaultValue, description } = option;

@@ -15,6 +15,10 @@ export interface CommandNode {
   readonly hidden?: boolean | 'alpha';
   /** The command of this group that takes a reference, for those who leave it out: `packages` in `list ./catalog`. */
   readonly referenceCommand?: string;
+  /** The heading of the root's help below which it is listed. */
+  readonly helpGroup?: string;
+  /** Of a group: the commands below it whose first example its help shows. */
+  readonly exampleOf?: readonly string[];
   /** The tool that has this group too; see `CommandDeclaration.tool`. */
   readonly tool?: AnyCommand['tool'];
 }

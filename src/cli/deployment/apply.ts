@@ -17,7 +17,10 @@ export const command = defineCommand({
   flags: applyFlags,
   examples: [
     ['Show the changes, ask, and apply them', 'opmate bundle deployment apply -f deployment.yaml'],
-    ['Keep the cluster as documents say', 'opmate bundle deployment apply -f deployment.yaml --watch --yes'],
+    [
+      'Keep the cluster in sync with the documents',
+      'opmate bundle deployment apply -f deployment.yaml --watch --yes',
+    ],
   ],
   async run({ context, options }) {
     if (options.interval !== undefined && !options.watch) {

@@ -42,7 +42,9 @@ export const namespaceFlags = {
 export const approvalFlags = {
   ...clusterFlags,
   yes: flag('apply without confirmation', { group: 'Behavior' }),
-  approve: list('hash', 'apply without confirmation, only renders with these hashes', { group: 'Behavior' }),
+  approve: list('hash', 'apply renders with these hashes without confirmation, and no others', {
+    group: 'Behavior',
+  }),
   forceConflicts: flag('take over fields managed by others', { group: 'Behavior' }),
   force: flag('also prune CRDs and namespaces', { group: 'Behavior' }),
 };

@@ -22,9 +22,8 @@ export const indexImageFlags = {
 
 /** What help says of the base image, with the flags above. */
 export const baseImageNote =
-  'Images are built on the last release of opm that serves databases. To get the same image from the same bundles, ' +
-  'name the base with --binary-image by digest (…@sha256:…). A base for several platforms makes an image for each ' +
-  'of them; --platform selects one.';
+  'The default base is the last release of opm that serves databases. For reproducible images, pin the base by digest ' +
+  '(--binary-image …@sha256:…). On a multi-platform base, one image per platform is built; --platform selects one.';
 
 const toolTraits = { choices: ['none', 'docker', 'podman'] };
 const toolSummary = 'ignored; accepted for compatibility';

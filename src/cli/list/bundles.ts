@@ -13,7 +13,7 @@ export const command = defineCommand({
   examples: [
     ['List the bundles of a catalog directory', 'opmate list bundles ./catalog'],
     [
-      'List those of one package in an image',
+      'List only one package, of a catalog image',
       'opmate list bundles registry.example.com/demo/catalog:v1 demo',
     ],
     ['List those in one channel', 'opmate list bundles ./catalog -p demo --channel stable'],

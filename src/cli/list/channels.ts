@@ -13,7 +13,7 @@ export const command = defineCommand({
   examples: [
     ['List the channels of a catalog directory', 'opmate list channels ./catalog'],
     [
-      'List those of one package in an image',
+      'List only one package, of a catalog image',
       'opmate list channels registry.example.com/demo/catalog:v1 demo',
     ],
   ],

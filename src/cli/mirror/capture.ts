@@ -15,7 +15,7 @@ import { parseGlobalOptions } from './options.js';
 
 /** `opmate mirror capture`: the image set that keeps a cluster installable and upgradable, from its objects. */
 export const command = defineCommand({
-  summary: 'write the image set of what is installed in a cluster',
+  summary: 'write an image set of the content installed in a cluster',
   arguments: [
     argument('[file...]', 'objects of the cluster: files, must-gather directories, - for stdin (default: -)'),
   ],
@@ -33,7 +33,7 @@ export const command = defineCommand({
       'Write the image set of a cluster',
       "kubectl get subscriptions,clusterextensions,csv,catalogsources,clustercatalogs -A -l '!olm.copiedFrom' -o yaml | opmate mirror capture --to imageset.yaml",
     ],
-    ['Write the image set of what must-gather has collected', 'opmate mirror capture must-gather'],
+    ['Write the image set from a must-gather', 'opmate mirror capture must-gather'],
     [
       'Check it against a catalog on disk',
       'opmate mirror capture objects.yaml --catalog registry.example.com/demo/catalog:v1=./catalog',

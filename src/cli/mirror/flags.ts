@@ -178,7 +178,7 @@ const ocMirrorFlags = {
   imageTimeout: parsed('duration', 'maximum time to copy one image', positiveMilliseconds, {
     group: 'Registry',
   }),
-  cacheDir: text('directory', 'keep what is read from registries in DIRECTORY/.opmate', { group: 'Input' }),
+  cacheDir: text('directory', 'cache registry downloads in DIRECTORY/.opmate', { group: 'Input' }),
   ...sideFlags('src', 'source registries'),
   ...sideFlags('dest', 'the target registry'),
   port: unneeded('port', { short: 'p' }),

@@ -20,7 +20,7 @@ import { parseGlobalOptions } from './options.js';
 
 /** `opmate mirror inventory`: what a registry has, as a file that `opmate mirror --base` takes. */
 export const command = defineCommand({
-  summary: 'write an inventory of what a registry has, for --base of a mirror run to disk',
+  summary: 'write an inventory of a registry, for --base of a mirror run to disk',
   arguments: [argument('<destination>', 'docker://REGISTRY[/PATH]')],
   inherits: mirrorFlags,
   flags: {
@@ -33,7 +33,7 @@ export const command = defineCommand({
   },
   examples: [
     [
-      'Write what the disconnected registry has',
+      'Write the inventory of a disconnected registry',
       'opmate mirror inventory docker://registry.example.com/mirror --to inventory.json',
     ],
     [

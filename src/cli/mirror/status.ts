@@ -33,7 +33,7 @@ import { formatTable } from '../table.js';
  * where something is left.
  */
 export const command = defineCommand({
-  summary: 'show which locked images a registry or archive has, and what is left to copy',
+  summary: 'show which locked images are present, and what is left to copy',
   arguments: [argument('<destination>', 'docker://REGISTRY[/PATH] or file://DIR')],
   inherits: mirrorFlags,
   flags: {

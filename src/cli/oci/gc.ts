@@ -20,7 +20,7 @@ export const command = defineCommand({
   },
   examples: [
     ['Print what would be removed', 'opmate oci gc ./layout --dry-run'],
-    ['Remove blobs that nothing has referenced for a day', 'opmate oci gc ./layout --older-than 24h'],
+    ['Remove unreferenced blobs older than a day', 'opmate oci gc ./layout --older-than 24h'],
   ],
   async run({ context, args: [directory], options }) {
     const { dryRun, olderThan: minAgeMs } = options;

@@ -13,7 +13,7 @@ export const addFlags = {
   ),
   requireDigest: flag('refuse images without a digest', { group: 'Behavior' }),
   // The value is checked by `planAdd`, in the words of opm.
-  mode: text('mode', 'how channels are updated', {
+  mode: text('mode', 'update mode of channels', {
     choices: ['replaces', 'semver', 'semver-skippatch'],
     default: 'replaces',
     group: 'Behavior',

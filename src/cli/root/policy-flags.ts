@@ -13,7 +13,9 @@ export const policyFlags = {
   certificateOidcIssuer: text('url', 'OpenID Connect issuer in the certificate of the signer', {
     group: 'Input',
   }),
-  'registries.d': text('directory', 'directory with the places of OpenPGP signatures', { group: 'Input' }),
+  'registries.d': text('directory', 'registries.d directory with the stores of OpenPGP signatures', {
+    group: 'Input',
+  }),
   trustedRoot: text('file', 'trusted_root.json with certificate authorities and logs', { group: 'Input' }),
 };
 

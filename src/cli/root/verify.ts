@@ -19,7 +19,7 @@ export const command = defineCommand({
     ...policyFlags,
     output: outputFormat(['text', 'json'], { default: 'text' }),
   },
-  description: 'Exit code 3 when an image is unsigned or refused.',
+  description: 'Exits with 3 if an image is unsigned or refused.',
   examples: [
     ['Verify a signature by key', 'opmate verify --key cosign.pub registry.example.com/demo/bundle:v1.0.0'],
     [

@@ -22,7 +22,7 @@ export const command = defineCommand({
   flags: {
     compare: text('catalog', 'show the differences from this older catalog'),
     open: flag('open the page in the browser'),
-    export: text('directory', 'write the page as static files to this directory, and end'),
+    export: text('directory', 'write the page as static files to this directory, and exit'),
     edit: flag('select packages, channels and versions in the page, and write them to a file'),
     to: text('file', 'with --edit: file to write', { default: 'imageset-config.yaml' }),
     port: portFlag('0'),

@@ -40,6 +40,43 @@ describe('help', () => {
     expect(wideLines(await helpOf(...words.filter((word) => word !== undefined)))).toEqual([]);
   });
 
+  const groups = new Set(
+    declared
+      .map(({ name }) => name.split(' ').slice(0, -1).join(' '))
+      .filter((name) => name !== '' && !name.startsWith('alpha')),
+  );
+
+  it.each(['', ...groups])('of the group "%s" has two to four examples of its commands', async (name) => {
+    const text = await helpOf(...(name === '' ? [] : name.split(' ')), '--help');
+    const lines = [...text.matchAll(/^ {2}# .*\n {2}(.*)$/gm)].map(([, line]) => line as string);
+    expect(lines.length).toBeGreaterThanOrEqual(2);
+    expect(lines.length).toBeLessThanOrEqual(4);
+    for (const line of lines) expect(line.startsWith(`opmate ${name}`.trim())).toBe(true);
+    if (name !== '') expect(text).not.toContain('display help');
+  });
+
+  it('lists the groups of options in one order, without --help, which is a global option', async () => {
+    const order = [
+      'Options',
+      'Selection',
+      'Input',
+      'Output',
+      'Behavior',
+      'Cluster',
+      'Server',
+      'Registry',
+      'Limits',
+    ];
+    for (const { name } of declared.filter((one) => one.name !== '__complete')) {
+      const text = await helpOf(...name.split(' '), '--help');
+      const headings = [...text.matchAll(/^([A-Z]\w+):$/gm)].map(([, heading]) => heading as string);
+      const groups = headings.filter((heading) => order.includes(heading));
+      expect([name, groups]).toEqual([name, order.filter((heading) => groups.includes(heading))]);
+      expect(text).not.toContain('--help ');
+    }
+    expect(await helpOf('help', 'options')).toContain('-h, --help');
+  });
+
   it('shows an example over several lines that a shell reads as one', () => {
     for (const { command } of declared) {
       for (const [, line] of command.examples ?? []) {

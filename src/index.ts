@@ -72,6 +72,25 @@ export {
   renderDeployments,
   type RenderDeploymentsOptions,
 } from './api/deployment/render-deployments.js';
+export {
+  type AppliedDeployment,
+  applyDeployment,
+  type ApplyDeploymentOptions,
+  checkDeployments,
+} from './api/deployment/apply-deployment.js';
+export { type Cluster, type ClusterOptions, openCluster } from './api/deployment/cluster.js';
+export {
+  type DeploymentHistory,
+  readDeploymentHistory,
+  rollBackDeployment,
+  type RollBackDeploymentOptions,
+} from './api/deployment/deployment-history.js';
+export {
+  watchDeployments,
+  type WatchDeploymentsOptions,
+  type WatchEvent,
+} from './api/deployment/watch-deployments.js';
+export type { ApplyPlan, ApplyReport } from './deployment/cluster/apply.js';
 export { diffObjects } from './deployment/diff.js';
 export { type BundleValidation, validateBundle } from './api/bundle/validate-bundle.js';
 export {

@@ -42,6 +42,20 @@ function startWaiting(signal: AbortSignal): { calls: Set<() => void>; stop: () =
   return started;
 }
 
+/** Resolves after this time, in milliseconds, or as soon as `signal` fires. */
+export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    let unwatch = (): void => undefined;
+    const end = (): void => {
+      clearTimeout(timer);
+      unwatch();
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    unwatch = onAbort(signal, end);
+  });
+}
+
 /**
  * Runs `work` over `items`, at most `limit` at a time, and returns the results in the order of `items`.
  * The first failure stops new work, is awaited with what is under way, and is thrown; one that is more than the end of

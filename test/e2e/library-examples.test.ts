@@ -4,19 +4,28 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { bundlesDirectory, projectRoot, useSandbox } from '../support/command-line.js';
 import { startRegistry } from '../../src/serve/registry.js';
+import { hasKubectl, startApiServer } from '../support/api-server.js';
 import { startFaultRegistry } from '../support/fault-registry.js';
+import { smallDeployment } from '../support/small-deployment.js';
 import { widgetCatalog } from './catalogs.js';
 import { makeCatalogImage, serveBuilt } from './images.js';
 
 const sandbox = useSandbox();
 const at = (...names: string[]): string => path.join(sandbox.work, ...names);
 
+interface Ended {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
 /** Runs one file of `docs/examples`, which imports `opmate` as a dependent package does. */
-function runExample(
-  name: string,
-  ...args: string[]
-): Promise<{ code: number; stdout: string; stderr: string }> {
-  const env = sandbox.environment({ PATH: process.env['PATH'] }) as NodeJS.ProcessEnv;
+function runExample(name: string, ...args: string[]): Promise<Ended> {
+  return runExampleIn({}, name, ...args);
+}
+
+function runExampleIn(variables: Record<string, string>, name: string, ...args: string[]): Promise<Ended> {
+  const env = sandbox.environment({ PATH: process.env['PATH'], ...variables }) as NodeJS.ProcessEnv;
   const file = path.join(projectRoot, 'docs', 'examples', `${name}.js`);
   return new Promise((resolve) => {
     execFile(process.execPath, [file, ...args], { cwd: sandbox.work, env }, (error, stdout, stderr) =>
@@ -27,7 +36,14 @@ function runExample(
 
 describe('docs/examples', () => {
   it('has a test for each file', async () => {
-    const tested = ['gate-catalog', 'publish-operator', 'see-install', 'mirror-image-set', 'carry-image-set'];
+    const tested = [
+      'gate-catalog',
+      'publish-operator',
+      'see-install',
+      'mirror-image-set',
+      'carry-image-set',
+      'install-operator',
+    ];
     const elsewhere = ['catalog-client', 'edit-index', 'render-and-validate'];
     const files = await readdir(path.join(projectRoot, 'docs', 'examples'));
     const scripts = files.filter((name) => name.endsWith('.js')).map((name) => path.basename(name, '.js'));
@@ -67,6 +83,24 @@ describe('docs/examples', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Deployment: 1$/m);
     expect(stdout).toMatch(/^\d+ permissions, \d+ on the whole cluster$/m);
+  });
+
+  it.skipIf(!hasKubectl)('installs an operator once its hash is approved (needs kubectl)', async () => {
+    const server = await startApiServer();
+    try {
+      server.put({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'widgets' } });
+      await sandbox.write({ config: server.kubeconfig, 'deployment.yaml': smallDeployment('widgets', '1') });
+      const install = (...hashes: string[]) =>
+        runExampleIn({ KUBECONFIG: at('config') }, 'install-operator', 'deployment.yaml', ...hashes);
+      const shown = await install();
+      const [, hash = ''] =
+        /^add ConfigMap settings\nwidget: declined: (sha256:.*)\n$/.exec(shown.stdout) ?? [];
+      expect(hash).not.toBe('');
+      expect((await install(hash)).stdout).toBe('add ConfigMap settings\nwidget: applied: revision 1\n');
+      expect((await install(hash)).stdout).toBe('widget: applied: revision unchanged\n');
+    } finally {
+      await server.close();
+    }
   });
 
   it('mirrors an image set, and carries it over disk', async () => {

@@ -1,11 +1,12 @@
 import { defineCommand } from '../command/declaration.js';
 import { applyFlags } from './flags.js';
+import { applyDeployment } from '../../api/deployment/apply-deployment.js';
 import { UsageError } from '../../core/errors.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { useSession } from '../session.js';
-import { applyOne, areSound, openKubectl, pausedText } from './approval.js';
+import { areSound, pausedText, printApplied, readApproval, readCluster } from './approval.js';
 import { renderDeploymentFile } from './input.js';
 
 /**
@@ -27,22 +28,24 @@ export const command = defineCommand({
       throw new UsageError('--interval: needs --watch');
     }
     return useSession(context, options, async (session) => {
-      const kubectl = openKubectl(context, options, session);
+      const cluster = readCluster(options, session);
       if (options.watch) {
-        const { watchDeployments } = await import('./watch.js');
-        await watchDeployments(context, kubectl, options, session);
+        const { watchFiles } = await import('./watch.js');
+        await watchFiles(context, cluster, options, session);
         return exitCodes.done;
       }
       const deployments = await renderDeploymentFile(context, session, options);
       if (!(await areSound(context, session, deployments))) return exitCodes.findings;
+      const approval = readApproval(context, options, session);
       let code: number = exitCodes.done;
       for (const deployment of deployments) {
+        const { name } = deployment;
         if (deployment.isPaused) {
           await writeAll(context.stdout, printable(`${pausedText(deployment)}\n`), session.signal);
-        } else {
-          const made = await applyOne(context, kubectl, deployment, options, session);
-          code = code === exitCodes.done ? made : code;
         }
+        const applied = await applyDeployment(deployment, cluster, approval);
+        const made = await printApplied(context, name, applied, session);
+        code = code === exitCodes.done ? made : code;
       }
       return code;
     });

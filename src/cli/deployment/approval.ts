@@ -1,24 +1,20 @@
 import type { FlagValues } from '../command/flags.js';
 import type { approvalFlags, clusterFlags } from './flags.js';
 import { createInterface } from 'node:readline/promises';
-import { isClusterKind } from '../../bundle/plain/cluster-scope.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import {
+  type AppliedDeployment,
+  type ApplyDeploymentOptions,
+  checkDeployments,
+} from '../../api/deployment/apply-deployment.js';
+import { type Cluster, openCluster } from '../../api/deployment/cluster.js';
 import { getRights } from '../../bundle/plain/rights/rights.js';
-import { onAbort } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import {
-  type Applicable,
-  type ApplyOptions,
-  type ApplyPlan,
-  type ApplyReport,
-  type ObjectChange,
-  applyPlan,
-  planApply,
-} from '../../deployment/cluster/apply.js';
-import { Kubectl } from '../../deployment/cluster/kubectl.js';
-import { describeId, toKey } from '../../deployment/cluster/objects.js';
+import type { Applicable, ApplyPlan, ApplyReport, ObjectChange } from '../../deployment/cluster/apply.js';
+import type { InventoryPlace } from '../../deployment/cluster/inventory.js';
+import { describeId } from '../../deployment/cluster/objects.js';
 import type { RenderedDeployment } from '../../deployment/rendered-deployment.js';
+import { labelFault, subdomainFault } from '../../kube/names.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
@@ -40,143 +36,66 @@ export async function areSound(
   deployments: readonly RenderedDeployment[],
 ): Promise<boolean> {
   for (const { warnings } of deployments) tellWarnings(session, warnings);
-  const findings = deployments.flatMap((deployment) => deployment.findings);
-  const places = deployments.map(({ name, installNamespace }) => `${installNamespace}/${name}`);
-  const twice = new Set(places.filter((place, index) => places.indexOf(place) !== index));
-  for (const place of twice) {
-    findings.push({
-      severity: 'error',
-      code: 'duplicate-deployment',
-      subject: place,
-      problem: 'two deployments of this name are installed in one namespace',
-      hint: 'give one of them another name, for each would undo the other',
-    });
-  }
-  if (findings.length === 0) findings.push(...sharedObjects(deployments));
+  const findings = checkDeployments(deployments);
   await tellFindings(context, findings);
   return findings.length === 0;
 }
 
-/** Objects that several deployments have: each belongs to one, or each would undo what the other does. */
-function sharedObjects(deployments: readonly RenderedDeployment[]): Diagnostic[] {
-  const owners = new Map<string, string>();
-  const findings: Diagnostic[] = [];
-  for (const { name: owner, installNamespace, objects } of deployments) {
-    for (const object of objects) {
-      const { apiVersion, kind, name } = object;
-      const namespace = object.namespace || (isClusterKind(kind) ? '' : installNamespace);
-      const id = { apiVersion, kind, name, namespace };
-      const other = owners.get(toKey(id));
-      if (name === '') continue;
-      if (other === undefined) owners.set(toKey(id), owner);
-      else if (other !== owner) {
-        findings.push({
-          severity: 'error',
-          code: 'duplicate-object',
-          subject: describeId(id),
-          problem: `is in the deployments ${quoteGo(other)} and ${quoteGo(owner)}`,
-          hint: 'remove it from one of them',
-        });
-      }
-    }
-  }
-  return findings;
-}
-
-/** kubectl as the options name it. */
-export function openKubectl(
-  context: CommandContext,
-  { kubectl, ...options }: FlagValues<typeof clusterFlags>,
+/** Opens the cluster that the flags name. Throws UsageError for empty values. */
+export function readCluster(
+  { kubectl, kubeconfig, context }: FlagValues<typeof clusterFlags>,
   session: CommandSession,
-): Kubectl {
+): Cluster {
   for (const [flag, value] of [
     ['--kubectl', kubectl],
-    ['--kubeconfig', options.kubeconfig],
-    ['--context', options.context],
+    ['--kubeconfig', kubeconfig],
+    ['--context', context],
   ]) {
     if (value === '' || value?.includes('\0') === true) throw new UsageError(`${flag}: is empty`);
   }
-  return new Kubectl({
-    program: kubectl,
-    kubeconfig: options.kubeconfig,
-    context: options.context,
-    environment: context.environment,
-    workingDirectory: context.workingDirectory,
-    logger: session.logger,
-    signal: session.signal,
-  });
+  return openCluster(session, { kubectl, kubeconfig, context });
 }
 
-/** What applying takes from the command line. */
-export function getApplyOptions(
+/** Reads how a plan is shown and approved: by hash, by a flag, or by whoever sits at the terminal. */
+export function readApproval(
   context: CommandContext,
-  { forceConflicts, force }: FlagValues<typeof approvalFlags>,
-  session: CommandSession,
-): ApplyOptions {
+  { approve, yes = false, forceConflicts, force }: FlagValues<typeof approvalFlags>,
+  { signal }: CommandSession,
+): ApplyDeploymentOptions {
   return {
-    forceConflicts,
-    force,
-    now: context.now,
-    sleep,
-    logger: session.logger,
-    signal: session.signal,
+    ...{ forceConflicts, force },
+    onPlanned: (plan) => writeAll(context.stdout, planText(plan), signal),
+    approve: approve ?? (yes ? () => true : ({ deployment }) => confirmPlan(context, deployment)),
   };
 }
 
-/** Plans, shows, asks and applies one deployment. Returns the exit code. */
-export async function applyOne(
+/** Prints what became of a deployment. Returns the exit code. */
+export async function printApplied(
   context: CommandContext,
-  kubectl: Kubectl,
-  deployment: Applicable,
-  options: FlagValues<typeof approvalFlags>,
-  session: CommandSession,
-  rollbackTo?: number,
+  name: string,
+  applied: AppliedDeployment,
+  { signal }: CommandSession,
 ): Promise<number> {
-  const how = {
-    ...getApplyOptions(context, options, session),
-    ...(rollbackTo !== undefined && { rollbackTo }),
-  };
-  const plan = await planApply(kubectl, deployment, how);
-  if (plan.findings.length > 0) {
-    await tellFindings(context, plan.findings);
-    return exitCodes.findings;
-  }
-  await writeAll(context.stdout, planText(plan), session.signal);
-  const { hash, name } = deployment;
-  if (options.approve !== undefined) {
-    const mismatch = approvalFault(deployment, options.approve);
-    if (mismatch !== undefined) {
-      await tellFindings(context, [mismatch]);
+  switch (applied.state) {
+    case 'applied':
+      await writeAll(context.stdout, printable(reportText(name, applied.report)), signal);
+      return exitCodes.done;
+    case 'paused':
+      return exitCodes.done;
+    case 'declined':
+      throw new OpmateError('INVALID', `${name}: not applied: declined`);
+    case 'refused':
+      await tellFindings(context, applied.findings);
       return exitCodes.findings;
-    }
-  } else if (options.yes !== true) {
-    const reply = await confirm(context, `apply ${name} to the cluster? [y/N] `);
-    if (reply === undefined) {
-      throw new UsageError(`${name}: not applied: no terminal to confirm`, {
-        hint: `review the changes, then add --approve ${hash}, or --yes`,
-      });
-    }
-    if (!reply) throw new OpmateError('INVALID', `${name}: not applied: declined`);
   }
-  const report = await applyPlan(kubectl, plan, how);
-  await writeAll(context.stdout, printable(reportText(name, report)), session.signal);
-  return exitCodes.done;
 }
 
-/** Why a render is not what was approved; undefined if it is. */
-export function approvalFault(
-  { name, hash }: Applicable,
-  approved: readonly string[],
-): Diagnostic | undefined {
-  const bare = (text: string): string => text.replace(/^sha256:/, '');
-  if (approved.some((text) => bare(text) === bare(hash))) return undefined;
-  return {
-    severity: 'error',
-    code: 'not-approved',
-    subject: name,
-    problem: `what would be applied is ${hash}, what was approved is ${approved.join(', ')}`,
-    hint: 'review what has changed, then approve its hash',
-  };
+async function confirmPlan(context: CommandContext, { name, hash }: Applicable): Promise<boolean> {
+  const reply = await confirm(context, `apply ${name} to the cluster? [y/N] `);
+  if (reply !== undefined) return reply;
+  throw new UsageError(`${name}: not applied: no terminal to confirm`, {
+    hint: `review the changes, then add --approve ${hash}, or --yes`,
+  });
 }
 
 const marks: Readonly<Record<ObjectChange, string>> = {
@@ -272,22 +191,16 @@ async function confirm(context: CommandContext, question: string): Promise<boole
   }
 }
 
-/** Resolves after this time, or as soon as `signal` fires. */
-export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    let unwatch = (): void => undefined;
-    const end = (): void => {
-      clearTimeout(timer);
-      unwatch();
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    unwatch = onAbort(signal, end);
-  });
+/** Reads name and namespace of a deployment. Throws UsageError. */
+export function readPlace(name: string, namespace: string | undefined): InventoryPlace {
+  return {
+    name: requireName('the name of the deployment', name, subdomainFault),
+    namespace: requireName('--namespace', namespace, labelFault),
+  };
 }
 
 /** Throws UsageError unless a text may be the name of a deployment. */
-export function requireName(
+function requireName(
   what: string,
   text: string | undefined,
   fault: (text: string) => string | undefined,

@@ -1,15 +1,14 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { clusterFlags, namespaceFlags } from './flags.js';
-import { checkInventoryName, requireInventory } from './inventory.js';
+import { type DeploymentHistory, readDeploymentHistory } from '../../api/deployment/deployment-history.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
-import { type Inventory, currentRevision } from '../../deployment/cluster/inventory.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
-import { openKubectl } from './approval.js';
+import { readCluster, readPlace } from './approval.js';
 
 /** `opmate bundle deployment history`: the revisions of a deployment that the cluster knows, oldest first. */
 export const command = defineCommand({
@@ -26,25 +25,25 @@ export const command = defineCommand({
   ],
   async run({ context, args: [nameText], options }) {
     const { output } = options;
-    const place = checkInventoryName(nameText, options.namespace);
+    const place = readPlace(nameText, options.namespace);
     await useSession(context, options, async (session) => {
-      const inventory = await requireInventory(openKubectl(context, options, session), place);
+      const history = await readDeploymentHistory(place, readCluster(options, session));
       session.logger.close();
-      const text = output === 'json' ? formatJson(place.name, inventory) : formatText(inventory);
+      const text = output === 'json' ? formatJson(place.name, history) : formatText(history);
       await writeAll(context.stdout, text, session.signal);
     });
   },
 });
 
-function formatJson(name: string, inventory: Inventory): string {
+function formatJson(name: string, history: DeploymentHistory): string {
   const value = {
     name,
-    current: currentRevision(inventory)?.revision ?? null,
-    objects: inventory.objects.length,
-    ...(inventory.unfinished !== undefined && {
-      unfinished: { time: inventory.unfinished.time, hash: inventory.unfinished.hash },
+    current: history.current?.revision ?? null,
+    objects: history.objects.length,
+    ...(history.unfinished !== undefined && {
+      unfinished: { time: history.unfinished.time, hash: history.unfinished.hash },
     }),
-    revisions: inventory.revisions.map(({ render, ...revision }) => ({
+    revisions: history.revisions.map(({ render, ...revision }) => ({
       ...revision,
       isKept: render !== undefined,
     })),
@@ -52,9 +51,8 @@ function formatJson(name: string, inventory: Inventory): string {
   return `${encodeGoJson(value as unknown as JsonObject, { indent: 2 })}\n`;
 }
 
-function formatText(inventory: Inventory): string {
-  const current = currentRevision(inventory);
-  const rows = inventory.revisions.map((revision) => [
+function formatText({ current, revisions, unfinished }: DeploymentHistory): string {
+  const rows = revisions.map((revision) => [
     `${revision.revision}`,
     revision.time,
     revision.result + (revision.rollbackTo === undefined ? '' : ` (rollback to ${revision.rollbackTo})`),
@@ -65,7 +63,6 @@ function formatText(inventory: Inventory): string {
       .join(', '),
     revision.pins.map(({ ref }) => ref).join(' '),
   ]);
-  const { unfinished } = inventory;
   const text = formatTable(['REVISION', 'TIME', 'RESULT', 'VERSION', 'RENDER', 'STATE', 'SOURCES'], rows);
   const more = unfinished === undefined ? '' : `a run that began at ${unfinished.time} did not end\n`;
   return text.replace(/ +$/gm, '') + printable(more);

@@ -1,0 +1,91 @@
+import { OpmateError } from '../../core/errors.js';
+import type { Applicable } from '../../deployment/cluster/apply.js';
+import {
+  type Inventory,
+  type InventoryPlace,
+  type Revision,
+  currentRevision,
+  loadRender,
+  readInventory,
+} from '../../deployment/cluster/inventory.js';
+import { hashOfObjects } from '../../deployment/render-deployments.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type AppliedDeployment, type ApplyDeploymentOptions, applyRender } from './apply-deployment.js';
+import type { Cluster } from './cluster.js';
+
+/** What a cluster knows about a deployment. */
+export interface DeploymentHistory extends Inventory {
+  /** The revision that is on the cluster. */
+  current: Revision | undefined;
+}
+
+/**
+ * Reads the revisions of a deployment, oldest first, and the objects that belong to it. Throws OpmateError NOT_FOUND for
+ * one that was never applied.
+ */
+export async function readDeploymentHistory(
+  place: InventoryPlace,
+  { kubectl }: Cluster,
+): Promise<DeploymentHistory> {
+  const { inventory, resourceVersion } = await readInventory(kubectl, place);
+  if (resourceVersion === undefined) {
+    throw new OpmateError(
+      'NOT_FOUND',
+      `${place.name}: no deployment of this name was applied in namespace ${quoteGo(place.namespace)}`,
+      { hint: 'name the namespace that it is installed in with --namespace' },
+    );
+  }
+  return { ...inventory, current: currentRevision(inventory) };
+}
+
+/** Options of `rollBackDeployment`. */
+export interface RollBackDeploymentOptions extends ApplyDeploymentOptions {
+  /** Default the last one whose render differs from the current one. */
+  toRevision?: number | undefined;
+}
+
+/**
+ * Applies the render of an earlier revision again, as a new revision; no source is read. Throws OpmateError NOT_FOUND
+ * for a revision that is not kept, and DIGEST where the stored objects are not those that were applied.
+ */
+export async function rollBackDeployment(
+  place: InventoryPlace,
+  cluster: Cluster,
+  { toRevision, ...options }: RollBackDeploymentOptions,
+): Promise<AppliedDeployment> {
+  const { name, namespace } = place;
+  const history = await readDeploymentHistory(place, cluster);
+  const { revision, version, hash, pins, render } = getTarget(name, history, toRevision);
+  const objects = await loadRender(cluster.kubectl, place, render);
+  if ((await hashOfObjects(objects, cluster.session)) !== hash) {
+    throw new OpmateError('DIGEST', `${name}: stored objects differ from those of revision ${revision}`, {
+      hint: 'the inventory was changed; apply the deployment from its document',
+    });
+  }
+  const deployment: Applicable = {
+    ...{ name, installNamespace: namespace, objects, pins, hash },
+    ...(version !== undefined && { version }),
+  };
+  return applyRender(deployment, cluster, { ...options, rollbackTo: revision });
+}
+
+function getTarget(
+  name: string,
+  { current, revisions }: DeploymentHistory,
+  wanted: number | undefined,
+): Revision & Required<Pick<Revision, 'render'>> {
+  const target = revisions.findLast((item) =>
+    wanted === undefined
+      ? item !== current && item.render !== undefined && item.hash !== current?.hash
+      : item.revision === wanted,
+  );
+  const hint = 'opmate bundle deployment history lists what is kept';
+  if (target === undefined) {
+    const what = wanted === undefined ? 'nothing to go back to' : `revision ${wanted} not found`;
+    throw new OpmateError('NOT_FOUND', `${name}: ${what}`, { hint });
+  }
+  const { render } = target;
+  if (render !== undefined) return { ...target, render };
+  const why = target.result === 'failed' ? 'was not applied' : 'is kept no longer';
+  throw new OpmateError('NOT_FOUND', `${name}: revision ${target.revision} ${why}`, { hint });
+}

@@ -1,0 +1,112 @@
+import { sleep } from '../../core/concurrency.js';
+import { type Diagnostic, formatDiagnostic } from '../../core/diagnostic.js';
+import { OpmateError, UsageError } from '../../core/errors.js';
+import {
+  type ApplyPlan,
+  type ApplyReport,
+  applyPlan,
+  planApply,
+  withoutConflicts,
+} from '../../deployment/cluster/apply.js';
+import { watch } from '../../deployment/cluster/watch.js';
+import type { RenderedDeployment } from '../../deployment/rendered-deployment.js';
+import { type ApplyDeploymentOptions, findApprovalFault, getApplyOptions } from './apply-deployment.js';
+import type { Cluster } from './cluster.js';
+
+/** What a watch did or would do. */
+export type WatchEvent =
+  | { kind: 'paused'; deployment: RenderedDeployment }
+  | { kind: 'not-approved'; deployment: RenderedDeployment; finding: Diagnostic }
+  /** A render that is not on the cluster yet is applied next. */
+  | { kind: 'planned'; deployment: RenderedDeployment; plan: ApplyPlan }
+  | { kind: 'applied'; deployment: RenderedDeployment; report: ApplyReport };
+
+/** Options of `watchDeployments`. */
+export interface WatchDeploymentsOptions extends Pick<ApplyDeploymentOptions, 'force' | 'forceConflicts'> {
+  /** Hashes of reviewed renders; default all renders. */
+  approve?: readonly string[] | undefined;
+  /** Milliseconds between two renders, at least 1000; default 5 minutes. */
+  intervalMs?: number | undefined;
+  /** Called with what is done, each time that it is; what does not change is repeated. */
+  onEvent?: ((event: WatchEvent) => void | Promise<void>) | undefined;
+}
+
+const defaultIntervalMs = 5 * 60_000;
+const minIntervalMs = 1000;
+
+/**
+ * Renders deployments again and again, applies what has changed, and applies again what has drifted, until the signal of
+ * the session fires. Objects with fields that others manage are left as they are unless `forceConflicts` is set.
+ * Warnings and failures go to the logger; after a failure the pause is doubled, up to 15 minutes. Throws UsageError.
+ */
+export async function watchDeployments(
+  render: () => Promise<readonly RenderedDeployment[]>,
+  cluster: Cluster,
+  options: WatchDeploymentsOptions = {},
+): Promise<void> {
+  const { intervalMs = defaultIntervalMs } = options;
+  if (intervalMs < minIntervalMs) throw new UsageError('--interval: minimum 1s');
+  const { logger, signal = new AbortController().signal } = cluster.session;
+  logger.log('info', 'watching', { every: `${intervalMs / 1000}s` });
+  const warned = new Set<string>();
+  const conflicting = new Map<string, readonly string[]>();
+  await watch(
+    async () => {
+      const failures: string[] = [];
+      for (const deployment of await render()) {
+        for (const warning of deployment.warnings.map(formatDiagnostic)) {
+          if (!warned.has(warning)) logger.log('warn', warning);
+          warned.add(warning);
+        }
+        const key = `${deployment.installNamespace}/${deployment.name}`;
+        const warnOfConflicts = (conflicts: readonly string[]): void => {
+          // One that comes back after it was gone is told again.
+          for (const conflict of conflicts)
+            if (conflicting.get(key)?.includes(conflict) !== true) logger.log('warn', conflict);
+          conflicting.set(key, conflicts);
+        };
+        try {
+          await applyAgain(deployment, cluster, options, warnOfConflicts);
+        } catch (error) {
+          if (!(error instanceof OpmateError) || error.code === 'CANCELLED') throw error;
+          failures.push(error.message);
+        }
+      }
+      if (failures.length > 0) throw new OpmateError('INVALID', failures.join('; '));
+    },
+    { intervalMs, sleep, logger, signal },
+  );
+  logger.log('info', 'stopped');
+}
+
+async function applyAgain(
+  deployment: RenderedDeployment,
+  cluster: Cluster,
+  { approve, onEvent, ...settings }: WatchDeploymentsOptions,
+  warn: (warnings: readonly string[]) => void,
+): Promise<void> {
+  const { name, findings, isPaused } = deployment;
+  if (findings.length > 0) throw failed(findings);
+  if (isPaused) return onEvent?.({ kind: 'paused', deployment });
+  const finding = approve && findApprovalFault(deployment, approve);
+  if (finding !== undefined) return onEvent?.({ kind: 'not-approved', deployment, finding });
+  const { kubectl } = cluster;
+  const how = getApplyOptions(cluster, settings);
+  const planned = await planApply(kubectl, deployment, how);
+  const plan = planned.findings.length === 0 ? planned : withoutConflicts(planned);
+  if (plan === undefined) throw failed(planned.findings);
+  warn(
+    [...plan.conflicts.values()].map(
+      (conflict) => `${name}: left as it is: ${formatDiagnostic(conflict)}; ${conflict.hint ?? ''}`,
+    ),
+  );
+  if (plan.current?.hash !== deployment.hash) await onEvent?.({ kind: 'planned', deployment, plan });
+  const report = await applyPlan(kubectl, plan, how);
+  const { revision, created, changed, removed } = report;
+  if (revision === undefined && created.length + changed.length + removed.length === 0) return;
+  await onEvent?.({ kind: 'applied', deployment, report });
+}
+
+function failed(findings: readonly Diagnostic[]): OpmateError {
+  return new OpmateError('INVALID', findings.map(formatDiagnostic).join('; '));
+}

@@ -133,6 +133,13 @@ export {
   type ServedCatalog,
 } from './api/serve-catalog.js';
 export type { Publication } from './serve/publish/publish-catalog.js';
+export {
+  buildCatalogImage,
+  type BuildCatalogImageOptions,
+  type BuiltCatalogImage,
+} from './api/images/build-catalog-image.js';
+export { type ImageOutput, readSigningKey, type StoredImage } from './api/images/image-output.js';
+export { type CatalogVerdict } from './api/judge-catalog.js';
 export { type VerifiedImage, verifyImages, type VerifyImagesOptions } from './api/images/verify-images.js';
 export { diffCatalogs } from './api/diff-catalogs.js';
 export { type CatalogDiff, isSameCatalog } from './catalog/diff/diff.js';
@@ -200,7 +207,38 @@ export { migrationLevels } from './model/migrations.js';
 export { validateCatalog } from './graph/validate.js';
 
 export type { OpenedIndex } from './sqlite/read/images.js';
-export { type PullFrom, stageBundles, type StageOptions } from './source/bundles.js';
+export { createManifestFetcher, type PullFrom, stageBundles, type StageOptions } from './source/bundles.js';
+export {
+  type AddedBundles,
+  addToIndex,
+  type AddToDatabaseOptions,
+  type AddToIndexOptions,
+} from './api/indexes/add-to-index.js';
+export {
+  addToIndexImage,
+  buildIndexImage,
+  type EditedIndexImage,
+  editIndexImage,
+  type EditIndexImageOptions,
+  type IndexDockerfile,
+  type IndexImageOptions,
+  type MadeIndexImage,
+} from './api/indexes/index-image.js';
+export {
+  buildIndex,
+  type BuildIndexOptions,
+  type BuiltIndex,
+  type OperatorSource,
+} from './api/indexes/build-index.js';
+export {
+  loadManifests,
+  type LoadManifestsOptions,
+  type ManifestSource,
+} from './api/indexes/load-manifests.js';
+export { exportIndex, type ExportIndexOptions } from './api/indexes/export-index.js';
+export { type AppRegistryNamespace, parseAppRegistryNamespace } from './source/app-registry.js';
+export type { LoadReport } from './sqlite/legacy/manifest-loader.js';
+export type { ExportReport } from './sqlite/read/export.js';
 export { addBundles, type AddMode, type AddOptions, type AddReport } from './sqlite/add/add.js';
 export { BundleImageAlreadyAddedError, VersionAlreadyAddedError } from './sqlite/add/already-added.js';
 export type { Database } from './sqlite/schema/database.js';

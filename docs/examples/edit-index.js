@@ -1,4 +1,4 @@
-// Keeps a sqlite index alive: adds bundles, lists the images of one, and removes the package.
+// Keeps a sqlite index alive: makes an index image of bundles, lists the images of one, and removes the package.
 //
 //     node docs/examples/edit-index.js fixtures/bundles/skupper-operator
 //
@@ -6,12 +6,21 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { addBundles, editDatabase, openIndex, openSession, removePackages, stageBundles } from 'opmate';
+import {
+  addToIndexImage,
+  editIndexImage,
+  openIndex,
+  openSession,
+  parseReference,
+  removePackages,
+} from 'opmate';
 
 const bundles = path.resolve(process.argv[2] ?? 'fixtures/bundles/skupper-operator');
 const work = await mkdtemp(path.join(tmpdir(), 'opmate-example-'));
-const file = path.join(work, 'index.db');
 const session = await openSession();
+
+/** An image in a layout directory; `registry.example.com/ns/index:v1` is pushed. */
+const imageOf = (tag) => `oci:${path.join(work, 'images')}:${tag}`;
 
 try {
   // Repositories of operators have files next to the versions, such as ci.yaml.
@@ -19,23 +28,23 @@ try {
   const references = entries.flatMap((entry) =>
     entry.isDirectory() ? [path.join(bundles, entry.name)] : [],
   );
-  // Bundles are read first; their manifests wait outside of memory.
-  const stage = await stageBundles(references, session);
-  try {
-    // One transaction: if it throws, the database is unchanged.
-    const { added } = await editDatabase(file, { create: true }, (database) =>
-      addBundles(database, stage.bundles, { mode: 'semver' }),
-    );
-    console.log(`added ${added.join(', ')}`);
-  } finally {
-    await stage.close();
-  }
+  // All bundles are added, or none. An image that serves the index needs a base image with opm.
+  const { result } = await addToIndexImage(references, session, {
+    mode: 'semver',
+    output: { to: parseReference(imageOf('v1')) },
+    binaryImage: 'scratch',
+  });
+  console.log(`added ${[...result.added.values()].flat().join(', ')}`);
 
-  const index = await openIndex(file, session);
+  const index = await openIndex(imageOf('v1'), session);
   for (const image of index.getImagesForBundle('skupper-operator.v1.9.0')) console.log(image);
   await index.close();
 
-  await editDatabase(file, { vacuum: true }, (database) => removePackages(database, ['skupper-operator']));
+  // The image of the old index stays. If the change throws, nothing is written.
+  const edited = { fromIndex: imageOf('v1'), output: { to: parseReference(imageOf('v2')) } };
+  await editIndexImage(session, { ...edited, binaryImage: 'scratch' }, (database) =>
+    removePackages(database, ['skupper-operator']),
+  );
 } finally {
   await session.close();
   await rm(work, { recursive: true, force: true });

@@ -1,6 +1,9 @@
 import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 
+/** The default base image of catalogs: any release of opm serves file-based ones. */
+export const defaultCatalogBase = 'quay.io/operator-framework/opm:latest';
+
 interface DockerfileOptions {
   /** Name of the catalog directory, which stands beside the Dockerfile. */
   name: string;

@@ -2,6 +2,7 @@ import { chmod, copyFile, link, lstat, open, realpath, rename, rm, stat } from '
 import path from 'node:path';
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, fileError, systemCode, throwIfCancelled } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
 import { lstatIfPresent, statIfPresent } from './file-status.js';
 import { makeDirectory, missingDirectories, removeEmptyDirectories } from './make-directory.js';
 import { stagingBeside, sweepLeftovers } from './staging.js';
@@ -34,6 +35,14 @@ export async function replacedFile(file: string): Promise<string> {
   } catch (error) {
     throw fileError(file, error, { file });
   }
+}
+
+/** Checks that the directory of a file to be written exists. Throws OpmateError NOT_FOUND or IO. */
+export async function requireParentDirectory(file: string): Promise<void> {
+  const directory = path.dirname(path.resolve(file));
+  await stat(directory + path.sep).catch((error: unknown) => {
+    throw fileError(`${file}: its directory ${quoteGo(path.dirname(file))}`, error, { file });
+  });
 }
 
 /**

@@ -64,8 +64,6 @@ export function parseAppRegistryNamespace(
 
 interface LoadNamespaceOptions extends Pick<LoadOptions, 'permissive'> {
   token?: string | undefined;
-  /** Is told the name of each package before it is downloaded. */
-  onPull?: ((name: string) => void) | undefined;
 }
 
 /** Packages that are downloaded at the same time. */
@@ -80,7 +78,7 @@ export async function loadAppRegistryNamespace(
   database: Database,
   { endpoint, namespace, label }: AppRegistryNamespace,
   session: Session,
-  { token, onPull, permissive }: LoadNamespaceOptions,
+  { token, permissive }: LoadNamespaceOptions,
 ): Promise<LoadReport> {
   const connection = await session.connect();
   const client = new AppRegistryClient({ transport: connection.plainTransport(), endpoint, token });
@@ -96,15 +94,16 @@ export async function loadAppRegistryNamespace(
       packages,
       concurrency,
       async (appRegistryPackage) => {
-        onPull?.(appRegistryPackage.name);
-        const content = await client.findContent(namespace, appRegistryPackage, session);
-        await client.download(
-          namespace,
-          appRegistryPackage.name,
-          content,
-          path.join(directory, `${appRegistryPackage.name}.tar.gz`),
-          session,
-        );
+        const { name } = appRegistryPackage;
+        const task = `pull ${label}/${name}`;
+        session.logger.progress({ task, state: 'start' });
+        try {
+          const content = await client.findContent(namespace, appRegistryPackage, session);
+          const file = path.join(directory, `${name}.tar.gz`);
+          await client.download(namespace, name, content, file, session);
+        } finally {
+          session.logger.progress({ task, state: 'done' });
+        }
       },
       session,
     );

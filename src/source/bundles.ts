@@ -17,6 +17,7 @@ import { type Image, openImage, readImage } from '../oci/image/image.js';
 import { openReference } from '../oci/image/open.js';
 import { toRecord } from '../sqlite/schema/bundle-record.js';
 import { Stage } from '../sqlite/add/stage.js';
+import type { FetchManifests } from '../sqlite/remove/delete-bundle.js';
 import { statIfPresent } from '../files/file-status.js';
 import { type SourceSession, withChanges } from './session.js';
 
@@ -94,6 +95,26 @@ export async function stageBundles(
     throwIfCancelled(session.signal);
     throw error;
   }
+}
+
+/**
+ * Returns a function that pulls the manifests of a bundle again, for `deleteBundle` and `deleteLatest`: a new channel head
+ * may have lost its manifests to a smaller index. It throws what `stageBundles` throws.
+ */
+export function createManifestFetcher(
+  session: SourceSession,
+  options: Pick<StageOptions, 'pullFrom'> = {},
+): FetchManifests {
+  return async (image) => {
+    const stage = await stageBundles([image], session, options);
+    try {
+      const [bundle] = stage.bundles;
+      if (bundle === undefined) throw new OpmateError('NOT_FOUND', `${image}: no bundle`);
+      return { name: bundle.record.name, manifests: await bundle.manifests() };
+    } finally {
+      await stage.close();
+    }
+  };
 }
 
 /**

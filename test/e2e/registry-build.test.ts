@@ -65,15 +65,19 @@ describe('registry build', () => {
     apps.serve('ns', 'flat', { '1.0.0': packageArchive(flattened) });
     apps.serve('other', 'gone', { '1.0.0': Buffer.from('not asked for') });
     const { code, stdout, stderr } = await fromApps('quay.io/ns', '--from', 'scratch', '--to', 'oci:out:v1');
-    expect(stderr).toBe(
-      'pulling quay.io/ns/flat...\npulling quay.io/ns/widget...\nbuilding catalog...\n' +
-        'mirroring catalog...\nquay.io/ns mirrored to oci:out:v1\n' +
-        'info: next: opmate oci copy oci:out:v1 REGISTRY/NAME:TAG\n',
+    expect(stderr).toMatch(
+      /^info: built an index of 3 bundles, 2 packages\ninfo: saved oci:out:v1: 1 image, \S+ \S+ in new layers\ninfo: next: opmate oci copy oci:out:v1 REGISTRY\/NAME:TAG\n$/,
     );
     expect({ code, stdout }).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^oci:out@sha256:[0-9a-f]{64}\n$/),
     });
+    const told = await fromApps('ns', '--save', 'told', '--db-only', '--log-format', 'json');
+    const tasks = [...told.stderr.matchAll(/"task":"pull [^"]*\/([a-z]+)","state":"(\w+)"/g)];
+    expect(tasks.map(([, name, state]) => `${name} ${state}`).sort()).toEqual([
+      ...['flat done', 'flat start', 'widget done', 'widget start'],
+    ]);
+    apps.requests.splice(apps.requests.length / 2);
     const { stdout: bundles } = await sandbox.run(['list', 'bundles', 'oci:out:v1']);
     expect(bundles).toContain('widget.v2');
     expect(bundles).not.toContain('widget.v0');
@@ -121,7 +125,7 @@ describe('registry build', () => {
     for (const list of ['a,b', 'list.txt']) {
       const { code, stderr } = await build('--bundles', list, '--save', 'db', '--db-only=true');
       expect(stderr).toBe(
-        'pulling a...\npulling b...\nbuilding catalog...\n2 bundles saved to db/bundles.db\n' +
+        'info: wrote db/bundles.db: 2 bundles, 2 packages\n' +
           'info: next: opmate registry serve db/bundles.db\n',
       );
       expect(code).toBe(0);
@@ -143,7 +147,7 @@ describe('registry build', () => {
     await pushImageIndex(bases, 'v1', images);
     const saved = await build('--manifests', 'tree', '--from', 'oci:base:v1', '--save', 'catalog.tar');
     expect(saved.stderr).toContain('the archive holds the image of linux/amd64; --platform takes another');
-    expect(saved.stderr).toContain('tree saved to catalog.tar\n');
+    expect(saved.stderr).toContain('info: saved docker-archive:catalog.tar: 1 image, ');
     expect(saved.code).toBe(0);
     for (const reference of ['docker-archive:catalog.tar', 'oci-archive:catalog.tar']) {
       expect(await packagesOf(reference)).toEqual(['widget']);
@@ -216,13 +220,10 @@ describe('registry build', () => {
         ...['--bundles', `${host}/ns/gamma-bundle:v1`, '--from', 'scratch', '--use-http'],
         ...['--to', `${host}/ns/catalog:v1`, '--save', 'named.tar'],
       );
-      expect(made.stderr).toContain(`pulling ${host}/ns/gamma-bundle:v1...\n`);
-      expect(made.stderr.split('\n').slice(-7)).toEqual([
-        'building catalog...',
-        'mirroring catalog...',
-        `1 bundle mirrored to ${host}/ns/catalog:v1`,
-        'saving catalog...',
-        '1 bundle saved to named.tar',
+      expect(made.stderr.split('\n').slice(-5)).toEqual([
+        'info: built an index of 1 bundle, 1 package',
+        expect.stringContaining(`info: pushed ${host}/ns/catalog:v1: 1 image, `),
+        expect.stringContaining('info: saved docker-archive:named.tar: 1 image, '),
         `info: next: opmate serve ${host}/ns/catalog:v1`,
         '',
       ]);

@@ -1,18 +1,16 @@
 /** Images that verbs build: what they are built on, and where they go. */
 import type { KeyObject } from 'node:crypto';
-import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { addContext } from '../../core/diagnostics-error.js';
-import { OpmateError, UsageError, fileError } from '../../core/errors.js';
+import { OpmateError, UsageError } from '../../core/errors.js';
 import { type Reference, parseReference } from '../../core/reference.js';
-import { quoteGo } from '../../document/go-json.js';
 import { readInputFile } from '../../files/read-file.js';
-import { replacedFile } from '../../files/replace-file.js';
+import { replacedFile, requireParentDirectory } from '../../files/replace-file.js';
 import type { Image } from '../../oci/image/image.js';
 import { type BuiltImage, openBases, pushImage, pushImageIndex } from '../../oci/image/image-builder.js';
 import { type OpenedReference, openReference, openTarget } from '../../oci/image/open.js';
 import { getSubject } from '../../oci/image/platform.js';
-import type { Descriptor } from '../../oci/image/types.js';
+import type { Descriptor, Platform } from '../../oci/image/types.js';
 import type { WritableRepository } from '../../oci/registry/repository.js';
 import { type Artifact, attachArtifact } from '../../oci/signatures/attach-artifact.js';
 import { signImage } from '../../oci/signatures/sign-image.js';
@@ -21,7 +19,7 @@ import { defaultBinaryImage } from '../../sqlite/read/index-image.js';
 import { parseSigningKey } from '../../trust/signing-key.js';
 
 /** What is built on, a platform each; none for `scratch`. */
-export interface OpenedBase {
+interface OpenedBase {
   images: Image[];
   close(): Promise<void>;
 }
@@ -76,7 +74,7 @@ async function pushIndexImages(
 
 /** Where an image goes. */
 export interface ImageOutput {
-  /** With a tag. */
+  /** Of a registry or layout, with a tag; of an archive, `latest` by default. */
   to: Reference;
   /** What an archive of docker save calls the image, and what a signature of a saved one states. */
   name?: string | undefined;
@@ -84,6 +82,17 @@ export interface ImageOutput {
   signingKey?: KeyObject | undefined;
   /** Is attached to the image. */
   sbom?: Artifact | undefined;
+}
+
+/** Image that was pushed or saved. */
+export interface StoredImage {
+  /** Reference by digest, e.g. `registry.example.com/ns/index@sha256:…`. */
+  name: string;
+  to: Reference;
+  /** Platforms of the image, in the order of its base. */
+  platforms: Platform[];
+  /** Bytes of the layers on top of the base, over all platforms, a layer that several have once. */
+  layerBytes: number;
 }
 
 /** Throws UsageError where an output cannot hold what a flag attaches to the image. */
@@ -125,21 +134,42 @@ export async function attachToStored(
   logger.log('debug', `signed ${getSubject(repository.name, digest)}`);
 }
 
-/** Finds out before anything is done whether what is to be written has a place. Throws OpmateError NOT_FOUND or IO. */
+/**
+ * Checks that what is to be written has a place. Throws OpmateError NOT_FOUND or IO, what `replacedFile` throws, and
+ * UsageError for a reference that cannot be pushed to.
+ */
 export async function checkImageOutput({ to }: ImageOutput): Promise<void> {
+  const isStore = to.transport === 'docker' || to.transport === 'oci';
+  if (to.digest !== undefined || (isStore && to.tag === undefined)) {
+    const problem = to.digest === undefined ? 'missing tag' : 'names a digest';
+    throw new UsageError(`${to.text}: ${problem}`, { hint: 'name the tag to write, e.g. NAME:v1' });
+  }
   if (to.transport === 'docker' || to.transport === 'oci') return;
-  const directory = path.dirname(path.resolve(to.path));
-  await stat(directory + path.sep).catch((error: unknown) => {
-    throw fileError(`${to.path}: its directory ${quoteGo(path.dirname(to.path))}`, error, { file: to.path });
-  });
+  await requireParentDirectory(to.path);
   await replacedFile(to.path);
 }
 
 /**
- * Pushes or saves images, which may wait in `directory` meanwhile; returns what they are called, by digest. Throws
- * OpmateError UNSUPPORTED for several in an archive that holds one, and what writing throws.
+ * Pushes or saves images, which may wait in `directory` meanwhile. Throws OpmateError UNSUPPORTED for several in an
+ * archive that holds one, and what writing throws.
  */
 export async function putImages(
+  session: Session,
+  output: ImageOutput,
+  images: readonly BuiltImage[],
+  directory: string,
+): Promise<StoredImage> {
+  const name = await writeImages(session, output, images, directory);
+  const layers = new Map(
+    images.flatMap((image) =>
+      [...image.layers, ...image.layerFiles].map(({ descriptor }) => [descriptor.digest, descriptor.size]),
+    ),
+  );
+  const layerBytes = [...layers.values()].reduce((sum, bytes) => sum + bytes, 0);
+  return { name, to: output.to, platforms: images.map(({ platform }) => platform), layerBytes };
+}
+
+async function writeImages(
   session: Session,
   output: ImageOutput,
   images: readonly BuiltImage[],
@@ -167,7 +197,7 @@ export async function putImages(
     ]);
     const layout = path.join(directory, 'layout');
     const target = await openLayout(layout, { create: true });
-    const image = await pushIndexImages(target, to.tag as string, images, session);
+    const image = await pushIndexImages(target, to.tag ?? 'latest', images, session);
     await attachToStored(session, target, image, output);
     await packLayout(layout, to.path, { signal });
     return getSubject(`oci-archive:${to.path}`, image.digest);

@@ -5,7 +5,7 @@ import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { reportEnding } from '../ending.js';
-import { type ImageOutput, openBase, putImages } from '../../api/images/image-output.js';
+import { type ImageOutput, type StoredImage, openBase, putImages } from '../../api/images/image-output.js';
 import { describeOutput, nextAfterImage } from '../index/image-output.js';
 import { writeAll } from '../output.js';
 import { count } from '../printable.js';
@@ -40,9 +40,9 @@ export async function makeBundle(
     try {
       const { platform } = session;
       const images = await buildBundleImages(prepared, { bases: base.images, platform, directory, signal });
-      let made = '';
+      const stored: StoredImage[] = [];
       const putAll = async (): Promise<void> => {
-        for (const output of outputs) made += `${await putImages(session, output, images, directory)}\n`;
+        for (const output of outputs) stored.push(await putImages(session, output, images, directory));
       };
       await replaceFiles(prepared.files, { signal, then: putAll });
       const files = prepared.files.map(({ target }) => shownPath(request.workingDirectory, target));
@@ -50,13 +50,10 @@ export async function makeBundle(
       const [first] = outputs as [ImageOutput];
       reportEnding(
         logger,
-        [
-          ...(files.length > 0 ? [`wrote ${written}`] : []),
-          ...outputs.map((output) => describeOutput(output, images)),
-        ],
+        [...(files.length > 0 ? [`wrote ${written}`] : []), ...stored.map(describeOutput)],
         nextAfterImage(first, nextAfterBundle, 'opmate bundle push'),
       );
-      await writeAll(context.stdout, made);
+      await writeAll(context.stdout, stored.map(({ name }) => `${name}\n`).join(''));
       return exitCodes.done;
     } finally {
       await base.close();

@@ -1,9 +1,11 @@
+import { addToIndexImage } from '../../api/indexes/index-image.js';
 import { defineCommand } from '../command/declaration.js';
 import { list } from '../command/flags.js';
 import { requireFlag } from '../command/require-flag.js';
-import { addToDatabase, planAdd, reportAdded } from '../registry/add-bundles.js';
+import { planAdd, reportAdded, warnOfFlags } from '../registry/add-bundles.js';
 import { addFlags } from '../registry/add-flags.js';
-import { editIndex } from './edit.js';
+import { exitCodes } from '../exit-codes.js';
+import { printIndexImage } from './edit.js';
 import { baseImageNote, fromIndex, indexImageFlags, toolFlags } from './index-image-flags.js';
 
 /**
@@ -38,10 +40,17 @@ export const command = defineCommand({
   async run({ context, options }) {
     const bundles =
       options.fromFile === undefined ? requireFlag(options.bundles, 'bundles') : options.bundles;
-    const plan = await planAdd(context, { ...options, containerTool: 'none' }, bundles ?? []);
-    return editIndex(context, options, async (session, index) => {
-      const outcome = await addToDatabase(session, plan, index.file, { create: true, name: index.name });
-      return reportAdded(session.logger, outcome, index.name);
+    const flags = { ...options, containerTool: 'none' };
+    const plan = await planAdd(context, flags, bundles ?? []);
+    let code: number = exitCodes.done;
+    await printIndexImage(context, options, async (session, image) => {
+      const { logger } = session;
+      warnOfFlags(flags, plan.options, logger);
+      return addToIndexImage(plan.references, session, {
+        ...{ ...plan.options, ...image },
+        onEdited: (added, name) => (code = reportAdded(logger, added, name)),
+      });
     });
+    return code;
   },
 });

@@ -1,9 +1,8 @@
+import { buildIndexImage } from '../../api/indexes/index-image.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { databaseSummary } from '../registry/database.js';
 import { baseImageNote, indexImageFlags } from './index-image-flags.js';
-import { editDatabase } from '../../sqlite/schema/edit.js';
-import type { CommandSession } from '../session.js';
-import { type EditedIndex, editIndex } from './edit.js';
+import { printIndexImage } from './edit.js';
 
 /** `opmate index build`: makes the image of a database file, which stays as it is. */
 export const command = defineCommand({
@@ -19,8 +18,6 @@ export const command = defineCommand({
     ['Save the image to a file', 'opmate index build index.db --save index.tar -i scratch'],
   ],
   async run({ context, args: [file], options }) {
-    const build = (session: CommandSession, index: EditedIndex): Promise<void> =>
-      editDatabase(file, { outputFile: index.file, signal: session.signal }, () => undefined);
-    return editIndex(context, options, build, file);
+    await printIndexImage(context, options, (session, image) => buildIndexImage(file, session, image));
   },
 });

@@ -1,10 +1,10 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { eachChannelFlag, pullFromFlag } from '../registry/database.js';
 import { fromIndex, indexImageFlags, toolFlags } from './index-image-flags.js';
-import { parsePullFrom } from '../../source/bundles.js';
+import { createManifestFetcher, parsePullFrom } from '../../source/bundles.js';
 import { deleteLatest } from '../../sqlite/remove/delete-latest.js';
 import { requireFlag } from '../command/require-flag.js';
-import { manifestFetcher, reportDeleted } from '../registry/removals.js';
+import { reportDeleted } from '../registry/removals.js';
 import { changeIndex } from './edit.js';
 
 /** `opmate index delete-latest`: removes the newest version of a package from an index image. */
@@ -36,7 +36,7 @@ export const command = defineCommand({
       context,
       options,
       (database, session) =>
-        deleteLatest(database, packageName, manifestFetcher(session, pullFrom), { eachChannel }),
+        deleteLatest(database, packageName, createManifestFetcher(session, { pullFrom }), { eachChannel }),
       reportDeleted,
     );
   },

@@ -1,10 +1,10 @@
 import { UsageError } from '../../core/errors.js';
-import { parsePullFrom } from '../../source/bundles.js';
+import { createManifestFetcher, parsePullFrom } from '../../source/bundles.js';
 import { deleteBundle } from '../../sqlite/remove/delete-bundle.js';
 import { defineCommand } from '../command/declaration.js';
 import { requireFlag } from '../command/require-flag.js';
 import { pullFromFlag, removedBundleFlag } from '../registry/database.js';
-import { manifestFetcher, reportDeleted } from '../registry/removals.js';
+import { reportDeleted } from '../registry/removals.js';
 import { changeIndex } from './edit.js';
 import { removeFlags, removeFromIndex } from './remove-packages.js';
 
@@ -40,7 +40,7 @@ export const command = defineCommand({
       context,
       options,
       (database, session) =>
-        deleteBundle(database, bundle, { fetchManifests: manifestFetcher(session, pullFrom) }),
+        deleteBundle(database, bundle, { fetchManifests: createManifestFetcher(session, { pullFrom }) }),
       reportDeleted,
     );
   },

@@ -1,18 +1,10 @@
+import { exportIndex } from '../../api/indexes/export-index.js';
 import { defineCommand } from '../command/declaration.js';
 import { list, text } from '../command/flags.js';
 import { containerToolFlag } from './index-image-flags.js';
-import { withTemporaryDirectory } from '../../files/temporary-directory.js';
-import path from 'node:path';
-import { statIfPresent } from '../../files/file-status.js';
 import { UsageError } from '../../core/errors.js';
-import { parseReference } from '../../core/reference.js';
-import { openImage } from '../../oci/image/image.js';
-import { openReference } from '../../oci/image/open.js';
-import { openForReading } from '../../sqlite/schema/edit.js';
-import { exportPackages } from '../../sqlite/read/export.js';
 import { requireFlag } from '../command/require-flag.js';
 import { useSession } from '../session.js';
-import { pullDatabase } from './edit.js';
 
 /** `opmate index export`: writes packages of an index image or database file as package manifests. */
 export const command = defineCommand({
@@ -45,30 +37,10 @@ export const command = defineCommand({
     if (options.package !== undefined && options.xpackage !== undefined)
       throw new UsageError("cannot simultaneously set '-p' and '-o' flags, remove '-o'");
     const { to: folder } = options;
-    await useSession(context, options, (session) =>
-      withTemporaryDirectory(session, async (directory) => {
-        const { logger } = session;
-        const isFile = (await statIfPresent(index))?.isFile() === true;
-        const file = isFile ? index : await pullDatabase(session, index, path.join(directory, 'from-index'));
-        const { database, close } = await openForReading(file, session, { name: index });
-        try {
-          const names = options.package ?? options.xpackage ?? [];
-          const report = await exportPackages(database, names, folder, {
-            limits: session.limits,
-            logger,
-            signal: session.signal,
-            openImage: async (reference) => {
-              const opened = await openReference(parseReference(reference), session);
-              const image = await openImage(opened.repository, opened.reference, session);
-              return { image, close: opened.close };
-            },
-          });
-          const { packages, bundles } = report;
-          logger.log('info', `${folder}: exported ${packages.join(', ') || 'nothing'}`, { bundles });
-        } finally {
-          await close();
-        }
-      }),
-    );
+    await useSession(context, options, async (session) => {
+      const names = options.package ?? options.xpackage;
+      const { packages, bundles } = await exportIndex(index, folder, session, { packages: names });
+      session.logger.log('info', `${folder}: exported ${packages.join(', ') || 'nothing'}`, { bundles });
+    });
   },
 });

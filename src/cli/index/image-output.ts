@@ -1,9 +1,13 @@
 /** Flags of the commands that build images, and what these print. */
 import type { KeyObject } from 'node:crypto';
-import { type ImageOutput, readSigningKey, requireReferrers } from '../../api/images/image-output.js';
+import {
+  type ImageOutput,
+  type StoredImage,
+  readSigningKey,
+  requireReferrers,
+} from '../../api/images/image-output.js';
 import { UsageError } from '../../core/errors.js';
 import { type RegistryReference, parseReference, parseTargetReference } from '../../core/reference.js';
-import type { BuiltImage } from '../../oci/image/image-builder.js';
 import type { FlagValues } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
 import { amountOfBytes, count, shellWord } from '../printable.js';
@@ -70,14 +74,8 @@ function parseTag(text: string): RegistryReference {
 }
 
 /** Returns the line for an image that was pushed or saved: its name and the size of its new layers, over all platforms. */
-export function describeOutput({ to }: Pick<ImageOutput, 'to'>, images: readonly BuiltImage[]): string {
-  const layers = new Map(
-    images.flatMap((image) =>
-      [...image.layers, ...image.layerFiles].map(({ descriptor }) => [descriptor.digest, descriptor.size]),
-    ),
-  );
-  const size = [...layers.values()].reduce((sum, bytes) => sum + bytes, 0);
-  const amount = `${count(images.length, 'image')}, ${amountOfBytes(size)} in new layers`;
+export function describeOutput({ to, platforms, layerBytes }: StoredImage): string {
+  const amount = `${count(platforms.length, 'image')}, ${amountOfBytes(layerBytes)} in new layers`;
   return `${to.transport === 'docker' ? 'pushed' : 'saved'} ${to.text}: ${amount}`;
 }
 

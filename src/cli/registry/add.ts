@@ -1,7 +1,8 @@
+import { addToIndex } from '../../api/indexes/add-to-index.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { list, text } from '../command/flags.js';
 import { useSession } from '../session.js';
-import { addToDatabase, planAdd, reportAdded } from './add-bundles.js';
+import { planAdd, reportAdded, warnOfFlags } from './add-bundles.js';
 import { addFlags } from './add-flags.js';
 import { getDatabase, databaseSummary, editFlags, listAndDatabase } from './database.js';
 
@@ -45,8 +46,12 @@ export const command = defineCommand({
     const references = [...listed, ...(bundleImages ?? []), ...(batch ?? [])];
     const plan = await planAdd(context, options, references);
     return useSession(context, options, async (session) => {
-      const outcome = await addToDatabase(session, plan, database, { create: true, outputFile: outputDb });
-      return reportAdded(session.logger, outcome, outputDb ?? database);
+      warnOfFlags(options, plan.options, session.logger);
+      const added = await addToIndex(database, plan.references, session, {
+        ...plan.options,
+        outputFile: outputDb,
+      });
+      return reportAdded(session.logger, added, outputDb ?? database);
     });
   },
 });

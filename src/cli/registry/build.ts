@@ -1,56 +1,29 @@
-import { defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, list, text } from '../command/flags.js';
-import { permissiveFlag } from './database.js';
-import { stat } from 'node:fs/promises';
-import path from 'node:path';
-import { statIfPresent } from '../../files/file-status.js';
-import { withTemporaryDirectory } from '../../files/temporary-directory.js';
-import { OpmateError, UsageError, fileError } from '../../core/errors.js';
+import {
+  type BuildIndexOptions,
+  type BuiltIndex,
+  type OperatorSource,
+  buildIndex,
+} from '../../api/indexes/build-index.js';
+import type { ImageOutput, StoredImage } from '../../api/images/image-output.js';
+import { OpmateError, UsageError } from '../../core/errors.js';
 import { type Reference, parseTargetReference } from '../../core/reference.js';
-import type { BuiltImage } from '../../oci/image/image-builder.js';
+import { statIfPresent } from '../../files/file-status.js';
 import { getTargetReference } from '../../mirror/mapping/image-location.js';
 import { parseTypedReference } from '../../mirror/mapping/image-names.js';
-import { formatPlatform, getSubject } from '../../oci/image/platform.js';
-import { replaceFiles, replacedFile } from '../../files/replace-file.js';
-import {
-  type AppRegistryNamespace,
-  loadAppRegistryNamespace,
-  parseAppRegistryNamespace,
-} from '../../source/app-registry.js';
-import { loadAppRegistry } from '../../sqlite/legacy/appregistry.js';
-import type { Database } from '../../sqlite/schema/database.js';
-import { editDatabase } from '../../sqlite/schema/edit.js';
-import { buildIndexImages, settleDatabase } from '../../sqlite/read/index-image.js';
-import { type LoadReport, ManifestsError } from '../../sqlite/legacy/manifest-loader.js';
-import { loadPackageManifests } from '../../sqlite/legacy/package-manifests.js';
-import { type AddPlan, addToDatabase, planAdd, reportAdded } from './add-bundles.js';
-import type { CommandContext } from '../context.js';
+import { parseAppRegistryNamespace } from '../../source/app-registry.js';
+import { defineCommand } from '../command/declaration.js';
+import { type FlagValues, flag, list, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
+import type { CommandContext } from '../context.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
-import { type OpenedBase, openBase, putImages } from '../../api/images/image-output.js';
-import { nextAfterImage } from '../index/image-output.js';
+import { describeOutput, nextAfterImage } from '../index/image-output.js';
 import { writeAll } from '../output.js';
 import { count, shellWord } from '../printable.js';
-import { type CommandSession, useSession } from '../session.js';
-import { tellProblems } from './manifest-index.js';
-
-/** Where the operators come from. */
-type Input =
-  | { kind: 'namespace'; namespace: AppRegistryNamespace; label: string }
-  | { kind: 'archives'; directory: string; label: string }
-  | { kind: 'manifests'; directory: string; label: string }
-  | { kind: 'bundles'; plan: AddPlan; label: string };
-
-/** Where the result goes; at least one of them is there. */
-interface Output {
-  to: { reference: Reference; text: string } | undefined;
-  /** File of the archive, or with `dbOnly` the directory of the database. */
-  save: string | undefined;
-  dbOnly: boolean;
-}
-
-const databaseName = 'bundles.db';
+import { useSession } from '../session.js';
+import { planAdd, warnOfFlags } from './add-bundles.js';
+import { permissiveFlag } from './database.js';
+import { reportingProblems, tellProblems } from './manifest-index.js';
 
 const flags = {
   appregistryNamespace: text(
@@ -99,42 +72,40 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, options }) {
-    const output = parseOutput(context, options);
-    const input = await readInput(context, options);
-    await checkSave(output);
+    const output = await parseOutput(context, options);
+    const source = await readSource(context, options);
+    const { permissive, from } = options;
     return useSession(context, options, async (session) => {
-      // Found out before anything is downloaded whether there is something to build on.
-      const base = output.dbOnly ? undefined : await openBase(session, options.from, '--from');
-      try {
-        return await withTemporaryDirectory(session, async (directory) => {
-          const file = path.join(directory, databaseName);
-          const code = await load(session, input, file, options);
-          session.logger.say('building catalog...');
-          await settleDatabase(file, input.label);
-          const made =
-            base === undefined
-              ? [await saveDatabase(session, file, input, output.save as string)]
-              : await makeImages(session, file, { input, output, directory, base });
-          reportEnding(session.logger, [], nextAfterBuild(output));
-          await writeAll(context.stdout, made.map((line) => `${line}\n`).join(''));
-          return code;
-        });
-      } finally {
-        await base?.close();
-      }
+      const { logger } = session;
+      if (source.kind === 'bundles') warnOfFlags(options, source.options ?? {}, logger);
+      const built = await reportingProblems(session, () =>
+        buildIndex(source, session, {
+          ...{ output, permissive, baseImage: from },
+          onLoaded: ({ problems }) => tellProblems(session, problems),
+        }),
+      );
+      reportEnding(logger, describeIndex(built), nextAfterBuild(built));
+      const names = built.database === undefined ? built.images.map(({ name }) => name) : [built.database];
+      await writeAll(context.stdout, names.map((name) => `${name}\n`).join(''));
+      return built.problems.length === 0 ? exitCodes.done : exitCodes.partly;
     });
   },
 });
 
-/** Returns the command that usually follows: for a pushed image, the saved database or the archive. */
-function nextAfterBuild({ to, save, dbOnly }: Output): string {
-  if (to !== undefined) return nextAfterImage({ to: to.reference }, (image) => `opmate serve ${image}`);
-  const saved = save as string;
-  if (dbOnly) return `opmate registry serve ${shellWord(path.join(saved, databaseName))}`;
-  return `opmate oci copy docker-archive:${shellWord(saved)} REGISTRY/NAME:TAG`;
+function describeIndex({ bundles, packages, problems, images, database }: BuiltIndex): string[] {
+  const left = problems.length === 0 ? '' : `, ${count(problems.length, 'problem')}`;
+  const contents = `${count(bundles.length, 'bundle')}, ${count(packages.length, 'package')}${left}`;
+  if (database !== undefined) return [`wrote ${database}: ${contents}`];
+  return [`built an index of ${contents}`, ...images.map(describeOutput)];
 }
 
-async function readInput(context: CommandContext, options: BuildOptions): Promise<Input> {
+/** Returns the command that usually follows: for a pushed image, the saved database or the archive. */
+function nextAfterBuild({ database, images }: BuiltIndex): string {
+  if (database !== undefined) return `opmate registry serve ${shellWord(database)}`;
+  return nextAfterImage(images[0] as StoredImage, (image) => `opmate serve ${image}`);
+}
+
+async function readSource(context: CommandContext, options: BuildOptions): Promise<OperatorSource> {
   const { appregistryNamespace, appregistryEndpoint, authToken, manifests, bundles } = options;
   const sources = [appregistryNamespace, manifests, bundles].filter((value) => value !== undefined);
   if (sources.length !== 1) {
@@ -159,23 +130,26 @@ async function readInput(context: CommandContext, options: BuildOptions): Promis
       isList ? [] : bundles,
     );
     if (plan.references.length === 0) throw new UsageError('--bundles: no bundles');
-    return { kind: 'bundles', plan, label: count(plan.references.length, 'bundle') };
+    return { kind: 'bundles', ...plan };
   }
-  if (manifests !== undefined) return { kind: 'manifests', directory: manifests, label: manifests };
+  if (manifests !== undefined) return { kind: 'manifests', directory: manifests };
   const text = appregistryNamespace as string;
-  if (isLocal) return { kind: 'archives', directory: text, label: text };
+  if (isLocal) return { kind: 'archives', directory: text };
   const namespace = parseAppRegistryNamespace(text, {
     endpoint: appregistryEndpoint,
     useHttp: options.useHttp === true || options.skipTls === true,
   });
-  return { kind: 'namespace', namespace, label: namespace.label };
+  return { kind: 'namespace', namespace, token: authToken };
 }
 
-function parseOutput(context: CommandContext, options: BuildOptions): Output {
+async function parseOutput(
+  context: CommandContext,
+  options: BuildOptions,
+): Promise<BuildIndexOptions['output']> {
   const { to, save, dbOnly } = options;
   if (dbOnly && save === undefined)
     throw new UsageError('--db-only needs --save DIR', {
-      hint: `name the directory to write ${databaseName} to`,
+      hint: 'name the directory to write bundles.db to',
     });
   if (dbOnly && to !== undefined)
     throw new UsageError('--db-only and --to cannot be used together', {
@@ -186,7 +160,19 @@ function parseOutput(context: CommandContext, options: BuildOptions): Output {
       hint: 'add --to REFERENCE to push it, or --save FILE to write an archive',
     });
   }
-  return { to: to === undefined ? undefined : { reference: getTarget(context, to), text: to }, save, dbOnly };
+  if (dbOnly) return { databaseDirectory: save as string };
+  const target = to === undefined ? undefined : getTarget(context, to);
+  const outputs: ImageOutput[] = target === undefined ? [] : [{ to: target }];
+  if (save === undefined) return outputs;
+  if ((await statIfPresent(save))?.isDirectory() === true) {
+    throw new OpmateError('IO', `${save}: is a directory`, {
+      file: save,
+      hint: 'name a file for the archive, or write the database alone with --db-only',
+    });
+  }
+  const name = target?.transport === 'docker' ? getName(target) : undefined;
+  outputs.push({ to: { transport: 'docker-archive', text: `docker-archive:${save}`, path: save }, name });
+  return outputs;
 }
 
 function getTarget({ workingDirectory }: CommandContext, text: string): Reference {
@@ -204,131 +190,6 @@ function getTarget({ workingDirectory }: CommandContext, text: string): Referenc
   return { ...target, tag: 'latest' };
 }
 
-/** Finds out before anything is downloaded whether what is saved has a place. */
-async function checkSave({ save, dbOnly }: Output): Promise<void> {
-  if (save === undefined) return;
-  const isDirectory = (await statIfPresent(save))?.isDirectory();
-  if (dbOnly) {
-    if (isDirectory !== false) return;
-    throw new OpmateError('IO', `${save}: is not a directory`, {
-      file: save,
-      hint: `name the directory to write ${databaseName} to`,
-    });
-  }
-  if (isDirectory === true) {
-    throw new OpmateError('IO', `${save}: is a directory`, {
-      file: save,
-      hint: 'name a file for the archive, or write the database alone with --db-only',
-    });
-  }
-  const directory = path.dirname(path.resolve(save));
-  await stat(directory + path.sep).catch((error: unknown) => {
-    throw fileError(`${save}: its directory ${directory}`, error, { file: save });
-  });
-  await replacedFile(save);
-}
-
-/** Makes the database. Returns the exit code. */
-async function load(
-  session: CommandSession,
-  input: Input,
-  file: string,
-  { permissive, authToken }: BuildOptions,
-): Promise<number> {
-  const { logger, signal } = session;
-  const pulling = (name: string): void => logger.say(`pulling ${name}...`);
-  if (input.kind === 'bundles') {
-    for (const reference of new Set(input.plan.references)) pulling(reference);
-    const outcome = await addToDatabase(session, input.plan, file, { create: true, name: databaseName });
-    const code = outcome.failures.length === 0 ? exitCodes.done : reportAdded(logger, outcome, databaseName);
-    if (outcome.added.size === 0) throw nothingIn(input.label);
-    return code;
-  }
-  const loadInto = (database: Database): Promise<LoadReport> => {
-    if (input.kind === 'manifests')
-      return loadPackageManifests(database, input.directory, session, { permissive });
-    if (input.kind === 'archives') return loadAppRegistry(database, input.directory, session, { permissive });
-    return loadAppRegistryNamespace(database, input.namespace, session, {
-      permissive,
-      token: authToken,
-      onPull: (name) => pulling(`${input.label}/${name}`),
-    });
-  };
-  try {
-    const report = await editDatabase(file, { create: true, name: databaseName, signal }, loadInto);
-    tellProblems(session, report.problems);
-    if (report.packages.length === 0) throw nothingIn(input.label);
-    return report.problems.length === 0 ? exitCodes.done : exitCodes.partly;
-  } catch (error) {
-    if (error instanceof ManifestsError && error.problems.length > 1) tellProblems(session, error.problems);
-    throw error;
-  }
-}
-
-function nothingIn(label: string): OpmateError {
-  return new OpmateError('NOT_FOUND', `${label}: no operators that could be part of a catalog`);
-}
-
-async function saveDatabase(
-  { logger }: CommandSession,
-  file: string,
-  { label }: Input,
-  directory: string,
-): Promise<string> {
-  const saved = path.join(directory, databaseName);
-  await replaceFiles([{ target: saved, copyOf: file, mode: 0o644 }]);
-  logger.say(`${label} saved to ${saved}`);
-  return saved;
-}
-
-interface ImagePlan {
-  input: Input;
-  output: Output;
-  directory: string;
-  base: OpenedBase;
-}
-
-/** Pushes and saves the images of a database; returns what they are to be called. */
-async function makeImages(
-  session: CommandSession,
-  file: string,
-  { input, output, directory, base }: ImagePlan,
-): Promise<string[]> {
-  const { signal, logger, platform } = session;
-  const { to, save } = output;
-  const made: string[] = [];
-  const images = await buildIndexImages(file, { bases: base.images, platform, directory, signal });
-  if (to !== undefined) {
-    logger.say('mirroring catalog...');
-    made.push(await putImages(session, { to: to.reference }, images, directory));
-    logger.say(`${input.label} mirrored to ${to.text}`);
-  }
-  if (save !== undefined) {
-    logger.say('saving catalog...');
-    const { saveDockerArchive } = await import('../../oci/image/docker-archive.js');
-    const name = to?.reference.transport === 'docker' ? getName(to.reference) : undefined;
-    const image = chooseImage(session, images);
-    const { digest } = await saveDockerArchive(image, save, { name, directory, signal });
-    made.push(getSubject(`docker-archive:${save}`, digest));
-    logger.say(`${input.label} saved to ${save}`);
-  }
-  return made;
-}
-
 function getName({ registry, repository, tag }: Extract<Reference, { transport: 'docker' }>): string {
   return `${registry}/${repository}:${tag}`;
-}
-
-/** The image that goes into an archive, which holds one: of this machine's platform, or amd64, or the first. */
-function chooseImage({ hostPlatform, logger }: CommandSession, images: readonly BuiltImage[]): BuiltImage {
-  const first = images[0] as BuiltImage;
-  const find = (architecture: string): BuiltImage | undefined =>
-    images.find(({ platform }) => platform.architecture === architecture);
-  const chosen = find(hostPlatform.architecture) ?? find('amd64') ?? first;
-  if (images.length > 1)
-    logger.log(
-      'info',
-      `the archive holds the image of ${formatPlatform(chosen.platform)}; --platform takes another`,
-    );
-  return chosen;
 }

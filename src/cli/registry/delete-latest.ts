@@ -1,4 +1,4 @@
-import { parsePullFrom } from '../../source/bundles.js';
+import { createManifestFetcher, parsePullFrom } from '../../source/bundles.js';
 import { deleteLatest } from '../../sqlite/remove/delete-latest.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { useSession } from '../session.js';
@@ -10,7 +10,7 @@ import {
   editFlags,
   pullFromFlag,
 } from './database.js';
-import { manifestFetcher, reportDeleted } from './removals.js';
+import { reportDeleted } from './removals.js';
 
 /** `opmate registry delete-latest`: removes the newest version of a package. */
 export const command = defineCommand({
@@ -26,7 +26,7 @@ export const command = defineCommand({
     const place = { file: getDatabase(file, options.database), outputDb: options.outputDb };
     const pullFrom = parsePullFrom(options.pullFrom ?? []);
     await useSession(context, options, async (session) => {
-      const fetchManifests = manifestFetcher(session, pullFrom);
+      const fetchManifests = createManifestFetcher(session, { pullFrom });
       await changeDatabase(
         session,
         place,

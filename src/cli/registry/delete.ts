@@ -1,10 +1,10 @@
 import { UsageError } from '../../core/errors.js';
-import { parsePullFrom } from '../../source/bundles.js';
+import { createManifestFetcher, parsePullFrom } from '../../source/bundles.js';
 import { deleteBundle } from '../../sqlite/remove/delete-bundle.js';
 import { defineCommand } from '../command/declaration.js';
 import { useSession } from '../session.js';
 import { changeDatabase, getDatabase, pullFromFlag, removedBundleFlag } from './database.js';
-import { manifestFetcher, reportDeleted } from './removals.js';
+import { reportDeleted } from './removals.js';
 import { removeArguments, removeFlags, removeFromDatabase } from './remove-packages.js';
 
 /** `opmate registry delete`: removes packages from a database file, or with `--bundle` one bundle. */
@@ -32,7 +32,7 @@ export const command = defineCommand({
     const place = { file: getDatabase(file, options.database), outputDb: options.outputDb };
     const pullFrom = parsePullFrom(options.pullFrom ?? []);
     await useSession(context, options, async (session) => {
-      const fetchManifests = manifestFetcher(session, pullFrom);
+      const fetchManifests = createManifestFetcher(session, { pullFrom });
       await changeDatabase(
         session,
         place,

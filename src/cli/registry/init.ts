@@ -1,9 +1,10 @@
+import { loadManifests } from '../../api/indexes/load-manifests.js';
 import { UsageError } from '../../core/errors.js';
 import { defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
 import { useSession } from '../session.js';
 import { databaseSummary } from './database.js';
-import { makeIndex, manifestFlags, reportLoaded } from './manifest-index.js';
+import { getManifestSource, manifestFlags, reportLoaded, reportingProblems } from './manifest-index.js';
 
 /**
  * `opmate registry init`: makes a database of package manifests, of a ConfigMap that holds some, or of app-registry
@@ -28,13 +29,16 @@ export const command = defineCommand({
     ['Leave out what is invalid', 'opmate registry init -m ./manifests --to new.db --permissive'],
   ],
   async run({ context, options }) {
-    const { manifests, configmap, appregistryNamespace, to } = options;
+    const { manifests, configmap, appregistryNamespace, permissive, to } = options;
     const sources = [manifests, configmap, appregistryNamespace].filter((value) => value !== undefined);
     if (sources.length > 1) {
       throw new UsageError('expected one of --manifests, --configmap and --appregistry-namespace');
     }
     return useSession(context, options, async (session) => {
-      const report = await makeIndex(to, session, options);
+      const source = getManifestSource(options);
+      const report = await reportingProblems(session, () =>
+        loadManifests(to, source, session, { permissive }),
+      );
       return reportLoaded(session, report, to);
     });
   },

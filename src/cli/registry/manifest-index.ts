@@ -1,10 +1,6 @@
+import type { ManifestSource } from '../../api/indexes/load-manifests.js';
 import type { OpmateError } from '../../core/errors.js';
-import { loadAppRegistry } from '../../sqlite/legacy/appregistry.js';
-import { loadConfigMap } from '../../sqlite/legacy/configmap.js';
 import { type LoadReport, ManifestsError } from '../../sqlite/legacy/manifest-loader.js';
-import { loadPackageManifests } from '../../sqlite/legacy/package-manifests.js';
-import type { Database } from '../../sqlite/schema/database.js';
-import { editDatabase } from '../../sqlite/schema/edit.js';
 import { type FlagValues, text } from '../command/flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { count } from '../printable.js';
@@ -23,20 +19,21 @@ export const manifestFlags = {
 /** Where manifests come from: one of these; `manifests`, below the working directory, when none is given. */
 type ManifestOptions = FlagValues<typeof manifestFlags> & { manifests?: string | undefined };
 
-/** Makes a database of manifests, or adds them to one that is there. Tells each problem where it then throws. */
-export async function makeIndex(
-  output: string,
-  session: CommandSession,
-  { manifests, configmap, appregistryNamespace, permissive }: ManifestOptions,
-): Promise<LoadReport> {
-  const load = (database: Database): Promise<LoadReport> => {
-    if (configmap !== undefined) return loadConfigMap(database, configmap, session, { permissive });
-    if (appregistryNamespace !== undefined)
-      return loadAppRegistry(database, appregistryNamespace, session, { permissive });
-    return loadPackageManifests(database, manifests ?? 'manifests', session, { permissive });
-  };
+/** Returns where the flags take manifests from. */
+export function getManifestSource({
+  manifests = 'manifests',
+  configmap,
+  appregistryNamespace,
+}: ManifestOptions): ManifestSource {
+  if (configmap !== undefined) return { kind: 'configmap', file: configmap };
+  if (appregistryNamespace !== undefined) return { kind: 'archives', directory: appregistryNamespace };
+  return { kind: 'manifests', directory: manifests };
+}
+
+/** Runs `work`, and reports each problem of manifests that cannot be loaded. Throws what `work` throws. */
+export async function reportingProblems<T>(session: CommandSession, work: () => Promise<T>): Promise<T> {
   try {
-    return await editDatabase(output, { create: true, signal: session.signal }, load);
+    return await work();
   } catch (error) {
     if (error instanceof ManifestsError && error.problems.length > 1) tellProblems(session, error.problems);
     throw error;

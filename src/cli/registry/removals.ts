@@ -1,15 +1,13 @@
 /** What the commands that remove from an index have in common: on database files, and on index images. */
-import { OpmateError } from '../../core/errors.js';
+import type { OpmateError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
-import { type PullFrom, stageBundles } from '../../source/bundles.js';
-import type { DeleteReport, FetchManifests } from '../../sqlite/remove/delete-bundle.js';
+import type { DeleteReport } from '../../sqlite/remove/delete-bundle.js';
 import type { DeprecateReport } from '../../sqlite/remove/deprecate.js';
 import type { PruneReport } from '../../sqlite/remove/prune.js';
 import type { RemoveReport } from '../../sqlite/remove/remove.js';
 import type { StrandedReport } from '../../sqlite/remove/stranded.js';
 import { summarizeItems } from '../ending.js';
 import { count } from '../printable.js';
-import type { CommandSession } from '../session.js';
 
 function list(names: readonly string[]): string {
   return names.slice(0, 10).join(', ') + (names.length > 10 ? ` and ${names.length - 10} more` : '');
@@ -90,18 +88,4 @@ export function reportDeleted(logger: Logger, name: string, report: DeleteReport
     logger.log('warn', `${name}: package ${packageName}: the default channel is now ${channel}`);
   if (report.restored.length > 0)
     logger.log('info', `${name}: pulled the manifests of ${list(report.restored)} again`);
-}
-
-/** Gets the manifests of bundles from their images, as `registry add` reads them. */
-export function manifestFetcher(session: CommandSession, pullFrom: readonly PullFrom[]): FetchManifests {
-  return async (image) => {
-    const stage = await stageBundles([image], session, { pullFrom });
-    try {
-      const [bundle] = stage.bundles;
-      if (bundle === undefined) throw new OpmateError('NOT_FOUND', `${image}: no bundle`);
-      return { name: bundle.record.name, manifests: await bundle.manifests() };
-    } finally {
-      await stage.close();
-    }
-  };
 }

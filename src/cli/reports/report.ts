@@ -45,7 +45,7 @@ async function encodeReport(report: Report, format: ReportFormat): Promise<strin
       return encodeYaml(report.value());
     case 'sarif': {
       const { encodeSarif } = await import('./sarif.js');
-      const { ownVersion } = await import('../root/build-info.js');
+      const { ownVersion } = await import('../../api/own-version.js');
       const diagnostics = report.diagnostics.map(redactDiagnostic);
       const rules = report.rules ?? deriveRules(diagnostics);
       return encodeSarif(diagnostics, rules, { name: 'opmate', version: await ownVersion() });

@@ -1,12 +1,5 @@
 import { readFile } from 'node:fs/promises';
 
-/** Returns the version of opmate. */
-export async function ownVersion(): Promise<string> {
-  const packageFile = new URL('../../../package.json', import.meta.url);
-  const { version: own } = JSON.parse(await readFile(packageFile, 'utf8')) as { version: string };
-  return own;
-}
-
 /** Returns the commit that was compiled and its date in UTC; both are empty for a build without git. */
 export async function readBuild(): Promise<{ commit: string; date: string }> {
   const text = await readFile(new URL('../../build.json', import.meta.url), 'utf8').catch(() => undefined);

@@ -3,10 +3,10 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { repeated, text } from '../command/flags.js';
 import { open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { catalogDockerfile } from '../../catalog/dockerfile.js';
+import { catalogDockerfile, defaultCatalogBase } from '../../catalog/dockerfile.js';
 import { OpmateError, UsageError, getMessage, systemCode } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { defaultImage, parseLabels } from './image-labels.js';
+import { parseLabels } from './image-labels.js';
 
 /** `opmate generate dockerfile`: writes `<directory>.Dockerfile` beside the catalog; never over a file. */
 export const command = defineCommand({
@@ -14,8 +14,8 @@ export const command = defineCommand({
   tool: 'opm',
   arguments: [argument('<directory>', 'catalog directory')],
   flags: {
-    baseImage: text('image', `image to build on (default: ${defaultImage})`, { short: 'i' }),
-    builderImage: text('image', `image to build the serve cache with (default: ${defaultImage})`, {
+    baseImage: text('image', `image to build on (default: ${defaultCatalogBase})`, { short: 'i' }),
+    builderImage: text('image', `image to build the serve cache with (default: ${defaultCatalogBase})`, {
       short: 'b',
     }),
     binaryImage: text('image', 'the old name of --base-image', { hidden: true }),
@@ -36,7 +36,7 @@ export const command = defineCommand({
       const problem = '--binary-image is the old name of --base-image and --builder-image';
       createLogger(context, options).log('warn', problem);
     }
-    const builder = builderImage ?? binaryImage ?? defaultImage;
+    const builder = builderImage ?? binaryImage ?? defaultCatalogBase;
     if (builder === 'scratch') {
       throw new OpmateError('INVALID', 'invalid builder image: "scratch"', {
         hint: 'the builder image runs a command; scratch can be the --base-image only',
@@ -55,7 +55,7 @@ export const command = defineCommand({
     const target = path.join(path.dirname(clean), `${name}.Dockerfile`);
     const content = catalogDockerfile({
       name,
-      base: baseImage ?? binaryImage ?? defaultImage,
+      base: baseImage ?? binaryImage ?? defaultCatalogBase,
       builder,
       labels,
     });

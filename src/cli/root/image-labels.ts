@@ -1,9 +1,6 @@
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 
-/** The default base image of catalogs: any release of opm serves file-based ones. */
-export const defaultImage = 'quay.io/operator-framework/opm:latest';
-
 /** Pairs of `key=value`, also several with commas, by key; the last of two with the same key takes precedence. Throws UsageError. */
 export function parseLabels(values: readonly string[]): Map<string, string> {
   const labels = new Map<string, string>();

@@ -1,5 +1,6 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { reportOutput } from '../command/shared-flags.js';
+import { type CatalogVerdict, judgeCatalog } from '../../api/judge-catalog.js';
 import { catalogForms } from '../../api/open-catalog.js';
 import { OpmateError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -13,7 +14,7 @@ import { parseLevel } from '../logger.js';
 import { writeAll } from '../output.js';
 import { type Report, pickFields, writeReport } from '../reports/report.js';
 import { useSession } from '../session.js';
-import { type Verdict, describeVerdict, judge } from './verdict.js';
+import { describeVerdict } from './verdict.js';
 
 /**
  * `opmate validate`: every problem of a catalog. Without `-o` the findings go to stderr and stdout stays
@@ -40,7 +41,7 @@ export const command = defineCommand({
             hint: 'opmate render shows whether a bundle can be read',
           });
         }
-        const verdict = await judge(source.catalog, session);
+        const verdict = await judgeCatalog(source.catalog, session);
         session.logger.close();
         if (format !== undefined) await writeReport(context, toReport(verdict), format);
         else await writeAll(context.stderr, describeVerdict(verdict, parseLevel(options)));
@@ -70,7 +71,7 @@ async function checkDirectory(reference: string): Promise<void> {
   }
 }
 
-function toReport(verdict: Verdict): Report {
+function toReport(verdict: CatalogVerdict): Report {
   return {
     command: 'opmate validate',
     diagnostics: [...verdict.problems, ...verdict.warnings],
@@ -81,7 +82,7 @@ function toReport(verdict: Verdict): Report {
 }
 
 /** The shape is `schemas/validate-output.schema.json`. */
-function toValue({ message, problems, warnings }: Verdict): JsonObject {
+function toValue({ message, problems, warnings }: CatalogVerdict): JsonObject {
   const list = (findings: readonly CatalogDiagnostic[]): JsonObject[] =>
     findings.map((diagnostic) =>
       pickFields(diagnostic, ['message', 'package', 'channel', 'bundle', 'file', 'line', 'hint']),

@@ -3,7 +3,8 @@ import { outputFormat } from '../command/shared-flags.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { platformOfMachine } from '../../source/session.js';
-import { ownVersion, readBuild } from './build-info.js';
+import { ownVersion } from '../../api/own-version.js';
+import { readBuild } from './build-info.js';
 import { writeAll } from '../output.js';
 
 /**

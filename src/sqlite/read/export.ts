@@ -30,7 +30,7 @@ interface ExportOptions extends CancelOptions {
 }
 
 /** What was written. */
-interface ExportReport {
+export interface ExportReport {
   packages: string[];
   bundles: number;
 }

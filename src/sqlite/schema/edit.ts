@@ -3,7 +3,7 @@ import { chmod, copyFile, realpath, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { lstatIfPresent, statIfPresent } from '../../files/file-status.js';
 import { moveWhole } from '../../files/move-whole.js';
-import { publishNewFile } from '../../files/replace-file.js';
+import { publishNewFile, requireParentDirectory } from '../../files/replace-file.js';
 import { stagingBeside, sweepLeftovers } from '../../files/staging.js';
 import { type TemporaryPlace, openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import { type CancelOptions } from '../../core/concurrency.js';
@@ -134,10 +134,7 @@ async function existing(file: string): Promise<Stats | undefined> {
 
 /** Where an output file may go: its path without links. */
 async function checkOutput(file: string, input: Stats | undefined): Promise<string> {
-  const directory = path.dirname(path.resolve(file));
-  await stat(directory + path.sep).catch((error: unknown) => {
-    throw fileError(`${file}: its directory ${directory}`, error, { file });
-  });
+  await requireParentDirectory(file);
   const stats = await existing(file);
   if (stats === undefined) {
     if ((await lstatIfPresent(file)) === undefined) return file;

@@ -1,0 +1,199 @@
+import { realpath } from 'node:fs/promises';
+import path from 'node:path';
+import { type ImageFile, listFiles } from '../../bundle/image-files.js';
+import { buildCatalogImages, catalogPlatforms } from '../../catalog/image/build.js';
+import { defaultCatalogBase } from '../../catalog/dockerfile.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import { OpmateError, UsageError } from '../../core/errors.js';
+import { isWithin } from '../../files/directory-root.js';
+import { statIfPresent } from '../../files/file-status.js';
+import { withTemporaryDirectory } from '../../files/temporary-directory.js';
+import {
+  type BuiltImage,
+  chooseBases,
+  defaultCreated,
+  describeImages,
+} from '../../oci/image/image-builder.js';
+import type { Platform } from '../../oci/image/types.js';
+import type { Artifact } from '../../oci/signatures/attach-artifact.js';
+import type { Session } from '../../source/session.js';
+import { type CatalogVerdict, judgeCatalog } from '../judge-catalog.js';
+import { withCatalog } from '../open-catalog.js';
+import { ownVersion } from '../own-version.js';
+import {
+  type ImageOutput,
+  type StoredImage,
+  checkImageOutput,
+  openBase,
+  putImages,
+  requireReferrers,
+} from './image-output.js';
+
+/** How the image of a catalog is built, and where it goes. */
+export interface BuildCatalogImageOptions {
+  /** Places that the image is pushed or saved to, at least one; none within the catalog. */
+  outputs: readonly ImageOutput[];
+  /** Base image with opm, or `scratch`; default `quay.io/operator-framework/opm:latest`. */
+  baseImage?: string | undefined;
+  /** Platforms to build for; default that of the session, else all of the base image. */
+  platforms?: readonly Platform[] | undefined;
+  labels?: ReadonlyMap<string, string> | undefined;
+  /** Include the cache that `opm serve` starts from. */
+  cache?: boolean | undefined;
+  /** Creation time of the image, RFC 3339; default 1970-01-01T00:00:00Z. */
+  created?: string | undefined;
+  /** Attach an SBOM (SPDX 2.3) that lists packages, bundles and the images that they name. */
+  sbom?: boolean | undefined;
+  /** What the SBOM calls the image, `REGISTRY/NAME:TAG`; default the first output in a registry. */
+  name?: string | undefined;
+  /** Build an image even if the catalog is invalid. */
+  skipValidation?: boolean | undefined;
+  /** Called when the catalog was checked and has problems or warnings, before anything is built. */
+  onChecked?: ((verdict: CatalogVerdict, isRefused: boolean) => void | Promise<void>) | undefined;
+}
+
+/** Image of a catalog that was built, or why it was not. */
+export interface BuiltCatalogImage {
+  /** The image in each place; empty if it was refused. */
+  images: StoredImage[];
+  /** Files of the catalog. */
+  files: number;
+  /** Files that cannot be in an image; with any, nothing is built. */
+  findings: Diagnostic[];
+}
+
+/**
+ * Builds the image of a catalog directory for all platforms and pushes or saves it. Nothing is written for a catalog that
+ * is invalid or has no blobs, unless `skipValidation`, nor for one with files that cannot be in an image: the result then
+ * has no images. Equal catalogs make equal images.
+ *
+ * Throws OpmateError: NOT_FOUND for a missing directory; UsageError for an output within the catalog; and what opening the
+ * base, pushing and saving throw.
+ */
+export async function buildCatalogImage(
+  directory: string,
+  session: Session,
+  options: BuildCatalogImageOptions,
+): Promise<BuiltCatalogImage> {
+  const { outputs, created } = options;
+  if (options.sbom) requireReferrers('sbom', outputs, 'an SBOM');
+  if (outputs.some(({ signingKey }) => signingKey !== undefined))
+    requireReferrers('signingKey', outputs, 'signatures');
+  await checkPlaces(directory, outputs);
+  const { logger, signal, limits, followLinks } = session;
+  const { files, findings } = await listFiles(directory, { label: directory, limits, signal, followLinks });
+  const refused = { images: [], files: files.length, findings };
+  if (findings.length > 0) return refused;
+  if (files.length === 0) logger.log('warn', `${directory}: is empty, and so is the catalog`);
+  else if (!options.skipValidation && !(await isValid(directory, session, options))) return refused;
+  return withTemporaryDirectory(session, async (temporary) => {
+    const base = await openBase(session, options.baseImage, '--base-image', defaultCatalogBase);
+    try {
+      const { platforms } = options;
+      const name = options.baseImage || defaultCatalogBase;
+      const built = await buildCatalogImages(files, {
+        // None is from scratch, which is for every platform.
+        bases:
+          platforms === undefined || base.images.length === 0
+            ? base.images
+            : chooseBases(base.images, platforms, name),
+        platforms: session.platform === undefined ? (platforms ?? catalogPlatforms) : [session.platform],
+        cache: options.cache ? await makeCache(directory, files, session, temporary) : undefined,
+        labels: options.labels,
+        created,
+        directory: temporary,
+        signal,
+      });
+      const sbom = options.sbom ? await makeSbom(directory, built, options, session, temporary) : undefined;
+      const images: StoredImage[] = [];
+      for (const output of outputs)
+        images.push(await putImages(session, { ...output, sbom }, built, temporary));
+      return { images, files: files.length, findings: [] };
+    } finally {
+      await base.close();
+    }
+  });
+}
+
+/** Checks before anything is done that there is a catalog, and a place for its image outside of it. */
+async function checkPlaces(directory: string, outputs: readonly ImageOutput[]): Promise<void> {
+  const stats = await statIfPresent(directory);
+  if (stats === undefined) {
+    throw new OpmateError('NOT_FOUND', `${directory}: no such directory`, {
+      hint: 'give the directory that holds the catalog; opmate render or migrate makes one of an image',
+    });
+  }
+  if (!stats.isDirectory()) {
+    throw new OpmateError('INVALID', `${directory}: is not a directory`, {
+      hint: 'give the directory that holds the catalog',
+    });
+  }
+  const root = await realpath(directory);
+  for (const output of outputs) {
+    await checkImageOutput(output);
+    const { to } = output;
+    if (to.transport === 'docker' || !isWithin(root, await realPlace(to.path))) continue;
+    throw new UsageError(`--save ${to.text}: lies in the catalog, and would be part of the next image`, {
+      hint: 'save the image elsewhere',
+    });
+  }
+}
+
+/** Where a path leads, of which the last parts need not exist. */
+async function realPlace(place: string): Promise<string> {
+  const resolved = path.resolve(place);
+  const parent = path.dirname(resolved);
+  if (parent === resolved) return resolved;
+  return realpath(resolved).catch(async () => path.join(await realPlace(parent), path.basename(resolved)));
+}
+
+/** Returns whether a catalog is valid and has blobs. */
+async function isValid(
+  directory: string,
+  session: Session,
+  { onChecked }: BuildCatalogImageOptions,
+): Promise<boolean> {
+  const verdict = await withCatalog(directory, session, ({ catalog }) => judgeCatalog(catalog, session));
+  const { message, warnings } = verdict;
+  if (message === undefined && warnings.length === 0) return true;
+  const isRefused = message !== undefined || warnings.some(({ code }) => code === 'empty-catalog');
+  await onChecked?.(verdict, isRefused);
+  return !isRefused;
+}
+
+async function makeCache(
+  directory: string,
+  files: readonly ImageFile[],
+  session: Session,
+  temporary: string,
+): Promise<ImageFile[]> {
+  const { writeCatalogCache } = await import('../catalog-cache.js');
+  return withCatalog(directory, session, ({ catalog }) =>
+    writeCatalogCache(catalog, {
+      catalogFiles: files,
+      file: path.join(temporary, 'cache'),
+      logger: session.logger,
+      signal: session.signal,
+    }),
+  );
+}
+
+async function makeSbom(
+  directory: string,
+  images: readonly BuiltImage[],
+  { outputs, name, created = defaultCreated }: BuildCatalogImageOptions,
+  session: Session,
+  temporary: string,
+): Promise<Artifact> {
+  const [{ writeCatalogSbom }, version] = await Promise.all([import('./catalog-sbom.js'), ownVersion()]);
+  const subject = {
+    name: name ?? outputs.find(({ to }) => to.transport === 'docker')?.to.text,
+    ...{ created, version, digest: describeImages(images).digest },
+    bases: images.flatMap(({ base }) =>
+      base === undefined ? [] : [{ name: base.repository.name, digest: base.descriptor.digest }],
+    ),
+  };
+  return withCatalog(directory, session, ({ catalog }) =>
+    writeCatalogSbom(catalog, subject, path.join(temporary, 'sbom.json'), session),
+  );
+}

@@ -1,0 +1,100 @@
+import { constants } from 'node:fs';
+import { access } from 'node:fs/promises';
+import path from 'node:path';
+import { addContext } from '../../core/diagnostics-error.js';
+import { type OpmateError, fileError } from '../../core/errors.js';
+import { statIfPresent } from '../../files/file-status.js';
+import { type StageOptions, stageBundles } from '../../source/bundles.js';
+import type { Session } from '../../source/session.js';
+import { type AddOptions, type AddReport, addBundles } from '../../sqlite/add/add.js';
+import { BundleImageAlreadyAddedError } from '../../sqlite/add/already-added.js';
+import type { StagedBundle } from '../../sqlite/add/stage.js';
+import { openDatabase } from '../../sqlite/schema/database.js';
+import { type EditOptions, editDatabase } from '../../sqlite/schema/edit.js';
+
+/** How bundles are read and added to an index. */
+export interface AddToIndexOptions
+  extends Omit<StageOptions, 'onFailure'>, Omit<AddOptions, 'mode' | 'logger' | 'signal'> {
+  /** Default `replaces`. */
+  mode?: AddOptions['mode'] | undefined;
+}
+
+/** Options for a database file, in addition to `AddToIndexOptions`. */
+export interface AddToDatabaseOptions extends AddToIndexOptions, Pick<EditOptions, 'outputFile' | 'name'> {}
+
+/** Bundles that were added, and with `permissive` those that were not. */
+export interface AddedBundles {
+  /** Names of bundles by package. */
+  added: Map<string, string[]>;
+  /** Why bundles were left out, each error with the reference of its bundle. */
+  failures: OpmateError[];
+}
+
+/**
+ * Adds bundles (images, directories, layouts, archives) to the database file of an index, all of them or, unless
+ * `permissive`, none. A missing database is created; without bundles it is migrated to the latest schema only. All
+ * bundles are pulled and read before the transaction begins; when it fails, the database is as it was.
+ *
+ * Throws OpmateError with every bundle that cannot be added; UsageError where `outputFile` is the input.
+ */
+export async function addToIndex(
+  file: string,
+  references: readonly string[],
+  session: Session,
+  options: AddToDatabaseOptions = {},
+): Promise<AddedBundles> {
+  const { outputFile, name, pullFrom, requireDigest, concurrency, ...add } = options;
+  const { logger, signal } = session;
+  const edit = { outputFile, name, create: true };
+  await checkDatabase(file, edit);
+  const failures: OpmateError[] = [];
+  const onFailure = add.permissive
+    ? (_reference: string, error: OpmateError) => void failures.push(error)
+    : undefined;
+  const stage = await stageBundles(references, session, { pullFrom, requireDigest, concurrency, onFailure });
+  try {
+    const report = await editDatabase(file, { ...edit, signal }, (database) =>
+      addBundles(database, stage.bundles, { ...add, mode: add.mode ?? 'replaces', logger, signal }),
+    );
+    for (const { bundle, error } of report.failures) failures.push(inBundle(bundle.reference, error));
+    return { added: byPackage(report, stage.bundles), failures };
+  } finally {
+    await stage.close();
+  }
+}
+
+/** Returns the same error about the reference, unless it names the image. */
+function inBundle(reference: string, error: OpmateError): OpmateError {
+  if (error instanceof BundleImageAlreadyAddedError) return error;
+  return addContext(error, { subject: reference });
+}
+
+/** Checks before much is pulled that the database can be written. */
+async function checkDatabase(file: string, { outputFile, name }: EditOptions): Promise<void> {
+  const isPresent = (await statIfPresent(file)) !== undefined;
+  const inPlace = outputFile === undefined;
+  if (isPresent) {
+    const database = await openDatabase(file, { access: inPlace ? 'create' : 'read', name });
+    try {
+      // Takes the lock for writing, and changes nothing.
+      if (inPlace) await database.transaction(() => undefined);
+    } finally {
+      database.close();
+    }
+  }
+  if (isPresent && inPlace) return;
+  const target = outputFile ?? file;
+  await access(path.dirname(path.resolve(target)), constants.W_OK).catch((error: unknown) => {
+    throw fileError(`open ${target}`, error, { file: target });
+  });
+}
+
+function byPackage(report: AddReport, bundles: readonly StagedBundle[]): Map<string, string[]> {
+  const packages = new Map(bundles.map(({ record }) => [record.name, record.packageName]));
+  const added = new Map<string, string[]>();
+  for (const name of report.added) {
+    const packageName = packages.get(name) ?? '';
+    added.set(packageName, [...(added.get(packageName) ?? []), name]);
+  }
+  return added;
+}

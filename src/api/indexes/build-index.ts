@@ -1,0 +1,148 @@
+import path from 'node:path';
+import { OpmateError } from '../../core/errors.js';
+import { sortedByBytes } from '../../core/order.js';
+import { statIfPresent } from '../../files/file-status.js';
+import { replaceFiles } from '../../files/replace-file.js';
+import { withTemporaryDirectory } from '../../files/temporary-directory.js';
+import type { BuiltImage } from '../../oci/image/image-builder.js';
+import { formatPlatform } from '../../oci/image/platform.js';
+import type { Session } from '../../source/session.js';
+import type { LoadReport } from '../../sqlite/legacy/manifest-loader.js';
+import { buildIndexImages, settleDatabase } from '../../sqlite/read/index-image.js';
+import {
+  type ImageOutput,
+  type StoredImage,
+  checkImageOutput,
+  openBase,
+  putImages,
+} from '../images/image-output.js';
+import { type AddToIndexOptions, addToIndex } from './add-to-index.js';
+import { type ManifestSource, loadManifests } from './load-manifests.js';
+
+/** Where the operators of a new index come from. */
+export type OperatorSource =
+  | ManifestSource
+  /** Bundle images, directories, layouts or archives. */
+  | { kind: 'bundles'; references: readonly string[]; options?: AddToIndexOptions | undefined };
+
+/** Options of `buildIndex`. */
+export interface BuildIndexOptions {
+  /** Images to push or save, or the directory to write `bundles.db` to. */
+  output: readonly ImageOutput[] | { databaseDirectory: string };
+  /** Base image, in a registry or layout, or `scratch`; default `quay.io/operator-framework/opm:v1.73.0`. */
+  baseImage?: string | undefined;
+  /** Leave out what is invalid and report it. */
+  permissive?: boolean | undefined;
+  /** Called when the database is complete, before an image is built. */
+  onLoaded?: ((report: LoadReport) => void) | undefined;
+}
+
+/** Index that was built. */
+export interface BuiltIndex extends LoadReport {
+  images: StoredImage[];
+  /** The database file, if that was to be written. */
+  database: string | undefined;
+}
+
+const databaseName = 'bundles.db';
+
+/**
+ * Builds an index of all operators of a source, and writes it as images or as its database. The base image is opened
+ * before anything is downloaded. Equal operators make equal images. An archive of docker holds the image of one platform:
+ * the host's, else amd64.
+ *
+ * Throws OpmateError, NOT_FOUND for a source without operators; ManifestsError with all problems unless `permissive`. Then
+ * nothing is written.
+ */
+export async function buildIndex(
+  source: OperatorSource,
+  session: Session,
+  options: BuildIndexOptions,
+): Promise<BuiltIndex> {
+  const { output, baseImage, onLoaded } = options;
+  await checkOutput(output);
+  const base = 'databaseDirectory' in output ? undefined : await openBase(session, baseImage, '--from');
+  try {
+    return await withTemporaryDirectory(session, async (directory) => {
+      const { signal, platform } = session;
+      const file = path.join(directory, databaseName);
+      const report = await load(file, source, session, options);
+      onLoaded?.(report);
+      const label = getLabel(source);
+      if (report.packages.length === 0) {
+        throw new OpmateError('NOT_FOUND', `${label}: no operators that could be part of a catalog`);
+      }
+      await settleDatabase(file, label);
+      if ('databaseDirectory' in output) {
+        const database = path.join(output.databaseDirectory, databaseName);
+        await replaceFiles([{ target: database, copyOf: file, mode: 0o644 }], { signal });
+        return { ...report, images: [], database };
+      }
+      const images: StoredImage[] = [];
+      const bases = base?.images ?? [];
+      const built = await buildIndexImages(file, { bases, platform, directory, signal });
+      for (const item of output)
+        images.push(await putImages(session, item, fit(built, item, session), directory));
+      return { ...report, images, database: undefined };
+    });
+  } finally {
+    await base?.close();
+  }
+}
+
+/** Checks before anything is downloaded that the output has a place. */
+async function checkOutput(output: BuildIndexOptions['output']): Promise<void> {
+  if (!('databaseDirectory' in output)) {
+    for (const item of output) await checkImageOutput(item);
+    return;
+  }
+  const { databaseDirectory } = output;
+  if ((await statIfPresent(databaseDirectory))?.isDirectory() !== false) return;
+  throw new OpmateError('IO', `${databaseDirectory}: is not a directory`, {
+    file: databaseDirectory,
+    hint: `name the directory to write ${databaseName} to`,
+  });
+}
+
+async function load(
+  file: string,
+  source: OperatorSource,
+  session: Session,
+  { permissive }: BuildIndexOptions,
+): Promise<LoadReport> {
+  if (source.kind !== 'bundles')
+    return loadManifests(file, source, session, { permissive, name: databaseName });
+  const options = { ...source.options, permissive, name: databaseName };
+  const { added, failures } = await addToIndex(file, source.references, session, options);
+  return { bundles: [...added.values()].flat(), packages: sortedByBytes(added.keys()), problems: failures };
+}
+
+/** Returns how messages name a source. */
+function getLabel(source: OperatorSource): string {
+  switch (source.kind) {
+    case 'bundles':
+      return source.references.length === 1 ? '1 bundle' : `${source.references.length} bundles`;
+    case 'namespace':
+      return source.namespace.label;
+    case 'configmap':
+      return source.file;
+    default:
+      return source.directory;
+  }
+}
+
+/** Returns the images that an output holds: an archive of docker has one, of this machine's platform, or amd64, or the first. */
+function fit(
+  images: readonly BuiltImage[],
+  { to }: ImageOutput,
+  { hostPlatform, logger }: Session,
+): readonly BuiltImage[] {
+  const [first] = images;
+  if (to.transport !== 'docker-archive' || first === undefined || images.length === 1) return images;
+  const find = (architecture: string): BuiltImage | undefined =>
+    images.find(({ platform }) => platform.architecture === architecture);
+  const chosen = find(hostPlatform.architecture) ?? find('amd64') ?? first;
+  const name = formatPlatform(chosen.platform);
+  logger.log('info', `the archive holds the image of ${name}; --platform takes another`);
+  return [chosen];
+}

@@ -1,4 +1,5 @@
 import { fileError } from '../core/errors.js';
+import { matchGlob } from '../core/glob.js';
 import { readRegularFile } from '../files/read-file.js';
 
 /**
@@ -107,58 +108,4 @@ function matchesPath(rule: IgnoreRule, rest: string[]): boolean {
     }
   }
   return matched && !(rule.directoryOnly && position >= rest.length);
-}
-
-/** Shell pattern matching of one path component: `*`, `?`, `[a-z]`, `[^a]` and `\`. Linear in both. */
-function matchGlob(pattern: string, name: string): boolean {
-  let p = 0;
-  let n = 0;
-  let starAt = -1;
-  let starName = 0;
-  while (n < name.length) {
-    const step = p < pattern.length ? matchOne(pattern, p, name[n] as string) : undefined;
-    if (step === 'star') {
-      starAt = p++;
-      starName = n;
-    } else if (step !== undefined) {
-      p = step;
-      n++;
-    } else if (starAt >= 0) {
-      p = starAt + 1;
-      n = ++starName;
-    } else {
-      return false;
-    }
-  }
-  while (pattern[p] === '*') p++;
-  return p === pattern.length;
-}
-
-/** Pattern offset after matching one character, `star` at a `*`, undefined when it does not match. */
-function matchOne(pattern: string, position: number, character: string): number | 'star' | undefined {
-  const token = pattern[position];
-  if (token === '*') return 'star';
-  if (token === '?') return position + 1;
-  if (token === '\\') return pattern[position + 1] === character ? position + 2 : undefined;
-  if (token !== '[') return token === character ? position + 1 : undefined;
-  let i = position + 1;
-  const negated = pattern[i] === '^';
-  if (negated) i++;
-  let hit = false;
-  let first = true;
-  for (;;) {
-    if (i >= pattern.length) return undefined;
-    if (pattern[i] === ']' && !first) break;
-    first = false;
-    const low = pattern[i] === '\\' ? pattern[++i] : pattern[i];
-    i++;
-    let high = low;
-    if (pattern[i] === '-' && pattern[i + 1] !== ']') {
-      i++;
-      high = pattern[i] === '\\' ? pattern[++i] : pattern[i];
-      i++;
-    }
-    if (low !== undefined && high !== undefined && low <= character && character <= high) hit = true;
-  }
-  return hit === negated ? undefined : i + 1;
 }

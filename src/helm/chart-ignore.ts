@@ -1,9 +1,10 @@
 import { OpmateError } from '../core/errors.js';
+import { matchGlob } from '../core/glob.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import type { ChartFiles } from './chart.js';
 
 interface Rule {
-  pattern: RegExp;
+  pattern: string;
   isNegated: boolean;
   directoriesOnly: boolean;
   /** Compared with the whole path, and not with its last part alone. */
@@ -35,7 +36,7 @@ export function withoutIgnored(files: ChartFiles, label: string): ChartFiles {
 function matches(rules: readonly Rule[], path: string, isDirectory: boolean): boolean {
   const base = path.slice(path.lastIndexOf('/') + 1);
   for (const { pattern, isNegated, directoriesOnly, isWhole } of rules) {
-    const isMatch = pattern.test(isWhole ? path : base);
+    const isMatch = matchGlob(pattern, isWhole ? path : base);
     if (isNegated) {
       if (directoriesOnly && !isDirectory) return true;
       if (!isMatch) return true;
@@ -62,24 +63,6 @@ function readRules(text: string, label: string): Rule[] {
     const directoriesOnly = plain.endsWith('/');
     const name = directoriesOnly ? plain.slice(0, -1) : plain;
     const isWhole = name.includes('/');
-    return { isNegated, directoriesOnly, isWhole, pattern: pathPattern(name.replace(/^\//, '')) };
+    return { isNegated, directoriesOnly, isWhole, pattern: name.replace(/^\//, '') };
   });
-}
-
-/** A pattern of Go's filepath.Match. */
-function pathPattern(glob: string): RegExp {
-  const source = glob.replace(
-    /\\(.)|\*|\?|\[[^\]]*\]|[.+^$()|{}\]\\]/g,
-    (part, escaped: string | undefined) => {
-      if (escaped !== undefined) return `\\u{${(escaped.codePointAt(0) as number).toString(16)}}`;
-      if (part === '*') return '[^/]*';
-      if (part === '?') return '[^/]';
-      return part.length > 1 ? part : `\\${part}`;
-    },
-  );
-  try {
-    return new RegExp(`^${source}$`, 'u');
-  } catch {
-    return /(?!)/;
-  }
 }

@@ -1,5 +1,5 @@
 /** Runs a piece of work as soon as there is room for it. */
-type Limiter = <T>(work: () => Promise<T>) => Promise<T>;
+export type Limiter = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** What is faster than this is bound by processors, not by the way to another machine. */
 const distantMs = 20;

@@ -1,6 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import { CancelledError, OpmateError, getMessage, throwIfCancelled } from '../../core/errors.js';
 import { computeDigest, parseDigest } from '../../core/digest.js';
+import { type Limiter, createLimiter } from '../../core/limiter.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
 import type { Connection } from '../../oci/registry/connection.js';
@@ -80,8 +81,8 @@ export class CatalogKeeper {
       logger,
       records: storage === undefined ? undefined : new CatalogRecords(storage),
       contents: storage === undefined ? undefined : getContents(storage),
-      turns: new Turns(maxUnpacking),
-      restoring: new Turns(maxRestoring),
+      turns: createLimiter(maxUnpacking),
+      restoring: createLimiter(maxRestoring),
       stop: this.#stop.signal,
       changed: () => this.#checkReady(),
       discard: (hash) => this.#discard(hash),
@@ -269,8 +270,8 @@ interface Shared extends KeeperOptions {
   logger: Logger;
   records: CatalogRecords | undefined;
   contents: string | undefined;
-  turns: Turns;
-  restoring: Turns;
+  turns: Limiter;
+  restoring: Limiter;
   stop: AbortSignal;
   changed(): void;
   /** Removes content that a catalog had, unless another has it. */
@@ -385,7 +386,10 @@ class KeptCatalog {
     const content =
       contentHash === undefined
         ? undefined
-        : await restoring.take(stop, () => openContent(contentHash, { directory: contents, logger }));
+        : await restoring(() => {
+            throwIfCancelled(stop);
+            return openContent(contentHash, { directory: contents, logger });
+          });
     if (content === undefined) {
       this.record = { ...this.record, conditions };
       const message = 'no content yet';
@@ -457,7 +461,10 @@ class KeptCatalog {
         return;
       }
       if (this.#refused?.state.id === place.state.id) throw this.#refused.error;
-      await this.#shared.turns.take(session.signal, () => this.#takeOver(manifest, place, session));
+      await this.#shared.turns(() => {
+        throwIfCancelled(session.signal);
+        return this.#takeOver(manifest, place, session);
+      });
     } finally {
       await place.close();
     }
@@ -691,29 +698,5 @@ class LazyCatalog implements Catalog {
   async #opened(): Promise<Catalog> {
     this.#source ??= await this.#open();
     return this.#source.catalog;
-  }
-}
-
-/** Lets a few at a time work, in the order in which they came. */
-class Turns {
-  readonly #most: number;
-  #working = 0;
-  readonly #waiting: (() => void)[] = [];
-
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  async take<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
-    if (this.#working >= this.#most) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#working++;
-    try {
-      throwIfCancelled(signal);
-      return await work();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#working--;
-      else next();
-    }
   }
 }

@@ -82,6 +82,11 @@ export function missingRegistry(text: string, onHub: string): OpmateError {
   });
 }
 
+/** Returns the same repository with another tag, or alone where none is given. */
+export function withReferenceTag<R extends Reference>(reference: R, tag?: string): R {
+  return { ...reference, tag, digest: undefined };
+}
+
 /** The normalized text of a reference; parsing it gives the same reference again. */
 export function formatReference(reference: Reference): string {
   const { transport, tag, digest } = reference;

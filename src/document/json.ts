@@ -26,6 +26,20 @@ export class RawJson {
 /** A value to be written: JSON, in which any part may be given as text. */
 export type EncodableJson = JsonValue | RawJson | EncodableJson[] | { [key: string]: EncodableJson };
 
+/** What a value of declared fields must be made of to be JSON. */
+type Encodable<T> = T extends JsonValue | undefined
+  ? T
+  : T extends readonly (infer I)[]
+    ? readonly Encodable<I>[]
+    : T extends RawJson | ((...args: never[]) => unknown)
+      ? never
+      : { [K in keyof T]: Encodable<T[K]> };
+
+/** Returns a value of declared fields as JSON; fields that are undefined are not written. */
+export function asJson<const T extends object>(value: T & Encodable<T>): JsonObject {
+  return value as unknown as JsonObject;
+}
+
 /** Whether a value is a JSON object (neither null nor an array). */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof RawJson);

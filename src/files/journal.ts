@@ -3,7 +3,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CancelOptions } from '../core/concurrency.js';
 import { OpmateError, systemCode, throwIfCancelled } from '../core/errors.js';
-import { type JsonObject, isJsonObject } from '../document/json.js';
+import { isJsonObject } from '../document/json.js';
 import { lstatIfPresent } from './file-status.js';
 import { makeDirectory, removeEmptyDirectories, syncDirectory } from './make-directory.js';
 import { formatProcess, isRunning, ownProcess, parseProcess } from './process-identity.js';
@@ -222,12 +222,13 @@ async function readJournal(
   if (!isJsonObject(value)) throw problem('not a journal');
   const { staging, isBeside, process: writer, entries, directories } = value;
   if (typeof staging !== 'string' || !isStagingName(staging)) throw problem('not a journal');
-  if (!Array.isArray(entries) || !Array.isArray(directories)) throw problem('not a journal');
+  if (!Array.isArray(entries) || !entries.every(isJsonObject) || !Array.isArray(directories))
+    throw problem('not a journal');
   const text = (item: unknown): string | undefined => (typeof item === 'string' ? item : undefined);
   const journal = {
     staging,
     isBeside: isBeside === true,
-    entries: (entries as unknown as JsonObject[]).map(({ place, before, after }) => ({
+    entries: entries.map(({ place, before, after }) => ({
       place: String(place),
       before: text(before),
       after: text(after),

@@ -14,7 +14,7 @@ import { riskNames } from '../../bundle/plain/rights/risks.js';
 import { writeObjects } from '../../bundle/plain/write.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { encodeGoJson } from '../../document/go-json.js';
-import type { JsonObject, JsonValue } from '../../document/json.js';
+import { type JsonObject, type JsonValue, asJson } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
 import type { Pin } from '../../source/content/content-types.js';
 import type { CommandContext } from '../context.js';
@@ -144,7 +144,7 @@ async function tellMissing(
   const text =
     output === 'table'
       ? formatTable(['NAMESPACE', 'GROUP', 'RESOURCE', 'MISSING VERBS'], missing.map(cells))
-      : encoded({ missing: missing as unknown as JsonValue }, output);
+      : encoded(asJson({ missing }), output);
   await writeAll(context.stdout, text, context.signal);
   return missing.length > 0 ? exitCodes.findings : exitCodes.done;
 }
@@ -235,19 +235,19 @@ function formatText(
     );
   }
   if (output === 'table') return formatReport(report);
-  const value = {
-    permissions: report.added as unknown as JsonValue,
-    ...(report.removed !== undefined && { removed: report.removed as unknown as JsonValue }),
+  const value = asJson({
+    permissions: report.added,
+    ...(report.removed !== undefined && { removed: report.removed }),
     webhooks: report.webhooks,
-    impact: report.impacts as unknown as JsonValue,
-    ...(report.removed !== undefined && { removedImpact: report.removedImpacts as unknown as JsonValue }),
+    impact: report.impacts,
+    ...(report.removed !== undefined && { removedImpact: report.removedImpacts }),
     cloudCredentials: report.clouds,
-    cloudPermissions: report.cloud as unknown as JsonValue,
+    cloudPermissions: report.cloud,
     ...(report.removed !== undefined && {
-      removedCloudPermissions: report.removedCloud as unknown as JsonValue,
+      removedCloudPermissions: report.removedCloud,
     }),
     sources: pinValues(pins),
-  };
+  });
   return encoded(value, output);
 }
 

@@ -4,7 +4,7 @@ import { contentFlags, sourceForms } from './content-flags.js';
 import type { BundleSummary } from '../../bundle/summary.js';
 import { formatDiagnostic } from '../../core/diagnostic.js';
 import { encodeGoJson } from '../../document/go-json.js';
-import type { JsonObject, JsonValue } from '../../document/json.js';
+import { type JsonValue, asJson } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { getObject } from '../../document/json-fields.js';
 import { type BundleImage, showBundle } from '../../api/bundle/show-bundle.js';
@@ -36,7 +36,7 @@ export const command = defineCommand({
     return useSession(context, options, async (session) => {
       const { summary, image, pins } = await showBundle(reference, session, options);
       session.logger.close();
-      const value = { ...summary, image: image ?? null, sources: pinValues(pins) } as unknown as JsonObject;
+      const value = asJson({ ...summary, image: image ?? null, sources: pinValues(pins) });
       const text =
         output === 'json'
           ? `${encodeGoJson(value, { indent: 4 })}\n`

@@ -3,7 +3,7 @@ import { outputFormat } from '../command/shared-flags.js';
 import { clusterFlags, namespaceFlags } from './flags.js';
 import { type DeploymentHistory, readDeploymentHistory } from '../../api/deployment/deployment-history.js';
 import { encodeGoJson } from '../../document/go-json.js';
-import type { JsonObject } from '../../document/json.js';
+import { asJson } from '../../document/json.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { useSession } from '../session.js';
@@ -48,7 +48,7 @@ function formatJson(name: string, history: DeploymentHistory): string {
       isKept: render !== undefined,
     })),
   };
-  return `${encodeGoJson(value as unknown as JsonObject, { indent: 2 })}\n`;
+  return `${encodeGoJson(asJson(value), { indent: 2 })}\n`;
 }
 
 function formatText({ current, revisions, unfinished }: DeploymentHistory): string {

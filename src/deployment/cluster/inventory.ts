@@ -6,7 +6,7 @@ import { writeObjects } from '../../bundle/plain/write.js';
 import { computeDigest } from '../../core/digest.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo } from '../../document/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { type JsonObject, type JsonValue, asJson, isJsonObject } from '../../document/json.js';
 import { getObject, getText } from '../../document/json-fields.js';
 import type { Pin } from '../../source/content/content.js';
 import { type Kubectl, readObjects } from './kubectl.js';
@@ -137,7 +137,7 @@ export async function writeInventory(
   { inventory, resourceVersion }: ReadInventory,
   isCancellable = true,
 ): Promise<ReadInventory> {
-  const state = await zip(Buffer.from(encodeGoJson({ format: 1, ...inventory } as unknown as JsonObject)));
+  const state = await zip(Buffer.from(encodeGoJson(asJson({ format: 1, ...inventory }))));
   if (state.length > pieceSize) {
     throw new LimitError(`deployment ${quoteGo(place.name)}: too many objects for an inventory`);
   }

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
-import { formatReference } from '../../core/reference.js';
+import { placeKey } from '../transfer/transfer-step.js';
 import {
   type ArchivedBlob,
   type ArchivedImage,
@@ -184,10 +184,7 @@ class ImageSources {
   }
 
   #open({ source, targetName }: PinnedTransfer): Promise<OpenedReference> {
-    const key =
-      typeof source === 'function'
-        ? targetName
-        : formatReference({ ...source, tag: undefined, digest: undefined } as unknown as typeof source);
+    const key = typeof source === 'function' ? targetName : placeKey(source);
     let opened = this.#opened.get(key);
     if (opened === undefined) {
       opened = typeof source === 'function' ? source() : openReference(source, this.#options.session);

@@ -1,9 +1,10 @@
 import { isDigest } from '../../core/digest.js';
 import { CancelledError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { silentLogger } from '../../core/log.js';
+import { withReferenceTag } from '../../core/reference.js';
 import { type ImageContents, readContents, withReferrers } from '../../oci/image/contents.js';
 import type { OpenedReference } from '../../oci/image/open.js';
-import type { PinnedTransfer, Transfer, TransferOptions } from './transfer-types.js';
+import type { PinnedTransfer, TransferOptions } from './transfer-types.js';
 import { OpenPlaces, imagesAtOnce, placeKey, runStep } from './transfer-step.js';
 
 /** What is attached to an image by tag: signatures, attestations, lists of components. */
@@ -98,8 +99,8 @@ function attachedTo(transfer: PinnedTransfer, tag: string, contents: ImageConten
     source:
       typeof source === 'function'
         ? async () => ({ ...(await source()), reference: tag })
-        : ({ ...source, tag, digest: undefined } as unknown as Exclude<Transfer['source'], () => unknown>),
-    target: { ...target, tag, digest: undefined } as unknown as Transfer['target'],
+        : withReferenceTag(source, tag),
+    target: withReferenceTag(target, tag),
     sourceName: withTag(sourceName, tag),
     targetName: withTag(targetName, tag),
     isLast,

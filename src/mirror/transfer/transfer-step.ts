@@ -2,7 +2,7 @@ import { type CancelOptions, mapConcurrent, onAbort } from '../../core/concurren
 import { addContext } from '../../core/diagnostics-error.js';
 import { CancelledError, DigestMismatchError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { silentLogger } from '../../core/log.js';
-import { type Reference, formatReference } from '../../core/reference.js';
+import { type Reference, formatReference, withReferenceTag } from '../../core/reference.js';
 import {
   type ImageSession,
   type OpenedReference,
@@ -208,7 +208,7 @@ export class OpenPlaces {
 
 /** The repository of a reference as a key. */
 export function placeKey(reference: Reference): string {
-  return formatReference({ ...reference, tag: undefined, digest: undefined } as unknown as Reference);
+  return formatReference(withReferenceTag(reference));
 }
 
 /** The tag or digest that an image gets. Throws DigestMismatchError where the target is another digest. */

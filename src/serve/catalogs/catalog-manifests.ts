@@ -9,7 +9,7 @@ import { readRegularFile } from '../../files/read-file.js';
 import { DiagnosticList, type WrittenDocument, readObjects } from '../../document/document.js';
 import { type Field, findNearest, quoteShort } from '../../document/field.js';
 import { encodeGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { type JsonObject, type JsonValue, asJson, isJsonObject } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
@@ -273,7 +273,7 @@ function readCatalog(object: WrittenDocument, context: ReadContext): CatalogMani
   const read = kind === 'CatalogSource' ? readCatalogSource(spec, inner) : readClusterCatalog(spec, inner);
   if (name === undefined || read?.origin === undefined) return undefined;
   const { origin, secret, priority, isAvailable, pollMs } = read;
-  const originKey = toKey(origin as unknown as JsonValue);
+  const originKey = toKey(asJson(origin));
   const named = secret === undefined ? [] : [{ ...secret }];
   const key = toKey([originKey, labels, priority, isAvailable, pollMs ?? 0, ...named]);
   const { line } = placeOf(metadata.name.path);

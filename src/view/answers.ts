@@ -440,6 +440,7 @@ export type AnswerExported = (
 
 /** What any request may be answered with instead. */
 export interface ErrorAnswer {
+  /** One problem per line. */
   error: string;
   hint?: string;
 }

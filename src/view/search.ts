@@ -129,6 +129,9 @@ function cutSnippet(text: string, word: string): string {
   const position = text.toLowerCase().indexOf(word);
   const from = Math.max(0, position - (snippetLength - word.length) / 2);
   const start = from === 0 ? 0 : text.lastIndexOf(' ', from + 12) + 1 || Math.floor(from);
-  const part = text.slice(start, start + snippetLength).replace(/\s+/g, ' ');
+  const part = text
+    .slice(start, start + snippetLength)
+    .replace(/\*\*|`/g, '')
+    .replace(/\s+/g, ' ');
   return `${start > 0 ? '…' : ''}${part}${start + snippetLength < text.length ? '…' : ''}`;
 }

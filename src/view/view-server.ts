@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { formatWithHint } from '../core/diagnostic.js';
 import { OpmateError, getMessage, redact } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import { HostRule, isCrossSite } from '../serve/server/host-rule.js';
@@ -179,7 +180,10 @@ class ViewRequests {
 
   #refuse(error: unknown, method: string, url: string): Answer {
     const known = error instanceof OpmateError ? error : undefined;
-    const text = redact(getMessage(error));
+    const { diagnostics = [] } = known ?? {};
+    // The page shows each problem on a line of its own.
+    const message = diagnostics.length > 1 ? diagnostics.map(formatWithHint).join('\n') : getMessage(error);
+    const text = redact(message);
     const status = getStatus(known);
     if (status === 500) this.#logger.log('error', `${method} ${url.slice(0, 300)}: ${text}`);
     const reply: ErrorAnswer = { error: text, ...(known?.hint !== undefined && { hint: known.hint }) };

@@ -82,7 +82,7 @@ export function BundlePanel({
       {notices.length > 0 && (
         <details class="fold">
           <summary>
-            Notices of the checks <small>{notices.length}</small>
+            Notices <small>{notices.length}</small>
           </summary>
           <ProblemList problems={notices} />
         </details>

@@ -155,7 +155,7 @@ function PackageHeader({ package: packageAnswer, run }: { package: PackageAnswer
       {problemCount > 0 && (
         <details class="fold">
           <summary>
-            {count(problemCount, 'finding')} of the checks
+            {count(problemCount, 'finding')}
             {problems.some(({ severity }) => severity === 'error') && <Badge kind="error">errors</Badge>}
           </summary>
           <ProblemList problems={problems.slice(0, 8)} showPackage />

@@ -322,6 +322,60 @@ describe('opmate serve --catalogs', () => {
     expect((await second.command.stop()).code).toBe(0);
   });
 
+  it('lists every problem of a manifest with file and line, in the table, as JSON and in the log', async () => {
+    const text = `apiVersion: olm.operatorframework.io/v1
+kind: ClusterCatalog
+metadata:
+  name: broken
+spec:
+  priority: high
+  source:
+    type: Image
+    image:
+      ref: 7
+`;
+    const fine = {
+      apiVersion: 'olm.operatorframework.io/v1',
+      kind: 'ClusterCatalog',
+      metadata: { name: 'fine' },
+      spec: { source: { type: 'Directory', directory: { path: '../fbc-fine' } } },
+    };
+    await sandbox.write({ 'd9/broken.yaml': text, 'd9/fine.json': fine, 'fbc-fine/a.json': served(1) });
+    const { command, url } = await serve('d9', ['--storage', 's9']);
+    await until(
+      () => textAt(`${url}/fine/api/v1/all`),
+      (found) => found === served(1),
+    );
+    const problems = [
+      /^ {2}.*d9\/broken\.yaml:6:3: spec\.priority: expected an integer .*, got a string$/m,
+      /^ {2}.*d9\/broken\.yaml:10:7: spec\.source\.image\.ref: expected a string, got the number 7 \(.*\)$/m,
+    ];
+    for (const where of [
+      ['--storage', 's9'],
+      ['--url', url],
+    ]) {
+      const table = await sandbox.run(['catalogs', 'status', ...where, '--failed']);
+      expect(table.stdout).toMatch(/^broken .*:6:3: spec\.priority: .* \(and 1 more\)$/m);
+      expect(table.stdout).toContain('\nbroken: 2 problems\n');
+      for (const problem of problems) expect(table.stdout).toMatch(problem);
+      expect(table.stdout).not.toMatch(/^fine/m);
+      expect(table.stderr).toContain('2 catalogs, 1 failed');
+      const json = await sandbox.run(['catalogs', 'status', 'broken', ...where, '-o', 'json']);
+      const { items } = JSON.parse(json.stdout) as { items: { status: { problems: object[] } }[] };
+      expect(items[0]?.status.problems).toMatchObject([
+        { message: expect.stringContaining('spec.priority: expected an integer') as string, line: 6 },
+        { message: 'spec.source.image.ref: expected a string, got the number 7', line: 10, column: 7 },
+      ]);
+    }
+    expect(command.stderr()).toMatch(/^error: .*broken\.yaml: refused, 2 problems; other manifests/m);
+    await sandbox.write({ 'd9/broken.yaml': text.replace('high', '1').replace('ref: 7', 'ref: "7"') });
+    await until(
+      async () => (await sandbox.run(['catalogs', 'status', 'broken', '--storage', 's9'])).stdout,
+      (found) => !found.includes('spec.priority') && !found.includes('problems'),
+    );
+    expect((await command.stop()).code).toBe(0);
+  });
+
   it('serves what is stored from the first request after a restart, but not what is damaged', async () => {
     const directorySource = (name: string): object => ({
       apiVersion: 'olm.operatorframework.io/v1',

@@ -1,12 +1,15 @@
+import { type Diagnostic, formatWithHint } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { encodeYaml } from '../../document/yaml.js';
-import { getText } from '../../document/json-fields.js';
+import { getText, getValue } from '../../document/json-fields.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { text } from '../command/flags.js';
+import { flag, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
+import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
+import { count, printableLine } from '../printable.js';
 import { formatTable } from '../table.js';
 import { findCondition, getName, readStatuses, serverFlags } from './server-state.js';
 
@@ -16,6 +19,7 @@ export const command = defineCommand({
   arguments: [argument('[name...]', 'catalogs (default: all)')],
   flags: {
     output: outputFormat(['table', 'json', 'yaml'], { default: 'table' }),
+    failed: flag('print only catalogs that are not served in their latest state', { group: 'Output' }),
     externalUrl: text('url', 'base URL of catalogs (default: as the server was started)', {
       group: 'Output',
     }),
@@ -23,6 +27,7 @@ export const command = defineCommand({
   },
   examples: [
     ['Show the catalogs of the server on this machine', 'opmate catalogs status'],
+    ['Show what failed, each problem with file and line', 'opmate catalogs status --failed'],
     [
       'Show one catalog of a server as YAML',
       'opmate catalogs status demo --url http://127.0.0.1:8080 -o yaml',
@@ -31,7 +36,14 @@ export const command = defineCommand({
   async run({ context, args: [names], options }) {
     const all = await readStatuses(context, options);
     const chosen = names.length === 0 ? all : names.map((name) => requireNamed(all, name));
-    await writeAll(context.stdout, formatStatuses(chosen, options.output), context.signal);
+    const failed = chosen.filter((status) => findTrouble(status) !== undefined);
+    const shown = options.failed ? failed : chosen;
+    await writeAll(context.stdout, formatStatuses(shown, options.output), context.signal);
+    if (options.output === 'table' && (failed.length > 0 || options.failed || chosen.length > maxUncounted)) {
+      const hint = failed.length === 0 || options.failed ? '' : ', --failed lists them';
+      const counts = `${count(chosen.length, 'catalog')}, ${failed.length.toLocaleString('en')} failed`;
+      createLogger(context, options).log('info', `${counts}${hint}`);
+    }
     return 0;
   },
 });
@@ -57,10 +69,37 @@ function table(statuses: readonly JsonObject[]): string {
       findTrouble(value) ?? '-',
     ];
   });
-  return formatTable(header, rows);
+  const lists = statuses.map((status) => formatProblems(status)).filter((list) => list !== '');
+  return [formatTable(header, rows), ...lists].join('\n');
 }
 
+/** Catalogs of a table that is read at a glance. */
+const maxUncounted = 20;
 const maxMessage = 200;
+
+/** Returns the problems of a catalog that has several, one per line; else an empty text. */
+function formatProblems(status: JsonObject): string {
+  const problems = readProblems(status);
+  if (problems.length < 2) return '';
+  const lines = problems.map((problem) => `  ${printableLine(formatWithHint(problem))}\n`);
+  return `${getName(status)}: ${count(problems.length, 'problem')}\n${lines.join('')}`;
+}
+
+/** Returns the problems in a status, which may come from a server. */
+function readProblems(status: JsonObject): Diagnostic[] {
+  const problems = getValue(status, 'status', 'problems');
+  if (!Array.isArray(problems)) return [];
+  return problems.filter(isJsonObject).map((problem) => {
+    const { line, column, file, hint } = problem;
+    return {
+      ...{ severity: 'error', code: '', problem: getText(problem, 'message') },
+      file: typeof file === 'string' ? file : undefined,
+      line: typeof line === 'number' ? line : undefined,
+      column: typeof column === 'number' ? column : undefined,
+      hint: typeof hint === 'string' ? hint : undefined,
+    };
+  });
+}
 
 /** Why a catalog is not as it should be; undefined where it is. */
 function findTrouble(status: JsonObject): string | undefined {
@@ -69,8 +108,10 @@ function findTrouble(status: JsonObject): string | undefined {
   const isTroubled = ['Retrying', 'Blocked'].includes(getText(progressing ?? {}, 'reason'));
   const troubled = isTroubled ? progressing : serving?.['status'] === 'False' ? serving : undefined;
   if (troubled === undefined) return undefined;
-  const text = getText(troubled, 'message').replace(/\s+/g, ' ');
-  return text.length > maxMessage ? `${text.slice(0, maxMessage)}…` : text;
+  const [first = '', ...others] = getText(troubled, 'message').split('\n');
+  const message = first.replace(/\s+/g, ' ');
+  const shown = message.length > maxMessage ? `${message.slice(0, maxMessage)}…` : message;
+  return others.length === 0 ? shown : `${shown} (and ${others.length} more)`;
 }
 
 function shownCondition(condition: JsonObject | undefined): string {

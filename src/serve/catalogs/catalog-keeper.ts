@@ -19,8 +19,10 @@ import { CatalogRecords, getContents } from './catalog-records.js';
 import type { HeldCatalogs } from './catalog-set.js';
 import {
   type CatalogCondition,
+  type CatalogFault,
   type CatalogRecord,
-  conditionMessage,
+  describeFault,
+  joinFaults,
   recordOfManifest,
   getSeconds,
   withCondition,
@@ -101,13 +103,10 @@ export class CatalogKeeper {
     const wanted = new Map<string, KeptManifest>(manifests.map((manifest) => [manifest.name, manifest]));
     const records = await this.#recordsLeft();
     for (const refusedManifest of refused) {
-      const message = conditionMessage(refusedManifest.error);
+      const fault = describeFault(refusedManifest.error);
       for (const manifest of this.#replaceManifests(refusedManifest, wanted, records)) {
-        const fault = wanted.get(manifest.name)?.fault;
-        wanted.set(manifest.name, {
-          ...manifest,
-          fault: fault === undefined ? message : `${fault}; ${message}`,
-        });
+        const before = wanted.get(manifest.name)?.fault;
+        wanted.set(manifest.name, { ...manifest, fault: joinFaults(before, fault) });
       }
     }
     this.#options.held.expect(
@@ -229,7 +228,7 @@ export class CatalogKeeper {
 interface KeptManifest extends Omit<CatalogManifest, 'origin' | 'kind' | 'line'> {
   origin: CatalogPlace | undefined;
   /** Why the manifest that is there now is refused; this one is from before. */
-  fault?: string | undefined;
+  fault?: CatalogFault | undefined;
 }
 
 function manifestOfRecord(
@@ -322,7 +321,7 @@ class KeptCatalog {
     const before = this.#manifest;
     if (manifest.key === before.key) {
       this.#manifest = manifest;
-      if (manifest.fault !== before.fault) this.#wake.abort();
+      if (manifest.fault?.message !== before.fault?.message) this.#wake.abort();
       return;
     }
     this.#shared.logger.log('info', `catalog ${manifest.name}: the manifest has changed`);
@@ -371,7 +370,8 @@ class KeptCatalog {
       this.isTried = true;
       this.#shared.changed();
       if (this.#isStopped()) return;
-      if (manifest.key !== this.#manifest.key || manifest.fault !== this.#manifest.fault) continue;
+      if (manifest.key !== this.#manifest.key || manifest.fault?.message !== this.#manifest.fault?.message)
+        continue;
       const signal = AbortSignal.any([this.#wake.signal, this.#shared.stop]);
       await this.#shared.clock.wait(waitMs, signal);
     }
@@ -406,7 +406,7 @@ class KeptCatalog {
   async #look(manifest: KeptManifest): Promise<number> {
     const { clock, random } = this.#shared;
     const { origin } = manifest;
-    if (origin === undefined) return this.#noteRefused(manifest.fault ?? '');
+    if (origin === undefined) return this.#noteRefused(manifest.fault ?? { message: '', problems: [] });
     if (!manifest.isAvailable) return this.#withdraw(manifest);
     try {
       await this.#update({ ...manifest, origin });
@@ -416,7 +416,12 @@ class KeptCatalog {
     }
     this.#failures = 0;
     this.#refused = undefined;
-    this.record = { ...this.record, ...recordOfManifest(manifest), lastChecked: getSeconds(clock.now()) };
+    this.record = {
+      ...this.record,
+      ...recordOfManifest(manifest),
+      lastChecked: getSeconds(clock.now()),
+      problems: manifest.fault?.problems,
+    };
     await this.#note(
       manifest.fault === undefined
         ? {
@@ -425,7 +430,7 @@ class KeptCatalog {
             reason: 'Succeeded',
             message: 'the catalog is in its latest state',
           }
-        : { type: 'Progressing', status: 'False', reason: 'Blocked', message: manifest.fault },
+        : { type: 'Progressing', status: 'False', reason: 'Blocked', message: manifest.fault.message },
       { type: 'Serving', status: 'True', reason: 'Available', message: 'the catalog is served' },
     );
     if (manifest.pollMs === undefined) return Infinity;
@@ -590,7 +595,8 @@ class KeptCatalog {
   }
 
   /** A manifest that is refused, of which nothing is known but what was served before. */
-  async #noteRefused(message: string): Promise<number> {
+  async #noteRefused({ message, problems }: CatalogFault): Promise<number> {
+    this.record = { ...this.record, problems };
     await this.#note(
       { type: 'Progressing', status: 'False', reason: 'Blocked', message },
       this.#content === undefined
@@ -602,21 +608,23 @@ class KeptCatalog {
 
   async #noteFailure(manifest: OriginManifest, error: unknown): Promise<number> {
     const { logger, random } = this.#shared;
-    const problem = conditionMessage(error);
-    const message = manifest.fault === undefined ? problem : `${manifest.fault}; ${problem}`;
+    const { message, problems } = joinFaults(manifest.fault, describeFault(error));
     const isBlocked = isAboutContent(error) && isPinned(manifest.origin);
     const waitMs = isBlocked
       ? Infinity
       : Math.min(maxRetryMs, firstRetryMs * 2 ** Math.min(this.#failures++, 20)) * (0.75 + random() / 2);
     const progressing = this.record.conditions.find(({ type }) => type === 'Progressing');
     const { name, labels, priority, isAvailable } = recordOfManifest(manifest);
-    this.record = { ...this.record, name, labels, priority, isAvailable };
+    this.record = { ...this.record, name, labels, priority, isAvailable, problems };
     if (this.#content !== undefined) this.#serve(this.#content, manifest);
     // The same trouble again is only of interest to those who look for it.
     const isNew = progressing?.message !== message || !['Retrying', 'Blocked'].includes(progressing.reason);
     const next = isBlocked ? 'not tried again' : `tried again in ${Math.round(waitMs / 1000)} s`;
     const still = this.#content === undefined ? '' : '; what was served before still is';
-    logger.log(isNew ? 'warn' : 'debug', `catalog ${name}: ${message}; ${next}${still}`);
+    logger.log(
+      isNew ? 'warn' : 'debug',
+      `catalog ${name}: ${message.replaceAll('\n', '; ')}; ${next}${still}`,
+    );
     await this.#note(
       isBlocked
         ? { type: 'Progressing', status: 'False', reason: 'Blocked', message }

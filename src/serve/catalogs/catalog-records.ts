@@ -11,7 +11,7 @@ import { makeDirectory } from '../../files/make-directory.js';
 import { replaceFile } from '../../files/replace-file.js';
 import { sweepLeftovers } from '../../files/staging.js';
 import { catalogNameFault } from '../http/catalog-names.js';
-import type { CatalogCondition, CatalogRecord } from './catalog-status.js';
+import type { CatalogCondition, CatalogProblem, CatalogRecord } from './catalog-status.js';
 
 const recordsName = 'catalogs';
 const serverName = 'server.json';
@@ -102,7 +102,7 @@ async function writeReplacing(directory: string, name: string, value: object): P
 
 function recordFrom(value: JsonValue): CatalogRecord | undefined {
   if (!isJsonObject(value) || value['formatVersion'] !== formatVersion) return undefined;
-  const { name, labels, priority, isAvailable, sourceType, conditions, contentHash } = value;
+  const { name, labels, priority, isAvailable, sourceType, conditions, contentHash, problems } = value;
   if (typeof name !== 'string' || typeof sourceType !== 'string' || typeof priority !== 'number')
     return undefined;
   if (contentHash !== undefined && !(typeof contentHash === 'string' && isDigest(contentHash)))
@@ -123,6 +123,7 @@ function recordFrom(value: JsonValue): CatalogRecord | undefined {
     lastUnpacked: toText(value, 'lastUnpacked'),
     lastChecked: toText(value, 'lastChecked'),
     conditions: conditions.flatMap((condition) => conditionFrom(condition) ?? []),
+    problems: Array.isArray(problems) ? problems.flatMap((problem) => problemFrom(problem) ?? []) : undefined,
   };
 }
 
@@ -136,6 +137,19 @@ function originFrom(value: JsonValue | undefined): PlaceState | undefined {
   const { id, ref } = value;
   if (typeof id !== 'string' || typeof ref !== 'string') return undefined;
   return { id, ref, validator: toText(value, 'validator') };
+}
+
+function problemFrom(value: JsonValue): CatalogProblem | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { message, line, column } = value;
+  if (typeof message !== 'string') return undefined;
+  return {
+    message,
+    file: toText(value, 'file'),
+    line: typeof line === 'number' ? line : undefined,
+    column: typeof column === 'number' ? column : undefined,
+    hint: toText(value, 'hint'),
+  };
 }
 
 function conditionFrom(value: JsonValue): CatalogCondition | undefined {

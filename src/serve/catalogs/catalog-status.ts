@@ -1,5 +1,6 @@
-import { namesLine } from '../../core/diagnostics-error.js';
 import path from 'node:path';
+import { formatDiagnostic, formatMessage } from '../../core/diagnostic.js';
+import { diagnosticsFrom, namesLine } from '../../core/diagnostics-error.js';
 import { OpmateError, redact } from '../../core/errors.js';
 import type { JsonValue } from '../../document/json.js';
 import type { CatalogPlace } from '../../source/place.js';
@@ -36,6 +37,24 @@ export interface CatalogRecord {
   /** When the origin was looked at with success. */
   lastChecked?: string | undefined;
   conditions: readonly CatalogCondition[];
+  /** Everything that keeps the catalog from its latest state; left out where nothing does. */
+  problems?: readonly CatalogProblem[] | undefined;
+}
+
+/** One thing that is wrong with a catalog or its manifest, without secrets. */
+export interface CatalogProblem {
+  message: string;
+  file?: string | undefined;
+  /** From 1, as `column`. */
+  line?: number | undefined;
+  column?: number | undefined;
+  hint?: string | undefined;
+}
+
+/** Why a catalog is not in its latest state: as the message of a condition, one problem per line, and one by one. */
+export interface CatalogFault {
+  message: string;
+  problems: readonly CatalogProblem[];
 }
 
 /** The same list with one condition changed; its date stays while status and reason do. */
@@ -56,23 +75,64 @@ export function getSeconds(date: Date): string {
   return `${date.toISOString().slice(0, 19)}Z`;
 }
 
-/** What an error says in a condition: without secrets, and the same at every try. */
-export function conditionMessage(error: unknown): string {
-  if (!(error instanceof OpmateError)) return 'failed, see the log';
+/** Problems of a catalog that its status has, and characters of a text in it. */
+const maxProblems = 100;
+const maxText = 2_000;
+
+/** Returns an error as the status of a catalog has it: without secrets, and the same at every try. */
+export function describeFault(error: unknown): CatalogFault {
+  if (!(error instanceof OpmateError)) {
+    const message = 'failed, see the log';
+    return { message, problems: [{ message }] };
+  }
+  const diagnostics = diagnosticsFrom(error);
+  const problems = diagnostics.slice(0, maxProblems).map((diagnostic): CatalogProblem => {
+    const { file, line, column, hint } = diagnostic;
+    const place = file === undefined ? {} : { file: toStatusText(file), line, column };
+    const message = toStatusText(formatMessage(diagnostic));
+    return { message, ...place, ...(hint !== undefined && { hint: toStatusText(hint) }) };
+  });
   const { message, file, line, hint } = error;
+  if (diagnostics.length > 1) {
+    const lines = diagnostics
+      .slice(0, maxProblems)
+      .map((diagnostic) => withHint(formatDiagnostic(diagnostic), diagnostic.hint));
+    const more = diagnostics.length - problems.length;
+    return { message: [...lines, ...(more > 0 ? [`… and ${more} more`] : [])].join('\n'), problems };
+  }
   const place = line === undefined || namesLine(error) ? '' : ` (${file}:${line})`;
-  const text = redact(`${message}${place}${hint === undefined ? '' : `; ${hint}`}`);
+  return { message: withHint(`${message}${place}`, hint), problems };
+}
+
+/** Returns both faults as one. */
+export function joinFaults(first: CatalogFault | undefined, second: CatalogFault): CatalogFault {
+  if (first === undefined) return second;
+  return {
+    message: `${first.message}\n${second.message}`,
+    problems: [...first.problems, ...second.problems].slice(0, maxProblems),
+  };
+}
+
+function withHint(text: string, hint: string | undefined): string {
+  return toStatusText(hint === undefined ? text : `${text}; ${hint}`);
+}
+
+/** Returns a text on one line, without secrets and what differs from try to try. */
+function toStatusText(text: string): string {
   // Sockets of one's own side have another port each time.
-  const stable = text.replace(/\b(?:\d{1,3}\.){3}\d{1,3}:\d+->/g, '');
-  return stable.length > 2_000 ? `${stable.slice(0, 2_000)}…` : stable;
+  const stable = redact(text)
+    .replace(/\b(?:\d{1,3}\.){3}\d{1,3}:\d+->/g, '')
+    .replace(/\s*\n\s*/g, ' ');
+  return stable.length > maxText ? `${stable.slice(0, maxText)}…` : stable;
 }
 
 /**
- * A catalog in the shape of the API: a ClusterCatalog with its status. `contentURL` and `contentHash` are ours.
+ * A catalog in the shape of the API: a ClusterCatalog with its status. `contentURL`, `contentHash` and `problems` are ours.
  * `externalUrl` is what URLs begin with.
  */
 export function catalogStatus(record: CatalogRecord, externalUrl: string): JsonValue {
   const { name, labels, priority, isAvailable, sourceType, origin, contentHash, conditions } = record;
+  const { problems = [] } = record;
   const base = `${externalUrl}/catalogs/${name}`;
   const resolved = origin === undefined ? undefined : resolvedSource(sourceType, origin.ref);
   return {
@@ -82,6 +142,7 @@ export function catalogStatus(record: CatalogRecord, externalUrl: string): JsonV
     spec: { availabilityMode: isAvailable ? 'Available' : 'Unavailable', priority },
     status: {
       conditions: conditions.map((condition) => ({ ...condition })),
+      ...(problems.length > 0 && { problems: problems.map(toJson) }),
       ...(resolved !== undefined && { resolvedSource: resolved }),
       ...(contentHash !== undefined && {
         urls: { base },
@@ -91,6 +152,16 @@ export function catalogStatus(record: CatalogRecord, externalUrl: string): JsonV
       ...(record.lastUnpacked !== undefined && { lastUnpacked: record.lastUnpacked }),
       ...(record.lastChecked !== undefined && { lastChecked: record.lastChecked }),
     },
+  };
+}
+
+function toJson({ message, file, line, column, hint }: CatalogProblem): JsonValue {
+  return {
+    message,
+    ...(file !== undefined && { file }),
+    ...(line !== undefined && { line }),
+    ...(column !== undefined && { column }),
+    ...(hint !== undefined && { hint }),
   };
 }
 

@@ -1,4 +1,6 @@
 import { type FSWatcher, watch } from 'node:fs';
+import { formatWithHint } from '../../core/diagnostic.js';
+import { diagnosticsFrom } from '../../core/diagnostics-error.js';
 import { OpmateError, getMessage } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { LinkOptions } from '../../files/directory-root.js';
@@ -39,8 +41,16 @@ function tellRefused(
   logger: Logger,
 ): ReadonlySet<string> {
   const messages = new Set(refused.map(({ error }) => describe(error)));
-  for (const message of messages) {
-    if (!told.has(message)) logger.log('error', `${message}; other manifests are not affected`);
+  for (const { file, error } of refused) {
+    if (told.has(describe(error))) continue;
+    const diagnostics = diagnosticsFrom(error);
+    if (diagnostics.length === 1) {
+      logger.log('error', `${describe(error)}; other manifests are not affected`);
+      continue;
+    }
+    for (const diagnostic of diagnostics) logger.log('error', formatWithHint(diagnostic));
+    const count = diagnostics.length;
+    logger.log('error', `${file}: refused, ${count} problems; other manifests are not affected`);
   }
   return messages;
 }

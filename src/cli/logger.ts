@@ -39,30 +39,43 @@ function wantsSpinner(context: CommandContext): boolean {
   return stderr.isTTY === true && hasSize && !environment['CI'] && environment['TERM'] !== 'dumb';
 }
 
-/** Writes lines in their order: at once, or those of one turn of the event loop together. */
+/** Messages that come by the thousand are written together after this time, or as soon as there are this many. */
+const heldMs = 50;
+const maxHeld = 500;
+
+/** Writes messages without secrets in their order, at once or some of them together. */
 class LineWriter {
   readonly #stderr: CommandContext['stderr'];
-  #held = '';
+  readonly #toShown: (text: string) => string;
+  #held: string[] = [];
+  #timer: NodeJS.Timeout | undefined;
 
-  constructor(stderr: CommandContext['stderr']) {
+  /** `toShown` is applied to text without secrets. */
+  constructor(stderr: CommandContext['stderr'], toShown = (text: string) => text) {
     this.#stderr = stderr;
+    this.#toShown = toShown;
   }
 
-  write(line: string): void {
+  write(message: string): void {
     this.flush();
-    this.#stderr.write(line);
+    this.#stderr.write(this.#toShown(redact(message)));
   }
 
-  hold(line: string): void {
-    if (this.#held === '') setImmediate(() => this.flush());
-    this.#held += line;
+  hold(message: string): void {
+    this.#held.push(message);
+    if (this.#held.length >= maxHeld) this.flush();
+    else this.#timer ??= setTimeout(() => this.flush(), heldMs);
   }
 
   flush(): void {
-    if (this.#held === '') return;
-    const lines = this.#held;
-    this.#held = '';
-    this.#stderr.write(lines);
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const held = this.#held;
+    if (held.length === 0) return;
+    this.#held = [];
+    const text = held.join('');
+    // One by one where there are secrets: a pattern must not reach into the next message.
+    this.#stderr.write(this.#toShown(redact(text) === text ? text : held.map(redact).join('')));
   }
 }
 
@@ -103,7 +116,7 @@ class JsonLogger implements ClosableLogger {
 
   #format(line: object): string {
     const time = this.#context.now().toISOString();
-    return `${redact(JSON.stringify({ time, ...line }))}\n`;
+    return `${JSON.stringify({ time, ...line })}\n`;
   }
 }
 
@@ -119,7 +132,7 @@ class TextLogger implements ClosableLogger {
 
   constructor(context: CommandContext, level: LogLevel, spins: boolean) {
     this.#context = context;
-    this.#lines = new LineWriter(context.stderr);
+    this.#lines = new LineWriter(context.stderr, printable);
     this.#level = level;
     this.#spins = spins;
   }
@@ -143,7 +156,7 @@ class TextLogger implements ClosableLogger {
   say(line: string): void {
     if (order.info > order[this.#level]) return;
     this.#spinner?.clear();
-    this.#lines.write(`${printable(redact(line))}\n`);
+    this.#lines.write(`${line}\n`);
   }
 
   progress(event: ProgressEvent): void {
@@ -185,5 +198,5 @@ function formatText(level: LogLevel, message: string, fields: LogFields): string
   for (const [key, value] of Object.entries(fields)) {
     if (value !== undefined) text += ` ${key}=${String(value)}`;
   }
-  return `${level}: ${printable(redact(text))}\n`;
+  return `${level}: ${text}\n`;
 }

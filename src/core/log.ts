@@ -8,7 +8,7 @@ export type LogFields = Readonly<Record<string, string | number | boolean | unde
 export interface Logger {
   /** Takes one message; whether a level is shown is for the logger to decide. */
   log(level: LogLevel, message: string, fields?: LogFields): void;
-  /** The same for messages that come by the thousand: those of one turn of the event loop may be written together. */
+  /** The same for messages that come by the thousand: they may be written together, a moment later. */
   logOften?(level: LogLevel, message: string, fields?: LogFields): void;
   /** Whether a level is shown, for messages that cost something to make; all are where it is missing. */
   shows?(level: LogLevel): boolean;

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createLogger, parseLevel } from '../../../src/cli/logger.js';
 import { createWorld } from './world.js';
 
@@ -50,7 +50,7 @@ describe('cli/logger', () => {
       expect(world.stderr.text).toBe('');
       logger.log('warn', 'three');
       logger.logOften?.('info', 'four');
-      await new Promise((resolve) => setImmediate(resolve));
+      await vi.waitFor(() => expect(world.stderr.text).toContain('four'));
       expect(world.stderr.text).toMatch(/^.*one.*OK.*\n.*two.*\n.*three.*\n.*four.*\n$/);
       expect(world.stderr.text).not.toContain('hunter2');
       logger.logOften?.('info', 'five');

@@ -27,10 +27,12 @@ interface ReceivedMessage {
   body: Buffer;
 }
 
+const nothing = Buffer.alloc(0);
+
 /** Splits what comes on a stream into messages. */
 export class MessageReader {
   /** The beginning of a message whose rest has not come. */
-  #held = Buffer.alloc(0);
+  #held = nothing;
   #heldLength = 0;
 
   /** Returns the messages that are whole now. Throws StatusError as soon as one is known to be too large. */
@@ -50,7 +52,7 @@ export class MessageReader {
       position = end;
     }
     if (position > 0 || this.#heldLength === 0) {
-      this.#held = Buffer.alloc(0);
+      this.#held = nothing;
       this.#heldLength = 0;
       if (position < bytes.length) this.#hold(bytes.subarray(position));
     }

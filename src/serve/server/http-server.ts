@@ -5,6 +5,7 @@ import { createSecureContext } from 'node:tls';
 import { OpmateError, getMessage, redact, systemCode } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { HostRule } from './host-rule.js';
+import { StalledConnections, type WatchedConnection } from './stalled-connection.js';
 
 /** A client has this long to send the headers of its request. (Source: catalogd.) */
 const headersMs = 5_000;
@@ -13,10 +14,6 @@ const handshakeMs = 5_000;
 /** A connection on which nothing moves for this long is closed; one between two requests earlier. */
 const defaultIdleMs = 5 * 60 * 1000;
 const defaultKeepAliveMs = 60_000;
-/** A client that takes and sends nothing for this long, though the server waits for it, makes room for a new one. */
-const defaultStalledMs = 15_000;
-/** How often connections are searched for such clients. */
-const stalledCheckMs = 1_000;
 /** Request line and headers together. */
 const maxHeaderBytes = 16 * 1024;
 /** Headers of a request that are kept. Without it some thousands of tiny ones take fifteen times their bytes. */
@@ -136,14 +133,12 @@ function checkCertificate({ cert, key }: ServerCertificate): void {
 
 const connectionsByServer = new WeakMap<Server, Connections>();
 
-interface Connection {
+interface Connection extends WatchedConnection {
   socket: Socket;
   /** The response that is being made. */
   current: ServerResponse | undefined;
   /** Requests that were sent ahead. */
   waiting: [IncomingMessage, ServerResponse][];
-  /** Bytes that had been sent and received when they were last compared, and since when they are the same. */
-  moved: { bytes: number; since: number };
 }
 
 /** The connections of a server. The one that has been idle longest comes first. */
@@ -159,7 +154,7 @@ class Connections {
   /** Requests that wait for others of their connections. */
   #waiting = 0;
   #refused = { count: 0, toldAt: -Infinity };
-  #stalledCheckedAt = -Infinity;
+  readonly #stalled: StalledConnections<Connection>;
   #closing: Promise<void> | undefined;
 
   constructor(server: Server, options: HttpServerOptions) {
@@ -167,6 +162,10 @@ class Connections {
     this.#options = options;
     this.#logger = options.logger ?? silentLogger;
     this.#max = options.maxConnections ?? defaultMaxConnections;
+    this.#stalled = new StalledConnections({
+      waitsForClient: ({ socket, current }) => current?.req.complete === false || socket.writableLength > 0,
+      stalledMs: options.stalledMs,
+    });
     const isSecure = server instanceof SecureServer;
     server.on('connection', (socket: Socket) => {
       if (!this.#makeRoom()) return void socket.destroy();
@@ -219,7 +218,7 @@ class Connections {
       socket.destroy();
       return true;
     }
-    const stalled = this.#findStalled();
+    const stalled = this.#stalled.find(this.#open.values());
     if (stalled !== undefined) {
       this.#open.delete(stalled.socket);
       stalled.socket.destroy();
@@ -233,21 +232,6 @@ class Connections {
       this.#refused = { count: 0, toldAt: now };
     }
     return false;
-  }
-
-  #findStalled(): Connection | undefined {
-    const now = performance.now();
-    const { stalledMs = defaultStalledMs } = this.#options;
-    if (now - this.#stalledCheckedAt < Math.min(stalledCheckMs, stalledMs)) return undefined;
-    for (const connection of this.#open.values()) {
-      const { socket, current, moved } = connection;
-      const bytes = socket.bytesRead + socket.bytesWritten;
-      const waitsForClient = current?.req.complete === false || socket.writableLength > 0;
-      if (!waitsForClient || bytes !== moved.bytes) connection.moved = { bytes, since: now };
-      else if (now - moved.since >= stalledMs) return connection;
-    }
-    this.#stalledCheckedAt = now;
-    return undefined;
   }
 
   #accept(socket: Socket): void {

@@ -326,14 +326,17 @@ export class GrpcCall implements CallHeaders {
     this.#awaken?.();
     const work = this.#work;
     if (work === undefined) return;
-    this.#limit.addUnread(-this.#unreadBytes);
-    this.#unreadBytes = 0;
+    this.#countUnread(-this.#unreadBytes);
     if (!this.#limit.withdraw(this.#lane, work)) this.#limit.leave(this.#lane);
   }
 
   #addUnread(bytes: number): void {
-    if (this.#stream.closed) return;
+    if (!this.#stream.closed) this.#countUnread(bytes);
+  }
+
+  #countUnread(bytes: number): void {
     this.#unreadBytes += bytes;
+    this.#connection.unreadBytes += bytes;
     this.#limit.addUnread(bytes);
   }
 }

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { type Logger, silentLogger } from '../../../core/log.js';
+import { StalledConnections, type WatchedConnection } from '../../server/stalled-connection.js';
 import { type ReplyLane, createLane } from './reply-limit.js';
 
 /** Calls that a connection may cancel within a second. */
@@ -7,13 +8,17 @@ const maxCancelledPerSecond = 500;
 const cancelWindowMs = 1_000;
 /** How often what is refused is told. */
 const tellMs = 60_000;
+/** Bytes that a stalled client moves: pings and their replies are fewer in that time. */
+const minMovedBytes = 1024;
 
 /** A connection of a gRPC server. */
-export interface GrpcConnection {
+export interface GrpcConnection extends WatchedConnection {
   readonly socket: Socket;
   readonly peer: string;
   /** Calls under way. */
   calls: number;
+  /** Bytes of replies that its client has not read. */
+  unreadBytes: number;
   cancelled: number;
   /** When the counting of cancelled calls began. */
   windowStart: number;
@@ -23,22 +28,30 @@ export interface GrpcConnection {
 
 interface ConnectionsOptions {
   max: number;
+  /** Time after which a client that reads nothing of its replies makes room for another; default 15 seconds. */
+  stalledMs?: number | undefined;
   logger?: Logger | undefined;
 }
 
 /**
- * The connections of a gRPC server. Beyond the maximum the one that has been idle longest makes room, or the new one is
- * refused; one whose calls are cancelled faster than anybody can want them (rapid reset) is closed.
+ * The connections of a gRPC server. Beyond the maximum the one that has been idle longest makes room, or one whose client
+ * has stalled, or the new one is refused; one whose calls are cancelled faster than anybody can want them (rapid reset) is closed.
  */
 export class GrpcConnections {
   readonly #max: number;
   readonly #logger: Logger;
   /** Those that were idle last come last. */
   readonly #open = new Map<string, GrpcConnection>();
+  readonly #stalled: StalledConnections<GrpcConnection>;
   readonly #toldAt = new Map<string, number>();
 
-  constructor({ max, logger = silentLogger }: ConnectionsOptions) {
+  constructor({ max, stalledMs, logger = silentLogger }: ConnectionsOptions) {
     this.#max = max;
+    this.#stalled = new StalledConnections({
+      waitsForClient: ({ unreadBytes }) => unreadBytes > 0,
+      minBytes: minMovedBytes,
+      stalledMs,
+    });
     this.#logger = logger;
   }
 
@@ -57,6 +70,8 @@ export class GrpcConnections {
       socket,
       peer,
       calls: 0,
+      unreadBytes: 0,
+      moved: { bytes: 0, since: performance.now() },
       cancelled: 0,
       windowStart: 0,
       unaryReplies: createLane(),
@@ -103,10 +118,12 @@ export class GrpcConnections {
 
   #makeRoom(): boolean {
     if (this.#open.size < this.#max) return true;
-    for (const [peer, { socket, calls }] of this.#open) {
-      if (calls > 0) continue;
-      this.#open.delete(peer);
-      socket.destroy();
+    const connections = [...this.#open.values()];
+    const idle = connections.find(({ calls, unreadBytes }) => calls === 0 && unreadBytes === 0);
+    const closed = idle ?? this.#stalled.find(connections);
+    if (closed !== undefined) {
+      this.#open.delete(closed.peer);
+      closed.socket.destroy();
       return true;
     }
     this.#tell(`gRPC connections refused: ${this.#max} are open`);

@@ -42,6 +42,8 @@ interface GrpcTransportOptions {
   /** Plain text when left out. */
   certificate?: ServerKeyPair | undefined;
   maxConnections: number;
+  /** Time after which a client that reads nothing of its replies makes room for another; default 15 seconds. */
+  stalledMs?: number | undefined;
   logger: Logger;
 }
 
@@ -58,8 +60,8 @@ export class GrpcTransport {
   readonly #sessions = new Set<ServerHttp2Session>();
   #isClosing = false;
 
-  constructor({ services, certificate, maxConnections, logger }: GrpcTransportOptions) {
-    this.#connections = new GrpcConnections({ max: maxConnections, logger });
+  constructor({ services, certificate, maxConnections, stalledMs, logger }: GrpcTransportOptions) {
+    this.#connections = new GrpcConnections({ max: maxConnections, stalledMs, logger });
     this.#calls = new GrpcCalls(this.#connections, logger);
     this.#services = new Set(services.map(({ name }) => name));
     for (const { name, methods } of services) {

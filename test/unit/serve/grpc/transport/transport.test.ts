@@ -3,7 +3,7 @@ import { type ClientHttp2Session, type OutgoingHttpHeaders, connect as connectHt
 import { connect, createServer } from 'node:net';
 import { deflateSync, gzipSync } from 'node:zlib';
 import { Client, ChannelCredentials, compressionAlgorithms } from '@grpc/grpc-js';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { OpmateError } from '../../../../../src/core/errors.js';
 import { silentLogger } from '../../../../../src/core/log.js';
 import { listenOn } from '../../../../../src/serve/server/listening.js';
@@ -12,9 +12,9 @@ import { GrpcTransport } from '../../../../../src/serve/grpc/transport/transport
 
 const maxRequestBytes = 4 * 1024 * 1024;
 
-async function start(methods: Record<string, GrpcMethod>, maxConnections = 10) {
+async function start(methods: Record<string, GrpcMethod>, maxConnections = 10, stalledMs?: number) {
   const services = [{ name: 'test.Service', methods }];
-  const transport = new GrpcTransport({ services, maxConnections, logger: silentLogger });
+  const transport = new GrpcTransport({ services, maxConnections, stalledMs, logger: silentLogger });
   const listener = createServer({ noDelay: true }, (socket) => transport.accept(socket));
   const port = await listenOn(listener, { host: '127.0.0.1', port: 0 });
   let closed: Promise<void> | undefined;
@@ -308,5 +308,45 @@ describe('GrpcTransport', () => {
     await once(half, 'remoteSettings');
     expect(await call(open(port), frame(Buffer.from('x')))).toMatchObject({ status: '0' });
     await gone;
+  });
+
+  it('gives the place of a client that reads nothing of its reply to a new one, and no other', async () => {
+    const release = withResolvers<Uint8Array>();
+    const methods: Record<string, GrpcMethod> = {
+      Echo: echo,
+      Large: { kind: 'unary', level: 'info', reply: () => Buffer.alloc(20_000_000) },
+      Slow: { kind: 'unary', level: 'info', reply: () => release.promise },
+    };
+    const { port } = await start(methods, 2, 300);
+    const begin = async (method: string): Promise<ClientHttp2Session> => {
+      const session = open(port);
+      await once(session, 'remoteSettings');
+      const path = `/test.Service/${method}`;
+      const stream = session.request({
+        ':method': 'POST',
+        ':path': path,
+        'content-type': 'application/grpc',
+      });
+      stream.on('error', () => undefined).end(frame(Buffer.from('x')));
+      await new Promise<void>((resolve) => session.ping(() => resolve()));
+      return session;
+    };
+    const [reader, works] = [await begin('Large'), await begin('Slow')];
+    // Pings are no reading.
+    const pings = setInterval(() => reader.closed || reader.destroyed || reader.ping(() => undefined), 100);
+    onTestFinished(() => clearInterval(pings));
+    await vi.waitUntil(
+      async () => {
+        try {
+          return (await call(open(port), frame(Buffer.from('y')))).status === '0';
+        } catch {
+          return false;
+        }
+      },
+      { timeout: 10_000, interval: 50 },
+    );
+    await vi.waitUntil(() => reader.destroyed, { timeout: 5_000 });
+    expect(works.destroyed).toBe(false);
+    release.resolve(Buffer.from('done'));
   });
 });

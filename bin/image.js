@@ -18,7 +18,7 @@ import { openSession } from '../dist/api/session.js';
 import { readTar } from '../dist/archive/tar-reader.js';
 import { ArchiveMeter, defaultArchiveLimits } from '../dist/archive/limits.js';
 import { writeLayer } from '../dist/archive/tar-writer.js';
-import { putImages } from '../dist/cli/index/image-output.js';
+import { putImages } from '../dist/api/images/image-output.js';
 import { OpmateError, UsageError } from '../dist/core/errors.js';
 import { silentLogger } from '../dist/core/log.js';
 import { parseReference, parseTargetReference } from '../dist/core/reference.js';
@@ -308,7 +308,7 @@ async function main() {
       exposedPorts: ['50051/tcp'],
     });
     const output = { to: { ...to, tag: to.tag ?? manifest.version } };
-    process.stdout.write(`${await putImages(session, output, [image], directory)}\n`);
+    process.stdout.write(`${(await putImages(session, output, [image], directory)).name}\n`);
   } finally {
     await opened?.close();
     await session.close();

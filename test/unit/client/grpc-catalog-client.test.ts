@@ -27,7 +27,8 @@ function clientOf(address: string, options: GrpcClientOptions = {}) {
 
 async function widgets(options: Partial<RegistryServerOptions> = {}, clientOptions: GrpcClientOptions = {}) {
   const directory = await directoryWith({ 'a.json': widgetCatalog, 'b.json': custom });
-  const answers = await openCatalogAnswers(new DirectoryCatalog(directory), {
+  const catalog = new DirectoryCatalog(directory);
+  const answers = await openCatalogAnswers(catalog, {
     temporaryDirectory: directory,
     now: () => new Date(0),
   });
@@ -35,6 +36,7 @@ async function widgets(options: Partial<RegistryServerOptions> = {}, clientOptio
   onTestFinished(async () => {
     await server.close();
     await answers.close();
+    await catalog.close();
   });
   return { server, client: clientOf(`127.0.0.1:${server.port}`, clientOptions) };
 }

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { DirectoryCatalog } from '../../../src/catalog/catalog.js';
 import type { Catalog } from '../../../src/catalog/catalog.js';
 import type { OpmateError } from '../../../src/core/errors.js';
@@ -18,7 +18,9 @@ async function imagesIn(catalog: Catalog): Promise<CatalogImage[]> {
 
 async function catalogWith(...blobs: object[]): Promise<DirectoryCatalog> {
   const text = blobs.map((blob) => `${JSON.stringify(blob)}\n`).join('');
-  return new DirectoryCatalog(await directoryWith({ 'catalog.json': text }), 'catalog');
+  const catalog = new DirectoryCatalog(await directoryWith({ 'catalog.json': text }), 'catalog');
+  onTestFinished(() => catalog.close());
+  return catalog;
 }
 
 const bundle = { schema: 'olm.bundle', package: 'widget', name: 'widget.v1' };

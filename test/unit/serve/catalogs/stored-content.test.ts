@@ -3,14 +3,27 @@ import { appendFile, mkdir, readFile, readdir, rm, truncate, utimes, writeFile }
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Catalog, DirectoryCatalog } from '../../../../src/catalog/catalog.js';
 import type { Meta } from '../../../../src/catalog/meta.js';
 import type { JsonObject } from '../../../../src/document/json.js';
-import { pruneContents, openContent, storeContent } from '../../../../src/serve/catalogs/content-store.js';
+import * as store from '../../../../src/serve/catalogs/content-store.js';
 import type { StoreOptions, StoredContent } from '../../../../src/serve/catalogs/stored-content.js';
 import { deadName, foreignName } from '../../../support/dead-process.js';
 import { directoryWith } from '../../../support/temporary.js';
+
+/** Does the same, and closes the content at the end of the test. */
+function closing<A extends unknown[], C extends StoredContent | undefined>(make: (...args: A) => Promise<C>) {
+  return async (...args: A): Promise<C> => {
+    const content = await make(...args);
+    if (content !== undefined) onTestFinished(() => content.close());
+    return content;
+  };
+}
+
+const { pruneContents } = store;
+const openContent = closing(store.openContent);
+const storeContent = closing(store.storeContent);
 
 const now = () => new Date('2026-03-04T05:06:07.800Z');
 const hour = 60 * 60 * 1000;

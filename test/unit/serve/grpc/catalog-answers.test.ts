@@ -83,12 +83,10 @@ async function open(
   options: Partial<CatalogAnswersOptions> = {},
 ): Promise<CatalogAnswers> {
   const catalog = new DirectoryCatalog(directory);
+  onTestFinished(() => catalog.close());
   const temporaryDirectory = options.temporaryDirectory ?? (await directoryWith());
   const answers = await openCatalogAnswers(catalog, { temporaryDirectory, now, ...options });
-  onTestFinished(async () => {
-    await answers.close();
-    await catalog.close();
-  });
+  onTestFinished(() => answers.close());
   return answers;
 }
 

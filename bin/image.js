@@ -191,10 +191,10 @@ function layerEntries(native, { node, bin, build }) {
     return {
       path: `${place}/${name.split(path.sep).join('/')}`,
       content: name === 'dist/build.json' ? Buffer.from(build) : { size, open: () => createReadStream(file) },
-      ...(name === 'bin/opmate.js' ? { mode: 0o755 } : {}),
+      ...(name === 'bin/opmate.cjs' ? { mode: 0o755 } : {}),
     };
   });
-  const start = Buffer.from(`#!/bin/sh\nexec ${node} /${place}/bin/opmate.js "$@"\n`);
+  const start = Buffer.from(`#!/bin/sh\nexec ${node} /${place}/bin/opmate.cjs "$@"\n`);
   const probe = readFileSync(path.join(root, 'docs', 'container', 'grpc_health_probe'));
   const programs = { opmate: start, opm: start, grpc_health_probe: probe };
   return [

@@ -62,5 +62,5 @@ export async function run() {
 }
 
 function opmateArgs(args) {
-  return [new URL('../bin/opmate.js', import.meta.url).pathname, args];
+  return [new URL('../bin/opmate.cjs', import.meta.url).pathname, args];
 }

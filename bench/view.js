@@ -12,7 +12,7 @@ import { median } from './support/measure.js';
 export const summary =
   'the page of a catalog of 300 packages and 7,000 bundles, 350 MB: first view, graph, search, memory';
 
-const command = fileURLToPath(new URL('../bin/opmate.js', import.meta.url));
+const command = fileURLToPath(new URL('../bin/opmate.cjs', import.meta.url));
 const rounds = 5;
 
 export async function run() {

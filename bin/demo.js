@@ -18,7 +18,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
-const command = path.join(root, 'bin', 'opmate.js');
+const command = path.join(root, 'bin', 'opmate.cjs');
 const bundles = path.join(root, 'fixtures', 'bundles');
 const work = mkdtempSync(path.join(tmpdir(), 'opmate-demo-'));
 

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
-const command = path.join(root, 'bin', 'opmate.js');
+const command = path.join(root, 'bin', 'opmate.cjs');
 const picture = path.join(root, 'docs', 'view.png');
 const maxBytes = 150_000;
 const work = mkdtempSync(path.join(tmpdir(), 'opmate-picture-'));

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const reporter = fileURLToPath(new URL('./report-usage.js', import.meta.url));
-export const opmate = fileURLToPath(new URL('../../bin/opmate.js', import.meta.url));
+export const opmate = fileURLToPath(new URL('../../bin/opmate.cjs', import.meta.url));
 export const reference = fileURLToPath(new URL('./reference.js', import.meta.url));
 
 /** Runs `node SCRIPT ARGS`; its output is read and thrown away. Returns seconds, peak megabytes, bytes printed. */

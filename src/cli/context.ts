@@ -7,10 +7,10 @@ export interface CommandContext {
   workingDirectory: string;
   homeDirectory: string;
   temporaryDirectory: string;
-  /** Opened when it is first asked for. */
+  // Each stream is opened when it is first asked for.
   readonly stdin: Readable;
-  stdout: Writable;
-  stderr: Writable & { isTTY?: boolean; columns?: number };
+  readonly stdout: Writable;
+  readonly stderr: Writable & { isTTY?: boolean; columns?: number };
   /** Fires on SIGINT and SIGTERM. */
   signal: AbortSignal;
   now: () => Date;

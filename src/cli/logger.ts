@@ -27,9 +27,7 @@ export function parseLevel(options: GlobalOptions): LogLevel {
  */
 export function createLogger(context: CommandContext, options: GlobalOptions): ClosableLogger {
   const level = parseLevel(options);
-  return options.logFormat === 'json'
-    ? new JsonLogger(context, level)
-    : new TextLogger(context, level, order.info <= order[level] && wantsSpinner(context));
+  return options.logFormat === 'json' ? new JsonLogger(context, level) : new TextLogger(context, level);
 }
 
 function wantsSpinner(context: CommandContext): boolean {
@@ -45,20 +43,20 @@ const maxHeld = 500;
 
 /** Writes messages without secrets in their order, at once or some of them together. */
 class LineWriter {
-  readonly #stderr: CommandContext['stderr'];
+  readonly #context: CommandContext;
   readonly #toShown: (text: string) => string;
   #held: string[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   /** `toShown` is applied to text without secrets. */
-  constructor(stderr: CommandContext['stderr'], toShown = (text: string) => text) {
-    this.#stderr = stderr;
+  constructor(context: CommandContext, toShown = (text: string) => text) {
+    this.#context = context;
     this.#toShown = toShown;
   }
 
   write(message: string): void {
     this.flush();
-    this.#stderr.write(this.#toShown(redact(message)));
+    this.#context.stderr.write(this.#toShown(redact(message)));
   }
 
   hold(message: string): void {
@@ -75,7 +73,7 @@ class LineWriter {
     this.#held = [];
     const text = held.join('');
     // One by one where there are secrets: a pattern must not reach into the next message.
-    this.#stderr.write(this.#toShown(redact(text) === text ? text : held.map(redact).join('')));
+    this.#context.stderr.write(this.#toShown(redact(text) === text ? text : held.map(redact).join('')));
   }
 }
 
@@ -86,7 +84,7 @@ class JsonLogger implements ClosableLogger {
 
   constructor(context: CommandContext, level: LogLevel) {
     this.#context = context;
-    this.#lines = new LineWriter(context.stderr);
+    this.#lines = new LineWriter(context);
     this.#level = level;
   }
 
@@ -124,17 +122,17 @@ class TextLogger implements ClosableLogger {
   readonly #context: CommandContext;
   readonly #lines: LineWriter;
   readonly #level: LogLevel;
-  readonly #spins: boolean;
+  /** Whether progress is shown; undefined before there is some. */
+  #spins: boolean | undefined;
   #spinner: Ora | undefined;
   #starting = false;
   #closed = false;
   #running: ReadonlyMap<string, RunningTask> = new Map();
 
-  constructor(context: CommandContext, level: LogLevel, spins: boolean) {
+  constructor(context: CommandContext, level: LogLevel) {
     this.#context = context;
-    this.#lines = new LineWriter(context.stderr, printable);
+    this.#lines = new LineWriter(context, printable);
     this.#level = level;
-    this.#spins = spins;
   }
 
   shows(level: LogLevel): boolean {
@@ -160,6 +158,7 @@ class TextLogger implements ClosableLogger {
   }
 
   progress(event: ProgressEvent): void {
+    this.#spins ??= this.shows('info') && wantsSpinner(this.#context);
     if (!this.#spins || this.#closed) return;
     this.#running = withEvent(this.#running, event, this.#context.now().getTime());
     if (!this.#starting) {

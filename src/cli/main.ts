@@ -1,5 +1,6 @@
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
+import type { Writable } from 'node:stream';
 import { type Diagnostic, formatWithHint } from '../core/diagnostic.js';
 import { CancelledError, OpmateError, getMessage, redact, reportedError } from '../core/errors.js';
 import type { CommandContext } from './context.js';
@@ -25,6 +26,7 @@ export async function main(): Promise<void> {
   };
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
+  // Opening a stream takes milliseconds, and many commands use one of the three.
   const context: CommandContext = {
     environment: process.env,
     workingDirectory: process.cwd(),
@@ -33,19 +35,29 @@ export async function main(): Promise<void> {
     get stdin() {
       return process.stdin;
     },
-    stdout: process.stdout,
-    stderr: process.stderr,
+    get stdout() {
+      return ignoreFailure(process.stdout);
+    },
+    get stderr() {
+      return ignoreFailure(process.stderr);
+    },
     signal: cancel.signal,
     now: () => new Date(),
     architecture: process.arch,
   };
-  // A reader of our messages that has gone is no reason to fail.
-  process.stderr.on('error', () => undefined);
-  process.stdout.on('error', () => undefined);
-  const name = path.basename(process.argv[1] ?? 'opmate', '.js');
+  const name = path.basename(process.argv[1] ?? 'opmate').replace(/\.c?js$/, '');
   process.exitCode = await run(process.argv.slice(2), context, name);
   process.off('SIGINT', onSignal);
   process.off('SIGTERM', onSignal);
+}
+
+const ignored = new WeakSet<Writable>();
+
+/** A reader of our messages that has gone is no reason to fail; whoever writes data listens too. */
+function ignoreFailure<T extends Writable>(stream: T): T {
+  if (!ignored.has(stream)) stream.on('error', () => undefined);
+  ignored.add(stream);
+  return stream;
 }
 
 /** Runs one command line in a given world and returns its exit code. Never throws. */
@@ -70,7 +82,7 @@ function wantsJson(args: readonly string[]): boolean {
   return index !== -1 && (flags[index] === '--log-format=json' || flags[index + 1] === 'json');
 }
 
-/** Returns the context with another stderr; its stdin is opened when it is first asked for. */
+/** Returns the context with another stderr; other streams are opened when they are first asked for. */
 function withStderr(context: CommandContext, stderr: CommandContext['stderr']): CommandContext {
   const properties = {
     ...Object.getOwnPropertyDescriptors(context),

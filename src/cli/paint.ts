@@ -9,7 +9,7 @@ export interface Paint {
 const plain: Paint = { hint: (text) => text, error: (text) => text };
 
 /** Loads colors only where they will be seen: on a terminal, unless `NO_COLOR` is set or in CI. */
-export async function loadPaint(context: CommandContext): Promise<Paint> {
+export async function loadPaint(context: Pick<CommandContext, 'environment' | 'stderr'>): Promise<Paint> {
   const { environment, stderr } = context;
   if (stderr.isTTY !== true || environment['NO_COLOR'] || environment['CI']) return plain;
   const { default: chalk } = await import('chalk');

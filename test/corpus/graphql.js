@@ -7,7 +7,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 
-const opmate = fileURLToPath(new URL('../../bin/opmate.js', import.meta.url));
+const opmate = fileURLToPath(new URL('../../bin/opmate.cjs', import.meta.url));
 
 const typeQuery = `query Type($name: String!) {
   __type(name: $name) { fields { name type { kind name ofType { kind name ofType { kind name } } } } }

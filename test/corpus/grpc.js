@@ -8,7 +8,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { connect } from './grpc-client.js';
 import { differenceOf } from './report.js';
 
-const opmate = fileURLToPath(new URL('../../bin/opmate.js', import.meta.url));
+const opmate = fileURLToPath(new URL('../../bin/opmate.cjs', import.meta.url));
 
 /** Starts `opmate ARGS -p 0` and calls `work` with a client of it. */
 export async function withRegistryServer(args, directory, work) {

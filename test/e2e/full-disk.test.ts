@@ -40,7 +40,7 @@ function onSmallDisk(size: string, ...args: string[]) {
 /** Runs a script, which has the function `opmate`, where the directory `disk` has room for `size` only. */
 async function runOnSmallDisk(size: string, script: string) {
   await mkdir(path.join(sandbox.work, 'disk'), { recursive: true });
-  const program = `'${process.execPath}' '${path.join(projectRoot, 'bin/opmate.js')}'`;
+  const program = `'${process.execPath}' '${path.join(projectRoot, 'bin/opmate.cjs')}'`;
   const lines = [`mount -t tmpfs -o size=${size} none disk`, `opmate() { ${program} "$@"; }`, script];
   const child = spawn('unshare', ['-Urm', 'sh', '-ec', lines.join('\n')], {
     cwd: sandbox.work,

@@ -60,7 +60,7 @@ describe('the package', () => {
   it('contains the shrinkwrap, and what version knows of the build, in at most 5 MB', () => {
     const names = packed.files.map((file) => file.path);
     expect(names).toEqual(
-      expect.arrayContaining(['npm-shrinkwrap.json', 'dist/build.json', 'bin/opmate.js']),
+      expect.arrayContaining(['npm-shrinkwrap.json', 'dist/build.json', 'bin/opmate.cjs']),
     );
     expect(names).not.toContain('package-lock.json');
     expect(names.filter((name) => name.endsWith('.cache') || name.startsWith('src/'))).toEqual([]);

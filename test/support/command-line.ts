@@ -11,7 +11,7 @@ import type { CommandContext } from '../../src/cli/context.js';
 /** The directory of the repository. */
 export const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
 /** The file that `opmate` is linked to when installed. */
-export const commandFile = path.join(projectRoot, 'bin', 'opmate.js');
+export const commandFile = path.join(projectRoot, 'bin', 'opmate.cjs');
 export const bundlesDirectory = path.join(projectRoot, 'fixtures', 'bundles');
 
 export interface RunOptions {
@@ -21,7 +21,7 @@ export interface RunOptions {
   stdin?: string;
   /** Ends the process with SIGKILL after this time; 30 s. */
   timeoutMs?: number;
-  /** What is called; `bin/opmate.js` of the project. */
+  /** What is called; `bin/opmate.cjs` of the project. */
   file?: string;
   /** A file descriptor that takes the place of stdout; `stdout` of the result is then empty. */
   stdoutTo?: number;

@@ -65,7 +65,7 @@ async function formatPage(
   image: BundleImage | undefined,
 ): Promise<string> {
   const { stdout } = context as { stdout: CommandContext['stderr'] };
-  const paint = await loadPaint({ ...context, stderr: stdout });
+  const paint = await loadPaint({ environment: context.environment, stderr: stdout });
   const width = stdout.isTTY === true ? Math.max(stdout.columns ?? plainWidth, minWidth) : plainWidth;
   const rows = toRows(summary, image);
   return rows.map((row) => textOfRow(row, width, paint)).join('');

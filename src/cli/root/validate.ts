@@ -44,7 +44,10 @@ export const command = defineCommand({
         const verdict = await judgeCatalog(source.catalog, session);
         session.logger.close();
         if (format !== undefined) await writeReport(context, toReport(verdict), format);
-        else await writeAll(context.stderr, describeVerdict(verdict, parseLevel(options)));
+        else {
+          const text = describeVerdict(verdict, parseLevel(options));
+          if (text !== '') await writeAll(context.stderr, text);
+        }
         return verdict.message === undefined ? exitCodes.done : exitCodes.failed;
       } finally {
         await source.close();

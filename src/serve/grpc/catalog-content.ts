@@ -81,6 +81,7 @@ export class CatalogContent {
   readonly #origins = new Map<string, BlobOrigin>();
   readonly #facts = new Map<IndexedBundle, Buffer>();
   #factsBytes = 0;
+  readonly #maxFactsBytes: number;
   #isFull = false;
   /** Messages with manifests by use, the last used at the end. */
   readonly #recent = new Map<string, Buffer>();
@@ -88,9 +89,18 @@ export class CatalogContent {
   readonly #pending = new Map<IndexedBundle, Promise<Buffer>>();
   #owner: { name: string; blob: Promise<PackageBlob> } | undefined;
 
-  /** `catalog` is where blobs are read again; left out where all parts are in `records`. */
-  constructor(index: CatalogIndex, records: RecordFile | undefined, catalog?: Catalog) {
+  /**
+   * `catalog` is where blobs are read again; left out where all parts are in `records`. `keepsFacts` is whether
+   * encoded facts are kept in memory, too.
+   */
+  constructor(
+    index: CatalogIndex,
+    records: RecordFile | undefined,
+    catalog?: Catalog,
+    { keepsFacts = true }: { keepsFacts?: boolean | undefined } = {},
+  ) {
     this.index = index;
+    this.#maxFactsBytes = keepsFacts ? maxFactsBytes : 0;
     this.#records = records;
     this.#catalog = catalog;
   }
@@ -102,10 +112,10 @@ export class CatalogContent {
   static async read(
     catalog: Catalog,
     records: RecordFile | undefined,
-    options: MetasOptions = {},
+    options: MetasOptions & { keepsFacts?: boolean | undefined } = {},
   ): Promise<CatalogContent> {
     const index: CatalogIndex = { packages: [], bundles: [], custom: [] };
-    const content = new CatalogContent(index, records, catalog);
+    const content = new CatalogContent(index, records, catalog, options);
     const facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
     const faults: OpmateError[] = [];
     const onFault = (fault: OpmateError): void => void faults.push(fault);
@@ -347,7 +357,7 @@ export class CatalogContent {
   }
 
   #keepFacts(bundle: IndexedBundle, bytes: Buffer): void {
-    if (this.#facts.has(bundle) || this.#factsBytes + bytes.length > maxFactsBytes) return;
+    if (this.#facts.has(bundle) || this.#factsBytes + bytes.length > this.#maxFactsBytes) return;
     this.#factsBytes += bytes.length;
     this.#facts.set(bundle, compact(bytes));
   }
@@ -364,9 +374,12 @@ export class CatalogContent {
   }
 }
 
-/** The same bytes in memory of their own. */
+/** The same bytes in memory of their own: a part of a pool would keep all of it. */
 function compact(bytes: Buffer): Buffer {
-  return bytes.buffer.byteLength <= bytes.length + 64 ? bytes : Buffer.from(bytes);
+  if (bytes.buffer.byteLength <= bytes.length + 64) return bytes;
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(own);
+  return own;
 }
 
 function addPackages(index: CatalogIndex, facts: CatalogFacts): void {

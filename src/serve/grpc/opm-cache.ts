@@ -40,7 +40,7 @@ const maxNameBytes = 255;
  */
 export async function writeOpmCache(catalog: Catalog, options: OpmCacheOptions): Promise<CacheFile[]> {
   const { file, catalogFiles, signal, logger } = options;
-  const content = await CatalogContent.read(catalog, undefined, { signal, logger });
+  const content = await CatalogContent.read(catalog, undefined, { signal, logger, keepsFacts: false });
   let joined: JoinedFileWriter | undefined;
   try {
     const target = (joined = await JoinedFileWriter.create(file));

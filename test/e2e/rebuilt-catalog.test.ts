@@ -9,7 +9,7 @@ import { collectFacts } from '../../src/catalog/facts.js';
 import { type Logger, silentLogger } from '../../src/core/log.js';
 import { parseReference } from '../../src/core/reference.js';
 import { readImageSetConfiguration } from '../../src/mirror/image-set/image-set-config.js';
-import { openPinnedCatalog } from '../../src/mirror/image-set/image-set-plan.js';
+import { openPinnedCatalog } from '../../src/mirror/image-set/select-catalogs.js';
 import { leaveOut } from '../../src/catalog/selection/leave-out.js';
 import { type RebuiltCatalog, rebuildCatalog } from '../../src/mirror/selection/rebuilt-catalog.js';
 import { type CatalogSelection } from '../../src/catalog/selection/selection.js';

@@ -8,7 +8,8 @@ import {
 } from '../../mirror/image-set/delete-list.js';
 import { readDeleteImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
 import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
-import { openPinnedCatalog, planImageSet } from '../../mirror/image-set/image-set-plan.js';
+import { planImageSet } from '../../mirror/image-set/image-set-plan.js';
+import { openPinnedCatalog } from '../../mirror/image-set/select-catalogs.js';
 import { KeptImages } from '../../mirror/image-set/kept-images.js';
 import { readLock } from '../../mirror/lock/lock.js';
 import { liveReleases } from '../../mirror/release/live-releases.js';

@@ -1,6 +1,7 @@
 import { openCharts } from '../../mirror/helm/open-charts.js';
 import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
-import { type ImageSetPlan, openPinnedCatalog, planImageSet } from '../../mirror/image-set/image-set-plan.js';
+import { type ImageSetPlan, planImageSet } from '../../mirror/image-set/image-set-plan.js';
+import { openPinnedCatalog } from '../../mirror/image-set/select-catalogs.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import { liveReleases } from '../../mirror/release/live-releases.js';
 import { lockedReleases } from '../../mirror/release/locked-access.js';

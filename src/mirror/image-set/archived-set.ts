@@ -8,13 +8,8 @@ import { openCatalogIn } from '../../source/drivers/image.js';
 import type { SourceSession } from '../../source/session.js';
 import { type ImageSetLock, type LockedCatalog, type LockedImage, nameOfLocked } from '../lock/lock.js';
 import { type ImageSetConfiguration, targetOfCatalog } from './image-set-config.js';
-import {
-  type ImageSetPlan,
-  type NamedImage,
-  type OpenedCatalog,
-  type PlanOptions,
-  planImageSet,
-} from './image-set-plan.js';
+import { type ImageSetPlan, type NamedImage, type PlanOptions, planImageSet } from './image-set-plan.js';
+import type { OpenedCatalog } from './select-catalogs.js';
 import type { MirroredSet } from './image-set-resources.js';
 import { openArchivedCharts } from '../helm/archived-charts.js';
 import { lockedReleases } from '../release/locked-access.js';

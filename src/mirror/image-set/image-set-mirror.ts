@@ -91,23 +91,42 @@ export class ImageSetMirror {
   }
 
   /**
-   * Rebuilds the catalogs of which a part is taken, and reads the manifests of all images: one request a manifest.
-   * Throws the first failure unless images may be skipped.
+   * Rebuilds the catalogs of which a part is taken, and at the same time reads the manifests of all other images: one
+   * request a manifest. Throws the first failure unless images may be skipped.
    */
   async prepare(): Promise<void> {
-    for (const catalog of this.#plan.catalogs) await this.#rebuild(catalog);
-    const transfers = this.#plan.images.map((image) => this.#getTransfer(image));
-    const { onError, transfer } = this.#options;
-    const stops = onError === 'stop';
-    // All manifests are read before anything is copied, so all that is missing can be named.
-    const { pinned, ...faults } = await pinTransfers(transfers, {
-      ...transfer,
-      ...(stops && { continueOnError: true, isQuiet: true }),
-    });
-    if (stops && faults.failed.length > 0) throw combineErrors(faults.failed.map(({ error }) => error));
-    this.#note(faults);
+    const { images, catalogs } = this.#plan;
+    const isRebuilt = (image: PlannedImage): boolean => this.#findCatalog(image)?.selection.isWhole === false;
+    const rebuild = async (): Promise<void> => {
+      for (const catalog of catalogs) await this.#rebuild(catalog);
+    };
+    const [others, rebuilding] = await Promise.allSettled([
+      this.#pin(images.filter((image) => !isRebuilt(image))),
+      rebuild(),
+    ]);
+    if (rebuilding.status === 'rejected') throw rebuilding.reason;
+    if (others.status === 'rejected') throw others.reason;
+    const rest = await this.#pin(images.filter(isRebuilt));
+    const positions = new Map(images.map(({ destination }, position) => [destination, position]));
+    const inOrder = <T>(items: readonly T[], nameOf: (item: T) => string): T[] =>
+      [...items].sort((a, b) => (positions.get(nameOf(a)) as number) - (positions.get(nameOf(b)) as number));
+    const pinned = inOrder([...others.value.pinned, ...rest.pinned], ({ targetName }) => targetName);
+    const missing = inOrder([...others.value.missing, ...rest.missing], ({ targetName }) => targetName);
+    const failed = inOrder([...others.value.failed, ...rest.failed], ({ transfer }) => transfer.targetName);
+    if (this.#options.onError === 'stop' && failed.length > 0)
+      throw combineErrors(failed.map(({ error }) => error));
+    this.#note({ missing, failed });
     for (const transfer of pinned) this.#add(transfer);
     if (this.#failed.size > 0) await this.#repair();
+  }
+
+  /** Reads the manifests of images: all of them, before anything is copied, so that all that is missing is named. */
+  #pin(images: readonly PlannedImage[]): Promise<StepFaults & { pinned: PinnedTransfer[] }> {
+    const { onError, transfer } = this.#options;
+    return pinTransfers(
+      images.map((image) => this.#getTransfer(image)),
+      { ...transfer, ...(onError === 'stop' && { continueOnError: true, isQuiet: true }) },
+    );
   }
 
   /** Looks for what is attached to all images, for a target that is nobody's yet. */

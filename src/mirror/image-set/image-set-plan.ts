@@ -1,5 +1,4 @@
 import { type Catalog } from '../../catalog/catalog.js';
-import { collectFacts } from '../../catalog/facts.js';
 import { type CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { addContext, combineErrors } from '../../core/diagnostics-error.js';
@@ -8,11 +7,9 @@ import { type Logger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
 import { type Reference, formatReference, parseReference } from '../../core/reference.js';
 import type { ImageContents } from '../../oci/image/contents.js';
-import { type OpenedReference, openReference } from '../../oci/image/open.js';
+import type { OpenedReference } from '../../oci/image/open.js';
 import { formatPlatform } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
-import type { SourceSession } from '../../source/session.js';
-import { openSource } from '../../source/source.js';
 import { schemas } from '../../model/declarative-config.js';
 import type { BundleFacts } from '../../model/facts.js';
 import { BlockedImages } from './blocked-images.js';
@@ -24,7 +21,7 @@ import type { OpenedReleases } from '../release/open-releases.js';
 import type { ReleaseConfig } from '../release/release-config.js';
 import { type CatalogImage, getImages, readCatalogImages } from '../catalog-images.js';
 import { findSharedRepositories } from '../mapping/collisions.js';
-import { type DependencyCatalog, type DependencyMode, closeDependencies } from '../selection/dependencies.js';
+import { type DependencyMode, closeDependencies } from '../selection/dependencies.js';
 import {
   type AdditionalImageConfig,
   type ImageSetConfiguration,
@@ -41,9 +38,14 @@ import {
   sourceText,
   tagOfDigest,
 } from './image-set-names.js';
+import {
+  type OpenedCatalog,
+  type SelectedCatalog,
+  isAboutContent,
+  selectCatalogs,
+} from './select-catalogs.js';
 import type { RebuildSource } from '../selection/rebuilt-source.js';
 import { type CatalogSelection } from '../../catalog/selection/selection.js';
-import { selectOperators } from '../selection/select-operators.js';
 
 /** What an image of a set, a chart or the data of the update service is mirrored as. */
 export interface PlannedImage {
@@ -134,13 +136,6 @@ interface PlannedChart {
   name: ImageName;
 }
 
-/** A catalog that is open for planning. */
-export interface OpenedCatalog {
-  catalog: Catalog;
-  digest: string;
-  close(): Promise<void>;
-}
-
 export interface PlanOptions extends CancelOptions {
   target: MirrorTarget;
   /** What to do about packages that bundles need; `none` unless told. */
@@ -172,7 +167,7 @@ export async function planImageSet(
   config: ImageSetConfiguration,
   options: PlanOptions,
 ): Promise<ImageSetPlan> {
-  const opened: SelectedCatalog[] = [];
+  const opened: OpenedCatalog[] = [];
   let charts: OpenedCharts | undefined;
   let releases: OpenedReleases | undefined;
   const close = async (): Promise<void> => {
@@ -183,28 +178,27 @@ export async function planImageSet(
     releases = undefined;
   };
   try {
-    // Faults of several catalogs are told together.
-    const faults: OpmateError[] = [];
-    for (const operator of config.operators) {
-      throwIfCancelled(options.signal);
-      try {
-        opened.push(await selectCatalog(operator, config, options));
-      } catch (error) {
-        if (!(error instanceof OpmateError) || !isAboutContent(error)) throw error;
-        faults.push(error);
-      }
-    }
-    if (faults.length > 0) throw combineErrors(faults);
+    // Catalogs, charts and releases come from different servers, and none needs another.
+    const [selecting, openingCharts, openingReleases] = await Promise.allSettled([
+      selectCatalogs(config, options, opened),
+      options.openCharts(config.helm),
+      options.openReleases(config.releases),
+    ]);
+    if (openingCharts.status === 'fulfilled') charts = openingCharts.value;
+    if (openingReleases.status === 'fulfilled') releases = openingReleases.value;
+    if (selecting.status === 'rejected') throw selecting.reason;
+    const selected = selecting.value;
     const { selections, added, unmet } = await closeDependencies(
       config,
-      opened,
+      selected,
       options.dependencies ?? 'none',
       options,
     );
-    for (const catalog of opened) catalog.selection = selections.get(catalog) ?? catalog.selection;
+    for (const catalog of selected) catalog.selection = selections.get(catalog) ?? catalog.selection;
     const images = new ImageCollection(config, options);
     const catalogs: PlannedCatalog[] = [];
-    for (const catalog of opened) {
+    const faults: OpmateError[] = [];
+    for (const catalog of selected) {
       try {
         catalogs.push(await planCatalog(catalog, images, options));
       } catch (error) {
@@ -214,15 +208,17 @@ export async function planImageSet(
     }
     if (faults.length > 0) throw combineErrors(faults);
     for (const image of config.additionalImages) images.addAdditional(image, config.file);
-    charts = await options.openCharts(config.helm);
-    const planned = images.addCharts(charts.charts);
-    const openedReleases = (releases = await options.openReleases(config.releases));
+    if (openingCharts.status === 'rejected') throw openingCharts.reason;
+    const { charts: openedCharts } = openingCharts.value;
+    const planned = images.addCharts(openedCharts);
+    if (openingReleases.status === 'rejected') throw openingReleases.reason;
+    const openedReleases = openingReleases.value;
     images.addReleases(openedReleases, config.releases?.platforms ?? []);
     const warnings = [
       ...config.warnings,
       ...catalogs.flatMap(({ selection }) => selection.warnings),
       ...unmet,
-      ...charts.charts.flatMap((chart) => chart.found.warnings),
+      ...openedCharts.flatMap((chart) => chart.found.warnings),
       ...openedReleases.warnings,
     ];
     const { graphs, graphImage } = openedReleases;
@@ -230,27 +226,6 @@ export async function planImageSet(
     return { ...parts, ...images.finish(warnings), added, close };
   } catch (error) {
     await close();
-    throw error;
-  }
-}
-
-function isAboutContent({ code }: OpmateError): boolean {
-  return code === 'INVALID' || code === 'NOT_FOUND' || code === 'UNSUPPORTED';
-}
-
-interface SelectedCatalog extends DependencyCatalog, OpenedCatalog {}
-
-async function selectCatalog(
-  operator: OperatorConfig,
-  config: ImageSetConfiguration,
-  options: PlanOptions,
-): Promise<SelectedCatalog> {
-  const opened = await options.openCatalog(operator.reference);
-  try {
-    const facts = await collectFacts(opened.catalog, options);
-    return { ...opened, operator, facts, selection: selectOperators(facts, operator, config.file) };
-  } catch (error) {
-    await opened.close();
     throw error;
   }
 }
@@ -550,30 +525,4 @@ async function readBundleImages(catalog: Catalog, bundle: BundleFacts): Promise<
 export function mappingLines(images: readonly NamedImage[], target: MirrorTarget): string[] {
   const scheme = target.registry === '' ? 'file://' : 'docker://';
   return images.map(({ source, destination }) => `${source}=${scheme}${destination}`).sort(compareBytes);
-}
-
-/**
- * Opens the catalog that a reference names, pinned: what a tag means is looked up once, and everything is read by
- * that digest. Throws OpmateError, as opening a source does.
- */
-export async function openPinnedCatalog(
-  reference: Reference,
-  session: SourceSession,
-): Promise<OpenedCatalog> {
-  const named =
-    reference.transport === 'docker' && reference.digest === undefined
-      ? { ...reference, tag: reference.tag ?? 'latest' }
-      : reference;
-  const opened = await openReference(named, session);
-  let digest: string;
-  try {
-    digest = (await opened.repository.getManifest(opened.reference, session)).descriptor.digest;
-  } finally {
-    await opened.close();
-  }
-  const text = sourceText({ ...reference, digest });
-  const source = await openSource(text, session, { catalogs: true, bundles: false });
-  if (source.kind === 'catalog') return { catalog: source.catalog, digest, close: () => source.close() };
-  await source.close();
-  throw new OpmateError('INVALID', 'not a catalog', { subject: reference.text });
 }

@@ -133,7 +133,7 @@ describe('opmate bundle unpack', () => {
     await sandbox.write({ 'shared/own.txt': 'mine' });
     const args = ['bundle', 'unpack', `oci:${at('layout')}:v1`];
     const first = await sandbox.run(args, { cwd: at('shared') });
-    expect(first).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(first).toEqual({ code: 0, stdout: '', stderr: `info: unpacked oci:${at('layout')}:v1 to ./\n` });
     expect(await filesBelow(at('shared'))).toEqual({ ...files, 'own.txt': 'mine' });
     const again = await sandbox.run(args, { cwd: at('shared') });
     expect(again.code).toBe(1);
@@ -190,7 +190,7 @@ describe('opmate bundle unpack', () => {
     expect(await sandbox.run(['bundle', 'unpack', 's.yaml', '-o', 'from-maps'])).toEqual({
       code: 0,
       stdout: '',
-      stderr: '',
+      stderr: 'info: unpacked s.yaml to from-maps\n',
     });
     const { stdout } = await sandbox.run(['render', 'from-maps']);
     expect(stdout).toBe((await sandbox.run(['render', silicom])).stdout);

@@ -66,7 +66,9 @@ describe('opmate bundle render', () => {
   it('writes one file an object into a directory, whole or not at all', async () => {
     const out = path.join(sandbox.work, 'out');
     const args = ['bundle', 'render', skupper, ...here, '--to', out];
-    expect(await sandbox.run(args)).toEqual({ code: 0, stdout: '', stderr: '' });
+    const { code, stdout: printed, stderr } = await sandbox.run(args);
+    expect({ code, printed }).toEqual({ code: 0, printed: '' });
+    expect(stderr).toMatch(/^info: wrote \d+ objects to \S+\ninfo: next: kubectl apply -f \S+\n$/);
     const files = (await readdir(out)).sort();
     expect(files[0]).toMatch(/^00_clusterrole_[\w.-]+\.yaml$/);
     const texts = await Promise.all(files.map((file) => readFile(path.join(out, file), 'utf8')));

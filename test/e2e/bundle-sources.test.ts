@@ -74,7 +74,8 @@ describe('sources of opmate bundle', () => {
     const env = { OPMATE_CACHE_DIR: path.join(sandbox.work, 'cache') };
     for (const out of ['first', 'again']) {
       const unpacked = await sandbox.run(['bundle', 'unpack', source, ...lock, '-o', out], { env });
-      expect(unpacked).toEqual({ code: 0, stdout: '', stderr: '' });
+      expect(unpacked).toMatchObject({ code: 0, stdout: '' });
+      expect(unpacked.stderr).toBe(`info: unpacked ${source} to ${out}\n`);
       expect((await readdir(path.join(sandbox.work, out))).sort()).toEqual([
         'manifests',
         'metadata',

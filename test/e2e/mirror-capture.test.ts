@@ -93,7 +93,12 @@ mirror:
 `,
     });
     await sandbox.write({ 'objects.yaml': objects });
-    expect(await capture('objects.yaml', '--to', 'set.yaml')).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(await capture('objects.yaml', '--to', 'set.yaml')).toEqual({
+      code: 0,
+      stdout: '',
+      stderr:
+        'info: wrote the image set to set.yaml\ninfo: next: opmate mirror plan -c set.yaml docker://REGISTRY\n',
+    });
     const plan = await sandbox.run([
       'mirror',
       'plan',

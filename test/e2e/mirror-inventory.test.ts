@@ -63,7 +63,7 @@ describe.runIf(hasDockerRegistry)('opmate mirror inventory', () => {
     const written = await opmate('inventory', to, '--to', file);
     expect(written).toMatchObject({ code: 0, stdout: '' });
     expect(written.stderr).toMatch(
-      /inventory sha256:\w+: 4 repositories, 4 tags, 4 manifests, \d+ blobs, .*KiB; /,
+      /inventory sha256:\w+: 4 repositories, 4 tags, 4 manifests, \d+ blobs, .*KiB\n/,
     );
   };
 

@@ -30,7 +30,7 @@ describe('opmate registry init', () => {
     expect({ code, stdout, stderr }).toEqual({
       code: 0,
       stdout: '',
-      stderr: 'info: bundles.db: 2 bundles, 1 package\n',
+      stderr: 'info: bundles.db: 2 bundles, 1 package\ninfo: next: opmate registry serve bundles.db\n',
     });
     expect(names('default/bundles.db')).toEqual(['widget.v1', 'widget.v2']);
   });
@@ -63,7 +63,7 @@ describe('opmate registry init', () => {
     const { code, stderr } = await init('-m', 'part', '-o', 'part.db', '--permissive');
     expect(code).toBe(4);
     expect(stderr).toMatch(
-      /^error: part\/y\.yaml: [^\n]*\ninfo: part\.db: 2 bundles, 1 package, 1 problem\n$/,
+      /^error: part\/y\.yaml: [^\n]*\ninfo: part\.db: 2 bundles, 1 package, 1 problem\ninfo: next: opmate registry serve part\.db\n$/,
     );
     expect(names('part.db')).toEqual(['widget.v1', 'widget.v2']);
   });

@@ -103,12 +103,12 @@ function channelsAfter(
   for (const { name, entries } of model.channels.values()) {
     const subject = `package ${quoteGo(model.facts.name)}, channel ${quoteGo(name)}`;
     if (channels.includes(name)) {
-      changes.push(`${subject}: is removed`);
+      changes.push(`${subject}: removed`);
       continue;
     }
     const repaired = repairChannel(entries, gone, versions);
     if (repaired.entries.length === 0 && entries.length > 0) {
-      changes.push(`${subject}: is removed, since none of its bundles is left`);
+      changes.push(`${subject}: removed, as no bundle is left`);
       continue;
     }
     changes.push(...repaired.changes.map((change) => `${subject}: ${change}`));
@@ -189,7 +189,7 @@ function deprecationEdits(
   const gone = before.entries.filter((entry) => left?.entries.includes(entry) !== true);
   if (gone.length === 0) return [];
   const names = gone.map(({ reference }) => reference.name);
-  changes.push(`package ${quoteGo(facts.name)}: ${listNames('no longer told as deprecated are', names)}`);
+  changes.push(`package ${quoteGo(facts.name)}: ${listNames('no longer deprecated:', names)}`);
   const blob = requireBlob(catalog, schemas.deprecations, facts.name);
   if (left === undefined) return [{ kind: 'remove', blob }];
   const kept = new Set(left.entries.map(formatDeprecationReference));

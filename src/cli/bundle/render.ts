@@ -15,6 +15,8 @@ import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../../files/read-file.js';
 import { readInput } from '../input.js';
 import { writeAll } from '../output.js';
+import { reportEnding } from '../ending.js';
+import { count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
 import { inSource } from '../../api/bundle/in-source.js';
 import { tellFindings, tellWarnings } from './findings.js';
@@ -101,7 +103,14 @@ export const command = defineCommand({
       const { signal } = session;
       if (options.to === undefined) {
         await writeAll(context.stdout, writeObjects(objects, output, { signal }), signal);
-      } else await writeObjectDirectory(objects, options.to, { signal });
+      } else {
+        await writeObjectDirectory(objects, options.to, { signal });
+        reportEnding(
+          session.logger,
+          [`wrote ${count(objects.length, 'object')} to ${options.to}`],
+          `kubectl apply -f ${shellWord(options.to)}`,
+        );
+      }
       return exitCodes.done;
     });
   },

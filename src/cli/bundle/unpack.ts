@@ -3,6 +3,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { flag, text } from '../command/flags.js';
 import { unpackBundle } from '../../api/bundle/unpack-bundle.js';
 import { redact } from '../../core/errors.js';
+import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { useSession } from '../session.js';
 import { contentFlags, sourceForms } from './content-flags.js';
@@ -43,8 +44,15 @@ export const command = defineCommand({
     const global = options.rootCa === undefined ? options : { ...options, caFile: options.rootCa };
     return useSession(context, global, async (session) => {
       const { findings, isInPlace } = await unpackBundle(reference, options.to, session, options);
+      if (findings.length === 0) {
+        // opm says nothing.
+        reportEnding(
+          session.logger,
+          tool === undefined ? [`unpacked ${redact(reference)} to ${options.to}`] : [],
+        );
+        return exitCodes.done;
+      }
       session.logger.close();
-      if (findings.length === 0) return exitCodes.done;
       await tellFindings(context, findings.map(inSource(redact(reference), isInPlace)));
       return tool !== undefined ? exitCodes.failed : exitCodes.findings;
     });

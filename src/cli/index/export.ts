@@ -4,6 +4,8 @@ import { list, text } from '../command/flags.js';
 import { containerToolFlag } from './index-image-flags.js';
 import { UsageError } from '../../core/errors.js';
 import { requireFlag } from '../command/require-flag.js';
+import { reportEnding } from '../ending.js';
+import { count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
 
 /** `opmate index export`: writes packages of an index image or database file as package manifests. */
@@ -40,7 +42,12 @@ export const command = defineCommand({
     await useSession(context, options, async (session) => {
       const names = options.package ?? options.xpackage;
       const { packages, bundles } = await exportIndex(index, folder, session, { packages: names });
-      session.logger.log('info', `${folder}: exported ${packages.join(', ') || 'nothing'}`, { bundles });
+      const amount = `${count(bundles, 'bundle')} of ${count(packages.length, 'package')}`;
+      reportEnding(
+        session.logger,
+        [`exported ${amount} to ${folder}`],
+        `opmate registry init -m ${shellWord(folder)} --to DATABASE`,
+      );
     });
   },
 });

@@ -5,9 +5,11 @@ import { quoteGo } from '../../document/go-json.js';
 import { replaceFile } from '../../files/replace-file.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { repeated, text } from '../command/flags.js';
+import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInput } from '../input.js';
 import { writeAll } from '../output.js';
+import { shellWord } from '../printable.js';
 import { useSession } from '../session.js';
 import { mirrorFlags } from './flags.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
@@ -53,7 +55,11 @@ export const command = defineCommand({
       for (const { subject, problem, hint } of warnings)
         session.logger.log('warn', `${subject}: ${problem}${hint === undefined ? '' : `; ${hint}`}`);
       if (options.to === undefined) await writeAll(context.stdout, configuration, session.signal);
-      else await replaceFile(path.resolve(context.workingDirectory, options.to), configuration);
+      else {
+        await replaceFile(path.resolve(context.workingDirectory, options.to), configuration);
+        const next = `opmate mirror plan -c ${shellWord(options.to)} docker://REGISTRY`;
+        reportEnding(session.logger, [`wrote the image set to ${options.to}`], next);
+      }
       return exitCodes.done;
     });
   },

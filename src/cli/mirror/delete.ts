@@ -15,7 +15,8 @@ import { findMaxNestedPaths, getMaxPerRegistry, getWorkspace } from './image-set
 import { readInputFile } from '../../files/read-file.js';
 import { parseGlobalOptions } from './options.js';
 import { writeAll } from '../output.js';
-import { count } from '../printable.js';
+import { reportEnding } from '../ending.js';
+import { count, shellWord } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 
 const flags = {
@@ -121,7 +122,12 @@ async function generateList(
     ]),
   );
   const stay = catalogs > 0 ? '; catalogs stay' : '';
-  logger.log('info', `${path.join(directory, name)}: ${count(images, 'image')} to delete${stay}`);
+  const written = path.relative(context.workingDirectory, path.join(directory, name));
+  reportEnding(
+    logger,
+    [`${written}: ${count(images, 'image')} to delete${stay}`],
+    `opmate mirror delete --delete-yaml-file ${shellWord(written)} ${shellWord(destination)}`,
+  );
   return exitCodes.done;
 }
 

@@ -8,9 +8,10 @@ import { encodeInventory, idOfInventory, summarizeInventory } from '../../mirror
 import { isRepositoryName } from '../../oci/registry/registry-names.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { repeated, text } from '../command/flags.js';
+import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
-import { amountOfBytes, count } from '../printable.js';
+import { amountOfBytes, count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
 import { lockFlags, mirrorFlags } from './flags.js';
 import { findMaxNestedPaths, getMaxPerRegistry } from './image-set-options.js';
@@ -73,9 +74,13 @@ export const command = defineCommand({
         ...[count(tags, 'tag'), count(manifests, 'manifest'), count(blobs, 'blob'), amountOfBytes(bytes)],
       ];
       const size = amountOfBytes(Buffer.byteLength(encoded));
-      session.logger.log('info', `inventory ${idOfInventory(inventory)}: ${amounts.join(', ')}; ${size}`);
+      session.logger.log('info', `inventory ${idOfInventory(inventory)}: ${amounts.join(', ')}`);
       if (options.to === undefined) await writeAll(context.stdout, encoded, session.signal);
-      else await replaceFile(path.resolve(workingDirectory, options.to), encoded);
+      else {
+        await replaceFile(path.resolve(workingDirectory, options.to), encoded);
+        const next = `opmate mirror -c CONFIG file://DIR --base ${shellWord(options.to)}`;
+        reportEnding(session.logger, [`wrote ${options.to}, ${size}`], next);
+      }
       return exitCodes.done;
     });
   },

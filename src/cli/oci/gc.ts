@@ -2,8 +2,10 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { flag, parsed } from '../command/flags.js';
 import { milliseconds } from '../command/values.js';
 import { collectGarbage, defaultGarbageAgeMs } from '../../api/images/collect-garbage.js';
+import { reportEnding } from '../ending.js';
 import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
+import { amountOfBytes, count } from '../printable.js';
 
 /** `opmate oci gc`: removes unreferenced blobs of a layout directory, and prints the digest of each. */
 export const command = defineCommand({
@@ -33,10 +35,8 @@ export const command = defineCommand({
         bytes += size;
         await writeAll(context.stdout, `${digest}\n`, context.signal);
       }
-      const noun = blobs === 1 ? 'blob' : 'blobs';
       const verb = dryRun ? 'would remove' : 'removed';
-      const amount = `${(bytes / 1e6).toFixed(1)} MB`;
-      logger.log('info', `${verb} ${blobs} unreferenced ${noun}, ${amount}`, { blobs, bytes });
+      reportEnding(logger, [`${verb} ${count(blobs, 'unreferenced blob')}, ${amountOfBytes(bytes)}`]);
       return 0;
     } finally {
       logger.close();

@@ -2,6 +2,8 @@ import { loadManifests } from '../../api/indexes/load-manifests.js';
 import { UsageError } from '../../core/errors.js';
 import { defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
+import { reportEnding } from '../ending.js';
+import { shellWord } from '../printable.js';
 import { useSession } from '../session.js';
 import { databaseSummary } from './database.js';
 import { getManifestSource, manifestFlags, reportLoaded, reportingProblems } from './manifest-index.js';
@@ -39,7 +41,9 @@ export const command = defineCommand({
       const report = await reportingProblems(session, () =>
         loadManifests(to, source, session, { permissive }),
       );
-      return reportLoaded(session, report, to);
+      const code = reportLoaded(session, report, to);
+      reportEnding(session.logger, [], `opmate registry serve ${shellWord(to)}`);
+      return code;
     });
   },
 });

@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest';
+import { useSandbox } from '../support/command-line.js';
+import { useExampleWorld } from './example-world.js';
+
+const sandbox = useSandbox();
+const world = useExampleWorld(sandbox);
+const bundle = 'registry.example.com/demo/bundle:v1.3.0';
+const from = '-f registry.example.com/demo/index:v1 -i scratch';
+const pushed = '-t registry.example.com/endings/index:v1';
+const archive = 'mirror --from archive docker://registry.example.com';
+
+/** Long commands, each with the command that its ending proposes; some have nothing to propose. */
+const endings: readonly (readonly [line: string, next: RegExp | undefined])[] = [
+  [
+    'catalog build ./catalog -t registry.example.com/endings/catalog:v1 -i scratch',
+    /^opmate serve HOST\/endings/,
+  ],
+  [
+    'catalog build ./catalog --save oci:built:v9 -i scratch',
+    /^opmate oci copy oci:built:v9 REGISTRY\/NAME:TAG$/,
+  ],
+  ['catalog filter ./catalog -p demo --heads-only --to filtered', /^opmate serve filtered$/],
+  [
+    'catalog publish ./catalog --name demo --to public',
+    /^opmate list packages https:\/\/HOST\/catalogs\/demo$/,
+  ],
+  ['catalog mirror registry.example.com/demo/catalog:v1 registry.example.com/oc', /^kubectl apply -f \S+$/],
+  ['catalog mirror registry.example.com/demo/catalog:v1 file://oc', /^opmate catalog mirror file:\/\/oc\//],
+  [`catalog add ./catalog ${bundle} --channel stable`, undefined],
+  ['catalog remove ./catalog --package demo --channel alpha', undefined],
+  ['catalog deprecate ./catalog --package demo --message gone', undefined],
+  ['migrate index.db migrated', /^opmate serve migrated$/],
+  ['bundle build -d ./bundle --save oci:made:v1', /^opmate bundle push oci:made:v1 REGISTRY\/NAME:TAG$/],
+  ['bundle build -d ./bundle -t registry.example.com/endings/bundle:v1', /^opmate catalog add CATALOG HOST/],
+  ['bundle push ./bundle registry.example.com/endings/bundle:v2', /^opmate catalog add CATALOG HOST/],
+  ['bundle unpack ./bundle --to unpacked', undefined],
+  ['bundle render ./bundle --install-namespace demo --to rendered', /^kubectl apply -f rendered$/],
+  [`index add -b ${bundle} ${from} ${pushed}`, /^opmate serve HOST/],
+  [`index add -b ${bundle} ${from} --save index.tar`, /^opmate oci copy oci-archive:index\.tar /],
+  [`index rm --package demo ${from} ${pushed}`, /^opmate serve HOST/],
+  [`index delete --package demo ${from} ${pushed}`, /^opmate serve HOST/],
+  [`index delete-latest demo ${from} ${pushed}`, /^opmate serve HOST/],
+  [`index prune -p demo ${from} ${pushed}`, /^opmate serve HOST/],
+  [`index prune-stranded ${from} ${pushed}`, /^opmate serve HOST/],
+  [
+    `index deprecatetruncate -b registry.example.com/demo/bundle:v1.1.0 ${from} ${pushed}`,
+    /^opmate serve HOST/,
+  ],
+  [`index build index.db -i scratch ${pushed}`, /^opmate serve HOST/],
+  ['index export -i index.db --to exported', /^opmate registry init -m exported --to DATABASE$/],
+  [`registry add -b ${bundle} -d index.db`, undefined],
+  ['registry rm demo index.db', undefined],
+  ['registry prune index.db -p demo', undefined],
+  ['registry init -m manifests --to new.db', /^opmate registry serve new\.db$/],
+  [
+    'registry images --from registry.example.com/demo/catalog:v1 --to mirror.example.com/demo',
+    /^opmate mirror -f MAPPING && kubectl apply/,
+  ],
+  [
+    'registry build --bundles ./bundle --from scratch --to oci:made:v1',
+    /^opmate oci copy oci:made:v1 REGISTRY/,
+  ],
+  ['mirror -c imageset.yaml docker://registry.example.com/endings', /^kubectl apply -f working-dir\//],
+  [
+    'mirror -c imageset.yaml file://carry',
+    /^opmate mirror --from carry --id sha256:\w+ docker:\/\/REGISTRY$/,
+  ],
+  [`${archive}/far`, /^kubectl apply -f working-dir\/cluster-resources$/],
+  [`mirror ${bundle}=registry.example.com/one/bundle:v1`, undefined],
+  [
+    'mirror plan -c imageset.yaml file://next',
+    /^opmate mirror -c imageset\.yaml --locked --plan sha256:\w+ file:/,
+  ],
+  [
+    'mirror inventory docker://registry.example.com/demo-mirror --to inv.json',
+    /^opmate mirror .* --base inv\.json$/,
+  ],
+  ['mirror capture objects.yaml --to set.yaml', /^opmate mirror plan -c set\.yaml docker:\/\/REGISTRY$/],
+  [
+    'mirror delete --generate -c delete.yaml docker://registry.example.com/demo-mirror',
+    /^opmate mirror delete --delete-yaml-file working-dir\/delete\/delete-images\.yaml docker:\/\/HOST\/demo-mirror$/,
+  ],
+  [
+    'mirror delete --delete-yaml-file delete-images.yaml docker://registry.example.com/demo-mirror',
+    undefined,
+  ],
+  [`oci copy ${bundle} oci:copied:v1`, undefined],
+  ['oci gc layout', undefined],
+  ['view ./catalog --export page', undefined],
+];
+
+/** Commands whose lines before the work are those of opm, or name each catalog. */
+const tellsBefore = /^(?:registry build|mirror -c)/;
+
+async function run(line: string): Promise<{ code: number | null; stderr: string; directory: string }> {
+  const directory = await world.copy();
+  const words = world.localize(line).split(' ');
+  const { code, stderr } = await sandbox.run(words, { cwd: directory, env: world.environment() });
+  return { code, stderr, directory };
+}
+
+describe('the ending', () => {
+  it.each(endings)('of opmate %s is short, in human units, and names the next step', async (line, next) => {
+    const { code, stderr } = await run(line);
+    expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
+    const host = world.localize('registry.example.com');
+    const lines = stderr.trimEnd().replaceAll(host, 'HOST').split('\n');
+    expect(lines.length).toBeLessThanOrEqual(tellsBefore.test(line) ? 6 : 5);
+    for (const text of lines) {
+      if (!tellsBefore.test(line)) expect(text).toMatch(/^info: /);
+      // No bytes beyond 1023, and no fields of logs.
+      expect(text).not.toMatch(/\d{4,} bytes| \w+=\S+$| MB\b/);
+    }
+    const shown = /^info: next: (.*)$/.exec(lines.at(-1) ?? '')?.[1];
+    if (next === undefined) expect(shown).toBeUndefined();
+    else expect(shown).toMatch(next);
+  });
+
+  it.each(endings.filter((_, i) => i % 4 === 0))('of opmate %s is left out with --quiet', async (line) => {
+    const { code, stderr } = await run(`${line} --quiet`);
+    expect(code).toBe(0);
+    expect(stderr).not.toContain('info: ');
+  });
+
+  it('of a plan is a command that copies just that', async () => {
+    const directory = await world.copy();
+    const options = { cwd: directory, env: world.environment() };
+    const target = world.localize('docker://registry.example.com/planned');
+    const planned = await sandbox.run(['mirror', 'plan', '-c', 'imageset.yaml', target], options);
+    const next = /^info: next: opmate (.*)$/m.exec(planned.stderr)?.[1] ?? '';
+    const { code, stderr } = await sandbox.run(next.split(' '), options);
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/^info: mirrored 5 images: copied /m);
+  });
+});

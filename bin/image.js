@@ -1,15 +1,7 @@
 // Builds the container image of opmate without a container engine: a layer with the package, its native module, the names
 // opmate, opm and grpc_health_probe, on a base image with Node.js. Run it with `npm run image`; `--help` lists the options.
 import { execFileSync } from 'node:child_process';
-import {
-  createReadStream,
-  existsSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -190,7 +182,7 @@ function layerEntries(native, { node, bin, build }) {
     const { size } = statSync(file);
     return {
       path: `${place}/${name.split(path.sep).join('/')}`,
-      content: name === 'dist/build.json' ? Buffer.from(build) : { size, open: () => createReadStream(file) },
+      content: name === 'dist/build.json' ? Buffer.from(build) : { file, size },
       ...(name === 'bin/opmate.cjs' ? { mode: 0o755 } : {}),
     };
   });

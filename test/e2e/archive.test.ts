@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { cp, mkdir, open, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { amountOfBytes } from '../../src/cli/printable.js';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -39,12 +40,12 @@ function addImage(content: ArchiveContent, repository: string, tag: string, seed
 }
 
 describe('opmate archive verify', () => {
-  it('says that an archive is sound', async () => {
+  it('reports an archive without problems', async () => {
     const { index } = await someContent().write(path.join(sandbox.work, 'sound'), { partBytes: 200_000 });
     const bytes = index.parts.reduce((sum, { size }) => sum + size, 0);
     const { code, stdout, stderr } = await sandbox.run(['archive', 'verify', 'sound']);
     expect(stdout).toBe(
-      `${index.id}: ${index.parts.length} parts, 3 images, ${index.blobs.size} blobs, ${bytes} bytes: sound\n`,
+      `${index.id}: ${index.parts.length} parts, 3 images, ${index.blobs.size} blobs, ${amountOfBytes(bytes)}: no problems found\n`,
     );
     expect([code, stderr]).toEqual([0, '']);
     const json = await sandbox.run(['archive', 'verify', 'sound', '-o', 'json']);

@@ -16,7 +16,7 @@ import { getArchiveDirectory, readProof } from './options.js';
 import { exitCodes } from '../exit-codes.js';
 import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
-import { count } from '../printable.js';
+import { amountOfBytes, count } from '../printable.js';
 import { writeReport } from '../reports/report.js';
 
 /**
@@ -61,8 +61,8 @@ export const command = defineCommand({
       for (const fault of named) logger.log('error', formatDiagnostic(fault));
     } else if (index !== undefined) {
       const { parts, blobs, images, bytes } = getAmounts(index);
-      const amounts = `${count(parts, 'part')}, ${count(images, 'image')}, ${count(blobs, 'blob')}, ${bytes} bytes`;
-      await writeAll(context.stdout, `${index.id}: ${amounts}: sound\n`);
+      const amounts = `${count(parts, 'part')}, ${count(images, 'image')}, ${count(blobs, 'blob')}, ${amountOfBytes(bytes)}`;
+      await writeAll(context.stdout, `${index.id}: ${amounts}: no problems found\n`);
       if (index.base !== undefined) {
         const what = index.holders === undefined ? 'archive' : 'registry with the content of inventory';
         logger.log('info', `it needs ${what} ${index.base}`);

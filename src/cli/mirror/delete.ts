@@ -15,7 +15,7 @@ import { findMaxNestedPaths, getMaxPerRegistry, getWorkspace } from './image-set
 import { readInputFile } from '../../files/read-file.js';
 import { parseGlobalOptions } from './options.js';
 import { writeAll } from '../output.js';
-import { reportEnding } from '../ending.js';
+import { reportEnding, summarizeItems } from '../ending.js';
 import { count, shellWord } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 
@@ -156,8 +156,9 @@ async function deleteListed(
     const passed = `${count(report.catalogs, 'catalog')} skipped: catalogs are never deleted`;
     logger.log('warn', `${file}: ${passed}`);
   }
-  for (const name of report.missing) logger.log('info', `${name}: not found`);
-  for (const sentence of report.kept) logger.log('info', sentence);
+  const missing = report.missing.map((name) => `${name}: not found`);
+  for (const line of summarizeItems(missing, 'missing image', logger)) logger.log('info', line);
+  for (const line of summarizeItems(report.kept, 'kept image', logger)) logger.log('info', line);
   for (const error of report.failed) logger.log('error', error.message);
   const { done, stopped, failed } = report;
   const rest = [

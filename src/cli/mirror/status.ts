@@ -125,7 +125,7 @@ async function findLock(
     if (finished !== undefined) return { lock: finished, name: 'embedded in the archive' };
     throw new OpmateError('NOT_FOUND', `${shown}: lock not found`, {
       file: shown,
-      hint: 'opmate mirror and mirror plan write it; name another one with --lock, or where it is with --workspace',
+      hint: 'use --lock with a lock file or the directory of an archive, or --workspace with that of the run',
       cause: error,
     });
   }

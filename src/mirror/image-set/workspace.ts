@@ -75,7 +75,7 @@ export class Workspace {
       if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
       throw new OpmateError('NOT_FOUND', `${this.shownLock}: lock not found`, {
         file: this.shownLock,
-        hint: 'opmate mirror plan writes it; name another one with --lock, or where it is with --workspace',
+        hint: 'write it with opmate mirror plan, or select another one with --lock or --workspace',
         cause: error,
       });
     }

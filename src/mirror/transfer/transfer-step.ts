@@ -143,7 +143,7 @@ function nameImage(error: OpmateError, { sourceName, targetName }: Transfer): Op
   if (name === undefined) return error;
   const hint =
     name === sourceName && error.code === 'NETWORK'
-      ? 'with --config, leave it out with blockedImages or pass over it with --on-error skip-image'
+      ? 'with --config, exclude it with blockedImages or skip it with --on-error skip-image'
       : undefined;
   return addContext(error, { subject: name, replaces: [subject], hint });
 }

@@ -20,7 +20,10 @@ export async function contentOf(
   files: Record<string, string>,
   options: Partial<StoreOptions> = {},
 ): Promise<StoredContent> {
-  return storeContent(new DirectoryCatalog(await directoryWith(files)), { now: () => storedAt, ...options });
+  const catalog = new DirectoryCatalog(await directoryWith(files));
+  const content = await storeContent(catalog, { now: () => storedAt, ...options });
+  onTestFinished(() => content.close());
+  return content;
 }
 
 export interface Served {

@@ -373,6 +373,8 @@ describe('opmate mirror --config', () => {
         workspace('shard'),
         '--locked',
         `--shard=${index}/3`,
+        // One after the other: what others have not copied does not come.
+        '--shard-wait=0s',
         '-o',
         'text',
       );

@@ -95,7 +95,8 @@ describe('the package', () => {
       `oci:${path.join(root, 'image')}:v1`,
     );
     expect(saved).toMatchObject({ status: 0 });
-    const proxied = spawnSync(path.join(prefix, 'bin', 'opmate'), ['render', 'registry.example.com/a/b:v1'], {
+    const once = ['render', 'registry.example.com/a/b:v1', '--retry-timeout', '1s'];
+    const proxied = spawnSync(path.join(prefix, 'bin', 'opmate'), once, {
       env: { ...process.env, HTTPS_PROXY: 'http://127.0.0.1:9' },
       encoding: 'utf8',
     });

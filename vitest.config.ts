@@ -1,5 +1,7 @@
 import { availableParallelism } from 'node:os';
+import path from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 // What was built runs as users have it.
 const server = { deps: { external: [/\/dist\//] } };
@@ -10,8 +12,30 @@ const isolate = false;
 // Ends tests that hang: nothing that a busy machine with a slow disk needs longer for.
 const timeouts = { testTimeout: 180_000, hookTimeout: 120_000 };
 
+/** Files that take longest, which begin first: vitest knows how long files take from earlier runs only. */
+const longFiles = [
+  'examples',
+  'view',
+  'docs-examples',
+  'packaging',
+  'registry-atomicity',
+  'archive',
+  'docs-ci',
+];
+
+class LongFilesFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId, project }: TestSpecification): number => {
+      const index = longFiles.indexOf(path.basename(moduleId, '.test.ts'));
+      return project.name !== 'e2e' || index === -1 ? longFiles.length : index;
+    };
+    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+  }
+}
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongFilesFirst },
     // Workers wait a quarter of their time: for processes and servers, and for delays of retries.
     maxWorkers: availableParallelism() + 1,
     projects: [

@@ -360,7 +360,7 @@ export interface PickRequest {
   versions?: string[];
 }
 
-/** `POST api/edit/plan`, `images`, `bytes` and `write`: what is selected. */
+/** `POST api/edit/plan`, `images` and `bytes`: what is selected. */
 export interface EditRequest {
   kind: 'imageset' | 'filter';
   /** Image of the catalog, for an image set. */
@@ -370,6 +370,11 @@ export interface EditRequest {
   defaultChannels: { package: string; channel: string }[];
   /** Whether a filter drops all other bundles, also those that upgrades pass through. */
   isExact: boolean;
+}
+
+/** `POST api/edit/write`: the file is written only if it is still the one of the plan. */
+export interface EditWriteRequest extends EditRequest {
+  fileDigest: string;
 }
 
 /** Answer of `api/edit/plan`: what the document would keep. */
@@ -397,8 +402,8 @@ export interface EditPlanAnswer {
   changes: string[];
   unmet: string[];
   missingPackages: string[];
-  /** Whether the file that would be written is there already. */
-  exists: boolean;
+  /** Digest of the file that would be written; empty for a new file. */
+  fileDigest: string;
 }
 
 /** Answer of `api/edit/images`: every image of the selection with the bundles that are or need it. */

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmod, readFile, readdir, readlink, rename, symlink } from 'node:fs/promises';
+import { chmod, readFile, readdir, readlink, rename, symlink, writeFile } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
@@ -362,7 +362,11 @@ describe('opmate view', () => {
     // The file is that of --to, whatever a request names; a link of that name stays one.
     await sandbox.write({ 'elsewhere/linked.yaml': '' });
     await symlink('elsewhere/linked.yaml', written);
-    const named = JSON.stringify({ ...request, file: '../x.yaml', path: '/tmp/x.yaml', to: 'x.yaml' });
+    const { fileDigest } = JSON.parse((await send('plan', good)).body) as { fileDigest: string };
+    const others = { file: '../x.yaml', path: '/tmp/x.yaml', to: 'x.yaml' };
+    const unread = await send('write', good, JSON.stringify({ ...request, ...others }));
+    expect([unread.status, unread.body]).toEqual([422, expect.stringContaining('written.yaml: has changed')]);
+    const named = JSON.stringify({ ...request, ...others, fileDigest });
     expect(JSON.parse((await send('write', { ...good, Origin: origin }, named)).body)).toMatchObject({
       file: 'written.yaml',
     });
@@ -907,7 +911,20 @@ withBrowser('the page', () => {
     // What the page has shown is what mirroring copies.
     expect(shown).toContain(`${((packages[0]?.bytes ?? 0) / 1024).toFixed(1)} KiB`);
     await page.reload();
-    await page.getByRole('button', { name: 'Overwrite set.yaml' }).waitFor();
+    const overwrite = page.getByRole('button', { name: 'Overwrite set.yaml' });
+    await overwrite.waitFor();
+    // What somebody else has written meanwhile is overwritten only knowingly.
+    const text = await readFile(file, 'utf8');
+    await writeFile(file, '# by hand\n');
+    await overwrite.click();
+    await page
+      .getByRole('alert')
+      .getByText('set.yaml: has changed since the selection was planned')
+      .waitFor();
+    expect(await readFile(file, 'utf8')).toBe('# by hand\n');
+    await overwrite.click();
+    await page.getByText('Written: set.yaml').waitFor();
+    expect(await readFile(file, 'utf8')).toBe(text);
     await page.close();
     await registry.close();
   });

@@ -1,6 +1,9 @@
-import { OpmateError } from '../../core/errors.js';
+import { computeDigest } from '../../core/digest.js';
+import { OpmateError, fileError } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
+import { getText } from '../../document/json-fields.js';
 import { statIfPresent } from '../../files/file-status.js';
+import { readRegularFile } from '../../files/read-file.js';
 import { replaceFile } from '../../files/replace-file.js';
 import { tryParse } from '../../core/semver.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
@@ -18,6 +21,8 @@ import { ImageSizes, planSelection, requireSelectionRequest } from './plan-selec
 
 /** Names and reasons of each kind that an answer has at most. */
 const maxListed = 500;
+/** Files that are larger were not written here, and are not overwritten. */
+const maxFileBytes = 64 * 1024 * 1024;
 
 /** Where the page of `view --edit` writes. */
 interface EditTarget {
@@ -64,7 +69,7 @@ export class SelectionEditor implements EditActions {
       })),
       kept: plan.kept.slice(0, maxListed),
       unmet: plan.unmet.slice(0, maxListed),
-      exists: (await statIfPresent(this.#path)) !== undefined,
+      fileDigest: await this.#readFileDigest(),
     };
   }
 
@@ -89,14 +94,32 @@ export class SelectionEditor implements EditActions {
     };
   }
 
+  /** Writes the selection, unless the file differs from the one that the page was told of. */
   async write(view: CatalogView, request: unknown): Promise<EditWriteAnswer> {
     const selection = requireSelectionRequest(request);
     if (selection.kind === 'imageset' && selection.catalog === '') {
       throw new OpmateError('USAGE', 'catalog: missing', { hint: 'name the image of the catalog' });
     }
     const { text } = await planSelection(view.selectable(), selection, this.#session);
+    if ((await this.#readFileDigest()) !== getText(request, 'fileDigest')) {
+      const hint = 'review the file, then write again to overwrite it';
+      throw new OpmateError('INVALID', 'has changed since the selection was planned', {
+        subject: this.file,
+        hint,
+      });
+    }
     await replaceFile(this.#path, text);
     return { file: this.file, bytes: Buffer.byteLength(text) };
+  }
+
+  /** Returns the digest of the file that is written; empty if missing. Throws OpmateError. */
+  async #readFileDigest(): Promise<string> {
+    if ((await statIfPresent(this.#path)) === undefined) return '';
+    try {
+      return computeDigest(await readRegularFile(this.#path, maxFileBytes));
+    } catch (error) {
+      throw fileError(this.file, error);
+    }
   }
 }
 

@@ -174,7 +174,8 @@ function getEnvironment(
     GIT_ATTR_NOSYSTEM: '1',
     GIT_LITERAL_PATHSPECS: '1',
     GIT_TERMINAL_PROMPT: '0',
-    GIT_ASKPASS: 'true',
+    // None: a program would have the environment of git, credentials included.
+    GIT_ASKPASS: '',
     GIT_ALLOW_PROTOCOL: isHttp ? 'http:https' : 'https:ssh:file',
     GIT_SSH_COMMAND: ssh.map(shellQuoted).join(' '),
   });
@@ -193,7 +194,11 @@ function gitWith(source: GitPlace, env: Record<string, string>, options: GitOpti
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    return getOutput(child, { subject: `${shown}: git ${args[0]}`, shown, timeoutMs, signal });
+    const subject = `${shown}: git ${args[0]}`;
+    return getOutput(child, {
+      ...{ subject, shown, timeoutMs, signal },
+      hasSecret: source.credentials !== undefined,
+    });
   };
   const run = async (args: readonly string[], wanted: GitRun): Promise<string> => {
     const chunks: Buffer[] = [];
@@ -213,10 +218,13 @@ function gitWith(source: GitPlace, env: Record<string, string>, options: GitOpti
 interface Watched extends CancelOptions {
   subject: string;
   shown: string;
+  /** Whether it has credentials. */
+  hasSecret: boolean;
   timeoutMs: number;
 }
 
-function getOutput(child: ChildProcess, { subject, shown, timeoutMs, signal }: Watched): Readable {
+function getOutput(child: ChildProcess, watched: Watched): Readable {
+  const { subject, timeoutMs, signal } = watched;
   const output = new PassThrough();
   let messages = '';
   let fault: OpmateError | undefined;
@@ -244,7 +252,7 @@ function getOutput(child: ChildProcess, { subject, shown, timeoutMs, signal }: W
   };
   child.once('error', (error) => finish(startError(error)));
   child.once('close', (code) => {
-    finish(fault ?? (code === 0 ? undefined : failure(subject, shown, messages)));
+    finish(fault ?? (code === 0 ? undefined : failure(messages, watched)));
   });
   return output;
 }
@@ -262,7 +270,7 @@ function startError(error: unknown): OpmateError {
 }
 
 /** The last line that git says is what was wrong. */
-function failure(subject: string, shown: string, messages: string): OpmateError {
+function failure(messages: string, { subject, shown, hasSecret }: Watched): OpmateError {
   const lines = messages.split('\n').filter((line) => /^(?:fatal|error|remote): /.test(line));
   const detail = (lines.find((line) => line.startsWith('fatal: ')) ?? lines.at(-1) ?? 'failed').slice(0, 500);
   if (
@@ -272,7 +280,9 @@ function failure(subject: string, shown: string, messages: string): OpmateError 
   ) {
     return new OpmateError('AUTH', 'access is refused', {
       subject: shown,
-      hint: 'for bundles, name a directory of Secrets with --secrets, and the Secret with --secret',
+      hint: hasSecret
+        ? 'check the credentials in the Secret, and what they may read'
+        : 'name a Secret: in catalogs with secretRef, for bundles with --secret; --secrets has its directory',
     });
   }
   const isMissing = /not found|does not exist|not appear to be a git|did not match/.test(detail);

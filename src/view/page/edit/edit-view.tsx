@@ -6,6 +6,7 @@ import type {
   EditPlanAnswer,
   EditRequest,
   EditWriteAnswer,
+  EditWriteRequest,
   PackageAnswer,
   PickRequest,
 } from '../../answers.js';
@@ -31,7 +32,13 @@ export function EditView({ catalog, route }: { catalog: CatalogAnswer; route: Ed
   const defaultChannels = parseDefaults(route.defaults);
   const isExact = kind === 'filter' && route.exact === 'yes';
   const request: EditRequest = { kind, catalog: image, picks, defaultChannels, isExact };
-  const plan = usePosted<EditPlanAnswer>('api/edit/plan', catalog.edit === undefined ? undefined : request);
+  // After each write the file is another one, or was changed by somebody else.
+  const [writes, setWrites] = useState(0);
+  const plan = usePosted<EditPlanAnswer>(
+    'api/edit/plan',
+    catalog.edit === undefined ? undefined : request,
+    writes,
+  );
   if (catalog.edit === undefined) {
     return (
       <Missing error="This page shows the catalog only: run opmate view --edit to select a part of it" />
@@ -123,6 +130,7 @@ export function EditView({ catalog, route }: { catalog: CatalogAnswer; route: Ed
                   (kind === 'filter' || image !== '')
                 }
                 onAdd={(name) => setPicks([...picks, { package: name }])}
+                onWrite={() => setWrites(writes + 1)}
               />
             )}
           </div>
@@ -275,32 +283,37 @@ function Result({
   file,
   canWrite,
   onAdd,
+  onWrite,
 }: {
   plan: EditPlanAnswer;
   request: EditRequest;
   file: string;
   canWrite: boolean;
   onAdd: (name: string) => void;
+  /** Called after each attempt to write. */
+  onWrite: () => void;
 }) {
   const [written, setWritten] = useState<{ text: string; isError: boolean }>();
   const write = async (): Promise<void> => {
+    const body: EditWriteRequest = { ...request, fileDigest: plan.fileDigest };
     try {
-      const { file: name, bytes } = await post<EditWriteAnswer>('api/edit/write', request);
+      const { file: name, bytes } = await post<EditWriteAnswer>('api/edit/write', body);
       setWritten({ text: `Written: ${name}, ${count(bytes, 'byte')}`, isError: false });
     } catch (error) {
       setWritten({ text: error instanceof Error ? error.message : String(error), isError: true });
     }
+    onWrite();
   };
   return (
     <>
       <p>
         <button type="button" disabled={!canWrite} onClick={() => void write()}>
-          {plan.exists ? `Overwrite ${file}` : `Write ${file}`}
+          {plan.fileDigest !== '' ? `Overwrite ${file}` : `Write ${file}`}
         </button>{' '}
         <CopyButton label="Copy" name="Copy the document" text={() => plan.text} />
       </p>
       {written !== undefined && (
-        <p class={`note ${written.isError ? 'error' : 'good'}`} role="status">
+        <p class={`note ${written.isError ? 'error' : 'good'}`} role={written.isError ? 'alert' : 'status'}>
           {written.text}
         </p>
       )}

@@ -36,11 +36,18 @@ export async function post<T>(path: string, body: object, signal?: AbortSignal):
   throw new Error(hint === undefined ? error : `${error} (${hint})`);
 }
 
-/** The answer to a posted body, the one before until it is there; nothing is posted while the body is undefined. */
-export function usePosted<T>(path: string, body: object | undefined): Loaded<T> & { isPending: boolean } {
+/**
+ * The answer to a posted body, the one before until it is there; nothing is posted while the body is undefined. With
+ * another `attempt` the same body is posted again.
+ */
+export function usePosted<T>(
+  path: string,
+  body: object | undefined,
+  attempt = 0,
+): Loaded<T> & { isPending: boolean } {
   const text = body === undefined ? undefined : JSON.stringify(body);
   const generation = useGeneration();
-  const key = text === undefined ? undefined : `${generation} ${text}`;
+  const key = text === undefined ? undefined : `${generation} ${attempt} ${text}`;
   const [loaded, setLoaded] = useState<Loaded<T> & { key?: string }>({});
   useEffect(() => {
     if (key === undefined || text === undefined) return undefined;

@@ -24,10 +24,9 @@ export {
   type MeasuredImages,
   planSelection,
   type SelectableCatalog,
-  type SelectionPick,
   type SelectionPlan,
-  type SelectionRequest,
 } from './api/selection/plan-selection.js';
+export { type SelectionPick, type SelectionRequest } from './view/answers.js';
 export {
   encodeRegistryManifests,
   type ImageList,

@@ -351,29 +351,30 @@ export interface Difference {
 export const tokenHeader = 'Opmate-Token';
 
 /** A package, or a channel of it: all versions, those between bounds, both included, or listed ones. */
-export interface PickRequest {
+export interface SelectionPick {
   package: string;
-  channel?: string;
-  minVersion?: string;
-  maxVersion?: string;
+  channel?: string | undefined;
+  minVersion?: string | undefined;
+  maxVersion?: string | undefined;
   /** Only a filter can list versions. */
-  versions?: string[];
+  versions?: readonly string[] | undefined;
 }
 
-/** `POST api/edit/plan`, `images` and `bytes`: what is selected. */
-export interface EditRequest {
+/** What to select of a catalog, and the document to make of it: `POST api/edit/plan`, `images` and `bytes`. */
+export interface SelectionRequest {
+  /** `imageset` for an ImageSetConfiguration, `filter` for a CatalogFilter. */
   kind: 'imageset' | 'filter';
   /** Image of the catalog, for an image set. */
   catalog: string;
-  picks: PickRequest[];
+  picks: readonly SelectionPick[];
   /** Default channels to set, by package. */
-  defaultChannels: { package: string; channel: string }[];
+  defaultChannels?: readonly { package: string; channel: string }[] | undefined;
   /** Whether a filter drops all other bundles, also those that upgrades pass through. */
-  isExact: boolean;
+  isExact?: boolean | undefined;
 }
 
 /** `POST api/edit/write`: the file is written only if it is still the one of the plan. */
-export interface EditWriteRequest extends EditRequest {
+export interface EditWriteRequest extends SelectionRequest {
   fileDigest: string;
 }
 

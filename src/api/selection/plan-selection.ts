@@ -24,29 +24,7 @@ import type { Transfer } from '../../mirror/transfer/transfer-types.js';
 import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
 import type { ImageContents } from '../../oci/image/contents.js';
 import type { Session } from '../../source/session.js';
-
-/** A package, or a channel of it: all versions, those between bounds, both included, or listed ones. */
-export interface SelectionPick {
-  package: string;
-  channel?: string | undefined;
-  minVersion?: string | undefined;
-  maxVersion?: string | undefined;
-  /** Only a filter can list versions. */
-  versions?: readonly string[] | undefined;
-}
-
-/** What to select of a catalog, and the document to make of it. */
-export interface SelectionRequest {
-  /** `imageset` for an ImageSetConfiguration, `filter` for a CatalogFilter. */
-  kind: 'imageset' | 'filter';
-  /** Image of the catalog, for an image set. */
-  catalog: string;
-  picks: readonly SelectionPick[];
-  /** Default channels to set, by package. */
-  defaultChannels?: readonly { package: string; channel: string }[] | undefined;
-  /** Whether a filter drops all other bundles, also those that upgrades pass through. */
-  isExact?: boolean | undefined;
-}
+import type { SelectionPick, SelectionRequest } from '../../view/answers.js';
 
 /** An open catalog with its facts, and the images of its bundles. */
 export interface SelectableCatalog {

@@ -4,11 +4,11 @@ import type {
   EditBytesAnswer,
   EditImagesAnswer,
   EditPlanAnswer,
-  EditRequest,
+  SelectionRequest,
   EditWriteAnswer,
   EditWriteRequest,
   PackageAnswer,
-  PickRequest,
+  SelectionPick,
 } from '../../answers.js';
 import { requestPath, useAnswer } from '../requests.js';
 import { Badge, CopyButton, Missing, PageHeading, SaveButton, count } from '../parts.js';
@@ -31,7 +31,7 @@ export function EditView({ catalog, route }: { catalog: CatalogAnswer; route: Ed
     route.kind === 'filter' || route.kind === 'imageset' ? route.kind : image === '' ? 'filter' : 'imageset';
   const defaultChannels = parseDefaults(route.defaults);
   const isExact = kind === 'filter' && route.exact === 'yes';
-  const request: EditRequest = { kind, catalog: image, picks, defaultChannels, isExact };
+  const request: SelectionRequest = { kind, catalog: image, picks, defaultChannels, isExact };
   // After each write the file is another one, or was changed by somebody else.
   const [writes, setWrites] = useState(0);
   const plan = usePosted<EditPlanAnswer>(
@@ -45,7 +45,7 @@ export function EditView({ catalog, route }: { catalog: CatalogAnswer; route: Ed
     );
   }
   const change = (next: Partial<EditRoute>): void => go({ view: 'edit', ...route, ...next }, 'replace');
-  const setPicks = (next: PickRequest[]): void => change({ picks: next.map(formatPick) });
+  const setPicks = (next: SelectionPick[]): void => change({ picks: next.map(formatPick) });
   const setDefault = (name: string, channel: string): void => {
     const others = defaultChannels.filter((choice) => choice.package !== name);
     const next = channel === '' ? others : [...others, { package: name, channel }];
@@ -193,11 +193,11 @@ function PickedPackage({
   onDefault,
 }: {
   name: string;
-  kind: EditRequest['kind'];
-  picks: PickRequest[];
+  kind: SelectionRequest['kind'];
+  picks: SelectionPick[];
   /** Empty to keep that of the catalog. */
   defaultChannel: string;
-  onChange: (picks: PickRequest[]) => void;
+  onChange: (picks: SelectionPick[]) => void;
   onDefault: (channel: string) => void;
 }) {
   const { value, error } = useAnswer<PackageAnswer>(requestPath('package', { package: name }));
@@ -286,7 +286,7 @@ function Result({
   onWrite,
 }: {
   plan: EditPlanAnswer;
-  request: EditRequest;
+  request: SelectionRequest;
   file: string;
   canWrite: boolean;
   onAdd: (name: string) => void;
@@ -377,7 +377,7 @@ function Result({
 }
 
 /** The images of the selection, to take along. */
-function Images({ request, images }: { request: EditRequest; images: number }) {
+function Images({ request, images }: { request: SelectionRequest; images: number }) {
   const list = async (): Promise<EditImagesAnswer> => post<EditImagesAnswer>('api/edit/images', request);
   const lines = async (): Promise<string> => (await list()).images.map(({ image }) => `${image}\n`).join('');
   if (images === 0) return null;
@@ -399,7 +399,7 @@ function Images({ request, images }: { request: EditRequest; images: number }) {
 }
 
 /** Bytes of the images; registries are read only once the user wants it. */
-function Bytes({ request, images }: { request: EditRequest; images: number }) {
+function Bytes({ request, images }: { request: SelectionRequest; images: number }) {
   const [isWanted, setWanted] = useState(false);
   const { value, error, isPending } = usePosted<EditBytesAnswer>(
     'api/edit/bytes',

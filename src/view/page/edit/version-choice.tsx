@@ -1,4 +1,4 @@
-import type { ChannelAnswer, EditRequest, PickRequest } from '../../answers.js';
+import type { ChannelAnswer, SelectionRequest, SelectionPick } from '../../answers.js';
 import { requestPath, useAnswer } from '../requests.js';
 
 type Mode = 'default' | 'range' | 'single' | 'list';
@@ -11,9 +11,9 @@ export function VersionChoice({
   onChange,
 }: {
   channels: string[];
-  pick: PickRequest;
-  kind: EditRequest['kind'];
-  onChange: (pick: PickRequest) => void;
+  pick: SelectionPick;
+  kind: SelectionRequest['kind'];
+  onChange: (pick: SelectionPick) => void;
 }) {
   const { value } = useAnswer<ChannelAnswer>(
     requestPath('channel', { package: pick.package, channel: channels, compare: '' }),
@@ -94,17 +94,17 @@ export function VersionChoice({
   );
 }
 
-function parseMode({ minVersion, maxVersion, versions }: PickRequest): Mode {
+function parseMode({ minVersion, maxVersion, versions }: SelectionPick): Mode {
   if (versions !== undefined) return 'list';
   if (minVersion === undefined && maxVersion === undefined) return 'default';
   return minVersion === maxVersion ? 'single' : 'range';
 }
 
 function withBounds(
-  target: PickRequest,
+  target: SelectionPick,
   minVersion: string | undefined,
   maxVersion: string | undefined,
-): PickRequest {
+): SelectionPick {
   return { ...target, ...(minVersion && { minVersion }), ...(maxVersion && { maxVersion }) };
 }
 
@@ -148,7 +148,7 @@ function VersionList({
 }: {
   label: string;
   versions: string[];
-  chosen: string[];
+  chosen: readonly string[];
   onChange: (versions: string[]) => void;
 }) {
   const choices = [...chosen.filter((version) => !versions.includes(version)), ...versions];

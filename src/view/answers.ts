@@ -7,7 +7,7 @@
 export const runHeader = 'Opmate-Run';
 
 /** `GET api/state`: what the page polls. Other answers differ only where this one does. */
-export interface StateAnswer {
+export interface ViewState {
   /** The view of the catalog: another one once its files change. Part of the URLs of icons, which browsers keep. */
   run: string;
   /** When the catalog was read, in ISO 8601. */
@@ -17,7 +17,7 @@ export interface StateAnswer {
 }
 
 /** `GET api/catalog`: all that the first view shows. */
-export interface CatalogAnswer extends StateAnswer {
+export interface CatalogOverview extends ViewState {
   /** The catalog as the user named it. */
   name: string;
   /** The catalog that it is compared with, as the user named it. */
@@ -57,7 +57,7 @@ export interface PackageSummary {
 }
 
 /** `GET api/search?q=`: what has all the words. */
-export interface SearchAnswer {
+export interface SearchResult {
   /** The best first, each with what matched in addition to its names. */
   packages: { package: string; matches: SearchMatch[] }[];
   /** The first of those found, each with the image that matched where neither name nor version did. */
@@ -80,7 +80,7 @@ export interface SearchMatch {
 }
 
 /** `GET api/package?package=`. */
-export interface PackageAnswer {
+export interface PackageDetails {
   name: string;
   displayName: string;
   provider: string;
@@ -94,16 +94,16 @@ export interface PackageAnswer {
   /** Why the package is deprecated. */
   deprecation?: string;
   /** How long its minor versions are supported, the newest first; empty where the catalog does not say. */
-  lifecycle: LifecycleAnswer[];
+  lifecycle: LifecycleSupport[];
   /** The default channel first, then by name. */
   channels: ChannelSummary[];
-  problems: ProblemAnswer[];
+  problems: LocatedProblem[];
   /** How many problems there are; `problems` has the first of them. */
   problemCount: number;
 }
 
 /** Support of a minor version. */
-export interface LifecycleAnswer {
+export interface LifecycleSupport {
   version: string;
   /** Dates are `YYYY-MM-DD`, the last day included. */
   phases: { name: string; startDate?: string; endDate?: string }[];
@@ -127,7 +127,7 @@ export interface ChannelSummary {
  * `GET api/channel?package=&channel=`: the upgrade graph of a channel, laid out. With further `channel`s it has the
  * entries of all; with `compare=yes` also what the other catalog has.
  */
-export interface ChannelAnswer {
+export interface ChannelLayout {
   package: string;
   channel: string;
   /** All channels that are shown, the first one first. */
@@ -194,7 +194,7 @@ export interface SkipBracket {
 }
 
 /** `GET api/path?package=&channel=&from=&to=`: how an installed bundle gets to another one. */
-export interface PathAnswer {
+export interface UpgradePath {
   from: string;
   to: string;
   /** The fewest updates; left out where nothing leads there. */
@@ -215,7 +215,7 @@ export interface PathStep {
 }
 
 /** `GET api/bundle?package=&bundle=`. */
-export interface BundleAnswer {
+export interface BundleDetails {
   package: string;
   name: string;
   version: string;
@@ -231,15 +231,15 @@ export interface BundleAnswer {
   links: { name: string; url: string }[];
   keywords: string[];
   installModes: { type: string; isSupported: boolean }[];
-  provided: ApiAnswer[];
-  required: ApiAnswer[];
+  provided: BundleApi[];
+  required: BundleApi[];
   /** Packages that it needs, with the range of versions. */
   requiredPackages: { package: string; range: string }[];
   /** The other conditions that it makes, each as JSON. */
   constraints: string[];
   images: { name: string; image: string }[];
   /** Undefined where the catalog does not hold the bundle's manifests. */
-  permissions?: PermissionAnswer[];
+  permissions?: BundlePermission[];
   deployments: string[];
   /** Kinds of the manifests that the catalog holds, and how many of each. */
   manifests: { kind: string; count: number }[];
@@ -247,11 +247,11 @@ export interface BundleAnswer {
   /** Types of properties, and how many of each. */
   properties: { type: string; count: number }[];
   places: BundlePlace[];
-  problems: ProblemAnswer[];
+  problems: LocatedProblem[];
 }
 
 /** A kind of object that a bundle provides or needs. */
-export interface ApiAnswer {
+export interface BundleApi {
   kind: string;
   group: string;
   version: string;
@@ -260,7 +260,7 @@ export interface ApiAnswer {
 }
 
 /** One rule of what an account of the operator may do. */
-export interface PermissionAnswer {
+export interface BundlePermission {
   account: string;
   /** Whether it holds in all namespaces, or in those that the operator watches. */
   isClusterWide: boolean;
@@ -289,8 +289,8 @@ export interface BundlePlace {
 }
 
 /** `GET api/problems?from=&package=&severity=&check=`: a window on all problems, the worst first. */
-export interface ProblemsAnswer {
-  problems: ProblemAnswer[];
+export interface ProblemWindow {
+  problems: LocatedProblem[];
   /** How many there are with this package and severity. */
   total: number;
   /** The packages that have any, for the choice. */
@@ -300,7 +300,7 @@ export interface ProblemsAnswer {
 }
 
 /** A finding of the checks. */
-export interface ProblemAnswer {
+export interface LocatedProblem {
   /** A notice is worth a look, and not counted. */
   severity: 'error' | 'warning' | 'notice';
   /** The name of the check that found it; empty where it has none. */
@@ -316,7 +316,7 @@ export interface ProblemAnswer {
 }
 
 /** `GET api/compare`: what differs from the other catalog. */
-export interface CompareAnswer {
+export interface CatalogComparison {
   from: string;
   to: string;
   sums: { kind: string; added: number; removed: number; changed: number }[];
@@ -334,7 +334,7 @@ export interface ComparedPackage {
 }
 
 /** `GET api/compare/package?package=`: every difference of a package. */
-export interface ComparedPackageAnswer {
+export interface PackageDifferences {
   package: string;
   differences: Difference[];
 }
@@ -374,12 +374,12 @@ export interface SelectionRequest {
 }
 
 /** `POST api/edit/write`: the file is written only if it is still the one of the plan. */
-export interface EditWriteRequest extends SelectionRequest {
+export interface SelectionWrite extends SelectionRequest {
   fileDigest: string;
 }
 
 /** Answer of `api/edit/plan`: what the document would keep. */
-export interface EditPlanAnswer {
+export interface SelectionSummary {
   text: string;
   packages: {
     name: string;
@@ -408,12 +408,12 @@ export interface EditPlanAnswer {
 }
 
 /** Answer of `api/edit/images`: every image of the selection with the bundles that are or need it. */
-export interface EditImagesAnswer {
+export interface SelectionImages {
   images: { image: string; bundles: { package: string; bundle: string }[] }[];
 }
 
 /** Answer of `api/edit/bytes`: what mirroring the images would transfer, each blob once. */
-export interface EditBytesAnswer {
+export interface SelectionBytes {
   images: number;
   bytes: number;
   packages: { name: string; bytes: number; ownBytes: number }[];
@@ -423,14 +423,14 @@ export interface EditBytesAnswer {
 }
 
 /** Answer of `api/edit/write`. */
-export interface EditWriteAnswer {
+export interface WrittenFile {
   file: string;
   bytes: number;
 }
 
 /** Files of an exported page, which take the place of a server. */
 export interface ExportedPage {
-  catalog: CatalogAnswer;
+  catalog: CatalogOverview;
   /** By package: the script with its answers, and its icon or an empty text. */
   files: Record<string, { part: string; icon: string }>;
   /** Contents of the scripts that have been loaded, by name. */
@@ -445,7 +445,7 @@ export type AnswerExported = (
 ) => Promise<unknown>;
 
 /** What any request may be answered with instead. */
-export interface ErrorAnswer {
+export interface ErrorResponse {
   /** One problem per line. */
   error: string;
   hint?: string;

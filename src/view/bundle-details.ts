@@ -4,7 +4,7 @@ import { unwrap } from '../model/properties.js';
 import { sortedByBytes } from '../core/order.js';
 import { type BundleBlob, propertyTypes } from '../model/declarative-config.js';
 import { findCsvText } from '../model/migrations.js';
-import type { ApiAnswer, BundleAnswer, PermissionAnswer } from './answers.js';
+import type { BundleApi, BundleDetails, BundlePermission } from './answers.js';
 
 /** Characters of a description that are sent; of other texts, see `shortText`. */
 const maxDescription = 200_000;
@@ -17,8 +17,8 @@ const hiddenAnnotations =
   /^(alm-examples|operatorframework\.io\/(initialization-resource|suggested-namespace-template)|description)/;
 
 /** What a bundle's blob alone tells. */
-type BundleDetails = Omit<
-  BundleAnswer,
+type ManifestDetails = Omit<
+  BundleDetails,
   'package' | 'name' | 'version' | 'deprecation' | 'places' | 'problems'
 >;
 
@@ -27,7 +27,7 @@ type BundleDetails = Omit<
  * its `olm.csv.metadata`, and from its other properties. Nothing in a blob makes it fail: what has the wrong type
  * is left out, for the checks report it.
  */
-export function readBundleDetails(blob: BundleBlob): BundleDetails {
+export function readBundleDetails(blob: BundleBlob): ManifestDetails {
   const csv = findCsv(blob);
   const spec = toObject(csv?.['spec']);
   const metadata = getProperties(blob, propertyTypes.csvMetadata).map(toObject)[0] ?? {};
@@ -71,7 +71,7 @@ export function readBundleDetails(blob: BundleBlob): BundleDetails {
 
 /** What the list of packages shows of the bundle at the head of the default channel. */
 export function readBundleHeading(blob: BundleBlob): Pick<
-  BundleDetails,
+  ManifestDetails,
   'displayName' | 'provider' | 'description' | 'summary' | 'keywords'
 > & {
   categories: string[];
@@ -107,7 +107,7 @@ function findCsv(blob: BundleBlob): JsonObject | undefined {
   }
 }
 
-function getFacts(shown: JsonObject, annotations: JsonObject): BundleAnswer['facts'] {
+function getFacts(shown: JsonObject, annotations: JsonObject): BundleDetails['facts'] {
   const facts = [
     { name: 'Maturity', value: toText(shown['maturity']) },
     { name: 'Capabilities', value: toText(annotations['capabilities']) },
@@ -128,9 +128,9 @@ function getFacts(shown: JsonObject, annotations: JsonObject): BundleAnswer['fac
 }
 
 /** The APIs that its properties declare, with the names that its ClusterServiceVersion gives them. */
-function getApis(blob: BundleBlob, shown: JsonObject): Pick<BundleAnswer, 'provided' | 'required'> {
-  const described = (owner: 'owned' | 'required'): Map<string, ApiAnswer> => {
-    const matches = new Map<string, ApiAnswer>();
+function getApis(blob: BundleBlob, shown: JsonObject): Pick<BundleDetails, 'provided' | 'required'> {
+  const described = (owner: 'owned' | 'required'): Map<string, BundleApi> => {
+    const matches = new Map<string, BundleApi>();
     const crds = toList(toObject(shown['customresourcedefinitions'])[owner]).map(toObject);
     for (const crd of crds) {
       const name = toText(crd['name']);
@@ -144,7 +144,7 @@ function getApis(blob: BundleBlob, shown: JsonObject): Pick<BundleAnswer, 'provi
     }
     return matches;
   };
-  const declared = (type: string, known: Map<string, ApiAnswer>): ApiAnswer[] => {
+  const declared = (type: string, known: Map<string, BundleApi>): BundleApi[] => {
     for (const value of getProperties(blob, type)) {
       const api = { ...getApi(toObject(value)), displayName: '', description: '' };
       if (!known.has(toKey(api))) known.set(toKey(api), api);
@@ -157,21 +157,21 @@ function getApis(blob: BundleBlob, shown: JsonObject): Pick<BundleAnswer, 'provi
   };
 }
 
-function getApi(value: JsonObject): Pick<ApiAnswer, 'kind' | 'group' | 'version'> {
+function getApi(value: JsonObject): Pick<BundleApi, 'kind' | 'group' | 'version'> {
   return { kind: toText(value['kind']), group: toText(value['group']), version: toText(value['version']) };
 }
 
-function getNames(value: JsonObject): Pick<ApiAnswer, 'displayName' | 'description'> {
+function getNames(value: JsonObject): Pick<BundleApi, 'displayName' | 'description'> {
   return { displayName: toText(value['displayName']), description: toText(value['description']) };
 }
 
-function toKey({ group, version, kind }: ApiAnswer): string {
+function toKey({ group, version, kind }: BundleApi): string {
   return `${group}/${version}/${kind}`;
 }
 
-function getPermissions(spec: JsonObject): PermissionAnswer[] {
+function getPermissions(spec: JsonObject): BundlePermission[] {
   const install = toObject(toObject(spec['install'])['spec']);
-  const rules = (field: 'clusterPermissions' | 'permissions'): PermissionAnswer[] =>
+  const rules = (field: 'clusterPermissions' | 'permissions'): BundlePermission[] =>
     toList(install[field])
       .map(toObject)
       .flatMap((value) =>

@@ -30,18 +30,18 @@ import { UpgradeRules } from '../graph/upgrade-rules.js';
 import { findHead, readGraph } from '../graph/channel-graph.js';
 import { validateInTurns } from '../graph/validate.js';
 import type {
-  BundleAnswer,
+  BundleDetails,
   BundlePlace,
-  CatalogAnswer,
+  CatalogOverview,
   ChannelSummary,
-  CompareAnswer,
-  ComparedPackageAnswer,
-  PackageAnswer,
+  CatalogComparison,
+  PackageDifferences,
+  PackageDetails,
   PackageSummary,
-  ProblemAnswer,
-  ProblemsAnswer,
-  SearchAnswer,
-  StateAnswer,
+  LocatedProblem,
+  ProblemWindow,
+  SearchResult,
+  ViewState,
 } from './answers.js';
 import { readBundleDetails, readBundleHeading } from './bundle-details.js';
 import { CatalogIndex } from './catalog-index.js';
@@ -129,7 +129,7 @@ export async function openCatalogView(
 }
 
 /** What the first view shows of a catalog. */
-type CatalogOverview = Omit<CatalogAnswer, keyof StateAnswer>;
+type OverviewContent = Omit<CatalogOverview, keyof ViewState>;
 
 /** An open catalog, its facts, and the images that a bundle is and needs. */
 interface Selectable {
@@ -157,7 +157,7 @@ export class CatalogView {
   readonly #packages = new Map<string, ViewedPackage>();
   #findings: CatalogDiagnostic[] = [];
   /** Made again when the findings or headings change. */
-  #overview: CatalogOverview | undefined;
+  #overview: OverviewContent | undefined;
   #checking: Promise<void> | undefined;
   readonly #compared: ComparedCatalogs | undefined;
 
@@ -286,12 +286,12 @@ export class CatalogView {
   }
 
   /** All packages, as the list shows them. */
-  overview(): CatalogOverview {
+  overview(): OverviewContent {
     this.#overview ??= this.#makeOverview();
     return this.#overview;
   }
 
-  #makeOverview(): CatalogOverview {
+  #makeOverview(): OverviewContent {
     const packages = [...this.#packages.values()]
       .map((viewedPackage) => this.#summarizeText(viewedPackage))
       .sort((a, b) => compareBytes(a.name, b.name));
@@ -339,7 +339,7 @@ export class CatalogView {
   }
 
   /** Packages and bundles that have all the words. */
-  search(query: string): SearchAnswer {
+  search(query: string): SearchResult {
     return searchCatalog(this.searchIndex(), query);
   }
 
@@ -376,7 +376,7 @@ export class CatalogView {
   }
 
   /** A package with its channels and the first of its problems. */
-  async package(name: string): Promise<PackageAnswer> {
+  async package(name: string): Promise<PackageDetails> {
     const viewedPackage = this.#requirePackage(name);
     const { facts, heading, bundles, deprecations, problems } = viewedPackage;
     const deprecation = deprecations.get(deprecationKey(schemas.package, ''));
@@ -437,7 +437,7 @@ export class CatalogView {
   }
 
   /** Everything about a bundle that people want to know. */
-  async bundle(packageName: string, name: string): Promise<BundleAnswer> {
+  async bundle(packageName: string, name: string): Promise<BundleDetails> {
     const viewedPackage = this.#requirePackage(packageName);
     const facts = viewedPackage.bundles.get(name);
     const places = this.#findPlaces(viewedPackage, name);
@@ -496,7 +496,7 @@ export class CatalogView {
   }
 
   /** A window on the problems, the worst first. */
-  async problems(filter: ProblemFilter): Promise<ProblemsAnswer> {
+  async problems(filter: ProblemFilter): Promise<ProblemWindow> {
     const { window, ...choices } = selectProblems(this.#findings, filter, (finding) => ({
       ...{ severity: finding.severity, check: finding.code, package: finding.package ?? '' },
     }));
@@ -504,12 +504,12 @@ export class CatalogView {
   }
 
   /** What differs from the other catalog, as sums. */
-  compare(): CompareAnswer {
+  compare(): CatalogComparison {
     return this.#requireCompared().sums();
   }
 
   /** What differs in a package. */
-  comparePackage(name: string): ComparedPackageAnswer {
+  comparePackage(name: string): PackageDifferences {
     return this.#requireCompared().package(name);
   }
 
@@ -525,7 +525,7 @@ export class CatalogView {
   }
 
   /** With the lines at which they stand; each is looked for in its file. */
-  async #place(findings: readonly CatalogDiagnostic[]): Promise<ProblemAnswer[]> {
+  async #place(findings: readonly CatalogDiagnostic[]): Promise<LocatedProblem[]> {
     // Lines far down a file would take long to count.
     const near = findings.map((diagnostic): CatalogDiagnostic => {
       const { origin } = diagnostic;

@@ -2,7 +2,7 @@ import type { CatalogDiff, Change, ListChange } from '../catalog/diff/diff.js';
 import { compareBytes } from '../core/order.js';
 import { type ChannelEntry, schemas } from '../model/declarative-config.js';
 import type { ChannelFacts } from '../model/facts.js';
-import type { CompareAnswer, ComparedPackage, ComparedPackageAnswer, Difference } from './answers.js';
+import type { CatalogComparison, ComparedPackage, PackageDifferences, Difference } from './answers.js';
 
 /** What differs between two catalogs, by package. */
 export class ComparedCatalogs {
@@ -49,13 +49,13 @@ export class ComparedCatalogs {
     return [...channels].map(({ name, entries }) => ({ name, entries }));
   }
 
-  sums(): CompareAnswer {
+  sums(): CatalogComparison {
     const { packages, channels, bundles, images, deprecations, others } = this.#diff;
     const sum = (
       kind: string,
       { added, removed }: ListChange<unknown>,
       changed: readonly unknown[] = [],
-    ): CompareAnswer['sums'][number] => ({
+    ): CatalogComparison['sums'][number] => ({
       kind,
       added: added.length,
       removed: removed.length,
@@ -93,7 +93,7 @@ export class ComparedCatalogs {
   }
 
   /** Every difference of a package; none where it does not differ. */
-  package(name: string): ComparedPackageAnswer {
+  package(name: string): PackageDifferences {
     return { package: name, differences: this.#packages.get(name) ?? [] };
   }
 

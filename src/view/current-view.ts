@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { StateAnswer } from './answers.js';
+import type { ViewState } from './answers.js';
 import type { CatalogView } from './catalog-view.js';
 
 /** Requests within this time share one look at the files; a page has an icon for each package. */
@@ -20,7 +20,7 @@ interface CurrentViewOptions {
 }
 
 /** Names a view in URLs and answers (what browsers keep belongs to it), and says when its catalog was read. */
-type ViewRun = Pick<StateAnswer, 'run' | 'readAt'>;
+type ViewRun = Pick<ViewState, 'run' | 'readAt'>;
 
 type Work<T> = (view: CatalogView, run: ViewRun) => T | Promise<T>;
 

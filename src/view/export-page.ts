@@ -3,7 +3,7 @@ import path from 'node:path';
 import { throwIfCancelled } from '../core/errors.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { fillDirectory } from '../files/fill-directory.js';
-import type { CatalogAnswer, ExportedPage, ProblemAnswer } from './answers.js';
+import type { CatalogOverview, ExportedPage, LocatedProblem } from './answers.js';
 import type { CatalogView } from './catalog-view.js';
 import type { ExportedComparison, ExportedPackage } from './exported-answers.js';
 import { readPageFiles } from './page-files.js';
@@ -40,7 +40,7 @@ export async function exportPage(
     const writePart = (name: string, value: unknown): Promise<void> =>
       write(`data/${name}.js`, `opmatePage.parts[${JSON.stringify(name)}]=${toScript(value)};\n`);
     await mkdir(path.join(staging, 'data'));
-    const catalog: CatalogAnswer = { ...view.overview(), run: 'export', readAt, isChecking: false };
+    const catalog: CatalogOverview = { ...view.overview(), run: 'export', readAt, isChecking: false };
     const files = new Map<string, ExportedPage['files'][string]>();
     for (const [number, { name, hasIcon }] of catalog.packages.entries()) {
       throwIfCancelled(signal);
@@ -108,8 +108,11 @@ async function collectAnswers(
   return { answers: responses, graph };
 }
 
-async function collectProblems(view: CatalogView, signal: AbortSignal | undefined): Promise<ProblemAnswer[]> {
-  const problems: ProblemAnswer[] = [];
+async function collectProblems(
+  view: CatalogView,
+  signal: AbortSignal | undefined,
+): Promise<LocatedProblem[]> {
+  const problems: LocatedProblem[] = [];
   for (;;) {
     const next = await view.problems({ from: problems.length, package: '', severity: '', check: '' });
     problems.push(...next.problems);

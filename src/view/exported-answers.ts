@@ -2,10 +2,10 @@ import { OpmateError } from '../core/errors.js';
 import { notFound } from '../core/suggest.js';
 import type {
   AnswerExported,
-  CompareAnswer,
-  ComparedPackageAnswer,
-  ProblemAnswer,
-  ProblemsAnswer,
+  CatalogComparison,
+  PackageDifferences,
+  LocatedProblem,
+  ProblemWindow,
 } from './answers.js';
 import { PackageGraph, type PackageGraphFacts } from './package-graph.js';
 import { selectProblems } from './problem-window.js';
@@ -20,9 +20,9 @@ export interface ExportedPackage {
 
 /** What the script of differences holds. */
 export interface ExportedComparison {
-  compare: CompareAnswer;
+  compare: CatalogComparison;
   /** Packages that only the other catalog has. */
-  packages: Record<string, ComparedPackageAnswer>;
+  packages: Record<string, PackageDifferences>;
 }
 
 /**
@@ -42,7 +42,7 @@ export const answerExported: AnswerExported = async (page, address, load) => {
     case 'api/search':
       return searchCatalog((await load('index')) as SearchIndex, query.get('q') ?? '');
     case 'api/problems':
-      return findProblems((await load('problems')) as ProblemAnswer[], query);
+      return findProblems((await load('problems')) as LocatedProblem[], query);
     case 'api/compare':
       return ((await load('compare')) as ExportedComparison).compare;
   }
@@ -74,7 +74,7 @@ export const answerExported: AnswerExported = async (page, address, load) => {
   }
 };
 
-function findProblems(all: readonly ProblemAnswer[], query: URLSearchParams): ProblemsAnswer {
+function findProblems(all: readonly LocatedProblem[], query: URLSearchParams): ProblemWindow {
   const [name = '', severity = '', check = ''] = ['package', 'severity', 'check'].map(
     (key) => query.get(key) ?? '',
   );

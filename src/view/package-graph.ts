@@ -10,7 +10,7 @@ import { type ChannelGraph, describeGraphFault, readGraph } from '../graph/chann
 import type { PackageBundle } from '../graph/resolve-content.js';
 import { UpgradeGraph, longestPath, readableVersion, shortestPath } from '../graph/upgrade-graph.js';
 import { type ChannelEntry, schemas } from '../model/declarative-config.js';
-import type { ChannelAnswer, GraphEdge, GraphRow, PathAnswer, PathStep, RowMark } from './answers.js';
+import type { ChannelLayout, GraphEdge, GraphRow, UpgradePath, PathStep, RowMark } from './answers.js';
 import { layOutChannel } from './channel-rows.js';
 
 /** Channels that one graph shows. */
@@ -67,7 +67,7 @@ export class PackageGraph {
    * Lays out a channel, or several as one graph; with `isCompared` also what the channels have in the other catalog
    * only, and edges that differ. Throws OpmateError NOT_FOUND.
    */
-  async channel(names: readonly string[], isCompared = false): Promise<ChannelAnswer> {
+  async channel(names: readonly string[], isCompared = false): Promise<ChannelLayout> {
     const { package: packageName, defaultChannel, before } = this.#facts;
     const channels = this.#requireChannels(names);
     const [first] = channels as [ChannelEntries];
@@ -163,7 +163,7 @@ export class PackageGraph {
    * Finds how an installed bundle gets to another one in some channels; both are names or versions, and what is
    * installed need not be in the catalog. Throws OpmateError NOT_FOUND, USAGE for what is neither a bundle nor a version.
    */
-  path(names: readonly string[], fromText: string, toText: string): PathAnswer {
+  path(names: readonly string[], fromText: string, toText: string): UpgradePath {
     const channels = this.#requireChannels(names);
     const bundles = new Map(
       [...this.#bundles.values()].map(({ name, version, release }): [string, PackageBundle] => {

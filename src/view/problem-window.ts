@@ -1,7 +1,7 @@
 import { severities } from '../core/diagnostic.js';
 import { groupBy } from '../core/groups.js';
 import { compareBytes } from '../core/order.js';
-import type { ProblemAnswer, ProblemsAnswer } from './answers.js';
+import type { LocatedProblem, ProblemWindow } from './answers.js';
 
 /** Problems that one answer has. */
 const windowLength = 50;
@@ -15,7 +15,7 @@ export interface ProblemFilter {
   check: string;
 }
 
-type Described = Pick<ProblemAnswer, 'severity' | 'check' | 'package'>;
+type Described = Pick<LocatedProblem, 'severity' | 'check' | 'package'>;
 
 /** Orders the worst first, and keeps the order of those that are as bad as each other. */
 export function compareSeverity(a: Pick<Described, 'severity'>, b: Pick<Described, 'severity'>): number {
@@ -27,7 +27,7 @@ export function selectProblems<T>(
   all: readonly T[],
   { from, package: name, severity, check }: ProblemFilter,
   describe: (problem: T) => Described,
-): Omit<ProblemsAnswer, 'problems'> & { window: T[] } {
+): Omit<ProblemWindow, 'problems'> & { window: T[] } {
   const described = all.map((problem) => ({ problem, ...describe(problem) }));
   const ofAllChecks = described.filter(
     (item) => (name === '' || item.package === name) && (severity === '' || item.severity === severity),

@@ -1,4 +1,4 @@
-import type { SearchAnswer, SearchMatch } from './answers.js';
+import type { SearchResult, SearchMatch } from './answers.js';
 
 /** Bundles that a search finds at most. */
 const searchLimit = 50;
@@ -39,7 +39,7 @@ interface SearchedBundle {
  * Finds packages and bundles that have all words of a query, in whatever case: packages in names, provider, categories,
  * APIs, keywords and description, bundles in name, version and images. Whatever matched in its name comes first.
  */
-export function searchCatalog({ packages, images }: SearchIndex, query: string): SearchAnswer {
+export function searchCatalog({ packages, images }: SearchIndex, query: string): SearchResult {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return { packages: [], bundles: [], total: 0 };
   const results = packages.flatMap((searchedPackage) => {
@@ -48,7 +48,7 @@ export function searchCatalog({ packages, images }: SearchIndex, query: string):
   });
   results.sort((a, b) => a.rank - b.rank);
   const hits = words.map((word) => images.map((image) => image.toLowerCase().includes(word)));
-  const ranked: SearchAnswer['bundles'][] = [[], [], []];
+  const ranked: SearchResult['bundles'][] = [[], [], []];
   let total = 0;
   for (const searchedPackage of packages) {
     for (const bundle of searchedPackage.bundles) {
@@ -56,7 +56,7 @@ export function searchCatalog({ packages, images }: SearchIndex, query: string):
       if (matched === undefined) continue;
       total++;
       const { rank, field, image } = matched;
-      const list = ranked[rank] as SearchAnswer['bundles'];
+      const list = ranked[rank] as SearchResult['bundles'];
       if (list.length >= searchLimit) continue;
       const { name, version, channel } = bundle;
       list.push({

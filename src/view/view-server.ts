@@ -7,13 +7,13 @@ import { HostRule, isCrossSite } from '../serve/server/host-rule.js';
 import { createHttpServer } from '../serve/server/http-server.js';
 import { readBody } from '../serve/server/request-body.js';
 import {
-  type CatalogAnswer,
-  type EditBytesAnswer,
-  type EditImagesAnswer,
-  type EditPlanAnswer,
-  type EditWriteAnswer,
-  type ErrorAnswer,
-  type StateAnswer,
+  type CatalogOverview,
+  type SelectionBytes,
+  type SelectionImages,
+  type SelectionSummary,
+  type WrittenFile,
+  type ErrorResponse,
+  type ViewState,
   runHeader,
   tokenHeader,
 } from './answers.js';
@@ -58,10 +58,10 @@ export interface EditActions {
   /** Image that may be the catalog's; empty for a catalog that is not an image. */
   catalog: string;
   /** Each takes the JSON of a request, and throws OpmateError. */
-  plan(view: CatalogView, request: unknown): Promise<EditPlanAnswer>;
-  listImages(view: CatalogView, request: unknown): Promise<EditImagesAnswer>;
-  measure(view: CatalogView, request: unknown): Promise<EditBytesAnswer>;
-  write(view: CatalogView, request: unknown): Promise<EditWriteAnswer>;
+  plan(view: CatalogView, request: unknown): Promise<SelectionSummary>;
+  listImages(view: CatalogView, request: unknown): Promise<SelectionImages>;
+  measure(view: CatalogView, request: unknown): Promise<SelectionBytes>;
+  write(view: CatalogView, request: unknown): Promise<WrittenFile>;
 }
 
 interface ViewServerOptions {
@@ -111,7 +111,7 @@ async function readPage(): Promise<Map<string, PageFile>> {
 }
 
 /** What a request is answered with. */
-interface Answer {
+interface Reply {
   status: number;
   type: string;
   content: Buffer;
@@ -138,7 +138,7 @@ class ViewRequests {
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = 'GET', url = '/' } = request;
-    let reply: Answer;
+    let reply: Reply;
     try {
       reply = await this.#answer(request, method, url);
     } catch (error) {
@@ -148,7 +148,7 @@ class ViewRequests {
   }
 
   /** What only the page itself may ask: with its token, from its own origin, as JSON. */
-  async #answerEdit(request: IncomingMessage, url: string, edit: EditActions): Promise<Answer> {
+  async #answerEdit(request: IncomingMessage, url: string, edit: EditActions): Promise<Reply> {
     const { headers } = request;
     const token = headers[tokenHeader.toLowerCase()];
     if (isCrossSite(request) || typeof token !== 'string' || !isSameSecret(token, edit.token)) {
@@ -178,7 +178,7 @@ class ViewRequests {
     });
   }
 
-  #refuse(error: unknown, method: string, url: string): Answer {
+  #refuse(error: unknown, method: string, url: string): Reply {
     const known = error instanceof OpmateError ? error : undefined;
     const { diagnostics = [] } = known ?? {};
     // The page shows each problem on a line of its own.
@@ -186,11 +186,11 @@ class ViewRequests {
     const text = redact(message);
     const status = getStatus(known);
     if (status === 500) this.#logger.log('error', `${method} ${url.slice(0, 300)}: ${text}`);
-    const reply: ErrorAnswer = { error: text, ...(known?.hint !== undefined && { hint: known.hint }) };
+    const reply: ErrorResponse = { error: text, ...(known?.hint !== undefined && { hint: known.hint }) };
     return json(reply, status);
   }
 
-  async #answer(request: IncomingMessage, method: string, url: string): Promise<Answer> {
+  async #answer(request: IncomingMessage, method: string, url: string): Promise<Reply> {
     if (method === 'POST' && this.#edit !== undefined && url.startsWith('/api/edit/')) {
       return this.#answerEdit(request, url, this.#edit);
     }
@@ -207,7 +207,7 @@ class ViewRequests {
     const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
     const isReload = path === '/api/catalog' || path === '/api/state';
     return this.#view.use(isReload, async (view, { run, readAt }) => {
-      const state: StateAnswer = { run, readAt, isChecking: view.isChecking };
+      const state: ViewState = { run, readAt, isChecking: view.isChecking };
       const etag = `"${run}${state.isChecking ? '-checking' : ''}"`;
       const isKnown = request.headers['if-none-match'] === etag;
       const reply = isKnown
@@ -227,18 +227,18 @@ function isSameSecret(a: string, b: string): boolean {
 
 async function answerAbout(
   view: CatalogView,
-  state: StateAnswer,
+  state: ViewState,
   path: string,
   query: URLSearchParams,
   edit: EditActions | undefined,
-): Promise<Answer> {
+): Promise<Reply> {
   const of = (name: string): string => parameter(query, name);
   const all = (name: string): string[] => [of(name), ...query.getAll(name).slice(1)];
   switch (path) {
     case '/api/state':
       return json(state);
     case '/api/catalog': {
-      const catalog: CatalogAnswer = {
+      const catalog: CatalogOverview = {
         ...view.overview(),
         ...state,
         ...(edit !== undefined && { edit: { file: edit.file, catalog: edit.catalog } }),
@@ -283,7 +283,7 @@ async function answerAbout(
 
 function send(
   response: ServerResponse,
-  { status, type, content, headers = {} }: Answer,
+  { status, type, content, headers = {} }: Reply,
   method: string | undefined,
 ): void {
   if (response.destroyed) return;
@@ -301,7 +301,7 @@ function send(
   response.end(method === 'HEAD' || status === 304 ? undefined : content);
 }
 
-function json(value: object, status = 200): Answer {
+function json(value: object, status = 200): Reply {
   return { status, type: 'application/json; charset=utf-8', content: Buffer.from(JSON.stringify(value)) };
 }
 

@@ -9,12 +9,7 @@ import { tryParse } from '../../core/semver.js';
 import { parseReference, withoutCredentials } from '../../core/reference.js';
 import { parsePlace } from '../../source/parse-place.js';
 import type { Session } from '../../source/session.js';
-import type {
-  EditBytesAnswer,
-  EditImagesAnswer,
-  EditPlanAnswer,
-  EditWriteAnswer,
-} from '../../view/answers.js';
+import type { SelectionBytes, SelectionImages, SelectionSummary, WrittenFile } from '../../view/answers.js';
 import type { CatalogView } from '../../view/catalog-view.js';
 import type { EditActions } from '../../view/view-server.js';
 import { ImageSizes, planSelection, requireSelectionRequest } from './plan-selection.js';
@@ -54,7 +49,7 @@ export class SelectionEditor implements EditActions {
     this.#sizes = new ImageSizes(session);
   }
 
-  async plan(view: CatalogView, request: unknown): Promise<EditPlanAnswer> {
+  async plan(view: CatalogView, request: unknown): Promise<SelectionSummary> {
     const plan = await planSelection(view.selectable(), requireSelectionRequest(request), this.#session);
     return {
       ...plan,
@@ -73,7 +68,7 @@ export class SelectionEditor implements EditActions {
     };
   }
 
-  async listImages(view: CatalogView, request: unknown): Promise<EditImagesAnswer> {
+  async listImages(view: CatalogView, request: unknown): Promise<SelectionImages> {
     const { images } = await planSelection(
       view.selectable(),
       requireSelectionRequest(request),
@@ -82,7 +77,7 @@ export class SelectionEditor implements EditActions {
     return { images: [...images].sort((a, b) => compareBytes(a.image, b.image)) };
   }
 
-  async measure(view: CatalogView, request: unknown): Promise<EditBytesAnswer> {
+  async measure(view: CatalogView, request: unknown): Promise<SelectionBytes> {
     const plan = await planSelection(view.selectable(), requireSelectionRequest(request), this.#session);
     const { bytes, unavailable } = await this.#sizes.measure(plan.images);
     return {
@@ -95,7 +90,7 @@ export class SelectionEditor implements EditActions {
   }
 
   /** Writes the selection, unless the file differs from the one that the page was told of. */
-  async write(view: CatalogView, request: unknown): Promise<EditWriteAnswer> {
+  async write(view: CatalogView, request: unknown): Promise<WrittenFile> {
     const selection = requireSelectionRequest(request);
     if (selection.kind === 'imageset' && selection.catalog === '') {
       throw new OpmateError('USAGE', 'catalog: missing', { hint: 'name the image of the catalog' });

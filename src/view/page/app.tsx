@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
-import type { CatalogAnswer } from '../answers.js';
+import type { CatalogOverview } from '../answers.js';
 import { useAnswer, useStatePoll } from './requests.js';
 import { CompareView } from './compare-view.js';
 import { EditView } from './edit/edit-view.js';
@@ -13,7 +13,7 @@ import { ThemeSwitch } from './theme.js';
 
 /** The whole page: a bar above, and below it what the address says. */
 export function App() {
-  const { value: catalog, error } = useAnswer<CatalogAnswer>('api/catalog');
+  const { value: catalog, error } = useAnswer<CatalogOverview>('api/catalog');
   const problem = useStatePoll();
   return (
     <>
@@ -35,7 +35,7 @@ export function App() {
 }
 
 /** Announces that the catalog was read again, for readers who cannot see the page change. */
-function Changes({ catalog }: { catalog: CatalogAnswer | undefined }) {
+function Changes({ catalog }: { catalog: CatalogOverview | undefined }) {
   const first = useRef<string>(undefined);
   if (catalog !== undefined) first.current ??= catalog.run;
   const hasChanged = catalog !== undefined && catalog.run !== first.current;
@@ -56,7 +56,7 @@ function toContent(event: Event): void {
   document.querySelector<HTMLElement>('main h1')?.focus();
 }
 
-function View({ catalog }: { catalog: CatalogAnswer }) {
+function View({ catalog }: { catalog: CatalogOverview }) {
   const route = useRoute();
   switch (route.view) {
     case 'packages':
@@ -83,7 +83,7 @@ function View({ catalog }: { catalog: CatalogAnswer }) {
   }
 }
 
-function Bar({ catalog }: { catalog: CatalogAnswer | undefined }) {
+function Bar({ catalog }: { catalog: CatalogOverview | undefined }) {
   const route = useRoute();
   // The way back to what was selected, also from elsewhere.
   const lastSelection = useRef(getAddress(emptySelection));

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { CompareAnswer, ComparedPackage, ComparedPackageAnswer, Difference } from '../answers.js';
+import type { CatalogComparison, ComparedPackage, PackageDifferences, Difference } from '../answers.js';
 import { requestPath, useAnswer } from './requests.js';
 import { Badge, PageHeading, Waiting } from './parts.js';
 import { getAddress, addressOfPackage } from './route.js';
@@ -10,7 +10,7 @@ const firstDetails = 12;
 
 /** What differs between two catalogs: sums, then package by package. */
 export function CompareView({ package: name }: { package: string }) {
-  const { value, error } = useAnswer<CompareAnswer>('api/compare');
+  const { value, error } = useAnswer<CatalogComparison>('api/compare');
   if (value === undefined) return <Waiting error={error} />;
   const { from, to, sums, packages } = value;
   const isSame = sums.every(({ added, removed, changed }) => added + removed + changed === 0);
@@ -104,9 +104,7 @@ function ComparedItem({ compared, isOpen: isOpenFirst }: { compared: ComparedPac
 }
 
 function Differences({ package: name, isHere }: { package: string; isHere: boolean }) {
-  const { value, error } = useAnswer<ComparedPackageAnswer>(
-    requestPath('compare/package', { package: name }),
-  );
+  const { value, error } = useAnswer<PackageDifferences>(requestPath('compare/package', { package: name }));
   const [limit, setLimit] = useState(firstDifferences);
   if (value === undefined) return <Waiting error={error} />;
   const { differences } = value;

@@ -1,5 +1,5 @@
 import { useMemo, useState } from 'preact/hooks';
-import type { CatalogAnswer } from '../answers.js';
+import type { CatalogOverview } from '../answers.js';
 import type { SearchIndex } from '../search.js';
 import { useAnswer } from './requests.js';
 import { useFoundPackages } from './packages-view.js';
@@ -16,7 +16,7 @@ interface NeededImage {
 }
 
 /** The images of a package, or of the packages that a search and filters have found. */
-export function ImagesView({ catalog, route }: { catalog: CatalogAnswer; route: ImagesRoute }) {
+export function ImagesView({ catalog, route }: { catalog: CatalogOverview; route: ImagesRoute }) {
   const { value, error } = useAnswer<SearchIndex>('api/index');
   const { package: name, scope } = route;
   const matches = useFoundPackages(catalog, route);

@@ -1,4 +1,4 @@
-import type { CatalogAnswer, PackageSummary } from '../answers.js';
+import type { CatalogOverview, PackageSummary } from '../answers.js';
 import type { PackagesRoute } from './route.js';
 
 interface Option {
@@ -12,7 +12,7 @@ interface PackageFilter {
   label: string;
   /** The option that keeps all. */
   all: string;
-  options(catalog: CatalogAnswer): Option[];
+  options(catalog: CatalogOverview): Option[];
   /** An unknown value keeps all. */
   keeps(summary: PackageSummary, value: string): boolean;
 }

@@ -1,6 +1,6 @@
 import { Fragment } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { CatalogAnswer, PackageSummary, SearchAnswer, SearchMatch } from '../answers.js';
+import type { CatalogOverview, PackageSummary, SearchResult, SearchMatch } from '../answers.js';
 import { requestPath, useAnswer } from './requests.js';
 import { Badge, NamePath, PageHeading, ProblemBadges, count } from './parts.js';
 import { exportedPage } from './exported.js';
@@ -13,7 +13,7 @@ const firstCards = 60;
 const cardsPerStep = 400;
 
 /** The list of packages, or of what a search has found. */
-export function PackagesView({ catalog, route }: { catalog: CatalogAnswer; route: PackagesRoute }) {
+export function PackagesView({ catalog, route }: { catalog: CatalogOverview; route: PackagesRoute }) {
   const { query } = route;
   const search = useSearch(query.trim());
   const matches = useFoundPackages(catalog, route);
@@ -47,7 +47,7 @@ function Filters({
   route,
   isNarrowed,
 }: {
-  catalog: CatalogAnswer;
+  catalog: CatalogOverview;
   route: PackagesRoute;
   isNarrowed: boolean;
 }) {
@@ -258,7 +258,7 @@ export function PackageIcon({ name, hasIcon, run }: { name: string; hasIcon: boo
 }
 
 /** The packages that a search and filters find. */
-export function useFoundPackages(catalog: CatalogAnswer, route: PackagesRoute): Found[] {
+export function useFoundPackages(catalog: CatalogOverview, route: PackagesRoute): Found[] {
   const { query, only, category, provider, openshift, sort } = route;
   const search = useSearch(query.trim());
   return useMemo(
@@ -268,13 +268,13 @@ export function useFoundPackages(catalog: CatalogAnswer, route: PackagesRoute): 
 }
 
 /** The matches of a search, requested once the typing rests. */
-function useSearch(query: string): SearchAnswer | undefined {
+function useSearch(query: string): SearchResult | undefined {
   const [settled, setSettled] = useState(query);
   useEffect(() => {
     const timer = setTimeout(() => setSettled(query), 120);
     return () => clearTimeout(timer);
   }, [query]);
-  const { value } = useAnswer<SearchAnswer>(
+  const { value } = useAnswer<SearchResult>(
     settled !== '' && query !== '' ? requestPath('search', { q: settled }) : undefined,
   );
   // An answer to other words would hide what the new ones match.
@@ -282,7 +282,7 @@ function useSearch(query: string): SearchAnswer | undefined {
 }
 
 /** Bundles that have the words. */
-function FoundBundles({ answer: reply, words }: { answer: SearchAnswer | undefined; words: string[] }) {
+function FoundBundles({ answer: reply, words }: { answer: SearchResult | undefined; words: string[] }) {
   if (reply === undefined || reply.total === 0) return null;
   const { bundles, total } = reply;
   return (
@@ -321,8 +321,8 @@ function splitWords(query: string): string[] {
 
 /** Packages that match; before the server has answered, those that match by what the list shows. */
 function findPackages(
-  { packages }: CatalogAnswer,
-  search: SearchAnswer | undefined,
+  { packages }: CatalogOverview,
+  search: SearchResult | undefined,
   route: PackagesRoute,
 ): Found[] {
   const words = splitWords(route.query);

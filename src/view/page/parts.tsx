@@ -1,7 +1,7 @@
 import { type ComponentChildren, Fragment } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { printable } from '../../core/printable.js';
-import type { ProblemAnswer } from '../answers.js';
+import type { LocatedProblem } from '../answers.js';
 import { getAddress, addressOfPackage, allPackages } from './route.js';
 
 /** What is shown in the place of something that is not there yet, or unavailable. */
@@ -162,7 +162,7 @@ export function ProblemList({
   problems,
   showPackage = false,
 }: {
-  problems: ProblemAnswer[];
+  problems: LocatedProblem[];
   showPackage?: boolean;
 }) {
   return (

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { ProblemAnswer, ProblemsAnswer } from '../answers.js';
+import type { LocatedProblem, ProblemWindow } from '../answers.js';
 import { requestPath, useAnswer } from './requests.js';
 import { PageHeading, ProblemList, Waiting, count } from './parts.js';
 import { go } from './route.js';
@@ -16,11 +16,11 @@ export function ProblemsView({
   check: string;
   isChecking: boolean;
 }) {
-  const [shown, setShown] = useState<{ of: string; problems: ProblemAnswer[] }>({ of: '', problems: [] });
+  const [shown, setShown] = useState<{ of: string; problems: LocatedProblem[] }>({ of: '', problems: [] });
   const [from, setFrom] = useState(0);
   const of = `${name}\0${severity}\0${check}\0${isChecking}`;
   useEffect(() => setFrom(0), [of]);
-  const { value, error } = useAnswer<ProblemsAnswer>(
+  const { value, error } = useAnswer<ProblemWindow>(
     requestPath('problems', { from: String(from), package: name, severity, check }),
   );
   useEffect(() => {
@@ -91,7 +91,7 @@ export function ProblemsView({
 }
 
 /** The checks to choose from; the chosen one is among them, also where it has found nothing. */
-function getChecks(value: ProblemsAnswer | undefined, check: string): ProblemsAnswer['checks'] {
+function getChecks(value: ProblemWindow | undefined, check: string): ProblemWindow['checks'] {
   const checks = value?.checks ?? [];
   return check === '' || checks.some(({ name }) => name === check)
     ? checks

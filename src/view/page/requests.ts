@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
-import { type ErrorAnswer, type StateAnswer, runHeader } from '../answers.js';
+import { type ErrorResponse, type ViewState, runHeader } from '../answers.js';
 import { answerFromFiles, exportedPage } from './exported.js';
 
 /** Answers that are kept until the catalog changes. */
@@ -76,7 +76,7 @@ export function useStatePoll(): string | undefined {
       clearTimeout(timer);
       isPolling = true;
       try {
-        const reply = await request<StateAnswer>('api/state', undefined);
+        const reply = await request<ViewState>('api/state', undefined);
         const state = formatState(reply);
         if (currentState !== state) {
           currentRun = reply.run;
@@ -132,14 +132,14 @@ async function request<T>(address: string, signal: AbortSignal | undefined): Pro
     return reply;
   }
   const response = await fetch(address, signal === undefined ? {} : { signal });
-  const value = (await response.json()) as T | ErrorAnswer;
+  const value = (await response.json()) as T | ErrorResponse;
   if (address !== 'api/state') noteRun(response.headers.get(runHeader));
   if (!response.ok) {
-    const { error, hint } = value as ErrorAnswer;
+    const { error, hint } = value as ErrorResponse;
     throw new Error(hint === undefined ? error : `${error} (${hint})`);
   }
   if (address === 'api/state') return value as T;
-  if (address === 'api/catalog') currentState = formatState(value as StateAnswer);
+  if (address === 'api/catalog') currentState = formatState(value as ViewState);
   kept.set(address, value);
   const [oldest] = kept.keys();
   if (kept.size > maxKept && oldest !== undefined) kept.delete(oldest);
@@ -153,7 +153,7 @@ function noteRun(run: string | null): void {
   if (!isFirst) forgetAnswers();
 }
 
-function formatState({ run, isChecking }: StateAnswer): string {
+function formatState({ run, isChecking }: ViewState): string {
   return `${run} ${isChecking}`;
 }
 

@@ -1,13 +1,13 @@
 import { useState } from 'preact/hooks';
 import type {
-  CatalogAnswer,
-  EditBytesAnswer,
-  EditImagesAnswer,
-  EditPlanAnswer,
+  CatalogOverview,
+  SelectionBytes,
+  SelectionImages,
+  SelectionSummary,
   SelectionRequest,
-  EditWriteAnswer,
-  EditWriteRequest,
-  PackageAnswer,
+  WrittenFile,
+  SelectionWrite,
+  PackageDetails,
   SelectionPick,
 } from '../../answers.js';
 import { requestPath, useAnswer } from '../requests.js';
@@ -23,7 +23,7 @@ const maxOffered = 40;
 const firstNames = 12;
 
 /** Chooses packages, channels and versions, shows what that keeps, and writes it to the file of `--to`. */
-export function EditView({ catalog, route }: { catalog: CatalogAnswer; route: EditRoute }) {
+export function EditView({ catalog, route }: { catalog: CatalogOverview; route: EditRoute }) {
   const picks = parsePicks(route.picks);
   const image = route.catalog || catalog.edit?.catalog || '';
   // A catalog that is no image is filtered; an image is mirrored.
@@ -34,7 +34,7 @@ export function EditView({ catalog, route }: { catalog: CatalogAnswer; route: Ed
   const request: SelectionRequest = { kind, catalog: image, picks, defaultChannels, isExact };
   // After each write the file is another one, or was changed by somebody else.
   const [writes, setWrites] = useState(0);
-  const plan = usePosted<EditPlanAnswer>(
+  const plan = usePosted<SelectionSummary>(
     'api/edit/plan',
     catalog.edit === undefined ? undefined : request,
     writes,
@@ -146,7 +146,7 @@ function Offer({
   chosen,
   onAdd,
 }: {
-  catalog: CatalogAnswer;
+  catalog: CatalogOverview;
   chosen: string[];
   onAdd: (name: string) => void;
 }) {
@@ -200,7 +200,7 @@ function PickedPackage({
   onChange: (picks: SelectionPick[]) => void;
   onDefault: (channel: string) => void;
 }) {
-  const { value, error } = useAnswer<PackageAnswer>(requestPath('package', { package: name }));
+  const { value, error } = useAnswer<PackageDetails>(requestPath('package', { package: name }));
   const channels = value?.channels ?? [];
   const toggle = (channel: string, isChosen: boolean): void => {
     const own = picks.filter((pick) => pick.channel !== undefined && pick.channel !== channel);
@@ -285,7 +285,7 @@ function Result({
   onAdd,
   onWrite,
 }: {
-  plan: EditPlanAnswer;
+  plan: SelectionSummary;
   request: SelectionRequest;
   file: string;
   canWrite: boolean;
@@ -295,9 +295,9 @@ function Result({
 }) {
   const [written, setWritten] = useState<{ text: string; isError: boolean }>();
   const write = async (): Promise<void> => {
-    const body: EditWriteRequest = { ...request, fileDigest: plan.fileDigest };
+    const body: SelectionWrite = { ...request, fileDigest: plan.fileDigest };
     try {
-      const { file: name, bytes } = await post<EditWriteAnswer>('api/edit/write', body);
+      const { file: name, bytes } = await post<WrittenFile>('api/edit/write', body);
       setWritten({ text: `Written: ${name}, ${count(bytes, 'byte')}`, isError: false });
     } catch (error) {
       setWritten({ text: error instanceof Error ? error.message : String(error), isError: true });
@@ -378,7 +378,7 @@ function Result({
 
 /** The images of the selection, to take along. */
 function Images({ request, images }: { request: SelectionRequest; images: number }) {
-  const list = async (): Promise<EditImagesAnswer> => post<EditImagesAnswer>('api/edit/images', request);
+  const list = async (): Promise<SelectionImages> => post<SelectionImages>('api/edit/images', request);
   const lines = async (): Promise<string> => (await list()).images.map(({ image }) => `${image}\n`).join('');
   if (images === 0) return null;
   return (
@@ -401,7 +401,7 @@ function Images({ request, images }: { request: SelectionRequest; images: number
 /** Bytes of the images; registries are read only once the user wants it. */
 function Bytes({ request, images }: { request: SelectionRequest; images: number }) {
   const [isWanted, setWanted] = useState(false);
-  const { value, error, isPending } = usePosted<EditBytesAnswer>(
+  const { value, error, isPending } = usePosted<SelectionBytes>(
     'api/edit/bytes',
     isWanted && request.picks.length > 0 ? request : undefined,
   );

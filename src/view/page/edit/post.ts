@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { type ErrorAnswer, tokenHeader } from '../../answers.js';
+import { type ErrorResponse, tokenHeader } from '../../answers.js';
 import { type Loaded, useGeneration } from '../requests.js';
 
 /** Typing and clicking rest this long before a request is sent. */
@@ -30,9 +30,9 @@ export async function post<T>(path: string, body: object, signal?: AbortSignal):
     body: JSON.stringify(body),
     ...(signal !== undefined && { signal }),
   });
-  const value = (await response.json()) as T | ErrorAnswer;
+  const value = (await response.json()) as T | ErrorResponse;
   if (response.ok) return value as T;
-  const { error, hint } = value as ErrorAnswer;
+  const { error, hint } = value as ErrorResponse;
   throw new Error(hint === undefined ? error : `${error} (${hint})`);
 }
 

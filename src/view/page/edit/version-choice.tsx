@@ -1,4 +1,4 @@
-import type { ChannelAnswer, SelectionRequest, SelectionPick } from '../../answers.js';
+import type { ChannelLayout, SelectionRequest, SelectionPick } from '../../answers.js';
 import { requestPath, useAnswer } from '../requests.js';
 
 type Mode = 'default' | 'range' | 'single' | 'list';
@@ -15,7 +15,7 @@ export function VersionChoice({
   kind: SelectionRequest['kind'];
   onChange: (pick: SelectionPick) => void;
 }) {
-  const { value } = useAnswer<ChannelAnswer>(
+  const { value } = useAnswer<ChannelLayout>(
     requestPath('channel', { package: pick.package, channel: channels, compare: '' }),
   );
   const versions = [

@@ -1,11 +1,11 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type {
-  ApiAnswer,
-  BundleAnswer,
+  BundleApi,
+  BundleDetails,
   BundlePlace,
-  LifecycleAnswer,
-  PermissionAnswer,
+  LifecycleSupport,
+  BundlePermission,
 } from '../../answers.js';
 import { SupportLine } from './lifecycle.js';
 import { webAddress } from '../markdown.js';
@@ -23,9 +23,9 @@ export function BundlePanel({
   lifecycle,
   takesFocus,
 }: {
-  bundle: BundleAnswer;
+  bundle: BundleDetails;
   channel: string;
-  lifecycle: LifecycleAnswer[];
+  lifecycle: LifecycleSupport[];
   takesFocus: boolean;
 }) {
   const heading = useRef<HTMLHeadingElement>(null);
@@ -103,7 +103,7 @@ function Part({ title, amount, children }: { title: string; amount?: number; chi
   );
 }
 
-function Updates({ bundle, place }: { bundle: BundleAnswer; place: BundlePlace }) {
+function Updates({ bundle, place }: { bundle: BundleDetails; place: BundlePlace }) {
   const { channel, replaces, skips, skipRange, absent, covered, updatesTo, updatesFrom } = place;
   const others = bundle.places.filter((bundlePlace) => bundlePlace !== place);
   const names = (list: string[]) => (
@@ -199,7 +199,7 @@ function Names({
   );
 }
 
-function Apis({ title, apis }: { title: string; apis: ApiAnswer[] }) {
+function Apis({ title, apis }: { title: string; apis: BundleApi[] }) {
   if (apis.length === 0) return null;
   return (
     <Part title={title} amount={apis.length}>
@@ -224,7 +224,7 @@ function Apis({ title, apis }: { title: string; apis: ApiAnswer[] }) {
   );
 }
 
-function Requirements({ bundle: { requiredPackages, constraints } }: { bundle: BundleAnswer }) {
+function Requirements({ bundle: { requiredPackages, constraints } }: { bundle: BundleDetails }) {
   if (requiredPackages.length + constraints.length === 0) return null;
   return (
     <Part title="Needs">
@@ -244,7 +244,7 @@ function Requirements({ bundle: { requiredPackages, constraints } }: { bundle: B
   );
 }
 
-function Images({ bundle: { name, image, images } }: { bundle: BundleAnswer }) {
+function Images({ bundle: { name, image, images } }: { bundle: BundleDetails }) {
   if (images.length === 0) return null;
   const text = (): string => {
     const all = new Set([image, ...images.map((item) => item.image)].filter((item) => item !== ''));
@@ -268,7 +268,7 @@ function Images({ bundle: { name, image, images } }: { bundle: BundleAnswer }) {
   );
 }
 
-function Permissions({ bundle: { permissions, image, deployments } }: { bundle: BundleAnswer }) {
+function Permissions({ bundle: { permissions, image, deployments } }: { bundle: BundleDetails }) {
   if (permissions === undefined) {
     return (
       <Part title="Permissions">
@@ -330,11 +330,11 @@ function Permissions({ bundle: { permissions, image, deployments } }: { bundle: 
   );
 }
 
-function isBroad({ groups, resources, verbs }: PermissionAnswer): boolean {
+function isBroad({ groups, resources, verbs }: BundlePermission): boolean {
   return [groups, resources, verbs].some((list) => list.includes('*'));
 }
 
-function About({ bundle }: { bundle: BundleAnswer }) {
+function About({ bundle }: { bundle: BundleDetails }) {
   const { facts, links, keywords, description, annotations, properties, manifests } = bundle;
   return (
     <>

@@ -2,10 +2,10 @@ import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type {
   BundlePlace,
-  ChannelAnswer,
+  ChannelLayout,
   GraphEdge,
   GraphRow,
-  PathAnswer,
+  UpgradePath,
   SkipBracket,
 } from '../../answers.js';
 import { NodeSign, RowMarks } from './marks.js';
@@ -53,11 +53,11 @@ export function ChannelGraph({
   place,
   path,
 }: {
-  channel: ChannelAnswer;
+  channel: ChannelLayout;
   route: Extract<Route, { view: 'package' }>;
   selected: string;
   place: BundlePlace | undefined;
-  path: PathAnswer | undefined;
+  path: UpgradePath | undefined;
 }) {
   const { rows } = channel;
   const scroller = useRef<HTMLDivElement>(null);
@@ -355,7 +355,7 @@ function RowText({
   );
 }
 
-function getGeometry({ lanes, bracketColumns, hiddenBrackets }: ChannelAnswer, zoom: number): Geometry {
+function getGeometry({ lanes, bracketColumns, hiddenBrackets }: ChannelLayout, zoom: number): Geometry {
   const row = Math.max(rowHeight * zoom, 3);
   const scale = Math.min(Math.max(zoom, 0.6), 1.2);
   const lane = Math.min(laneWidth * scale, maxLanesWidth / lanes);
@@ -382,13 +382,13 @@ function Drawing({
   columns,
   columnWidth,
 }: {
-  channel: ChannelAnswer;
+  channel: ChannelLayout;
   geometry: Geometry;
   first: number;
   last: number;
   selected: number;
   place: BundlePlace | undefined;
-  path: PathAnswer | undefined;
+  path: UpgradePath | undefined;
   columns: number;
   columnWidth: number;
 }) {
@@ -460,7 +460,7 @@ function PathDrawing({
   rows,
   geometry: { x, y, row },
 }: {
-  path: PathAnswer | undefined;
+  path: UpgradePath | undefined;
   rows: readonly GraphRow[];
   geometry: Geometry;
 }) {
@@ -488,7 +488,7 @@ function PathDrawing({
 
 /** The brackets, and that of the chosen bundle where it is left out otherwise. */
 function withSelected(
-  { rows, brackets, bracketColumns }: ChannelAnswer,
+  { rows, brackets, bracketColumns }: ChannelLayout,
   selected: number,
   place: BundlePlace | undefined,
 ): SkipBracket[] {

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { ChannelAnswer } from '../../answers.js';
+import type { ChannelLayout } from '../../answers.js';
 import { RowMarks } from './marks.js';
 import { addressOfPackage } from '../route.js';
 
@@ -7,7 +7,7 @@ import { addressOfPackage } from '../route.js';
 const firstRows = 200;
 
 /** The bundles of a channel as a table: the graph in words. */
-export function ChannelTable({ channel, selected }: { channel: ChannelAnswer; selected: string }) {
+export function ChannelTable({ channel, selected }: { channel: ChannelLayout; selected: string }) {
   const [limit, setLimit] = useState(firstRows);
   const { rows } = channel;
   return (

@@ -1,10 +1,10 @@
-import type { LifecycleAnswer } from '../../answers.js';
+import type { LifecycleSupport } from '../../answers.js';
 import { Badge } from '../parts.js';
 
-type Phase = LifecycleAnswer['phases'][number];
+type Phase = LifecycleSupport['phases'][number];
 
 /** How long the minor versions of a package are supported, and on which platforms. */
-export function LifecycleFold({ lifecycle }: { lifecycle: LifecycleAnswer[] }) {
+export function LifecycleFold({ lifecycle }: { lifecycle: LifecycleSupport[] }) {
   if (lifecycle.length === 0) return null;
   const today = todayText();
   return (
@@ -55,7 +55,7 @@ export function LifecycleFold({ lifecycle }: { lifecycle: LifecycleAnswer[] }) {
 }
 
 /** The phase in which the version of a bundle is today; nothing where the catalog has no lifecycle of it. */
-export function SupportLine({ lifecycle, version }: { lifecycle: LifecycleAnswer[]; version: string }) {
+export function SupportLine({ lifecycle, version }: { lifecycle: LifecycleSupport[]; version: string }) {
   const [, minor] = /^(\d+\.\d+)\./.exec(version) ?? [];
   const own = lifecycle.find((lifecycleAnswer) => lifecycleAnswer.version === minor);
   if (own === undefined) return null;

@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks';
 import type {
-  BundleAnswer,
-  CatalogAnswer,
-  ChannelAnswer,
+  BundleDetails,
+  CatalogOverview,
+  ChannelLayout,
   ChannelSummary,
-  PackageAnswer,
-  PathAnswer,
-  ProblemAnswer,
+  PackageDetails,
+  UpgradePath,
+  LocatedProblem,
 } from '../../answers.js';
 import { type Loaded, requestPath, useAnswer } from '../requests.js';
 import { BundlePanel } from './bundle-panel.js';
@@ -35,28 +35,28 @@ export function PackageView({
   catalog,
 }: {
   route: Extract<Route, { view: 'package' }>;
-  catalog: CatalogAnswer;
+  catalog: CatalogOverview;
 }) {
   const { package: name } = route;
-  const { value, error } = useAnswer<PackageAnswer>(requestPath('package', { package: name }));
+  const { value, error } = useAnswer<PackageDetails>(requestPath('package', { package: name }));
   // As long as none is chosen, the head of the channel is.
   const bundle =
     route.bundle ||
     (value?.channels.find((channelSummary) => channelSummary.name === route.channel) ?? value?.channels[0])
       ?.head ||
     '';
-  const details = useAnswer<BundleAnswer>(
+  const details = useAnswer<BundleDetails>(
     bundle === '' ? undefined : requestPath('bundle', { package: name, bundle }),
   );
   const channel = findChannel(route, value, details);
   const isCompared = catalog.comparedWith !== undefined && route.compare !== 'no';
   const shown = channel === undefined ? [] : [channel, ...route.beside.filter((text) => text !== channel)];
   const compare = isCompared ? 'yes' : '';
-  const graph = useAnswer<ChannelAnswer>(
+  const graph = useAnswer<ChannelLayout>(
     channel === undefined ? undefined : requestPath('channel', { package: name, channel: shown, compare }),
   );
   const hasPath = channel !== undefined && route.from !== '' && route.to !== '';
-  const path = useAnswer<PathAnswer>(
+  const path = useAnswer<UpgradePath>(
     hasPath
       ? requestPath('path', { package: name, channel: shown, from: route.from, to: route.to })
       : undefined,
@@ -113,8 +113,8 @@ export function PackageView({
 /** The channel of the address; else one in which the bundle of the address is; else the first. */
 function findChannel(
   { channel, bundle }: { channel: string; bundle: string },
-  value: PackageAnswer | undefined,
-  details: Loaded<BundleAnswer>,
+  value: PackageDetails | undefined,
+  details: Loaded<BundleDetails>,
 ): string | undefined {
   if (channel !== '') return channel;
   const first = value?.channels[0]?.name;
@@ -124,7 +124,7 @@ function findChannel(
   return (places.find(({ isDefault }) => isDefault) ?? places[0])?.channel ?? first;
 }
 
-function PackageHeader({ package: packageAnswer, run }: { package: PackageAnswer; run: string }) {
+function PackageHeader({ package: packageAnswer, run }: { package: PackageDetails; run: string }) {
   const { name, displayName, provider, description, deprecation, isDefined, problems, problemCount } =
     packageAnswer;
   return (
@@ -243,13 +243,13 @@ function Channel({
   details,
   problems,
 }: {
-  channel: ChannelAnswer;
+  channel: ChannelLayout;
   route: Extract<Route, { view: 'package' }>;
-  path: Loaded<PathAnswer>;
+  path: Loaded<UpgradePath>;
   comparedWith: string | undefined;
   bundle: string;
-  details: BundleAnswer | undefined;
-  problems: ProblemAnswer[];
+  details: BundleDetails | undefined;
+  problems: LocatedProblem[];
 }) {
   const [form, setForm] = useState<'graph' | 'table'>('graph');
   const place = details?.places.find((bundlePlace) => bundlePlace.channel === channel.channel);

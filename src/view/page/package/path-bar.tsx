@@ -1,4 +1,4 @@
-import type { GraphRow, PathAnswer } from '../../answers.js';
+import type { GraphRow, UpgradePath } from '../../answers.js';
 import type { Loaded } from '../requests.js';
 import { count } from '../parts.js';
 import { type Route, getAddress, go } from '../route.js';
@@ -11,7 +11,7 @@ export function PathBar({
 }: {
   route: Extract<Route, { view: 'package' }>;
   rows: readonly GraphRow[];
-  path: Loaded<PathAnswer>;
+  path: Loaded<UpgradePath>;
 }) {
   const { from, to } = route;
   const isOpen = from !== '' || to !== '';
@@ -56,7 +56,7 @@ function Steps({
   path: { value, error },
 }: {
   route: Extract<Route, { view: 'package' }>;
-  path: Loaded<PathAnswer>;
+  path: Loaded<UpgradePath>;
 }) {
   if (error !== undefined) return <p class="note error">{error}</p>;
   if (value === undefined) return null;

@@ -13,6 +13,7 @@ import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { DirectoryCatalog } from '../../src/catalog/catalog.js';
+import type { Section } from '../../src/serve/catalogs/content-index.js';
 import { pruneContents, openContent, storeContent } from '../../src/serve/catalogs/content-store.js';
 import type { ContentReader, StoredContent } from '../../src/serve/catalogs/stored-content.js';
 import { createCatalogServer } from '../../src/serve/http/catalog-server.js';
@@ -344,24 +345,47 @@ describe('the HTTP catalog API', () => {
     expect(gunzipSync(again.body).equals(await readAll(lost))).toBe(true);
   });
 
+  it('compresses what a query selects once, however many ask for it', async () => {
+    const served = await serve({});
+    const content = await contentOf(largeCatalog(1_400_000));
+    const own = content.openReader();
+    const { offset, length } = content.find({ schema: '', package: 'p1', name: '' })[0] as Section;
+    const reads: number[] = [];
+    await served.put(
+      'cat',
+      readingWith(content, (target, position) => {
+        reads.push(position);
+        return own.read(target, position);
+      }),
+    );
+    const get = () => served.get('/catalogs/cat/api/v1/metas?package=p1', gzip);
+    const replies = [...(await Promise.all(Array.from({ length: 20 }, get))), await get()];
+    for (const { headers, body } of replies) {
+      expect(headers).toMatchObject({ 'content-encoding': 'gzip', 'content-length': String(body.length) });
+      expect(gunzipSync(body)).toHaveLength(length);
+    }
+    expect(reads.filter((position) => position === offset)).toHaveLength(1);
+    expect(gunzipSync((await served.get('/api/v1/metas?package=p1', gzip)).body).toString()).toContain(
+      '"catalog":"cat"',
+    );
+    own.close();
+  });
+
   it('sends as it is what would be compressed beside two hundred other responses', async () => {
     const served = await serve({});
-    const content = await contentOf(largeCatalog(3_000_000));
+    const content = await contentOf(largeCatalog(1_400_000));
     const own = content.openReader();
-    const { offset } = content.find({ schema: '', package: 'p1', name: '' })[0] as { offset: number };
     let release = (): void => undefined;
     const released = new Promise<void>((resolve) => (release = resolve));
     let held = 0;
     await served.put(
       'cat',
       readingWith(content, async (target, position) => {
-        if (position === offset && ++held > 0) await released;
+        if (position === 0 && ++held > 0) await released;
         await own.read(target, position);
       }),
     );
-    const waiting = Array.from({ length: 200 }, () =>
-      served.get('/catalogs/cat/api/v1/metas?package=p1', gzip),
-    );
+    const waiting = Array.from({ length: 200 }, () => served.get('/catalogs/cat/api/v1/all', gzip));
     while (held < 200) await new Promise((resolve) => setImmediate(resolve));
     const beyond = await served.get('/catalogs/cat/api/v1/metas?package=p3', gzip);
     expect(beyond.status).toBe(200);

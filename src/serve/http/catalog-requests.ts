@@ -1,20 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Writable } from 'node:stream';
 import { computeDigest } from '../../core/digest.js';
 import { OpmateError, getMessage, redact } from '../../core/errors.js';
 import type { JsonValue } from '../../document/json.js';
 import type { Logger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
-import type { CatalogSet, ContentReader, ServedCatalog } from '../catalogs/stored-content.js';
-import type { ContentBlob, MetasQuery, Section } from '../catalogs/content-index.js';
+import type { CatalogSet, ServedCatalog } from '../catalogs/stored-content.js';
+import type { MetasQuery, Section } from '../catalogs/content-index.js';
 import { catalogNameFault } from './catalog-names.js';
+import { CompressedReplies, maxKeptReplyBytes } from './compressed-replies.js';
 import { type Representation, evaluateConditions, selectRange } from './conditions.js';
 import { BufferPool, readCompressed, readSections, getTotal } from './content-stream.js';
 import {
   type Coding,
   availableCodings,
+  compressPieces,
   createCompressor,
+  createSender,
   minCompressedBytes,
   negotiateCoding,
 } from './encoding.js';
@@ -23,11 +25,12 @@ import type { RequestRefusal } from '../server/http-server.js';
 import { readPostedQuery, readQueryParameters } from './graphql-request.js';
 import { RequestMetrics, metricsType } from './metrics.js';
 import { Refusal } from './refusal.js';
+import { wrapBlobs } from './wrapped-blobs.js';
 
 /** Bodies up to this size are read in one piece and sent in one. */
 const smallBytes = 64 * 1024;
-/** Compressed forms of catalogs from this size on are kept; smaller ones are compressed in a moment. */
-const minKeptBytes = 256 * 1024;
+/** Compressed forms of catalogs from this size on are kept in files, smaller ones and those of queries in memory. */
+const minFileBytes = 256 * 1024;
 /** Responses that are compressed at once, at a quarter of a megabyte each; those beyond it are sent as they are. */
 const maxCompressors = 200;
 /** Characters of a path that a log line has. */
@@ -54,6 +57,14 @@ interface CatalogRequestsOptions {
   /** Status of every catalog, those without content included; `root` is what URLs begin with. */
   statuses?: ((root: string) => JsonValue[]) | undefined;
   queryLimits?: Partial<QueryLimits> | undefined;
+}
+
+interface SentPieces {
+  key: readonly string[];
+  /** Bytes of all pieces, or about so many. */
+  size: number;
+  coding: Coding | undefined;
+  readPieces: () => AsyncGenerator<Buffer, void, undefined>;
 }
 
 interface Exchange {
@@ -84,6 +95,7 @@ export class CatalogRequests {
   readonly #queryLimits: Partial<QueryLimits>;
   readonly #metrics = new RequestMetrics();
   readonly #pool = new BufferPool();
+  readonly #replies = new CompressedReplies();
   /** What this process puts before the numbers of its requests. */
   readonly #idPrefix = randomBytes(4).toString('hex');
   #requests = 0;
@@ -229,14 +241,15 @@ export class CatalogRequests {
   async #sendAll(exchange: Exchange, name: string): Promise<void> {
     const served = this.#find(name);
     const sections = served.content.find({ schema: '', package: '', name: '' });
-    await this.#sendContent(exchange, served, sections, getTags(served.content.hash), true);
+    await this.#sendContent(exchange, served, sections, getTags(served.content.hash));
   }
 
   async #sendMetas(exchange: Exchange, name: string): Promise<void> {
     const query = metasQuery(exchange.query, []);
     const served = this.#find(name);
-    const tags = getTags(served.content.hash, [query.schema, query.package, query.name]);
-    await this.#sendContent(exchange, served, served.content.find(query), tags, false);
+    const wanted = [query.schema, query.package, query.name];
+    const tags = getTags(served.content.hash, wanted);
+    await this.#sendContent(exchange, served, served.content.find(query), tags, wanted);
   }
 
   async #sendQuery(exchange: Exchange, name: string): Promise<void> {
@@ -305,10 +318,11 @@ export class CatalogRequests {
     served: ServedCatalog,
     sections: readonly Section[],
     tags: Tags,
-    hasRanges: boolean,
+    query?: readonly string[],
   ): Promise<void> {
     const { request, response, method } = exchange;
     const { content } = served;
+    const hasRanges = query === undefined;
     const lastModified = served.changedAt ?? content.storedAt;
     const size = getTotal(sections);
     response.setHeader('Vary', 'Accept-Encoding');
@@ -349,8 +363,16 @@ export class CatalogRequests {
         exchange.bytes = length;
         return void response.end(body);
       }
-      const isKept = coding !== undefined && hasRanges && size >= minKeptBytes;
-      const form = isKept ? await content.compressed(coding, () => createCompressor(coding)) : undefined;
+      const isInFile = coding !== undefined && hasRanges && size >= minFileBytes;
+      if (!isInFile) {
+        return await this.#sendPieces(exchange, {
+          key: [content.hash, ...(query ?? [])],
+          size: length,
+          coding,
+          readPieces: () => readSections(reader, sent, this.#pool),
+        });
+      }
+      const form = await content.compressed(coding, () => createCompressor(coding));
       if (form === undefined) {
         return await this.#stream(exchange, readSections(reader, sent, this.#pool), coding);
       }
@@ -368,6 +390,21 @@ export class CatalogRequests {
     return negotiateCoding(Array.isArray(header) ? header.join(',') : header);
   }
 
+  /** Sends what `readPieces` reads, which is the same for the same key: compressed where a coding is given, and kept so. */
+  async #sendPieces(exchange: Exchange, { key, size, coding, readPieces }: SentPieces): Promise<void> {
+    const { response } = exchange;
+    const kept =
+      coding === undefined || size > maxKeptReplyBytes
+        ? undefined
+        : await this.#replies.lease(JSON.stringify([...key, coding]), coding, readPieces);
+    if (kept === undefined) return await this.#stream(exchange, readPieces(), coding);
+    if (response.destroyed) return kept.release();
+    response.once('close', () => kept.release());
+    response.setHeader('Content-Length', kept.body.length);
+    exchange.bytes = kept.body.length;
+    response.end(kept.body);
+  }
+
   /** Sends pieces, compressed where a coding is given. A piece is done with before the next one is asked for. */
   async #stream(
     exchange: Exchange,
@@ -375,7 +412,7 @@ export class CatalogRequests {
     coding: Coding | undefined,
   ): Promise<void> {
     const { response } = exchange;
-    const send = sender(response);
+    const send = createSender(response);
     const sendAll = async (chunks: AsyncIterable<Buffer>): Promise<void> => {
       for await (const chunk of chunks) {
         if (!(await send(chunk))) return;
@@ -384,24 +421,11 @@ export class CatalogRequests {
       response.end();
     };
     if (coding === undefined) return await sendAll(pieces);
-    const compressor = createCompressor(coding);
     this.#compressors++;
-    const feed = sender(compressor);
-    const compress = async (): Promise<void> => {
-      try {
-        for await (const piece of pieces) if (!(await feed(piece))) return;
-        compressor.end();
-      } catch (error) {
-        compressor.destroy(error as Error);
-      }
-    };
-    const compressing = compress();
     try {
-      await sendAll(compressor as AsyncIterable<Buffer>);
+      await sendAll(compressPieces(pieces, coding));
     } finally {
-      compressor.destroy();
       this.#compressors--;
-      await compressing;
     }
   }
 
@@ -418,13 +442,15 @@ export class CatalogRequests {
     }
     const selected = this.#select(exchange.query, query);
     const key = selected.map(({ name, content, priority }) => [name, content.hash, priority]);
-    const tags = getTags(computeDigest(JSON.stringify(key)), [
+    const digest = computeDigest(JSON.stringify(key));
+    const wanted = [
       query.schema,
       query.package,
       query.name,
       exchange.query.get('catalog') ?? '',
       exchange.query.get('selector') ?? '',
-    ]);
+    ];
+    const tags = getTags(digest, wanted);
     const packageQuery = { ...query, package: withoutCatalog(query.package) };
     let size = 0;
     for (const { content } of selected) size += getTotal(content.find(packageQuery));
@@ -437,7 +463,8 @@ export class CatalogRequests {
     if (method === 'HEAD') return void response.end();
     const open = selected.map((served) => ({ served, reader: served.content.openReader() }));
     try {
-      await this.#stream(exchange, wrappedBlobs(open, packageQuery), coding);
+      const readPieces = () => wrapBlobs(open, packageQuery);
+      await this.#sendPieces(exchange, { key: ['of all', digest, ...wanted], size, coding, readPieces });
     } finally {
       for (const { reader } of open) reader.close();
     }
@@ -490,55 +517,6 @@ export function refuseCatalogRequest(
     'X-Content-Type-Options': 'nosniff',
   });
   response.end(method === 'HEAD' ? undefined : body);
-}
-
-/** Writes pieces; tells that one has been taken, or that nobody takes any more. */
-function sender(stream: Writable): (piece: Buffer) => Promise<boolean> {
-  let settle: ((taken: boolean) => void) | undefined;
-  stream.once('close', () => settle?.(false));
-  return (piece) =>
-    new Promise((resolve) => {
-      if (stream.destroyed) return resolve(false);
-      settle = resolve;
-      stream.write(piece, (error) => resolve(!error));
-    });
-}
-
-/** The lines of `#sendFromAll`. */
-async function* wrappedBlobs(
-  open: readonly { served: ServedCatalog; reader: ContentReader }[],
-  query: MetasQuery,
-): AsyncGenerator<Buffer, void, undefined> {
-  let lines: Buffer[] = [];
-  let bytes = 0;
-  for (const { served, reader } of open) {
-    for (const blob of served.content.blobs(query)) {
-      const [before, after] = wrapping(served.name, blob).map((text) => Buffer.from(text)) as [
-        Buffer,
-        Buffer,
-      ];
-      // The line break of the blob's own line is written over.
-      const text = blob.section.length - 1;
-      const line = Buffer.allocUnsafe(before.length + text + after.length);
-      before.copy(line);
-      await reader.read(line.subarray(before.length, before.length + text), blob.section.offset);
-      after.copy(line, before.length + text);
-      lines.push(line);
-      bytes += line.length;
-      if (bytes < smallBytes) continue;
-      yield Buffer.concat(lines);
-      lines = [];
-      bytes = 0;
-    }
-  }
-  if (bytes > 0) yield Buffer.concat(lines);
-}
-
-function wrapping(catalog: string, blob: ContentBlob): [string, string] {
-  const name = blob.package !== '' ? blob.package : blob.schema === 'olm.package' ? blob.name : '';
-  const last = name === '' ? '' : `,"package":${JSON.stringify(`${catalog}/${name}`)}`;
-  // The order of keys is that of every other line.
-  return ['{"blob":', `,"catalog":${JSON.stringify(catalog)}${last}}\n`];
 }
 
 function withoutCatalog(text: string): string {

@@ -372,7 +372,7 @@ describe('opmate index: bad input', () => {
     ]) {
       const result = await index('rm', '-o', 'widget', '-f', 'oci:out:both', ...output);
       expect(result).toMatchObject({ code: 1, stdout: '' });
-      expect(result.stderr).toContain('nodir/D: its directory nodir: no such file or directory');
+      expect(result.stderr).toContain('nodir/D: its directory "nodir": no such file or directory');
       expect(result.stderr).not.toContain('removed');
     }
   });

@@ -435,9 +435,9 @@ spec:
         [`fbc-busy-${version}/c.json`]: largeCatalog(1_000_000, version)['catalog.json'] ?? '',
       });
     }
-    await sandbox.write({ 'd9/busy.json': source('a') });
-    const { command, url } = await serve('d9', [
-      ...['--storage', 's9', '--metrics-listen', '0', '--log-level', 'info'],
+    await sandbox.write({ 'd10/busy.json': source('a') });
+    const { command, url } = await serve('d10', [
+      ...['--storage', 's10', '--metrics-listen', '0', '--log-level', 'info'],
     ]);
     const metricsUrl = /serving metrics.*?(http:\/\/[^\s"]+)/.exec(command.stderr())?.[1] ?? '';
     const all = `${url}/busy/api/v1/all`;
@@ -481,7 +481,7 @@ spec:
       }
     };
     const update = async (version: string, before: string): Promise<string> => {
-      await sandbox.write({ 'd9/busy.json': source(version) });
+      await sandbox.write({ 'd10/busy.json': source(version) });
       return until(hashOf, (etag) => etag !== before);
     };
     const [memory, open] = [await residentMiB(), await descriptors()];
@@ -497,7 +497,9 @@ spec:
     // Content that has been replaced is gone.
     const contents = await until(
       async () =>
-        (await readdir(path.join(sandbox.work, 's9/contents'))).filter((name) => /^[0-9a-f]{64}$/.test(name)),
+        (await readdir(path.join(sandbox.work, 's10/contents'))).filter((name) =>
+          /^[0-9a-f]{64}$/.test(name),
+        ),
       (names) => names.length === 1,
     );
     expect(`"sha256-${contents[0]}"`).toBe(etag);

@@ -314,8 +314,8 @@ describe('sqlite/edit with an output file', () => {
   it('refuses places where nothing can be', async () => {
     const { file, directory } = await indexAt();
     for (const [outputFile, problem] of [
-      [path.join(directory, 'no/out.db'), /its directory .*no: no such file or directory$/],
-      [path.join(file, 'out.db'), /its directory .*index\.db: not a directory$/],
+      [path.join(directory, 'no/out.db'), /its directory ".*no": no such file or directory$/],
+      [path.join(file, 'out.db'), /its directory ".*index\.db": not a directory$/],
       [directory, /is not a file$/],
     ] as const) {
       const { message } = await failure(editDatabase(file, { outputFile }, addBundle('b.v1')));

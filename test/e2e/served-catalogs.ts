@@ -22,7 +22,8 @@ export async function contentOf(
 ): Promise<StoredContent> {
   const catalog = new DirectoryCatalog(await directoryWith(files));
   const content = await storeContent(catalog, { now: () => storedAt, ...options });
-  onTestFinished(() => content.close());
+  // It is closed when its last reader is done, which a server that is closed after this may hold: not waited for.
+  onTestFinished(() => void content.close());
   return content;
 }
 

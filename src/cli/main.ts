@@ -46,9 +46,32 @@ export async function main(): Promise<void> {
     architecture: process.arch,
   };
   const name = path.basename(process.argv[1] ?? 'opmate').replace(/\.c?js$/, '');
+  reportUncaught(process.argv.slice(2), context);
   process.exitCode = await run(process.argv.slice(2), context, name);
   process.off('SIGINT', onSignal);
   process.off('SIGTERM', onSignal);
+}
+
+/**
+ * Has errors that no command catches end the process with a message in the log format instead of a stack trace, and
+ * shows warnings of Node.js with `--debug` only.
+ */
+function reportUncaught(args: readonly string[], context: CommandContext): void {
+  const debug = args.includes('--debug');
+  const isJson = wantsJson(args);
+  process.on('uncaughtException', (thrown) => {
+    const error = reportedError(thrown);
+    const text = isJson
+      ? encodeError(error, context.now(), debug)
+      : describeError(error, debug, { hint: (hint) => hint, error: (problem) => problem });
+    process.stderr.write(text, () => process.exit(exitCodes.failed));
+  });
+  process.removeAllListeners('warning');
+  process.on('warning', ({ name, message }) => {
+    if (!debug) return;
+    const stderr = isJson ? new JsonLines(context) : context.stderr;
+    stderr.write(`warn: Node.js: ${name}: ${message}\n`);
+  });
 }
 
 const ignored = new WeakSet<Writable>();

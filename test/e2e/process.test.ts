@@ -31,6 +31,31 @@ beforeAll(async () => {
   await sandbox.write({ 'large/all.json': catalogOf('large', entries), 'widget/all.json': widgetCatalog });
 });
 
+describe('an error that no command catches', () => {
+  // The first write to stdout is followed by an exception outside of any promise.
+  const script =
+    'const { write } = process.stdout; process.stdout.write = function (...all) {' +
+    ' process.nextTick(() => { throw new Error("boom"); }); return write.apply(this, all); };';
+  const thrower = `data:text/javascript,${encodeURIComponent(script)}`;
+  const fail = (...args: string[]): ReturnType<typeof sandbox.run> =>
+    sandbox.run(['version', ...args], { ownProcess: true, env: { NODE_OPTIONS: `--import=${thrower}` } });
+
+  it('is a message without a stack trace', async () => {
+    const { code, stderr } = await fail();
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: 'internal error: boom\nhint: please report this with the output of --debug\n',
+    });
+    expect((await fail('--debug')).stderr).toMatch(stack);
+  });
+
+  it('is a line of JSON with --log-format json', async () => {
+    const { code, stderr } = await fail('--log-format', 'json');
+    expect(code).toBe(1);
+    expect(JSON.parse(stderr)).toMatchObject({ level: 'error', code: 'INTERNAL', message: 'boom' });
+  });
+});
+
 describe('usage', () => {
   it.each([
     // Commands that opm has too end with 1, as they do there.

@@ -77,13 +77,24 @@ export function unknownCommand(command: Command, word: string, referenceCommand?
   const path = commandPath(command);
   const visible = command.commands.map((sub) => sub.name());
   const near = new NameIndex(visible).nearest(word);
-  const elsewhere = command.parent === null ? findElsewhere(command, word) : undefined;
+  const elsewhere = command.parent === null ? findElsewhere(command, word) : findNamed(command, word);
   const withReference =
     referenceCommand === undefined ? undefined : `${path} ${referenceCommand} ${shellWord(word)}`;
   const best = near === undefined ? (withReference ?? elsewhere) : `${path} ${near}`;
   return new UsageError(`unknown command ${quoteGo(word)}`, {
     hint: best === undefined ? `see ${path} --help` : `did you mean ${quoteGo(best)}? see ${path} --help`,
   });
+}
+
+/** Returns the command of exactly this name directly below `opmate` or in another group. */
+function findNamed(group: Command, word: string): string | undefined {
+  let program = group;
+  while (program.parent !== null) program = program.parent;
+  for (const parent of [program, ...program.commands]) {
+    const exact = parent.commands.find((sub) => sub.name() === word && sub !== group);
+    if (exact !== undefined && parent !== group) return commandPath(exact);
+  }
+  return undefined;
 }
 
 /** The nearest command within a group, one of the group `catalog` first. */

@@ -1,5 +1,6 @@
 import { type Command, CommanderError } from 'commander';
 import { UsageError } from '../core/errors.js';
+import { quoteGo } from '../core/go-json-quote.js';
 import { CommandLine, type CommandLineEvents } from './command/command-line.js';
 import type { GlobalOptions } from './command/global-flags.js';
 import type { CommandContext } from './context.js';
@@ -69,7 +70,13 @@ export async function runProgram(
     if (error.code === 'commander.unknownCommand' && word !== undefined) {
       throw unknownCommand(named, word, commandLine.findReferenceCommand(named));
     }
-    throw wrongUsage(error, `see ${commandPath(named)} --help`);
+    const help = `see ${commandPath(named)} --help`;
+    if (error.code === 'commander.excessArguments') {
+      const unexpected = named.args.slice(named.registeredArguments.length).map(quoteGo);
+      const noun = unexpected.length === 1 ? 'argument' : 'arguments';
+      throw new UsageError(`unexpected ${noun} ${unexpected.join(', ')}`, { hint: help });
+    }
+    throw wrongUsage(error, help);
   }
   return exitCode;
 }

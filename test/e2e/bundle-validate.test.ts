@@ -64,8 +64,13 @@ describe('opmate bundle validate', () => {
     });
   });
 
+  it('names the flag that opm requires, below alpha', async () => {
+    const { code, stderr } = await sandbox.run(['alpha', 'bundle', 'validate']);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'required flag(s) "tag" not set\n' });
+  });
+
   it.each<[string[], RegExp]>([
-    [[], /required flag\(s\) "tag" not set/],
+    [[], /^missing source\nhint: name the directory or image of a bundle\n$/],
     [['a', '-t', 'b'], /a: --tag says b/],
     [['a', '-b', 'x'], /unrecognized container-tool option: x/],
     [['a', '-o', 'x'], /unknown validator "x"\nhint: optional validators are operatorhub, /],

@@ -94,7 +94,7 @@ describe('opmate validate', () => {
     [['valid/catalog.json'], '"valid/catalog.json" is not a directory'],
     [[path.join(bundlesDirectory, 'microcks/0.3.0')], 'is a bundle, not a catalog'],
     [[], "missing required argument 'directory'"],
-    [['valid', 'cycle'], 'too many arguments'],
+    [['valid', 'cycle'], 'unexpected argument "cycle"'],
   ])('refuses %j', async (args, message) => {
     const { code, stdout, stderr } = await sandbox.run(['validate', ...args]);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });

@@ -54,6 +54,9 @@ export const command = defineCommand({
   async run({ context, args: [source], options, tool }) {
     const isOpm = tool !== undefined;
     const { format, optional } = checkOptions(source, options);
+    if (!isOpm && options.tag === undefined && source === undefined) {
+      throw new UsageError('missing source', { hint: 'name the directory or image of a bundle' });
+    }
     const reference = requireFlag(options.tag ?? source, 'tag');
     const categories = await readCategories(context.environment['OPERATOR_BUNDLE_CATEGORIES']);
     return useSession(context, options, async (session) => {

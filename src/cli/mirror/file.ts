@@ -38,8 +38,14 @@ export async function mirrorFile(
   const { filename } = typedOptions;
   if (filename === undefined && args.length === 0)
     throw new UsageError('no images to mirror', {
-      hint: 'name a mapping with -f FILE, or write SOURCE=TARGET',
+      hint: 'name an image set with --config FILE or a mapping with --filename FILE, or write SOURCE=TARGET',
     });
+  const [destination] = args;
+  if (args.length === 1 && destination !== undefined && /^(?:docker|file):\/\/[^=]*$/.test(destination)) {
+    throw new UsageError(`${destination}: nothing to mirror`, {
+      hint: 'name an image set with --config FILE, or an archive with --from DIR',
+    });
+  }
   const pairs: MappingPair[] = parseTokens(args, { file: 'arguments', line: 1 });
   if (filename !== undefined) {
     const content = await readInput(filename, context);

@@ -16,7 +16,12 @@ export const command = defineCommand({
   summary: 'mirror images, catalogs and image sets',
   tool: 'oc-mirror',
   ownOptions: ['--locked'],
-  arguments: [argument('[source=target...]', 'images to copy, as in a mapping line')],
+  arguments: [
+    argument(
+      '[source=target...]',
+      'images to copy; with --config or --from the destination: docker://REGISTRY[/PATH] or file://DIR',
+    ),
+  ],
   flags: mirrorFlags,
   examples: [
     [
@@ -35,8 +40,8 @@ export const command = defineCommand({
       return mirrorImageSet(context, lines, readOcMirrorFlags(options, lines.slice(0, 1), context));
     }
     const [word, ...rest] = lines;
-    // A lone word without a place is a mistyped command, never an image.
-    if (word !== undefined && rest.length === 0 && /^[a-z-]+$/.test(word)) {
+    // A word without a place, and none after it, is a mistyped command, never an image.
+    if (word !== undefined && /^[a-z-]+$/.test(word) && !rest.some((item) => /[:/=]/.test(item))) {
       const { program } = commands;
       throw unknownCommand(findCommand(program, 'mirror') ?? program, word);
     }

@@ -143,6 +143,11 @@ describe('cli/main', () => {
     [['help', 'nope'], 2, 'unknown command "nope"', 'see opmate --help'],
     [['doctor'], 2, 'unknown command "doctor"', 'did you mean "opmate catalog doctor"?'],
     [['mirror', 'plna'], 1, 'unknown command "plna"', 'did you mean "opmate mirror plan"?'],
+    [['mirror', 'verify', 'carry'], 1, 'unknown command "verify"', 'did you mean "opmate verify"?'],
+    [['bundle', 'list'], 2, 'unknown command "list"', 'did you mean "opmate list"?'],
+    [['bundle', 'build', 'dir'], 2, 'unexpected argument "dir"', 'see opmate bundle build --help'],
+    [['bundle', 'validate'], 2, 'missing source', 'name the directory or image of a bundle'],
+    [['mirror', 'docker://r.example/m'], 1, 'nothing to mirror', 'name an image set with --config FILE'],
   ])('suggests the nearest command for %j', async (args, code, problem, hint) => {
     const failure = await failureOf(...args);
     expect(failure.code).toBe(code);

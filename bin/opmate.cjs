@@ -1,7 +1,15 @@
 #!/usr/bin/env node
 'use strict';
 // A script, not a module: Node.js starts it in nine tenths of the time.
-const { accessSync, constants, readFileSync, renameSync, statSync, writeFileSync } = require('node:fs');
+const {
+  accessSync,
+  constants,
+  existsSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} = require('node:fs');
 const path = require('node:path');
 
 const lib = path.join(__dirname, '..', 'lib', path.sep);
@@ -50,6 +58,11 @@ async function start() {
   const isDebugged = process.argv.includes('--debug');
   const compiled = isDebugged ? undefined : compileScript();
   if (compiled === undefined) {
+    if (!existsSync(`${lib}main.js`)) {
+      process.stderr.write('opmate is not built\nhint: run npm ci && npm run build in the clone\n');
+      process.exitCode = 1;
+      return;
+    }
     require('node:module').enableCompileCache?.();
     if (isDebugged) process.setSourceMapsEnabled(true);
     const { main } = await import('../lib/main.js');

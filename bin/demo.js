@@ -182,7 +182,7 @@ async function main() {
     say('6. Draw its upgrade graph');
     opmate(['graph', 'catalog', '--package', 'skupper-operator'], { lines: 16 });
 
-    say('7. Write it out as YAML, one file a package');
+    say('7. Write it out as YAML, one file per package');
     opmate(['migrate', 'catalog', 'published', '--output', 'yaml']);
     for (const { name } of packages) {
       const file = path.join('published', name, 'catalog.yaml');

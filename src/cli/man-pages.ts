@@ -249,7 +249,10 @@ function withSmallStart(sentence: string): string {
 }
 
 /** Returns a summary as a sentence. */
-export function withGreatStart(sentence: string): string {
-  const start = sentence.slice(0, 1).toUpperCase() + sentence.slice(1);
-  return start === '' || start.endsWith('.') ? start : `${start}.`;
+export function withGreatStart(text: string): string {
+  const paragraphs = text.split('\n\n').map((paragraph) => {
+    const start = paragraph.slice(0, 1).toUpperCase() + paragraph.slice(1);
+    return start === '' || start.endsWith('.') ? start : `${start}.`;
+  });
+  return paragraphs.join('\n\n');
 }

@@ -27,7 +27,7 @@ export async function referencePages(): Promise<Map<string, string>> {
   pages.set('environment.md', environmentPage(program));
   const rows = commands.map((command) => [
     `[\`opmate ${command.name()}\`](${command.name()}.md)`,
-    withGreatStart(command.description()),
+    withGreatStart(getSummary(command)),
   ]);
   pages.set(
     'README.md',
@@ -83,6 +83,11 @@ function environmentPage(program: Command): string {
     ),
     `${exitStatusNote}\n`,
   ].join('\n');
+}
+
+/** Returns the first paragraph of a command's description. */
+function getSummary(command: Command): string {
+  return command.description().split('\n\n', 1)[0] ?? '';
 }
 
 function optionTable(command: Command, options: readonly Option[]): string {

@@ -5,7 +5,6 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 // What was built runs as users have it.
 const server = { deps: { external: [/\/dist\//] } };
-const setupFiles = ['test/support/hold-native-objects.ts'];
 // Files of a worker share its modules: loading them again for each took half the time. A worker belongs to one project, so
 // projects run one after the other.
 const isolate = false;
@@ -44,7 +43,6 @@ export default defineConfig({
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
           ...timeouts,
-          setupFiles,
           isolate,
           sequence: { groupOrder: 1 },
         },
@@ -54,7 +52,6 @@ export default defineConfig({
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
           ...timeouts,
-          setupFiles,
           isolate,
           server,
         },

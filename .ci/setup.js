@@ -1,5 +1,5 @@
-// Makes a fresh clone ready: installs what package-lock.json names and compiles src. Does nothing that was
-// done before for the same files, so every npm script can call it.
+// Makes a fresh clone ready: installs what package-lock.json names and compiles src. Does nothing that was done before for
+// the same files, so every npm script can call it. `--built` records that `npm run build` has compiled them.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
@@ -45,24 +45,58 @@ function once(stamp, input, step) {
 
 const read = (name) => readFileSync(path.join(root, name));
 const modules = path.join(root, 'node_modules');
-once(path.join(modules, '.opmate-setup'), hash(read('package-lock.json'), process.versions.modules), () => {
-  console.error('setup: installing dependencies');
-  run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
-});
+
+/** Whether npm has installed what package-lock.json names, compiled for this Node.js. */
+function isInstalled() {
+  try {
+    const { packages: installed } = JSON.parse(read('node_modules/.package-lock.json'));
+    const { packages: locked } = JSON.parse(read('package-lock.json'));
+    const differs = Object.entries(locked).some(
+      ([name, { version, optional }]) => name !== '' && !optional && installed[name]?.version !== version,
+    );
+    return !differs && spawnSync(process.execPath, ['-e', openDatabase], { cwd: root }).status === 0;
+  } catch {
+    return false;
+  }
+}
+
+const openDatabase = "new (require('better-sqlite3'))(':memory:')";
 
 const sources = ['src', 'schemas'].flatMap((directory) => filesBelow(path.join(root, directory)));
 const state = sources.map((file) => `${file}:${statSync(file).size}:${statSync(file).mtimeMs}`).join('\n');
-once(
-  path.join(root, 'dist', '.setup'),
-  hash(
-    state,
-    read('package.json'),
-    read('tsconfig.json'),
-    read('tsconfig.build.json'),
-    read('bin/bundle.js'),
-  ),
-  () => {
+const built = path.join(root, 'dist', '.setup');
+const inputs = hash(
+  state,
+  read('package.json'),
+  read('tsconfig.json'),
+  read('tsconfig.build.json'),
+  read('bin/bundle.js'),
+);
+
+if (process.argv.includes('--built')) {
+  writeFileSync(built, inputs);
+} else {
+  const { versions } = process;
+  once(path.join(modules, '.opmate-setup'), hash(read('package-lock.json'), versions.modules), () => {
+    if (!isInstalled()) {
+      console.error('setup: installing dependencies');
+      run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
+    }
+    // The lock has the release for Node.js 20; that for later ones cannot be collected at the wrong moment.
+    if (Number.parseInt(versions.node, 10) >= 22) {
+      const release = JSON.parse(read('package.json')).dependencies['better-sqlite3'].split(' || ').at(-1);
+      run('npm', [
+        'install',
+        '--no-save',
+        '--no-audit',
+        '--no-fund',
+        '--loglevel=error',
+        `better-sqlite3@${release}`,
+      ]);
+    }
+  });
+  once(built, inputs, () => {
     console.error('setup: compiling');
     run('npm', ['run', '--silent', 'build']);
-  },
-);
+  });
+}

@@ -67,7 +67,7 @@ function dependencyFiles() {
         const file = path.join(relative, entry.name);
         if (entry.isDirectory()) {
           // Sources of the native module and its intermediate files.
-          if (!['build', 'deps', 'node_modules', 'src', 'test'].includes(entry.name)) walk(file);
+          if (!['build', 'deps', 'node_modules', 'prebuilds', 'src', 'test'].includes(entry.name)) walk(file);
         } else if (entry.isFile() && entry.name !== 'binding.gyp') files.push(file);
       }
     };
@@ -79,6 +79,13 @@ function dependencyFiles() {
   ))
     visit(name);
   return files;
+}
+
+/** The native module that better-sqlite3 loads here: what was compiled, or what release 13 brings for Linux with the GNU C library. */
+function installedNative() {
+  const directory = path.join(root, 'node_modules', 'better-sqlite3');
+  const compiled = path.join(directory, 'build', 'Release', 'better_sqlite3.node');
+  return existsSync(compiled) ? compiled : path.join(directory, 'prebuilds', `linux-${process.arch}.node`);
 }
 
 const matches = (bytes, pattern) => new Set(bytes.toString('latin1').match(pattern) ?? []);
@@ -131,9 +138,11 @@ async function checkBase(base, native, directory, options) {
   const [wanted] = matches(native, abiPattern);
   const [offered] = matches(program, abiPattern);
   const abi = (symbol) => symbol?.replace(/\D+/g, '') ?? 'unknown';
-  if (wanted !== offered) {
+  // A module without an ABI is for Node-API: that of better-sqlite3 13, which needs Node.js 22.
+  const fits = wanted === undefined ? Number(abi(offered)) >= 127 : wanted === offered;
+  if (!fits) {
     throw fail(
-      `${base.name}: Node.js with ABI ${abi(offered)}, but better_sqlite3.node is for ABI ${abi(wanted)}`,
+      `${base.name}: Node.js with ABI ${abi(offered)}, but better_sqlite3.node is for ABI ${wanted === undefined ? '127 and later' : abi(wanted)}`,
       'compile better-sqlite3 with the Node.js of the base image, and pass the file with --native',
     );
   }
@@ -232,7 +241,7 @@ async function main() {
         platform: { type: 'string' },
         native: {
           type: 'string',
-          default: path.join(root, 'node_modules/better-sqlite3/build/Release/better_sqlite3.node'),
+          default: installedNative(),
         },
         source: { type: 'string' },
         'use-http': { type: 'boolean' },

@@ -51,7 +51,9 @@ async function writeLayout(directory: string, layer: string, config: ImageConfig
   await writeFile(path.join(directory, 'oci-layout'), '{"imageLayoutVersion":"1.0.0"}');
 }
 
-const native = path.join(projectRoot, 'node_modules/better-sqlite3/build/Release/better_sqlite3.node');
+const compiled = path.join(projectRoot, 'node_modules/better-sqlite3/build/Release/better_sqlite3.node');
+const prebuilt = path.join(projectRoot, `node_modules/better-sqlite3/prebuilds/linux-${process.arch}.node`);
+const native = existsSync(compiled) ? compiled : prebuilt;
 
 /**
  * Writes the layout `NAME/base` of an image with programs in `/usr/bin`, to which `/bin` leads, and the libraries that they

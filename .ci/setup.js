@@ -46,7 +46,10 @@ function once(stamp, input, step) {
 const read = (name) => readFileSync(path.join(root, name));
 const modules = path.join(root, 'node_modules');
 
-/** Whether npm has installed what package-lock.json names, compiled for this Node.js. */
+// package-lock.json has the release of better-sqlite3 for Node.js 20, which is compiled; later ones get the other.
+const isLater = Number.parseInt(process.versions.node, 10) >= 22;
+
+/** Whether npm has installed what package-lock.json names, compiled for this Node.js where that is needed. */
 function isInstalled() {
   try {
     const { packages: installed } = JSON.parse(read('node_modules/.package-lock.json'));
@@ -54,13 +57,13 @@ function isInstalled() {
     const differs = Object.entries(locked).some(
       ([name, { version, optional }]) => name !== '' && !optional && installed[name]?.version !== version,
     );
-    return !differs && spawnSync(process.execPath, ['-e', openDatabase], { cwd: root }).status === 0;
+    if (differs || isLater) return !differs;
   } catch {
     return false;
   }
+  const open = "new (require('better-sqlite3'))(':memory:')";
+  return spawnSync(process.execPath, ['-e', open], { cwd: root }).status === 0;
 }
-
-const openDatabase = "new (require('better-sqlite3'))(':memory:')";
 
 const sources = ['src', 'schemas'].flatMap((directory) => filesBelow(path.join(root, directory)));
 const state = sources.map((file) => `${file}:${statSync(file).size}:${statSync(file).mtimeMs}`).join('\n');
@@ -76,23 +79,15 @@ const inputs = hash(
 if (process.argv.includes('--built')) {
   writeFileSync(built, inputs);
 } else {
-  const { versions } = process;
-  once(path.join(modules, '.opmate-setup'), hash(read('package-lock.json'), versions.modules), () => {
+  once(path.join(modules, '.opmate-setup'), hash(read('package-lock.json'), process.versions.modules), () => {
+    const quiet = ['--no-audit', '--no-fund', '--loglevel=error', ...(isLater ? ['--ignore-scripts'] : [])];
     if (!isInstalled()) {
       console.error('setup: installing dependencies');
-      run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
+      run('npm', ['ci', ...quiet]);
     }
-    // The lock has the release for Node.js 20; that for later ones cannot be collected at the wrong moment.
-    if (Number.parseInt(versions.node, 10) >= 22) {
+    if (isLater) {
       const release = JSON.parse(read('package.json')).dependencies['better-sqlite3'].split(' || ').at(-1);
-      run('npm', [
-        'install',
-        '--no-save',
-        '--no-audit',
-        '--no-fund',
-        '--loglevel=error',
-        `better-sqlite3@${release}`,
-      ]);
+      run('npm', ['install', '--no-save', ...quiet, `better-sqlite3@${release}`]);
     }
   });
   once(built, inputs, () => {

@@ -53,12 +53,12 @@ function packageFiles() {
   return files.map((file) => file.path);
 }
 
-/** Files of the packages that opmate needs at run time; prebuild-install only fetches the native module. */
+/** Files of the packages that opmate needs at run time; two fetch or compile the native module only. */
 function dependencyFiles() {
   const files = [];
   const visited = new Set();
   const visit = (name) => {
-    if (visited.has(name) || name === 'prebuild-install') return;
+    if (visited.has(name) || ['node-addon-api', 'prebuild-install'].includes(name)) return;
     visited.add(name);
     const directory = path.join('node_modules', name);
     const manifest = JSON.parse(readFileSync(path.join(root, directory, 'package.json'), 'utf8'));
@@ -81,7 +81,7 @@ function dependencyFiles() {
   return files;
 }
 
-/** The native module that better-sqlite3 loads here: what was compiled, or what release 13 brings for Linux with the GNU C library. */
+/** The native module of better-sqlite3: the compiled one, or that of release 13 for Linux with the GNU C library. */
 function installedNative() {
   const directory = path.join(root, 'node_modules', 'better-sqlite3');
   const compiled = path.join(directory, 'build', 'Release', 'better_sqlite3.node');
@@ -138,11 +138,16 @@ async function checkBase(base, native, directory, options) {
   const [wanted] = matches(native, abiPattern);
   const [offered] = matches(program, abiPattern);
   const abi = (symbol) => symbol?.replace(/\D+/g, '') ?? 'unknown';
-  // A module without an ABI is for Node-API: that of better-sqlite3 13, which needs Node.js 22.
-  const fits = wanted === undefined ? Number(abi(offered)) >= 127 : wanted === offered;
-  if (!fits) {
+  // A module that names no ABI uses Node-API: that of better-sqlite3 13, which needs Node.js 22 (ABI 127).
+  if (wanted === undefined && !(Number(abi(offered)) >= 127)) {
     throw fail(
-      `${base.name}: Node.js with ABI ${abi(offered)}, but better_sqlite3.node is for ABI ${wanted === undefined ? '127 and later' : abi(wanted)}`,
+      `${base.name}: Node.js with ABI ${abi(offered)}, but better_sqlite3.node needs Node.js 22 or later`,
+      'choose a base image with Node.js 22 or later, e.g. node:22-slim',
+    );
+  }
+  if (wanted !== undefined && wanted !== offered) {
+    throw fail(
+      `${base.name}: Node.js with ABI ${abi(offered)}, but better_sqlite3.node is for ABI ${abi(wanted)}`,
       'compile better-sqlite3 with the Node.js of the base image, and pass the file with --native',
     );
   }

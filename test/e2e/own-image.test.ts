@@ -164,8 +164,10 @@ describe('npm run image', () => {
       '/bin/sh not found\nhint: ',
     );
     expect(await refusalOf('no-node', { sh })).toContain('node not found in its PATH\nhint: ');
-    expect(await refusalOf('other', { sh, node: await makeNode('999') })).toMatch(
-      /Node\.js with ABI 999, but better_sqlite3\.node is for ABI \d+\nhint: /,
+    const [abi, problem] =
+      native === compiled ? ['999', 'is for ABI \\d+'] : ['115', 'needs Node\\.js 22 or later'];
+    expect(await refusalOf('other', { sh, node: await makeNode(abi) })).toMatch(
+      new RegExp(`Node\\.js with ABI ${abi}, but better_sqlite3\\.node ${problem}\nhint: `),
     );
     expect(existsSync(inWork('never'))).toBe(false);
   });

@@ -23,7 +23,7 @@ let prefix: string;
 let installed: string;
 beforeAll(async () => {
   root = await mkdtemp(path.join(tmpdir(), 'opmate-pack-'));
-  for (const name of ['package.json', 'bin', 'lib', 'dist', 'schemas'])
+  for (const name of ['package.json', 'package-lock.json', 'bin', 'lib', 'dist', 'schemas'])
     await cp(path.join(projectRoot, name), path.join(root, name), { recursive: true });
   execFileSync(process.execPath, [path.join(root, 'bin', 'stamp-build.js')]);
   const npm = (...args: string[]): string =>
@@ -49,9 +49,35 @@ describe('the package', () => {
     expect(await readVersion(installed)).toBe(await readVersion(projectRoot));
   });
 
+  it.skipIf(Number.parseInt(process.versions.node, 10) >= 22)(
+    'says that the release of better-sqlite3 for later versions of Node.js does not fit',
+    async () => {
+      const modules = path.join(root, 'later', 'node_modules');
+      await cp(installed, path.join(modules, 'opmate'), { recursive: true });
+      const sqlite = path.join(modules, 'opmate', 'node_modules', 'better-sqlite3');
+      await rm(sqlite, { recursive: true });
+      await mkdir(sqlite);
+      const archive = execFileSync('npm', ['pack', '--silent', 'better-sqlite3@13.2.0'], { cwd: root });
+      execFileSync('tar', ['-xzf', archive.toString().trim(), '--strip-components=1', '-C', sqlite], {
+        cwd: root,
+      });
+      const program = path.join(modules, 'opmate', 'bin', 'opmate.cjs');
+      const to = path.join(root, 'later.db');
+      const run = spawnSync(process.execPath, [program, 'registry', 'init', '--to', to], {
+        encoding: 'utf8',
+      });
+      expect(run).toMatchObject({ status: 1, stdout: '' });
+      expect(run.stderr).toMatch(
+        /better-sqlite3: release 13\.2\.0 needs Node\.js 22 or later.*\nhint: reinstall/,
+      );
+      expect(existsSync(to)).toBe(false);
+    },
+  );
+
   it('contains what version knows of the build, in at most 5 MB', () => {
     const names = packed.files.map((file) => file.path);
     expect(names).toEqual(expect.arrayContaining(['dist/build.json', 'bin/opmate.cjs']));
+    expect(names).not.toContain('package-lock.json');
     expect(names.filter((name) => name.endsWith('.cache') || name.startsWith('src/'))).toEqual([]);
     expect(packed.size).toBeLessThan(5_000_000);
   });

@@ -1,7 +1,9 @@
 import type { Database as Connection, Statement } from 'better-sqlite3';
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import path from 'node:path';
+import { versions } from 'node:process';
 import { OpmateError, UsageError, fileError, getMessage, systemCode } from '../../core/errors.js';
 import { openRegularFile } from '../../files/read-file.js';
 
@@ -52,8 +54,8 @@ export async function openDatabase(file: string, options: OpenDatabaseOptions): 
 }
 
 /**
- * What the native module has made, held to the end of the process: from Node.js 24.19 on, one that is collected
- * at the wrong moment ends the process. Closing gives back nearly all that they take, and they are few.
+ * What the native module has made, held to the end of the process: from Node.js 24.19 on, one of release 12 that is
+ * collected at the wrong moment ends the process. Closing gives back nearly all that they take, and they are few.
  */
 const held: object[] = [];
 
@@ -65,6 +67,7 @@ function hold<T extends object>(made: T): T {
 /** Loaded late: it is native, most commands need no database, and it may not fit the Node.js that runs. */
 async function loadSqlite(): Promise<typeof import('better-sqlite3')> {
   try {
+    checkRelease();
     const { default: Sqlite } = await import('better-sqlite3');
     // The native part is loaded with the first connection.
     if (held.length === 0) hold(new Sqlite(':memory:')).close();
@@ -74,10 +77,18 @@ async function loadSqlite(): Promise<typeof import('better-sqlite3')> {
       ? 'it was built for another version of Node.js'
       : (getMessage(error).split('\n')[0] as string);
     throw new OpmateError('UNSUPPORTED', `sqlite databases cannot be opened: better-sqlite3: ${why}`, {
-      hint: 'build it with the Node.js that runs opmate: npm rebuild better-sqlite3',
+      hint: 'reinstall opmate with the version of Node.js that runs it',
       cause: error,
     });
   }
+}
+
+/** Refuses the release for Node.js 22 and later in Node.js 20, which its native module would end without a message. */
+function checkRelease(): void {
+  if (Number.parseInt(versions.node, 10) >= 22) return;
+  const { version } = createRequire(import.meta.url)('better-sqlite3/package.json') as { version: string };
+  if (Number.parseInt(version, 10) >= 13)
+    throw new Error(`release ${version} needs Node.js 22 or later, this is ${versions.node}`);
 }
 
 const magic = 'SQLite format 3\0';

@@ -3,6 +3,7 @@ import { type IncomingHttpHeaders, type ServerHttp2Stream, constants } from 'nod
 import { getMessage } from '../../../core/errors.js';
 import type { LogLevel, Logger } from '../../../core/log.js';
 import type { GrpcConnection, GrpcConnections } from './connections.js';
+import { Deadlines } from './deadlines.js';
 import { MessageReader, acceptedEncodings, decompressMessage, frameMessage } from './frames.js';
 import { StatusError, type StatusName, encodeStatusMessage, statusCodes, statusFor } from './status.js';
 import { type ReplyLane, ReplyLimit } from './reply-limit.js';
@@ -12,7 +13,6 @@ const maxUnreadBytes = 256 * 1024;
 /** Replies of unary calls that a connection may have unread, and streams that it may have at work; others wait. */
 const maxUnreadReplies = 16;
 const maxStreamsAtWork = 16;
-const maxTimerMs = 2 ** 31 - 1;
 const resetDelayMs = 100;
 
 export type Awaitable<T> = T | Promise<T>;
@@ -38,7 +38,6 @@ type OneRequestMethod = Exclude<GrpcMethod, { kind: 'bidi-stream' }>;
 const baseFields = {
   [constants.HTTP2_HEADER_STATUS]: constants.HTTP_STATUS_OK,
   [constants.HTTP2_HEADER_CONTENT_TYPE]: 'application/grpc',
-  'grpc-accept-encoding': acceptedEncodings,
 };
 // Node.js adds a date unless told: nobody reads it, and it would be another text each second.
 const replyOptions = { waitForTrailers: true, sendDate: false };
@@ -49,6 +48,7 @@ const okTrailers = { 'grpc-status': String(statusCodes.OK) };
 export class GrpcCalls {
   readonly unaryReplies = new ReplyLimit(maxUnreadReplies);
   readonly streamReplies = new ReplyLimit(maxStreamsAtWork);
+  readonly deadlines = new Deadlines();
   readonly connections: GrpcConnections;
   readonly logger: Logger;
   underWay = 0;
@@ -73,7 +73,6 @@ export class GrpcCall implements CallHeaders {
   #received: { isCompressed: boolean; body: Buffer }[] = [];
   #hasEnded = false;
   #isReplying = false;
-  #deadline: NodeJS.Timeout | undefined;
   #startedAt: number | undefined;
   /** What waits for, or has, its place among the replies of the connection. */
   #work: (() => void) | undefined;
@@ -112,13 +111,15 @@ export class GrpcCall implements CallHeaders {
     if (timeout !== undefined) {
       const ms = readTimeout(String(timeout));
       if (ms === undefined) return this.#fail(new StatusError('INTERNAL', 'invalid grpc-timeout'));
-      if (ms <= maxTimerMs) {
-        const expire = (): void => this.#fail(new StatusError('DEADLINE_EXCEEDED', 'deadline exceeded'));
-        this.#deadline = setTimeout(expire, ms);
-      }
+      this.#calls.deadlines.add(this, ms);
     }
     stream.on('data', (piece: Buffer) => this.#receive(piece));
     stream.on('end', () => this.#end());
+  }
+
+  /** Ends the call at its deadline. */
+  expire(): void {
+    this.#fail(new StatusError('DEADLINE_EXCEEDED', 'deadline exceeded'));
   }
 
   #receive(piece: Buffer): void {
@@ -275,6 +276,8 @@ export class GrpcCall implements CallHeaders {
     const stream = this.#stream;
     if (stream.destroyed || stream.closed) return;
     const trailers = {
+      // A client whose compression is not supported learns from it what is.
+      'grpc-accept-encoding': acceptedEncodings,
       'grpc-status': String(statusCodes[status]),
       'grpc-message': encodeStatusMessage(error),
     };
@@ -297,7 +300,7 @@ export class GrpcCall implements CallHeaders {
   /** The status of the call is known; only the first one counts. */
   #finish(status: StatusName, error?: unknown): void {
     this.#isOver = true;
-    clearTimeout(this.#deadline);
+    this.#calls.deadlines.remove(this);
     this.#awaken?.();
     if (this.#startedAt === undefined) return;
     const { connections, logger } = this.#calls;

@@ -126,7 +126,7 @@ export class GrpcTransport {
 
   #call(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, connection: GrpcConnection): void {
     // Of each error a close follows.
-    stream.on('error', () => undefined);
+    stream.on('error', ignoreError);
     if (headers[':method'] !== 'POST') return refuse(stream, constants.HTTP_STATUS_METHOD_NOT_ALLOWED);
     if (headers['content-type']?.startsWith('application/grpc') !== true) {
       return refuse(stream, constants.HTTP_STATUS_UNSUPPORTED_MEDIA_TYPE);
@@ -149,6 +149,8 @@ export class GrpcTransport {
     return `unknown method ${method} for service ${service}`;
   }
 }
+
+const ignoreError = (): void => undefined;
 
 /** Responds with headers alone, and reads no request. */
 function refuse(stream: ServerHttp2Stream, status: number, headers: Record<string, string> = {}): void {

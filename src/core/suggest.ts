@@ -113,6 +113,16 @@ export function notFound(
   return new OpmateError('NOT_FOUND', message, { hint: suggestName(kind, first, known), file });
 }
 
+/** Throws OpmateError NOT_FOUND, with the nearest name, for the first of these names that is not known. */
+export function requireKnown(
+  kind: NamedKind,
+  names: readonly string[],
+  known: readonly { name: string }[],
+): void {
+  const all = new Set(known.map(({ name }) => name));
+  for (const name of names) if (!all.has(name)) throw notFound(kind, name, all);
+}
+
 /** How many names one message lists. */
 const maxListed = 10;
 

@@ -1,5 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { catalogForms } from '../../api/open-catalog.js';
+import { parsed } from '../command/flags.js';
+import { parseNamedRange } from '../../catalog/selection/filter-criteria.js';
 import { channelListFlags, printList } from './table.js';
 
 /** `opmate list bundles`. */
@@ -9,7 +11,12 @@ export const command = defineCommand({
     argument('<reference>', `catalog: ${catalogForms}`),
     argument('[package]', 'list only this package'),
   ],
-  flags: channelListFlags,
+  flags: {
+    ...channelListFlags,
+    version: parsed('range', 'list only versions in a range; see "opmate help versions"', parseNamedRange, {
+      group: 'Selection',
+    }),
+  },
   examples: [
     ['List the bundles of a catalog directory', 'opmate list bundles ./catalog'],
     [
@@ -17,6 +24,7 @@ export const command = defineCommand({
       'opmate list bundles registry.example.com/demo/catalog:v1 demo',
     ],
     ['List those in one channel', 'opmate list bundles ./catalog -p demo --channel stable'],
+    ['List those in a range of versions', 'opmate list bundles ./catalog -p demo --version ">=1.1"'],
   ],
   run: ({ context, args: [reference, packageName], options }) =>
     printList(context, 'bundles', reference, packageName, options),

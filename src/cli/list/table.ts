@@ -1,7 +1,8 @@
 import type { Catalog } from '../../catalog/catalog.js';
+import type { Criteria } from '../../catalog/selection/catalog-filter.js';
 import { collectFacts, readDisplayNames } from '../../catalog/facts.js';
 import { OpmateError } from '../../core/errors.js';
-import { notFound } from '../../core/suggest.js';
+import { requireKnown } from '../../core/suggest.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import {
@@ -12,6 +13,7 @@ import {
   listChannels,
   listPackages,
 } from '../../graph/list.js';
+import { readBundleVersion } from '../../graph/bundle-version.js';
 import { validateCatalog } from '../../graph/validate.js';
 import { inReference } from '../../source/reference-error.js';
 import { openSource } from '../../source/source.js';
@@ -36,7 +38,8 @@ export const channelListFlags = {
   channel: list('name', 'list only these channels', { group: 'Selection' }),
 };
 
-type ListOptions = FlagValues<typeof listFlags> & Partial<FlagValues<typeof channelListFlags>>;
+type ListOptions = FlagValues<typeof listFlags> &
+  Partial<FlagValues<typeof channelListFlags>> & { version?: Criteria['versions'] };
 
 /** Prints a table of the packages, channels or bundles of a catalog. Throws INVALID for a catalog that is not valid. */
 export async function printList(
@@ -74,10 +77,11 @@ export async function printList(
         const packages = [...(packageName ? [packageName] : []), ...(options.package ?? [])];
         requireKnown('package', packages, facts.packages);
         requireKnown('channel', options.channel ?? [], facts.channels);
+        const isInRange = createVersionTest(facts, options.version);
         const isSelected = ({ row }: ListRow): boolean => {
           const name = 'package' in row ? row.package : row.name;
           const isChannel = !('channel' in row) || (options.channel?.includes(row.channel) ?? true);
-          return isChannel && (packages.length === 0 || packages.includes(name));
+          return isChannel && (packages.length === 0 || packages.includes(name)) && isInRange(row);
         };
         const rows = (await readRows(noun, source.catalog, facts)).filter(isSelected);
         if (options.output === 'json')
@@ -97,14 +101,19 @@ export async function printList(
   });
 }
 
-/** Throws OpmateError NOT_FOUND, with the nearest name, for a selected name that a catalog lacks. */
-function requireKnown(
-  kind: 'package' | 'channel',
-  selected: readonly string[],
-  known: readonly { name: string }[],
-): void {
-  const names = new Set(known.map(({ name }) => name));
-  for (const name of selected) if (!names.has(name)) throw notFound(kind, name, [...names]);
+/** Returns whether the bundle of a row has a version in a range; without a range all rows do. */
+function createVersionTest(
+  { bundles }: CatalogFacts,
+  versions: Criteria['versions'],
+): (row: ListRow['row']) => boolean {
+  if (versions === undefined) return () => true;
+  const matching = new Set<string>();
+  for (const bundle of bundles) {
+    const version = readBundleVersion(bundle);
+    if (version !== undefined && versions.range.contains(version))
+      matching.add(`${bundle.package}\0${bundle.name}`);
+  }
+  return (row) => 'bundle' in row && matching.has(`${row.package}\0${row.bundle}`);
 }
 
 const headers = {

@@ -3,6 +3,7 @@ import { flag, list, text } from '../command/flags.js';
 import { mapConcurrent } from '../../core/concurrency.js';
 import { drawGraph, drawingLimits } from '../../graph/mermaid.js';
 import { readGraph } from '../../graph/channel-graph.js';
+import { requireKnown } from '../../core/suggest.js';
 import { joinFacts, sourceFacts } from '../../source/facts.js';
 import { inReference } from '../../source/reference-error.js';
 import { openSource } from '../../source/source.js';
@@ -56,6 +57,8 @@ export const command = defineCommand({
         session,
       );
       const facts = joinFacts(all);
+      // opm draws nothing, and succeeds.
+      if (tool === undefined) requireKnown('package', options.package ?? [], facts.packages);
       const selection = { minimumEdge: options.minimumEdge, packages: options.package };
       if (options.output !== 'mermaid') {
         const channels = readDrawnChannels(facts, selection);

@@ -21,7 +21,7 @@ export async function helpFor(commandLine: CommandLine, words: readonly string[]
   const topic = words.length === 1 ? helpTopics[words[0] as string] : undefined;
   if (topic !== undefined) return topic;
   let command = program;
-  for (const word of words) {
+  for (const word of words[0] === 'help' ? words.slice(1) : words) {
     const next = findCommand(command, word);
     if (next === undefined) throw unknownCommand(command, word);
     command = next;
@@ -77,7 +77,7 @@ export function unknownCommand(command: Command, word: string, referenceCommand?
   const path = commandPath(command);
   const visible = command.commands.map((sub) => sub.name());
   const near = new NameIndex(visible).nearest(word);
-  const elsewhere = command.parent === null ? findElsewhere(command, word) : findNamed(command, word);
+  const elsewhere = command.parent === null ? findElsewhere(command, word) : findOutside(command, word);
   const withReference =
     referenceCommand === undefined ? undefined : `${path} ${referenceCommand} ${shellWord(word)}`;
   const best = near === undefined ? (withReference ?? elsewhere) : `${path} ${near}`;
@@ -86,15 +86,25 @@ export function unknownCommand(command: Command, word: string, referenceCommand?
   });
 }
 
-/** Returns the command of exactly this name directly below `opmate` or in another group. */
-function findNamed(group: Command, word: string): string | undefined {
+/** A word of at most this length is near to too many others. */
+const maxShort = 4;
+
+/** Returns the command of this name directly below `opmate` or in another group, else the nearest directly below. */
+function findOutside(group: Command, word: string): string | undefined {
   let program = group;
   while (program.parent !== null) program = program.parent;
   for (const parent of [program, ...program.commands]) {
     const exact = parent.commands.find((sub) => sub.name() === word && sub !== group);
     if (exact !== undefined && parent !== group) return commandPath(exact);
   }
-  return undefined;
+  return word.length > maxShort ? findNearest(program, word, group) : undefined;
+}
+
+/** Returns the command below a group whose name is nearest, but for one. */
+function findNearest(group: Command, word: string, except?: Command): string | undefined {
+  const names = group.commands.filter((sub) => sub !== except).map((sub) => sub.name());
+  const near = new NameIndex(names).nearest(word);
+  return near === undefined ? undefined : `${commandPath(group)} ${near}`;
 }
 
 /** The nearest command within a group, one of the group `catalog` first. */
@@ -106,10 +116,9 @@ function findElsewhere(program: Command, word: string): string | undefined {
     const exact = findCommand(group, word);
     if (exact !== undefined) return commandPath(exact);
   }
-  // A short word is near to too many others.
-  for (const group of word.length > 4 ? groups : []) {
-    const near = new NameIndex(group.commands.map((sub) => sub.name())).nearest(word);
-    if (near !== undefined) return `${commandPath(group)} ${near}`;
+  for (const group of word.length > maxShort ? groups : []) {
+    const near = findNearest(group, word);
+    if (near !== undefined) return near;
   }
   return undefined;
 }

@@ -131,7 +131,8 @@ async function runAs(
     const error = reportedError(thrown);
     if (error instanceof OutputClosedError) return exitCodes.outputClosed;
     if (context.signal.aborted || error instanceof CancelledError) {
-      context.stderr.write('interrupted\n');
+      const hint = error instanceof CancelledError ? error.hint : undefined;
+      context.stderr.write(`interrupted\n${hint === undefined ? '' : `hint: ${hint}\n`}`);
       return exitCodes.interrupted;
     }
     context.stderr.write(

@@ -1,7 +1,7 @@
 import { type Command, CommanderError } from 'commander';
 import { UsageError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
-import { CommandLine, type CommandLineEvents } from './command/command-line.js';
+import { CommandLine, type CommandLineEvents, findCommand } from './command/command-line.js';
 import type { GlobalOptions } from './command/global-flags.js';
 import type { CommandContext } from './context.js';
 import { exitCodes } from './exit-codes.js';
@@ -55,6 +55,10 @@ export async function runProgram(
       await writeAll(context.stdout, await helpFor(commandLine, words));
       return exitCode;
     }
+    const mistyped = findMistypedCommand(commandLine, named, args);
+    if (mistyped !== undefined) {
+      throw unknownCommand(named, mistyped, commandLine.findReferenceCommand(named));
+    }
     // What people try first, and `opm` does not have.
     const line = args[0] === '--version' ? ['version', ...args.slice(1)] : args;
     await program.parseAsync([...line], { from: 'user' });
@@ -66,7 +70,7 @@ export async function runProgram(
       return exitCodes.done;
     }
     state.debug = program.opts<GlobalOptions>().debug === true;
-    const word = named.args[0];
+    const [word] = named.args;
     if (error.code === 'commander.unknownCommand' && word !== undefined) {
       throw unknownCommand(named, word, commandLine.findReferenceCommand(named));
     }
@@ -81,6 +85,21 @@ export async function runProgram(
   return exitCode;
 }
 
+/**
+ * Returns the word behind a group of commands that looks like the name of one and is none: it never becomes an argument,
+ * and is reported before the flags behind it.
+ */
+function findMistypedCommand(
+  commandLine: CommandLine,
+  group: Command,
+  args: readonly string[],
+): string | undefined {
+  if (group.commands.length === 0 || group === commandLine.program) return undefined;
+  const word = args[args.indexOf(group.name()) + 1];
+  const isName = word !== undefined && /^[a-z][a-z0-9-]*$/.test(word);
+  return isName && findCommand(group, word) === undefined ? word : undefined;
+}
+
 /** Returns the exit code of wrong usage: that of the tool that has the command too, unless it is used in a way of its own. */
 function usageCode(commandLine: CommandLine, command: Command, args: readonly string[]): number {
   if (commandLine.findTool(command) === undefined) return exitCodes.usage;
@@ -93,7 +112,8 @@ function wrongUsage({ message }: CommanderError, help: string): UsageError {
   const [, problem = message, suggestion] =
     /^(?:error: )?([^]*?)(?:\n\(Did you mean (?:one of )?([^?]*)\?\))?$/.exec(message) ?? [];
   const hint = suggestion === undefined ? help : `did you mean ${suggestion}? ${help}`;
-  return new UsageError(problem, { hint });
+  // commander quotes words with apostrophes.
+  return new UsageError(problem.replace(/'([^']*)'/g, '"$1"'), { hint });
 }
 
 /** Returns the command line of opmate: every command by name, loaded when it is named. */

@@ -98,7 +98,7 @@ images
     [['a.lock', 'empty'], 1, 'empty: no archive or lock found\nhint: name a lock file'],
     [['a.lock', 'bad.lock'], 1, 'bad.lock: images: missing\n'],
     [['a.lock', 'b', '-o', 'yaml'], 2, 'invalid --output value "yaml", expected (text|json)\n'],
-    [['a.lock'], 2, "missing required argument 'to'"],
+    [['a.lock'], 2, 'missing required argument "to"'],
   ])('refuses %j', async (args, code, message) => {
     await mkdir(at('empty'), { recursive: true });
     await sandbox.write({

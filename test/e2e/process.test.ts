@@ -59,19 +59,19 @@ describe('an error that no command catches', () => {
 describe('usage', () => {
   it.each([
     // Commands that opm has too end with 1, as they do there.
-    [['render'], 1, "missing required argument 'reference'", 'see opmate render --help'],
-    [['render', '--nope', 'x'], 1, "unknown option '--nope'", 'see opmate render --help'],
+    [['render'], 1, 'missing required argument "reference"', 'see opmate render --help'],
+    [['render', '--nope', 'x'], 1, 'unknown option "--nope"', 'see opmate render --help'],
     [
       ['alpha', 'list', 'packages'],
       1,
-      "missing required argument 'reference'",
+      'missing required argument "reference"',
       'see opmate alpha list packages',
     ],
     [['generate', 'frob'], 1, 'unknown command "frob"', 'see opmate generate --help'],
     [['registry', 'add', '--mode', 'newest'], 1, 'Invalid channel update mode newest', 'use one of replaces'],
-    [['index', 'rm', '--nope'], 1, "unknown option '--nope'", 'see opmate index rm --help'],
+    [['index', 'rm', '--nope'], 1, 'unknown option "--nope"', 'see opmate index rm --help'],
     // All others with 2, those that opmate has beside them included.
-    [['registry', 'create'], 2, "missing required argument 'database'", 'see opmate registry create --help'],
+    [['registry', 'create'], 2, 'missing required argument "database"', 'see opmate registry create --help'],
     [
       ['registry', 'images'],
       2,
@@ -84,13 +84,13 @@ describe('usage', () => {
       '--db-only needs --save DIR',
       'name the directory to write bundles.db to',
     ],
-    [['index', 'build'], 2, "missing required argument 'database'", 'see opmate index build --help'],
+    [['index', 'build'], 2, 'missing required argument "database"', 'see opmate index build --help'],
     [['rendr'], 2, 'did you mean "opmate render"? see opmate --help', 'see opmate --help'],
-    [['--nope'], 2, "unknown option '--nope'", 'see opmate --help'],
+    [['--nope'], 2, 'unknown option "--nope"', 'see opmate --help'],
     [['oci', 'serve', '--prt', '0', 'x'], 2, 'did you mean --port?', 'see opmate oci serve --help'],
     [['oci', 'inspect', 'a', '--raw', '--tags'], 2, '--raw and --tags', 'keep one of them'],
     [['completion', 'tcsh'], 2, 'tcsh: unsupported shell', 'use one of bash, zsh, fish'],
-    [['list', 'packages'], 2, "missing required argument 'reference'", 'see opmate list packages --help'],
+    [['list', 'packages'], 2, 'missing required argument "reference"', 'see opmate list packages --help'],
     [['--max-entries', '0', 'list', 'packages', 'x'], 2, 'expected a whole number above 0', 'see opmate'],
     [['--max-unpacked-size', '1X', 'graph', 'x'], 2, 'expected a size such as 500M or 8G', 'see opmate'],
     [['--platform', 'linux', 'graph', 'widget'], 2, '"linux": not a platform', 'linux/amd64'],

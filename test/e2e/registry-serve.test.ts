@@ -145,7 +145,7 @@ describe('opmate registry serve', () => {
     [['-p', 'x'], '--port x: not a port'],
     [['--timeout-seconds', '65536'], '--timeout-seconds 65536: not a number of seconds'],
     [['--timeout-seconds', '-1'], '--timeout-seconds -1: not a number of seconds'],
-    [['--unknown'], "unknown option '--unknown'"],
+    [['--unknown'], 'unknown option "--unknown"'],
   ])('refuses %j with exit code 1, as opm', async (args, said) => {
     const { code, stderr } = await sandbox.run(['registry', 'serve', ...args]);
     expect({ code, line: stderr.split('\n')[0] }).toEqual({ code: 1, line: said });

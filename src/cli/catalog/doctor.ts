@@ -3,7 +3,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { choice, list, text } from '../command/flags.js';
 import { reportOutput } from '../command/shared-flags.js';
 import { groupBy } from '../../core/groups.js';
-import { type CheckName, checks, chooseChecks } from '../../catalog/doctor/checks.js';
+import { type CheckName, checkNames, checks, chooseChecks } from '../../catalog/doctor/checks.js';
 import { diagnoseCatalog } from '../../api/diagnose-catalog.js';
 import { parseOpenShiftVersion } from '../../catalog/doctor/openshift.js';
 import {
@@ -33,8 +33,8 @@ export const command = defineCommand({
     openshift: text('version', 'OpenShift version that the catalog is for, e.g. 4.18', {
       group: 'Selection',
     }),
-    check: list('name', 'run only these checks', { group: 'Selection' }),
-    skipCheck: list('name', 'skip these checks', { group: 'Selection' }),
+    check: list('name', 'run only these checks', { group: 'Selection', offered: checkNames }),
+    skipCheck: list('name', 'skip these checks', { group: 'Selection', offered: checkNames }),
     package: list('name', 'report only on these packages', { group: 'Selection' }),
     severity: choice('severity', severities, 'minimum severity to report', {
       default: 'notice',

@@ -178,7 +178,13 @@ function addFlags(command: Command, flags: Flags, showsAlpha: boolean): void {
     for (const alias of flag.aliases ?? []) {
       const name = alias.length === 1 ? `-${alias}` : `--${alias}`;
       const hidden = { ...flag, short: undefined, hidden: true, default: undefined };
-      addOption(command, name, ['-o', '--output'].includes(name) ? refusingFormats(hidden, long) : hidden);
+      addOption(
+        command,
+        name,
+        ['-o', '--output'].includes(name)
+          ? refusingFormats(hidden, longName(flag.replacement ?? key))
+          : hidden,
+      );
     }
   }
 }
@@ -208,6 +214,9 @@ function groupRank({ group }: Flag<unknown>): number {
   return group === undefined ? -1 : flagGroups.indexOf(group);
 }
 
+/** An option with the items of its list that shells offer. */
+export type OfferedOption = Option & { offered?: readonly string[] };
+
 function addOption(
   command: Command,
   long: string,
@@ -219,7 +228,8 @@ function addOption(
     long,
     ...(value === undefined ? [] : [value]),
   ];
-  const option = new Option(flags.join(' '), summary);
+  const option: OfferedOption = new Option(flags.join(' '), summary);
+  if (item.offered !== undefined) option.offered = item.offered;
   if (choices !== undefined) option.argChoices = [...choices];
   // A default is set when the value is read, so that a repeatable flag does not begin with it.
   if (value !== undefined) {

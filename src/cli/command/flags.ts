@@ -26,6 +26,8 @@ export interface FlagTraits {
   readonly hidden?: boolean | 'alpha';
   /** Older names, which go on working unseen; without dashes, one letter for a short one. */
   readonly aliases?: readonly string[];
+  /** The key of the flag that is used instead of a hidden one. */
+  readonly replacement?: string;
   /**
    * The key of the flag that takes what is none of `choices`: `-o DIR` of scripts, where `-o` is a format and `--to` is
    * the directory.
@@ -44,6 +46,8 @@ export interface Flag<T> extends FlagTraits {
   readonly value?: string;
   /** Named in help and offered by shells. */
   readonly choices?: readonly string[];
+  /** Items of a list that shells offer; the command checks them. */
+  readonly offered?: readonly string[];
   readonly default?: T | undefined;
   /**
    * Makes the value of the text, and for repeatable flags of the values before it. `name` is the flag as it is
@@ -164,7 +168,7 @@ export function repeated(
 export function list(
   value: string,
   summary: string,
-  { mayBeNone = false, ...traits }: FlagTraits & { mayBeNone?: boolean } = {},
+  { mayBeNone = false, ...traits }: FlagTraits & { mayBeNone?: boolean; offered?: readonly string[] } = {},
 ): Flag<string[] | undefined> {
   return {
     ...traits,

@@ -29,7 +29,9 @@ export const command = defineCommand({
       const names = await namesFor(name, context, { signal });
       clearTimeout(timer);
       lines.push(
-        ...names.filter((text) => printableLine(text) === text).map((text) => `${name.before}${text}\t`),
+        ...names
+          .filter((text) => printableLine(text) === text && !name.before.split(',').includes(text))
+          .map((text) => `${name.before}${text}\t`),
       );
     }
     lines.push(`:${offer.paths ?? 'none'}`);

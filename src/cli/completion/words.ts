@@ -1,5 +1,5 @@
 import type { Argument, Command, Option } from 'commander';
-import { findCommand } from '../command/command-line.js';
+import { type OfferedOption, findCommand } from '../command/command-line.js';
 import { helpTopics } from '../help-topics.js';
 
 /** What a name is the name of. */
@@ -131,7 +131,14 @@ export function offerFor(program: Command, words: readonly string[], homeDirecto
 }
 
 /** Returns what the value of an option may become. */
-function offerValue(option: Option, value: string, read: ReadWords): Offer {
+function offerValue(option: OfferedOption, value: string, read: ReadWords): Offer {
+  if (option.offered !== undefined) {
+    const before = value.slice(0, value.lastIndexOf(',') + 1);
+    const chosen = before.split(',');
+    const items = option.offered.filter((item) => !chosen.includes(item));
+    const words = items.map((item) => ({ word: before + item, description: '' }));
+    return { words: startingWith(value, words) };
+  }
   if (option.argChoices !== undefined) {
     const words = option.argChoices.map((word) => ({ word, description: '' }));
     return { words: startingWith(value, words) };

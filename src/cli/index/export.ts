@@ -19,7 +19,11 @@ export const command = defineCommand({
       aliases: ['packages'],
       group: 'Selection',
     }),
-    xpackage: list('package', 'the old name of --package', { aliases: ['o'], hidden: true }),
+    xpackage: list('package', 'the old name of --package', {
+      aliases: ['o'],
+      hidden: true,
+      replacement: 'package',
+    }),
     to: text('directory', 'output directory', {
       aliases: ['download-folder', 'f'],
       default: 'downloaded',

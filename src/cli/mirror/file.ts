@@ -46,7 +46,7 @@ export async function mirrorFile(
       hint: 'name an image set with --config FILE, or an archive with --from DIR',
     });
   }
-  const pairs: MappingPair[] = parseTokens(args, { file: 'arguments', line: 1 });
+  const pairs: MappingPair[] = parseTokens(args);
   if (filename !== undefined) {
     const content = await readInput(filename, context);
     pairs.push(...parseMappings(content.toString('utf8'), filename));

@@ -1,8 +1,6 @@
-import { UsageError } from '../../core/errors.js';
+import { CancelledError, UsageError } from '../../core/errors.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { findCommand } from '../command/command-line.js';
 import type { CommandContext } from '../context.js';
-import { unknownCommand } from '../help.js';
 import { useSession } from '../session.js';
 import { mirrorFile } from './file.js';
 import { type ImageSetOptions, mirrorFlags } from './flags.js';
@@ -35,15 +33,9 @@ export const command = defineCommand({
       'opmate mirror registry.example.com/demo/bundle:v1.0.0=registry.example.com/mirror/bundle:v1.0.0',
     ],
   ],
-  async run({ context, args: [lines], options, commands }) {
+  async run({ context, args: [lines], options }) {
     if (options.config !== undefined || options.from !== undefined) {
       return mirrorImageSet(context, lines, readOcMirrorFlags(options, lines.slice(0, 1), context));
-    }
-    const [word, ...rest] = lines;
-    // A word without a place, and none after it, is a mistyped command, never an image.
-    if (word !== undefined && /^[a-z-]+$/.test(word) && !rest.some((item) => /[:/=]/.test(item))) {
-      const { program } = commands;
-      throw unknownCommand(findCommand(program, 'mirror') ?? program, word);
     }
     return mirrorFile(context, lines, options);
   },
@@ -71,7 +63,12 @@ async function mirrorImageSet(
   requireOwnFlags(options);
   requireAllPlatforms(options);
   const flags = readRunFlags(context, options, parseDestination(text, context));
-  return useSession(context, options, (session) => runImageSet(context, flags, session));
+  try {
+    return await useSession(context, options, (session) => runImageSet(context, flags, session));
+  } catch (error) {
+    if (!context.signal.aborted || options.dryRun === true) throw error;
+    throw new CancelledError('interrupted', { hint: 'run the same command again to resume', cause: error });
+  }
 }
 
 /** Throws UsageError for flags of `mirror -f` that mean nothing to an image set. */

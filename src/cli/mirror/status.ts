@@ -21,6 +21,7 @@ import {
   parseDestination,
   getWorkspace,
 } from './image-set-options.js';
+import { readNamedLock } from './lock-input.js';
 import { parseGlobalOptions, parseInteger } from './options.js';
 import { maxShards } from '../../mirror/lock/shard.js';
 import { writeAll } from '../output.js';
@@ -107,8 +108,7 @@ async function findLock(
 ): Promise<{ lock: ImageSetLock; name: string }> {
   const { workingDirectory, signal } = context;
   if (options.lock !== undefined) {
-    const lock = await readLock(path.resolve(workingDirectory, options.lock), options.lock);
-    return { lock, name: options.lock };
+    return { lock: await readNamedLock(options.lock, workingDirectory), name: options.lock };
   }
   const workspace = getWorkspace(options, context, place.kind === 'disk' ? place.directory : undefined);
   const file = path.join(workspace, 'working-dir', lockName);

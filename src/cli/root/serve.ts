@@ -79,7 +79,7 @@ export const command = defineCommand({
       return (await import('../serve/catalogs.js')).serveCatalogs(context, catalogs, options);
     }
     if (options.grpc !== undefined) throw new UsageError('--grpc needs --catalogs', { hint: 'use --port' });
-    if (reference === undefined) throw new UsageError("missing required argument 'catalog'");
+    if (reference === undefined) throw new UsageError('missing required argument "catalog"');
     const { workers = 1 } = options;
     if (workers === 1) {
       await serveCatalog(context, reference, options);

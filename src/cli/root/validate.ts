@@ -5,7 +5,8 @@ import { catalogForms } from '../../api/open-catalog.js';
 import { OpmateError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
-import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
+import type { Logger } from '../../core/log.js';
+import { type CatalogDiagnostic, formatCatalogMessage } from '../../model/catalog-diagnostic.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { openSource } from '../../source/source.js';
@@ -42,9 +43,10 @@ export const command = defineCommand({
           });
         }
         const verdict = await judgeCatalog(source.catalog, session);
+        if (format === undefined && options.logFormat === 'json') logVerdict(verdict, session.logger);
         session.logger.close();
         if (format !== undefined) await writeReport(context, toReport(verdict), format);
-        else {
+        else if (options.logFormat !== 'json') {
           const text = describeVerdict(verdict, parseLevel(options));
           if (text !== '') await writeAll(context.stderr, text);
         }
@@ -71,6 +73,15 @@ async function checkDirectory(reference: string): Promise<void> {
   }
   if (!/[:@]/.test(reference)) {
     throw new OpmateError('NOT_FOUND', `stat ${reference}: no such file or directory`);
+  }
+}
+
+/** Logs each finding with its place. */
+function logVerdict({ problems, warnings }: CatalogVerdict, logger: Logger): void {
+  for (const finding of [...problems, ...warnings]) {
+    const { severity, code, file, line, column, hint } = finding;
+    const level = severity === 'error' ? 'error' : 'warn';
+    logger.log(level, formatCatalogMessage(finding), { code, file, line, column, hint });
   }
 }
 

@@ -18,6 +18,11 @@ export interface MappingPair {
   tagPattern?: string | undefined;
   /** Without a digest; without a tag it takes that of the source. */
   target: TypedImageReference;
+  /** The line of a file that names it; undefined for an argument. */
+  place?: MappingPlace | undefined;
+}
+
+interface MappingPlace {
   file: string;
   /** From 1. */
   line: number;
@@ -48,13 +53,9 @@ export function parseMappings(text: string, file: string): MappingPair[] {
 }
 
 /** The pairs of one line, or of the arguments of a command. */
-export function parseTokens(tokens: readonly string[], place: { file: string; line: number }): MappingPair[] {
+export function parseTokens(tokens: readonly string[], place?: MappingPlace): MappingPair[] {
   const fail = (message: string, hint?: string): never => {
-    throw new OpmateError('INVALID', `line ${place.line}: ${message}`, {
-      subject: place.file,
-      ...place,
-      hint,
-    });
+    throw mappingError('INVALID', message, place, hint);
   };
   const [first, ...rest] = tokens;
   if (first === undefined) return [];
@@ -75,7 +76,7 @@ export function parseTokens(tokens: readonly string[], place: { file: string; li
   return pairs.map(([from, to]) => {
     if (from === '' || to === '') fail(`${quoteGo(`${from}=${to}`)}: both source and target are needed`);
     try {
-      return { ...parsePair(from, to), ...place };
+      return { ...parsePair(from, to), place };
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
       return fail(error.message, error.hint);
@@ -83,7 +84,17 @@ export function parseTokens(tokens: readonly string[], place: { file: string; li
   });
 }
 
-function parsePair(from: string, to: string): Omit<MappingPair, 'file' | 'line'> {
+function mappingError(
+  code: 'INVALID' | 'NOT_FOUND',
+  message: string,
+  place: MappingPlace | undefined,
+  hint?: string,
+): OpmateError {
+  if (place === undefined) return new OpmateError(code, message, { hint });
+  return new OpmateError(code, `line ${place.line}: ${message}`, { subject: place.file, ...place, hint });
+}
+
+function parsePair(from: string, to: string): Omit<MappingPair, 'place'> {
   const [, bare = from, glob] = /^(.*):([^:/@]*\*[^:/@]*)$/.exec(from) ?? [];
   const source = parseTypedReference(bare);
   const isOne = source.name.tag !== undefined || source.name.digest !== undefined;
@@ -128,8 +139,8 @@ export async function resolvePairs(
       const matches = toMatcher(tagPattern);
       const tags = (await listTags(pair.source)).filter(matches);
       if (tags.length === 0) {
-        const message = `${pair.file}: line ${pair.line}: ${formatTypedReference(pair.source)}: no tag matches ${tagPattern}`;
-        throw new OpmateError('NOT_FOUND', message, pair);
+        const message = `${formatTypedReference(pair.source)}: no tag matches ${tagPattern}`;
+        throw mappingError('NOT_FOUND', message, pair.place);
       }
       return tags.map((tag) =>
         withTarget({ ...pair, source: { ...pair.source, name: { ...pair.source.name, tag } } }),
@@ -172,16 +183,14 @@ function checkPairs(pairs: readonly ResolvedPair[]): void {
   for (const pair of pairs) {
     const target = formatTypedReference(pair.target);
     const fail = (message: string): never => {
-      throw new OpmateError('INVALID', `line ${pair.line}: ${target}: ${message}`, {
-        subject: pair.file,
-        ...pair,
-      });
+      throw mappingError('INVALID', `${target}: ${message}`, pair.place);
     };
     if (target === formatTypedReference(pair.source)) fail('is both source and target');
     const other = seen.get(target);
     if (other !== undefined) {
       const [a, b] = [other, pair].map(({ source }) => formatTypedReference(source));
-      fail(`is the target of ${a} in line ${other.line} and of ${b}`);
+      const where = other.place === undefined ? '' : ` in line ${other.place.line}`;
+      fail(`is the target of ${a}${where} and of ${b}`);
     }
     seen.set(target, pair);
   }

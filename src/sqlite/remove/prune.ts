@@ -1,4 +1,4 @@
-import { suggestName } from '../../core/suggest.js';
+import { describeMissing, suggestName } from '../../core/suggest.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import type { Database } from '../schema/database.js';
@@ -23,8 +23,8 @@ export async function prunePackages(
   const kept = new Set(keep);
   const unknown = [...kept].filter((name) => !names.includes(name));
   if (names.length > 0 && unknown.length === kept.size) {
-    const what = kept.size === 0 ? 'no package is to be kept' : `no package found of ${unknown.join(', ')}`;
-    throw new OpmateError('NOT_FOUND', `${what}, pruning would empty the index`, {
+    const what = kept.size === 0 ? 'no packages to keep' : describeMissing('package', unknown);
+    throw new OpmateError('NOT_FOUND', `${what}; pruning would empty the index`, {
       subject: database.name,
       hint: suggestName('package', unknown[0] ?? '', names),
     });

@@ -155,7 +155,7 @@ describe.each(declared.map(({ name }) => name))('opmate %s', (name) => {
   it('refuses an unknown flag, with the exit code of wrong usage', async () => {
     const { code, stdout, stderr } = await opmate(...words, '--no-such-flag');
     expect({ code, stdout }).toEqual({ code: usageCode(name), stdout: '' });
-    expect(stderr).toMatch(/^unknown option '--no-such-flag'\nhint: .*see opmate [a-z -]* --help\n$/);
+    expect(stderr).toMatch(/^unknown option "--no-such-flag"\nhint: .*see opmate [a-z -]* --help\n$/);
     expectJsonLines((await opmate(...words, '--no-such-flag', '--log-format', 'json')).stderr);
   });
 

@@ -56,7 +56,7 @@ describe('cli/main', () => {
     ['registry', 'images', '--from-db', 'index.db', '--manifests', ''],
     ['render', 'catalog', '--authfile='],
     ['catalog', 'filter', 'catalog', '-p', 'a', '-o', ''],
-    ['mirror', 'archive', 'verify', 'archive', '--verify-key', ''],
+    ['archive', 'verify', 'archive', '--verify-key', ''],
   ])('refuses an empty path in %j', async (...args) => {
     const world = createWorld();
     expect(await run(args, world)).not.toBe(0);
@@ -143,6 +143,28 @@ describe('cli/main', () => {
     [['help', 'nope'], 2, 'unknown command "nope"', 'see opmate --help'],
     [['doctor'], 2, 'unknown command "doctor"', 'did you mean "opmate catalog doctor"?'],
     [['mirror', 'plna'], 1, 'unknown command "plna"', 'did you mean "opmate mirror plan"?'],
+    [
+      ['mirror', 'plna', 'docker://r.example/m'],
+      1,
+      'unknown command "plna"',
+      'did you mean "opmate mirror plan"?',
+    ],
+    [
+      ['mirror', 'statsu', '-c', 'x', 'docker://r.example/m'],
+      1,
+      'unknown command "statsu"',
+      'did you mean "opmate mirror status"?',
+    ],
+    [['mirror', 'delte', '--generate'], 1, 'unknown command "delte"', 'did you mean "opmate mirror delete"?'],
+    [['mirror', 'verfy'], 1, 'unknown command "verfy"', 'did you mean "opmate verify"?'],
+    [['catalog', 'flter', '--nope'], 1, 'unknown command "flter"', 'did you mean "opmate catalog filter"?'],
+    [['mirror', 'foo=bar'], 1, 'bar: missing registry', 'write REGISTRY/bar'],
+    [
+      ['index', 'export', '-i', 'x', '-o', 'yaml'],
+      1,
+      'got the output format "yaml"',
+      'leave out -o yaml, or write --package yaml',
+    ],
     [['mirror', 'verify', 'carry'], 1, 'unknown command "verify"', 'did you mean "opmate verify"?'],
     [['bundle', 'list'], 2, 'unknown command "list"', 'did you mean "opmate list"?'],
     [['bundle', 'build', 'dir'], 2, 'unexpected argument "dir"', 'see opmate bundle build --help'],
@@ -153,6 +175,22 @@ describe('cli/main', () => {
     expect(failure.code).toBe(code);
     expect(failure.stderr).toContain(problem);
     expect(failure.stderr).toContain(`hint: ${hint}`);
+  });
+
+  it('prints help for help help, and draws no graph of an unknown package', async () => {
+    const world = createWorld();
+    expect(await run(['help', 'help'], world)).toBe(0);
+    expect(world.stdout.text).toMatch(/^Usage: opmate/);
+    const failure = await failureOf(
+      'graph',
+      await directoryWith({ 'all.json': catalogOf('demo', [{ name: 'demo.v1' }]) }),
+      '-p',
+      'nope',
+    );
+    expect(failure).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('package "nope" not found') as string,
+    });
   });
 
   it.each([

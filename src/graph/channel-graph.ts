@@ -75,10 +75,13 @@ export function findHead(entries: readonly ChannelEntry[]): string {
  * Follows `replaces` from the first head, past entries that are skipped: all names in turn, also a last one that is no
  * entry. It ends where it would come back to itself, which is a cycle.
  */
-export function followReplaces({ heads, entries }: Pick<ChannelGraph, 'heads' | 'entries'>): {
-  names: string[];
-  isCycle: boolean;
-} {
+export function followReplaces({
+  heads,
+  entries,
+}: {
+  heads: readonly string[];
+  entries: { get(name: string): Pick<ChannelEntry, 'replaces'> | undefined };
+}): { names: string[]; isCycle: boolean } {
   const names = new Set<string>();
   let name = heads[0] ?? '';
   for (; name !== '' && !names.has(name); name = entries.get(name)?.replaces ?? '') names.add(name);

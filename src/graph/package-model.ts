@@ -1,5 +1,5 @@
 import { compareBytes } from '../core/order.js';
-import type { Version } from '../core/semver.js';
+import { type Version, compareVersions } from '../core/semver.js';
 import { schemas } from '../model/declarative-config.js';
 import type {
   BundleFacts,
@@ -9,7 +9,6 @@ import type {
   PackageFacts,
 } from '../model/facts.js';
 import { compareKnownVersions } from './bundle-version.js';
-import { readGraph } from './channel-graph.js';
 
 /** A package with all that belongs to it, of each name the first. */
 export interface PackageModel {
@@ -62,15 +61,18 @@ export function keepDeprecations(
   return entries.length === 0 ? [] : [{ ...facts, entries }];
 }
 
-/** Returns the channel whose head has the highest version, of equal ones the first by name; empty without channels. */
+/**
+ * Returns the channel whose head has the highest version, of equal ones the first by name; empty without channels.
+ * `heads` are by channel, `versions` by bundle, as far as they are known.
+ */
 export function findHighestChannel(
-  channels: readonly ChannelFacts[],
-  versions: ReadonlyMap<string, Version>,
+  heads: ReadonlyMap<string, string>,
+  versions: ReadonlyMap<string, Version | undefined>,
+  compare = compareVersions,
 ): string {
-  const heads = channels.map(({ name, entries }) => ({
-    name,
-    version: versions.get(readGraph(entries).heads[0] ?? ''),
-  }));
-  heads.sort((a, b) => compareKnownVersions(b.version, a.version) || compareBytes(a.name, b.name));
-  return heads[0]?.name ?? '';
+  const ranked = [...heads].map(([channel, head]) => ({ channel, version: versions.get(head) }));
+  ranked.sort(
+    (a, b) => compareKnownVersions(b.version, a.version, compare) || compareBytes(a.channel, b.channel),
+  );
+  return ranked[0]?.channel ?? '';
 }

@@ -595,7 +595,8 @@ class PackageFilter {
       this.#refuseDefault(own, names);
       return own;
     }
-    const chosen = findHighestChannel(channels, this.#versions);
+    const heads = new Map(channels.map(({ name, entries }) => [name, readGraph(entries).heads[0] ?? '']));
+    const chosen = findHighestChannel(heads, this.#versions);
     this.#changes.push(
       `${subject}: its default channel is ${quoteGo(chosen)} now, since ${quoteGo(own)} is left out`,
     );

@@ -3,9 +3,9 @@ import { sortedByBytes } from '../../core/order.js';
 import { parseReference } from '../../core/reference.js';
 import { BundleImageAlreadyAddedError, VersionAlreadyAddedError } from './already-added.js';
 import type { BundleRecord } from '../schema/bundle-record.js';
-import { type ColumnValue, type Database, toText } from '../schema/database.js';
+import type { Database } from '../schema/database.js';
 import { findPackages } from './overwrite.js';
-import { type IndexedPackage, collectEdges, readBundle, readPackage } from '../schema/package-state.js';
+import { type IndexedPackage, readBundle, readPackage } from '../schema/package-state.js';
 import type { StagedBundle } from './stage.js';
 
 /** A bundle that is not added, and why. */
@@ -94,33 +94,25 @@ async function twiceError(twin: StagedBundle, bundle: StagedBundle): Promise<Opm
 /** A package of the index with what the checks look up in it, made once. */
 class KnownPackage {
   readonly state: IndexedPackage;
+  /** Names of bundles by their images. */
   readonly images: ReadonlyMap<string, string>;
-  /** The channels that a bundle is in. */
-  readonly #channels = new Map<string, string[]>();
-  /** Who replaces or skips a bundle, and in which channel. */
-  readonly #replacedBy = new Map<string, { by: string; channel: string }>();
   overwrites = 0;
 
   constructor(state: IndexedPackage) {
     this.state = state;
     this.images = new Map([...state.bundles].map(([name, { image }]) => [image, name]));
-    for (const [channel, edges] of collectEdges(state)) {
-      for (const [by, names] of edges) {
-        if (!state.bundles.has(by)) continue;
-        const channels = this.#channels.get(by) ?? [];
-        channels.push(channel);
-        this.#channels.set(by, channels);
-        for (const name of names) this.#replacedBy.set(name, { by, channel });
+  }
+
+  /** The last bundle that replaces or skips another, and in which channel. */
+  findReplacer(name: string): { by: string; channel: string } | undefined {
+    let replacer: { by: string; channel: string } | undefined;
+    for (const [channel, entries] of this.state.channels) {
+      for (const { name: by, replaces, skips } of entries) {
+        if (!this.state.bundles.has(by)) continue;
+        if (replaces === name || skips.includes(name)) replacer = { by, channel };
       }
     }
-  }
-
-  getChannels(name: string): readonly string[] {
-    return this.#channels.get(name) ?? [];
-  }
-
-  findReplacer(name: string): { by: string; channel: string } | undefined {
-    return this.#replacedBy.get(name);
+    return replacer;
   }
 }
 
@@ -141,7 +133,7 @@ async function presenceProblems(
   const there = readBundle(database, name);
   if (there === undefined) return problems;
   const details = `${name} is in the index ${await likeness(database, there.image, bundle)}`;
-  const inPackage = known.getChannels(name).length > 0;
+  const inPackage = known.state.bundles.has(name);
   if (overwriteLatest) {
     const replacer = known.findReplacer(name);
     const fail = (problem: string, hint?: string): void => {
@@ -191,12 +183,8 @@ async function likeness(database: Database, image: string, bundle: StagedBundle)
   if (stored !== undefined && added !== undefined) {
     return `${as}, the digest ${stored === added ? 'is the same' : 'differs'}`;
   }
-  const row = database.get<{ bundle: ColumnValue }>(
-    'SELECT bundle FROM operatorbundle WHERE name = ?',
-    record.name,
-  );
-  const objects = toText(row?.bundle ?? null);
-  if (objects === null || objects === '') return as;
+  const [objects = ''] = database.texts('SELECT bundle FROM operatorbundle WHERE name = ?', record.name);
+  if (objects === '') return as;
   const same = objects === (await bundle.manifests()).objects.toString('utf8');
   return `${as}, the manifests ${same ? 'are the same' : 'differ'}`;
 }

@@ -1,6 +1,7 @@
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, systemCode, throwIfCancelled } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
+import { groupBy, pushTo } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
 import { SemverError, type Version } from '../../core/semver.js';
 import { type CheckedBundles, type Refusal, checkBundles } from './add-checks.js';
@@ -8,7 +9,7 @@ import { findAddWarnings } from './add-warnings.js';
 import { joinRefusals } from './already-added.js';
 import type { BundleRecord } from '../schema/bundle-record.js';
 import { type ChannelMember, chooseHeads, compareWithBuild, headVersion } from './channel-heads.js';
-import { type ColumnValue, type Database, toText } from '../schema/database.js';
+import type { Database } from '../schema/database.js';
 import {
   withEditIndexes,
   withEntryIndexes,
@@ -74,7 +75,8 @@ export async function addBundles(
     if (mode !== 'replaces') refuseOverwrites(sorted, checked, refusals);
     refusals.throwUnlessPermissive();
     const addAll = async (): Promise<void> => {
-      for (const [packageName, group] of byPackage(sorted.filter((bundle) => !refusals.has(bundle)))) {
+      const allowed = sorted.filter((bundle) => !refusals.has(bundle));
+      for (const [packageName, group] of groupBy(allowed, ({ record }) => record.packageName)) {
         const adding = new PackageAddition(
           database,
           packageName,
@@ -110,8 +112,7 @@ async function keepManifestsOfHeads(
   added: readonly StagedBundle[],
   { signal }: CancelOptions,
 ): Promise<void> {
-  const rows = database.all<{ name: ColumnValue }>('SELECT head_operatorbundle_name AS name FROM channel');
-  const heads = new Set(rows.map(({ name }) => toText(name)));
+  const heads = new Set(database.texts('SELECT head_operatorbundle_name FROM channel'));
   for (const bundle of added) {
     throwIfCancelled(signal);
     const { name, image } = bundle.record;
@@ -172,16 +173,6 @@ function orderVersion(text: string): Version | undefined {
 function compareOrNone(a: Version | undefined, b: Version | undefined): number {
   if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
   return compareWithBuild(a, b);
-}
-
-function byPackage(bundles: readonly StagedBundle[]): Map<string, StagedBundle[]> {
-  const groups = new Map<string, StagedBundle[]>();
-  for (const bundle of bundles) {
-    const group = groups.get(bundle.record.packageName);
-    if (group === undefined) groups.set(bundle.record.packageName, [bundle]);
-    else group.push(bundle);
-  }
-  return groups;
 }
 
 /** What was refused, for one error, or for the report. */
@@ -348,21 +339,18 @@ class PackageAddition {
  * skipped before; then it is also one of these.
  */
 function getMembers(
-  { entries, bundles, defaultChannel }: IndexedPackage,
+  { channels, bundles, defaultChannel }: IndexedPackage,
   records: readonly BundleRecord[],
 ): ChannelMember[] {
   const versions = new Map([...bundles].map(([name, { version }]) => [name, version]));
   for (const { name, version } of records) versions.set(name, version);
-  const channels = new Map<string, Set<string>>();
-  for (const { name, channel } of entries) {
-    if (!versions.has(name)) continue;
-    const names = channels.get(name) ?? new Set();
-    channels.set(name, names.add(channel));
-  }
-  return [...channels].map(([name, names]) => ({
+  const channelsByName = new Map<string, string[]>();
+  for (const [channel, entries] of channels)
+    for (const { name } of entries) if (versions.has(name)) pushTo(channelsByName, name, channel);
+  return [...channelsByName].map(([name, names]) => ({
     name,
     version: versions.get(name) as string,
-    channels: [...names],
+    channels: names,
     defaultChannel,
   }));
 }

@@ -1,4 +1,4 @@
-import { type ColumnValue, type Database, toText } from '../schema/database.js';
+import type { Database } from '../schema/database.js';
 
 /**
  * Drops the manifests of every bundle that heads no channel of any package and that can be pulled from its
@@ -20,7 +20,7 @@ export function dropManifestsOfNonHeads(database: Database): number {
  * pulled from: those that were added from directories.
  */
 export function findManifestsWithoutImage(database: Database): string[] {
-  const rows = database.all<{ name: ColumnValue }>(
+  return database.texts(
     `SELECT name FROM operatorbundle
      WHERE (csv IS NOT NULL OR bundle IS NOT NULL)
        AND name NOT IN (
@@ -28,5 +28,4 @@ export function findManifestsWithoutImage(database: Database): string[] {
        AND coalesce(length(bundlepath), 0) = 0
      ORDER BY name`,
   );
-  return rows.map(({ name }) => toText(name) ?? '');
 }

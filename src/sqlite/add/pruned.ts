@@ -1,7 +1,9 @@
 import { OpmateError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { BundleRecord } from '../schema/bundle-record.js';
-import { type IndexedPackage, collectEdges, findHeads } from '../schema/package-state.js';
+import { findWaysTo } from '../../graph/ways.js';
+import type { ChannelEntry } from '../../model/declarative-config.js';
+import { type IndexedPackage, findHeads } from '../schema/package-state.js';
 
 /** A bundle that is not in its channel, though it should be. */
 interface PrunedBundle {
@@ -18,14 +20,16 @@ export function findPruned(
   state: IndexedPackage,
   records: readonly BundleRecord[],
 ): PrunedBundle[] {
-  const channels = new Map<string, { head: string; skips: string[]; reached: Set<string> }>();
-  for (const [channel, edges] of collectEdges(state)) {
-    const head = findHead(packageName, channel, edges, state);
+  const channels = new Map<string, { head: string; skips: string[]; reached: ReadonlySet<string> }>();
+  for (const [channel, list] of state.channels) {
+    const head = findHead(packageName, channel, list, state);
     if (head === undefined) continue;
+    const entries = new Map(list.map((entry) => [entry.name, entry]));
+    const { replaces = '', skips = [] } = entries.get(head) ?? {};
     channels.set(channel, {
       head,
-      skips: sortedByBytes(edges.get(head) ?? []),
-      reached: reachedFrom(head, edges),
+      skips: sortedByBytes(new Set([replaces, ...skips].filter((name) => name !== ''))),
+      reached: findWaysTo([head], entries, { isKnown: () => true }).reached,
     });
   }
   const pruned: PrunedBundle[] = [];
@@ -51,11 +55,11 @@ export function findPruned(
 function findHead(
   packageName: string,
   channel: string,
-  edges: ReadonlyMap<string, ReadonlySet<string>>,
+  entries: readonly ChannelEntry[],
   { bundles }: IndexedPackage,
 ): string | undefined {
-  if (![...edges.keys()].some((name) => bundles.has(name))) return undefined;
-  const heads = findHeads(edges, bundles);
+  if (!entries.some(({ name }) => bundles.has(name))) return undefined;
+  const heads = findHeads(entries, bundles);
   if (heads.length === 1) return heads[0];
   const subject = `unable to verify added bundles for package ${packageName}`;
   throw heads.length === 0
@@ -67,10 +71,4 @@ function findHead(
         'INVALID',
         `${subject}: multiple candidate channel heads found for ${channel}: ${heads.join(', ')}`,
       );
-}
-
-function reachedFrom(head: string, edges: ReadonlyMap<string, ReadonlySet<string>>): Set<string> {
-  const reached = new Set([head]);
-  for (const name of reached) for (const next of edges.get(name) ?? []) reached.add(next);
-  return reached;
 }

@@ -1,12 +1,20 @@
-import { type ChainNode, type ReplacesChain, VersionLine, linkChain } from '../../graph/version-line.js';
+import { followReplaces } from '../../graph/channel-graph.js';
+import {
+  type ChainNode,
+  type ReplacesChain,
+  VersionLine,
+  iterateNodes,
+  linkChain,
+} from '../../graph/version-line.js';
 import { OpmateError, getMessage } from '../../core/errors.js';
-import { sortedByBytes } from '../../core/order.js';
+import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type Version, parseVersion } from '../../core/semver.js';
 import { joinMessages } from '../schema/aggregate.js';
 import type { BundleRecord } from '../schema/bundle-record.js';
-import { channelGraphs, writeChannelGraphs } from './channel-graph.js';
+import { writeChain } from '../schema/channel-entries.js';
 import type { Database } from '../schema/database.js';
-import { readPackage } from '../schema/package-state.js';
+import { type IndexedPackage, findHeads, readPackage } from '../schema/package-state.js';
+import type { ChannelEntry } from '../../model/declarative-config.js';
 
 /**
  * Puts bundles of one package, whose rows are there already, into its channels by their versions, and writes
@@ -34,7 +42,10 @@ export async function addToSemverChannels(
   const fail = (what: string, hint?: string): OpmateError =>
     new OpmateError('INVALID', `package "${packageName}": ${what}`, { file: database.name, hint });
   const state = readPackage(database, packageName);
-  const graphs = channelGraphs(database, packageName, state, new Set(records.map(({ name }) => name)));
+  const graphs = readChains(state, new Set(records.map(({ name }) => name)), (channel, what) => {
+    const subject = `${database.name}: package "${packageName}", channel "${channel}"`;
+    return new OpmateError('INVALID', `${subject}: ${what}`, { file: database.name });
+  });
   const lines = new Map<string, VersionLine>();
   const getLine = (channel: string): VersionLine => {
     let line = lines.get(channel);
@@ -78,15 +89,13 @@ export async function addToSemverChannels(
     if (record.defaultChannel !== '') ({ defaultChannel } = record);
     else if (defaultChannel === '') defaultChannel = sortedByBytes(record.channels)[0] ?? '';
   }
-  if (!graphs.has(defaultChannel) && !state.channels.has(defaultChannel)) {
+  if (!graphs.has(defaultChannel) && !state.heads.has(defaultChannel)) {
     throw fail(
       `the default channel (${defaultChannel}) does not exist`,
       `name one of its channels in the annotations of the bundle: ${sortedByBytes(graphs.keys()).join(', ')}`,
     );
   }
-  await database.transaction(() =>
-    writeChannelGraphs(database, packageName, graphs.values(), defaultChannel),
-  );
+  await database.transaction(() => writeChains(database, packageName, graphs.values(), defaultChannel));
 }
 
 /** Its version; a text is what is wrong with it. */
@@ -116,4 +125,97 @@ function lineOfGraph(
     }
   };
   return new VersionLine(graph, parse, fail);
+}
+
+/**
+ * Reads the chains of the channels of a package. Names in `absent` count as no bundles of the index. Channels without
+ * any bundle are left out. Throws the error that `fail` makes for a channel that has no single head, turns in a circle,
+ * or holds bundles that its head does not lead to.
+ */
+function readChains(
+  { channels, bundles }: IndexedPackage,
+  absent: ReadonlySet<string>,
+  fail: (channel: string, what: string) => OpmateError,
+): Map<string, ReplacesChain> {
+  const versions = new Map<string, string>();
+  for (const [name, { version }] of bundles) if (!absent.has(name)) versions.set(name, version);
+  const chains = new Map<string, ReplacesChain>();
+  for (const [channel, entries] of channels) {
+    if (!entries.some(({ name }) => versions.has(name))) continue;
+    chains.set(
+      channel,
+      readChain(channel, entries, versions, (what) => fail(channel, what)),
+    );
+  }
+  return chains;
+}
+
+function readChain(
+  channel: string,
+  list: readonly ChannelEntry[],
+  versions: ReadonlyMap<string, string>,
+  fail: (what: string) => OpmateError,
+): ReplacesChain {
+  const [head, ...others] = findHeads(list, versions);
+  if (head === undefined) throw fail('no channel head found: its bundles replace each other in a circle');
+  if (others.length > 0)
+    throw fail(`multiple candidate channel heads found: ${[head, ...others].join(', ')}`);
+  const entries = new Map(list.map((entry) => [entry.name, entry]));
+  const { names, isCycle } = followReplaces({ heads: [head], entries });
+  const last = names.at(-1) as string;
+  // An end that is no bundle of the index is skipped.
+  if (!isCycle && !versions.has(last)) names.pop();
+  const missing = names.find((name) => !versions.has(name));
+  if (missing !== undefined)
+    throw fail(`bundle "${missing}" is replaced and replaces another, but is not in the index`);
+  if (isCycle) throw fail(`Cycle detected: bundle "${entries.get(last)?.replaces}" replaces itself`);
+  const next = new Map(names.map((name, index) => [name, names[index + 1]]));
+  const chain = linkChain(
+    channel,
+    names.map((name) => ({
+      name,
+      version: versions.get(name) as string,
+      skips: leadsTo(entries.get(name) as ChannelEntry).filter((target) => target !== next.get(name)),
+    })),
+  );
+  for (const entry of list) {
+    const targets = leadsTo(entry);
+    if (targets.length > 0 && !next.has(entry.name))
+      throw fail(`bundle "${entry.name}" is not reached from the head "${head}"`);
+    for (const target of targets) {
+      const version = versions.get(target);
+      if (version !== undefined && !next.has(target)) chain.skipped.set(target, version);
+    }
+  }
+  return chain;
+}
+
+function leadsTo({ replaces, skips }: ChannelEntry): string[] {
+  return replaces === '' ? skips : [replaces, ...skips];
+}
+
+/** Writes channels of a package and their entries. Those of other channels stay. Runs in the caller's transaction. */
+function writeChains(
+  database: Database,
+  packageName: string,
+  chains: Iterable<ReplacesChain>,
+  defaultChannel: string,
+): void {
+  const sorted = [...chains].sort((a, b) => compareBytes(a.name, b.name));
+  for (const { name, head } of sorted) {
+    database.run(
+      `INSERT INTO channel (name, package_name, head_operatorbundle_name) VALUES (?, ?, ?)
+       ON CONFLICT DO UPDATE SET head_operatorbundle_name = excluded.head_operatorbundle_name`,
+      ...[name, packageName, head?.name ?? null],
+    );
+  }
+  database.run(
+    `INSERT INTO package (name, default_channel) VALUES (?, ?)
+     ON CONFLICT DO UPDATE SET default_channel = excluded.default_channel`,
+    ...[packageName, defaultChannel],
+  );
+  for (const chain of sorted) {
+    const links = [...iterateNodes(chain)].map(({ name, skips }) => ({ name, skips: sortedByBytes(skips) }));
+    writeChain(database, packageName, chain.name, links, { sharesDepths: true });
+  }
 }

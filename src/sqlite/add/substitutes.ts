@@ -4,7 +4,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type Version, parseVersion } from '../../core/semver.js';
 import { compareWithBuild } from './channel-heads.js';
-import { type ColumnValue, type Database, toText } from '../schema/database.js';
+import type { Database } from '../schema/database.js';
 import { type BundleEdges, readEdges } from '../schema/package-state.js';
 
 /**
@@ -30,7 +30,7 @@ export function applySubstitution(database: Database, bundle: string): void {
   const above = chainAbove(database, bundle);
   replaceNewest(database, [...below.reverse(), bundle, ...above]);
 
-  const skips = new Set([...added.skips, ...below]);
+  const skips = new Set([...added.skips.filter((name) => name !== ''), ...below]);
   for (const name of above) addSkips(database, name, [...skips, bundle]);
   for (const skip of [...skips]) {
     for (const name of chainAbove(database, skip)) {
@@ -130,8 +130,7 @@ function markSeen(seen: Set<string>, name: string, subject: string): void {
 
 function findSubstitute(database: Database, name: string, excluded?: string): string | undefined {
   const names = database
-    .all<{ name: ColumnValue }>('SELECT name FROM operatorbundle WHERE substitutesfor = ?', name)
-    .map((row) => toText(row.name) ?? '')
+    .texts('SELECT name FROM operatorbundle WHERE substitutesfor = ?', name)
     .filter((substitute) => substitute !== excluded);
   if (names.length > 1) {
     throw new OpmateError(
@@ -145,7 +144,7 @@ function findSubstitute(database: Database, name: string, excluded?: string): st
 
 /** Writes the skips of a bundle where there are more than before. */
 function addSkips(database: Database, bundle: string, more: Iterable<string>): void {
-  const skips = new Set(readEdges(database, bundle)?.skips);
+  const skips = new Set(readEdges(database, bundle)?.skips.filter((name) => name !== ''));
   const before = skips.size;
   for (const name of more) skips.add(name);
   if (skips.size === before) return;

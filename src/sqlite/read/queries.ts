@@ -1,6 +1,9 @@
 import { compareBytes, sortedByBytes } from '../../core/order.js';
+import type { ChannelEntry } from '../../model/declarative-config.js';
 import type { TypedValue } from '../schema/bundle-record.js';
-import { type ColumnValue, type Database, type Row, toText } from '../schema/database.js';
+import { type EntryRow, toChannelEntries } from '../schema/channel-entries.js';
+import { type ColumnValue, type Database, type Row, text, toText } from '../schema/database.js';
+import { splitSkips } from '../schema/package-state.js';
 import { LookupTables } from './lookup-tables.js';
 
 /** A package as it is stored. */
@@ -18,16 +21,11 @@ interface StoredChannel {
   head: string;
 }
 
-/** The place of a bundle in a channel. */
-export interface StoredMember {
-  /** Row of the bundle: what `bundleAt` takes. */
+/** The place of a bundle in a channel: what it replaces and skips there. Its range is left out. */
+export interface StoredMember extends ChannelEntry {
+  /** Row of the bundle: what `bundlesAt` takes. */
   id: number;
-  name: string;
   channel: string;
-  /** What it replaces in this channel; empty where it replaces nothing. */
-  replaces: string;
-  /** What else it leads away from, in the order in which it was stored. */
-  skips: string[];
 }
 
 /** A bundle as it is stored, without its manifests. A column that holds NULL is an empty text, but for `version`. */
@@ -109,55 +107,35 @@ export class IndexQueries {
    */
   members(packageName: string): StoredMember[] {
     this.#lookups.check('operatorbundle', 'channel_entry');
-    const entries = this.#database.all<EntryRow>(
-      `SELECT entry_id AS id, channel_name AS channel, operatorbundle_name AS name,
-              channel_entry.replaces AS replaces, depth, operatorbundle.rowid AS bundle
-       FROM ${this.#lookups.table('entriesOfPackage')} AS own
-       JOIN main.channel_entry ON channel_entry.rowid = own.id
-       LEFT JOIN main.operatorbundle ON operatorbundle.name = channel_entry.operatorbundle_name
-       WHERE own.owner = ? ORDER BY entry_id`,
-      packageName,
-    );
-    return this.#getMembers(entries);
-  }
-
-  #getMembers(entries: readonly EntryRow[]): StoredMember[] {
-    const byId = new Map(entries.map((entry) => [entry.id, entry]));
-    const onChain = new Set<EntryRow>();
-    for (const entry of entries) {
-      if (entry.depth !== this.#headDepth()) continue;
-      let next: EntryRow | undefined = entry;
-      for (; next !== undefined && !onChain.has(next); next = byId.get(next.replaces ?? -1))
-        onChain.add(next);
-    }
-    const members = new Map<string, Map<string, StoredMember>>();
-    for (const entry of entries) {
-      // Entries also stand for bundles that are not in the index.
-      if (entry.bundle === null || entry.channel === null) continue;
-      const channel = text(entry.channel);
-      let ofChannel = members.get(channel);
-      if (ofChannel === undefined) members.set(channel, (ofChannel = new Map()));
-      const name = text(entry.name);
-      let member = ofChannel.get(name);
-      if (member === undefined) {
-        member = { id: entry.bundle, name, channel, replaces: '', skips: [] };
-        ofChannel.set(name, member);
-      }
-      if (entry.replaces === null) continue;
-      const replaced = byId.get(entry.replaces) ?? this.#entryAt(entry.replaces);
-      const replacedName = toText(replaced?.name ?? null);
-      if (replacedName === null) continue;
-      if (!onChain.has(entry)) member.skips.push(replacedName);
-      else if (compareBytes(replacedName, member.replaces) > 0) member.replaces = replacedName;
-    }
-    return [...members.values()]
-      .flatMap((ofChannel) => [...ofChannel.values()])
+    const rows = this.#database
+      .all<Record<'channel' | 'name' | 'target', ColumnValue> & MemberRow>(
+        `SELECT entry.entry_id AS id, entry.channel_name AS channel, entry.operatorbundle_name AS name, entry.depth,
+                entry.replaces, lower.operatorbundle_name AS target, operatorbundle.rowid AS bundle
+         FROM ${this.#lookups.table('entriesOfPackage')} AS own
+         JOIN main.channel_entry AS entry ON entry.rowid = own.id
+         LEFT JOIN main.channel_entry AS lower ON lower.entry_id = entry.replaces
+         LEFT JOIN main.operatorbundle ON operatorbundle.name = entry.operatorbundle_name
+         WHERE own.owner = ? AND entry.channel_name IS NOT NULL ORDER BY entry.entry_id`,
+        packageName,
+      )
+      .map((row) => ({
+        ...row,
+        channel: text(row.channel),
+        name: text(row.name),
+        target: toText(row.target),
+      }));
+    const headDepth = this.#headDepth();
+    const starts = rows.filter(({ depth }) => depth === headDepth);
+    // Entries also stand for bundles that are not in the index.
+    const ids = new Map(rows.flatMap(({ name, bundle }) => (bundle === null ? [] : [[name, bundle]])));
+    return [...toChannelEntries(rows, starts)]
+      .flatMap(([channel, entries]) =>
+        entries.flatMap((entry): StoredMember[] => {
+          const id = ids.get(entry.name);
+          return id === undefined ? [] : [{ ...entry, channel, id }];
+        }),
+      )
       .sort((a, b) => compareBytes(a.channel, b.channel) || compareBytes(a.name, b.name));
-  }
-
-  /** An entry of another package; only a database that no tool has made refers to one. */
-  #entryAt(id: number): { name: ColumnValue } | undefined {
-    return this.#database.get('SELECT operatorbundle_name AS name FROM channel_entry WHERE entry_id = ?', id);
   }
 
   /** The depth of entries that stand for channel heads. */
@@ -236,7 +214,6 @@ export class IndexQueries {
        FROM ${wantedBundles}`,
       wanted,
     )) {
-      const skips = text(row['skips']);
       const id = Number(row['id']);
       bundles.set(id, {
         id,
@@ -244,7 +221,7 @@ export class IndexQueries {
         version: toText(row['version'] ?? null),
         skipRange: text(row['skiprange']),
         replaces: text(row['replaces']),
-        skips: skips === '' ? [] : skips.split(','),
+        skips: splitSkips(text(row['skips'])),
         substitutesFor: text(row['substitutesfor']),
         image: text(row['bundlepath']),
         images: [],
@@ -354,18 +331,9 @@ export class IndexQueries {
   }
 }
 
-interface EntryRow {
-  id: number;
-  channel: ColumnValue;
-  name: ColumnValue;
-  replaces: number | null;
-  depth: number | null;
+/** An entry with the row of its bundle. */
+interface MemberRow extends EntryRow {
   bundle: number | null;
-}
-
-/** A column as text; an empty one where it holds NULL. */
-export function text(value: ColumnValue | undefined): string {
-  return toText(value ?? null) ?? '';
 }
 
 /** A column as bytes; none where it holds NULL. */

@@ -8,7 +8,7 @@ import { isCsv } from '../../model/csv.js';
 import { propertyTypes } from '../../model/declarative-config.js';
 import type { TypedValue } from '../schema/bundle-record.js';
 import { splitObjects } from './convert-package.js';
-import type { Database, Row } from '../schema/database.js';
+import { type Database, type Row, text } from '../schema/database.js';
 import { type ReadOptions, type ReadSession, openForReading } from '../schema/edit.js';
 import { LookupTables } from './lookup-tables.js';
 import {
@@ -16,7 +16,6 @@ import {
   type StoredMember,
   type StoredPackage,
   toBytes,
-  text,
   wantedBundles,
   withoutRepeats,
 } from './queries.js';

@@ -3,11 +3,19 @@ import { compareBytes } from '../../core/order.js';
 import { type Version, parseVersion, tryParse } from '../../core/semver.js';
 import { compareKnownVersions, compareVersionBuilds } from '../../graph/bundle-version.js';
 import type { BundleManifests } from '../schema/bundle-record.js';
-import { type ChannelNode, hasBundle, readChain, writeChain } from '../schema/channel-edges.js';
-import { type ColumnValue, type Database, toText } from '../schema/database.js';
+import { followReplaces } from '../../graph/channel-graph.js';
+import { findHighestChannel } from '../../graph/package-model.js';
+import { type ChainLink, writeChain } from '../schema/channel-entries.js';
+import { type ColumnValue, type Database, text } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
-import { isDeprecated, writeManifests } from '../schema/insert-bundle.js';
-import { type BundleEdges, readEdges } from '../schema/package-state.js';
+import { writeManifests } from '../schema/insert-bundle.js';
+import {
+  type BundleEdges,
+  type IndexedPackage,
+  readBundle,
+  readEdges,
+  readPackage,
+} from '../schema/package-state.js';
 import { removeBundleRows } from '../schema/remove-bundle.js';
 
 /** Gets the manifests of a bundle from its image, and the name that it has there. */
@@ -68,20 +76,18 @@ export function emptyReport(): DeleteReport {
 /** A bundle as the graph needs it. */
 interface BundleRow extends Omit<BundleEdges, 'version'> {
   version: Version | undefined;
-  isDeprecated: boolean;
 }
 
 /** Removes a bundle and repairs the graph, but leaves heads without manifests. Within `withEditIndexes`. */
 export function takeOut(database: Database, name: string, report: DeleteReport): void {
-  const bundle = readBundle(database, name);
+  const bundle = readRow(database, name);
   if (bundle === undefined) throw noSuchBundle(database, name);
   repairColumns(database, bundle);
-  const packages = database.all<{ name: ColumnValue }>(
-    'SELECT DISTINCT package_name AS name FROM channel_entry WHERE operatorbundle_name = ? ORDER BY package_name',
+  const packages = database.texts(
+    'SELECT DISTINCT package_name FROM channel_entry WHERE operatorbundle_name = ? ORDER BY package_name',
     name,
   );
-  for (const owner of packages) {
-    const packageName = toText(owner.name) ?? '';
+  for (const packageName of packages) {
     takeOutOfPackage(database, packageName, bundle, report);
     if (!report.packages.includes(packageName)) report.packages.push(packageName);
   }
@@ -89,20 +95,20 @@ export function takeOut(database: Database, name: string, report: DeleteReport):
   database.run('DELETE FROM deprecated WHERE operatorbundle_name = ?', name);
 }
 
-function readBundle(database: Database, name: string): BundleRow | undefined {
+function readRow(database: Database, name: string): BundleRow | undefined {
   const edges = readEdges(database, name);
   return (
     edges && {
       ...edges,
       version: tryParse(parseVersion, edges.version),
-      isDeprecated: isDeprecated(database, name),
+      skips: edges.skips.filter((skip) => skip !== ''),
     }
   );
 }
 
 function noSuchBundle(database: Database, name: string): OpmateError {
-  const upper = database.get<{ name: ColumnValue }>(
-    `SELECT upper.operatorbundle_name AS name FROM channel_entry AS lower
+  const [upper] = database.texts(
+    `SELECT upper.operatorbundle_name FROM channel_entry AS lower
       JOIN channel_entry AS upper ON upper.replaces = lower.entry_id WHERE lower.operatorbundle_name = ? LIMIT 1`,
     name,
   );
@@ -111,7 +117,7 @@ function noSuchBundle(database: Database, name: string): OpmateError {
     hint:
       upper === undefined
         ? 'name the bundle as its ClusterServiceVersion is named'
-        : `it is not in the index, ${toText(upper.name)} only skips or replaces that name`,
+        : `it is not in the index, ${upper} only skips or replaces that name`,
   });
 }
 
@@ -121,68 +127,85 @@ function takeOutOfPackage(
   bundle: BundleRow,
   report: DeleteReport,
 ): void {
-  const channels = database.all<Record<'name' | 'head', ColumnValue>>(
-    'SELECT name, head_operatorbundle_name AS head FROM channel WHERE package_name = ? ORDER BY rowid',
-    packageName,
-  );
-  const left: { channel: string; head: string }[] = [];
-  const changed: { channel: string; nodes: ChannelNode[] }[] = [];
-  for (const row of channels) {
-    const [channel, head] = [toText(row.name) ?? '', toText(row.head) ?? ''];
-    const nodes = readChain(database, packageName, channel, head);
-    const index = nodes.findIndex((node) => node.name === bundle.name);
-    if (index < 0) {
-      left.push({ channel, head });
-      continue;
-    }
+  const state = readPackage(database, packageName);
+  /** The heads that are left, by channel. */
+  const heads = new Map(state.heads);
+  const changed = new Map<string, ChainLink[]>();
+  for (const channel of state.heads.keys()) {
+    const fail = (problem: string, hint: string): OpmateError =>
+      new OpmateError('INVALID', `package ${packageName}, channel ${channel}: ${problem}`, {
+        subject: database.name,
+        hint,
+      });
+    const chain = readChain(state, channel, fail);
+    const index = chain.findIndex(({ name }) => name === bundle.name);
+    if (index < 0) continue;
     const repaired =
-      index > 0
-        ? withoutLower(nodes, index, bundle)
-        : withoutHead(database, `package ${packageName}, channel ${channel}`, nodes, bundle);
-    const next = repaired[0]?.name;
-    changed.push({ channel, nodes: repaired });
-    if (next !== undefined) left.push({ channel, head: next });
+      index > 0 ? withoutLower(chain, index, bundle) : withoutHead(database, chain, bundle, fail);
+    changed.set(channel, repaired);
+    if (repaired[0] === undefined) heads.delete(channel);
+    else heads.set(channel, repaired[0].name);
   }
-  if (channels.length > 0 && left.length === 0) {
+  if (state.heads.size > 0 && heads.size === 0) {
     throw new OpmateError('INVALID', `without ${bundle.name} package ${packageName} has no channel left`, {
       subject: database.name,
       hint: `to remove the package, run registry rm --package ${packageName}`,
     });
   }
-  const next = nextDefault(database, packageName, left);
-  if (next !== undefined) {
-    database.run('UPDATE package SET default_channel = ? WHERE name = ?', next, packageName);
+  if (heads.size > 0 && !heads.has(state.defaultChannel)) {
+    const channel = findNewestChannel(database, heads);
+    const where = [channel, packageName];
+    const { changes } = database.run('UPDATE package SET default_channel = ? WHERE name = ?', ...where);
     report.defaults = report.defaults.filter((item) => item.packageName !== packageName);
-    report.defaults.push({ packageName, channel: next });
+    if (changes > 0) report.defaults.push({ packageName, channel });
   }
-  for (const { channel, nodes } of changed) {
-    const head = nodes[0]?.name;
-    const heads = report.heads.filter(
-      (item) => item.packageName !== packageName || item.channel !== channel || item.head === head,
-    );
-    report.heads = heads;
+  for (const [channel, chain] of changed) {
+    const head = heads.get(channel);
+    if (head !== state.heads.get(channel)) {
+      report.heads = report.heads.filter(
+        (item) => item.packageName !== packageName || item.channel !== channel,
+      );
+    }
     if (head === undefined) {
       // Its entries go with it.
       database.run('DELETE FROM channel WHERE name = ? AND package_name = ?', channel, packageName);
       report.emptied.push({ packageName, channel });
       continue;
     }
-    if (channels.some((item) => toText(item.name) === channel && toText(item.head) !== head)) {
+    if (head !== state.heads.get(channel)) {
       database.run(
         'UPDATE channel SET head_operatorbundle_name = ? WHERE name = ? AND package_name = ?',
-        head,
-        channel,
-        packageName,
+        ...[head, channel, packageName],
       );
       report.heads.push({ packageName, channel, head });
     }
-    writeChain(database, packageName, channel, nodes);
+    writeChain(database, packageName, channel, chain);
   }
 }
 
+/**
+ * Reads the chain of a channel from its head down. Throws the error that `fail` makes for bundles that the head does not
+ * lead to, as no such channel could be written again.
+ */
+function readChain(
+  { heads, channels, bundles }: IndexedPackage,
+  channel: string,
+  fail: (problem: string, hint: string) => OpmateError,
+): ChainLink[] {
+  const head = heads.get(channel) ?? '';
+  const list = channels.get(channel) ?? [];
+  const entries = new Map(list.map((entry) => [entry.name, entry]));
+  const names = entries.has(head) ? followReplaces({ heads: [head], entries }).names : [];
+  const chain = names.map((name) => ({ name, skips: [...new Set(entries.get(name)?.skips)] }));
+  const reached = new Set(chain.flatMap(({ name, skips }) => [name, ...skips]));
+  const loose = list.find(({ name }) => !reached.has(name) && bundles.has(name));
+  if (loose === undefined) return chain;
+  throw fail(`its head ${head || '(none)'} does not lead to ${loose.name}`, 'add the package anew');
+}
+
 /** The chain without a bundle that something replaces. */
-function withoutLower(nodes: readonly ChannelNode[], index: number, bundle: BundleRow): ChannelNode[] {
-  const [upper, node] = [nodes[index - 1], nodes[index]] as [ChannelNode, ChannelNode];
+function withoutLower(nodes: readonly ChainLink[], index: number, bundle: BundleRow): ChainLink[] {
+  const [upper, node] = [nodes[index - 1], nodes[index]] as [ChainLink, ChainLink];
   const skips = new Set([...upper.skips, bundle.name, ...node.skips]);
   skips.delete(upper.name);
   return [...nodes.slice(0, index - 1), { name: upper.name, skips: [...skips] }, ...nodes.slice(index + 1)];
@@ -191,18 +214,18 @@ function withoutLower(nodes: readonly ChannelNode[], index: number, bundle: Bund
 /** The chain without its head; empty when there is nothing left that is not deprecated. */
 function withoutHead(
   database: Database,
-  subject: string,
-  nodes: readonly ChannelNode[],
+  nodes: readonly ChainLink[],
   bundle: BundleRow,
-): ChannelNode[] {
-  const [head, ...below] = nodes as [ChannelNode, ...ChannelNode[]];
+  fail: (problem: string, hint: string) => OpmateError,
+): ChainLink[] {
+  const [head, ...below] = nodes as [ChainLink, ...ChainLink[]];
   const reached = new Set(below.flatMap((node) => [node.name, ...node.skips]));
   // What only the head led to.
   const loose = head.skips
     .filter((name) => name !== bundle.name && !reached.has(name))
-    .map((name) => readBundle(database, name))
+    .map((name) => readRow(database, name))
     .filter((bundleRow) => bundleRow !== undefined);
-  const top = below[0] === undefined ? undefined : readBundle(database, below[0].name);
+  const top = below[0] === undefined ? undefined : readRow(database, below[0].name);
   const isLive = (bundleRow: BundleRow | undefined): boolean =>
     bundleRow !== undefined && !bundleRow.isDeprecated;
   if (!isLive(top) && !loose.some(isLive)) return [];
@@ -210,10 +233,9 @@ function withoutHead(
   const ordered = newestFirst([...loose, ...(top === undefined ? [] : [top])]);
   if (ordered === undefined) {
     const names = loose.map(({ name }) => name).join(', ');
-    throw new OpmateError(
-      'INVALID',
-      `${subject}: without ${bundle.name} nothing leads to ${names}, and their versions do not tell which is next`,
-      { subject: database.name, hint: `delete those first, or add a bundle that replaces ${bundle.name}` },
+    throw fail(
+      `without ${bundle.name} nothing leads to ${names}, and their versions do not tell which is next`,
+      `delete those first, or add a bundle that replaces ${bundle.name}`,
     );
   }
   const newer = ordered.slice(
@@ -223,7 +245,7 @@ function withoutHead(
   const { chain, next } = getChain(newer.filter(isLive), below);
   const result = [...chain, ...below.slice(next)];
   const placed = new Set(result.flatMap((node) => [node.name, ...node.skips]));
-  const skip = (node: ChannelNode | undefined, name: string): void => {
+  const skip = (node: ChainLink | undefined, name: string): void => {
     if (!placed.has(name)) node?.skips.push(name);
     placed.add(name);
   };
@@ -265,9 +287,9 @@ export function compareByVersion(a: Pick<BundleRow, 'version'>, b: Pick<BundleRo
  */
 function getChain(
   newestToOldest: readonly BundleRow[],
-  below: readonly ChannelNode[],
-): { chain: ChannelNode[]; next: number } {
-  const chain: ChannelNode[] = [];
+  below: readonly ChainLink[],
+): { chain: ChainLink[]; next: number } {
+  const chain: ChainLink[] = [];
   let index = 0;
   let bundle = newestToOldest[0];
   let next = 0;
@@ -294,11 +316,11 @@ function getChain(
  */
 function writeEdges(
   database: Database,
-  node: ChannelNode,
+  node: ChainLink,
   replaces: string | undefined,
   inner: ReadonlySet<string>,
 ): void {
-  const bundle = readBundle(database, node.name);
+  const bundle = readRow(database, node.name);
   if (bundle === undefined || bundle.isDeprecated) return;
   const skips = [...new Set([...bundle.skips, ...node.skips])].filter((name) => !inner.has(name));
   database.run(
@@ -309,38 +331,25 @@ function writeEdges(
   );
 }
 
-/** The channel that is to be the default one from now on; undefined when that which is stays. */
-function nextDefault(
-  database: Database,
-  packageName: string,
-  left: readonly { channel: string; head: string }[],
-): string | undefined {
-  const row = database.get<{ channel: ColumnValue }>(
-    'SELECT default_channel AS channel FROM package WHERE name = ?',
-    packageName,
-  );
-  if (row === undefined || left.some(({ channel }) => channel === toText(row.channel))) return undefined;
-  const ranked = left.map(({ channel, head }) => ({
-    channel,
-    version: readBundle(database, head)?.version,
-  }));
-  ranked.sort((a, b) => compareByVersion(b, a) || compareBytes(a.channel, b.channel));
-  return ranked[0]?.channel;
+/** Finds the channel with the newest head, of equals the first by name. */
+function findNewestChannel(database: Database, heads: ReadonlyMap<string, string>): string {
+  const versions = new Map([...heads.values()].map((name) => [name, readRow(database, name)?.version]));
+  return findHighestChannel(heads, versions, compareVersionBuilds);
 }
 
 /** Has what replaced a bundle, and what substituted for it, take over from it in their own rows. */
 function repairColumns(database: Database, bundle: BundleRow): void {
   const { name, replaces, skips, substitutesFor, isDeprecated } = bundle;
   // What a deprecated bundle replaced and skipped is not followed any more, and mostly gone.
-  const next = !isDeprecated && hasBundle(database, replaces) ? replaces : '';
+  const next = !isDeprecated && readBundle(database, replaces) !== undefined ? replaces : '';
   // Only those of its packages: these columns are behind the manifests, so reading all takes the whole file.
-  const others = database.all<{ name: ColumnValue }>(
-    `SELECT DISTINCT operatorbundle_name AS name FROM channel_entry WHERE package_name IN
-      (SELECT package_name FROM channel_entry WHERE operatorbundle_name = ?) ORDER BY name`,
+  const others = database.texts(
+    `SELECT DISTINCT operatorbundle_name FROM channel_entry WHERE package_name IN
+      (SELECT package_name FROM channel_entry WHERE operatorbundle_name = ?) ORDER BY 1`,
     name,
   );
   for (const other of others) {
-    const row = readBundle(database, toText(other.name) ?? '');
+    const row = readRow(database, other);
     if (row === undefined || row.name === name) continue;
     if (row.replaces === name) {
       const merged = new Set([...row.skips, name, ...(isDeprecated ? [] : skips)]);
@@ -374,7 +383,7 @@ export async function restoreHeads(
       head,
     );
     if (row === undefined || report.restored.includes(head)) continue;
-    const image = toText(row.image) ?? '';
+    const image = text(row.image);
     const subject = `${database.name}: ${head}, now the head of channel ${channel} of package ${packageName}`;
     if (image === '')
       throw new OpmateError('INVALID', `${subject}, has no manifests in the index and no image`);
@@ -392,17 +401,17 @@ export async function restoreHeads(
   }
 }
 
-/** The bundles that head the channels of a package, newest first. */
+/** Returns the bundles that head the channels of a package, newest first. */
 export function findHeads(
   database: Database,
   packageName: string,
 ): { name: string; version: Version | undefined }[] {
-  const rows = database.all<{ name: ColumnValue }>(
-    'SELECT DISTINCT head_operatorbundle_name AS name FROM channel WHERE package_name = ? AND head_operatorbundle_name IS NOT NULL',
+  const names = database.texts(
+    'SELECT DISTINCT head_operatorbundle_name FROM channel WHERE package_name = ? AND head_operatorbundle_name IS NOT NULL',
     packageName,
   );
-  return rows
-    .map(({ name }) => readBundle(database, toText(name) ?? ''))
+  return names
+    .map((name) => readRow(database, name))
     .filter((bundle) => bundle !== undefined)
     .sort((a, b) => compareByVersion(b, a) || compareBytes(a.name, b.name));
 }

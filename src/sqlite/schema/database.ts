@@ -189,6 +189,16 @@ export class Database {
     return this.#guarded(() => this.#prepare(sql).get(...parameters) as T | undefined);
   }
 
+  /** The first column of all rows, as `text` reads it. */
+  texts(sql: string, ...parameters: ColumnValue[]): string[] {
+    return this.all(sql, ...parameters).map((row) => text(Object.values(row)[0]));
+  }
+
+  /** Tells whether a query has rows. */
+  has(sql: string, ...parameters: ColumnValue[]): boolean {
+    return this.get(sql, ...parameters) !== undefined;
+  }
+
   /** The rows of a query one by one. Nothing can be written until the last one was taken. */
   *iterate<T = Row>(sql: string, ...parameters: ColumnValue[]): Generator<T, void, undefined> {
     // A statement of its own: the shared one may be asked for again in between.
@@ -290,6 +300,11 @@ export class Database {
 export function toText(value: ColumnValue): string | null {
   if (value === null || typeof value === 'string') return value;
   return Buffer.isBuffer(value) ? value.toString('utf8') : String(value);
+}
+
+/** A column as text; an empty one where it holds NULL, or there is no row. */
+export function text(value: ColumnValue | undefined): string {
+  return toText(value ?? null) ?? '';
 }
 
 /** The hint where tables and columns are not those of an index. */

@@ -2,6 +2,7 @@ import { OpmateError } from '../../core/errors.js';
 import type { ApiKey } from '../../model/csv.js';
 import type { BundleManifests, BundleRecord } from './bundle-record.js';
 import type { Database } from './database.js';
+import { isDeprecated, readBundle } from './package-state.js';
 
 /** The property of a bundle whose older versions are cut off. */
 export const deprecatedProperty = { type: 'olm.deprecated', value: '{}' } as const;
@@ -17,11 +18,7 @@ export function insertBundle(
   manifests: BundleManifests | undefined,
 ): void {
   const { name, version, image } = record;
-  const there = database.get<{ bundlepath: unknown }>(
-    'SELECT bundlepath FROM operatorbundle INDEXED BY pk WHERE name = ?',
-    name,
-  );
-  if (there !== undefined) {
+  if (readBundle(database, name) !== undefined) {
     throw new OpmateError('INVALID', `failed to add bundle "${name}": a bundle of that name is in the index`);
   }
   database.run(
@@ -66,11 +63,6 @@ export function insertBundle(
 /** Writes the manifests of a bundle whose row is there. */
 export function writeManifests(database: Database, bundle: string, { csv, objects }: BundleManifests): void {
   database.run('UPDATE operatorbundle SET csv = ?, bundle = ? WHERE name = ?', csv, objects, bundle);
-}
-
-/** Whether a bundle is deprecated, which its row need not be there for. */
-export function isDeprecated(database: Database, name: string): boolean {
-  return database.get('SELECT 1 FROM deprecated WHERE operatorbundle_name = ?', name) !== undefined;
 }
 
 /** Writes one property of a bundle. */

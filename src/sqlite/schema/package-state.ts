@@ -1,25 +1,20 @@
 import { OpmateError } from '../../core/errors.js';
+import { groupBy } from '../../core/groups.js';
 import { readGraph } from '../../graph/channel-graph.js';
-import { type ColumnValue, type Database, toText } from './database.js';
+import type { ChannelEntry } from '../../model/declarative-config.js';
+import { type EntryRow, toChannelEntries } from './channel-entries.js';
+import { type ColumnValue, type Database, text, toText } from './database.js';
 
 /** A package as it stands in an index. */
 export interface IndexedPackage {
   /** Empty where it has none, or is not there. */
   defaultChannel: string;
-  /** Names of its channels. */
-  channels: Set<string>;
-  entries: PackageEntry[];
+  /** The head of each of its channels as it is stored, by channel; empty where there is none. */
+  heads: Map<string, string>;
+  /** The entries of its channels, by channel. Their ranges are left out. */
+  channels: Map<string, ChannelEntry[]>;
   /** The bundles of the index that have an entry in it, by name. */
   bundles: Map<string, IndexedBundle>;
-}
-
-export interface PackageEntry {
-  id: number;
-  channel: string;
-  name: string;
-  depth: number;
-  /** The entry that this one replaces. */
-  replaces: number | undefined;
 }
 
 interface IndexedBundle {
@@ -28,114 +23,125 @@ interface IndexedBundle {
   image: string;
 }
 
+// By the index that has all three columns: the row itself is as long as its manifests.
+const bundleQuery = 'SELECT name, version, bundlepath AS image FROM operatorbundle INDEXED BY pk WHERE name';
+type BundleColumns = Record<'name' | 'version' | 'image', ColumnValue>;
+
 /** Reads a package; one that is not there has nothing. Throws OpmateError INVALID for entries without names. */
 export function readPackage(database: Database, packageName: string): IndexedPackage {
-  const state: IndexedPackage = { defaultChannel: '', channels: new Set(), entries: [], bundles: new Map() };
-  const row = database.get<{ default_channel: ColumnValue }>(
+  const [defaultChannel = ''] = database.texts(
     'SELECT default_channel FROM package WHERE name = ?',
     packageName,
   );
-  state.defaultChannel = toText(row?.default_channel ?? null) ?? '';
-  for (const { name } of database.all<{ name: ColumnValue }>(
-    'SELECT name FROM channel WHERE package_name = ?',
+  const heads = database.all<Record<'channel' | 'head', ColumnValue>>(
+    'SELECT name AS channel, head_operatorbundle_name AS head FROM channel WHERE package_name = ? ORDER BY rowid',
     packageName,
-  )) {
-    state.channels.add(toText(name) ?? '');
-  }
-  const absent = new Set<string>();
-  for (const entry of database.all<Record<'id' | 'channel' | 'name' | 'depth' | 'replaces', ColumnValue>>(
-    `SELECT entry_id AS id, channel_name AS channel, operatorbundle_name AS name, depth, replaces
-     FROM channel_entry WHERE package_name = ? ORDER BY entry_id`,
+  );
+  const bundles = database.all<BundleColumns>(
+    `${bundleQuery} IN (SELECT operatorbundle_name FROM channel_entry WHERE package_name = ?)`,
     packageName,
-  )) {
-    const channel = toText(entry.channel);
-    const name = toText(entry.name);
-    const id = Number(entry.id);
-    const fail = (what: string): OpmateError =>
-      new OpmateError('INVALID', `package ${packageName} has an entry ${what}`, {
-        subject: database.name,
-        file: database.name,
-      });
-    if (channel === null || name === null) throw fail('without a channel or bundle');
-    // It would be taken for another one.
-    if (!Number.isSafeInteger(id)) throw fail('whose number is too large');
-    const { replaces } = entry;
-    state.entries.push({
-      id,
-      channel,
-      name,
-      depth: Number(entry.depth ?? 0),
-      replaces: replaces === null ? undefined : Number(replaces),
-    });
-    if (state.bundles.has(name) || absent.has(name)) continue;
-    const bundle = readBundle(database, name);
-    if (bundle === undefined) absent.add(name);
-    else state.bundles.set(name, bundle);
-  }
+  );
+  const state: IndexedPackage = {
+    defaultChannel,
+    heads: new Map(heads.map(({ channel, head }) => [text(channel), text(head)])),
+    channels: new Map(),
+    bundles: new Map(bundles.map(({ name, ...bundle }) => [text(name), toBundle(bundle)])),
+  };
+  const rows = readEntries(database, packageName);
+  state.channels = toChannelEntries(rows, findStarts(rows, state));
   return state;
 }
 
-/** What an index has of a bundle, whether it is in a channel or not; undefined where it has none. */
-export function readBundle(database: Database, name: string): IndexedBundle | undefined {
-  // By the index that has all three columns: the row itself is as long as its manifests.
-  const row = database.get<{ version: ColumnValue; bundlepath: ColumnValue }>(
-    'SELECT version, bundlepath FROM operatorbundle INDEXED BY pk WHERE name = ?',
-    name,
-  );
-  return row && { version: toText(row.version) ?? '', image: toText(row.bundlepath) ?? '' };
+function readEntries(database: Database, packageName: string): EntryRow[] {
+  const fail = (what: string): OpmateError =>
+    new OpmateError('INVALID', `package ${packageName} has an entry ${what}`, {
+      subject: database.name,
+      file: database.name,
+    });
+  return database
+    .all<Record<keyof EntryRow, ColumnValue>>(
+      `SELECT own.entry_id AS id, own.channel_name AS channel, own.operatorbundle_name AS name, own.depth,
+         own.replaces, lower.operatorbundle_name AS target
+       FROM channel_entry AS own LEFT JOIN channel_entry AS lower ON lower.entry_id = own.replaces
+       WHERE own.package_name = ? ORDER BY own.entry_id`,
+      packageName,
+    )
+    .map((row) => {
+      if (row.channel === null || row.name === null) throw fail('without a channel or bundle');
+      // It would be taken for another one.
+      if (!Number.isSafeInteger(row.id)) throw fail('whose number is too large');
+      return {
+        id: Number(row.id),
+        channel: text(row.channel),
+        name: text(row.name),
+        depth: Number(row.depth),
+        replaces: row.replaces === null ? null : Number(row.replaces),
+        target: toText(row.target),
+      };
+    });
 }
 
-/** The columns of a bundle from which its place in the upgrade graph follows. */
-export interface BundleEdges {
-  name: string;
-  version: string;
-  replaces: string;
-  skips: string[];
-  substitutesFor: string;
+/**
+ * Finds where the chains of channels begin: at the head that is stored, and at each bundle that no other leads to, as
+ * edits of a channel with another head than the stored one go by its graph.
+ */
+function findStarts(rows: readonly EntryRow[], { heads, bundles }: IndexedPackage): EntryRow[] {
+  const byDepth = [...rows].sort((a, b) => (a.depth ?? 0) - (b.depth ?? 0));
+  const byChannel = groupBy(byDepth, ({ channel }) => channel);
+  return [...toChannelEntries(rows, [])].flatMap(([channel, entries]) => {
+    const names = new Set([heads.get(channel), ...findHeads(entries, bundles)]);
+    return [...names].flatMap((head) => byChannel.get(channel)?.find(({ name }) => name === head) ?? []);
+  });
 }
 
-/** Reads the edges of a bundle, empty where the columns are; undefined if none has that name. */
-export function readEdges(database: Database, name: string): BundleEdges | undefined {
-  const row = database.get<Record<'version' | 'replaces' | 'skips' | 'substitutesfor', ColumnValue>>(
-    'SELECT version, replaces, skips, substitutesfor FROM operatorbundle WHERE name = ?',
-    name,
-  );
-  if (row === undefined) return undefined;
-  return {
-    name,
-    version: toText(row.version) ?? '',
-    replaces: toText(row.replaces) ?? '',
-    skips: (toText(row.skips) ?? '').split(',').filter((skip) => skip !== ''),
-    substitutesFor: toText(row.substitutesfor) ?? '',
-  };
-}
-
-/** The bundles of a channel with these edges that no other replaces or skips, in byte order. */
-export function findHeads(
-  edges: ReadonlyMap<string, ReadonlySet<string>>,
-  bundles: ReadonlyMap<string, unknown>,
-): string[] {
-  // What an entry replaces is one of its edges, as what it skips is.
-  const entries = [...edges].map(([name, names]) => ({
-    name,
-    replaces: '',
-    skips: [...names],
-    skipRange: '',
-  }));
+/** Returns the bundles of a channel that no other entry replaces or skips, in byte order. */
+export function findHeads(entries: readonly ChannelEntry[], bundles: ReadonlyMap<string, unknown>): string[] {
   return readGraph(entries).heads.filter((name) => bundles.has(name));
 }
 
-/** The names that each bundle replaces or skips in each channel: channel, bundle, names. */
-export function collectEdges({ entries }: IndexedPackage): Map<string, Map<string, Set<string>>> {
-  const byId = new Map(entries.map((entry) => [entry.id, entry]));
-  const edges = new Map<string, Map<string, Set<string>>>();
-  for (const { channel, name, replaces } of entries) {
-    const inChannel = edges.get(channel) ?? new Map<string, Set<string>>();
-    edges.set(channel, inChannel);
-    const names = inChannel.get(name) ?? new Set<string>();
-    inChannel.set(name, names);
-    const replaced = replaces === undefined ? undefined : byId.get(replaces);
-    if (replaced !== undefined) names.add(replaced.name);
-  }
-  return edges;
+/** Returns what an index has of a bundle, whether it is in a channel or not; undefined where it has none. */
+export function readBundle(database: Database, name: string): IndexedBundle | undefined {
+  const row = database.get<BundleColumns>(`${bundleQuery} = ?`, name);
+  return row && toBundle(row);
+}
+
+function toBundle({ version, image }: Pick<BundleColumns, 'version' | 'image'>): IndexedBundle {
+  return { version: text(version), image: text(image) };
+}
+
+/** The columns of a bundle from which its place in the upgrade graph follows; empty where they hold NULL. */
+export interface BundleEdges extends IndexedBundle {
+  name: string;
+  replaces: string;
+  /** As they are stored, so that one of them may be empty. */
+  skips: string[];
+  substitutesFor: string;
+  isDeprecated: boolean;
+}
+
+/** Reads the edges of a bundle; undefined if none has that name. */
+export function readEdges(database: Database, name: string): BundleEdges | undefined {
+  const row = database.get<
+    Record<'version' | 'bundlepath' | 'replaces' | 'skips' | 'substitutesfor', ColumnValue>
+  >('SELECT version, bundlepath, replaces, skips, substitutesfor FROM operatorbundle WHERE name = ?', name);
+  if (row === undefined) return undefined;
+  return {
+    name,
+    version: text(row.version),
+    image: text(row.bundlepath),
+    replaces: text(row.replaces),
+    skips: splitSkips(text(row.skips)),
+    substitutesFor: text(row.substitutesfor),
+    isDeprecated: isDeprecated(database, name),
+  };
+}
+
+/** Reads the column of what a bundle skips. */
+export function splitSkips(column: string): string[] {
+  return column === '' ? [] : column.split(',');
+}
+
+/** Tells whether a bundle is deprecated, which its row need not be there for. */
+export function isDeprecated(database: Database, name: string): boolean {
+  return database.has('SELECT 1 FROM deprecated WHERE operatorbundle_name = ?', name);
 }

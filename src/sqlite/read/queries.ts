@@ -1,6 +1,6 @@
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
-import type { TypedValue } from '../schema/bundle-record.js';
+import { type TypedValue, withoutRepeats } from '../schema/bundle-record.js';
 import { type EntryRow, toChannelEntries } from '../schema/channel-entries.js';
 import { type ColumnValue, type Database, type Row, text, toText } from '../schema/database.js';
 import { splitSkips } from '../schema/package-state.js';
@@ -53,7 +53,7 @@ interface StoredManifests {
 }
 
 /** Bundles whose rows a parameter lists, as JSON; joined in this order, whatever sqlite thinks of it. */
-export const wantedBundles =
+const wantedBundles =
   'json_each(?) AS wanted CROSS JOIN main.operatorbundle ON operatorbundle.rowid = wanted.value';
 
 /**
@@ -206,12 +206,30 @@ export class IndexQueries {
 
   /** Bundles by their rows, with what is stored for their names; those that are not there are left out. */
   bundlesAt(ids: readonly number[]): Map<number, StoredBundle> {
-    this.#lookups.check('operatorbundle', 'properties', 'dependencies', 'related_image');
+    this.#lookups.check('properties', 'dependencies', 'related_image');
+    const bundles = this.bundleRows(ids);
+    for (const { id, image } of this.#toRows('related_image', 'image', JSON.stringify(ids)))
+      if (image !== null) bundles.get(Number(id))?.images.push(text(image));
+    for (const bundle of bundles.values()) {
+      bundle.properties = withoutRepeats(bundle.properties);
+      bundle.dependencies = withoutRepeats(bundle.dependencies);
+      bundle.images = sortedByBytes(new Set(bundle.images));
+    }
+    return bundles;
+  }
+
+  /**
+   * The same in the order of the rows, without images, and with properties and dependencies as often as they are stored;
+   * `withObjects` also reads the manifests.
+   */
+  bundleRows(ids: readonly number[], withObjects = false): Map<number, StoredBundle & { objects: Buffer }> {
+    this.#lookups.check('operatorbundle');
     const wanted = JSON.stringify(ids);
-    const bundles = new Map<number, StoredBundle>();
+    const bundles = new Map<number, StoredBundle & { objects: Buffer }>();
     for (const row of this.#database.all(
-      `SELECT operatorbundle.rowid AS id, name, version, skiprange, replaces, skips, substitutesfor, bundlepath
-       FROM ${wantedBundles}`,
+      `SELECT operatorbundle.rowid AS id, name, version, skiprange, replaces, skips, substitutesfor, bundlepath,
+         ${withObjects ? 'bundle' : 'NULL'} AS bundle
+       FROM ${wantedBundles} ORDER BY wanted.key`,
       wanted,
     )) {
       const id = Number(row['id']);
@@ -227,18 +245,12 @@ export class IndexQueries {
         images: [],
         properties: [],
         dependencies: [],
+        objects: toBytes(row['bundle'] ?? null),
       });
     }
     for (const field of ['properties', 'dependencies'] as const) {
       for (const { id, type, value } of this.#toRows(field, `${field}.type, ${field}.value`, wanted))
         bundles.get(Number(id))?.[field].push({ type: text(type), value: text(value) });
-    }
-    for (const { id, image } of this.#toRows('related_image', 'image', wanted))
-      if (image !== null) bundles.get(Number(id))?.images.push(text(image));
-    for (const bundle of bundles.values()) {
-      bundle.properties = withoutRepeats(bundle.properties);
-      bundle.dependencies = withoutRepeats(bundle.dependencies);
-      bundle.images = sortedByBytes(new Set(bundle.images));
     }
     return bundles;
   }
@@ -343,9 +355,4 @@ export function toBytes(value: ColumnValue): Buffer {
 
 function getImages(rows: readonly Row[]): string[] {
   return sortedByBytes(new Set(rows.map((row) => text(row['image']))));
-}
-
-/** The values without those that came before. */
-export function withoutRepeats(values: readonly TypedValue[]): TypedValue[] {
-  return [...new Map(values.map((value) => [`${value.type}\0${value.value}`, value])).values()];
 }

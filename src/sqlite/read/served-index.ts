@@ -3,22 +3,16 @@ import { propertyFields } from '../../bundle/parse.js';
 import { OpmateError, getMessage } from '../../core/errors.js';
 import { decodeUtf8, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { groupBy } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
 import { isCsv } from '../../model/csv.js';
 import { propertyTypes } from '../../model/declarative-config.js';
-import type { TypedValue } from '../schema/bundle-record.js';
+import { type TypedValue, withoutRepeats } from '../schema/bundle-record.js';
 import { splitObjects } from './convert-package.js';
 import { type Database, type Row, text } from '../schema/database.js';
 import { type ReadOptions, type ReadSession, openForReading } from '../schema/edit.js';
 import { LookupTables } from './lookup-tables.js';
-import {
-  IndexQueries,
-  type StoredMember,
-  type StoredPackage,
-  toBytes,
-  wantedBundles,
-  withoutRepeats,
-} from './queries.js';
+import { IndexQueries, type StoredMember, type StoredPackage, toBytes } from './queries.js';
 import { refuseBytesAsNames } from '../schema/schema.js';
 
 /** An API of Kubernetes; the plural is empty where the index does not know it. */
@@ -83,12 +77,6 @@ export async function openServedIndex(
     await close();
     throw error;
   }
-}
-
-/** A bundle without its objects, and the text that they are in, where that was asked for. */
-interface ReadBundle {
-  bundle: ServedBundle;
-  manifests: Buffer;
 }
 
 /** What was read of the file when it was as it is. */
@@ -291,20 +279,18 @@ export class ServedIndex {
         });
       });
     for (const name of names) {
-      const bundles = new Map<number, StoredMember[]>();
       const members = same(({ queries }) => queries.members(name));
-      for (const member of members.sort((a, b) => compareBytes(a.name, b.name))) {
-        const places = bundles.get(member.id);
-        if (places === undefined) bundles.set(member.id, [member]);
-        else places.push(member);
-      }
+      const bundles = groupBy(
+        members.sort((a, b) => compareBytes(a.name, b.name)),
+        ({ id }) => id,
+      );
       const ids = [...bundles.keys()];
       for (let index = 0; index < ids.length; index += batchSize) {
-        const read = same(() => this.#bundles(ids.slice(index, index + batchSize), false));
-        for (const [id, { bundle }] of read) {
+        const read = same((now) => this.#bundles(now, ids.slice(index, index + batchSize), false));
+        for (const [id, bundle] of read) {
           // One at a time, since manifests may be large.
           const manifests = (now: Content): Pick<ServedBundle, 'objects' | 'csv'> =>
-            this.#split(now, id, name, { bundle, manifests: this.#manifestsAt(id) });
+            this.#split(now, id, name, bundle.name, now.queries.manifestsAt(id).objects);
           const whole = bundle.image === '' ? { ...bundle, ...same(manifests) } : bundle;
           yield { bundle: whole, package: name, places: bundles.get(id) ?? [] };
         }
@@ -313,53 +299,32 @@ export class ServedIndex {
   }
 
   #bundle(content: Content, id: number, packageName: string): ServedBundle | undefined {
-    const bundle = this.#bundles([id], true).get(id);
-    return bundle && { ...bundle.bundle, ...this.#split(content, id, packageName, bundle) };
+    const bundle = this.#bundles(content, [id], true).get(id);
+    return bundle && { ...bundle, ...this.#split(content, id, packageName, bundle.name, bundle.manifests) };
   }
 
   /**
    * Bundles by their rows, in this order. One that is asked for alone is read with its manifests, and tells
    * plurals and each required API once; a list does not, as with opm.
    */
-  #bundles(ids: readonly number[], isWhole: boolean): Map<number, ReadBundle> {
-    const wanted = JSON.stringify(ids);
-    const bundles = new Map<number, ReadBundle>();
-    for (const row of this.#database.all(
-      `SELECT operatorbundle.rowid AS id, name, version, skiprange, bundlepath, ${isWhole ? 'bundle' : 'NULL AS bundle'}
-       FROM ${wantedBundles} ORDER BY wanted.key`,
-      wanted,
-    )) {
-      const bundle: ServedBundle = {
-        name: text(row['name']),
-        version: text(row['version']),
-        skipRange: text(row['skiprange']),
-        image: text(row['bundlepath']),
-        providedApis: [],
-        requiredApis: [],
-        properties: [],
-        dependencies: [],
+  #bundles(
+    { queries }: Content,
+    ids: readonly number[],
+    isWhole: boolean,
+  ): Map<number, ServedBundle & { manifests: Buffer }> {
+    const bundles = new Map<number, ServedBundle & { manifests: Buffer }>();
+    for (const [id, { objects: manifests, ...stored }] of queries.bundleRows(ids, isWhole)) {
+      const { name, version, skipRange, image } = stored;
+      const dependencies = withoutRepeats(stored.dependencies);
+      bundles.set(id, {
+        ...{ name, skipRange, image, manifests, dependencies },
+        version: version ?? '',
+        providedApis: this.#getApis(stored.properties, isWhole),
+        requiredApis: this.#getApis(isWhole ? dependencies : stored.dependencies, isWhole),
+        properties: withoutRepeats(stored.properties),
         objects: [],
         csv: Buffer.alloc(0),
-      };
-      bundles.set(Number(row['id']), { bundle, manifests: toBytes(row['bundle'] ?? null) });
-    }
-    for (const field of ['properties', 'dependencies'] as const) {
-      for (const row of this.#database.all(
-        `SELECT operatorbundle.rowid AS id, ${field}.type AS type, ${field}.value AS value FROM ${wantedBundles}
-         CROSS JOIN ${this.#lookups.table(field)} AS own ON own.owner = operatorbundle.name
-         CROSS JOIN main.${field} ON ${field}.rowid = own.id ORDER BY own.id`,
-        wanted,
-      )) {
-        const values = bundles.get(Number(row['id']))?.bundle[field];
-        values?.push({ type: text(row['type']), value: text(row['value']) });
-      }
-    }
-    for (const { bundle } of bundles.values()) {
-      const { properties, dependencies } = bundle;
-      bundle.properties = withoutRepeats(properties);
-      bundle.dependencies = withoutRepeats(dependencies);
-      bundle.providedApis = this.#getApis(properties, isWhole);
-      bundle.requiredApis = this.#getApis(isWhole ? bundle.dependencies : dependencies, isWhole);
+      });
     }
     return bundles;
   }
@@ -391,16 +356,12 @@ export class ServedIndex {
     return text(row?.['plural']);
   }
 
-  #manifestsAt(id: number): Buffer {
-    const row = this.#database.get('SELECT bundle FROM operatorbundle WHERE rowid = ?', id);
-    return toBytes(row?.['bundle'] ?? null);
-  }
-
   #split(
     { csvPlaces }: Content,
     id: number,
     packageName: string,
-    { bundle: { name }, manifests }: ReadBundle,
+    name: string,
+    manifests: Buffer,
   ): Pick<ServedBundle, 'objects' | 'csv'> {
     const objects = splitObjects(manifests);
     let place = csvPlaces.get(id);

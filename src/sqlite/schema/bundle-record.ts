@@ -96,7 +96,7 @@ export function toRecord(
       ...bundle.dependencies.map(({ type, text }) => ({ type, value: text ?? 'null' })),
       ...requiredApis.map(getGvk),
     ],
-    properties: distinct([...bundle.properties.map(storedProperty), ...providedApis.map(getGvk)]),
+    properties: withoutRepeats([...bundle.properties.map(storedProperty), ...providedApis.map(getGvk)]),
     providedApis,
     requiredApis,
   };
@@ -125,7 +125,8 @@ function storedProperty({ type, text }: RawProperty): TypedValue {
   return { type, value: encodeGoJson(new RawJson(text ?? 'null'), { escapeHtml: true }) };
 }
 
-function distinct(values: TypedValue[]): TypedValue[] {
+/** Returns the values without those that came before. */
+export function withoutRepeats(values: readonly TypedValue[]): TypedValue[] {
   return [...new Map(values.map((item) => [`${item.type}\0${item.value}`, item])).values()];
 }
 

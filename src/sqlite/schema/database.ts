@@ -235,15 +235,12 @@ export class Database {
 
   /**
    * Runs `work` as one transaction that holds the write lock from its beginning: all that it writes is there
-   * afterwards, or, when it throws, nothing. Within a transaction it is a part that can fail alone. With
-   * `read`, others cannot write meanwhile.
+   * afterwards, or, when it throws, nothing. Within a transaction it is a part that can fail alone.
    */
-  async transaction<T>(work: () => T | Promise<T>, access: 'read' | 'write' = 'write'): Promise<T> {
+  async transaction<T>(work: () => T | Promise<T>): Promise<T> {
     const nested = this.inTransaction;
-    this.execute(nested ? 'SAVEPOINT part' : access === 'read' ? 'BEGIN' : 'BEGIN IMMEDIATE');
+    this.execute(nested ? 'SAVEPOINT part' : 'BEGIN IMMEDIATE');
     try {
-      // Reading takes the lock; BEGIN alone does not.
-      if (access === 'read') this.get('SELECT 1 FROM sqlite_master');
       const result = await work();
       this.execute(nested ? 'RELEASE part' : 'COMMIT');
       return result;

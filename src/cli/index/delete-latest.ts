@@ -1,10 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { eachChannelFlag, pullFromFlag } from '../registry/database.js';
 import { fromIndex, indexImageFlags, toolFlags } from './index-image-flags.js';
-import { createManifestFetcher, parsePullFrom } from '../../source/bundles.js';
-import { deleteLatest } from '../../sqlite/remove/delete-latest.js';
-import { requireFlag } from '../command/require-flag.js';
-import { reportDeleted } from '../registry/removals.js';
+import { planDeleteLatest } from '../registry/removals.js';
 import { changeIndex } from './edit.js';
 
 /** `opmate index delete-latest`: removes the newest version of a package from an index image. */
@@ -28,16 +25,6 @@ export const command = defineCommand({
       'opmate index delete-latest demo -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
     ],
   ],
-  async run({ context, args: [packageName], options }) {
-    requireFlag(options.fromIndex, 'from-index');
-    const { eachChannel } = options;
-    const pullFrom = parsePullFrom(options.pullFrom ?? []);
-    await changeIndex(
-      context,
-      options,
-      (database, session) =>
-        deleteLatest(database, packageName, createManifestFetcher(session, { pullFrom }), { eachChannel }),
-      reportDeleted,
-    );
-  },
+  run: ({ context, args: [packageName], options }) =>
+    changeIndex(context, options, () => planDeleteLatest(packageName, options)),
 });

@@ -1,12 +1,9 @@
 import { UsageError } from '../../core/errors.js';
-import { createManifestFetcher, parsePullFrom } from '../../source/bundles.js';
-import { deleteBundle } from '../../sqlite/remove/delete-bundle.js';
 import { defineCommand } from '../command/declaration.js';
-import { requireFlag } from '../command/require-flag.js';
 import { pullFromFlag, removedBundleFlag } from '../registry/database.js';
-import { reportDeleted } from '../registry/removals.js';
 import { changeIndex } from './edit.js';
-import { removeFlags, removeFromIndex } from './remove-packages.js';
+import { planDelete, planRemove } from '../registry/removals.js';
+import { removeFlags } from './index-image-flags.js';
 
 /** `opmate index delete`: removes packages from an index image, or with `--bundle` one bundle. */
 export const command = defineCommand({
@@ -28,20 +25,12 @@ export const command = defineCommand({
   ],
   async run({ context, options }) {
     const { bundle, package: packages } = options;
-    if (bundle === undefined) return removeFromIndex(context, options);
-    requireFlag(options.fromIndex, 'from-index');
-    if (packages !== undefined) {
+    if (bundle === undefined) return changeIndex(context, options, () => planRemove(options));
+    await changeIndex(context, options, () => {
+      if (packages === undefined) return planDelete(bundle, options);
       throw new UsageError('--bundle removes one bundle, and no package', {
         hint: 'write index delete --bundle NAME --from-index IMAGE',
       });
-    }
-    const pullFrom = parsePullFrom(options.pullFrom ?? []);
-    await changeIndex(
-      context,
-      options,
-      (database, session) =>
-        deleteBundle(database, bundle, { fetchManifests: createManifestFetcher(session, { pullFrom }) }),
-      reportDeleted,
-    );
+    });
   },
 });

@@ -1,9 +1,8 @@
 import { defineCommand } from '../command/declaration.js';
 import { allowPackageRemovalFlag, deprecatedImagesFlag, permissiveFlag } from '../registry/database.js';
 import { fromIndex, indexImageFlags, toolFlags } from './index-image-flags.js';
-import { deprecateTruncate } from '../../sqlite/remove/deprecate.js';
 import { requireFlag } from '../command/require-flag.js';
-import { reportDeprecated } from '../registry/removals.js';
+import { planDeprecate } from '../registry/removals.js';
 import { changeIndex } from './edit.js';
 
 /** `opmate index deprecatetruncate`: deprecates bundles of an index image, and removes what is older. */
@@ -28,15 +27,6 @@ export const command = defineCommand({
       'opmate index deprecatetruncate -b registry.example.com/demo/bundle:v1.1.0 -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
     ],
   ],
-  async run({ context, options }) {
-    const images = requireFlag(options.bundles, 'bundles');
-    const { permissive, allowPackageRemoval } = options;
-    await changeIndex(
-      context,
-      options,
-      (database, { signal }) =>
-        deprecateTruncate(database, images, { permissive, allowPackageRemoval, signal }),
-      reportDeprecated,
-    );
-  },
+  run: ({ context, options }) =>
+    changeIndex(context, options, () => planDeprecate(requireFlag(options.bundles, 'bundles'), options)),
 });

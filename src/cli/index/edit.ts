@@ -7,14 +7,15 @@ import {
 import { UsageError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { parseTargetReference } from '../../core/reference.js';
-import type { Database } from '../../sqlite/schema/database.js';
 import type { FlagValues } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
+import { requireFlag } from '../command/require-flag.js';
 import type { CommandContext } from '../context.js';
 import { reportEnding } from '../ending.js';
 import { writeAll } from '../output.js';
 import { shellWord } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
+import type { IndexEdit } from '../registry/removals.js';
 import { describeOutput, nextAfterImage, readSignBy } from './image-output.js';
 import type { indexImageFlags, toolFlags } from './index-image-flags.js';
 
@@ -72,13 +73,17 @@ async function printMade(
   await writeAll(context.stdout, `${image.name}\n`);
 }
 
-/** `printIndexImage` for a change of the database, which is reported before the image is built. */
+/**
+ * Edits the database of an index image, reports what was done, and prints the image that was made. Throws UsageError
+ * without `--from-index`, and what `plan` and `printIndexImage` throw.
+ */
 export async function changeIndex<R>(
   context: CommandContext,
   flags: IndexImageFlags,
-  change: (database: Database, session: CommandSession) => R | Promise<R>,
-  report: (logger: Logger, name: string, report: R) => void,
+  plan: () => IndexEdit<R>,
 ): Promise<void> {
+  requireFlag(flags.fromIndex, 'from-index');
+  const { change, report } = plan();
   await printIndexImage(context, flags, (session, options) =>
     editIndexImage(
       session,

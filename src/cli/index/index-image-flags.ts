@@ -1,4 +1,5 @@
 import { type Flag, flag, text } from '../command/flags.js';
+import { permissiveFlag, removedPackagesFlag } from '../registry/database.js';
 import { signByFlag } from './image-output-flags.js';
 
 /** Returns `--from-index`. */
@@ -36,4 +37,13 @@ export const toolFlags = {
   containerTool: containerToolFlag,
   buildTool: text('tool', toolSummary, { ...toolTraits, short: 'u' }),
   pullTool: text('tool', toolSummary, { ...toolTraits, short: 'p' }),
+};
+
+/** Flags of the commands that remove packages from an index image. */
+export const removeFlags = {
+  package: removedPackagesFlag,
+  fromIndex: fromIndex('index image to edit'),
+  permissive: permissiveFlag,
+  ...indexImageFlags,
+  ...toolFlags,
 };

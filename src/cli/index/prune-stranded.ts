@@ -1,8 +1,6 @@
 import { defineCommand } from '../command/declaration.js';
 import { containerToolFlag, fromIndex, indexImageFlags } from './index-image-flags.js';
-import { pruneStranded } from '../../sqlite/remove/stranded.js';
-import { requireFlag } from '../command/require-flag.js';
-import { reportStranded } from '../registry/removals.js';
+import { planPruneStranded } from '../registry/removals.js';
 import { changeIndex } from './edit.js';
 
 /** `opmate index prune-stranded`: removes the bundles of an index image that are in no channel. */
@@ -24,8 +22,5 @@ export const command = defineCommand({
       'opmate index prune-stranded -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
     ],
   ],
-  async run({ context, options }) {
-    requireFlag(options.fromIndex, 'from-index');
-    await changeIndex(context, options, pruneStranded, reportStranded);
-  },
+  run: ({ context, options }) => changeIndex(context, options, planPruneStranded),
 });

@@ -1,9 +1,7 @@
 import { defineCommand } from '../command/declaration.js';
 import { keptPackagesFlag, permissiveFlag } from '../registry/database.js';
 import { containerToolFlag, fromIndex, indexImageFlags } from './index-image-flags.js';
-import { prunePackages } from '../../sqlite/remove/prune.js';
-import { requireFlag } from '../command/require-flag.js';
-import { reportPruned } from '../registry/removals.js';
+import { planPrune } from '../registry/removals.js';
 import { changeIndex } from './edit.js';
 
 /** `opmate index prune`: removes all packages but those that are named from an index image. */
@@ -27,14 +25,5 @@ export const command = defineCommand({
       'opmate index prune -p demo -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
     ],
   ],
-  async run({ context, options }) {
-    requireFlag(options.fromIndex, 'from-index');
-    const names = requireFlag(options.package, 'package');
-    await changeIndex(
-      context,
-      options,
-      (database, { signal }) => prunePackages(database, names, { signal }),
-      reportPruned,
-    );
-  },
+  run: ({ context, options }) => changeIndex(context, options, () => planPrune(options)),
 });

@@ -1,5 +1,7 @@
 import { defineCommand } from '../command/declaration.js';
-import { removeFlags, removeFromIndex } from './remove-packages.js';
+import { planRemove } from '../registry/removals.js';
+import { changeIndex } from './edit.js';
+import { removeFlags } from './index-image-flags.js';
 
 /** `opmate index rm`: removes packages from an index image. */
 export const command = defineCommand({
@@ -16,5 +18,5 @@ export const command = defineCommand({
       'opmate index rm --package demo -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
     ],
   ],
-  run: ({ context, options }) => removeFromIndex(context, options),
+  run: ({ context, options }) => changeIndex(context, options, () => planRemove(options)),
 });

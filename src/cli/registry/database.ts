@@ -1,9 +1,11 @@
 import { UsageError } from '../../core/errors.js';
-import type { Logger } from '../../core/log.js';
-import type { Database } from '../../sqlite/schema/database.js';
 import { editDatabase } from '../../sqlite/schema/edit.js';
 import { type Flag, flag, list, text } from '../command/flags.js';
+import type { GlobalOptions } from '../command/global-flags.js';
 import { getItems } from '../command/values.js';
+import type { CommandContext } from '../context.js';
+import { useSession } from '../session.js';
+import type { IndexEdit } from './removals.js';
 
 /** What `[database]` is, for help. */
 export const databaseSummary = 'database file of the index';
@@ -25,17 +27,22 @@ export const editFlags = {
 };
 
 /**
- * Changes a database file in one transaction, and reports what was done with the name of the file that was written.
- * Throws what `editDatabase` throws.
+ * Edits a database file in one transaction, and reports what was done with the name of the file that was written. Throws
+ * what `editDatabase` throws.
  */
 export async function changeDatabase<R>(
-  { signal, logger }: { signal?: AbortSignal | undefined; logger: Logger },
-  { file, outputDb }: { file: string; outputDb: string | undefined },
-  change: (opened: Database) => R | Promise<R>,
-  report: (logger: Logger, name: string, result: R) => void,
+  context: CommandContext,
+  options: GlobalOptions & { outputDb?: string | undefined },
+  file: string,
+  { change, report }: IndexEdit<R>,
 ): Promise<void> {
-  const options = { outputFile: outputDb, vacuum: true, signal, logger };
-  report(logger, outputDb ?? file, await editDatabase(file, options, change));
+  const { outputDb } = options;
+  await useSession(context, options, async (session) => {
+    const { signal, logger } = session;
+    const edit = { outputFile: outputDb, vacuum: true, signal, logger };
+    const result = await editDatabase(file, edit, (database) => change(database, session));
+    report(logger, outputDb ?? file, result);
+  });
 }
 
 /** `--packages` of the commands that remove all other packages. */

@@ -1,7 +1,4 @@
-import { createManifestFetcher, parsePullFrom } from '../../source/bundles.js';
-import { deleteLatest } from '../../sqlite/remove/delete-latest.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { useSession } from '../session.js';
 import {
   changeDatabase,
   getDatabase,
@@ -10,7 +7,7 @@ import {
   editFlags,
   pullFromFlag,
 } from './database.js';
-import { reportDeleted } from './removals.js';
+import { planDeleteLatest } from './removals.js';
 
 /** `opmate registry delete-latest`: removes the newest version of a package. */
 export const command = defineCommand({
@@ -22,17 +19,7 @@ export const command = defineCommand({
     ['Keep the index, and write a new one', 'opmate registry delete-latest demo index.db --output-db new.db'],
   ],
   async run({ context, args: [packageName, file], options }) {
-    const { eachChannel } = options;
-    const place = { file: getDatabase(file, options.database), outputDb: options.outputDb };
-    const pullFrom = parsePullFrom(options.pullFrom ?? []);
-    await useSession(context, options, async (session) => {
-      const fetchManifests = createManifestFetcher(session, { pullFrom });
-      await changeDatabase(
-        session,
-        place,
-        (opened) => deleteLatest(opened, packageName, fetchManifests, { eachChannel }),
-        reportDeleted,
-      );
-    });
+    const database = getDatabase(file, options.database);
+    await changeDatabase(context, options, database, planDeleteLatest(packageName, options));
   },
 });

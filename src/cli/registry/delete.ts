@@ -1,10 +1,7 @@
 import { UsageError } from '../../core/errors.js';
-import { createManifestFetcher, parsePullFrom } from '../../source/bundles.js';
-import { deleteBundle } from '../../sqlite/remove/delete-bundle.js';
 import { defineCommand } from '../command/declaration.js';
-import { useSession } from '../session.js';
 import { changeDatabase, getDatabase, pullFromFlag, removedBundleFlag } from './database.js';
-import { reportDeleted } from './removals.js';
+import { planDelete } from './removals.js';
 import { removeArguments, removeFlags, removeFromDatabase } from './remove-packages.js';
 
 /** `opmate registry delete`: removes packages from a database file, or with `--bundle` one bundle. */
@@ -29,16 +26,6 @@ export const command = defineCommand({
         hint: 'write registry delete --bundle NAME --database FILE',
       });
     }
-    const place = { file: getDatabase(file, options.database), outputDb: options.outputDb };
-    const pullFrom = parsePullFrom(options.pullFrom ?? []);
-    await useSession(context, options, async (session) => {
-      const fetchManifests = createManifestFetcher(session, { pullFrom });
-      await changeDatabase(
-        session,
-        place,
-        (opened) => deleteBundle(opened, bundle, { fetchManifests }),
-        reportDeleted,
-      );
-    });
+    await changeDatabase(context, options, getDatabase(file, options.database), planDelete(bundle, options));
   },
 });

@@ -1,6 +1,4 @@
-import { deprecateTruncate } from '../../sqlite/remove/deprecate.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { createLogger } from '../logger.js';
 import {
   allowPackageRemovalFlag,
   changeDatabase,
@@ -11,7 +9,7 @@ import {
   editFlags,
   permissiveFlag,
 } from './database.js';
-import { reportDeprecated } from './removals.js';
+import { planDeprecate } from './removals.js';
 
 /** `opmate registry deprecatetruncate`: deprecates bundles of a database file, and removes what is older. */
 export const command = defineCommand({
@@ -36,13 +34,7 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [file], options }) {
-    const { bundleImages = [], permissive, allowPackageRemoval, outputDb } = options;
-    const { signal } = context;
-    await changeDatabase(
-      { signal, logger: createLogger(context, options) },
-      { file: getDatabase(file, options.database, 'index.db'), outputDb },
-      (opened) => deprecateTruncate(opened, bundleImages, { permissive, allowPackageRemoval, signal }),
-      reportDeprecated,
-    );
+    const database = getDatabase(file, options.database, 'index.db');
+    await changeDatabase(context, options, database, planDeprecate(options.bundleImages ?? [], options));
   },
 });

@@ -1,7 +1,4 @@
-import { prunePackages } from '../../sqlite/remove/prune.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { createLogger } from '../logger.js';
-import { requireFlag } from '../command/require-flag.js';
 import {
   changeDatabase,
   getDatabase,
@@ -10,7 +7,7 @@ import {
   keptPackagesFlag,
   permissiveFlag,
 } from './database.js';
-import { reportPruned } from './removals.js';
+import { planPrune } from './removals.js';
 
 /** `opmate registry prune`: removes all packages but those that are named from a database file. */
 export const command = defineCommand({
@@ -26,15 +23,6 @@ export const command = defineCommand({
     ['Keep one package', 'opmate registry prune index.db -p demo'],
     ['Keep the index, and write a new one', 'opmate registry prune index.db -p demo --output-db new.db'],
   ],
-  async run({ context, args: [file], options }) {
-    const names = requireFlag(options.package, 'package');
-    const { signal } = context;
-    const place = { file: getDatabase(file, options.database), outputDb: options.outputDb };
-    await changeDatabase(
-      { signal, logger: createLogger(context, options) },
-      place,
-      (opened) => prunePackages(opened, names, { signal }),
-      reportPruned,
-    );
-  },
+  run: ({ context, args: [file], options }) =>
+    changeDatabase(context, options, getDatabase(file, options.database), planPrune(options)),
 });

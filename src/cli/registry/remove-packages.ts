@@ -1,11 +1,8 @@
 import { UsageError } from '../../core/errors.js';
-import { removePackages } from '../../sqlite/remove/remove.js';
 import { argument } from '../command/declaration.js';
 import type { FlagValues } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import type { CommandContext } from '../context.js';
-import { createLogger } from '../logger.js';
-import { requireFlag } from '../command/require-flag.js';
 import {
   changeDatabase,
   getDatabase,
@@ -15,7 +12,7 @@ import {
   permissiveFlag,
   removedPackagesFlag,
 } from './database.js';
-import { reportRemoved } from './removals.js';
+import { planRemove } from './removals.js';
 
 /** Arguments of the commands that remove packages. */
 export const removeArguments = [
@@ -36,15 +33,9 @@ export async function removeFromDatabase(
   args: readonly (string | undefined)[],
   options: FlagValues<typeof removeFlags> & GlobalOptions,
 ): Promise<void> {
-  const { package: packages, permissive } = options;
-  const { list, file } = listAndDatabase(args, 'packages', packages && '--package');
-  const names = requireFlag(list ?? packages, 'package');
-  if (names.length === 0) throw new UsageError('no package named', { hint: 'name the packages to remove' });
-  const { signal } = context;
-  await changeDatabase(
-    { signal, logger: createLogger(context, options) },
-    { file: getDatabase(file, options.database), outputDb: options.outputDb },
-    (opened) => removePackages(opened, names, { permissive, signal }),
-    reportRemoved,
-  );
+  const { package: packages } = options;
+  const { list = packages, file } = listAndDatabase(args, 'packages', packages && '--package');
+  if (list?.length === 0) throw new UsageError('no package named', { hint: 'name the packages to remove' });
+  const edit = planRemove({ ...options, package: list });
+  await changeDatabase(context, options, getDatabase(file, options.database), edit);
 }

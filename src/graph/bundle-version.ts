@@ -1,4 +1,4 @@
-import { compareBytes } from '../core/order.js';
+import { compareBytes, sortedByBytes } from '../core/order.js';
 import {
   type Release,
   SemverError,
@@ -102,8 +102,25 @@ export function compareKnownVersions(
 export function sortNewestFirst(
   names: Iterable<string>,
   versions: ReadonlyMap<string, Version | undefined>,
+  compare = compareVersions,
 ): string[] {
   return [...names].sort(
-    (a, b) => compareKnownVersions(versions.get(b), versions.get(a)) || compareBytes(a, b),
+    (a, b) => compareKnownVersions(versions.get(b), versions.get(a), compare) || compareBytes(a, b),
   );
+}
+
+/** Returns the versions that several bundles have, sorted, each with the names of these, sorted. */
+export function findDuplicateVersions(
+  namesByVersion: ReadonlyMap<string, readonly string[]>,
+): [string, string[]][] {
+  return [...namesByVersion]
+    .filter(([, names]) => names.length > 1)
+    .map(([version, names]): [string, string[]] => [version, sortedByBytes(names)])
+    .sort(([a], [b]) => compareBytes(a, b));
+}
+
+/** Describes versions that several bundles have, in the words of `opm`. */
+export function describeDuplicateVersions(duplicates: readonly [string, readonly string[]][]): string {
+  const list = duplicates.map(([version, names]) => `{${version}: [${names.join(', ')}]}`);
+  return `duplicate versions found in bundles: [${list.join(' ')}]`;
 }

@@ -1,13 +1,18 @@
 import { type CancelOptions, takeTurn } from '../core/concurrency.js';
 import { getMessage, throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
-import { groupBy } from '../core/groups.js';
+import { groupBy, pushTo } from '../core/groups.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { type Version, compareVersions, parseRelease, parseVersion } from '../core/semver.js';
 import { type ChannelEntry, propertyTypes, schemas } from '../model/declarative-config.js';
 import { type ErrorTree, errorLines, joinErrorLines } from '../model/error-tree.js';
 import { type CompareBundles, adviseOnGraph, findSkippedInChain } from './graph-advice.js';
-import { formatBundleVersion, readBundleVersion } from './bundle-version.js';
+import {
+  describeDuplicateVersions,
+  findDuplicateVersions,
+  formatBundleVersion,
+  readBundleVersion,
+} from './bundle-version.js';
 import type { PackageModel } from './package-model.js';
 import type {
   BundleFacts,
@@ -656,24 +661,14 @@ class Validation {
 
   private *checkVersions(model: CheckedPackage, tree: ErrorTree): Steps<void> {
     const byVersion = new Map<string, string[]>();
-    const add = (version: string, name: string): void => {
-      const names = byVersion.get(version);
-      if (names === undefined) byVersion.set(version, [name]);
-      else names.push(name);
-    };
     for (const name of model.entryNames) {
       const properties = model.bundles.get(name)?.packageProperties;
-      if (properties === undefined) add('0.0.0', name);
-      else if (properties[0] !== undefined) add(formatBundleVersion(properties[0]), name);
+      if (properties === undefined) pushTo(byVersion, '0.0.0', name);
+      else if (properties[0] !== undefined) pushTo(byVersion, formatBundleVersion(properties[0]), name);
       yield;
     }
-    const groups = [...byVersion]
-      .filter(([, names]) => names.length > 1)
-      .sort(([a], [b]) => compareBytes(a, b));
-    if (groups.length > 0) {
-      const list = groups.map(([version, names]) => `{${version}: [${names.sort(compareBytes).join(', ')}]}`);
-      addLeaf(tree, `duplicate versions found in bundles: [${list.join(' ')}]`);
-    }
+    const groups = findDuplicateVersions(byVersion);
+    if (groups.length > 0) addLeaf(tree, describeDuplicateVersions(groups));
     for (const [version, names] of groups) {
       yield* this.readVersions(model, names);
       const real = names.filter((name) => this.bundleVersion(model, name) !== undefined);
@@ -715,7 +710,8 @@ class Validation {
   private warnOfEqualVersions(model: CheckedPackage, byVersion: ReadonlyMap<string, string[]>): void {
     if (![...byVersion.keys()].some((version) => version.includes('+'))) return;
     const builds = new Map<string, string>();
-    for (const [version, [name = '']] of byVersion) {
+    for (const [version, names] of byVersion) {
+      const [name = ''] = sortedByBytes(names);
       const core = version.replace(/\+.*/s, '');
       const other = builds.get(core);
       if (other === undefined) {

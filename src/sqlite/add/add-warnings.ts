@@ -6,7 +6,7 @@ import { propertyTypes } from '../../model/declarative-config.js';
 import { labelFaults } from '../../graph/validate.js';
 import type { BundleRecord, TypedValue } from '../schema/bundle-record.js';
 import { convertBundle } from '../read/convert-package.js';
-import { type ColumnValue, type Database, toText } from '../schema/database.js';
+import { type ColumnValue, type Database, text } from '../schema/database.js';
 import type { StagedBundle } from './stage.js';
 
 /**
@@ -37,7 +37,7 @@ function packageProperties(database: Database, bundles: readonly StagedBundle[])
     JSON.stringify(bundles.map(({ record }) => record.name)),
   );
   for (const { name, value } of rows) {
-    const property = { type: propertyTypes.package, value: toText(value) ?? '' };
+    const property = { type: propertyTypes.package, value: text(value) };
     byType.set(name, [...(byType.get(name) ?? []), property]);
   }
   return byType;

@@ -76,16 +76,9 @@ export async function addBundles(
     refusals.throwUnlessPermissive();
     const addAll = async (): Promise<void> => {
       const allowed = sorted.filter((bundle) => !refusals.has(bundle));
-      for (const [packageName, group] of groupBy(allowed, ({ record }) => record.packageName)) {
-        const adding = new PackageAddition(
-          database,
-          packageName,
-          checked.overwritten,
-          { ...options, headsOnly },
-          refusals,
-        );
-        await adding.add(group);
-      }
+      const addition = { database, options, headsOnly, overwritten: checked.overwritten, refusals };
+      for (const [packageName, group] of groupBy(allowed, ({ record }) => record.packageName))
+        await addToPackage(addition, packageName, group);
     };
     const addWithAlpha = enableAlpha ? () => withSubstitutionIndexes(database, addAll) : addAll;
     await (checked.overwritten.size > 0 ? withEditIndexes(database, addWithAlpha) : addWithAlpha());
@@ -217,120 +210,111 @@ class RefusedTogether extends Error {
   }
 }
 
-interface PackageOptions extends AddOptions {
+/** What adding to any package of an index needs. */
+interface Addition {
+  database: Database;
+  options: AddOptions;
   headsOnly: boolean;
+  /** The names that are to be removed before the bundles of the same name are added. */
+  overwritten: ReadonlySet<string>;
+  refusals: Refusals;
 }
 
-/** Adds bundles to one package. */
-class PackageAddition {
-  readonly #database: Database;
-  readonly #packageName: string;
-  readonly #overwritten: ReadonlySet<string>;
-  readonly #options: PackageOptions;
-  readonly #refusals: Refusals;
-  readonly #added: StagedBundle[] = [];
-
-  constructor(
-    database: Database,
-    packageName: string,
-    overwritten: ReadonlySet<string>,
-    options: PackageOptions,
-    refusals: Refusals,
-  ) {
-    this.#database = database;
-    this.#packageName = packageName;
-    this.#overwritten = overwritten;
-    this.#options = options;
-    this.#refusals = refusals;
+/**
+ * Adds bundles to one package: all, or refuses all, or where that is permitted, adds those that can be: without the ones
+ * that are known to be at fault; else the lower half by version and then, to that, the upper half. Bundles that were added
+ * come to `added`.
+ */
+async function addToPackage(
+  addition: Addition,
+  packageName: string,
+  bundles: readonly StagedBundle[],
+  added: StagedBundle[] = [],
+): Promise<void> {
+  const { database, refusals } = addition;
+  let refused: RefusedTogether;
+  try {
+    await database.transaction(() => writeBundles(addition, packageName, bundles, added));
+    added.push(...bundles);
+    return;
+  } catch (error) {
+    if (!(error instanceof RefusedTogether)) throw error;
+    refused = error;
   }
-
-  /**
-   * Adds all, or refuses all, or where that is permitted, adds those that can be: without the ones that are
-   * known to be at fault; else the lower half by version and then, to that, the upper half.
-   */
-  async add(bundles: readonly StagedBundle[]): Promise<void> {
-    let refused: RefusedTogether;
-    try {
-      await this.#database.transaction(() => this.#write(bundles));
-      this.#added.push(...bundles);
-      return;
-    } catch (error) {
-      if (!(error instanceof RefusedTogether)) throw error;
-      refused = error;
-    }
-    const { blamed, error } = refused;
-    blamed.forEach((refusal) => this.#refusals.add(refusal));
-    if (!this.#refusals.permissive) {
-      if (blamed.length === 0 && bundles[0] !== undefined) this.#refusals.add({ bundle: bundles[0], error });
-      return;
-    }
-    if (blamed.length > 0) {
-      const others = bundles.filter((bundle) => !this.#refusals.has(bundle));
-      if (others.length > 0) await this.add(others);
-      return;
-    }
-    if (bundles.length === 1) {
-      this.#refusals.add({ bundle: bundles[0] as StagedBundle, error });
-      return;
-    }
+  const { blamed, error } = refused;
+  blamed.forEach((refusal) => refusals.add(refusal));
+  const { permissive } = refusals;
+  if (blamed.length > 0) {
+    const others = bundles.filter((bundle) => !refusals.has(bundle));
+    if (permissive && others.length > 0) await addToPackage(addition, packageName, others, added);
+  } else if (permissive && bundles.length > 1) {
     const middle = bundles.length >> 1;
-    await this.add(bundles.slice(0, middle));
-    await this.add(bundles.slice(middle));
+    await addToPackage(addition, packageName, bundles.slice(0, middle), added);
+    await addToPackage(addition, packageName, bundles.slice(middle), added);
+  } else if (bundles[0] !== undefined) {
+    refusals.add({ bundle: bundles[0], error });
   }
+}
 
-  /** Throws RefusedTogether when the bundles cannot be added; what was written then has to be undone. */
-  async #write(bundles: readonly StagedBundle[]): Promise<void> {
-    const { mode, logger } = this.#options;
-    const [database, packageName] = [this.#database, this.#packageName];
-    const before = readPackage(database, packageName);
-    const overwritten = bundles.filter(({ record }) => this.#overwritten.has(record.name));
-    for (const { record } of overwritten) removeOverwritten(database, packageName, record.name);
-    // Before the rows of the new bundles are there.
-    const existing = overwritten.length === 0 ? before : readPackage(database, packageName);
-    await this.#insert(bundles);
-    const records = bundles.map(({ record }) => record);
-    await refusing(async () => {
-      if (mode === 'replaces') {
-        const heads = chooseHeads(packageName, getMembers(existing, records), records);
-        await writePackageChannels(database, heads);
-      } else {
-        const skipPatch = mode === 'semver-skippatch';
-        await addToSemverChannels(database, packageName, records, { skipPatch });
-      }
-    });
-    const after = readPackage(database, packageName);
-    const all = [...this.#added, ...bundles];
-    const pruned = await refusing(() =>
-      findPruned(
-        packageName,
-        after,
-        all.map(({ record }) => record),
-      ),
+/** Throws RefusedTogether when the bundles cannot be added; what was written then has to be undone. */
+async function writeBundles(
+  addition: Addition,
+  packageName: string,
+  bundles: readonly StagedBundle[],
+  added: readonly StagedBundle[],
+): Promise<void> {
+  const { database } = addition;
+  const { mode, logger } = addition.options;
+  const before = readPackage(database, packageName);
+  const overwritten = bundles.filter(({ record }) => addition.overwritten.has(record.name));
+  for (const { record } of overwritten) removeOverwritten(database, packageName, record.name);
+  // Before the rows of the new bundles are there.
+  const existing = overwritten.length === 0 ? before : readPackage(database, packageName);
+  await insertBundles(addition, bundles);
+  const records = bundles.map(({ record }) => record);
+  await refusing(async () => {
+    if (mode === 'replaces') {
+      const heads = chooseHeads(packageName, getMembers(existing, records), records);
+      await writePackageChannels(database, heads);
+    } else {
+      const skipPatch = mode === 'semver-skippatch';
+      await addToSemverChannels(database, packageName, records, { skipPatch });
+    }
+  });
+  const after = readPackage(database, packageName);
+  const all = [...added, ...bundles];
+  const pruned = await refusing(() =>
+    findPruned(
+      packageName,
+      after,
+      all.map(({ record }) => record),
+    ),
+  );
+  if (pruned.length > 0) {
+    const blamed = bundles.flatMap((bundle) =>
+      pruned.filter(({ record }) => record === bundle.record).map(({ error }) => ({ bundle, error })),
     );
-    if (pruned.length > 0) {
-      const blamed = bundles.flatMap((bundle) =>
-        pruned.filter(({ record }) => record === bundle.record).map(({ error }) => ({ bundle, error })),
-      );
-      throw new RefusedTogether(joinRefusals(pruned.map(({ error }) => error)), blamed);
-    }
-    for (const name of before.bundles.keys()) {
-      if (after.bundles.has(name)) continue;
-      logger?.log('warn', `package ${packageName}: ${name} is in no channel any more: no bundle leads to it`);
-    }
+    throw new RefusedTogether(joinRefusals(pruned.map(({ error }) => error)), blamed);
   }
+  for (const name of before.bundles.keys()) {
+    if (after.bundles.has(name)) continue;
+    logger?.log('warn', `package ${packageName}: ${name} is in no channel any more: no bundle leads to it`);
+  }
+}
 
-  async #insert(bundles: readonly StagedBundle[]): Promise<void> {
-    const { enableAlpha = false, headsOnly, signal } = this.#options;
-    for (const bundle of bundles) {
-      throwIfCancelled(signal);
-      const { record } = bundle;
-      // A bundle that cannot be pulled keeps its manifests in any case; for the others, heads are known later.
-      const manifests = headsOnly && record.image !== '' ? undefined : await bundle.manifests();
-      await refusing(() => {
-        insertBundle(this.#database, record, manifests);
-        if (enableAlpha) applySubstitution(this.#database, record.name);
-      }, bundle);
-    }
+async function insertBundles(
+  { database, headsOnly, options: { enableAlpha = false, signal } }: Addition,
+  bundles: readonly StagedBundle[],
+): Promise<void> {
+  for (const bundle of bundles) {
+    throwIfCancelled(signal);
+    const { record } = bundle;
+    // A bundle that cannot be pulled keeps its manifests in any case; for the others, heads are known later.
+    const manifests = headsOnly && record.image !== '' ? undefined : await bundle.manifests();
+    await refusing(() => {
+      insertBundle(database, record, manifests);
+      if (enableAlpha) applySubstitution(database, record.name);
+    }, bundle);
   }
 }
 

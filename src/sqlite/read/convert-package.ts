@@ -4,6 +4,7 @@ import { formatMessage } from '../../core/diagnostic.js';
 import { OpmateError, getMessage } from '../../core/errors.js';
 import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
 import { type EncodableJson, type JsonObject, type JsonValue, RawJson } from '../../document/json.js';
+import { groupBy } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
 import { parseRange, parseVersion } from '../../core/semver.js';
 import { type ApiKey, csvIcon, csvRelatedImages, csvSpec, csvVersion, isCsv } from '../../model/csv.js';
@@ -17,6 +18,7 @@ import {
   schemas,
 } from '../../model/declarative-config.js';
 import type { ErrorTree } from '../../model/error-tree.js';
+import { describeDuplicateVersions, findDuplicateVersions } from '../../graph/bundle-version.js';
 import { describeGraphFault, readGraph } from '../../graph/channel-graph.js';
 import { findPropertyFault } from '../../model/properties.js';
 import type { TypedValue } from '../schema/bundle-record.js';
@@ -390,24 +392,11 @@ export function checkPackage(
     }
     if (branch.children.length > 0) tree.children.push(branch);
   }
-  const repeated = repeatedVersions(bundles);
-  if (repeated !== '') add(tree, `duplicate versions found in bundles: [${repeated}]`);
+  const byVersion = groupBy(bundles.keys(), (name) => bundles.get(name)?.version ?? '');
+  const duplicates = findDuplicateVersions(byVersion);
+  if (duplicates.length > 0) add(tree, describeDuplicateVersions(duplicates));
   if (stored.defaultChannel !== '' && !hasDefault) {
     add(tree, `default channel ${quoteGo(stored.defaultChannel)} not found in channels list`);
   }
   return tree;
-}
-
-function repeatedVersions(bundles: ReadonlyMap<string, { version: string }>): string {
-  const byVersion = new Map<string, string[]>();
-  for (const [name, { version }] of bundles) {
-    const names = byVersion.get(version);
-    if (names === undefined) byVersion.set(version, [name]);
-    else names.push(name);
-  }
-  return [...byVersion]
-    .filter(([, names]) => names.length > 1)
-    .sort(([a], [b]) => compareBytes(a, b))
-    .map(([version, names]) => `{${version}: [${names.sort(compareBytes).join(', ')}]}`)
-    .join(' ');
 }

@@ -1,5 +1,4 @@
 import { OpmateError } from '../../core/errors.js';
-import { compareBytes } from '../../core/order.js';
 import { type Version, parseVersion, tryParse } from '../../core/semver.js';
 import { compareKnownVersions, compareVersionBuilds } from '../../graph/bundle-version.js';
 import type { BundleManifests } from '../schema/bundle-record.js';
@@ -15,6 +14,7 @@ import {
   readBundle,
   readEdges,
   readPackage,
+  readVersions,
 } from '../schema/package-state.js';
 import { removeBundleRows } from '../schema/remove-bundle.js';
 
@@ -61,16 +61,28 @@ export async function deleteBundle(
   name: string,
   { fetchManifests }: DeleteBundleOptions = {},
 ): Promise<DeleteReport> {
+  return deleteBundles(database, [name], fetchManifests);
+}
+
+/** Removes bundles one after the other, see `deleteBundle`; only the last heads of channels get their manifests back. */
+export async function deleteBundles(
+  database: Database,
+  names: readonly string[],
+  fetchManifests?: FetchManifests,
+): Promise<DeleteReport> {
   return withEditIndexes(database, async () => {
-    const report = emptyReport();
-    takeOut(database, name, report);
+    const report: DeleteReport = {
+      bundles: [],
+      packages: [],
+      heads: [],
+      emptied: [],
+      defaults: [],
+      restored: [],
+    };
+    for (const name of names) takeOut(database, name, report);
     await restoreHeads(database, report, fetchManifests);
     return report;
   });
-}
-
-export function emptyReport(): DeleteReport {
-  return { bundles: [], packages: [], heads: [], emptied: [], defaults: [], restored: [] };
 }
 
 /** A bundle as the graph needs it. */
@@ -79,7 +91,7 @@ interface BundleRow extends Omit<BundleEdges, 'version'> {
 }
 
 /** Removes a bundle and repairs the graph, but leaves heads without manifests. Within `withEditIndexes`. */
-export function takeOut(database: Database, name: string, report: DeleteReport): void {
+function takeOut(database: Database, name: string, report: DeleteReport): void {
   const bundle = readRow(database, name);
   if (bundle === undefined) throw noSuchBundle(database, name);
   repairColumns(database, bundle);
@@ -153,7 +165,7 @@ function takeOutOfPackage(
     });
   }
   if (heads.size > 0 && !heads.has(state.defaultChannel)) {
-    const channel = findNewestChannel(database, heads);
+    const channel = findHighestChannel(heads, readVersions(state), compareVersionBuilds);
     const where = [channel, packageName];
     const { changes } = database.run('UPDATE package SET default_channel = ? WHERE name = ?', ...where);
     report.defaults = report.defaults.filter((item) => item.packageName !== packageName);
@@ -277,7 +289,7 @@ function newestFirst(bundles: readonly BundleRow[]): BundleRow[] | undefined {
 }
 
 /** As `registry add` orders bundles: build metadata counts among equals, and no version is the least. */
-export function compareByVersion(a: Pick<BundleRow, 'version'>, b: Pick<BundleRow, 'version'>): number {
+function compareByVersion(a: BundleRow, b: BundleRow): number {
   return compareKnownVersions(a.version, b.version, compareVersionBuilds);
 }
 
@@ -331,12 +343,6 @@ function writeEdges(
   );
 }
 
-/** Finds the channel with the newest head, of equals the first by name. */
-function findNewestChannel(database: Database, heads: ReadonlyMap<string, string>): string {
-  const versions = new Map([...heads.values()].map((name) => [name, readRow(database, name)?.version]));
-  return findHighestChannel(heads, versions, compareVersionBuilds);
-}
-
 /** Has what replaced a bundle, and what substituted for it, take over from it in their own rows. */
 function repairColumns(database: Database, bundle: BundleRow): void {
   const { name, replaces, skips, substitutesFor, isDeprecated } = bundle;
@@ -371,7 +377,7 @@ function repairColumns(database: Database, bundle: BundleRow): void {
  * Gives the new heads of a report their manifests back where they have none. Throws OpmateError INVALID when
  * they are unavailable, and what fetching throws.
  */
-export async function restoreHeads(
+async function restoreHeads(
   database: Database,
   report: DeleteReport,
   fetchManifests: FetchManifests | undefined,
@@ -399,19 +405,4 @@ export async function restoreHeads(
     writeManifests(database, head, fetched.manifests);
     report.restored.push(head);
   }
-}
-
-/** Returns the bundles that head the channels of a package, newest first. */
-export function findHeads(
-  database: Database,
-  packageName: string,
-): { name: string; version: Version | undefined }[] {
-  const names = database.texts(
-    'SELECT DISTINCT head_operatorbundle_name FROM channel WHERE package_name = ? AND head_operatorbundle_name IS NOT NULL',
-    packageName,
-  );
-  return names
-    .map((name) => readRow(database, name))
-    .filter((bundle) => bundle !== undefined)
-    .sort((a, b) => compareByVersion(b, a) || compareBytes(a.name, b.name));
 }

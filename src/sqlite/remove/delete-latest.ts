@@ -1,15 +1,9 @@
 import { OpmateError } from '../../core/errors.js';
+import { compareKnownVersions, compareVersionBuilds, sortNewestFirst } from '../../graph/bundle-version.js';
 import type { Database } from '../schema/database.js';
-import {
-  type DeleteReport,
-  type FetchManifests,
-  compareByVersion,
-  emptyReport,
-  findHeads,
-  restoreHeads,
-  takeOut,
-} from './delete-bundle.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
+import { readPackage, readVersions } from '../schema/package-state.js';
+import { type DeleteReport, type FetchManifests, deleteBundles } from './delete-bundle.js';
 import { noSuchPackage } from './remove.js';
 
 interface DeleteLatestOptions {
@@ -33,22 +27,23 @@ export async function deleteLatest(
   { eachChannel = false }: DeleteLatestOptions = {},
 ): Promise<DeleteReport> {
   return withEditIndexes(database, async () => {
-    const heads = findHeads(database, packageName);
-    const [newest, next] = heads;
+    const state = readPackage(database, packageName);
+    const versions = readVersions(state);
+    const heads = [...new Set(state.heads.values())].filter((head) => state.bundles.has(head));
+    const names = sortNewestFirst(heads, versions, compareVersionBuilds);
+    const [newest, next] = names;
     if (newest === undefined) throw noSuchPackage(database, [packageName]);
-    if (!eachChannel && next !== undefined && compareByVersion(newest, next) === 0) {
+    if (eachChannel || next === undefined) return deleteBundles(database, names, fetchManifests);
+    if (compareKnownVersions(versions.get(newest), versions.get(next), compareVersionBuilds) === 0) {
       throw new OpmateError(
         'INVALID',
-        `package ${packageName}: ${newest.name} and ${next.name} have the same version, or none`,
+        `package ${packageName}: ${newest} and ${next} have the same version, or none`,
         {
           subject: database.name,
           hint: 'name the one to remove with delete --bundle NAME, or remove both with --each-channel',
         },
       );
     }
-    const report = emptyReport();
-    for (const { name } of eachChannel ? heads : [newest]) takeOut(database, name, report);
-    await restoreHeads(database, report, fetchManifests);
-    return report;
+    return deleteBundles(database, [newest], fetchManifests);
   });
 }

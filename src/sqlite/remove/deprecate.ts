@@ -1,9 +1,10 @@
 import { addContext } from '../../core/diagnostics-error.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
-import { type ColumnValue, type Database, toText } from '../schema/database.js';
+import { type ColumnValue, type Database, text } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
 import { deprecatedProperty, insertProperty } from '../schema/insert-bundle.js';
+import { readBundle } from '../schema/package-state.js';
 import { aggregateErrors } from '../schema/aggregate.js';
 import { type RemovedBundles, removeBundle } from '../schema/remove-bundle.js';
 import { brokenEdges, checkEdges, removePackages } from './remove.js';
@@ -96,7 +97,7 @@ function listedBundles(database: Database): Map<string, string> {
       WHERE typeof(name) = 'text' AND version IS NOT NULL AND bundlepath IS NOT NULL AND EXISTS
         (SELECT 1 FROM channel_entry WHERE operatorbundle_name = operatorbundle.name AND channel_name IS NOT NULL)`,
   );
-  return new Map(rows.map(({ image, name }) => [toText(image) ?? '', name]));
+  return new Map(rows.map(({ image, name }) => [text(image), name]));
 }
 
 function notInIndex(database: Database, images: readonly string[]): OpmateError {
@@ -124,12 +125,12 @@ async function removeWholePackages(
 ): Promise<string[]> {
   const packages = new Set<string>();
   for (const image of images) {
-    const headed = database.all<{ name: ColumnValue }>(
-      `SELECT package.name AS name FROM channel JOIN package ON channel.package_name = package.name
+    const headed = database.texts(
+      `SELECT package.name FROM channel JOIN package ON channel.package_name = package.name
         AND channel.name = package.default_channel WHERE head_operatorbundle_name = ?`,
       listed.get(image) as string,
     );
-    for (const { name } of headed) packages.add(toText(name) ?? '');
+    for (const name of headed) packages.add(name);
   }
   const removed = new Set<string>();
   for (const packageName of packages) {
@@ -140,7 +141,7 @@ async function removeWholePackages(
       packageName,
     );
     for (const head of heads) {
-      const image = toText(head.image) ?? '';
+      const image = text(head.image);
       if (images.includes(image)) {
         removed.add(image);
         continue;
@@ -148,7 +149,7 @@ async function removeWholePackages(
       throw new OpmateError(
         'INVALID',
         `${database.name}: cannot deprecate default channel head from package without removing all other ` +
-          `channel heads in package ${packageName}: must deprecate ${image}, head of channel ${toText(head.channel)}`,
+          `channel heads in package ${packageName}: must deprecate ${image}, head of channel ${text(head.channel)}`,
       );
     }
   }
@@ -175,14 +176,11 @@ function deprecateBundle(
   owners: BundlesByPackage,
   removed: RemovedBundles,
 ): boolean {
-  const bundle = database.get<{ version: ColumnValue }>(
-    'SELECT version FROM operatorbundle WHERE name = ?',
-    name,
-  );
+  const bundle = readBundle(database, name);
   if (bundle === undefined) return false;
   const tail = readTail(database, name);
   const ownChannels = tail.get(name)?.channels ?? new Set();
-  const isTail = (text: string): boolean => tail.has(text);
+  const isTail = (bundleName: string): boolean => tail.has(bundleName);
   for (const [below, { channels, above }] of tail) {
     if (below === name) continue;
     removeFromChannels(database, below, ownChannels);
@@ -193,7 +191,7 @@ function deprecateBundle(
   database.run('UPDATE channel_entry SET replaces = NULL WHERE operatorbundle_name = ?', name);
   database.run('DELETE FROM channel WHERE head_operatorbundle_name = ?', name);
   const { type, value } = deprecatedProperty;
-  insertProperty(database, { name, version: toText(bundle.version) ?? '', image }, type, value);
+  insertProperty(database, { name, version: bundle.version, image }, type, value);
   database.run('INSERT OR REPLACE INTO deprecated (operatorbundle_name) VALUES (?)', name);
   removeOfUnknownPackages(database, owners, removed);
   return true;
@@ -204,14 +202,14 @@ function deprecateBundle(
  * of its package is headed by one of them.
  */
 function readTail(database: Database, name: string): Map<string, TailEntry> {
-  const head = database.get<{ head: ColumnValue }>(
-    `SELECT head_operatorbundle_name AS head FROM channel
+  const [head] = database.texts(
+    `SELECT head_operatorbundle_name FROM channel
       JOIN package ON channel.name = package.default_channel AND channel.package_name = package.name
       JOIN channel_entry ON channel.package_name = channel_entry.package_name
       WHERE channel_entry.operatorbundle_name = ? LIMIT 1`,
     name,
-  )?.head;
-  if (head === undefined || head === null) {
+  );
+  if (head === undefined || head === '') {
     throw new OpmateError('INVALID', `error getting default channel head for ${name}`, {
       subject: database.name,
       hint: 'its package has no default channel',

@@ -1,7 +1,7 @@
 import { suggestName } from '../../core/suggest.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { type ColumnValue, type Database, toText } from '../schema/database.js';
+import { type ColumnValue, type Database, text } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
 import { type RemovedBundles, removeBundle } from '../schema/remove-bundle.js';
 import { packagesOfBundles, removeStranded } from './stranded.js';
@@ -97,14 +97,12 @@ function hasPackage(database: Database, name: string): boolean {
     'channel WHERE package_name = ?',
     'channel_entry WHERE package_name = ?',
   ];
-  return tables.some((table) => database.get(`SELECT 1 FROM ${table} LIMIT 1`, name) !== undefined);
+  return tables.some((table) => database.has(`SELECT 1 FROM ${table} LIMIT 1`, name));
 }
 
 /** Names of the packages of an index, sorted. */
 export function packageNames(database: Database): string[] {
-  return database
-    .all<{ name: ColumnValue }>('SELECT name FROM package WHERE name IS NOT NULL ORDER BY name')
-    .map(({ name }) => toText(name) ?? '');
+  return database.texts('SELECT name FROM package WHERE name IS NOT NULL ORDER BY name');
 }
 
 /** The error for packages that are not in an index. */
@@ -133,12 +131,10 @@ export function checkEdges(database: Database, known: ReadonlySet<number>): void
     'SELECT operatorbundle_name AS bundle, channel_name AS channel, package_name AS package FROM channel_entry WHERE entry_id = ?',
     broken,
   );
-  const [bundle, channel, owner] = [entry?.bundle, entry?.channel, entry?.package].map((value) =>
-    toText(value ?? null),
-  );
+  const owner = text(entry?.package);
   throw new OpmateError(
     'INVALID',
-    `package ${owner}, channel ${channel}: ${bundle} replaces a bundle that would be removed`,
+    `package ${owner}, channel ${text(entry?.channel)}: ${text(entry?.bundle)} replaces a bundle that would be removed`,
     { subject: database.name, hint: `remove package ${owner} as well` },
   );
 }

@@ -1,7 +1,7 @@
 import { findField } from '../../document/go-json-fold.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { isJsonObject } from '../../document/json.js';
-import { type ColumnValue, type Database, toText } from '../schema/database.js';
+import { type ColumnValue, type Database, text } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
 import { type RemovedBundles, removeBundle } from '../schema/remove-bundle.js';
 
@@ -35,11 +35,9 @@ export function packagesOfBundles(database: Database): BundlesByPackage {
     "SELECT operatorbundle_name AS name, value FROM properties WHERE type = 'olm.package' AND operatorbundle_name IS NOT NULL",
   );
   for (const { name, value } of rows) {
-    const packageName = findPackageName(toText(value) ?? '');
+    const packageName = findPackageName(text(value));
     if (packageName === undefined) continue;
-    const names = bundles.get(packageName);
-    if (names === undefined) bundles.set(packageName, new Set([name]));
-    else names.add(name);
+    bundles.set(packageName, (bundles.get(packageName) ?? new Set()).add(name));
   }
   return bundles;
 }
@@ -87,9 +85,7 @@ export function removeOfUnknownPackages(
   packages: BundlesByPackage,
   removed: RemovedBundles,
 ): void {
-  const known = new Set(
-    database.all<{ name: ColumnValue }>('SELECT name FROM package').map(({ name }) => toText(name)),
-  );
+  const known = new Set(database.texts('SELECT name FROM package WHERE name IS NOT NULL'));
   for (const [packageName, bundles] of packages) {
     if (known.has(packageName)) continue;
     for (const name of bundles) removeBundle(database, name, removed);

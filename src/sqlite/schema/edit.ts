@@ -46,7 +46,7 @@ export async function editDatabase<T>(
 
 /** Makes an empty index. Throws OpmateError INVALID where there is a file that holds something. */
 export async function createDatabase(file: string, options: CancelOptions = {}): Promise<void> {
-  if (((await existing(file))?.size ?? 0) > 0) {
+  if (((await statIfPresent(file))?.size ?? 0) > 0) {
     throw new OpmateError('INVALID', 'there is a file already', {
       subject: file,
       file,
@@ -74,7 +74,7 @@ async function changeDatabase<T>(
   work: (database: Database) => T | Promise<T>,
 ): Promise<T> {
   const { outputFile, create = false, name = file } = options;
-  const input = await existing(file);
+  const input = await statIfPresent(file);
   await sweepLeftovers(path.dirname(path.resolve(outputFile ?? file)));
   if (outputFile !== undefined) {
     const target = await checkOutput(outputFile, input);
@@ -127,15 +127,10 @@ function giveBackPages(database: Database, logger: Logger = silentLogger): void 
   }
 }
 
-/** What there is of this name, links followed. */
-async function existing(file: string): Promise<Stats | undefined> {
-  return statIfPresent(file);
-}
-
 /** Where an output file may go: its path without links. */
 async function checkOutput(file: string, input: Stats | undefined): Promise<string> {
   await requireParentDirectory(file);
-  const stats = await existing(file);
+  const stats = await statIfPresent(file);
   if (stats === undefined) {
     if ((await lstatIfPresent(file)) === undefined) return file;
     throw new OpmateError('NOT_FOUND', 'a link to a file that does not exist', { subject: file, file });
@@ -149,7 +144,7 @@ async function checkOutput(file: string, input: Stats | undefined): Promise<stri
   }
   const target = await realpath(file);
   for (const suffix of ['-journal', '-wal']) {
-    if ((await existing(target + suffix)) === undefined) continue;
+    if ((await statIfPresent(target + suffix)) === undefined) continue;
     // It would be taken for that of the new database.
     throw new OpmateError('IO', `is being written, or was left unfinished: there is ${target + suffix}`, {
       subject: file,
@@ -216,8 +211,8 @@ async function copyByReading(from: string, name: string, to: string): Promise<bo
 
 /** Whether reading would make files beside the database, which stay when the reader may not write. */
 async function needsFilesBeside(file: string): Promise<boolean> {
-  if ((await existing(file))?.isFile() !== true) return false;
-  return (await writesAhead(file)) && (await existing(`${await realpath(file)}-shm`)) === undefined;
+  if ((await statIfPresent(file))?.isFile() !== true) return false;
+  return (await writesAhead(file)) && (await statIfPresent(`${await realpath(file)}-shm`)) === undefined;
 }
 
 /** How often a copy is tried while others write. */
@@ -230,7 +225,7 @@ const attempts = 5;
 async function copyFiles(from: string, name: string, to: string): Promise<void> {
   const suffixes = ['-journal', '-wal', ''];
   const state = async (): Promise<string> => {
-    const files = await Promise.all(suffixes.map((suffix) => existing(from + suffix)));
+    const files = await Promise.all(suffixes.map((suffix) => statIfPresent(from + suffix)));
     return JSON.stringify(files.map((file) => file && [file.ino, file.size, file.mtimeMs]));
   };
   for (let attempt = 1; attempt <= attempts; attempt++) {

@@ -76,7 +76,7 @@ async function withIndexes<T>(
 }
 
 function hasIndex(database: Database, name: string): boolean {
-  return database.get("SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?", name) !== undefined;
+  return database.has("SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?", name);
 }
 
 /** The databases that are being edited with indexes, so that an edit can be a part of another. */

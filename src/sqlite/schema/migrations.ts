@@ -13,7 +13,7 @@ import {
   csvVersion,
   readCsvMetadata,
 } from '../../model/csv.js';
-import { type ColumnValue, type Database, toText } from './database.js';
+import { type ColumnValue, type Database, text, toText } from './database.js';
 import {
   apiTable,
   bundleApiTable,
@@ -101,7 +101,7 @@ function addRequiredApis(database: Database): void {
      WHERE operatorbundle_name IN (SELECT name FROM operatorbundle) ORDER BY entry_id`,
   );
   for (const { id, name } of entries) {
-    for (const { group, version, kind, plural } of required.get(toText(name) ?? '') ?? []) {
+    for (const { group, version, kind, plural } of required.get(text(name)) ?? []) {
       database.run(
         `INSERT INTO api (group_name, version, kind, plural) VALUES (?, ?, ?, ?)
          ON CONFLICT DO UPDATE SET plural = excluded.plural`,
@@ -229,7 +229,7 @@ function addReplacesAndSkips(database: Database): void {
      FROM channel_entry entry LEFT JOIN channel_entry target ON target.entry_id = entry.replaces
      WHERE entry.operatorbundle_name IS NOT NULL ORDER BY entry.entry_id`,
   )) {
-    const name = toText(row.name) as string;
+    const name = text(row.name);
     const depths = replaced.get(name) ?? new Map<string | null, number>();
     const target = toText(row.target);
     if (!depths.has(target)) depths.set(target, Number(row.depth ?? -1));
@@ -342,18 +342,15 @@ function removeTruncatedDeprecations(database: Database): void {
 }
 
 function bundleNames(database: Database, condition = '1'): string[] {
-  return database
-    .all<{ name: ColumnValue }>(
-      `SELECT name FROM operatorbundle WHERE name IS NOT NULL AND (${condition}) ORDER BY name`,
-    )
-    .map(({ name }) => toText(name) as string);
+  return database.texts(
+    `SELECT name FROM operatorbundle WHERE name IS NOT NULL AND (${condition}) ORDER BY name`,
+  );
 }
 
 /** The CSV of a bundle; empty where it has none, or none that can be read. */
 function readCsv(database: Database, name: string): JsonObject {
-  const row = database.get<{ csv: ColumnValue }>('SELECT csv FROM operatorbundle WHERE name = ?', name);
-  const csv = readable(() => parseGoJson(toText(row?.csv ?? null) ?? ''), null);
-  return getObject(csv);
+  const [csv = ''] = database.texts('SELECT csv FROM operatorbundle WHERE name = ?', name);
+  return getObject(readable(() => parseGoJson(csv), null));
 }
 
 function getSpec(csv: JsonObject): JsonObject {

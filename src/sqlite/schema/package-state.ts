@@ -1,5 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
 import { groupBy } from '../../core/groups.js';
+import { type Version, parseVersion, tryParse } from '../../core/semver.js';
 import { readGraph } from '../../graph/channel-graph.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { type EntryRow, toChannelEntries } from './channel-entries.js';
@@ -97,6 +98,11 @@ function findStarts(rows: readonly EntryRow[], { heads, bundles }: IndexedPackag
 /** Returns the bundles of a channel that no other entry replaces or skips, in byte order. */
 export function findHeads(entries: readonly ChannelEntry[], bundles: ReadonlyMap<string, unknown>): string[] {
   return readGraph(entries).heads.filter((name) => bundles.has(name));
+}
+
+/** Returns the versions of the bundles of a package by name; undefined for one that does not parse. */
+export function readVersions({ bundles }: IndexedPackage): Map<string, Version | undefined> {
+  return new Map([...bundles].map(([name, { version }]) => [name, tryParse(parseVersion, version)]));
 }
 
 /** Returns what an index has of a bundle, whether it is in a channel or not; undefined where it has none. */

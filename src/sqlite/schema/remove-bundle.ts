@@ -1,4 +1,4 @@
-import { type ColumnValue, type Database, toText } from './database.js';
+import { type ColumnValue, type Database, text } from './database.js';
 
 /** Names of bundles that were removed, to which removals add. */
 export type RemovedBundles = string[];
@@ -19,7 +19,7 @@ export function removeBundle(database: Database, name: ColumnValue, removed: Rem
  */
 export function removeBundleRows(database: Database, name: ColumnValue, removed: RemovedBundles): void {
   const { changes } = database.run('DELETE FROM operatorbundle WHERE name = ?', name);
-  if (changes > 0) removed.push(toText(name) ?? '');
+  if (changes > 0) removed.push(text(name));
   // Where version or path is null, the foreign keys see no connection to the bundle.
   for (const table of ['api_provider', 'api_requirer', 'dependencies', 'properties']) {
     database.run(`DELETE FROM ${table} WHERE operatorbundle_name = ?`, name);

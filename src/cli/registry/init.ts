@@ -1,4 +1,3 @@
-import { loadManifests } from '../../api/indexes/load-manifests.js';
 import { UsageError } from '../../core/errors.js';
 import { defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
@@ -6,7 +5,7 @@ import { reportEnding } from '../ending.js';
 import { shellWord } from '../printable.js';
 import { useSession } from '../session.js';
 import { databaseSummary } from './database.js';
-import { getManifestSource, manifestFlags, reportLoaded, reportingProblems } from './manifest-index.js';
+import { loadFromFlags, manifestFlags } from './manifest-index.js';
 
 /**
  * `opmate registry init`: makes a database of package manifests, of a ConfigMap that holds some, or of app-registry
@@ -31,17 +30,13 @@ export const command = defineCommand({
     ['Leave out what is invalid', 'opmate registry init -m ./manifests --to new.db --permissive'],
   ],
   async run({ context, options }) {
-    const { manifests, configmap, appregistryNamespace, permissive, to } = options;
+    const { manifests, configmap, appregistryNamespace, to } = options;
     const sources = [manifests, configmap, appregistryNamespace].filter((value) => value !== undefined);
     if (sources.length > 1) {
       throw new UsageError('expected one of --manifests, --configmap and --appregistry-namespace');
     }
     return useSession(context, options, async (session) => {
-      const source = getManifestSource(options);
-      const report = await reportingProblems(session, () =>
-        loadManifests(to, source, session, { permissive }),
-      );
-      const code = reportLoaded(session, report, to);
+      const code = await loadFromFlags(session, options, to, to);
       reportEnding(session.logger, [], `opmate registry serve ${shellWord(to)}`);
       return code;
     });

@@ -1,4 +1,4 @@
-import type { ManifestSource } from '../../api/indexes/load-manifests.js';
+import { type ManifestSource, loadManifests } from '../../api/indexes/load-manifests.js';
 import type { OpmateError } from '../../core/errors.js';
 import { type LoadReport, ManifestsError } from '../../sqlite/legacy/manifest-loader.js';
 import { type FlagValues, text } from '../command/flags.js';
@@ -19,8 +19,7 @@ export const manifestFlags = {
 /** Where manifests come from: one of these; `manifests`, below the working directory, when none is given. */
 type ManifestOptions = FlagValues<typeof manifestFlags> & { manifests?: string | undefined };
 
-/** Returns where the flags take manifests from. */
-export function getManifestSource({
+function getManifestSource({
   manifests = 'manifests',
   configmap,
   appregistryNamespace,
@@ -40,8 +39,23 @@ export async function reportingProblems<T>(session: CommandSession, work: () => 
   }
 }
 
-/** Tells what was made, and what was left out; returns the exit code. */
-export function reportLoaded({ logger }: CommandSession, report: LoadReport, output: string): number {
+/**
+ * Loads the manifests that the flags name into a database file, and reports what was loaded and what was left out, with the
+ * name of the output; returns the exit code. Throws what `loadManifests` throws.
+ */
+export async function loadFromFlags(
+  session: CommandSession,
+  options: ManifestOptions,
+  file: string,
+  output: string,
+): Promise<number> {
+  const source = getManifestSource(options);
+  const { permissive } = options;
+  const report = await reportingProblems(session, () => loadManifests(file, source, session, { permissive }));
+  return reportLoaded(session, report, output);
+}
+
+function reportLoaded({ logger }: CommandSession, report: LoadReport, output: string): number {
   const { bundles, packages, problems } = report;
   tellProblems({ logger }, problems);
   if (bundles.length === 0 && packages.length === 0 && problems.length === 0)

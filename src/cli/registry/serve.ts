@@ -1,10 +1,9 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, text } from '../command/flags.js';
-import { loadManifests } from '../../api/indexes/load-manifests.js';
 import { getDatabase, databaseSummary } from './database.js';
 import { registryServerFlags } from '../serve/server-flags.js';
 import { type RegistryServerOptions, reportingFailure, serveAnswers } from '../serve/registry-server.js';
-import { getManifestSource, manifestFlags, reportLoaded, reportingProblems } from './manifest-index.js';
+import { loadFromFlags, manifestFlags } from './manifest-index.js';
 import path from 'node:path';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { onAbort } from '../../core/concurrency.js';
@@ -63,12 +62,7 @@ export const command = defineCommand({
         return withTemporaryDirectory(session, async (directory) => {
           const name = configmap ?? (appregistryNamespace as string);
           const made = path.join(directory, 'index.db');
-          const source = getManifestSource(options);
-          const { permissive } = options;
-          const report = await reportingProblems(session, () =>
-            loadManifests(made, source, session, { permissive }),
-          );
-          reportLoaded(session, report, name);
+          await loadFromFlags(session, options, made, name);
           return serveIndex(made, name, session, options, signal);
         });
       }),

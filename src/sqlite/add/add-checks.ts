@@ -28,7 +28,7 @@ export interface CheckedBundles {
 /**
  * Finds what can be told to be wrong before anything is written: bundles that are in the index or come twice,
  * edges into other packages, and what an index takes only when it is told to. `bundles` are in the order in
- * which they will be added. Within `withEntryIndexes` and `withEntryNames`.
+ * which they will be added. Within `withIndexes` of `entries` and `names`.
  */
 export async function checkBundles(
   database: Database,

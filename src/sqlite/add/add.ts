@@ -10,12 +10,7 @@ import { joinRefusals } from './already-added.js';
 import type { BundleRecord } from '../schema/bundle-record.js';
 import { type ChannelMember, chooseHeads, compareWithBuild, headVersion } from './channel-heads.js';
 import type { Database } from '../schema/database.js';
-import {
-  withEditIndexes,
-  withEntryIndexes,
-  withEntryNames,
-  withSubstitutionIndexes,
-} from '../schema/helper-indexes.js';
+import { withEditIndexes, withIndexes } from '../schema/helper-indexes.js';
 import { insertBundle, writeManifests } from '../schema/insert-bundle.js';
 import { dropManifestsOfNonHeads, findManifestsWithoutImage } from './minimal.js';
 import { removeOverwritten } from './overwrite.js';
@@ -67,8 +62,8 @@ export async function addBundles(
   const headsOnly = keepsHeadsOnly(options);
   const refusals = new Refusals(options.permissive ?? false);
   refuseBytesAsNames(database);
-  await withEntryIndexes(database, async () => {
-    const checked = await withEntryNames(database, () =>
+  await withIndexes(database, 'entries', async () => {
+    const checked = await withIndexes(database, 'names', () =>
       checkBundles(database, sorted, { overwriteLatest, enableAlpha }),
     );
     checked.refusals.forEach((refusal) => refusals.add(refusal));
@@ -80,7 +75,7 @@ export async function addBundles(
       for (const [packageName, group] of groupBy(allowed, ({ record }) => record.packageName))
         await addToPackage(addition, packageName, group);
     };
-    const addWithAlpha = enableAlpha ? () => withSubstitutionIndexes(database, addAll) : addAll;
+    const addWithAlpha = enableAlpha ? () => withIndexes(database, 'substitutions', addAll) : addAll;
     await (checked.overwritten.size > 0 ? withEditIndexes(database, addWithAlpha) : addWithAlpha());
     refusals.throwUnlessPermissive();
   });

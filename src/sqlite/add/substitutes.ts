@@ -16,7 +16,7 @@ import { type BundleEdges, readEdges } from '../schema/package-state.js';
  * that are below it in the chain; who replaces one of them replaces the newest; who skips a bundle skips its
  * substitutes. A list of skips that grows is sorted. Only the columns change, never the manifests.
  *
- * Each call looks up who substitutes for a bundle: who makes many does it within `withSubstitutionIndexes`.
+ * Each call looks up who substitutes for a bundle: who makes many does it within `withIndexes` of `substitutions`.
  * Throws OpmateError INVALID for a cycle of substitutions, equal versions, and more than one substitute that
  * are in no order; then some of the edges are changed already.
  */

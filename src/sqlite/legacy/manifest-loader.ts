@@ -8,7 +8,7 @@ import { compareBytes } from '../../core/order.js';
 import type { LinkOptions } from '../../files/directory-root.js';
 import { toRecord } from '../schema/bundle-record.js';
 import type { Database } from '../schema/database.js';
-import { withEntryIndexes } from '../schema/helper-indexes.js';
+import { withIndexes } from '../schema/helper-indexes.js';
 import { insertBundle } from '../schema/insert-bundle.js';
 import { writePackageChannels } from '../schema/package-channels.js';
 
@@ -121,7 +121,7 @@ export class ManifestLoader {
   async finish(): Promise<LoadReport> {
     const packages = this.#distinctPackages();
     const written: string[] = [];
-    await withEntryIndexes(this.#database, async () => {
+    await withIndexes(this.#database, 'entries', async () => {
       for (const { packageName, channels, defaultChannel, file } of packages) {
         throwIfCancelled(this.#session.signal);
         await this.#tried(async () => {

@@ -8,27 +8,28 @@ interface HelperIndex {
   on: string;
 }
 
-/** What rewriting a package needs: to find its entries, and for the foreign keys what replaces each. */
-const entryIndexes: readonly HelperIndex[] = [
-  { name: 'opmate_entry_package', on: 'channel_entry (package_name, channel_name)' },
-  { name: 'opmate_entry_replaces', on: 'channel_entry (replaces)' },
-];
-
-const nameIndexes: readonly HelperIndex[] = [
-  { name: 'opmate_entry_bundle', on: 'channel_entry (operatorbundle_name)' },
-];
-
-const substitutionIndexes: readonly HelperIndex[] = [
-  { name: 'opmate_bundle_substitutesfor', on: 'operatorbundle (substitutesfor)' },
-  { name: 'opmate_bundle_replaces', on: 'operatorbundle (replaces)' },
-];
+/** Indexes by what they are for. */
+const indexSets = {
+  /** Rewriting packages: to find their entries, and for the foreign keys what replaces each. */
+  entries: [
+    { name: 'opmate_entry_package', on: 'channel_entry (package_name, channel_name)' },
+    { name: 'opmate_entry_replaces', on: 'channel_entry (replaces)' },
+  ],
+  /** Looking entries up by the names of bundles. */
+  names: [{ name: 'opmate_entry_bundle', on: 'channel_entry (operatorbundle_name)' }],
+  /** Looking bundles up by what they replace and substitute for. */
+  substitutions: [
+    { name: 'opmate_bundle_substitutesfor', on: 'operatorbundle (substitutesfor)' },
+    { name: 'opmate_bundle_replaces', on: 'operatorbundle (replaces)' },
+  ],
+} as const satisfies Record<string, readonly HelperIndex[]>;
 
 const apiTables = ['api_provider', 'api_requirer'] as const;
 
 /** What is looked up for every row that is deleted, by the foreign keys and by ourselves. */
 const editIndexes: readonly HelperIndex[] = [
-  ...entryIndexes,
-  ...nameIndexes,
+  ...indexSets.entries,
+  ...indexSets.names,
   { name: 'opmate_channel_head', on: 'channel (head_operatorbundle_name)' },
   { name: 'opmate_image_bundle', on: 'related_image (operatorbundle_name)' },
   ...['dependencies', 'properties', ...apiTables].map((table) => ({
@@ -42,25 +43,18 @@ const editIndexes: readonly HelperIndex[] = [
 ];
 
 /**
- * Runs `work`, which rewrites packages, while the entries of channels have indexes for that. These are gone
- * afterwards, also when `work` throws: the schema stays the one that other tools know. Runs in the caller's
- * transaction; may be nested, as all of these.
+ * Runs `work` while the tables have a set of indexes. These are gone afterwards, also when `work` throws: the schema
+ * stays the one that other tools know. Runs in the caller's transaction; may be nested, as `withEditIndexes` may.
  */
-export function withEntryIndexes<T>(database: Database, work: () => T | Promise<T>): Promise<T> {
-  return withIndexes(database, entryIndexes, work);
+export function withIndexes<T>(
+  database: Database,
+  set: keyof typeof indexSets,
+  work: () => T | Promise<T>,
+): Promise<T> {
+  return whileIndexed(database, indexSets[set], work);
 }
 
-/** The same for `work` that looks entries up by the names of bundles. */
-export function withEntryNames<T>(database: Database, work: () => T | Promise<T>): Promise<T> {
-  return withIndexes(database, nameIndexes, work);
-}
-
-/** The same for `work` that looks bundles up by what they replace and substitute for. */
-export function withSubstitutionIndexes<T>(database: Database, work: () => T | Promise<T>): Promise<T> {
-  return withIndexes(database, substitutionIndexes, work);
-}
-
-async function withIndexes<T>(
+async function whileIndexed<T>(
   database: Database,
   indexes: readonly HelperIndex[],
   work: () => T | Promise<T>,
@@ -101,7 +95,7 @@ export async function withEditIndexes<T>(database: Database, work: () => T | Pro
       edited.delete(database);
     }
   };
-  return database.transaction(() => withIndexes(database, editIndexes, edit));
+  return database.transaction(() => whileIndexed(database, editIndexes, edit));
 }
 
 /**

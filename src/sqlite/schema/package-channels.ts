@@ -4,7 +4,7 @@ import { followReplaces } from '../../graph/channel-graph.js';
 import { propertyTypes } from '../../model/declarative-config.js';
 import { writeChain } from './channel-entries.js';
 import type { Database } from './database.js';
-import { withEntryIndexes } from './helper-indexes.js';
+import { withIndexes } from './helper-indexes.js';
 import { insertProperty } from './insert-bundle.js';
 import { aggregateErrors } from './aggregate.js';
 import { type BundleEdges, isDeprecated, readEdges } from './package-state.js';
@@ -21,12 +21,12 @@ export interface PackageChannels {
  * Writes a package anew: its channels, and in each the entries that are reached from the head over replaces
  * and skips. A channel whose head is deprecated is left out, and below a deprecated bundle a channel ends.
  * Throws OpmateError INVALID with every problem of the graph, and then leaves the package as it was. Runs in
- * the caller's transaction. Who writes many packages does it within `withEntryIndexes`.
+ * the caller's transaction. Who writes many packages does it within `withIndexes` of `entries`.
  */
 export async function writePackageChannels(database: Database, wanted: PackageChannels): Promise<void> {
   const plan = planChannels(database, wanted);
   const { packageName } = wanted;
-  await withEntryIndexes(database, () =>
+  await withIndexes(database, 'entries', () =>
     database.transaction(() => {
       // Entries before channels, as each channel would look for its own.
       database.run('DELETE FROM channel_entry WHERE package_name = ?', packageName);

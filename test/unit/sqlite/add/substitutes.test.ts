@@ -2,7 +2,7 @@ import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Database, openDatabase } from '../../../../src/sqlite/schema/database.js';
 import { migrateDatabase } from '../../../../src/sqlite/schema/schema.js';
-import { withSubstitutionIndexes } from '../../../../src/sqlite/schema/helper-indexes.js';
+import { withIndexes } from '../../../../src/sqlite/schema/helper-indexes.js';
 import { applySubstitution } from '../../../../src/sqlite/add/substitutes.js';
 import { directoryWith } from '../../../support/temporary.js';
 
@@ -179,7 +179,7 @@ describe('sqlite/substitutes', () => {
     const schema = (): unknown => database.all('SELECT name FROM sqlite_master ORDER BY name');
     const before = schema();
     const work = (): Promise<void> =>
-      withSubstitutionIndexes(database, () => {
+      withIndexes(database, 'substitutions', () => {
         expect(
           database.all<{ detail: string }>(
             "EXPLAIN QUERY PLAN SELECT name FROM operatorbundle WHERE substitutesfor = 'a'",

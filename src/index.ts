@@ -104,7 +104,6 @@ export {
   mirrorImageSet,
   type MirrorOptions,
   planMirror,
-  readMirrorStatus,
 } from './api/mirror.js';
 export type { MirrorArchive, MirrorPlan, MirrorResult } from './api/mirror/image-set-run.js';
 export {
@@ -121,7 +120,19 @@ export {
   type ListMirrorDeletionsOptions,
   type MirrorDeletions,
 } from './api/mirror/delete-images.js';
+export { readMirrorStatus, type MirrorStatusOptions } from './api/mirror/mirror-status.js';
+export type { LockStatus } from './mirror/lock/lock-status.js';
+export { type FindLockOptions, findMirrorLock, type FoundLock } from './api/mirror/find-lock.js';
+export { readNamedLock } from './api/mirror/read-named-lock.js';
 export { captureImageSet, type CapturedImageSet, type CaptureImageSetOptions } from './api/mirror-capture.js';
+export {
+  mirrorCatalog,
+  type MirrorCatalogOptions,
+  type MirroredCatalog,
+} from './api/mirror/mirror-catalog.js';
+export type { CatalogMirrorPlan } from './mirror/mapping/catalog-mirror.js';
+export { mirrorMappings, type MirrorMappingsOptions } from './api/mirror/mirror-mappings.js';
+export { type MappingPair, parseMappings } from './mirror/mapping/mapping-file.js';
 export { readMirrorInventory, type MirrorInventoryOptions } from './api/mirror-inventory.js';
 export {
   publishCatalog,

@@ -1,17 +1,13 @@
 import path from 'node:path';
-import { UsageError } from '../core/errors.js';
 import type { OnError } from '../mirror/image-set/image-set-mirror.js';
-import { parseMirrorTarget } from '../mirror/image-set/image-set-names.js';
 import { Workspace } from '../mirror/image-set/workspace.js';
-import { type LockStatus, readRegistryStatus } from '../mirror/lock/lock-status.js';
-import type { ImageSetLock } from '../mirror/lock/lock.js';
 import type { ArchiveProof } from '../oci/archive-set/archive-index.js';
 import type { Session } from '../source/session.js';
+import { type MirrorDestination, parseDestination, requireRegistry, toDisk } from './mirror/destination.js';
 import {
   type ImageSetRun,
   type ImageSetRunOptions,
   type MirrorArchive,
-  type MirrorDestination,
   type MirrorPlan,
   type MirrorResult,
   prepareRun,
@@ -103,29 +99,6 @@ export async function mirrorArchives(
   return mirrorFromArchives(run, places, proof);
 }
 
-/**
- * Reads which images of a lock `docker://REGISTRY[/PATH]` has, and what is left to copy. Throws OpmateError for a
- * registry that is unavailable.
- */
-export async function readMirrorStatus(
-  lock: ImageSetLock,
-  destination: string,
-  session: Session,
-  {
-    maxNestedPaths,
-    maxPerRegistry = 6,
-    shards,
-  }: Pick<MirrorOptions, 'maxNestedPaths' | 'maxPerRegistry'> & {
-    /** Number of shards that share the lock; `shards` of the result says what is left of each. */
-    shards?: number | undefined;
-  } = {},
-): Promise<LockStatus> {
-  const target = parseMirrorTarget(destination);
-  const { logger, signal } = session;
-  const transfer = { session, maxPerRegistry, continueOnError: false, skipMissing: false, logger, signal };
-  return readRegistryStatus(lock, { target, maxNestedPaths, transfer, shards });
-}
-
 function readRun(
   configFile: string | undefined,
   destination: MirrorDestination,
@@ -145,22 +118,4 @@ function readRun(
     },
     session,
   );
-}
-
-function parseDestination(text: string, session: Session): MirrorDestination {
-  const prefix = 'file://';
-  return text.startsWith(prefix) && text !== prefix
-    ? toDisk(text.slice(prefix.length), session)
-    : requireRegistry(text);
-}
-
-function requireRegistry(text: string): MirrorDestination {
-  if (text.startsWith('file://'))
-    throw new UsageError(`${text}: not a registry`, { hint: 'write docker://REGISTRY[/PATH]' });
-  return { kind: 'registry', target: parseMirrorTarget(text) };
-}
-
-function toDisk(directory: string, { workingDirectory }: Session): MirrorDestination {
-  const target = { registry: '', path: '' };
-  return { kind: 'disk', directory: path.resolve(workingDirectory, directory), target };
 }

@@ -1,7 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import type { BasePlace } from '../../mirror/image-set/archive-base.js';
 import type { OnError } from '../../mirror/image-set/image-set-mirror.js';
-import type { MirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import type { ClusterResourceOptions } from '../../mirror/image-set/image-set-resources.js';
 import type { Workspace } from '../../mirror/image-set/workspace.js';
@@ -12,13 +11,8 @@ import type { DependencyMode } from '../../mirror/selection/dependencies.js';
 import type { TransferOptions, TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { ArchiveIndex } from '../../oci/archive-set/archive-index.js';
 import { type Session, withChanges } from '../../source/session.js';
+import type { MirrorDestination } from './destination.js';
 import type { Verification } from './verification.js';
-
-/** Where an image set goes. */
-export type MirrorDestination =
-  | { kind: 'registry'; target: MirrorTarget }
-  /** Absolute. */
-  | { kind: 'disk'; directory: string; target: MirrorTarget };
 
 /** Options of a run over an image set. */
 export interface ImageSetRunOptions {

@@ -4,7 +4,7 @@ import { mirrorFlags } from './flags.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type LockDiff, diffLocks, isSameSet } from '../../mirror/lock/lock-diff.js';
 import { exitCodes } from '../exit-codes.js';
-import { readNamedLock } from './lock-input.js';
+import { readNamedLock } from '../../api/mirror/read-named-lock.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
 
@@ -25,8 +25,8 @@ export const command = defineCommand({
     ['Print the differences as JSON', 'opmate mirror diff older-archive archive -o json'],
   ],
   async run({ context, args: [from, to], options: { output } }) {
-    const before = await readNamedLock(from, context.workingDirectory);
-    const diff = diffLocks(before, await readNamedLock(to, context.workingDirectory));
+    const before = await readNamedLock(from, context);
+    const diff = diffLocks(before, await readNamedLock(to, context));
     const text = output === 'json' ? `${JSON.stringify(diff, null, 2)}\n` : formatText(diff);
     await writeAll(context.stdout, text, context.signal);
     return isSameSet(diff) ? exitCodes.done : exitCodes.findings;

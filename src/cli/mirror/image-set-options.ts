@@ -1,27 +1,12 @@
-import path from 'node:path';
-import type { MirrorDestination } from '../../api/mirror/image-set-run.js';
+import { parseFileDirectory } from '../../api/mirror/destination.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { DependencyMode } from '../../mirror/selection/dependencies.js';
 import type { OnError } from '../../mirror/image-set/image-set-mirror.js';
-import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import { isObjectName, isObjectPrefix } from '../../mirror/image-set/image-set-resources.js';
 import type { CommandContext } from '../context.js';
 import type { ImageSetOptions } from './flags.js';
 import { parseInteger } from './options.js';
-
-/** Reads `docker://REGISTRY[/PATH]` or `file://DIR`. Throws UsageError. */
-export function parseDestination(text: string, context: CommandContext): MirrorDestination {
-  if (!text.startsWith('file://')) return { kind: 'registry', target: parseMirrorTarget(text) };
-  return { kind: 'disk', directory: getDirectory(text, context), target: { registry: '', path: '' } };
-}
-
-/** The directory, absolute, that `file://DIR` names. Throws UsageError. */
-function getDirectory(text: string, context: CommandContext): string {
-  if (text.startsWith('file://') && text !== 'file://')
-    return path.resolve(context.workingDirectory, text.slice('file://'.length));
-  throw new UsageError(`${quoteGo(text)}: not a directory`, { hint: 'write file://DIRECTORY' });
-}
 
 /** The directory of `working-dir`, absolute; `otherwise` where no flag names one. */
 export function getWorkspace(
@@ -31,7 +16,8 @@ export function getWorkspace(
 ): string {
   if (flags.workspace === undefined) return otherwise;
   const { workspace } = flags;
-  if (workspace.startsWith('file://') && workspace !== 'file://') return getDirectory(workspace, context);
+  if (workspace.startsWith('file://') && workspace !== 'file://')
+    return parseFileDirectory(workspace, context);
   throw new UsageError(`--workspace ${quoteGo(workspace)}: not a directory`, {
     hint: 'write file://DIRECTORY',
   });

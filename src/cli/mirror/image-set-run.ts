@@ -3,11 +3,11 @@ import {
   type ImageSetRun,
   type ImageSetRunOptions,
   type MirrorArchive,
-  type MirrorDestination,
   type MirrorNames,
   type MirrorResult,
   prepareRun,
 } from '../../api/mirror/image-set-run.js';
+import type { MirrorDestination } from '../../api/mirror/destination.js';
 import { mirrorFromArchives, planArchiveNames } from '../../api/mirror/mirror-archive.js';
 import { archiveLock, mirrorLock, planLockNames } from '../../api/mirror/mirror-lock.js';
 import { archiveSources, mirrorSources, planSourceNames } from '../../api/mirror/mirror-sources.js';

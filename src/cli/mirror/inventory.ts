@@ -15,7 +15,7 @@ import { amountOfBytes, count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
 import { lockFlags, mirrorFlags } from './flags.js';
 import { findMaxNestedPaths, getMaxPerRegistry } from './image-set-options.js';
-import { readNamedLock } from './lock-input.js';
+import { readNamedLock } from '../../api/mirror/read-named-lock.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
 import { parseGlobalOptions } from './options.js';
 
@@ -60,8 +60,7 @@ export const command = defineCommand({
     const maxPerRegistry = getMaxPerRegistry(options);
     return useSession(context, options, async (session) => {
       const { workingDirectory } = context;
-      const locks =
-        options.lock === undefined ? undefined : [await readNamedLock(options.lock, workingDirectory)];
+      const locks = options.lock === undefined ? undefined : [await readNamedLock(options.lock, session)];
       const inventory = await readMirrorInventory(destination, session, {
         repositories: repositories.length === 0 ? undefined : repositories,
         ...{ locks, maxNestedPaths, maxPerRegistry },

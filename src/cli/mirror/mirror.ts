@@ -4,7 +4,7 @@ import type { CommandContext } from '../context.js';
 import { useSession } from '../session.js';
 import { mirrorFile } from './file.js';
 import { type ImageSetOptions, mirrorFlags } from './flags.js';
-import { parseDestination } from './image-set-options.js';
+import { parseDestination } from '../../api/mirror/destination.js';
 import { readRunFlags, runImageSet } from './image-set-run.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
 import { parseGlobalOptions, requireAllPlatforms } from './options.js';

@@ -1,4 +1,3 @@
-import path from 'node:path';
 import { UsageError, redact } from '../../core/errors.js';
 import type { Transfer, TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { CommandContext } from '../context.js';
@@ -31,15 +30,6 @@ export function requireAllPlatforms({ filterByOs = '.*' }: { filterByOs?: string
   throw new UsageError(`--filter-by-os ${filterByOs}: an image is copied with all its platforms`, {
     hint: 'leave the flag out; opmate oci copy --platform copies the image of one platform',
   });
-}
-
-/** Root directories of `file://` for sources and targets. */
-export function getRoots(
-  context: CommandContext,
-  { dir, fromDir }: CopyOptions,
-): { from: string; to: string } {
-  const to = path.resolve(context.workingDirectory, dir ?? '.');
-  return { from: fromDir === undefined ? to : path.resolve(context.workingDirectory, fromDir), to };
 }
 
 /** A whole number within bounds. Throws UsageError that names the flag. */

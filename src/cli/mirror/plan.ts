@@ -9,7 +9,7 @@ import { planOf } from '../../mirror/lock/lock.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
-import { parseDestination } from './image-set-options.js';
+import { parseDestination } from '../../api/mirror/destination.js';
 import { parseGlobalOptions } from './options.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count, shellWord } from '../printable.js';

@@ -1,27 +1,16 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
-import { type ImageSetOptions, lockFlags, mirrorFlags } from './flags.js';
+import { lockFlags, mirrorFlags } from './flags.js';
 import { getCopyLimits, readOcMirrorFlags } from './oc-mirror-flags.js';
-import path from 'node:path';
-import { OpmateError, UsageError } from '../../core/errors.js';
-import { type ImageSetLock, lockName, planOf, readLock, withoutCharts } from '../../mirror/lock/lock.js';
-import {
-  type LockStatus,
-  readArchiveStatus,
-  readLockOfArchive,
-  readRegistryStatus,
-} from '../../mirror/lock/lock-status.js';
-import type { MirrorDestination } from '../../api/mirror/image-set-run.js';
-import type { CommandContext } from '../context.js';
+import { planOf } from '../../mirror/lock/lock.js';
+import type { LockStatus } from '../../mirror/lock/lock-status.js';
+import { UsageError } from '../../core/errors.js';
+import { parseDestination } from '../../api/mirror/destination.js';
+import { findMirrorLock } from '../../api/mirror/find-lock.js';
+import { readMirrorStatus } from '../../api/mirror/mirror-status.js';
 import { exitCodes } from '../exit-codes.js';
-import {
-  findMaxNestedPaths,
-  getMaxPerRegistry,
-  parseDestination,
-  getWorkspace,
-} from './image-set-options.js';
-import { readNamedLock } from './lock-input.js';
+import { findMaxNestedPaths, getMaxPerRegistry, getWorkspace } from './image-set-options.js';
 import { parseGlobalOptions, parseInteger } from './options.js';
 import { maxShards } from '../../mirror/lock/shard.js';
 import { writeAll } from '../output.js';
@@ -57,95 +46,42 @@ export const command = defineCommand({
   async run({ context, args: [destination], options: typedOptions }) {
     const options = parseGlobalOptions(readOcMirrorFlags(typedOptions, [destination], context));
     const { output } = options;
-    const place = parseDestination(destination, context);
     const maxNestedPaths = findMaxNestedPaths(options);
     const maxPerRegistry = getMaxPerRegistry(options);
     const shards =
       options.shards === undefined ? undefined : parseInteger(options.shards, 'shards', 1, maxShards);
-    if (shards !== undefined && place.kind === 'disk')
+    if (shards !== undefined && parseDestination(destination, context).kind === 'disk')
       throw new UsageError('--shards: shards mirror to a registry', {
         hint: 'write docker://REGISTRY[/PATH]',
       });
+    const workspace = options.workspace === undefined ? undefined : getWorkspace(options, context);
     return useSession(context, options, async (session) => {
-      const { lock, name } = await findLock(place, options, context);
-      let status: LockStatus;
-      if (place.kind === 'disk') status = await readArchiveStatus(lock, place.directory, session);
-      else {
-        const transfer = {
-          session,
-          maxPerRegistry,
-          ...getCopyLimits(options),
-          continueOnError: false,
-          skipMissing: false,
-          logger: session.logger,
-          signal: session.signal,
-        };
-        // Charts are pushed only where that is asked for.
-        const wanted = options.helmCharts ? lock : withoutCharts(lock);
-        status = await readRegistryStatus(wanted, {
-          ...{ target: place.target, maxNestedPaths, transfer, shards },
-        });
-      }
+      const { lock, name } = await findMirrorLock(destination, session, { lock: options.lock, workspace });
+      const status = await readMirrorStatus(lock, destination, session, {
+        ...{ maxNestedPaths, maxPerRegistry, shards, helmCharts: options.helmCharts },
+        ...getCopyLimits(options),
+      });
       session.logger.close();
       const text =
         output === 'json'
           ? `${JSON.stringify({ destination, lock: name, plan: planOf(lock), ...status }, null, 2)}\n`
-          : formatText(destination, name, place, status, planOf(lock));
+          : formatText(destination, name, status, planOf(lock));
       await writeAll(context.stdout, text, session.signal);
       return status.isComplete ? exitCodes.done : exitCodes.partly;
     });
   },
 });
 
-/**
- * The lock that is named. Else of a directory that of the archive that is being written, which is what was wanted
- * last; that of the workspace; that of the archive. `name` is how the result names it.
- */
-async function findLock(
-  place: MirrorDestination,
-  options: ImageSetOptions,
-  context: CommandContext,
-): Promise<{ lock: ImageSetLock; name: string }> {
-  const { workingDirectory, signal } = context;
-  if (options.lock !== undefined) {
-    return { lock: await readNamedLock(options.lock, workingDirectory), name: options.lock };
-  }
-  const workspace = getWorkspace(options, context, place.kind === 'disk' ? place.directory : undefined);
-  const file = path.join(workspace, 'working-dir', lockName);
-  const shown = path.relative(workingDirectory, file);
-  const ofArchive = (unfinished: boolean) =>
-    place.kind === 'disk' ? readLockOfArchive(place.directory, { unfinished, signal }) : undefined;
-  const unfinished = await ofArchive(true);
-  if (unfinished !== undefined) return { lock: unfinished, name: 'embedded in the unfinished archive' };
-  try {
-    return { lock: await readLock(file, shown), name: shown };
-  } catch (error) {
-    if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
-    const finished = await ofArchive(false);
-    if (finished !== undefined) return { lock: finished, name: 'embedded in the archive' };
-    throw new OpmateError('NOT_FOUND', `${shown}: lock not found`, {
-      file: shown,
-      hint: 'use --lock with a lock file or the directory of an archive, or --workspace with that of the run',
-      cause: error,
-    });
-  }
-}
-
 const maxNamed = 20;
 
-function formatText(
-  destination: string,
-  lock: string,
-  place: MirrorDestination,
-  status: LockStatus,
-  plan: string,
-): string {
+function formatText(destination: string, lock: string, status: LockStatus, plan: string): string {
   const { images, blobs, bytes, catalogs, packages, shards, incomplete, archive } = status;
   const lines = [
     `${destination}: ${images.complete} of ${count(images.total, 'image')} complete`,
     `lock: ${lock}`,
   ];
-  if (place.kind === 'disk') lines.push(`archive: ${describeArchive(archive, status.isComplete)}`);
+  if (destination.startsWith('file://'))
+    lines.push(`archive: ${describeArchive(archive, status.isComplete)}`);
   lines.push(
     `left: ${count(blobs.left, 'blob')}, ${amountOfBytes(bytes.left)} of ${count(blobs.total, 'blob')}, ${amountOfBytes(bytes.total)}`,
   );

@@ -10,13 +10,15 @@ import {
 } from '../cluster-manifests.js';
 import { formatTypedReference } from './image-names.js';
 import { type MappedImage, type Mapping, type MappingOptions, formatLine, mapImages } from './mapping.js';
-import { type MirrorScope, toMirrorEntries } from './mirror-sets.js';
+import { type MirrorScope, findUnreachable, toMirrorEntries } from './mirror-sets.js';
 
 /** What is to be mirrored of a catalog, before anything of it is read. */
 export interface CatalogMirrorPlan extends Mapping {
   catalog: MappedImage;
   /** What the objects for the cluster are called. */
   name: string;
+  /** First image whose path differs at the target: mirror sets of scope `registry` do not cover such images. */
+  unreachable: MappedImage | undefined;
 }
 
 interface PlanOptions extends MappingOptions, CancelOptions {
@@ -32,7 +34,8 @@ export async function planCatalogMirror(catalog: Catalog, options: PlanOptions):
   for await (const { image } of readCatalogImages(catalog, options)) images.add(image);
   const mapping = mapImages(images, options);
   const own = mapping.images.find(({ isCatalog }) => isCatalog) as MappedImage;
-  return { ...mapping, catalog: own, name: getObjectName(options.source.name.name) };
+  const unreachable = own.target.scheme === 'registry' ? findUnreachable(mapping.images) : undefined;
+  return { ...mapping, catalog: own, name: getObjectName(options.source.name.name), unreachable };
 }
 
 /** Files for whoever carries the mirror to a cluster. */

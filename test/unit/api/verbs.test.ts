@@ -25,6 +25,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'catalog doctor': ['diagnoseCatalog'],
   'catalog publish': ['publishCatalog'],
   'catalog build': ['buildCatalogImage'],
+  'catalog mirror': ['mirrorCatalog'],
   'index add': ['addToIndexImage'],
   'index rm': ['editIndexImage', 'removePackages'],
   'index delete': ['editIndexImage', 'deleteBundle', 'removePackages', 'createManifestFetcher'],
@@ -69,10 +70,10 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'bundle deployment rollback': ['rollBackDeployment'],
   'bundle resolve': ['resolveBundle', 'parseNamedCatalog'],
   'bundle successors': ['findSuccessors', 'parseNamedCatalog'],
-  mirror: ['mirrorImageSet', 'archiveImageSet', 'mirrorArchives', 'transferImages'],
+  mirror: ['mirrorImageSet', 'archiveImageSet', 'mirrorArchives', 'mirrorMappings', 'parseMappings'],
   'mirror plan': ['planMirror'],
-  'mirror status': ['readMirrorStatus'],
-  'mirror diff': ['parseLock', 'diffLocks'],
+  'mirror status': ['findMirrorLock', 'readMirrorStatus'],
+  'mirror diff': ['readNamedLock', 'diffLocks'],
   'mirror inventory': ['readMirrorInventory'],
   'mirror capture': ['captureImageSet'],
   'mirror delete': ['listMirrorDeletions', 'deleteMirrored'],
@@ -87,14 +88,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Commands without a function of the library yet. */
-const pending: readonly string[] = [
-  'catalog mirror',
-  'bundle build',
-  'bundle push',
-  'catalogs wait',
-  'probe',
-  'view',
-];
+const pending: readonly string[] = ['bundle build', 'bundle push', 'catalogs wait', 'probe', 'view'];
 
 /** Commands about the command line itself. */
 const own: readonly string[] = ['version', 'completion', '__complete', 'help'];

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { loadAll } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
-import { parseDestination, getWorkspace } from '../../../src/cli/mirror/image-set-options.js';
+import { parseDestination } from '../../../src/api/mirror/destination.js';
+import { getWorkspace } from '../../../src/cli/mirror/image-set-options.js';
 import type { ImageSetOptions } from '../../../src/cli/mirror/flags.js';
 import { createCommandLine } from '../../../src/cli/program.js';
 import { computeDigest } from '../../../src/core/digest.js';

@@ -3,12 +3,16 @@ import path from 'node:path';
 import { OpmateError, fileError } from '../../core/errors.js';
 import { type ImageSetLock, lockName, parseLock, readLock } from '../../mirror/lock/lock.js';
 import { archiveIndexName, readArchiveIndex } from '../../oci/archive-set/archive-index.js';
+import type { Session } from '../../source/session.js';
 
 /**
- * Reads the lock that a user means by a name: a lock file, an archive by its directory or index, or a directory with
+ * Reads the lock that a path names: a lock file, an archive by its directory or index, or a directory with
  * `working-dir`; `file://` may stand before it. Throws OpmateError.
  */
-export async function readNamedLock(text: string, workingDirectory: string): Promise<ImageSetLock> {
+export async function readNamedLock(
+  text: string,
+  { workingDirectory }: Pick<Session, 'workingDirectory'>,
+): Promise<ImageSetLock> {
   const shown = text.startsWith('file://') ? text.slice('file://'.length) : text;
   const place = path.resolve(workingDirectory, shown);
   if (path.basename(place) === archiveIndexName) return readArchivedLock(place, shown);

@@ -1,0 +1,58 @@
+import path from 'node:path';
+import { OpmateError } from '../../core/errors.js';
+import { readLockOfArchive } from '../../mirror/lock/lock-status.js';
+import { type ImageSetLock, lockName, readLock } from '../../mirror/lock/lock.js';
+import type { Session } from '../../source/session.js';
+import { parseDestination } from './destination.js';
+
+/** Lock of a mirror. */
+export interface FoundLock {
+  lock: ImageSetLock;
+  /** Path of its file, or `embedded in the archive`. */
+  name: string;
+}
+
+/** Places of a lock, relative to the working directory. */
+export interface FindLockOptions {
+  /** Lock file. */
+  lock?: string | undefined;
+  /** Directory of `working-dir`; default the archive, of a registry the working directory. */
+  workspace?: string | undefined;
+}
+
+/**
+ * Finds the lock that was mirrored to a destination: the lock file, else that of an unfinished archive, which is what was
+ * wanted last, that of the workspace, or that of a finished archive. Throws OpmateError NOT_FOUND.
+ */
+export async function findMirrorLock(
+  destination: string,
+  session: Session,
+  options: FindLockOptions = {},
+): Promise<FoundLock> {
+  const { workingDirectory, signal } = session;
+  if (options.lock !== undefined) {
+    const lock = await readLock(path.resolve(workingDirectory, options.lock), options.lock);
+    return { lock, name: options.lock };
+  }
+  const place = parseDestination(destination, session);
+  const otherwise = place.kind === 'disk' ? place.directory : '.';
+  const workspace = path.resolve(workingDirectory, options.workspace ?? otherwise);
+  const file = path.join(workspace, 'working-dir', lockName);
+  const shown = path.relative(workingDirectory, file);
+  const ofArchive = (unfinished: boolean) =>
+    place.kind === 'disk' ? readLockOfArchive(place.directory, { unfinished, signal }) : undefined;
+  const unfinished = await ofArchive(true);
+  if (unfinished !== undefined) return { lock: unfinished, name: 'embedded in the unfinished archive' };
+  try {
+    return { lock: await readLock(file, shown), name: shown };
+  } catch (error) {
+    if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
+    const finished = await ofArchive(false);
+    if (finished !== undefined) return { lock: finished, name: 'embedded in the archive' };
+    throw new OpmateError('NOT_FOUND', `${shown}: lock not found`, {
+      file: shown,
+      hint: 'use --lock with a lock file or the directory of an archive, or --workspace with that of the run',
+      cause: error,
+    });
+  }
+}

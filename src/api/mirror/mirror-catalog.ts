@@ -1,0 +1,184 @@
+import path from 'node:path';
+import { OpmateError, UsageError } from '../../core/errors.js';
+import { type Reference, missingRegistry, parseReference } from '../../core/reference.js';
+import { statIfPresent } from '../../files/file-status.js';
+import { getObjectName, maxMirrorSetBytes } from '../../mirror/cluster-manifests.js';
+import {
+  type CatalogMirrorPlan,
+  type OutputOptions,
+  encodeOutput,
+  planCatalogMirror,
+} from '../../mirror/mapping/catalog-mirror.js';
+import {
+  type OpenCatalogOptions,
+  type OpenedCatalog,
+  openCatalogImage,
+  openLocalCatalog,
+} from '../../mirror/mapping/catalog-source.js';
+import { getReference, getTargetReference } from '../../mirror/mapping/image-location.js';
+import {
+  type TypedImageReference,
+  formatTypedReference,
+  parseTypedReference,
+} from '../../mirror/mapping/image-names.js';
+import { formatTarget } from '../../mirror/mapping/mapping.js';
+import { writeOutputFiles } from '../../mirror/output-files.js';
+import { transferImages } from '../../mirror/transfer/transfer.js';
+import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
+import type { Session } from '../../source/session.js';
+import { type FileRoots, resolveRoots } from './file-roots.js';
+
+/** Options of mirroring a catalog. */
+export interface MirrorCatalogOptions extends Partial<OutputOptions>, FileRoots {
+  /** Name of the catalog, for a source in files: a directory, layout or database. No registry is contacted for it. */
+  sourceName?: string | undefined;
+  /** Output directory of mapping and manifests; default `manifests-NAME-TIME` in the working directory. */
+  manifests?: string | undefined;
+  /** Write mapping and manifests without copying images; default false. */
+  manifestsOnly?: boolean | undefined;
+  /** Platform of the catalog image to read, as `os/architecture`; default `linux/amd64`. */
+  platformPattern?: RegExp | undefined;
+  /** Catalog directory in the image, and directory to unpack it to; default as its labels state. */
+  path?: OpenCatalogOptions['path'];
+  /** Maximum number of path components at the destination, 0 for no limit; default 2. */
+  maxComponents?: number | undefined;
+  /** Omit notes about source repositories that share a target repository; default false. */
+  mergeRepositories?: boolean | undefined;
+  /** Continue after invalid references and images that cannot be copied; default true. */
+  continueOnError?: boolean | undefined;
+  /** Check that every image exists without copying; default false. */
+  dryRun?: boolean | undefined;
+  /** Copy referrers such as signatures too; default false. */
+  referrers?: boolean | undefined;
+  /** Maximum parallel requests per registry; default 4. */
+  maxPerRegistry?: number | undefined;
+  /** Called with the mapping before anything is copied or written. */
+  onPlanned?: ((plan: CatalogMirrorPlan) => void) | undefined;
+}
+
+/** Result of mirroring a catalog. */
+export interface MirroredCatalog {
+  plan: CatalogMirrorPlan;
+  /** Undefined where only manifests were written. */
+  report: TransferReport | undefined;
+  /** Absolute path of the directory with mapping and manifests. */
+  directory: string;
+}
+
+/**
+ * Mirrors a catalog and the images that it names to `registry[/path]` or `file://path`, and writes `mapping.txt` and
+ * what a cluster needs to use the mirror: mirror sets and a CatalogSource. Images that are missing or cannot be copied
+ * are listed in the report. Throws OpmateError, and UsageError for a destination with a tag or digest.
+ */
+export async function mirrorCatalog(
+  source: string,
+  destination: string,
+  session: Session,
+  options: MirrorCatalogOptions = {},
+): Promise<MirroredCatalog> {
+  const { sourceName, manifestsOnly = false, dryRun = false, continueOnError = true } = options;
+  const { logger, signal, workingDirectory } = session;
+  const target = parseDestination(destination);
+  const name = parseTypedReference(sourceName ?? source);
+  const roots = resolveRoots(options, session);
+  const seconds = Math.floor(session.now().getTime() / 1000);
+  const directory = path.resolve(
+    workingDirectory,
+    options.manifests ?? `manifests-${getObjectName(name.name.name)}-${seconds}`,
+  );
+  const local = sourceName === undefined ? undefined : await findLocal(source);
+  if (typeof local === 'string' && !manifestsOnly && !dryRun) {
+    throw new UsageError(`${source}: not an image, so it cannot be copied`, {
+      hint: 'add --manifests-only, or make an image of the catalog first',
+    });
+  }
+  const { platformPattern = /linux\/amd64/ } = options;
+  const opened = await openCatalog(local ?? getReference(name, roots.from), {
+    ...{ session, platformPattern, path: options.path },
+  });
+  let plan: CatalogMirrorPlan;
+  try {
+    const { maxComponents = 2, mergeRepositories } = options;
+    plan = await planCatalogMirror(opened.catalog, {
+      ...{ logger, signal, source: name, destination: target, maxComponents, mergeRepositories },
+    });
+  } finally {
+    await opened.close();
+  }
+  const [fault] = plan.faults;
+  if (fault !== undefined && !continueOnError) throw fault;
+  options.onPlanned?.(plan);
+  const files = encodeOutput(plan, readOutputOptions(options));
+  const report = manifestsOnly
+    ? undefined
+    : await transferPlanned(plan, opened.image, roots, session, { ...options, continueOnError });
+  await writeOutputFiles(directory, files);
+  return { plan, report, directory };
+}
+
+function transferPlanned(
+  plan: CatalogMirrorPlan,
+  catalogImage: Reference | undefined,
+  roots: { from: string; to: string },
+  session: Session,
+  options: MirrorCatalogOptions & { continueOnError: boolean },
+): Promise<TransferReport> {
+  const { continueOnError, dryRun, referrers, maxPerRegistry = 4 } = options;
+  const { logger, signal } = session;
+  // A catalog in a directory can only be looked for where its name says.
+  const transfers = plan.images.map((image) => ({
+    source:
+      image.isCatalog && catalogImage !== undefined ? catalogImage : getReference(image.source, roots.from),
+    target: getTargetReference(image.target, roots.to),
+    sourceName: formatTypedReference(image.source),
+    targetName: formatTarget(image.target),
+    isLast: image.isCatalog,
+  }));
+  return transferImages(transfers, {
+    ...{ session, maxPerRegistry, continueOnError, skipMissing: true, dryRun, referrers, logger, signal },
+  });
+}
+
+function readOutputOptions({
+  icspScope = 'repository',
+  idmsScope = 'repository',
+  maxIcspSize = maxMirrorSetBytes,
+  maxIdmsSize = maxMirrorSetBytes,
+  itms,
+}: MirrorCatalogOptions): OutputOptions {
+  return { icspScope, idmsScope, maxIcspSize, maxIdmsSize, itms };
+}
+
+async function openCatalog(from: string | Reference, options: OpenCatalogOptions): Promise<OpenedCatalog> {
+  return typeof from === 'string' ? openLocalCatalog(from, options.session) : openCatalogImage(from, options);
+}
+
+/** What a source is whose name is told apart: an image in files, or the path of a catalog. */
+async function findLocal(source: string): Promise<string | Reference> {
+  if (/^(oci|oci-archive|docker-archive):/.test(source)) return parseReference(source);
+  const stats = await statIfPresent(source);
+  if (stats === undefined) {
+    throw new OpmateError('NOT_FOUND', `${source}: no such file or directory`, {
+      hint: 'with --source-name the source is a directory, a layout or a database file',
+    });
+  }
+  const isLayout = stats.isDirectory() && (await statIfPresent(path.join(source, 'oci-layout')));
+  return isLayout ? { transport: 'oci', text: `oci:${source}`, path: source } : source;
+}
+
+function parseDestination(text: string): TypedImageReference {
+  const place = parseTypedReference(text, { isPrefix: true });
+  const { tag, digest, registry } = place.name;
+  if (tag === undefined && digest === undefined) {
+    if (place.scheme === 'registry' && registry === '') {
+      throw missingRegistry(text, `docker.io/${text.replace(/^docker:\/\//, '')}`);
+    }
+    return place;
+  }
+  const isHost = registry === '' && /^\d+$/.test(tag ?? '');
+  throw new UsageError(`${text}: a destination has neither tag nor digest`, {
+    hint: isHost
+      ? `for a registry of that name and port write ${text}/NAMESPACE`
+      : 'write REGISTRY/NAMESPACE',
+  });
+}

@@ -1,0 +1,76 @@
+import { OpmateError } from '../../core/errors.js';
+import { parseReference } from '../../core/reference.js';
+import { getReference, getTargetReference } from '../../mirror/mapping/image-location.js';
+import { formatTypedReference, getRepository, withDockerDefaults } from '../../mirror/mapping/image-names.js';
+import { type MappingPair, nameOfTarget, resolvePairs } from '../../mirror/mapping/mapping-file.js';
+import { transferImages } from '../../mirror/transfer/transfer.js';
+import type { TransferOptions, TransferReport } from '../../mirror/transfer/transfer-types.js';
+import { openReference } from '../../oci/image/open.js';
+import type { Session } from '../../source/session.js';
+import { type FileRoots, resolveRoots } from './file-roots.js';
+
+/** Options of copying images as mappings state. */
+export interface MirrorMappingsOptions
+  extends
+    FileRoots,
+    Partial<
+      Pick<
+        TransferOptions,
+        | 'continueOnError'
+        | 'dryRun'
+        | 'imagesAtOnce'
+        | 'imageTimeoutMs'
+        | 'layersAtOnce'
+        | 'referrers'
+        | 'skipMissing'
+      >
+    > {
+  /** Maximum parallel requests per registry; default 6. */
+  maxPerRegistry?: number | undefined;
+  /** Called with the number of images, patterns of tags resolved, before anything is copied. */
+  onResolved?: ((images: number) => void) | undefined;
+}
+
+/**
+ * Copies images as mappings state, which `parseMappings` reads from a file. Images that are missing or cannot be copied
+ * are listed in the report with `skipMissing` and `continueOnError`. Throws OpmateError.
+ */
+export async function mirrorMappings(
+  mappings: readonly MappingPair[],
+  session: Session,
+  options: MirrorMappingsOptions = {},
+): Promise<TransferReport> {
+  const { directory, fromDirectory, onResolved, ...settings } = options;
+  const { continueOnError = false, skipMissing = false, maxPerRegistry = 6 } = settings;
+  const roots = resolveRoots({ directory, fromDirectory }, session);
+  const images = await resolvePairs(
+    mappings,
+    async (place) => {
+      if (place.scheme === 'registry')
+        return listTags(getRepository(withDockerDefaults(place.name)), session);
+      throw new OpmateError('UNSUPPORTED', `${formatTypedReference(place)}: name a tag or digest in file://`);
+    },
+    session,
+  );
+  onResolved?.(images.length);
+  const { logger, signal } = session;
+  return transferImages(
+    images.map(({ source, target }) => ({
+      source: getReference(source, roots.from),
+      target: getTargetReference(target, roots.to),
+      sourceName: formatTypedReference(source),
+      targetName: nameOfTarget(target),
+    })),
+    { ...settings, session, maxPerRegistry, continueOnError, skipMissing, logger, signal },
+  );
+}
+
+async function listTags(name: string, session: Session): Promise<string[]> {
+  // Opening asks for some tag; which one is the same to a list.
+  const opened = await openReference(parseReference(`${name}:latest`), session);
+  try {
+    return await opened.repository.listTags(session);
+  } finally {
+    await opened.close();
+  }
+}

@@ -1,0 +1,40 @@
+import { type LockStatus, readArchiveStatus, readRegistryStatus } from '../../mirror/lock/lock-status.js';
+import { type ImageSetLock, withoutCharts } from '../../mirror/lock/lock.js';
+import type { TransferOptions } from '../../mirror/transfer/transfer-types.js';
+import type { Session } from '../../source/session.js';
+import { parseDestination } from './destination.js';
+
+/** Options of reading what of a lock is mirrored. */
+export interface MirrorStatusOptions extends Pick<
+  TransferOptions,
+  'imagesAtOnce' | 'imageTimeoutMs' | 'layersAtOnce'
+> {
+  /** Look for Helm charts in a registry too; default false, as they are mirrored on request only. */
+  helmCharts?: boolean | undefined;
+  /** Maximum number of path components at the target; default unlimited. */
+  maxNestedPaths?: number | undefined;
+  /** Maximum parallel requests per registry; default 6. */
+  maxPerRegistry?: number | undefined;
+  /** Of a registry: number of shards that share the lock; `shards` of the result has what is left of each. */
+  shards?: number | undefined;
+}
+
+/**
+ * Reads which images of a lock `docker://REGISTRY[/PATH]`, or the archive in `file://DIRECTORY`, has, and what is left to
+ * copy; an unfinished archive has what is written of it. Throws OpmateError for a registry that is unavailable.
+ */
+export async function readMirrorStatus(
+  lock: ImageSetLock,
+  destination: string,
+  session: Session,
+  { helmCharts = false, maxNestedPaths, maxPerRegistry = 6, shards, ...limits }: MirrorStatusOptions = {},
+): Promise<LockStatus> {
+  const place = parseDestination(destination, session);
+  if (place.kind === 'disk') return readArchiveStatus(lock, place.directory, session);
+  const { logger, signal } = session;
+  const transfer = { ...limits, ...{ session, maxPerRegistry, logger, signal } };
+  return readRegistryStatus(helmCharts ? lock : withoutCharts(lock), {
+    ...{ target: place.target, maxNestedPaths, shards },
+    transfer: { ...transfer, continueOnError: false, skipMissing: false },
+  });
+}

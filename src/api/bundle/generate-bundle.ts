@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { generateBundle as generateFiles } from '../../bundle/author/generate.js';
+import { type BundleRequest, generateBundle as generateFiles } from '../../bundle/author/generate.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { replaceFiles } from '../../files/replace-file.js';
 import type { Session } from '../../source/session.js';
@@ -37,16 +37,18 @@ export async function generateBundle(
   request: GenerateBundleRequest,
   session: Session,
 ): Promise<GeneratedBundleFiles> {
-  const { outputDirectory, packageName = '', channels = [], defaultChannel = '', baseImage } = request;
-  const workingDirectory = path.resolve(request.workingDirectory ?? session.workingDirectory);
-  const { files, inferred, warnings } = await generateFiles(
-    {
-      ...{ packageName, channels: channels.join(','), defaultChannel, baseImage, workingDirectory },
-      directory: path.resolve(workingDirectory, request.directory),
-      outputDirectory: outputDirectory && path.resolve(workingDirectory, outputDirectory),
-    },
-    session,
-  );
+  const { files, inferred, warnings } = await generateFiles(resolveRequest(request, session), session);
   await replaceFiles(files, session);
   return { files: files.map(({ target }) => target), inferred, warnings };
+}
+
+/** Returns a request with absolute paths, and its defaults. */
+export function resolveRequest(request: GenerateBundleRequest, session: Session): BundleRequest {
+  const { outputDirectory, packageName = '', channels = [], defaultChannel = '', baseImage } = request;
+  const workingDirectory = path.resolve(request.workingDirectory ?? session.workingDirectory);
+  return {
+    ...{ packageName, channels: channels.join(','), defaultChannel, baseImage, workingDirectory },
+    directory: path.resolve(workingDirectory, request.directory),
+    outputDirectory: outputDirectory && path.resolve(workingDirectory, outputDirectory),
+  };
 }

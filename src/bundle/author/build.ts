@@ -44,7 +44,7 @@ interface BundleLayer {
 }
 
 /** A bundle that was read and checked. With findings, there is nothing in the other lists to rely on. */
-interface PreparedBundle {
+export interface PreparedBundle {
   findings: Diagnostic[];
   warnings: Diagnostic[];
   /** Sentences about what was found out from the place of the bundle. */

@@ -1,7 +1,5 @@
-import path from 'node:path';
-import type { BundleRequest } from '../../bundle/author/generate.js';
+import type { GenerateBundleRequest } from '../../api/bundle/generate-bundle.js';
 import { type Flag, type FlagValues, repeated, text } from '../command/flags.js';
-import type { CommandContext } from '../context.js';
 import { requireFlag } from '../command/require-flag.js';
 
 /** Flags of commands that make a bundle of manifests. */
@@ -31,19 +29,8 @@ export function imageBuilderFlag(builders: readonly string[]): Flag<string | und
 }
 
 /** Returns the request that the flags make. Throws UsageError without a directory. */
-export function parseRequest(
-  context: CommandContext,
-  options: FlagValues<typeof authorFlags>,
-): BundleRequest {
-  const { workingDirectory } = context;
-  const { to, baseImage } = options;
-  return {
-    directory: path.resolve(workingDirectory, requireFlag(options.directory, 'directory')),
-    outputDirectory: to ? path.resolve(workingDirectory, to) : undefined,
-    packageName: options.package ?? '',
-    channels: (options.channel ?? []).join(','),
-    defaultChannel: options.default ?? '',
-    baseImage,
-    workingDirectory,
-  };
+export function parseRequest(options: FlagValues<typeof authorFlags>): GenerateBundleRequest {
+  const { to, baseImage, channel: channels, default: defaultChannel, package: packageName } = options;
+  const directory = requireFlag(options.directory, 'directory');
+  return { directory, outputDirectory: to || undefined, packageName, channels, defaultChannel, baseImage };
 }

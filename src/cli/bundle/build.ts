@@ -2,14 +2,13 @@ import { defineCommand } from '../command/declaration.js';
 import { flag } from '../command/flags.js';
 import { imageOutputFlags } from '../index/image-output-flags.js';
 import { authorFlags, imageBuilderFlag, parseRequest } from './author-flags.js';
-import { makeBundle } from './make-bundle.js';
-import { readdir } from 'node:fs/promises';
-import path from 'node:path';
-import { type BundleRequest } from '../../bundle/author/generate.js';
+import { finishBundle, tellPrepared } from './bundle-ending.js';
+import { tellFindings } from './findings.js';
+import { buildBundle } from '../../api/bundle/build-bundle.js';
 import { OpmateError } from '../../core/errors.js';
 import { exitCodes } from '../exit-codes.js';
 import { useSession } from '../session.js';
-import { checkImageOutput } from '../../api/images/image-output.js';
+import type { ImageOutput } from '../../api/images/image-output.js';
 import { planImageOutputs, readSignBy } from '../index/image-output.js';
 
 const builders = ['docker', 'podman', 'buildah'];
@@ -38,7 +37,7 @@ export const command = defineCommand({
     ['Save the image to a layout directory', 'opmate bundle build -d ./bundle --save oci:bundle-image:v1'],
   ],
   async run({ context, options, tool }) {
-    const request = await atManifests(parseRequest(context, options));
+    const request = parseRequest(options);
     const planned = planImageOutputs(options);
     const signingKey = await readSignBy(options, context, planned);
     const outputs = planned.map((output) => ({ ...output, signingKey }));
@@ -52,25 +51,17 @@ export const command = defineCommand({
           `--image-builder ${imageBuilder} is ignored: opmate builds images without an engine`,
         );
       }
-      for (const output of outputs) await checkImageOutput(output);
-      return makeBundle(
-        context,
-        session,
-        request,
-        outputs,
-        tool === undefined ? exitCodes.findings : exitCodes.failed,
-        {
-          overwrite: options.overwrite,
-        },
-      );
+      const built = await buildBundle(request, outputs, session, {
+        overwrite: options.overwrite,
+        onPrepared: (prepared) => tellPrepared(session, prepared),
+      });
+      if (built.findings.length > 0) {
+        session.logger.close();
+        await tellFindings(context, built.findings);
+        return tool === undefined ? exitCodes.findings : exitCodes.failed;
+      }
+      await finishBundle(context, session, built, outputs[0] as ImageOutput);
+      return exitCodes.done;
     });
   },
 });
-
-/** A directory in which a bundle stands as a whole is as good as that of its manifests. */
-async function atManifests(request: BundleRequest): Promise<BundleRequest> {
-  const { directory } = request;
-  const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
-  if (!entries.some((entry) => entry.name === 'manifests' && entry.isDirectory())) return request;
-  return { ...request, directory: path.join(directory, 'manifests') };
-}

@@ -1,10 +1,9 @@
 import { defineCommand } from '../command/declaration.js';
 import { generateBundle } from '../../api/bundle/generate-bundle.js';
 import { shownPath } from '../../bundle/author/generate.js';
-import { requireFlag } from '../command/require-flag.js';
-import { authorFlags } from './author-flags.js';
+import { authorFlags, parseRequest } from './author-flags.js';
 import { useSession } from '../session.js';
-import { tellWarnings } from './findings.js';
+import { tellPrepared } from './bundle-ending.js';
 
 /** `opmate bundle generate`: annotations and Dockerfile of a directory of manifests, both or neither. */
 export const command = defineCommand({
@@ -25,22 +24,12 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, options }) {
-    const { channel, default: defaultChannel, baseImage, package: packageName } = options;
-    const directory = requireFlag(options.directory, 'directory');
-    const { workingDirectory } = context;
+    const request = parseRequest(options);
     await useSession(context, options, async (session) => {
-      const { logger } = session;
-      const { files, inferred, warnings } = await generateBundle(
-        {
-          ...{ directory, packageName, defaultChannel, baseImage, workingDirectory },
-          channels: channel,
-          outputDirectory: options.to || undefined,
-        },
-        session,
-      );
-      for (const sentence of inferred) logger.log('info', sentence);
-      tellWarnings(session, warnings);
-      for (const file of files) logger.log('info', `wrote ${shownPath(workingDirectory, file)}`);
+      const { files, ...prepared } = await generateBundle(request, session);
+      tellPrepared(session, prepared);
+      for (const file of files)
+        session.logger.log('info', `wrote ${shownPath(context.workingDirectory, file)}`);
     });
   },
 });

@@ -56,6 +56,8 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'template convert basic': ['convertToTemplate'],
   'template convert substitutes': ['convertToTemplate'],
   'bundle generate': ['generateBundle'],
+  'bundle build': ['buildBundle'],
+  'bundle push': ['pushBundle'],
   'bundle validate': ['validateBundle'],
   'bundle unpack': ['unpackBundle'],
   'bundle extract': ['extractBundle'],
@@ -88,7 +90,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Commands without a function of the library yet. */
-const pending: readonly string[] = ['bundle build', 'bundle push', 'catalogs wait', 'probe', 'view'];
+const pending: readonly string[] = ['catalogs wait', 'probe', 'view'];
 
 /** Commands about the command line itself. */
 const own: readonly string[] = ['version', 'completion', '__complete', 'help'];

@@ -1,0 +1,42 @@
+import type { BuiltBundle } from '../../api/bundle/build-bundle.js';
+import type { ImageOutput } from '../../api/images/image-output.js';
+import { shownPath } from '../../bundle/author/generate.js';
+import type { Diagnostic } from '../../core/diagnostic.js';
+import type { CommandContext } from '../context.js';
+import { reportEnding } from '../ending.js';
+import { describeOutput, nextAfterImage } from '../index/image-output.js';
+import { writeAll } from '../output.js';
+import { count } from '../printable.js';
+import type { CommandSession } from '../session.js';
+import { tellWarnings } from './findings.js';
+
+/** Returns the command that usually follows a bundle image in a registry. */
+export function nextAfterBundle(image: string): string {
+  return `opmate catalog add CATALOG ${image}`;
+}
+
+/** Logs what was inferred about a bundle, and its warnings. */
+export function tellPrepared(
+  session: CommandSession,
+  { inferred, warnings }: { inferred: readonly string[]; warnings: readonly Diagnostic[] },
+): void {
+  for (const sentence of inferred) session.logger.log('info', sentence);
+  tellWarnings(session, warnings);
+}
+
+/** Reports files and images of a bundle, and prints the images by digest. */
+export async function finishBundle(
+  { workingDirectory, stdout }: CommandContext,
+  { logger }: CommandSession,
+  { files, images }: Pick<BuiltBundle, 'files' | 'images'>,
+  output: Pick<ImageOutput, 'to'>,
+): Promise<void> {
+  const names = files.map((file) => shownPath(workingDirectory, file));
+  const written = names.length <= 3 ? names.join(', ') : count(names.length, 'file');
+  reportEnding(
+    logger,
+    [...(names.length > 0 ? [`wrote ${written}`] : []), ...images.map(describeOutput)],
+    nextAfterImage(output, nextAfterBundle, 'opmate bundle push'),
+  );
+  await writeAll(stdout, images.map(({ name }) => `${name}\n`).join(''));
+}

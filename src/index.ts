@@ -300,6 +300,8 @@ export { transferImages } from './mirror/transfer/transfer.js';
 export type { Transfer, TransferReport } from './mirror/transfer/transfer-types.js';
 export { type Registry, type RegistryOptions, startRegistry } from './serve/registry.js';
 
+export { checkServer, type CheckServerOptions } from './api/check-server.js';
+export type { HealthStatus } from './client/health.js';
 export { CatalogClient } from './client/catalog-client.js';
 export type { BundleKey, CatalogChannel, CatalogEntry, CatalogPackage } from './client/catalog-queries.js';
 export type { BlobContent, BlobQuery, CatalogBlob } from './client/catalog-blobs.js';

@@ -3,7 +3,7 @@ import { messageType } from '../serve/grpc/protobuf.js';
 import type { GrpcConnection } from './grpc-connection.js';
 
 /** Health that a server reports; `UNKNOWN` also for a status of later versions. */
-type HealthStatus = 'UNKNOWN' | 'SERVING' | 'NOT_SERVING' | 'SERVICE_UNKNOWN';
+export type HealthStatus = 'UNKNOWN' | 'SERVING' | 'NOT_SERVING' | 'SERVICE_UNKNOWN';
 
 const statuses: readonly HealthStatus[] = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'];
 const requestType = messageType<{ service: string }>('grpc.health.v1.HealthCheckRequest');

@@ -50,6 +50,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'registry images': ['listImages', 'mapToRegistry', 'encodeRegistryManifests'],
   'registry bundles': ['openIndex'],
   serve: ['serveCatalog'],
+  probe: ['checkServer'],
   'catalogs status': ['CatalogClient'],
   'catalogs packages': ['CatalogClient'],
   'template render': ['renderTemplate'],
@@ -90,7 +91,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Commands without a function of the library yet. */
-const pending: readonly string[] = ['catalogs wait', 'probe', 'view'];
+const pending: readonly string[] = ['catalogs wait', 'view'];
 
 /** Commands about the command line itself. */
 const own: readonly string[] = ['version', 'completion', '__complete', 'help'];

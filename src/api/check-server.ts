@@ -1,0 +1,49 @@
+import { checkAuthorities } from '../client/client-options.js';
+import { GrpcConnection } from '../client/grpc-connection.js';
+import { type HealthStatus, checkHealth } from '../client/health.js';
+import type { CancelOptions } from '../core/concurrency.js';
+import { OpmateError } from '../core/errors.js';
+
+/** Options of checking the health of a server. */
+export interface CheckServerOptions extends CancelOptions {
+  /** Service to check; default the whole server. */
+  service?: string | undefined;
+  /** Use TLS; default false. */
+  tls?: boolean | undefined;
+  /** Trust only these certificate authorities, in PEM. */
+  ca?: Buffer | undefined;
+  /** Milliseconds for the connection; default 1000. */
+  connectTimeoutMs?: number | undefined;
+  /** Milliseconds for the response; default 1000. */
+  responseTimeoutMs?: number | undefined;
+  /** Called before the server is connected to, and once it is. */
+  onState?: ((state: 'connecting' | 'connected') => void) | undefined;
+}
+
+/**
+ * Checks the health of a gRPC server at `HOST:PORT`, or `:PORT` on this machine. Throws OpmateError: USAGE for an address
+ * that is invalid, NOT_FOUND for a service that the server does not have.
+ */
+export async function checkServer(address: string, options: CheckServerOptions = {}): Promise<HealthStatus> {
+  const { service = '', tls = false, ca, connectTimeoutMs = 1000, responseTimeoutMs = 1000 } = options;
+  const [, host = '', port] = /^(\[[\da-fA-F:.]+\]|[\w.-]*):(\d{1,5})$/.exec(address) ?? [];
+  if (port === undefined || Number(port) > 65_535) {
+    throw new OpmateError('USAGE', `--addr ${address}: not the address of a server`, {
+      hint: 'give host and port, e.g. localhost:50051 or :50051',
+    });
+  }
+  checkAuthorities(ca);
+  const connection = new GrpcConnection(`${host || 'localhost'}:${port}`, {
+    ...{ tls, ca, idleTimeoutMs: responseTimeoutMs },
+    maxAttempts: 1,
+    maxMessageBytes: 64 * 1024,
+  });
+  try {
+    options.onState?.('connecting');
+    await connection.ready(connectTimeoutMs, options.signal);
+    options.onState?.('connected');
+    return await checkHealth(connection, service, options);
+  } finally {
+    connection.close();
+  }
+}

@@ -2,6 +2,8 @@ import { readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
+import type { CommandTree } from '../../../src/cli/command/tree.js';
+import { commands } from '../../../src/cli/tree.js';
 import { loadedTree } from '../../../src/cli/man-pages.js';
 import * as library from '../../../src/index.js';
 import { projectRoot } from '../../support/command-line.js';
@@ -106,6 +108,56 @@ function leavesBelow(command: Command, words: readonly string[]): string[] {
     : below;
 }
 
+/** Commands whose modules call what is below a verb, not the verb itself: the list should shrink. */
+const aside: readonly string[] = [
+  'archive verify',
+  'bundle permissions',
+  'catalogs packages',
+  'catalogs status',
+  'graph',
+  'list bundles',
+  'list channels',
+  'list packages',
+  'mirror',
+  'mirror list operators',
+  'mirror plan',
+  'oci inspect',
+  'registry images',
+  'registry serve',
+  'render',
+  'serve',
+  'template render',
+  'validate',
+];
+
+/** Names that modules of `cli` import from other rooms, by the modules that a command's module leads to. */
+function importedBy(file: string, seen = new Set<string>()): Set<string> {
+  const names = new Set<string>();
+  if (seen.has(file)) return names;
+  seen.add(file);
+  const text = readFileSync(file, 'utf8');
+  const imports =
+    /(?:import (?!type )\{([^}]*)\} from '([^']+)')|(?:\{([^{}]*)\}[^;{}]*import\('([^']+)'\))/g;
+  for (const [, statically, from, dynamically, lazily] of text.matchAll(imports)) {
+    const target = path.resolve(path.dirname(file), from ?? lazily ?? '').replace(/\.js$/, '.ts');
+    if ((from ?? lazily)?.startsWith('.') === true && target.includes('/src/cli/'))
+      for (const name of importedBy(target, seen)) names.add(name);
+    else for (const name of (statically ?? dynamically ?? '').split(',')) names.add(name.trim());
+  }
+  return names;
+}
+
+/** Module of each command of the tree, by the words of its name. */
+function modulesBelow(tree: CommandTree, words: readonly string[] = []): [string, string][] {
+  return Object.entries(tree).flatMap(([word, { load, commands: below = {} }]) => {
+    const name = [...words, word];
+    const [, module] = /cli\/([\w/-]+)\.[jt]s|["'`]\.\/([\w/-]+)\.js/.exec(String(load ?? '')) ?? [];
+    const found = module ?? /["'`]\.\/([\w/-]+)\.js/.exec(String(load ?? ''))?.[1];
+    const own: [string, string][] = found === undefined ? [] : [[name.join(' '), found]];
+    return [...own, ...modulesBelow(below, name)];
+  });
+}
+
 describe('the library', () => {
   const leaves = leavesBelow(program, []).filter((name) => !name.startsWith('alpha ') && !own.includes(name));
 
@@ -115,6 +167,17 @@ describe('the library', () => {
       .flat()
       .filter((name) => (library as Record<string, unknown>)[name] === undefined);
     expect(missing).toEqual([]);
+  });
+
+  it('does the work of the commands: their modules import its functions', () => {
+    const modules = new Map(modulesBelow(commands));
+    const others = Object.entries(verbs).filter(([name, functions]) => {
+      const module = modules.get(name);
+      if (module === undefined) return true;
+      const imported = importedBy(path.join(projectRoot, 'src', 'cli', `${module}.ts`));
+      return !functions.every((verb) => imported.has(verb));
+    });
+    expect(others.map(([name]) => name).sort()).toEqual([...aside].sort());
   });
 
   it('never prints: only cli writes to the streams of the process', () => {

@@ -15,6 +15,7 @@ import { BaseContent } from '../../mirror/lock/base-content.js';
 import { type ImageSetLock, type LockedImage, parseLock, withoutCharts } from '../../mirror/lock/lock.js';
 import { requireSignedReleases } from '../../mirror/release/locked-access.js';
 import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
+import { holdOpen } from '../../oci/image/open.js';
 import { type OpenedArchive, openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
 import { writeCatalogCache } from '../catalog-cache.js';
 import { getMirrored, copyLocked } from './copy-locked.js';
@@ -48,11 +49,7 @@ export async function mirrorFromArchives(
       const { verification } = run.options;
       await verification?.verifyArchived(locked, (name) => base.repository(name), run.session);
       const open = ({ repository, contents }: LockedImage) =>
-        Promise.resolve({
-          repository: base.repository(repository),
-          reference: contents.root.digest,
-          close: () => Promise.resolve(),
-        });
+        Promise.resolve(holdOpen({ repository: base.repository(repository), digest: contents.root.digest }));
       const lock = narrowed?.lock ?? locked;
       return copyLocked(
         run,

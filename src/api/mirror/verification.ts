@@ -11,7 +11,8 @@ import {
   verifyLock,
   withVerdicts,
 } from '../../mirror/verification/verify-lock.js';
-import { openReference } from '../../oci/image/open.js';
+import { holdOpen, openReference } from '../../oci/image/open.js';
+import { withReads } from '../../oci/registry/replaced-reads.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import type { Verdict } from '../../oci/signatures/verify-image.js';
 import type { Session } from '../../source/session.js';
@@ -60,16 +61,11 @@ export class Verification {
       const repository = repositoryOf(name);
       // What the base of the archive holds has no tag in it.
       const computeDigest = (reference: string): string => tags.get(`${name}:${reference}`) ?? reference;
-      const named: Repository = {
-        name: repository.name,
+      const named = withReads(repository, {
         getManifest: (reference, options) => repository.getManifest(computeDigest(reference), options),
         headManifest: (reference, options) => repository.headManifest(computeDigest(reference), options),
-        openBlob: (descriptor, options) => repository.openBlob(descriptor, options),
-        hasBlob: (descriptor, options) => repository.hasBlob(descriptor, options),
-        listTags: (options) => repository.listTags(options),
-        listReferrers: (subject, options) => repository.listReferrers(subject, options),
-      };
-      return Promise.resolve({ repository: named, reference: digest, close: () => Promise.resolve() });
+      });
+      return Promise.resolve(holdOpen({ repository: named, digest }));
     };
     await this.#judge(lock, session, { open });
   }

@@ -2,7 +2,7 @@ import { computeDigest } from '../../core/digest.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import { BuiltImages } from '../../oci/image/built-images.js';
-import type { OpenedReference } from '../../oci/image/open.js';
+import { type OpenedReference, holdOpen } from '../../oci/image/open.js';
 import { mediaTypes } from '../../oci/image/types.js';
 
 const configType = 'application/vnd.cncf.helm.config.v1+json';
@@ -65,5 +65,5 @@ export function openChartArtifact({
       base: undefined,
     },
   ]);
-  return { repository, reference: descriptor.digest, close: () => Promise.resolve() };
+  return holdOpen({ repository, digest: descriptor.digest });
 }

@@ -3,7 +3,9 @@ import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Reference } from '../../core/reference.js';
 import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
+import { holdOpen } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
+import { findSubjectOfTag } from '../../oci/signatures/attached-signatures.js';
 import { openCatalogIn } from '../../source/drivers/image.js';
 import type { SourceSession } from '../../source/session.js';
 import { type ImageSetLock, type LockedCatalog, type LockedImage, nameOfLocked } from '../lock/lock.js';
@@ -111,7 +113,7 @@ function openArchivedReleases(
       ({ kind, contents }) => kind === 'release' && contents.root.digest === digest,
     );
     if (image === undefined) throw new OpmateError('NOT_FOUND', 'not in the archive', { subject: text });
-    return { repository: options.contentOf(image), reference: digest, close: () => Promise.resolve() };
+    return holdOpen({ repository: options.contentOf(image), digest });
   });
   return openReleases(config, { access, avoidRisks: false, ignoreSignature, signal });
 }
@@ -133,10 +135,8 @@ export function withPlannedReleases(lock: ImageSetLock, plan: ImageSetPlan): Ima
   const kept = getManifests(lock.images.filter((image) => !gone.has(image)));
   const lost = getManifests(dropped);
   const images = lock.images.filter((image) => {
-    const [, hex] =
-      /^sha256-([0-9a-f]{64})\b/.exec(image.kind === 'signature' ? (image.tag ?? '') : '') ?? [];
-    const signed = `sha256:${hex}`;
-    return !gone.has(image) && (!lost.has(signed) || kept.has(signed));
+    const signed = image.kind === 'signature' ? findSubjectOfTag(image.tag) : undefined;
+    return !gone.has(image) && (signed === undefined || !lost.has(signed) || kept.has(signed));
   });
   const digests = new Set(plan.releases.map(({ image }) => image.digest));
   const releases = lock.releases.releases.filter(({ image }) => digests.has(image.digest));
@@ -175,15 +175,9 @@ export function limitLock(lock: ImageSetLock, plan: ImageSetPlan): ImageSetLock 
     images.flatMap(({ contents }) => contents.manifests.map(({ descriptor }) => descriptor.digest)),
   );
   const isOfKept = ({ repository, tag }: LockedImage): boolean =>
-    repositories.has(repository) && manifests.has(readSignedDigest(tag));
+    repositories.has(repository) && manifests.has(findSubjectOfTag(tag) ?? '');
   const signatures = lock.images.filter((image) => image.kind === 'signature' && isOfKept(image));
   return { ...lock, catalogs, images: [...images, ...signatures] };
-}
-
-/** Returns the digest of what a signature by this tag signs. */
-export function readSignedDigest(tag: string | undefined): string {
-  const [, hex = ''] = /^sha256-([0-9a-f]{64})(?:\.(?:sig|att|sbom))?$/.exec(tag ?? '') ?? [];
-  return `sha256:${hex}`;
 }
 
 /**
@@ -217,7 +211,7 @@ export function requireAllowedImages(lock: ImageSetLock, plan: ImageSetPlan): Mi
   }
   for (const image of lock.images) {
     if (image.kind !== 'signature') continue;
-    const isOfImage = repositories.get(image.repository)?.has(readSignedDigest(image.tag)) ?? false;
+    const isOfImage = repositories.get(image.repository)?.has(findSubjectOfTag(image.tag) ?? '') ?? false;
     if (!isOfImage)
       refuse(nameOfLocked(image), 'not a signature of an image that the configuration asks for');
   }

@@ -3,13 +3,12 @@ import { CancelledError, OpmateError, RegistryError, throwIfCancelled } from '..
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { RegistryReference } from '../../core/reference.js';
 import { readContents } from '../../oci/image/contents.js';
-import { withChanges } from '../../source/session.js';
-import { type ImageSession, openTarget } from '../../oci/image/open.js';
+import { getAttachedTags } from '../../oci/signatures/attached-signatures.js';
+import type { ImageSession } from '../../oci/image/open.js';
 import type { WritableRepository } from '../../oci/registry/repository.js';
 import type { ReadDeleteItem } from './delete-list.js';
-import { tagOfDigest } from './image-set-names.js';
 import type { KeptImages } from './kept-images.js';
-import { smallRequestsAtOnce } from '../transfer/transfer-step.js';
+import { OpenPlaces, smallRequestsAtOnce } from '../transfer/transfer-step.js';
 
 interface DeleteOptions extends CancelOptions {
   session: ImageSession;
@@ -40,9 +39,6 @@ interface Target {
   digest: string;
   names: string[];
 }
-
-/** What is attached to an image by tag, as `findSignatures` carries it along. */
-const suffixes = ['sig', 'att', 'sbom'];
 
 /**
  * Deletes the images of a list by their digests: all are looked up first, one request each. A manifest that several
@@ -99,7 +95,7 @@ async function findTargets(
   options: DeleteOptions,
 ): Promise<Target[]> {
   const { keep, logger = silentLogger } = options;
-  const repositories = new Map<string, WritableRepository>();
+  const places = new OpenPlaces(options);
   const isKept = (digest: string): boolean => keep.reasonFor(digest) !== undefined;
   const task = 'look up images';
   let current = 0;
@@ -107,7 +103,7 @@ async function findTargets(
     items,
     smallRequestsAtOnce(options.maxPerRegistry),
     async ({ reference }) => {
-      const repository = await openRepository(repositories, reference, options);
+      const repository = await places.target(reference);
       const name = getName(reference);
       const named = await repository.headManifest(reference.digest ?? (reference.tag as string), options);
       const own = named === undefined ? [] : [{ digest: named.digest, name }];
@@ -139,22 +135,6 @@ async function findTargets(
   return [...targets.values()];
 }
 
-async function openRepository(
-  opened: Map<string, WritableRepository>,
-  reference: RegistryReference,
-  options: DeleteOptions,
-): Promise<WritableRepository> {
-  const key = reference.repository;
-  const known = opened.get(key);
-  if (known !== undefined) return known;
-  const { repository } = await openTarget(
-    reference,
-    withChanges(options.session, { signal: options.signal }),
-  );
-  opened.set(key, repository);
-  return repository;
-}
-
 /** What is attached to an image, to the manifests that it lists, and to what refers to those. */
 async function findAttached(
   repository: WritableRepository,
@@ -167,8 +147,7 @@ async function findAttached(
   const manifests = new Set(await readManifests(repository, digest, options));
   // A set hands out what is added while it is gone through.
   for (const text of manifests) {
-    for (const suffix of suffixes) {
-      const tag = `${tagOfDigest(text)}.${suffix}`;
+    for (const tag of getAttachedTags(text)) {
       const descriptor = await repository.headManifest(tag, options);
       if (descriptor !== undefined) attached.push({ digest: descriptor.digest, name: `${base}:${tag}` });
     }

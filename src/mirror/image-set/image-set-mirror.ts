@@ -3,6 +3,7 @@ import { combineErrors } from '../../core/diagnostics-error.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { type Reference, type RegistryReference, formatReference } from '../../core/reference.js';
+import { holdOpen } from '../../oci/image/open.js';
 import { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { BytePlan } from '../lock/byte-plan.js';
 import { type ImageSetConfiguration, targetOfCatalog } from './image-set-config.js';
@@ -20,6 +21,7 @@ import { withVerdicts } from '../verification/verify-lock.js';
 import { pinTransfers, surveyTransfers } from '../transfer/transfer.js';
 import { findSignatures } from '../transfer/find-signatures.js';
 import { copyTransfers } from '../transfer/copy-transfers.js';
+import { joinReports, splitCopyOrder } from '../transfer/transfer-step.js';
 import type {
   PinnedTransfer,
   StepFaults,
@@ -156,7 +158,7 @@ export class ImageSetMirror {
     const pinned = this.transfers();
     const [matches] = await Promise.all([this.#findSignatures(pinned), this.#survey(pinned)]);
     const before = new Map(pinned.map(({ targetName, contents }) => [targetName, contents]));
-    const surveyed = new Set(this.#surveyed.map(({ transfer }) => transfer.targetName));
+    const surveyed = new Set(this.#surveyed.map(({ targetName }) => targetName));
     const changed = matches.filter(({ targetName, contents }) => {
       const known = before.get(targetName);
       return (
@@ -165,7 +167,7 @@ export class ImageSetMirror {
       );
     });
     const names = new Set(changed.map(({ targetName }) => targetName));
-    this.#surveyed = this.#surveyed.filter(({ transfer }) => !names.has(transfer.targetName));
+    this.#surveyed = this.#surveyed.filter(({ targetName }) => !names.has(targetName));
     await this.#survey(changed);
     return planSurveyed(this.lockedImages(), this.#surveyed);
   }
@@ -173,25 +175,18 @@ export class ImageSetMirror {
   /** Copies what the survey found to be lacking: catalogs last, and only with what is there. */
   async copy(): Promise<ImageSetReport> {
     const { transfer: options } = this.#options;
-    const operands = this.#surveyed.filter(({ transfer }) => transfer.isLast !== true);
+    const [operands] = splitCopyOrder(this.#surveyed);
     const shared = new SharedBlobs();
     const first = await copyTransfers(operands, options, shared);
     this.#note(first);
     if (this.#failed.size > 0) {
       await this.#repair();
       this.#surveyed = operands;
-      await this.#survey(this.#catalogTransfers());
+      await this.#survey(splitCopyOrder(this.transfers())[1]);
     }
-    const catalogs = this.#surveyed.filter(({ transfer }) => transfer.isLast === true);
-    const last = await copyTransfers(catalogs, options, shared);
+    const last = await copyTransfers(splitCopyOrder(this.#surveyed)[1], options, shared);
     this.#note(last);
-    return {
-      done: [...first.done, ...last.done],
-      ...this.#faults,
-      blobs: first.blobs + last.blobs,
-      bytes: first.bytes + last.bytes,
-      changes: this.#changes,
-    };
+    return { ...joinReports(first, last), ...this.#faults, changes: this.#changes };
   }
 
   /** What is, or is to be, at the target. */
@@ -274,7 +269,7 @@ export class ImageSetMirror {
     const rebuilt = catalog === undefined ? undefined : this.#rebuilt.get(catalog);
     return {
       source:
-        rebuilt === undefined ? (image.open ?? image.reference) : () => Promise.resolve(openRebuilt(rebuilt)),
+        rebuilt === undefined ? (image.open ?? image.reference) : () => Promise.resolve(holdOpen(rebuilt)),
       target: targetReference(this.#options.target, image.repository, image.name.tag),
       sourceName: catalog === undefined ? formatReference(image.reference) : catalog.operator.catalog,
       targetName: image.destination,
@@ -341,10 +336,6 @@ export class ImageSetMirror {
 
   #getImage({ destination }: PlannedCatalog): PlannedImage {
     return this.#images.get(destination) as PlannedImage;
-  }
-
-  #catalogTransfers(): PinnedTransfer[] {
-    return this.transfers().filter(({ isLast }) => isLast === true);
   }
 
   /** Makes the catalogs name only what is there: bundles go, or names of images do. */
@@ -421,10 +412,6 @@ function requireOtherPlace({ operator: { catalog, reference }, destination }: Pl
     subject: catalog,
     hint: 'mirror to another registry or path, or give it another targetCatalog or targetTag',
   });
-}
-
-function openRebuilt({ repository, digest }: RebuiltCatalog) {
-  return { repository, reference: digest, close: () => Promise.resolve() };
 }
 
 /** A signature lies beside its image, whatever that is called at the target. */

@@ -3,11 +3,11 @@ import { combineErrors } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { readContents } from '../../oci/image/contents.js';
-import type { OpenedReference } from '../../oci/image/open.js';
+import { type OpenedReference, holdOpen } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import type { ImageSetLock, LockedCatalog, LockedImage } from '../lock/lock.js';
 import { type CacheWriter, type RebuiltCatalog, rebuildCatalog } from '../selection/rebuilt-catalog.js';
-import { readSignedDigest } from './archived-set.js';
+import { findSubjectOfTag } from '../../oci/signatures/attached-signatures.js';
 import { targetOfCatalog } from './image-set-config.js';
 import type { ImageSetPlan, PlannedCatalog } from './image-set-plan.js';
 
@@ -75,14 +75,12 @@ export async function narrowCatalogs(
       images.flatMap(({ contents }) => contents.manifests.map(({ descriptor }) => descriptor.digest)),
     );
     const signs = ({ kind, tag }: LockedImage): boolean =>
-      kind !== 'signature' || kept.has(readSignedDigest(tag));
+      kind !== 'signature' || kept.has(findSubjectOfTag(tag) ?? '');
     return {
       lock: narrowed.length === 0 ? lock : { ...lock, images: images.filter(signs) },
       getOpener(image) {
         const made = rebuilt.get(image);
-        if (made === undefined) return undefined;
-        const { repository, digest } = made;
-        return () => Promise.resolve({ repository, reference: digest, close: () => Promise.resolve() });
+        return made && (() => Promise.resolve(holdOpen(made)));
       },
       close,
     };

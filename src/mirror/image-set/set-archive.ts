@@ -1,8 +1,9 @@
 import { Readable } from 'node:stream';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import type { Logger } from '../../core/log.js';
-import { placeKey } from '../transfer/transfer-step.js';
+import { OpenPlaces } from '../transfer/transfer-step.js';
 import {
   type ArchivedBlob,
   type ArchivedImage,
@@ -10,7 +11,7 @@ import {
   writeArchiveSet,
 } from '../../oci/archive-set/archive-set-writer.js';
 import type { ArchiveBase } from '../../oci/archive-set/archive-index.js';
-import { type ImageSession, type OpenedReference, openReference } from '../../oci/image/open.js';
+import type { ImageSession } from '../../oci/image/open.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { type ImageSetLock, type LockedImage, encodeLock } from '../lock/lock.js';
 import { ImageClock } from '../transfer/image-clock.js';
@@ -87,16 +88,17 @@ export function getArchivedImages({ repository, tag, contents }: LockedImage): A
   return [{ repository, tag, root }, ...referrers];
 }
 
-/** The places that blobs come from, each opened once. */
+/** What blobs are read from. */
 class ImageSources {
   readonly #options: ArchiveImageSetOptions;
-  readonly #opened = new Map<string, Promise<OpenedReference>>();
+  readonly #places: OpenPlaces;
   /** Images whose blob could not be read, by its digest; one that could in the end is none. */
   readonly #clocks = new Map<string, ImageClock>();
   readonly #failures = new Map<string, { targetName: string; error: OpmateError }>();
 
   constructor(options: ArchiveImageSetOptions) {
     this.#options = options;
+    this.#places = new OpenPlaces(options);
   }
 
   getBlobs(transfers: readonly PinnedTransfer[]): ArchivedBlob[] {
@@ -126,9 +128,8 @@ class ImageSources {
     return this.#failures.values().next().value;
   }
 
-  async close(): Promise<void> {
-    for (const opened of this.#opened.values())
-      await opened.then((reference) => reference.close()).catch(() => undefined);
+  close(): Promise<void> {
+    return this.#places.close();
   }
 
   async #openManifest(
@@ -139,7 +140,7 @@ class ImageSources {
     return this.#watch(transfer, digest, async () => {
       if (known !== undefined) return Readable.from([known], { objectMode: false });
       return this.#inTime(transfer, async (limited) => {
-        const { repository } = await this.#open(transfer);
+        const { repository } = await this.#places.source(transfer);
         const { bytes } = await repository.getManifest(digest, limited);
         return Readable.from([bytes], { objectMode: false });
       });
@@ -149,7 +150,7 @@ class ImageSources {
   async #openBlob(transfer: PinnedTransfer, blob: Descriptor): Promise<Readable> {
     return this.#watch(transfer, blob.digest, async () => {
       const stream = await this.#inTime(transfer, async (limited) => {
-        const { repository } = await this.#open(transfer);
+        const { repository } = await this.#places.source(transfer);
         return repository.openBlob(blob, limited);
       });
       stream.once('error', (error) => this.#note(transfer, blob.digest, error));
@@ -163,8 +164,7 @@ class ImageSources {
   ): Promise<Readable> {
     const { imageTimeoutMs, signal } = this.#options;
     if (imageTimeoutMs === undefined) return open({ signal });
-    const clock = this.#clocks.get(targetName) ?? new ImageClock(targetName, imageTimeoutMs);
-    this.#clocks.set(targetName, clock);
+    const clock = getOrAdd(this.#clocks, targetName, () => new ImageClock(targetName, imageTimeoutMs));
     return clock.watch(open, { signal });
   }
 
@@ -181,15 +181,5 @@ class ImageSources {
   #note({ targetName }: PinnedTransfer, digest: string, error: unknown): void {
     const isFailure = error instanceof OpmateError && error.code !== 'CANCELLED';
     if (isFailure) this.#failures.set(digest, { targetName, error });
-  }
-
-  #open({ source, targetName }: PinnedTransfer): Promise<OpenedReference> {
-    const key = typeof source === 'function' ? targetName : placeKey(source);
-    let opened = this.#opened.get(key);
-    if (opened === undefined) {
-      opened = typeof source === 'function' ? source() : openReference(source, this.#options.session);
-      this.#opened.set(key, opened);
-    }
-    return opened;
   }
 }

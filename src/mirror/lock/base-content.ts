@@ -1,8 +1,10 @@
+import { getOrAdd } from '../../core/groups.js';
 import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
 import type { ImageSession } from '../../oci/image/open.js';
 import type { BlobPlace } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { createRegistryRepository } from '../../oci/registry/registry-client.js';
+import { withReads } from '../../oci/registry/replaced-reads.js';
 import type { Repository } from '../../oci/registry/repository.js';
 
 /**
@@ -56,15 +58,12 @@ export class BaseContent {
       const holder = this.#holders.get(digest) ?? this.#archive.index.holders?.get(digest) ?? otherwise;
       return holder === undefined ? own : this.at(holder);
     };
-    return {
-      name: own.name,
+    return withReads(own, {
       getManifest: async (digest, options) => (await pick(digest)).getManifest(digest, options),
       headManifest: async (digest, options) => (await pick(digest)).headManifest(digest, options),
       openBlob: async (blob, options) => (await pick(blob.digest)).openBlob(blob, options),
       hasBlob: async (blob, options) => (await pick(blob.digest)).hasBlob(blob, options),
-      listTags: (options) => own.listTags(options),
-      listReferrers: (digest, options) => own.listReferrers(digest, options),
-    };
+    });
   }
 
   /** The first of some repositories that has a manifest or blob. */
@@ -86,12 +85,7 @@ export class BaseContent {
 
   /** A repository of the target. */
   at(repository: string): Promise<Repository> {
-    let opened = this.#opened.get(repository);
-    if (opened === undefined) {
-      opened = this.#open(repository);
-      this.#opened.set(repository, opened);
-    }
-    return opened;
+    return getOrAdd(this.#opened, repository, () => this.#open(repository));
   }
 
   async #open(repository: string): Promise<Repository> {

@@ -1,5 +1,6 @@
 import { mapConcurrent } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { parseReference } from '../../core/reference.js';
 import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
@@ -15,14 +16,16 @@ import type { ImageSetLock } from './lock.js';
 import { type LockedTransfersOptions, getTargetName, transfersOfLock } from './locked-transfers.js';
 import { type Shard, assignShards } from './shard.js';
 import { copyShard, planSharedBlobs } from './shard-blobs.js';
-import { isComplete, planSurveyed } from './surveyed-set.js';
+import { planSurveyed } from './surveyed-set.js';
+import { joinReports, splitCopyOrder } from '../transfer/transfer-step.js';
 import { surveyTransfers } from '../transfer/transfer.js';
 import { copyTransfers, noteKnown } from '../transfer/copy-transfers.js';
-import type {
-  PinnedTransfer,
-  SurveyedTransfer,
-  TransferOptions,
-  TransferReport,
+import {
+  type PinnedTransfer,
+  type SurveyedTransfer,
+  type TransferOptions,
+  type TransferReport,
+  isComplete,
 } from '../transfer/transfer-types.js';
 
 /** How a lock is mirrored. */
@@ -63,9 +66,9 @@ export class LockMirror {
     this.#options = options;
     this.#logger = options.logger ?? silentLogger;
     const transfers = transfersOfLock(lock, options);
-    const operands = transfers.filter(({ isLast }) => isLast !== true);
+    const [operands, catalogs] = splitCopyOrder(transfers);
     const { shard } = options;
-    this.#catalogs = transfers.filter(({ isLast }) => isLast === true);
+    this.#catalogs = catalogs;
     this.#operands = operands;
     this.#others = [];
     if (shard === undefined) return;
@@ -101,13 +104,13 @@ export class LockMirror {
   /** Copies what the survey found to be lacking; the catalogs last, and only when all else is there. */
   async copy(): Promise<LockReport> {
     const { transfer: options, shard } = this.#options;
-    const operands = this.#surveyed.filter(({ transfer }) => transfer.isLast !== true);
+    const [operands, catalogs] = splitCopyOrder(this.#surveyed);
     const shared = new SharedBlobs();
     for (const [digest, place] of this.#options.base?.places() ?? []) shared.note(place, digest);
     if (shard !== undefined) return this.#copyShard(operands, shard, shared);
     const first = await copyTransfers(operands, options, shared);
-    const catalogs = this.#surveyed.filter(({ transfer }) => transfer.isLast === true);
-    return withReport(first, await copyTransfers(catalogs, options, shared));
+    const last = await copyTransfers(catalogs, options, shared);
+    return { ...joinReports(first, last), waiting: 0 };
   }
 
   /**
@@ -138,7 +141,7 @@ export class LockMirror {
     const { surveyed: catalogs } = await surveyTransfers(this.#catalogs, transfer);
     const others = await surveyTransfers([...this.#operands, ...this.#others], transfer);
     noteKnown(others.surveyed, shared);
-    return withReport(first, await copyTransfers(catalogs, transfer, shared));
+    return { ...joinReports(first, await copyTransfers(catalogs, transfer, shared)), waiting: 0 };
   }
 
   /** Images of other shards that are not complete. */
@@ -173,8 +176,7 @@ export class LockMirror {
     if (missing.size === 0) return;
     const held = holdersIn(this.#surveyed);
     const wanted = new Map<string, { descriptor: Descriptor; isManifest: boolean; targetName: string }>();
-    for (const { transfer, manifests, blobs } of this.#surveyed) {
-      const { targetName } = transfer;
+    for (const { targetName, manifests, blobs } of this.#surveyed) {
       for (const descriptor of [...manifests.map((manifest) => manifest.descriptor), ...blobs]) {
         if (!missing.has(descriptor.digest) || wanted.has(descriptor.digest)) continue;
         wanted.set(descriptor.digest, { descriptor, targetName, isManifest: !blobs.includes(descriptor) });
@@ -205,16 +207,15 @@ export class LockMirror {
 /** Repositories of the target that a survey found a blob in, by its digest. */
 function holdersIn(surveyed: readonly SurveyedTransfer[]): Map<string, Set<string>> {
   const holders = new Map<string, Set<string>>();
-  for (const { transfer, manifests, blobs } of surveyed) {
-    if (transfer.target.transport !== 'docker') continue;
+  for (const { target, contents, manifests, blobs } of surveyed) {
+    if (target.transport !== 'docker') continue;
     const lacking = new Set(
       [...manifests.map((manifest) => manifest.descriptor), ...blobs].map(({ digest }) => digest),
     );
-    for (const manifest of transfer.contents.manifests) {
+    for (const manifest of contents.manifests) {
       for (const { digest } of [manifest.descriptor, ...manifest.blobs]) {
         if (lacking.has(digest)) continue;
-        const known = holders.get(digest) ?? new Set();
-        holders.set(digest, known.add(transfer.target.repository));
+        getOrAdd(holders, digest, () => new Set()).add(target.repository);
       }
     }
   }
@@ -238,17 +239,6 @@ function baseError(
   return new OpmateError('NOT_FOUND', problem, {
     hint: 'run opmate mirror inventory again, and write the archive anew with --base and that file',
   });
-}
-
-function withReport(first: TransferReport, last: TransferReport): LockReport {
-  return {
-    done: [...first.done, ...last.done],
-    missing: [...first.missing, ...last.missing],
-    failed: [...first.failed, ...last.failed],
-    blobs: first.blobs + last.blobs,
-    bytes: first.bytes + last.bytes,
-    waiting: 0,
-  };
 }
 
 /** What of a lock a cluster must know when it is at a target. */

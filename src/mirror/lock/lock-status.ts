@@ -9,9 +9,9 @@ import { planBytes } from './byte-plan.js';
 import { type ImageSetLock, type LockedImage, encodeLock, nameOfLocked, parseLock, planOf } from './lock.js';
 import { type LockedTransfersOptions, getTargetName, transfersOfLock } from './locked-transfers.js';
 import { assignShards } from './shard.js';
-import { isComplete, createPresence } from './surveyed-set.js';
+import { createPresence } from './surveyed-set.js';
 import { surveyTransfers } from '../transfer/transfer.js';
-import type { TransferOptions } from '../transfer/transfer-types.js';
+import { type TransferOptions, isComplete } from '../transfer/transfer-types.js';
 
 /** What of a lock is in its place, and what is left to copy. */
 export interface LockStatus {
@@ -70,11 +70,9 @@ export async function readRegistryStatus(
   const transfers = transfersOfLock(lock, options);
   const { surveyed } = await surveyTransfers(transfers, {
     ...options.transfer,
-    continueOnError: false,
-    skipMissing: false,
     isExact: true,
   });
-  const complete = new Set(surveyed.filter(isComplete).map(({ transfer }) => transfer.targetName));
+  const complete = new Set(surveyed.filter(isComplete).map(({ targetName }) => targetName));
   const view: PlaceView = {
     nameOf: (image) => getTargetName(image, options),
     isComplete: (image) => complete.has(getTargetName(image, options)),

@@ -1,6 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
-import type { ImageSession, OpenedReference } from '../../oci/image/open.js';
+import { getOrAdd } from '../../core/groups.js';
+import { type ImageSession, type OpenedReference, holdOpen } from '../../oci/image/open.js';
 import type { ImageSetPlan } from '../image-set/image-set-plan.js';
 import type { ImageSetLock, LockedImage } from './lock.js';
 import type { CacheWriter, RebuiltCatalog } from '../selection/rebuilt-catalog.js';
@@ -83,12 +84,7 @@ export function rebuiltOnDemand(lock: ImageSetLock, options: RebuildLockedOption
       if (image.kind === 'chart' || image.kind === 'graph') return () => openMade(image);
       const name = `${image.repository}:${image.tag ?? ''}`;
       if (image.kind !== 'catalog' || !partial.has(name)) return undefined;
-      return async () => {
-        let made = rebuilt.get(name);
-        if (made === undefined) rebuilt.set(name, (made = rebuild(image)));
-        const { repository, digest } = await made;
-        return { repository, reference: digest, close: () => Promise.resolve() };
-      };
+      return async () => holdOpen(await getOrAdd(rebuilt, name, () => rebuild(image)));
     },
     async close() {
       for (const made of rebuilt.values())

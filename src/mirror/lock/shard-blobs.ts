@@ -1,11 +1,12 @@
 import { mapConcurrent } from '../../core/concurrency.js';
+import { getOrAdd } from '../../core/groups.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
 import { pause } from '../../oci/transport/retry-policy.js';
 import { copyTransfers, noteKnown } from '../transfer/copy-transfers.js';
-import { OpenPlaces } from '../transfer/transfer-step.js';
+import { OpenPlaces, joinReports } from '../transfer/transfer-step.js';
 import type {
   PinnedTransfer,
   SurveyedTransfer,
@@ -27,7 +28,7 @@ interface SharedBlob {
 interface LackingBlob {
   blob: Descriptor;
   repository: string;
-  transfer: PinnedTransfer;
+  transfer: SurveyedTransfer;
   shared: SharedBlob;
 }
 
@@ -46,10 +47,11 @@ export function planSharedBlobs(
   for (const [i, { target, contents }] of transfers.entries()) {
     if (target.transport !== 'docker') continue;
     for (const blob of contents.manifests.flatMap(({ blobs }) => blobs)) {
-      const need = needs.get(blob.digest) ?? { blob, repositories: new Map<string, Set<number>>() };
-      needs.set(blob.digest, need);
-      const own = need.repositories.get(target.repository) ?? new Set();
-      need.repositories.set(target.repository, own.add(shards[i] as number));
+      const need = getOrAdd(needs, blob.digest, () => ({
+        blob,
+        repositories: new Map<string, Set<number>>(),
+      }));
+      getOrAdd(need.repositories, target.repository, () => new Set()).add(shards[i] as number);
     }
   }
   const loads = new Map<number, number>();
@@ -125,7 +127,7 @@ class ShardCopy {
     await this.#bring(own.filter((blob) => !atHome(blob)));
     const others = lacking.filter((blob) => !isOwn(blob));
     const keys = new Set(others.map(toKey));
-    const isHeld = ({ transfer: { target }, blobs }: SurveyedTransfer): boolean =>
+    const isHeld = ({ target, blobs }: SurveyedTransfer): boolean =>
       target.transport === 'docker' &&
       blobs.some((blob) => keys.has(toKey({ blob, repository: target.repository })));
     const held = this.#surveyed.filter(isHeld);
@@ -136,23 +138,16 @@ class ShardCopy {
     );
     if (others.length > 0) await this.#await(others, waitMs);
     const last = await copyTransfers(held, transfer, shared);
-    return {
-      done: [...first.done, ...last.done],
-      missing: [...first.missing, ...last.missing],
-      failed: [...first.failed, ...last.failed],
-      blobs: this.#sent.blobs + first.blobs + last.blobs,
-      bytes: this.#sent.bytes + first.bytes + last.bytes,
-    };
+    return joinReports({ done: [], missing: [], failed: [], ...this.#sent }, first, last);
   }
 
   #lackingBlobs(): LackingBlob[] {
     const { plan } = this.#options;
     const lacking = new Map<string, LackingBlob>();
-    for (const { transfer, blobs } of this.#surveyed) {
-      const { target } = transfer;
-      if (target.transport !== 'docker') continue;
-      const { repository } = target;
-      for (const blob of blobs) {
+    for (const transfer of this.#surveyed) {
+      if (transfer.target.transport !== 'docker') continue;
+      const { repository } = transfer.target;
+      for (const blob of transfer.blobs) {
         const shared = plan.get(blob.digest);
         if (shared !== undefined)
           lacking.set(toKey({ blob, repository }), { blob, repository, transfer, shared });
@@ -169,15 +164,11 @@ class ShardCopy {
       options.maxPerRegistry,
       async ({ blob, transfer }) => {
         const from = await places.source(transfer);
-        try {
-          const target = await places.target(transfer.target);
-          const outcome = await shared.copy(from.repository, target, blob, { ...options, isAbsent: true });
-          if (outcome !== 'copied') return;
-          this.#sent.blobs++;
-          this.#sent.bytes += blob.size;
-        } finally {
-          await from.close();
-        }
+        const target = await places.target(transfer.target);
+        const outcome = await shared.copy(from.repository, target, blob, { ...options, isAbsent: true });
+        if (outcome !== 'copied') return;
+        this.#sent.blobs++;
+        this.#sent.bytes += blob.size;
       },
       options,
     );

@@ -1,6 +1,7 @@
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
+import { findSubjectOfTag } from '../../oci/signatures/attached-signatures.js';
 import { type LockedImage, nameOfLocked } from './lock.js';
 
 /** One of several machines that share a plan: `index` from 0, below `count`. */
@@ -91,9 +92,9 @@ class ImageGroups {
     };
     for (const [i, { repository, contents }] of images.entries())
       for (const { descriptor } of ownManifests(contents)) join(`${repository} ${descriptor.digest}`, i);
-    for (const [i, { kind, repository, tag = '' }] of images.entries()) {
-      const signed = kind === 'signature' && /^([a-z0-9]+)-([0-9a-f]{64,})/.exec(tag);
-      if (signed) join(`${repository} ${signed[1]}:${signed[2]}`, i);
+    for (const [i, { kind, repository, tag }] of images.entries()) {
+      const signed = kind === 'signature' ? findSubjectOfTag(tag) : undefined;
+      if (signed !== undefined) join(`${repository} ${signed}`, i);
     }
   }
 

@@ -2,11 +2,6 @@ import { type BytePlan, planBytes } from './byte-plan.js';
 import type { LockedImage } from './lock.js';
 import type { SurveyedTransfer } from '../transfer/transfer-types.js';
 
-/** Whether the target needs nothing of an image. */
-export function isComplete({ manifests, isTagged }: SurveyedTransfer): boolean {
-  return manifests.length === 0 && isTagged;
-}
-
 /** What copying images means in bytes, by what a survey has found. */
 export function planSurveyed(
   images: readonly LockedImage[],
@@ -22,9 +17,9 @@ export function planSurveyed(
 export function createPresence(surveyed: readonly SurveyedTransfer[]): (digest: string) => boolean {
   const lacking = new Set(surveyed.flatMap(({ blobs }) => blobs.map(({ digest }) => digest)));
   const there = new Set<string>();
-  for (const { transfer, blobs } of surveyed) {
+  for (const { contents, blobs } of surveyed) {
     const own = new Set(blobs.map(({ digest }) => digest));
-    for (const manifest of transfer.contents.manifests) {
+    for (const manifest of contents.manifests) {
       for (const { digest } of manifest.blobs) if (!own.has(digest)) there.add(digest);
     }
   }

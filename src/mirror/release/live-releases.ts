@@ -3,11 +3,12 @@ import { pathToFileURL } from 'node:url';
 import { computeDigest } from '../../core/digest.js';
 import { OpmateError, UsageError, fileError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
+import { getOrAdd } from '../../core/groups.js';
 import { formatReference, parseReference } from '../../core/reference.js';
 import { decodeUtf8 } from '../../document/go-json.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
-import { openReference } from '../../oci/image/open.js';
+import { holdOpen, openReference } from '../../oci/image/open.js';
 import {
   buildGraphImage,
   defaultGraphBase,
@@ -59,12 +60,11 @@ export function liveReleases(options: LiveReleaseOptions): ReleaseAccess {
       return { graph: parseUpdateGraph(decodeUtf8(bytes), label), digest: computeDigest(bytes) };
     },
     async readSignature(image, version, type) {
-      let keyring = keyrings.get(type);
-      if (keyring === undefined) keyrings.set(type, (keyring = readReleaseKeys(type, options)));
+      const keyring = await getOrAdd(keyrings, type, () => readReleaseKeys(type, options));
       const store = serviceUrl(releaseVariables.signatureStore, signatureStores[type], true, session);
       if (!store.pathname.endsWith('/')) store.pathname += '/';
       return fetchReleaseSignature(store, image, {
-        ...{ keyring: await keyring, now: session.now(), version, session },
+        ...{ keyring, now: session.now(), version, session },
       });
     },
     async resolve(release) {
@@ -143,8 +143,7 @@ function getGraphImage(options: LiveReleaseOptions): GraphImage {
   let building: ReturnType<typeof build> | undefined;
   return {
     async open() {
-      const { repository, digest } = await (building ??= build());
-      return { repository, reference: digest, close: () => Promise.resolve() };
+      return holdOpen(await (building ??= build()));
     },
     made: () => made,
     async close() {

@@ -1,5 +1,6 @@
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { formatReference, parseReference } from '../../core/reference.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import type { DigestReference } from '../../release/payload.js';
@@ -37,11 +38,10 @@ export function lockedReleases(
       return { graph: parseUpdateGraph(JSON.stringify(locked.graph), label), digest: locked.digest };
     },
     async readSignature(image, version, type) {
-      let keyring = keyrings.get(type);
-      if (keyring === undefined) keyrings.set(type, (keyring = readReleaseKeys(type, live)));
       const locked = releases.find((release) => release.image.digest === image.digest);
       if (locked === undefined) throw notLocked(formatReference(image), openArchived);
-      return verifyLocked(locked, image, { keyring: await keyring, now: session.now(), version });
+      const keyring = await getOrAdd(keyrings, type, () => readReleaseKeys(type, live));
+      return verifyLocked(locked, image, { keyring, now: session.now(), version });
     },
     async resolve(release) {
       if (release.digest !== undefined) return { ...release, digest: release.digest };

@@ -8,17 +8,22 @@ import { isNonDistributable } from '../../oci/layout/layout-manifest.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import { type BlobPlace, type CopyBlobOptions, SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
-import type { SurveyedTransfer, TransferOptions, TransferReport } from './transfer-types.js';
+import {
+  type SurveyedTransfer,
+  type TransferOptions,
+  type TransferReport,
+  isComplete,
+} from './transfer-types.js';
 import {
   blobsOfImageAtOnce,
   imagesAtOnce,
-  inCopyOrder,
+  joinReports,
   OpenPlaces,
   placeKey,
   referenceAt,
   runStep,
   smallRequestsAtOnce,
-  sortOutcomes,
+  splitCopyOrder,
 } from './transfer-step.js';
 
 /** A blob above this counts as large: of those only `maxPerRegistry` are under way at a time. */
@@ -44,44 +49,38 @@ export async function copyTransfers(
   const large = createLimiter(options.maxPerRegistry);
   const progress = new ByteProgress(surveyed, options.logger ?? silentLogger);
   noteKnown(surveyed, shared);
+  const rounds = splitCopyOrder(surveyed);
   const run: Run = {
-    firstBlobs: new FirstBlobs(inCopyOrder(surveyed, ({ transfer }) => transfer)),
+    firstBlobs: new FirstBlobs(rounds.flat()),
     options,
     places,
     shared,
     progress,
     whenFree: (bytes, work) => (bytes > largeBlobBytes ? large : small)(work),
   };
-  const report: TransferReport = { done: [], missing: [], failed: [], blobs: 0, bytes: 0 };
-  const outcomes = new Map<SurveyedTransfer, Awaited<ReturnType<typeof copyOne>> | OpmateError>();
+  const reports: TransferReport[] = [];
   progress.start();
   try {
-    for (const isLast of [false, true]) {
-      const round = surveyed.filter(({ transfer }) => (transfer.isLast ?? false) === isLast);
-      const matches = await runStep(
+    for (const round of rounds) {
+      const { results, ...faults } = await runStep(
         round,
-        ({ transfer }) => transfer,
         (transfer, limited) =>
           copyOne(transfer, { ...run, options: { ...options, ...limited } }).finally(() =>
             run.firstBlobs.end(transfer),
           ),
         { ...options, atOnce: imagesAtOnce(options) },
       );
-      for (const [i, transfer] of round.entries())
-        outcomes.set(transfer, matches[i] as (typeof matches)[number]);
+      const copied = results.map(({ transfer, blobs, bytes }): TransferReport => {
+        const { digest } = transfer.contents.root;
+        return { done: [{ transfer, digest }], missing: [], failed: [], blobs, bytes };
+      });
+      reports.push(...copied, { done: [], ...faults, blobs: 0, bytes: 0 });
     }
   } finally {
     progress.end();
     await places.close();
   }
-  const inOrder = surveyed.map((transfer) => outcomes.get(transfer) as Awaited<ReturnType<typeof copyOne>>);
-  const { results, missing, failed } = sortOutcomes(surveyed, ({ transfer }) => transfer, inOrder);
-  for (const { transfer, blobs, bytes } of results as Copied[]) {
-    report.done.push({ transfer, digest: transfer.contents.root.digest });
-    report.blobs += blobs;
-    report.bytes += bytes;
-  }
-  return { ...report, missing, failed };
+  return joinReports(...reports);
 }
 
 interface Run {
@@ -94,15 +93,14 @@ interface Run {
 }
 
 interface Copied {
-  transfer: SurveyedTransfer['transfer'];
+  transfer: SurveyedTransfer;
   blobs: number;
   bytes: number;
 }
 
-async function copyOne(surveyed: SurveyedTransfer, run: Run): Promise<Copied | 'missing'> {
-  const { transfer, manifests, isTagged } = surveyed;
+async function copyOne(transfer: SurveyedTransfer, run: Run): Promise<Copied | 'missing'> {
   const copied: Copied = { transfer, blobs: 0, bytes: 0 };
-  if (manifests.length === 0 && isTagged) return copied;
+  if (isComplete(transfer)) return copied;
   const { options, places, shared, progress, whenFree } = run;
   const target = await places.target(transfer.target);
   const from = await places.source(transfer);
@@ -116,12 +114,12 @@ async function copyOne(surveyed: SurveyedTransfer, run: Run): Promise<Copied | '
     copied.bytes += blob.size;
   };
   try {
-    const others = await run.firstBlobs.copy(surveyed, copyBlob);
+    const others = await run.firstBlobs.copy(transfer, copyBlob);
     await mapConcurrent(others, options.layersAtOnce ?? blobsOfImageAtOnce, copyBlob, options);
     const reference = referenceAt(transfer);
     const resend = (blob: Descriptor) =>
       shared.resend(from.repository, target, blob, { ...options, whenFree });
-    await putContents(from.repository, target, transfer.contents, surveyed, reference, {
+    await putContents(from.repository, target, transfer.contents, transfer, reference, {
       ...options,
       resend,
     });
@@ -131,8 +129,6 @@ async function copyOne(surveyed: SurveyedTransfer, run: Run): Promise<Copied | '
     const mayBeMissing = error instanceof OpmateError && error.code === 'NOT_FOUND';
     if (mayBeMissing && (await isGone(from, transfer.contents.root, options))) return 'missing';
     throw transfer.platforms === undefined ? error : explainSparse(error);
-  } finally {
-    await from.close();
   }
 }
 
@@ -148,7 +144,7 @@ class FirstBlobs {
   constructor(surveyed: readonly SurveyedTransfer[]) {
     const seen = new Set<string>();
     for (const owner of surveyed) {
-      const key = placeKey(owner.transfer.target);
+      const key = placeKey(owner.target);
       if (owner.firstBlob === undefined || seen.has(key)) continue;
       seen.add(key);
       if (!owner.blobs.some(({ digest }) => digest === owner.firstBlob)) continue;
@@ -163,8 +159,8 @@ class FirstBlobs {
     surveyed: SurveyedTransfer,
     copyBlob: (blob: Descriptor) => Promise<void>,
   ): Promise<readonly Descriptor[]> {
-    const { transfer, blobs, firstBlob } = surveyed;
-    const arrival = this.#arrivals.get(placeKey(transfer.target));
+    const { target, blobs, firstBlob } = surveyed;
+    const arrival = this.#arrivals.get(placeKey(target));
     if (arrival?.owner !== surveyed) {
       await arrival?.promise;
       return blobs;
@@ -176,7 +172,7 @@ class FirstBlobs {
 
   /** Lets the others go on, whatever became of the first blob. */
   end(surveyed: SurveyedTransfer): void {
-    const arrival = this.#arrivals.get(placeKey(surveyed.transfer.target));
+    const arrival = this.#arrivals.get(placeKey(surveyed.target));
     if (arrival?.owner === surveyed) arrival.end();
   }
 }
@@ -203,10 +199,10 @@ async function isGone(
 
 /** Notes what the survey says about blobs that are at the target: which repositories they can be mounted from. */
 export function noteKnown(surveyed: readonly SurveyedTransfer[], shared: SharedBlobs): void {
-  for (const { transfer, blobs } of surveyed) {
-    const place = placeOfTarget(transfer.target);
+  for (const { target, contents, blobs } of surveyed) {
+    const place = placeOfTarget(target);
     const lacking = new Set(blobs.map(({ digest }) => digest));
-    for (const blob of transfer.contents.manifests.flatMap((manifest) => manifest.blobs)) {
+    for (const blob of contents.manifests.flatMap((manifest) => manifest.blobs)) {
       // Of a manifest that is there such a layer may still be missing.
       if (!lacking.has(blob.digest) && !isNonDistributable(blob)) shared.note(place, blob.digest);
     }
@@ -229,9 +225,9 @@ class ByteProgress {
 
   constructor(surveyed: readonly SurveyedTransfer[], logger: Logger) {
     this.#logger = logger;
-    for (const { transfer, blobs } of surveyed) {
+    for (const { target, blobs } of surveyed) {
       for (const blob of blobs) {
-        const key = toKey(transfer.target, blob);
+        const key = toKey(target, blob);
         if (!this.#expected.has(key)) this.#total += blob.size;
         this.#expected.add(key);
       }

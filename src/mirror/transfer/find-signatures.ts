@@ -1,14 +1,13 @@
 import { isDigest } from '../../core/digest.js';
 import { CancelledError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { silentLogger } from '../../core/log.js';
 import { withReferenceTag } from '../../core/reference.js';
 import { type ImageContents, readContents, withReferrers } from '../../oci/image/contents.js';
+import { getAttachedTags } from '../../oci/signatures/attached-signatures.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import type { PinnedTransfer, TransferOptions } from './transfer-types.js';
 import { OpenPlaces, imagesAtOnce, placeKey, runStep } from './transfer-step.js';
-
-/** What is attached to an image by tag: signatures, attestations, lists of components. */
-const suffixes = ['sig', 'att', 'sbom'];
 
 /**
  * The signatures and what else is attached to images by tag (`sha256-HEX.sig`, `.att`, `.sbom`), as transfers of
@@ -23,17 +22,12 @@ export async function findSignatures(
   const tags = new KnownTags(options);
   const signatures = new Map<string, PinnedTransfer>();
   try {
-    const matches = await runStep(
+    const { results } = await runStep(
       pinned,
-      (transfer) => transfer,
       async (transfer) => {
         const from = await places.source(transfer).catch(unlessFatal(options));
         if (from === undefined) return { transfer, attached: [] };
-        try {
-          return await lookAt(from, transfer, { ...options, tags: await tags.of(from) });
-        } finally {
-          await from.close();
-        }
+        return lookAt(from, transfer, { ...options, tags: await tags.of(from) });
       },
       {
         ...options,
@@ -42,7 +36,6 @@ export async function findSignatures(
         task: 'look for signatures',
       },
     );
-    const results = matches as { transfer: PinnedTransfer; attached: PinnedTransfer[] }[];
     for (const transfer of results.flatMap(({ attached }) => attached)) {
       const key = `${placeKey(transfer.target)}:${transfer.target.tag}`;
       if (!signatures.has(key)) signatures.set(key, transfer);
@@ -64,12 +57,9 @@ class KnownTags {
 
   /** Undefined where they are unknown, or where the list lacks the tag that the image was read by. */
   async of({ repository, reference }: OpenedReference): Promise<ReadonlySet<string> | undefined> {
-    let wanted = this.#tags.get(repository.name);
-    if (wanted === undefined) {
-      wanted = Promise.resolve(repository.findTags?.(this.#options)).catch(unlessFatal(this.#options));
-      this.#tags.set(repository.name, wanted);
-    }
-    const tags = await wanted;
+    const tags = await getOrAdd(this.#tags, repository.name, () =>
+      Promise.resolve(repository.findTags?.(this.#options)).catch(unlessFatal(this.#options)),
+    );
     return tags?.size === 0 || (!isDigest(reference) && tags?.has(reference) === false) ? undefined : tags;
   }
 }
@@ -82,8 +72,7 @@ async function lookAt(
   const how = { ...options, concurrency: 1 };
   const attached: PinnedTransfer[] = [];
   for (const { descriptor } of transfer.contents.manifests) {
-    for (const suffix of suffixes) {
-      const tag = `${descriptor.digest.replace(':', '-')}.${suffix}`;
+    for (const tag of getAttachedTags(descriptor.digest)) {
       if (options.tags?.has(tag) === false) continue;
       const contents = await readContents(repository, tag, how).catch(unlessFatal(options));
       if (contents !== undefined) attached.push(attachedTo(transfer, tag, contents));

@@ -1,6 +1,7 @@
 import { type CancelOptions, mapConcurrent, onAbort } from '../../core/concurrency.js';
 import { addContext } from '../../core/diagnostics-error.js';
 import { CancelledError, DigestMismatchError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { silentLogger } from '../../core/log.js';
 import { type Reference, formatReference, withReferenceTag } from '../../core/reference.js';
 import {
@@ -12,10 +13,21 @@ import {
 } from '../../oci/image/open.js';
 import { withChanges } from '../../source/session.js';
 import { imageTimeoutError } from './image-clock.js';
-import type { PinnedTransfer, StepFaults, Transfer, TransferOptions } from './transfer-types.js';
+import type {
+  PinnedTransfer,
+  StepFaults,
+  Transfer,
+  TransferOptions,
+  TransferReport,
+} from './transfer-types.js';
 
 /** What became of an image in a step: its result, that it is not at the source, or why it failed. */
 type Outcome<R> = R | 'missing' | OpmateError;
+
+/** What became of all images in a step, each list in their order. */
+interface StepResults<R> extends StepFaults {
+  results: R[];
+}
 
 /** Images that may fail one after the other for want of an answer or permission before anything works. */
 const maxFailuresAtFirst = 8;
@@ -42,15 +54,14 @@ interface StepOptions extends TransferOptions {
 }
 
 /**
- * Does something with each image, several at a time; outcomes are in their order. Throws the first failure unless
+ * Does something with each image, several at a time. Throws the first failure unless
  * `continueOnError`; and with it one of the local disk, or when nothing works from the first. CancelledError always.
  */
-export async function runStep<T, R>(
-  items: readonly T[],
-  transferOf: (item: T) => Transfer,
-  work: (item: T, options: CancelOptions) => Promise<R | 'missing'>,
+export async function runStep<T extends Transfer, R>(
+  transfers: readonly T[],
+  work: (transfer: T, options: CancelOptions) => Promise<R | 'missing'>,
   options: StepOptions,
-): Promise<Outcome<R>[]> {
+): Promise<StepResults<R>> {
   const { logger = silentLogger, task } = options;
   const reached: Outcome<R>[] = [];
   const isDead = (outcome: unknown): boolean =>
@@ -61,20 +72,20 @@ export async function runStep<T, R>(
   };
   if (task !== undefined) logger.progress({ task, state: 'start' });
   try {
-    return await mapConcurrent(
-      items,
+    const outcomes = await mapConcurrent(
+      transfers,
       options.atOnce,
-      async (item) => {
-        const transfer = transferOf(item);
-        const inTime = () => withinTime(transfer, options, (limited) => work(item, limited));
+      async (transfer) => {
+        const inTime = () => withinTime(transfer, options, (limited) => work(transfer, limited));
         const outcome = await attempt(transfer, inTime, giveUp, options);
         reached.push(outcome);
-        const amount = { current: reached.length, total: items.length, unit: 'items' as const };
+        const amount = { current: reached.length, total: transfers.length, unit: 'items' as const };
         if (task !== undefined) logger.progress({ task, state: 'update', ...amount });
         return outcome;
       },
       options,
     );
+    return sortOutcomes(transfers, outcomes);
   } finally {
     if (task !== undefined) logger.progress({ task, state: 'done' });
   }
@@ -148,60 +159,62 @@ function nameImage(error: OpmateError, { sourceName, targetName }: Transfer): Op
   return addContext(error, { subject: name, replaces: [subject], hint });
 }
 
-/** Sorts outcomes by what they are. */
-export function sortOutcomes<T, R>(
-  items: readonly T[],
-  transferOf: (item: T) => Transfer,
-  outcomes: readonly Outcome<R>[],
-): StepFaults & { results: R[] } {
-  const sorted: StepFaults & { results: R[] } = { missing: [], failed: [], results: [] };
-  for (const [i, item] of items.entries()) {
+function sortOutcomes<R>(transfers: readonly Transfer[], outcomes: readonly Outcome<R>[]): StepResults<R> {
+  const sorted: StepResults<R> = { missing: [], failed: [], results: [] };
+  for (const [i, transfer] of transfers.entries()) {
     const outcome = outcomes[i] as Outcome<R>;
-    if (outcome === 'missing') sorted.missing.push(transferOf(item));
-    else if (outcome instanceof OpmateError)
-      sorted.failed.push({ transfer: transferOf(item), error: outcome });
+    if (outcome === 'missing') sorted.missing.push(transfer);
+    else if (outcome instanceof OpmateError) sorted.failed.push({ transfer, error: outcome });
     else sorted.results.push(outcome);
   }
   return sorted;
 }
 
-/** What is copied first stands first: catalogs last, else the given order. */
-export function inCopyOrder<T>(items: readonly T[], transferOf: (item: T) => Transfer): T[] {
-  return [false, true].flatMap((isLast) =>
-    items.filter((item) => (transferOf(item).isLast ?? false) === isLast),
-  );
+/** Returns one report of several copies. */
+export function joinReports(...reports: readonly TransferReport[]): TransferReport {
+  const sum = (key: 'blobs' | 'bytes'): number => reports.reduce((total, report) => total + report[key], 0);
+  return {
+    done: reports.flatMap(({ done }) => done),
+    missing: reports.flatMap(({ missing }) => missing),
+    failed: reports.flatMap(({ failed }) => failed),
+    blobs: sum('blobs'),
+    bytes: sum('bytes'),
+  };
 }
 
-/** Sources and targets that are open during a step; archives and targets are opened once each. */
+/** Returns the images in the order in which they are copied: operands, then what names them. */
+export function splitCopyOrder<T extends Transfer>(transfers: readonly T[]): [operands: T[], last: T[]] {
+  const isLast = (transfer: T): boolean => transfer.isLast === true;
+  return [transfers.filter((transfer) => !isLast(transfer)), transfers.filter(isLast)];
+}
+
+/** Sources and targets of a step: what is opened stays open until it ends, archives and targets opened once each. */
 export class OpenPlaces {
   readonly #session: ImageSession;
-  readonly #archives = new Map<string, Promise<OpenedReference>>();
+  /** By reference, or by what opens a place that no reference names. */
+  readonly #sources = new Map<unknown, Promise<OpenedReference>>();
   readonly #targets = new Map<string, Promise<OpenedTarget>>();
 
   constructor({ session, signal }: Pick<TransferOptions, 'session'> & CancelOptions) {
     this.#session = withChanges(session, { signal });
   }
 
-  /** Opens the source of an image; `close` what is given when it is not needed any more. */
-  async source({ source }: Transfer): Promise<OpenedReference> {
-    if (typeof source === 'function') return source();
+  /** Opens the source of an image. */
+  source({ source }: Transfer): Promise<OpenedReference> {
+    if (typeof source === 'function') return getOrAdd(this.#sources, source, source);
+    // A registry has nothing to close.
     if (source.transport === 'docker') return openReference(source, this.#session);
-    const key = formatReference(source);
-    let opened = this.#archives.get(key);
-    if (opened === undefined) this.#archives.set(key, (opened = openReference(source, this.#session)));
-    return { ...(await opened), close: async () => undefined };
+    return getOrAdd(this.#sources, formatReference(source), () => openReference(source, this.#session));
   }
 
   /** The repository of a target, whatever number of images go there. A layout is created if missing. */
   async target(target: Reference): Promise<OpenedTarget['repository']> {
-    const key = placeKey(target);
-    let opened = this.#targets.get(key);
-    if (opened === undefined) this.#targets.set(key, (opened = openTarget(target, this.#session)));
+    const opened = getOrAdd(this.#targets, placeKey(target), () => openTarget(target, this.#session));
     return (await opened).repository;
   }
 
   async close(): Promise<void> {
-    for (const opened of [...this.#archives.values(), ...this.#targets.values()])
+    for (const opened of [...this.#sources.values(), ...this.#targets.values()])
       await opened.then((place) => place.close()).catch(() => undefined);
   }
 }

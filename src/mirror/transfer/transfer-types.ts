@@ -31,8 +31,7 @@ export interface PinnedTransfer extends Transfer {
 }
 
 /** An image of which is known what the target lacks. */
-export interface SurveyedTransfer {
-  transfer: PinnedTransfer;
+export interface SurveyedTransfer extends PinnedTransfer {
   /** Manifests that the target repository lacks, in the order of the contents. */
   manifests: readonly ContentManifest[];
   /** Blobs that these need and the target repository lacks. */
@@ -44,6 +43,11 @@ export interface SurveyedTransfer {
    * knows that an earlier run was interrupted there.
    */
   firstBlob?: string | undefined;
+}
+
+/** Whether the target needs nothing of an image. */
+export function isComplete({ manifests, isTagged }: SurveyedTransfer): boolean {
+  return manifests.length === 0 && isTagged;
 }
 
 /** What became of the images in a step that goes on after failures. */
@@ -64,8 +68,8 @@ export interface TransferOptions extends CancelOptions {
   /** Milliseconds for reading, and again for copying, one image; unlimited unless set. */
   imageTimeoutMs?: number | undefined;
   /** Goes on after a failure. Images that are not at the source are passed over either way with `skipMissing`. */
-  continueOnError: boolean;
-  skipMissing: boolean;
+  continueOnError?: boolean | undefined;
+  skipMissing?: boolean | undefined;
   /** With `continueOnError`: leaves it to the caller to tell of failures. */
   isQuiet?: boolean | undefined;
   /** Copies what refers to the images too. */
@@ -76,11 +80,8 @@ export interface TransferOptions extends CancelOptions {
 }
 
 /** What became of the transfers, each list in their order. */
-export interface TransferReport {
+export interface TransferReport extends StepFaults {
   done: { transfer: Transfer; digest: string }[];
-  /** Images that are not at the source. */
-  missing: Transfer[];
-  failed: { transfer: Transfer; error: OpmateError }[];
   /** Blobs and their bytes that were sent. */
   blobs: number;
   bytes: number;

@@ -1,4 +1,5 @@
 import { OpmateError } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import type { Reference } from '../../core/reference.js';
 import { type ImageContents, readContentsFrom } from '../../oci/image/contents.js';
 import { type AskedTarget, surveyContents } from '../../oci/image/copy.js';
@@ -11,13 +12,12 @@ import { copyTransfers } from './copy-transfers.js';
 import {
   blobsOfImageAtOnce,
   imagesAtOnce,
-  inCopyOrder,
   OpenPlaces,
   placeKey,
   referenceAt,
   runStep,
   smallRequestsAtOnce,
-  sortOutcomes,
+  splitCopyOrder,
 } from './transfer-step.js';
 import type {
   PinnedTransfer,
@@ -44,36 +44,27 @@ export async function pinTransfers(
   let kept = 0;
   const read = new Map<string, Promise<ImageContents | undefined>>();
   try {
-    const outcomes = await runStep(
+    const { results, ...faults } = await runStep(
       transfers,
-      (transfer) => transfer,
       async (transfer, limited): Promise<PinnedTransfer | 'missing'> => {
         if (transfer.contents !== undefined) return { ...transfer, contents: transfer.contents };
         const pin = async (): Promise<ImageContents | undefined> => {
           const from = await places.source(transfer);
-          try {
-            const { platforms } = transfer;
-            const contents = await readImage(from, { ...options, ...limited, platforms, concurrency });
-            const manifests = contents?.manifests.map((manifest) => {
-              kept += manifest.bytes?.length ?? 0;
-              return kept > maxKeptBytes ? { ...manifest, bytes: undefined } : manifest;
-            });
-            return contents && manifests && { ...contents, manifests };
-          } finally {
-            await from.close();
-          }
+          const { platforms } = transfer;
+          const contents = await readImage(from, { ...options, ...limited, platforms, concurrency });
+          const manifests = contents?.manifests.map((manifest) => {
+            kept += manifest.bytes?.length ?? 0;
+            return kept > maxKeptBytes ? { ...manifest, bytes: undefined } : manifest;
+          });
+          return contents && manifests && { ...contents, manifests };
         };
         // Components of a release are often one image under several names.
         const key = pinKey(transfer);
-        let pinning = key === undefined ? undefined : read.get(key);
-        if (pinning === undefined) pinning = pin();
-        if (key !== undefined) read.set(key, pinning);
-        const contents = await pinning;
+        const contents = await (key === undefined ? pin() : getOrAdd(read, key, pin));
         return contents === undefined ? 'missing' : { ...transfer, contents };
       },
       { ...options, atOnce, task: 'read manifests' },
     );
-    const { results, ...faults } = sortOutcomes(transfers, (transfer) => transfer, outcomes);
     return { ...faults, pinned: results };
   } finally {
     await places.close();
@@ -116,29 +107,23 @@ export async function surveyTransfers(
 ): Promise<StepFaults & { surveyed: SurveyedTransfer[] }> {
   const targets = new Map<string, Promise<AskedTarget>>();
   const firstBlobs = new Map<string, Descriptor>();
-  for (const { target, contents } of inCopyOrder(pinned, (transfer) => transfer)) {
+  for (const { target, contents } of splitCopyOrder(pinned).flat()) {
     const [first] = contents.manifests.flatMap(({ blobs }) => blobs);
-    const key = placeKey(target);
-    if (first !== undefined && !firstBlobs.has(key)) firstBlobs.set(key, first);
+    if (first !== undefined) getOrAdd(firstBlobs, placeKey(target), () => first);
   }
   const { atOnce, concurrency } = shareOut(pinned.length, options);
-  const outcomes = await runStep(
+  const { results, ...faults } = await runStep(
     pinned,
-    (transfer) => transfer,
     async (transfer): Promise<SurveyedTransfer> => {
       const reference = referenceAt(transfer);
       const key = placeKey(transfer.target);
-      let target = targets.get(key);
-      if (target === undefined)
-        targets.set(key, (target = openToAsk(transfer.target, firstBlobs.get(key), options)));
-      const wanted = await target;
-      const { contents } = transfer;
-      const missing = await surveyContents(wanted, contents, reference, { ...options, concurrency });
-      return { transfer, ...missing, ...(wanted.isNew && { firstBlob: firstBlobs.get(key)?.digest }) };
+      const firstBlob = firstBlobs.get(key);
+      const target = await getOrAdd(targets, key, () => openToAsk(transfer.target, firstBlob, options));
+      const missing = await surveyContents(target, transfer.contents, reference, { ...options, concurrency });
+      return { ...transfer, ...missing, firstBlob: target.isNew ? firstBlob?.digest : undefined };
     },
     { ...options, atOnce, task: 'look at the target' },
   );
-  const { results, ...faults } = sortOutcomes(pinned, (transfer) => transfer, outcomes);
   return { ...faults, surveyed: results };
 }
 
@@ -158,17 +143,9 @@ async function openToAsk(
   return {
     tags,
     isNew: isEmpty && !(await repository.hasBlob(firstBlob, options)),
-    headManifest(reference, how) {
-      let response = manifests.get(reference);
-      if (response === undefined)
-        manifests.set(reference, (response = repository.headManifest(reference, how)));
-      return response;
-    },
-    hasBlob(blob, how) {
-      let response = blobs.get(blob.digest);
-      if (response === undefined) blobs.set(blob.digest, (response = repository.hasBlob(blob, how)));
-      return response;
-    },
+    headManifest: (reference, how) =>
+      getOrAdd(manifests, reference, () => repository.headManifest(reference, how)),
+    hasBlob: (blob, how) => getOrAdd(blobs, blob.digest, () => repository.hasBlob(blob, how)),
   };
 }
 
@@ -206,27 +183,18 @@ export async function transferImages(
   options: TransferOptions,
 ): Promise<TransferReport> {
   if (options.dryRun) return lookForImages(transfers, options);
-  // Each step makes images anew; a report is about those that were given.
-  const inputs = new Map(transfers.map((transfer, i) => [i, transfer]));
-  const numbered = transfers.map((transfer, i) => ({ ...transfer, position: i }));
-  const getPosition = (transfer: Transfer): number => (transfer as (typeof numbered)[number]).position;
+  // Steps make images anew, and go on with some of them.
+  const numbered = transfers.map((transfer, position) => ({ ...transfer, position }));
+  const byPosition = (a: Transfer, b: Transfer): number =>
+    (a as (typeof numbered)[number]).position - (b as (typeof numbered)[number]).position;
   const pin = await pinTransfers(numbered, options);
   const survey = await surveyTransfers(pin.pinned, options);
-  const report = await copyTransfers(survey.surveyed, options);
-  const inOrder = <T>(items: readonly T[], transferOf: (item: T) => Transfer): [T, Transfer][] =>
-    items
-      .map((item) => [item, getPosition(transferOf(item))] as const)
-      .sort(([, a], [, b]) => a - b)
-      .map(([item, i]) => [item, inputs.get(i) as Transfer]);
+  const { done, missing, failed, ...sent } = await copyTransfers(survey.surveyed, options);
   return {
-    ...report,
-    done: inOrder(report.done, ({ transfer }) => transfer).map(([item, transfer]) => ({ ...item, transfer })),
-    missing: inOrder([...pin.missing, ...report.missing], (transfer) => transfer).map(
-      ([, transfer]) => transfer,
-    ),
-    failed: inOrder([...pin.failed, ...survey.failed, ...report.failed], ({ transfer }) => transfer).map(
-      ([item, transfer]) => ({ ...item, transfer }),
-    ),
+    ...sent,
+    done: done.sort((a, b) => byPosition(a.transfer, b.transfer)),
+    missing: [...pin.missing, ...missing].sort(byPosition),
+    failed: [...pin.failed, ...survey.failed, ...failed].sort((a, b) => byPosition(a.transfer, b.transfer)),
   };
 }
 
@@ -236,20 +204,14 @@ async function lookForImages(
   options: TransferOptions,
 ): Promise<TransferReport> {
   const places = new OpenPlaces(options);
-  const outcomes = await runStep(
+  const { results, ...faults } = await runStep(
     transfers,
-    (transfer) => transfer,
     async (transfer) => {
       const from = await places.source(transfer);
-      try {
-        const descriptor = await from.repository.headManifest(from.reference, options);
-        return descriptor === undefined ? 'missing' : { transfer, digest: descriptor.digest };
-      } finally {
-        await from.close();
-      }
+      const descriptor = await from.repository.headManifest(from.reference, options);
+      return descriptor === undefined ? 'missing' : { transfer, digest: descriptor.digest };
     },
     { ...options, atOnce: options.maxPerRegistry, task: 'look for images' },
   ).finally(() => places.close());
-  const { results, ...faults } = sortOutcomes(transfers, (transfer) => transfer, outcomes);
   return { ...faults, done: results, blobs: 0, bytes: 0 };
 }

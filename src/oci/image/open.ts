@@ -33,6 +33,17 @@ export interface OpenedReference {
   close(): Promise<void>;
 }
 
+/** Returns an image of a repository that stays open as long as whoever opened it needs it. */
+export function holdOpen({
+  repository,
+  digest,
+}: {
+  repository: Repository;
+  digest: string;
+}): OpenedReference {
+  return { repository, reference: digest, close: () => Promise.resolve() };
+}
+
 /**
  * Opens the repository that a reference lies in: a registry's, an OCI layout directory, or an archive file.
  * A layout or archive without tag means the only image in it. Throws UsageError for a registry reference

@@ -24,6 +24,18 @@ export function signatureTag(digest: string): string {
   return `${digest.replace(':', '-')}.sig`;
 }
 
+/** Returns the tags of what is attached to a manifest: signatures, attestations and lists of components. */
+export function getAttachedTags(digest: string): string[] {
+  return ['sig', 'att', 'sbom'].map((suffix) => `${digest.replace(':', '-')}.${suffix}`);
+}
+
+/** Returns the digest that what is attached under a tag belongs to; also for the tag that lists referrers. */
+export function findSubjectOfTag(tag: string | undefined): string | undefined {
+  const [, algorithm, hex] =
+    /^(sha(?:256|384|512))-([0-9a-f]{64,})(?:\.(?:sig|att|sbom))?$/.exec(tag ?? '') ?? [];
+  return algorithm && `${algorithm}:${hex}`;
+}
+
 /** Returns the manifest under a tag or digest; undefined if missing. */
 export async function findManifest(
   repository: Repository,

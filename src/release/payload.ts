@@ -3,9 +3,7 @@ import { readTar } from '../archive/tar-reader.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { addContext } from '../core/diagnostics-error.js';
 import { LimitError, OpmateError } from '../core/errors.js';
-import { type RegistryReference, parseReference } from '../core/reference.js';
 import { openValue } from '../document/document.js';
-import type { Field } from '../document/field.js';
 import { GoJsonError, parseGoJson } from '../document/go-json.js';
 import type { JsonValue } from '../document/json.js';
 import { parseYaml } from '../document/yaml.js';
@@ -17,9 +15,7 @@ import type { Descriptor } from '../oci/image/types.js';
 import { isTag } from '../oci/registry/registry-names.js';
 import type { Repository } from '../oci/registry/repository.js';
 import { retryDamaged } from '../oci/transport/retry-policy.js';
-
-/** An image in a registry by digest. */
-export type DigestReference = RegistryReference & { digest: string };
+import { type DigestReference, readDigestReference } from './digest-reference.js';
 
 /** An image that a release consists of. */
 export interface ReleaseComponent {
@@ -150,7 +146,7 @@ function parseImageReferences(text: string, file: string): ReleasePayload {
   for (const tag of fields.spec.field('tags').list(maxComponents)) {
     const { name: named, from } = tag.object(['name', 'from'], { unknown: 'ignore' });
     const name = named.matching(isTag, 'the name of a component');
-    const image = readImage(from.field('name'));
+    const image = readDigestReference(from.field('name'));
     const other = components.get(name);
     if (other !== undefined && other.image.digest !== image.digest)
       return named.fail(`duplicate component ${name} with another image`, { code: 'duplicate' });
@@ -158,14 +154,6 @@ function parseImageReferences(text: string, file: string): ReleasePayload {
   }
   if (components.size === 0) return fields.spec.fail('no components');
   return { version, components: [...components.values()] };
-}
-
-function readImage(field: Field<never>): DigestReference {
-  const image = field.parsed(parseReference);
-  const { digest } = image;
-  if (image.transport !== 'docker' || digest === undefined)
-    return field.mismatch('an image in a registry by digest');
-  return { ...image, digest };
 }
 
 function parseJson(text: string, file: string): JsonValue {
@@ -188,7 +176,7 @@ function readKubeVirt(file: Buffer | undefined, keys: readonly string[]): Releas
   const disks = keys.flatMap((key) => {
     const disk = architectures.field(key).field('images').field('kubevirt').field('digest-ref');
     const suffix = keys.length > 1 ? `-${key}` : '';
-    return disk.isSet ? [{ name: `kube-virt-container${suffix}`, image: readImage(disk) }] : [];
+    return disk.isSet ? [{ name: `kube-virt-container${suffix}`, image: readDigestReference(disk) }] : [];
   });
   if (disks.length === 0) throw noKubeVirt(`${name} names none for ${keys.join(', ')}`);
   return disks;

@@ -6,7 +6,7 @@ import type { SourceSession } from '../source/session.js';
 import type { OpenPgpKeyring } from '../trust/openpgp-keyring.js';
 import { verifySignedMessage } from '../trust/openpgp.js';
 import { checkReleaseSignature } from '../trust/simple-signing.js';
-import type { DigestReference } from './payload.js';
+import type { DigestReference } from './digest-reference.js';
 import type { ReleaseType } from './select-releases.js';
 import { readUrl } from './update-service.js';
 

@@ -1,11 +1,12 @@
 import { LimitError, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
-import { type RegistryReference, formatReference, parseReference } from '../core/reference.js';
+import { formatReference } from '../core/reference.js';
 import { type Version, compareVersions, parseVersion } from '../core/semver.js';
 import { openValue } from '../document/document.js';
 import { type Field, quoteShort } from '../document/field.js';
 import { GoJsonError, parseGoJson } from '../document/go-json.js';
 import type { JsonObject, JsonValue } from '../document/json.js';
+import { type DigestReference, readDigestReference } from './digest-reference.js';
 
 /** A release in a channel. */
 export interface ReleaseNode {
@@ -13,7 +14,7 @@ export interface ReleaseNode {
   version: string;
   parsed: Version;
   /** By digest. */
-  payload: RegistryReference & { digest: string };
+  payload: DigestReference;
   /** Channels that the release is in, sorted; empty where the graph does not tell them. */
   channels: readonly string[];
 }
@@ -98,10 +99,8 @@ function readNode(item: Field<never>): ReleaseNode {
       throw new OpmateError('INVALID', `invalid version ${quoteGo(text)}`);
     }
   });
-  const payload = fields.payload.parsed(parseReference);
+  const payload = readDigestReference(fields.payload);
   const { digest } = payload;
-  if (payload.transport !== 'docker' || digest === undefined)
-    return fields.payload.mismatch('an image in a registry by digest');
   const named = fields.metadata.field(manifestKey).optionalText();
   if (named !== undefined && named !== digest)
     return fields.metadata.fail(`names manifest ${quoteShort(named)}, payload has ${digest}`);
@@ -109,7 +108,7 @@ function readNode(item: Field<never>): ReleaseNode {
   return {
     version,
     parsed,
-    payload: { ...payload, digest },
+    payload,
     channels: channels
       .split(',')
       .filter((name) => name !== '')

@@ -1,15 +1,14 @@
 import { parseReference } from '../../core/reference.js';
 import type { Field } from '../../document/field.js';
-import type { JsonObject, JsonValue } from '../../document/json.js';
+import type { JsonValue } from '../../document/json.js';
 import { isTag } from '../../oci/registry/registry-names.js';
-import type { DigestReference } from '../../release/payload.js';
-import type { ReleaseType } from '../../release/select-releases.js';
-import type { OpenedReleases } from '../release/open-releases.js';
+import { type DigestReference, readDigestReference } from '../../release/digest-reference.js';
+import type { OpenedReleases, UsedGraph } from '../release/open-releases.js';
 
 /** The releases of a lock. */
 export interface LockedReleases {
   releases: LockedRelease[];
-  graphs: LockedGraph[];
+  graphs: UsedGraph[];
   /** Undefined where the set has no graph image, and where it was not built. */
   graphImage?: { base: string; data: string } | undefined;
 }
@@ -25,17 +24,6 @@ export interface LockedRelease {
   tag: string;
   /** Bytes of its signature; undefined where none was asked for. */
   signature: Buffer | undefined;
-}
-
-/** An update graph that releases were selected by. */
-interface LockedGraph {
-  architecture: string;
-  type: ReleaseType;
-  channel: string;
-  /** Of the answer of the update service. */
-  digest: string;
-  /** Of the selected releases and both ends, as an update service would answer. */
-  graph: JsonObject;
 }
 
 const maxReleases = 10_000;
@@ -99,16 +87,12 @@ export function readReleases(field: Field<never>): LockedReleases {
 
 function readRelease(item: Field<never>): LockedRelease {
   const fields = item.object(['version', 'architecture', 'channel', 'image', 'tag', 'signature']);
-  const image = fields.image.parsed(parseReference);
-  const { digest } = image;
-  if (image.transport !== 'docker' || digest === undefined)
-    return fields.image.mismatch('an image in a registry by digest');
   const signature = fields.signature.isPresent ? fields.signature.text(maxSignatureLength) : undefined;
   return {
     version: fields.version.text(),
     architecture: fields.architecture.optionalText(),
     channel: fields.channel.optionalText(),
-    image: { ...image, digest },
+    image: readDigestReference(fields.image),
     tag: fields.tag.matching(isTag, 'a tag'),
     signature: signature === undefined ? undefined : Buffer.from(signature, 'base64'),
   };

@@ -3,7 +3,7 @@ import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import { formatReference, parseReference } from '../../core/reference.js';
 import type { OpenedReference } from '../../oci/image/open.js';
-import type { DigestReference } from '../../release/payload.js';
+import type { DigestReference } from '../../release/digest-reference.js';
 import { verifyReleaseSignature } from '../../release/release-signature.js';
 import type { ReleaseType } from '../../release/select-releases.js';
 import { parseUpdateGraph } from '../../release/update-graph.js';

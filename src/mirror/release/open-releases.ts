@@ -5,7 +5,8 @@ import { type RegistryReference, formatReference } from '../../core/reference.js
 import type { JsonObject } from '../../document/json.js';
 import { type ImageContents, readContents } from '../../oci/image/contents.js';
 import type { OpenedReference } from '../../oci/image/open.js';
-import { type DigestReference, type ReleaseComponent, readPayload } from '../../release/payload.js';
+import type { DigestReference } from '../../release/digest-reference.js';
+import { type ReleaseComponent, readPayload } from '../../release/payload.js';
 import type { ReleaseSignature } from '../../release/release-signature.js';
 import { type ReleaseType, type SelectedRelease, selectReleases } from '../../release/select-releases.js';
 import { type UpdateGraph, reduceGraph } from '../../release/update-graph.js';
@@ -29,7 +30,7 @@ interface OpenedRelease {
 }
 
 /** An update graph that releases were selected by. */
-interface UsedGraph {
+export interface UsedGraph {
   architecture: string;
   type: ReleaseType;
   channel: string;

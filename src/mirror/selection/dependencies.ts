@@ -2,6 +2,7 @@ import { OfferIndex } from '../../graph/offer-index.js';
 import type { Catalog } from '../../catalog/catalog.js';
 import { type CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
@@ -87,7 +88,7 @@ class GrowingCatalog {
   readonly given: DependencyCatalog;
   readonly name: string;
   readonly #file: string;
-  readonly #packages = new Map<string, CatalogFacts>();
+  readonly #packages: ReadonlyMap<string, CatalogFacts>;
   readonly #selected = new Map<string, { channels: ReadonlySet<string>; bundles: ReadonlySet<string> }>();
   /** Bundles that are wanted in addition to what the configuration asks for. */
   readonly #also = new Map<string, Map<string, Set<string>>>();
@@ -102,14 +103,7 @@ class GrowingCatalog {
     this.name = dependencyCatalog.operator.catalog;
     this.#file = file;
     const { facts, selection } = dependencyCatalog;
-    for (const packageFacts of facts.packages) {
-      const part: CatalogFacts = { packages: [packageFacts], channels: [], bundles: [], deprecations: [] };
-      if (!this.#packages.has(packageFacts.name)) this.#packages.set(packageFacts.name, part);
-    }
-    for (const channel of facts.channels) this.#packages.get(channel.package)?.channels.push(channel);
-    for (const bundle of facts.bundles) this.#packages.get(bundle.package)?.bundles.push(bundle);
-    for (const deprecationsFacts of facts.deprecations)
-      this.#packages.get(deprecationsFacts.package)?.deprecations.push(deprecationsFacts);
+    this.#packages = splitByPackage(facts);
     for (const part of splitByPackage(selection.facts)) this.#note(...part);
   }
 
@@ -264,9 +258,7 @@ class GrowingCatalog {
       const texts = apis.map((api) => known.get(api) ?? (known.set(api, api), api));
       this.#apis.set(key, texts);
       for (const api of texts) {
-        const packages = this.#packagesByApi.get(api);
-        if (packages === undefined) this.#packagesByApi.set(api, new Set([meta.package]));
-        else packages.add(meta.package);
+        getOrAdd(this.#packagesByApi, api, () => new Set()).add(meta.package);
       }
     }
     this.#isIndexed = true;
@@ -302,9 +294,7 @@ class DependencyClosure {
       if (mode === 'add') await this.#provide(need, bundle);
       if (this.#offers.meets(need)) return;
       const key = toKey(bundle.source.name, bundle.package, need.text);
-      const known = missing.get(key);
-      if (known === undefined) missing.set(key, { need, bundles: [bundle] });
-      else known.bundles.push(bundle);
+      getOrAdd(missing, key, () => ({ need, bundles: [] })).bundles.push(bundle);
     };
     // Grows while it is worked on. Packages come first: what one of them provides leaves no choice to be made.
     const queue = this.#queue;
@@ -443,14 +433,20 @@ function readProperties(value: JsonObject, withNeeds: boolean): BundleProperties
 }
 
 /** The parts of a catalog by package. */
-function splitByPackage({ packages, channels, bundles }: CatalogFacts): [string, CatalogFacts][] {
+function splitByPackage({
+  packages,
+  channels,
+  bundles,
+  deprecations,
+}: CatalogFacts): Map<string, CatalogFacts> {
   const parts = new Map<string, CatalogFacts>();
-  for (const packageFacts of packages) {
-    parts.set(packageFacts.name, { packages: [packageFacts], channels: [], bundles: [], deprecations: [] });
+  for (const item of packages) {
+    getOrAdd(parts, item.name, () => ({ packages: [item], channels: [], bundles: [], deprecations: [] }));
   }
   for (const channel of channels) parts.get(channel.package)?.channels.push(channel);
   for (const bundle of bundles) parts.get(bundle.package)?.bundles.push(bundle);
-  return [...parts];
+  for (const item of deprecations) parts.get(item.package)?.deprecations.push(item);
+  return parts;
 }
 
 function holdsAll({ bundles }: CatalogFacts, names: Iterable<string>): boolean {

@@ -1,0 +1,13 @@
+import { type RegistryReference, parseReference } from '../core/reference.js';
+import type { Field } from '../document/field.js';
+
+/** An image in a registry by digest. */
+export type DigestReference = RegistryReference & { digest: string };
+
+/** Reads the reference of an image in a registry, which must have a digest. */
+export function readDigestReference(field: Field<never>): DigestReference {
+  const image = field.parsed(parseReference);
+  const { digest } = image;
+  if (image.transport === 'docker' && digest !== undefined) return { ...image, digest };
+  return field.mismatch('an image in a registry by digest');
+}

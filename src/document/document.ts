@@ -87,12 +87,12 @@ export function openValue(
 export function openValue(value: JsonValue | undefined, options: DocumentOptions): Field<never>;
 export function openValue(
   value: JsonValue | undefined,
-  { name, kind = 'file', subject, diagnostics, findPlace: placeOf, textAsWritten }: DocumentOptions,
+  { name, kind = 'file', subject, diagnostics, findPlace, textAsWritten }: DocumentOptions,
 ): Field {
   const outer = kind === 'file' ? subject : name;
   const report: FieldReport = {
     report(path, diagnostic) {
-      const place = placeOf?.(path);
+      const place = findPlace?.(path);
       const full: Diagnostic = {
         ...diagnostic,
         path,
@@ -104,6 +104,7 @@ export function openValue(
       else if (full.severity === 'error') throw new DiagnosticsError([full]);
     },
     textAsWritten,
+    findPlace,
   };
   return new Field(value, report);
 }

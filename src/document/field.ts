@@ -1,4 +1,4 @@
-import { type DocumentPath, type Diagnostic, formatPath } from '../core/diagnostic.js';
+import { type DocumentPath, type Diagnostic, type Place, formatPath } from '../core/diagnostic.js';
 import { isDigest } from '../core/digest.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
@@ -14,6 +14,8 @@ export interface FieldReport {
   report(path: DocumentPath, diagnostic: Omit<Diagnostic, 'file' | 'line' | 'column' | 'path'>): void;
   /** Returns the plain scalar at a path as its file has it, where that is to be read as a string, with a warning. */
   textAsWritten?: ((path: DocumentPath) => string | undefined) | undefined;
+  /** Returns where a path, or the nearest thing above it, is written. */
+  findPlace?: ((path: DocumentPath) => Partial<Place>) | undefined;
 }
 
 /** What an object does with keys that it does not know: report an error, a warning, or nothing. */
@@ -76,6 +78,11 @@ export class Field<Failure extends undefined = undefined> {
   /** Keys and indexes from the root; put together when it is asked for, as large documents have many fields. */
   get path(): DocumentPath {
     return this.#parent === undefined ? [] : [...this.#parent.path, this.#key];
+  }
+
+  /** Where it, or the nearest thing above it, is written; the beginning where that is unknown. */
+  get place(): Place {
+    return { line: 1, column: 1, ...this.#report.findPlace?.(this.path) };
   }
 
   /** Whether it has a value other than null. */

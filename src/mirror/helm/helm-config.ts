@@ -1,9 +1,11 @@
-import type { DocumentPath, Place } from '../../core/diagnostic.js';
+import type { Place } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
+import { getOrAdd } from '../../core/groups.js';
 import type { Field } from '../../document/field.js';
 import { isRepositoryName } from '../../oci/registry/registry-names.js';
 import { type JsonPath, parseJsonPath } from '../../helm/json-path.js';
+import { openItem, readItems } from '../image-set/config-fields.js';
 import { type PlatformConfig, readPlatforms } from '../image-set/platform-config.js';
 
 /** The charts of an image set: `mirror.helm`. */
@@ -40,75 +42,58 @@ export interface LocalChartConfig extends ChartConfig {
   path: string;
 }
 
-type PlaceOf = (path: DocumentPath) => Place;
-
 /** Reads the section; what is wrong with it goes to the document's diagnostics. */
-export function readHelmConfig(section: Field, placeOf: PlaceOf): HelmConfig {
+export function readHelmConfig(section: Field): HelmConfig {
   if (!section.isPresent) return { repositories: [], local: [] };
   const fields = section.object(['repositories', 'local']);
-  const items = fields?.repositories.optionalList() ?? [];
-  const repositories = items.map((item) => readRepository(item, placeOf));
   const byName = new Map<string, HelmRepositoryConfig>();
-  for (const [i, helmRepository] of repositories.entries()) {
-    const first = helmRepository && byName.get(helmRepository.name);
-    if (helmRepository !== undefined && first === undefined) byName.set(helmRepository.name, helmRepository);
-    else if (first !== undefined && first.url !== helmRepository?.url) {
+  const repositories = readItems(fields?.repositories.optionalList() ?? [], (item) => {
+    const repository = readRepository(item);
+    const first = repository && getOrAdd(byName, repository.name, () => repository);
+    if (first !== undefined && first.url !== repository?.url) {
       const problem = `duplicate repository ${quoteGo(first.name)}, first defined on line ${first.place.line}`;
-      items[i]?.fail(problem, { code: 'duplicate', hint: 'give one of them another name' });
+      item.fail(problem, { code: 'duplicate', hint: 'give one of them another name' });
     }
-  }
-  const local = fields?.local.optionalList().map((item) => readLocal(item, placeOf)) ?? [];
-  return {
-    repositories: repositories.filter((helmRepository) => helmRepository !== undefined),
-    local: local.filter((localChart) => localChart !== undefined),
-  };
+    return repository;
+  });
+  return { repositories, local: readItems(fields?.local.optionalList() ?? [], readLocal) };
 }
 
 const chartKeys = ['name', 'version', 'path', 'imagePaths', 'platforms'] as const;
 
-function readRepository(item: Field, placeOf: PlaceOf): HelmRepositoryConfig | undefined {
-  if (!item.isPresent) return item.field('name').missing();
-  const fields = item.object(['name', 'url', 'charts']);
+function readRepository(item: Field): HelmRepositoryConfig | undefined {
+  const fields = openItem(item, ['name', 'url', 'charts'], 'name');
   if (fields === undefined) return undefined;
   const isListed = fields.charts.isPresent;
   const [name, url] = [fields.name.text(), fields.url.parsed((text) => parseUrl(text, isListed))];
-  const charts = fields.charts.optionalList().map((entry) => {
-    if (!entry.isPresent) return entry.field('name').missing();
-    const chart = entry.object(chartKeys);
+  const charts = readItems(fields.charts.optionalList(), (entry) => {
+    const chart = openItem(entry, chartKeys, 'name');
     const chartName = chart?.name.text();
     if (chart === undefined || chartName === undefined) return undefined;
     chart.path.optionalText();
-    return { name: chartName, version: chart.version.optionalText(), ...readChart(chart, entry, placeOf) };
+    return { name: chartName, version: chart.version.optionalText(), ...readChart(chart, entry) };
   });
   if (name === undefined || url === undefined) return undefined;
-  return {
-    ...{ name, url, place: placeOf(item.path) },
-    charts: isListed ? charts.filter((entry) => entry !== undefined) : undefined,
-  };
+  return { name, url, place: item.place, charts: isListed ? charts : undefined };
 }
 
-function readLocal(item: Field, placeOf: PlaceOf): LocalChartConfig | undefined {
-  if (!item.isPresent) return item.field('path').missing();
-  const fields = item.object(chartKeys);
+function readLocal(item: Field): LocalChartConfig | undefined {
+  const fields = openItem(item, chartKeys, 'path');
   if (fields === undefined) return undefined;
   const path = fields.path.text();
   const name = fields.name.optionalText();
   // Has no effect with oc-mirror either: a file is of one version.
   fields.version.optionalText();
-  const chart = readChart(fields, item, placeOf);
+  const chart = readChart(fields, item);
   return path === undefined ? undefined : { path, name: name ?? path, ...chart };
 }
 
-function readChart(
-  fields: Readonly<Record<'imagePaths' | 'platforms', Field>>,
-  item: Field,
-  placeOf: PlaceOf,
-): ChartConfig {
+function readChart(fields: Readonly<Record<'imagePaths' | 'platforms', Field>>, item: Field): ChartConfig {
   const imagePaths = fields.imagePaths.optionalList().map((field) => field.parsed(parseJsonPath));
   return {
     imagePaths: imagePaths.filter((path) => path !== undefined),
     platforms: readPlatforms(fields.platforms),
-    place: placeOf(item.path),
+    place: item.place,
   };
 }
 

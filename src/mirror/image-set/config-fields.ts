@@ -25,20 +25,39 @@ export function readBounds(fields: { minVersion: Field; maxVersion: Field }): Ve
   return { minVersion: min?.written, maxVersion: max?.written };
 }
 
-/** Reports items of one name. */
-export function checkUnique(
+/** Opens an item of a list; one that is empty lacks the field `required`. */
+export function openItem<K extends string>(
+  item: Field,
+  keys: readonly K[],
+  required: NoInfer<K>,
+  hints?: Readonly<Record<string, string>>,
+): Readonly<Record<K, Field>> | undefined {
+  return item.isPresent ? item.object(keys, { hints: hints ?? {} }) : item.field(required).missing();
+}
+
+/** Reads items, and leaves out those that are at fault. */
+export function readItems<T extends object>(
   items: readonly Field[],
-  named: readonly ({ name: string; place: Place } | undefined)[],
+  read: (item: Field) => T | undefined,
+): T[] {
+  return items.map(read).filter((value) => value !== undefined);
+}
+
+/** Does what `readItems` does, and reports items of one name. */
+export function readNamed<T extends { name: string; place: Place }>(
+  items: readonly Field[],
   noun: string,
-): void {
+  read: (item: Field) => T | undefined,
+): T[] {
   const seen = new Map<string, Place>();
-  for (const [index, item] of named.entries()) {
-    if (item === undefined) continue;
-    const first = seen.get(item.name);
-    if (first === undefined) seen.set(item.name, item.place);
-    else {
-      const problem = `duplicate ${noun} ${quoteGo(item.name)}, first defined on line ${first.line}`;
-      items[index]?.fail(problem, { code: 'duplicate', hint: 'merge both into one item' });
+  return readItems(items, (item) => {
+    const value = read(item);
+    const first = value && seen.get(value.name);
+    if (value !== undefined && first === undefined) seen.set(value.name, value.place);
+    if (value !== undefined && first !== undefined) {
+      const problem = `duplicate ${noun} ${quoteGo(value.name)}, first defined on line ${first.line}`;
+      item.fail(problem, { code: 'duplicate', hint: 'merge both into one item' });
     }
-  }
+    return value;
+  });
 }

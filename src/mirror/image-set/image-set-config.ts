@@ -1,15 +1,16 @@
 import type { VersionBounds } from '../../catalog/selection/version-bounds.js';
-import type { DocumentPath, Place } from '../../core/diagnostic.js';
+import type { Place } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Reference, parseReference } from '../../core/reference.js';
-import { type WrittenDocument, readDocument } from '../../document/document.js';
+import { readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
 import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
 import { getRepository } from './image-set-names.js';
 import { type HelmConfig, readHelmConfig } from '../helm/helm-config.js';
 import { type ReleaseConfig, readReleaseConfig } from '../release/release-config.js';
-import { checkUnique, readBounds } from './config-fields.js';
+import { openItem, readBounds, readItems, readNamed } from './config-fields.js';
 import { type PlatformConfig, readPlatforms } from './platform-config.js';
 
 export type { PlatformConfig };
@@ -100,9 +101,12 @@ export function readDeleteImageSetConfiguration(text: string, file: string): Ima
 }
 
 function readConfiguration(text: string, file: string, form: ConfigForm): ImageSetConfiguration {
-  const document = readDocument(text, file, { maxLength: maxConfigLength, noun: 'configuration' });
-  const configuration = new ConfigReader(document, form).read();
-  document.diagnostics.throwIfErrors();
+  const { root, diagnostics } = readDocument(text, file, {
+    maxLength: maxConfigLength,
+    noun: 'configuration',
+  });
+  const configuration = readRoot(root, file, form);
+  diagnostics.throwIfErrors();
   return configuration as ImageSetConfiguration;
 }
 
@@ -152,178 +156,141 @@ const operatorKeys = [
   'platforms',
 ] as const;
 
-/** Reads one configuration; what is wrong with it goes to the document's diagnostics. */
-class ConfigReader {
-  readonly #document: WrittenDocument;
-  readonly #form: ConfigForm;
-
-  constructor(document: WrittenDocument, form: ConfigForm) {
-    this.#document = document;
-    this.#form = form;
+/** Reads one configuration; undefined where it has nothing to read. What is wrong goes to the document's diagnostics. */
+function readRoot(root: Field, file: string, form: ConfigForm): ImageSetConfiguration | undefined {
+  const { kind, key, rootKeys, sections } = form;
+  if (!root.isPresent) return root.fail(`expected kind: ${kind} and ${key}:`);
+  const fields = root.object(rootKeys, { hints: formerKeys });
+  if (fields === undefined) return undefined;
+  fields.kind.constant(kind);
+  // Any version is accepted, as by oc-mirror.
+  fields.apiVersion.optionalText();
+  const archiveBytes = readArchiveSize(root.field('archiveSize'));
+  const listed = fields[key].isPresent
+    ? fields[key].object(sections, { hints: formerKeys })
+    : fields[key].missing(`list the catalogs below ${key}.operators`);
+  if (listed === undefined) return undefined;
+  const operators = readOperators(listed.operators.optionalList());
+  const additionalImages = readItems(listed.additionalImages.optionalList(), readAdditionalImage);
+  const helm = readHelmConfig(listed.helm);
+  const releases = listed.platform.isPresent ? readReleaseConfig(listed.platform) : undefined;
+  const blocked = key === 'mirror' ? root.field(key).field('blockedImages').optionalList() : [];
+  const hasKnownKeys = Object.keys(fields[key].jsonObject() ?? {}).every((name) =>
+    (sections as readonly string[]).includes(name),
+  );
+  const hasItems = ({ value }: Field): boolean => Array.isArray(value) && value.length > 0;
+  const isEmpty = ![listed.operators, listed.additionalImages].some(hasItems);
+  if (isEmpty && hasKnownKeys && !isFilled(listed.helm) && !isFilled(listed.platform)) {
+    fields[key].fail(`nothing to ${key}`, { hint: `list catalogs below ${key}.operators` });
   }
+  return {
+    ...{ file, archiveBytes, operators, additionalImages, helm, releases },
+    blockedImages: readItems(blocked, readBlockedImage),
+    warnings: isFilled(listed.samples) ? [getWarning(listed.samples, file)] : [],
+  };
+}
 
-  read(): Partial<ImageSetConfiguration> {
-    const { kind, key, rootKeys, sections } = this.#form;
-    const { root, name: file } = this.#document;
-    if (!root.isPresent) return root.fail(`expected kind: ${kind} and ${key}:`) ?? {};
-    const fields = root.object(rootKeys, { hints: formerKeys });
-    if (fields === undefined) return {};
-    fields.kind.constant(kind);
-    // Any version is accepted, as by oc-mirror.
-    fields.apiVersion.optionalText();
-    const archiveBytes = readArchiveSize(root.field('archiveSize'));
-    const listed = fields[key].isPresent
-      ? fields[key].object(sections, { hints: formerKeys })
-      : fields[key].missing(`list the catalogs below ${key}.operators`);
-    if (listed === undefined) return {};
-    const operators = listed.operators.optionalList().map((item) => this.#readOperator(item));
-    this.#checkTargets(operators, listed.operators.path);
-    const additional = listed.additionalImages.optionalList().map((item) => this.#readAdditionalImage(item));
-    const helm = readHelmConfig(root.field(key).field('helm'), (path) => this.#document.findPlace(path));
-    const releases = listed.platform.isPresent
-      ? readReleaseConfig(root.field(key).field('platform'), (path) => this.#document.findPlace(path))
-      : undefined;
-    const blocked =
-      key === 'mirror' ? root.field(key).field('blockedImages').optionalList().map(readBlockedImage) : [];
-    const hasKnownKeys = Object.keys(fields[key].jsonObject() ?? {}).every((name) =>
-      (sections as readonly string[]).includes(name),
-    );
-    const isEmpty = [operators, additional, helm.local, helm.repositories].every((item) => item.length === 0);
-    if (isEmpty && hasKnownKeys && !isFilled(listed.helm) && !isFilled(listed.platform)) {
-      fields[key].fail(`nothing to ${key}`, { hint: `list catalogs below ${key}.operators` });
+function getWarning({ place: { line, column }, path }: Field, file: string): string {
+  return `${file}:${line}:${column}: ${path.join('.')}: no effect, as with oc-mirror`;
+}
+
+/** Reads the catalogs, of which no two must land in one place. */
+function readOperators(items: readonly Field[]): OperatorConfig[] {
+  const seen = new Map<string, OperatorConfig>();
+  return readItems(items, (item) => {
+    const operator = readOperator(item);
+    if (operator === undefined) return undefined;
+    const { repository, tag = operator.reference.digest } = targetOfCatalog(operator);
+    if (!isRepositoryName(repository)) {
+      const problem = `${quoteGo(repository)} is not a repository path`;
+      item.field('catalog').fail(problem, { hint: 'set one with targetCatalog' });
     }
-    return {
-      file,
-      archiveBytes,
-      operators: operators.filter((operator) => operator !== undefined),
-      additionalImages: additional.filter((additionalImage) => additionalImage !== undefined),
-      helm,
-      releases,
-      blockedImages: blocked.filter((blockedImage) => blockedImage !== undefined),
-      warnings: isFilled(listed.samples) ? [this.#getWarning(listed.samples)] : [],
-    };
-  }
-
-  #getWarning(section: Field): string {
-    const { line, column } = this.#document.findPlace(section.path);
-    const { name: file } = this.#document;
-    return `${file}:${line}:${column}: ${section.path.join('.')}: no effect, as with oc-mirror`;
-  }
-
-  #readOperator(item: Field): OperatorConfig | undefined {
-    if (!item.isPresent) return item.field('catalog').missing();
-    const fields = item.object(operatorKeys, { hints: formerKeys });
-    if (fields === undefined) return undefined;
-    const catalog = fields.catalog.text();
-    const reference = catalog === undefined ? undefined : fields.catalog.parsed(parseSource);
-    const full = fields.full.optionalBoolean();
-    // Has no effect with oc-mirror either.
-    fields.skipDependencies.optionalBoolean();
-    const items = fields.packages.optionalList();
-    const packages = items.map((field) => this.#readPackage(field));
-    checkUnique(items, packages, 'package');
-    if (full) {
-      for (const [index, packageConfig] of packages.entries()) {
-        const isBounded = [packageConfig, ...(packageConfig?.channels ?? [])].some(
-          (part) => part !== undefined && hasBounds(part),
-        );
-        if (!isBounded) continue;
-        const hint = 'remove either full or the versions';
-        items[index]?.fail('versions cannot be combined with full: true', { code: 'exclusive-fields', hint });
-      }
-    }
-    const operator: Partial<OperatorConfig> = {
-      full,
-      packages:
-        packages.length === 0 ? undefined : packages.filter((packageConfig) => packageConfig !== undefined),
-      targetCatalog: fields.targetCatalog.optionalMatching(isRepositoryName, 'a repository path'),
-      targetTag: fields.targetTag.optionalMatching(isTag, 'a tag'),
-      targetCatalogSourceTemplate: fields.targetCatalogSourceTemplate.optionalText(),
-      platforms: readPlatforms(fields.platforms),
-      place: this.#document.findPlace(item.path),
-    };
-    if (catalog === undefined || reference === undefined) return undefined;
-    return { ...operator, catalog, reference } as OperatorConfig;
-  }
-
-  #readPackage(item: Field): PackageConfig | undefined {
-    if (!item.isPresent) return item.field('name').missing();
-    const keys = ['name', 'channels', 'defaultChannel', 'minVersion', 'maxVersion'] as const;
-    const fields = item.object(keys, { hints: formerKeys });
-    if (fields === undefined) return undefined;
-    const name = fields.name.text();
-    const bounds = readBounds(fields);
-    const items = fields.channels.optionalList();
-    const channels = items.map((field) => this.#readChannel(field));
-    checkUnique(items, channels, 'channel');
-    if (hasBounds(bounds) && channels.some((channel) => channel !== undefined && hasBounds(channel))) {
-      const hint = 'set them for the package, or for each channel';
-      item.fail('versions are set for the package and for its channels', { code: 'exclusive-fields', hint });
-    }
-    const defaultChannel = fields.defaultChannel.optionalText();
-    if (name === undefined) return undefined;
-    return {
-      name,
-      ...bounds,
-      channels: items.length === 0 ? undefined : channels.filter((channel) => channel !== undefined),
-      defaultChannel,
-      place: this.#document.findPlace(item.path),
-    };
-  }
-
-  #readChannel(item: Field): ChannelConfig | undefined {
-    if (!item.isPresent) return item.field('name').missing();
-    const fields = item.object(['name', 'minVersion', 'maxVersion'], { hints: formerKeys });
-    if (fields === undefined) return undefined;
-    const name = fields.name.text();
-    const bounds = readBounds(fields);
-    return name === undefined ? undefined : { name, ...bounds, place: this.#document.findPlace(item.path) };
-  }
-
-  #readAdditionalImage(item: Field): AdditionalImageConfig | undefined {
-    if (!item.isPresent) return item.field('name').missing();
-    const fields = item.object(['name', 'targetRepo', 'targetTag', 'platforms'], { hints: formerKeys });
-    if (fields === undefined) return undefined;
-    const name = fields.name.text();
-    const reference = name === undefined ? undefined : fields.name.parsed(parseSource);
-    const rest = {
-      targetRepo: fields.targetRepo.optionalMatching(isRepositoryName, 'a repository path'),
-      targetTag: fields.targetTag.optionalMatching(isTag, 'a tag'),
-      platforms: readPlatforms(fields.platforms),
-      place: this.#document.findPlace(item.path),
-    };
-    if (reference !== undefined && !fields.targetRepo.isSet && !isRepositoryName(getRepository(reference))) {
-      fields.name.fail(`${quoteGo(getRepository(reference))} is not a repository path`, {
-        hint: 'set one with targetRepo',
+    const target = `${repository}:${tag}`;
+    const first = getOrAdd(seen, target, () => operator);
+    if (first !== operator) {
+      const problem = `same target ${target} as ${first.catalog} on line ${first.place.line}`;
+      item.fail(problem, {
+        code: 'conflict',
+        hint: 'set another targetCatalog or targetTag for one of them',
       });
     }
-    return name === undefined || reference === undefined ? undefined : { name, reference, ...rest };
-  }
+    return operator;
+  });
+}
 
-  /** Two catalogs must not land in one place. */
-  #checkTargets(operators: readonly (OperatorConfig | undefined)[], path: DocumentPath): void {
-    const list = path.reduce((field: Field, key) => field.field(key), this.#document.root);
-    const seen = new Map<string, OperatorConfig>();
-    for (const [index, operator] of operators.entries()) {
-      if (operator === undefined) continue;
-      const item = list.field(index);
-      const { repository, tag = operator.reference.digest } = targetOfCatalog(operator);
-      if (!isRepositoryName(repository)) {
-        const problem = `${quoteGo(repository)} is not a repository path`;
-        item.field('catalog').fail(problem, { hint: 'set one with targetCatalog' });
-      }
-      const key = `${repository}:${tag}`;
-      const first = seen.get(key);
-      if (first === undefined) seen.set(key, operator);
-      else {
-        const problem = `same target ${key} as ${first.catalog} on line ${first.place.line}`;
-        item.fail(problem, {
-          code: 'conflict',
-          hint: 'set another targetCatalog or targetTag for one of them',
-        });
-      }
-    }
+function readOperator(item: Field): OperatorConfig | undefined {
+  const fields = openItem(item, operatorKeys, 'catalog', formerKeys);
+  if (fields === undefined) return undefined;
+  const catalog = fields.catalog.text();
+  const reference = catalog === undefined ? undefined : fields.catalog.parsed(parseSource);
+  const full = fields.full.optionalBoolean();
+  // Has no effect with oc-mirror either.
+  fields.skipDependencies.optionalBoolean();
+  const items = fields.packages.optionalList();
+  const packages = readNamed(items, 'package', (field) => readPackage(field, full));
+  const operator = {
+    full,
+    packages: items.length === 0 ? undefined : packages,
+    targetCatalog: fields.targetCatalog.optionalMatching(isRepositoryName, 'a repository path'),
+    targetTag: fields.targetTag.optionalMatching(isTag, 'a tag'),
+    targetCatalogSourceTemplate: fields.targetCatalogSourceTemplate.optionalText(),
+    platforms: readPlatforms(fields.platforms),
+    place: item.place,
+  };
+  return catalog === undefined || reference === undefined ? undefined : { ...operator, catalog, reference };
+}
+
+function readPackage(item: Field, full: boolean): PackageConfig | undefined {
+  const keys = ['name', 'channels', 'defaultChannel', 'minVersion', 'maxVersion'] as const;
+  const fields = openItem(item, keys, 'name', formerKeys);
+  if (fields === undefined) return undefined;
+  const name = fields.name.text();
+  const bounds = readBounds(fields);
+  const items = fields.channels.optionalList();
+  const channels = readNamed(items, 'channel', readChannel);
+  const isBounded = [bounds, ...channels].some(hasBounds);
+  if (hasBounds(bounds) && channels.some(hasBounds)) {
+    const hint = 'set them for the package, or for each channel';
+    item.fail('versions are set for the package and for its channels', { code: 'exclusive-fields', hint });
   }
+  if (full && isBounded && name !== undefined) {
+    const hint = 'remove either full or the versions';
+    item.fail('versions cannot be combined with full: true', { code: 'exclusive-fields', hint });
+  }
+  const defaultChannel = fields.defaultChannel.optionalText();
+  if (name === undefined) return undefined;
+  return {
+    ...{ name, ...bounds, defaultChannel, place: item.place },
+    channels: items.length === 0 ? undefined : channels,
+  };
+}
+
+function readChannel(item: Field): ChannelConfig | undefined {
+  const fields = openItem(item, ['name', 'minVersion', 'maxVersion'], 'name', formerKeys);
+  if (fields === undefined) return undefined;
+  const name = fields.name.text();
+  const bounds = readBounds(fields);
+  return name === undefined ? undefined : { name, ...bounds, place: item.place };
+}
+
+function readAdditionalImage(item: Field): AdditionalImageConfig | undefined {
+  const keys = ['name', 'targetRepo', 'targetTag', 'platforms'] as const;
+  const fields = openItem(item, keys, 'name', formerKeys);
+  if (fields === undefined) return undefined;
+  const name = fields.name.text();
+  const reference = name === undefined ? undefined : fields.name.parsed(parseSource);
+  const rest = {
+    targetRepo: fields.targetRepo.optionalMatching(isRepositoryName, 'a repository path'),
+    targetTag: fields.targetTag.optionalMatching(isTag, 'a tag'),
+    platforms: readPlatforms(fields.platforms),
+    place: item.place,
+  };
+  if (reference !== undefined && !fields.targetRepo.isSet && !isRepositoryName(getRepository(reference))) {
+    fields.name.fail(`${quoteGo(getRepository(reference))} is not a repository path`, {
+      hint: 'set one with targetRepo',
+    });
+  }
+  return name === undefined || reference === undefined ? undefined : { name, reference, ...rest };
 }
 
 /** Whether a section asks for anything. */
@@ -342,8 +309,7 @@ export function hasBounds({ minVersion, maxVersion }: VersionBounds): boolean {
 }
 
 function readBlockedImage(item: Field): BlockedImageConfig | undefined {
-  if (!item.isPresent) return item.field('name').missing();
-  return item.object(['name'])?.name.parsed((name) => {
+  return openItem(item, ['name'], 'name')?.name.parsed((name) => {
     try {
       // Go's flags at the beginning; the other rules of both languages are the same for what names images.
       const [, flags = '', rest = name] = /^\(\?([ims]+)\)(.*)$/s.exec(name) ?? [];

@@ -1,4 +1,5 @@
 import type { Field } from '../../document/field.js';
+import { openItem, readItems } from './config-fields.js';
 
 export interface PlatformConfig {
   os: string;
@@ -7,11 +8,9 @@ export interface PlatformConfig {
 
 /** Reads a list of platforms; what is wrong with it goes to the document's diagnostics. */
 export function readPlatforms(list: Field): PlatformConfig[] {
-  const platforms = list.optionalList().map((item) => {
-    if (!item.isPresent) return item.field('os').missing();
-    const fields = item.object(['os', 'architecture']);
+  return readItems(list.optionalList(), (item) => {
+    const fields = openItem(item, ['os', 'architecture'], 'os');
     const [os, architecture] = [fields?.os.text(), fields?.architecture.text()];
     return os === undefined || architecture === undefined ? undefined : { os, architecture };
   });
-  return platforms.filter((item) => item !== undefined);
 }

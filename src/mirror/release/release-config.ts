@@ -1,10 +1,10 @@
-import type { DocumentPath, Place } from '../../core/diagnostic.js';
+import type { Place } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { type RegistryReference, parseReference } from '../../core/reference.js';
 import type { Field } from '../../document/field.js';
 import type { ChannelRequest } from '../../release/select-releases.js';
-import { checkUnique, readBounds } from '../image-set/config-fields.js';
+import { openItem, readBounds, readNamed } from '../image-set/config-fields.js';
 import { type PlatformConfig, readPlatforms } from '../image-set/platform-config.js';
 
 /** The releases of an image set: `mirror.platform`. */
@@ -35,15 +35,11 @@ const otherNames: Readonly<Record<string, string>> = { x86_64: 'amd64', aarch64:
 const keys = ['graph', 'channels', 'architectures', 'platforms', 'release', 'kubeVirtContainer'] as const;
 
 /** Reads the section, which may be empty; what is wrong with it goes to the document's diagnostics. (Source: oc-mirror v2.) */
-export function readReleaseConfig(
-  section: Field,
-  placeOf: (path: DocumentPath) => Place,
-): ReleaseConfig | undefined {
+export function readReleaseConfig(section: Field): ReleaseConfig | undefined {
   const fields = section.object(keys);
   if (fields === undefined || Object.keys(section.jsonObject() ?? {}).length === 0) return undefined;
   const items = fields.channels.optionalList();
-  const channels = items.map((item) => readChannel(item, placeOf));
-  checkUnique(items, channels, 'channel');
+  const channels = readNamed(items, 'channel', readChannel);
   const architectures = fields.architectures.optionalList().map(readArchitecture);
   const platforms = readPlatforms(fields.platforms);
   if (architectures.length > 0 && platforms.length > 0) {
@@ -58,13 +54,13 @@ export function readReleaseConfig(
   const hasKnownKeys = Object.keys(section.jsonObject() ?? {}).every((key) =>
     (keys as readonly string[]).includes(key),
   );
-  if (channels.length === 0 && !fields.release.isSet && !graph && hasKnownKeys) {
+  if (items.length === 0 && !fields.release.isSet && !graph && hasKnownKeys) {
     section.fail('no releases', { hint: 'list channels, or name a release image with release' });
   }
   return {
-    channels: channels.filter((channel) => channel !== undefined),
+    channels,
     architectures: getArchitectures(architectures, platforms),
-    ...{ platforms, release, graph, place: placeOf(section.path) },
+    ...{ platforms, release, graph, place: section.place },
     kubeVirtContainer: fields.kubeVirtContainer.optionalBoolean(),
   };
 }
@@ -78,9 +74,9 @@ function getArchitectures(
   return known.length > 0 ? [...new Set(known)] : ['amd64'];
 }
 
-function readChannel(item: Field, placeOf: (path: DocumentPath) => Place): ChannelConfig | undefined {
-  if (!item.isPresent) return item.field('name').missing();
-  const fields = item.object(['name', 'type', 'minVersion', 'maxVersion', 'shortestPath', 'full']);
+function readChannel(item: Field): ChannelConfig | undefined {
+  const keys = ['name', 'type', 'minVersion', 'maxVersion', 'shortestPath', 'full'] as const;
+  const fields = openItem(item, keys, 'name');
   if (fields === undefined) return undefined;
   const name = fields.name.matching((text) => /^[\w.-]{1,200}$/.test(text), 'the name of a channel');
   const channel = {
@@ -88,7 +84,7 @@ function readChannel(item: Field, placeOf: (path: DocumentPath) => Place): Chann
     ...readBounds(fields),
     shortestPath: fields.shortestPath.optionalBoolean(),
     full: fields.full.optionalBoolean(),
-    place: placeOf(item.path),
+    place: item.place,
   };
   return name === undefined ? undefined : { name, ...channel };
 }

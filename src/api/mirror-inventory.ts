@@ -1,3 +1,4 @@
+import { getOrAdd } from '../core/groups.js';
 import { parseMirrorTarget, pathBelow } from '../mirror/image-set/image-set-names.js';
 import type { Inventory } from '../mirror/inventory/inventory.js';
 import { takeInventory } from '../mirror/inventory/take-inventory.js';
@@ -27,20 +28,21 @@ export async function readMirrorInventory(
   options: MirrorInventoryOptions = {},
 ): Promise<Inventory> {
   const { repositories, locks, maxNestedPaths, maxPerRegistry = 6 } = options;
-  const target = parseMirrorTarget(destination);
+  const target = parseMirrorTarget(destination, maxNestedPaths);
   const wanted = new Map<string, Set<string>>();
-  for (const name of repositories ?? []) wanted.set(pathBelow(target, name), new Set());
+  // As the user sees them there.
+  const named = { ...target, maxNestedPaths: undefined };
+  for (const name of repositories ?? []) wanted.set(pathBelow(named, name), new Set());
   for (const { images } of locks ?? []) {
     for (const { repository, tag, contents } of images) {
-      const name = pathBelow(target, repository, maxNestedPaths);
-      const digests = wanted.get(name) ?? new Set();
-      wanted.set(name, tag === undefined ? digests.add(contents.root.digest) : digests);
+      const name = pathBelow(target, repository);
+      const digests = getOrAdd(wanted, name, () => new Set());
+      if (tag === undefined) digests.add(contents.root.digest);
     }
   }
-  const named = new Map([...wanted].map(([name, digests]) => [name, [...digests]]));
   const { logger, signal } = session;
   return takeInventory(target, {
     ...{ session, maxPerRegistry, logger, signal },
-    repositories: repositories === undefined && locks === undefined ? undefined : named,
+    repositories: repositories === undefined && locks === undefined ? undefined : wanted,
   });
 }

@@ -3,7 +3,7 @@ import type { OnError } from '../mirror/image-set/image-set-mirror.js';
 import { Workspace } from '../mirror/image-set/workspace.js';
 import type { ArchiveProof } from '../oci/archive-set/archive-index.js';
 import type { Session } from '../source/session.js';
-import { type MirrorDestination, parseDestination, requireRegistry, toDisk } from './mirror/destination.js';
+import { parseDestination, requireRegistry } from './mirror/destination.js';
 import {
   type ImageSetRun,
   type ImageSetRunOptions,
@@ -26,7 +26,6 @@ export interface MirrorOptions extends Pick<
   | 'helmCharts'
   | 'ignoreReleaseSignature'
   | 'lock'
-  | 'maxNestedPaths'
   | 'maxPerRegistry'
   | 'naming'
   | 'signatures'
@@ -37,6 +36,8 @@ export interface MirrorOptions extends Pick<
   onError?: OnError | undefined;
   /** Directory for `working-dir` with the lock and cluster resources; default none: nothing is written. */
   workspace?: string | undefined;
+  /** Maximum number of path components at the target; default unlimited. */
+  maxNestedPaths?: number | undefined;
   /** Base archive or inventory of an archive: what it holds is omitted. */
   base?: string | undefined;
 }
@@ -52,7 +53,7 @@ export async function planMirror(
   session: Session,
   options: MirrorOptions = {},
 ): Promise<MirrorPlan> {
-  return planSources(readRun(configFile, parseDestination(destination, session), session, options));
+  return planSources(readRun(configFile, destination, session, options));
 }
 
 /**
@@ -80,7 +81,12 @@ export async function archiveImageSet(
   session: Session,
   options: MirrorOptions = {},
 ): Promise<MirrorArchive> {
-  const run = readRun(configFile, toDisk(directory, session), session, options);
+  const run = readRun(
+    configFile,
+    `file://${path.resolve(session.workingDirectory, directory)}`,
+    session,
+    options,
+  );
   return options.lock === undefined ? archiveSources(run) : archiveLock(run);
 }
 
@@ -101,16 +107,17 @@ export async function mirrorArchives(
 
 function readRun(
   configFile: string | undefined,
-  destination: MirrorDestination,
+  destination: string,
   session: Session,
-  { workspace, base, ...options }: MirrorOptions,
+  { workspace, base, maxNestedPaths, ...options }: MirrorOptions,
 ): ImageSetRun {
   const { workingDirectory } = session;
   const resolve = (file: string): string => path.resolve(workingDirectory, file);
   return prepareRun(
     {
       ...options,
-      ...{ configFile, destination },
+      configFile,
+      destination: parseDestination(destination, session, maxNestedPaths),
       ...(workspace !== undefined && {
         workspace: new Workspace({ workingDirectory, directory: resolve(workspace) }),
       }),

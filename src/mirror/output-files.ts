@@ -1,9 +1,9 @@
-import { access, constants, stat } from 'node:fs/promises';
+import { access, constants } from 'node:fs/promises';
 import path from 'node:path';
-import { OpmateError, fileError, systemCode } from '../core/errors.js';
+import { OpmateError, fileError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { changeDirectory } from '../files/change-directory.js';
-import { lstatIfPresent } from '../files/file-status.js';
+import { lstatIfPresent, statIfPresent } from '../files/file-status.js';
 import { makeDirectory } from '../files/make-directory.js';
 import { writeNewFile } from '../files/write-new-file.js';
 
@@ -35,7 +35,7 @@ export async function writeOutputFiles(
 export async function requireWritableDirectory(directory: string): Promise<void> {
   try {
     let place = path.resolve(directory);
-    while (!(await isThere(place))) place = path.dirname(place);
+    while ((await statIfPresent(place)) === undefined) place = path.dirname(place);
     await access(`${place}/.`, constants.W_OK | constants.X_OK);
   } catch (error) {
     throw fileError(`output dir ${quoteGo(directory)}`, error, {
@@ -55,16 +55,6 @@ export async function requireNoLinks(places: readonly string[]): Promise<void> {
     throw new OpmateError('UNSAFE', `output dir ${quoteGo(place)}: is a link`, {
       hint: 'remove the link, or name another directory with --workspace file://DIRECTORY',
     });
-  }
-}
-
-async function isThere(place: string): Promise<boolean> {
-  try {
-    await stat(place);
-    return true;
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return false;
-    throw error;
   }
 }
 

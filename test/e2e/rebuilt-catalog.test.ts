@@ -4,7 +4,6 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { layerOf } from '../../src/archive/tar-writer.js';
-import { writeCatalogCache } from '../../src/api/catalog-cache.js';
 import { collectFacts } from '../../src/catalog/facts.js';
 import { type Logger, silentLogger } from '../../src/core/log.js';
 import { parseReference } from '../../src/core/reference.js';
@@ -129,7 +128,7 @@ async function rebuilding<T>(
       opened.catalog,
       selection.facts,
       { repository, digest: opened.digest },
-      { temporaryDirectory, writeCache: writeCatalogCache, logger },
+      { temporaryDirectory, logger },
     );
     try {
       return await work(rebuilt, selection);

@@ -167,9 +167,9 @@ async function makeCache(
   session: Session,
   temporary: string,
 ): Promise<ImageFile[]> {
-  const { writeCatalogCache } = await import('../catalog-cache.js');
+  const { writeOpmCache } = await import('../../serve/grpc/opm-cache.js');
   return withCatalog(directory, session, ({ catalog }) =>
-    writeCatalogCache(catalog, {
+    writeOpmCache(catalog, {
       catalogFiles: files,
       file: path.join(temporary, 'cache'),
       logger: session.logger,

@@ -15,7 +15,7 @@ interface LockedSet {
 
 /** Returns the images of a lock with the names that the target of the run gives them. */
 export function getMirrored({ options }: ImageSetRun, lock: ImageSetLock): MirroredSet<NamedImage> {
-  return mirroredOfLock(lock, options.destination.target, options.maxNestedPaths);
+  return mirroredOfLock(lock, options.destination.target);
 }
 
 /** Surveys the target, copies what it lacks of a lock, and writes the manifests of the cluster. */
@@ -24,10 +24,9 @@ export async function copyLocked(
   { lock, set, templates }: LockedSet,
   content: Pick<LockMirrorOptions, 'archive' | 'base' | 'open' | 'shard' | 'shardWaitMs'>,
 ): Promise<MirrorResult> {
-  const { destination, maxNestedPaths, onSurveyed } = run.options;
+  const { destination, onSurveyed } = run.options;
   const mirror = new LockMirror(lock, {
-    ...{ target: destination.target, maxNestedPaths, transfer: getTransferOptions(run) },
-    ...{ logger: run.session.logger, ...content },
+    ...{ target: destination.target, transfer: getTransferOptions(run), ...content },
   });
   // A name that no manifest can have is an error before anything is copied.
   renderResources(run, set, templates);

@@ -58,12 +58,12 @@ export async function listMirrorDeletions(
   options: ListMirrorDeletionsOptions = {},
 ): Promise<MirrorDeletions> {
   const { maxNestedPaths, signatures = false, v1Tags = false, graphData } = options;
-  const target = parseMirrorTarget(destination);
+  const target = parseMirrorTarget(destination, maxNestedPaths);
   const keep = await readKept(options.keep ?? [], session);
   const config = readDeleteImageSetConfiguration(configuration, file);
   const { logger, signal, workingDirectory: directory } = session;
   const plan = await planImageSet(config, {
-    ...{ target, maxNestedPaths, logger, signal },
+    ...{ target, logger, signal },
     openCatalog: (reference) => openPinnedCatalog(reference, session),
     openCharts: (helm) => openCharts(helm, { ...session, directory }),
     openReleases: (releases) =>
@@ -122,7 +122,7 @@ export async function deleteMirrored(
   const { signatures = false, dryRun = false, maxPerRegistry = 6, maxNestedPaths } = options;
   const keep = await readKept(options.keep ?? [], session);
   const items = parseDeleteList(list, file);
-  requireBelow(items, parseMirrorTarget(destination), file, maxNestedPaths);
+  requireBelow(items, parseMirrorTarget(destination, maxNestedPaths), file);
   const wanted = items.filter(({ type }) => type !== 'operatorCatalog');
   const { logger, signal } = session;
   const report = await deleteImages(wanted, {

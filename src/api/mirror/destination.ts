@@ -1,7 +1,11 @@
 import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
-import { type MirrorTarget, parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
+import { quoteGo } from '../../core/go-json-quote.js';
+import {
+  type MirrorTarget,
+  archiveTarget,
+  parseMirrorTarget,
+} from '../../mirror/image-set/image-set-names.js';
 import type { Session } from '../../source/session.js';
 
 /** Where an image set goes. */
@@ -10,30 +14,28 @@ export type MirrorDestination =
   /** Absolute. */
   | { kind: 'disk'; directory: string; target: MirrorTarget };
 
-type Place = Pick<Session, 'workingDirectory'>;
-
-/** Reads `docker://REGISTRY[/PATH]` or `file://DIR`. Throws UsageError. */
-export function parseDestination(text: string, place: Place): MirrorDestination {
-  if (!text.startsWith('file://')) return { kind: 'registry', target: parseMirrorTarget(text) };
-  return toDisk(parseFileDirectory(text, place), place);
-}
-
-/** Reads `docker://REGISTRY[/PATH]`. Throws UsageError. */
-export function requireRegistry(text: string): MirrorDestination {
-  if (text.startsWith('file://'))
-    throw new UsageError(`${text}: not a registry`, { hint: 'write docker://REGISTRY[/PATH]' });
-  return { kind: 'registry', target: parseMirrorTarget(text) };
-}
-
-/** Returns the destination that a directory is. */
-export function toDisk(directory: string, { workingDirectory }: Place): MirrorDestination {
-  const target = { registry: '', path: '' };
-  return { kind: 'disk', directory: path.resolve(workingDirectory, directory), target };
-}
-
-/** Returns the directory, absolute, that `file://DIR` names. Throws UsageError. */
-export function parseFileDirectory(text: string, { workingDirectory }: Place): string {
-  if (text.startsWith('file://') && text !== 'file://')
-    return path.resolve(workingDirectory, text.slice('file://'.length));
+/** Reads `docker://REGISTRY[/PATH]` or `file://DIRECTORY`. Throws UsageError. */
+export function parseDestination(
+  text: string,
+  { workingDirectory }: Pick<Session, 'workingDirectory'>,
+  maxNestedPaths?: number,
+): MirrorDestination {
+  if (!text.startsWith('file://'))
+    return { kind: 'registry', target: parseMirrorTarget(text, maxNestedPaths) };
+  const directory = parseDirectoryUrl(text, workingDirectory);
+  if (directory !== undefined)
+    return { kind: 'disk', directory, target: { ...archiveTarget, maxNestedPaths } };
   throw new UsageError(`${quoteGo(text)}: not a directory`, { hint: 'write file://DIRECTORY' });
+}
+
+/** Returns a destination that is no directory. Throws UsageError for one that is. */
+export function requireRegistry(text: string): string {
+  if (!text.startsWith('file://')) return text;
+  throw new UsageError(`${text}: not a registry`, { hint: 'write docker://REGISTRY[/PATH]' });
+}
+
+/** Returns the directory, absolute, that `file://DIRECTORY` names; undefined for another text. */
+export function parseDirectoryUrl(text: string, workingDirectory: string): string | undefined {
+  const [, directory] = /^file:\/\/(.+)$/s.exec(text) ?? [];
+  return directory === undefined ? undefined : path.resolve(workingDirectory, directory);
 }

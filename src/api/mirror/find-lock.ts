@@ -4,6 +4,7 @@ import { readLockOfArchive } from '../../mirror/lock/lock-status.js';
 import { type ImageSetLock, lockName, readLock } from '../../mirror/lock/lock.js';
 import type { Session } from '../../source/session.js';
 import { parseDestination } from './destination.js';
+import { readNamedLock } from './read-named-lock.js';
 
 /** Lock of a mirror. */
 export interface FoundLock {
@@ -31,8 +32,7 @@ export async function findMirrorLock(
 ): Promise<FoundLock> {
   const { workingDirectory, signal } = session;
   if (options.lock !== undefined) {
-    const lock = await readLock(path.resolve(workingDirectory, options.lock), options.lock);
-    return { lock, name: options.lock };
+    return { lock: await readNamedLock(options.lock, session), name: options.lock };
   }
   const place = parseDestination(destination, session);
   const otherwise = place.kind === 'disk' ? place.directory : '.';

@@ -29,8 +29,6 @@ export interface ImageSetRunOptions {
   onError?: OnError | undefined;
   /** Copy signatures too; default true. */
   signatures?: boolean | undefined;
-  /** Maximum number of path components at the target; default unlimited. */
-  maxNestedPaths?: number | undefined;
   /** Names of the objects for a cluster. */
   naming?:
     Pick<ClusterResourceOptions, 'catalogName' | 'prefix' | 'pollIntervalMinutes' | 'icsp'> | undefined;

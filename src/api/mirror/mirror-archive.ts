@@ -17,7 +17,6 @@ import { requireSignedReleases } from '../../mirror/release/locked-access.js';
 import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
 import { holdOpen } from '../../oci/image/open.js';
 import { type OpenedArchive, openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
-import { writeCatalogCache } from '../catalog-cache.js';
 import { getMirrored, copyLocked } from './copy-locked.js';
 import type { ImageSetRun, MirrorNames, MirrorResult } from './image-set-run.js';
 import { type Templates, readConfiguration, readTemplates, getReleaseSettings } from './run-configuration.js';
@@ -117,32 +116,23 @@ async function withLimited<T>(
   wanted: ImageSetLock,
   work: (set: ArchivedSet) => Promise<T>,
 ): Promise<T> {
-  const { destination, maxNestedPaths, dependencies = 'report' } = run.options;
-  const { target } = destination;
+  const { dependencies = 'report' } = run.options;
+  const { target } = run.options.destination;
   const { config, digest } = await readConfiguration(run);
   const isOther = digest !== lock.configuration;
   const templates = await readTemplates(run, config);
-  const { logger, signal, platform, temporaryDirectory } = run.session;
+  const { logger, signal, platform } = run.session;
   const getContent = ({ repository }: LockedImage) =>
-    base.repository(repository, pathBelow(target, repository, maxNestedPaths));
+    base.repository(repository, pathBelow(target, repository));
   const plan = await planArchivedSet(config, {
-    ...{ target, maxNestedPaths, dependencies, logger, signal, archive, lock, contentOf: getContent },
+    ...{ target, dependencies, logger, signal, archive, lock, contentOf: getContent },
     platforms: platform === undefined ? undefined : [platform],
     ...getReleaseSettings(run),
   });
   let narrowed: NarrowedCatalogs | undefined;
   try {
     const set = limitArchive(run, lock, wanted, plan, isOther);
-    if (isOther) {
-      const how = {
-        contentOf: getContent,
-        temporaryDirectory,
-        writeCache: writeCatalogCache,
-        logger,
-        signal,
-      };
-      narrowed = await narrowCatalogs(set.locked, plan, how);
-    }
+    if (isOther) narrowed = await narrowCatalogs(set.locked, plan, getContent, run.session);
     return await work({ ...set, templates, narrowed });
   } finally {
     await narrowed?.close();

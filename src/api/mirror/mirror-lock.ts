@@ -1,13 +1,13 @@
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { quoteShort } from '../../document/field.js';
 import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-config.js';
+import { archiveTarget } from '../../mirror/image-set/image-set-names.js';
 import { requireSameTemplates } from '../../mirror/image-set/image-set-resources.js';
 import { type ImageSetLock, type LockedImage, planOf } from '../../mirror/lock/lock.js';
 import { rebuiltOnDemand } from '../../mirror/lock/locked-catalogs.js';
 import { transfersOfLock } from '../../mirror/lock/locked-transfers.js';
 import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { OpenedReference } from '../../oci/image/open.js';
-import { writeCatalogCache } from '../catalog-cache.js';
 import { getMirrored, copyLocked } from './copy-locked.js';
 import type { ImageSetRun, MirrorNames, MirrorResult, MirrorArchive } from './image-set-run.js';
 import { planForRun } from './plan-image-set.js';
@@ -35,7 +35,7 @@ export async function mirrorLock(run: ImageSetRun): Promise<MirrorResult> {
 /** Writes an archive of what a lock names. */
 export async function archiveLock(run: ImageSetRun): Promise<MirrorArchive> {
   return withLock(run, async ({ lock, config, open }) => {
-    const transfers = transfersOfLock(lock, { target: run.options.destination.target, open });
+    const transfers = transfersOfLock(lock, { target: archiveTarget, open });
     const skip = (_name: string, error: OpmateError): Promise<void> => Promise.reject(error);
     const written = await writeArchive(run, { transfers: () => transfers, lock: () => lock, skip }, config);
     return { ...written, report: emptyReport, changes: [] };
@@ -56,13 +56,7 @@ async function withLock<T>(
   const { lock: planned, config, templates } = await readSameLock(run);
   const { session } = run;
   const lock = (await run.options.verification?.verifyLocked(planned, session)) ?? planned;
-  const rebuilt = rebuiltOnDemand(lock, {
-    plan: () => planForRun(run, config, lock),
-    session,
-    temporaryDirectory: session.temporaryDirectory,
-    writeCache: writeCatalogCache,
-    logger: session.logger,
-  });
+  const rebuilt = rebuiltOnDemand(lock, session, () => planForRun(run, config, lock));
   try {
     return await work({ lock, config, templates, open: (image) => rebuilt.findOpener(image) });
   } finally {

@@ -3,7 +3,6 @@ import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-con
 import { ImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import { requireTargetAccess } from '../../mirror/image-set/target-access.js';
-import { writeCatalogCache } from '../catalog-cache.js';
 import type { ImageSetRun, MirrorNames, MirrorPlan, MirrorResult, MirrorArchive } from './image-set-run.js';
 import { planForRun } from './plan-image-set.js';
 import { readConfiguration, readTemplates, getLockOptions, getTransferOptions } from './run-configuration.js';
@@ -41,14 +40,13 @@ export async function planSourceNames(run: ImageSetRun): Promise<MirrorNames> {
 export async function mirrorSources(run: ImageSetRun): Promise<MirrorResult> {
   const { config, digest } = await readConfiguration(run);
   const templates = await readTemplates(run, config);
-  const { destination, maxNestedPaths, verification } = run.options;
-  const session = run.session;
-  await requireTargetAccess(config, destination.target, { maxNestedPaths, session });
+  const { destination, verification } = run.options;
+  await requireTargetAccess(config, destination.target, run.session);
   return withMirror(run, config, async (mirror, plan) => {
     // A name that no manifest can have is an error before anything is copied.
     renderResources(run, plan, templates);
     await mirror.prepare();
-    await verification?.verify(mirror, session);
+    await verification?.verify(mirror, run.session);
     const bytes = await mirror.surveyWithSignatures();
     run.options.onSurveyed?.(bytes);
     const { changes, ...report } = await mirror.copy();
@@ -89,10 +87,9 @@ async function withMirror<T>(
 ): Promise<T> {
   return withPlan(run, config, async (plan) => {
     const { destination, onError = 'stop', signatures = true } = run.options;
-    const { temporaryDirectory, logger } = run.session;
     const mirror = new ImageSetMirror(plan, {
-      ...{ config, target: destination.target, transfer: getTransferOptions(run) },
-      ...{ onError, signatures, temporaryDirectory, writeCache: writeCatalogCache, logger },
+      ...{ target: destination.target, session: run.session, transfer: getTransferOptions(run) },
+      ...{ onError, signatures },
     });
     try {
       return await work(mirror, plan);

@@ -29,12 +29,13 @@ export async function readMirrorStatus(
   session: Session,
   { helmCharts = false, maxNestedPaths, maxPerRegistry = 6, shards, ...limits }: MirrorStatusOptions = {},
 ): Promise<LockStatus> {
-  const place = parseDestination(destination, session);
+  const place = parseDestination(destination, session, maxNestedPaths);
   if (place.kind === 'disk') return readArchiveStatus(lock, place.directory, session);
   const { logger, signal } = session;
-  const transfer = { ...limits, ...{ session, maxPerRegistry, logger, signal } };
+  const transfer = { ...limits, session, maxPerRegistry, logger, signal };
   return readRegistryStatus(helmCharts ? lock : withoutCharts(lock), {
-    ...{ target: place.target, maxNestedPaths, shards },
-    transfer: { ...transfer, continueOnError: false, skipMissing: false },
+    target: place.target,
+    transfer,
+    shards,
   });
 }

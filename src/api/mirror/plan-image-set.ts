@@ -8,7 +8,6 @@ import { lockedReleases } from '../../mirror/release/locked-access.js';
 import { openReleases } from '../../mirror/release/open-releases.js';
 import { rebuildFrom } from '../../mirror/selection/rebuilt-source.js';
 import { formatPlatform } from '../../oci/image/platform.js';
-import { writeCatalogCache } from '../catalog-cache.js';
 import type { ImageSetRun } from './image-set-run.js';
 
 /**
@@ -22,18 +21,11 @@ export async function planForRun(
 ): Promise<ImageSetPlan> {
   warnOfOtherPlatforms(run, config);
   const { session } = run;
-  const {
-    destination,
-    maxNestedPaths,
-    dependencies = 'report',
-    helmCharts,
-    graphBase,
-    graphData,
-  } = run.options;
+  const { destination, dependencies = 'report', helmCharts, graphBase, graphData } = run.options;
   const { avoidRisks = false, ignoreReleaseSignature: ignoreSignature = false } = run.options;
-  const { logger, signal, platform, temporaryDirectory, workingDirectory: directory } = session;
+  const { logger, signal, platform, workingDirectory: directory } = session;
   return planImageSet(config, {
-    ...{ target: destination.target, maxNestedPaths, dependencies, logger, signal },
+    ...{ target: destination.target, dependencies, logger, signal },
     withCharts: helmCharts === true || destination.kind === 'disk',
     platforms: platform === undefined ? undefined : [platform],
     openCatalog: (reference) => {
@@ -47,10 +39,7 @@ export async function planForRun(
       return openReleases(releases, { access, avoidRisks, ignoreSignature, signal });
     },
     digestOfRebuilt: async (source, platforms) => {
-      const rebuilt = await rebuildFrom(source, {
-        ...{ session, temporaryDirectory, platforms, logger, signal },
-        writeCache: writeCatalogCache,
-      });
+      const rebuilt = await rebuildFrom(source, session, { platforms });
       await rebuilt.close();
       return rebuilt.digest;
     },

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { computeDigest } from '../../core/digest.js';
-import { UsageError, fileError } from '../../core/errors.js';
-import { readNamedFile } from '../../files/read-file.js';
+import { UsageError } from '../../core/errors.js';
+import { readInputFile } from '../../files/read-file.js';
 import {
   type ImageSetConfiguration,
   readImageSetConfiguration,
@@ -17,9 +17,6 @@ import type { ImageSetRun } from './image-set-run.js';
 /** Templates of catalog sources by the catalog that names them. */
 export type Templates = ReadonlyMap<string, CatalogSourceTemplate>;
 
-/** Maximum size of a configuration, in bytes. */
-const maxConfigSize = 64 * 1024 * 1024;
-
 /** Maximum parallel requests per registry where the options name none. */
 export const defaultMaxPerRegistry = 6;
 
@@ -33,9 +30,7 @@ export async function readConfiguration(
       hint: 'name an ImageSetConfiguration with --config',
     });
   const place = path.resolve(run.session.workingDirectory, file);
-  const bytes = await readNamedFile(place, maxConfigSize).catch((error: unknown) => {
-    throw fileError(`open ${place}`, error, { file: place });
-  });
+  const bytes = await readInputFile(place);
   return { config: readImageSetConfiguration(bytes.toString(), file), digest: computeDigest(bytes) };
 }
 
@@ -65,7 +60,7 @@ export function getTransferOptions(run: ImageSetRun): TransferOptions {
   const { logger, signal } = run.session;
   return {
     ...{ session: run.session, maxPerRegistry, ...copyLimits, logger, signal },
-    ...{ continueOnError: onError !== 'stop', skipMissing: false },
+    continueOnError: onError !== 'stop',
   };
 }
 

@@ -64,8 +64,6 @@ export function renderResources(
   templates: Templates,
   signatures?: ClusterResourceOptions['signatures'],
 ): Map<string, string> {
-  const { destination, maxNestedPaths, naming } = run.options;
-  const byRepository = maxNestedPaths !== undefined;
-  const how = { signatures, maxNestedPaths, byRepository, templates };
-  return clusterResources(set, { ...destination.target, ...naming, ...how });
+  const { destination, naming } = run.options;
+  return clusterResources(set, { target: destination.target, ...naming, signatures, templates });
 }

@@ -1,8 +1,6 @@
-import { parseFileDirectory } from '../../api/mirror/destination.js';
+import { parseDirectoryUrl } from '../../api/mirror/destination.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import type { DependencyMode } from '../../mirror/selection/dependencies.js';
-import type { OnError } from '../../mirror/image-set/image-set-mirror.js';
 import { isObjectName, isObjectPrefix } from '../../mirror/image-set/image-set-resources.js';
 import type { CommandContext } from '../context.js';
 import type { ImageSetOptions } from './flags.js';
@@ -16,8 +14,8 @@ export function getWorkspace(
 ): string {
   if (flags.workspace === undefined) return otherwise;
   const { workspace } = flags;
-  if (workspace.startsWith('file://') && workspace !== 'file://')
-    return parseFileDirectory(workspace, context);
+  const directory = parseDirectoryUrl(workspace, context.workingDirectory);
+  if (directory !== undefined) return directory;
   throw new UsageError(`--workspace ${quoteGo(workspace)}: not a directory`, {
     hint: 'write file://DIRECTORY',
   });
@@ -48,20 +46,6 @@ export function getNaming({ name, prefix, pollInterval }: ImageSetOptions) {
 }
 
 const nameHint = 'use a-z, 0-9 and "-", beginning with a letter, up to 63 characters in all';
-
-export function getDependencies({ dependencies = 'report' }: ImageSetOptions): DependencyMode {
-  return dependencies;
-}
-
-export function getOnError({ onError = 'stop' }: ImageSetOptions): OnError {
-  return onError;
-}
-
-/** What of the flags is about releases. */
-export function parseReleaseOptions(options: ImageSetOptions) {
-  const { avoidRisks, ignoreReleaseSignature, graphBaseImage: graphBase, graphData } = options;
-  return { avoidRisks, ignoreReleaseSignature, graphBase, graphData };
-}
 
 /** Large blobs at a time: at least one of each image that is copied at the same time. */
 export function getMaxPerRegistry({ maxPerRegistry = '6', parallelImages }: ImageSetOptions): number {

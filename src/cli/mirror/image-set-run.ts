@@ -7,7 +7,7 @@ import {
   type MirrorResult,
   prepareRun,
 } from '../../api/mirror/image-set-run.js';
-import type { MirrorDestination } from '../../api/mirror/destination.js';
+import { parseDestination } from '../../api/mirror/destination.js';
 import { mirrorFromArchives, planArchiveNames } from '../../api/mirror/mirror-archive.js';
 import { archiveLock, mirrorLock, planLockNames } from '../../api/mirror/mirror-lock.js';
 import { archiveSources, mirrorSources, planSourceNames } from '../../api/mirror/mirror-sources.js';
@@ -25,15 +25,7 @@ import { amountOfBytes, count, shellWord } from '../printable.js';
 import type { CommandSession } from '../session.js';
 import type { ImageSetOptions } from './flags.js';
 import { describeBytes, describePlan } from './image-set-messages.js';
-import {
-  getDependencies,
-  findMaxNestedPaths,
-  getMaxPerRegistry,
-  getNaming,
-  getOnError,
-  parseReleaseOptions,
-  getWorkspace,
-} from './image-set-options.js';
+import { findMaxNestedPaths, getMaxPerRegistry, getNaming, getWorkspace } from './image-set-options.js';
 import { getCopyLimits } from './oc-mirror-flags.js';
 import { finishTransfer } from './options.js';
 import { readVerification } from './verification.js';
@@ -41,24 +33,17 @@ import { readVerification } from './verification.js';
 /** A run over an image set as its flags describe it; nothing is read yet. */
 interface RunFlags {
   options: ImageSetOptions;
-  destination: MirrorDestination;
-  workspace: Workspace;
-  run: ImageSetRunOptions;
+  run: ImageSetRunOptions & { workspace: Workspace };
 }
 
 /** Reads the flags of a run. Throws UsageError for values that are invalid, and for flags that exclude each other. */
-export function readRunFlags(
-  context: CommandContext,
-  options: ImageSetOptions,
-  destination: MirrorDestination,
-): RunFlags {
+export function readRunFlags(context: CommandContext, options: ImageSetOptions, target: string): RunFlags {
   const { workingDirectory } = context;
+  const destination = parseDestination(target, context, findMaxNestedPaths(options));
   const maxPerRegistry = getMaxPerRegistry(options);
-  const maxNestedPaths = findMaxNestedPaths(options);
   const naming = { ...getNaming(options), icsp: options.icsp };
   const verification = readVerification(options, context, maxPerRegistry);
   const shard = parseShard(options.shard, options.locked === true ? context.environment : {});
-  const dependencies = getDependencies(options);
   // That of an archive that came from elsewhere is nothing to write to.
   const otherwise = destination.kind === 'disk' ? destination.directory : undefined;
   const workspace = new Workspace({
@@ -66,7 +51,7 @@ export function readRunFlags(
     directory: getWorkspace(options, context, otherwise),
     lockFile: options.lock === undefined ? undefined : path.resolve(workingDirectory, options.lock),
   });
-  const onError = getOnError(options);
+  const { onError = 'stop' } = options;
   const isLocked = options.locked === true || options.from !== undefined;
   if (isLocked && onError !== 'stop') {
     const hint = 'leave out --on-error: locked image sets are mirrored as a whole';
@@ -98,23 +83,23 @@ export function readRunFlags(
     const hint = 'write docker://REGISTRY[/PATH]';
     throw new UsageError('--from: an archive is copied to a registry', { hint });
   }
-  const { base } = options;
+  const { base, dependencies, strictArchive, helmCharts, avoidRisks, ignoreReleaseSignature } = options;
   const run = {
-    ...{ destination, workspace, maxPerRegistry, maxNestedPaths, naming, verification, shard },
+    ...{ destination, workspace, maxPerRegistry, naming, verification, shard },
     ...{ dependencies, onError, plan: sharedPlan, shardWaitMs: options.shardWait },
-    ...{ configFile: options.config, strictArchive: options.strictArchive, helmCharts: options.helmCharts },
-    ...parseReleaseOptions(options),
+    ...{ configFile: options.config, strictArchive, helmCharts, avoidRisks, ignoreReleaseSignature },
+    ...{ graphBase: options.graphBaseImage, graphData: options.graphData },
     signatures: options.removeSignatures !== true,
     copyLimits: getCopyLimits(options),
     base: base === undefined ? undefined : { path: getArchiveDirectory(base, context), text: base },
   };
-  return { options, destination, workspace, run };
+  return { options, run };
 }
 
 /** Opens a run that tells what it plans and copies. Throws OpmateError where its results could not be written. */
 export async function openRun(
   context: CommandContext,
-  { options, workspace, run }: RunFlags,
+  { options, run }: RunFlags,
   session: CommandSession,
 ): Promise<ImageSetRun> {
   const { logger } = session;
@@ -127,7 +112,7 @@ export async function openRun(
           signBy,
           context.environment['COSIGN_PASSWORD'],
         );
-  if (options.from === undefined) await workspace.requireWritable();
+  if (options.from === undefined) await run.workspace.requireWritable();
   const itemLevel = options.dryRun === true ? 'info' : 'debug';
   const onPlanned: ImageSetRunOptions['onPlanned'] = (plan) =>
     describePlan(plan, logger, { icsp, itemLevel });
@@ -141,7 +126,8 @@ export async function runImageSet(
   flags: RunFlags,
   session: CommandSession,
 ): Promise<number> {
-  const { options, destination, workspace } = flags;
+  const { options } = flags;
+  const { destination, workspace } = flags.run;
   const { from, dryRun = false, locked = false } = options;
   const run = await openRun(context, flags, session);
   if (from !== undefined) {
@@ -195,7 +181,7 @@ function finishNames(
 
 function finishRun(
   context: CommandContext,
-  { options: { output }, workspace }: RunFlags,
+  { options: { output }, run: { workspace } }: RunFlags,
   { report, resources, waiting }: MirrorResult,
   session: CommandSession,
 ): Promise<number> {
@@ -211,7 +197,7 @@ function finishRun(
 
 function finishArchive(
   context: CommandContext,
-  { options, workspace, directory }: RunFlags & { directory: string },
+  { options, run: { workspace }, directory }: RunFlags & { directory: string },
   { index, keptBytes, lock, changes, report }: MirrorArchive,
   session: CommandSession,
 ): Promise<number> {

@@ -4,7 +4,6 @@ import type { CommandContext } from '../context.js';
 import { useSession } from '../session.js';
 import { mirrorFile } from './file.js';
 import { type ImageSetOptions, mirrorFlags } from './flags.js';
-import { parseDestination } from '../../api/mirror/destination.js';
 import { readRunFlags, runImageSet } from './image-set-run.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
 import { parseGlobalOptions, requireAllPlatforms } from './options.js';
@@ -62,7 +61,7 @@ async function mirrorImageSet(
   }
   requireOwnFlags(options);
   requireAllPlatforms(options);
-  const flags = readRunFlags(context, options, parseDestination(text, context));
+  const flags = readRunFlags(context, options, text);
   try {
     return await useSession(context, options, (session) => runImageSet(context, flags, session));
   } catch (error) {

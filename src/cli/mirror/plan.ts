@@ -9,7 +9,6 @@ import { planOf } from '../../mirror/lock/lock.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
-import { parseDestination } from '../../api/mirror/destination.js';
 import { parseGlobalOptions } from './options.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count, shellWord } from '../printable.js';
@@ -50,11 +49,11 @@ export const command = defineCommand({
         hint: 'use opmate mirror status to see what is left to copy',
       });
     }
-    const flags = readRunFlags(context, options, parseDestination(destination, context));
+    const flags = readRunFlags(context, options, destination);
     return useSession(context, options, async (session) => {
       const run = await openRun(context, flags, session);
       const { bytes, lock, kept } = await planSources(run);
-      tellLock(flags.workspace, session);
+      tellLock(flags.run.workspace, session);
       const plan = planOf(lock);
       const words = ['-c', options.config ?? '', '--locked', '--plan', plan];
       if (options.workspace !== undefined) words.push('--workspace', options.workspace);

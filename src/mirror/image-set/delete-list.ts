@@ -7,6 +7,7 @@ import { encodeYaml } from '../../document/yaml.js';
 import { DiagnosticList, readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
 import { getDestinationTag, parseImageName } from '../mapping/image-names.js';
+import { openItem, readItems } from './config-fields.js';
 import { type MirrorTarget, getDestination, pathBelow, tagOfDigest } from './image-set-names.js';
 import { type ImageSetPlan, type PlannedImage, releaseRepositories } from './image-set-plan.js';
 import type { KeptImages } from './kept-images.js';
@@ -125,32 +126,31 @@ const maxItems = 50_000;
  */
 export function parseDeleteList(text: string, file: string): ReadDeleteItem[] {
   const document = readDocument(text, file, { maxLength: maxListLength, noun: 'list' });
-  const { root, diagnostics, findPlace: placeOf } = document;
+  const { root, diagnostics } = document;
   if (!root.isPresent) root.fail(`expected kind: ${kind} and items:`);
   const fields = root.isPresent ? root.object(['apiVersion', 'items', 'kind']) : undefined;
   fields?.kind.constant(kind);
   fields?.apiVersion.constant(apiVersion);
   const listed = fields?.items.optionalList(maxItems) ?? [];
   if (fields !== undefined && isEmptyList(fields.items)) fields.items.fail('nothing to delete');
-  const items = listed.map((item) => readItem(item, placeOf(item.path)));
+  const items = readItems(listed, readItem);
   diagnostics.throwIfErrors();
-  return items as ReadDeleteItem[];
+  return items;
 }
 
 function isEmptyList({ value }: Field): boolean {
   return value === undefined || (Array.isArray(value) && value.length === 0);
 }
 
-function readItem(item: Field, place: Place): ReadDeleteItem | undefined {
-  if (!item.isPresent) return item.field('imageReference').missing();
-  const fields = item.object(['imageName', 'imageReference', 'type']);
+function readItem(item: Field): ReadDeleteItem | undefined {
+  const fields = openItem(item, ['imageName', 'imageReference', 'type'], 'imageReference');
   if (fields === undefined) return undefined;
   const imageName = fields.imageName.optionalText() ?? '';
   const imageReference = fields.imageReference.text();
   const type = fields.type.choice(types);
   const reference = imageReference === undefined ? undefined : fields.imageReference.parsed(parseTarget);
   if (imageReference === undefined || type === undefined || reference === undefined) return undefined;
-  return { imageName, imageReference, type, reference, place };
+  return { imageName, imageReference, type, reference, place: item.place };
 }
 
 function parseTarget(text: string): RegistryReference {
@@ -170,14 +170,9 @@ const maxFaultsNamed = 20;
 
 /**
  * Throws OpmateError INVALID with every item that is not at or below the target, and every part of a release that is
- * not where releases are, by paths of at most `maxNestedPaths` components.
+ * not where releases are.
  */
-export function requireBelow(
-  items: readonly ReadDeleteItem[],
-  target: MirrorTarget,
-  file: string,
-  maxNestedPaths?: number,
-): void {
+export function requireBelow(items: readonly ReadDeleteItem[], target: MirrorTarget, file: string): void {
   const whole = [target.registry, target.path].filter((part) => part !== '').join('/');
   const faults = new DiagnosticList();
   for (const { reference, type, place, imageReference } of items) {
@@ -186,13 +181,13 @@ export function requireBelow(
     const isBelow =
       registry === target.registry &&
       (own !== undefined
-        ? repository === pathBelow(target, own, maxNestedPaths)
+        ? repository === pathBelow(target, own)
         : target.path === '' || repository === target.path || repository.startsWith(`${target.path}/`));
     if (isBelow) continue;
     const where =
       own === undefined
         ? `below docker://${whole}`
-        : `in docker://${getDestination(target, pathBelow(target, own, maxNestedPaths))}`;
+        : `in docker://${getDestination(target, pathBelow(target, own))}`;
     const problem = `${quoteGo(imageReference)} is not ${where}`;
     faults.add({ severity: 'error', code: 'outside-target', problem, file, ...place });
   }

@@ -6,7 +6,7 @@ import { type Reference, type RegistryReference, formatReference } from '../../c
 import { holdOpen } from '../../oci/image/open.js';
 import { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { BytePlan } from '../lock/byte-plan.js';
-import { type ImageSetConfiguration, targetOfCatalog } from './image-set-config.js';
+import { targetOfCatalog } from './image-set-config.js';
 import { type MirrorTarget, targetReference } from './image-set-names.js';
 import { type ImageSetPlan, type PlannedCatalog, type PlannedImage, isCopiedLast } from './image-set-plan.js';
 import type { CatalogSourceTemplate, MirroredSet } from './image-set-resources.js';
@@ -14,7 +14,8 @@ import { leaveOut } from '../../catalog/selection/leave-out.js';
 import type { ImageSetLock, LockedCatalog, LockedImage } from '../lock/lock.js';
 import { lockReleases } from '../lock/locked-releases.js';
 import { planSurveyed } from '../lock/surveyed-set.js';
-import type { CacheWriter, RebuiltCatalog } from '../selection/rebuilt-catalog.js';
+import type { SourceSession } from '../../source/session.js';
+import type { RebuiltCatalog } from '../selection/rebuilt-catalog.js';
 import { rebuildFrom } from '../selection/rebuilt-source.js';
 import type { Verdict } from '../../oci/signatures/verify-image.js';
 import { withVerdicts } from '../verification/verify-lock.js';
@@ -35,17 +36,12 @@ import type {
 export type OnError = 'stop' | 'skip-image' | 'skip-bundle';
 
 interface ImageSetMirrorOptions {
-  config: ImageSetConfiguration;
   target: MirrorTarget;
+  session: SourceSession;
   transfer: TransferOptions;
   onError: OnError;
   /** Carries signatures and what else refers to images along. */
   signatures: boolean;
-  /** Where the layers of rebuilt catalogs are until they are copied. */
-  temporaryDirectory: string;
-  /** Makes the caches of rebuilt catalogs. */
-  writeCache: CacheWriter;
-  logger?: Logger | undefined;
 }
 
 /** What is known of an image once its manifests were read. */
@@ -88,7 +84,7 @@ export class ImageSetMirror {
   constructor(plan: ImageSetPlan, options: ImageSetMirrorOptions) {
     this.#plan = plan;
     this.#options = options;
-    this.#logger = options.logger ?? silentLogger;
+    this.#logger = options.session.logger ?? silentLogger;
     this.#images = new Map(plan.images.map((image) => [image.destination, image]));
   }
 
@@ -323,14 +319,10 @@ export class ImageSetMirror {
     this.#rebuilt.delete(catalog);
     if (catalog.selection.isWhole) return;
     requireOtherPlace(catalog);
-    const { logger, temporaryDirectory, transfer, writeCache } = this.#options;
     const withoutImages = this.#withoutImages;
-    const { signal, session } = transfer;
     const { platforms } = this.#getImage(catalog);
-    const rebuilt = await rebuildFrom(
-      { ...catalog, facts: catalog.selection.facts },
-      { session, temporaryDirectory, platforms, withoutImages, writeCache, logger, signal },
-    );
+    const source = { ...catalog, facts: catalog.selection.facts };
+    const rebuilt = await rebuildFrom(source, this.#options.session, { platforms, withoutImages });
     this.#rebuilt.set(catalog, rebuilt);
   }
 

@@ -12,10 +12,15 @@ export interface MirrorTarget {
   /** `host[:port]`; empty for an archive on disk. */
   registry: string;
   path: string;
+  /** Maximum components of a path in the registry, those of `path` included; unlimited unless set. */
+  maxNestedPaths?: number | undefined;
 }
 
+/** What is on disk is named by its path alone. */
+export const archiveTarget: MirrorTarget = { registry: '', path: '' };
+
 /** Reads `docker://REGISTRY[/PATH]`. Throws UsageError. */
-export function parseMirrorTarget(text: string): MirrorTarget {
+export function parseMirrorTarget(text: string, maxNestedPaths?: number): MirrorTarget {
   const hint = 'write docker://REGISTRY[/PATH]';
   const shown = quoteGo(withoutCredentials(text));
   if (!text.startsWith('docker://')) throw new UsageError('not a registry', { subject: shown, hint });
@@ -28,7 +33,7 @@ export function parseMirrorTarget(text: string): MirrorTarget {
     const parsed = parseReference(`docker://${[registry, ...path, 'x'].join('/')}`);
     const isPlain = parsed.tag === undefined && parsed.digest === undefined;
     if (parsed.transport === 'docker' && isPlain && registry !== '')
-      return { registry, path: path.join('/') };
+      return { registry, path: path.join('/'), maxNestedPaths };
   } catch {
     // Told below.
   }
@@ -45,7 +50,10 @@ export interface ImageName {
  * The name that an image has below a target unless told otherwise: its path with its tag, or with
  * `sha256-HEX` where it is named by digest alone. (Source: oc-mirror v2.)
  */
-export function nameOfImage(reference: Reference, input: Partial<ImageName> = {}): ImageName {
+export function nameOfImage(
+  reference: Reference,
+  input: { repository?: string | undefined; tag?: string | undefined } = {},
+): ImageName {
   const { tag, digest } = reference;
   const own = getRepository(reference);
   const ownTag = tag ?? (digest === undefined ? 'latest' : tagOfDigest(digest));
@@ -65,20 +73,16 @@ export function tagOfDigest(digest: string): string {
 }
 
 /**
- * The path below a target, at most `maxParts` long with the target's own parts: what is beyond that is joined by
- * `-` to one. (Source: `--max-nested-paths` of oc-mirror v2.)
+ * The path below a target, at most `maxNestedPaths` long with the target's own parts: what is beyond that is joined
+ * by `-` to one. (Source: `--max-nested-paths` of oc-mirror v2.)
  */
-export function pathBelow(
-  target: MirrorTarget,
-  repository: string,
-  maxParts = Number.POSITIVE_INFINITY,
-): string {
-  const parts = [target.path, repository]
+export function pathBelow({ path, maxNestedPaths = Infinity }: MirrorTarget, repository: string): string {
+  const parts = [path, repository]
     .filter((part) => part !== '')
     .join('/')
     .split('/');
-  if (parts.length <= maxParts) return parts.join('/');
-  return [...parts.slice(0, maxParts - 1), parts.slice(maxParts - 1).join('-')].join('/');
+  if (parts.length <= maxNestedPaths) return parts.join('/');
+  return [...parts.slice(0, maxNestedPaths - 1), parts.slice(maxNestedPaths - 1).join('-')].join('/');
 }
 
 /** Returns the whole name of an image at a target, or of its repository without a tag. */

@@ -142,8 +142,6 @@ export interface PlanOptions extends CancelOptions {
   dependencies?: DependencyMode | undefined;
   /** Platforms of images for which the configuration names none. */
   platforms?: readonly Platform[] | undefined;
-  /** Most parts of a path in the target registry. */
-  maxNestedPaths?: number | undefined;
   logger?: Logger | undefined;
   openCatalog: (reference: Reference) => Promise<OpenedCatalog>;
   openCharts: (helm: HelmConfig) => Promise<OpenedCharts>;
@@ -321,7 +319,7 @@ class ImageCollection {
     { reference, targetRepo, targetTag, platforms, place: { line } }: AdditionalImageConfig,
     file: string,
   ): void {
-    const name = nameOfImage(reference, given({ repository: targetRepo, tag: targetTag }));
+    const name = nameOfImage(reference, { repository: targetRepo, tag: targetTag });
     const image = this.#add('additional', reference, name, platforms);
     if (image === undefined) return;
     image.place ??= { file, line };
@@ -340,15 +338,7 @@ class ImageCollection {
       }
       const name = chartName(chart, byName);
       if (this.#options.withCharts === true) {
-        const path = `${name.repository}:${name.tag}`;
-        const reference: Reference = {
-          transport: 'oci',
-          text: `oci:${path}`,
-          path: name.repository,
-          tag: name.tag,
-        };
-        const image = this.#put('chart', reference, name, []);
-        image.open = () => Promise.resolve(openChartArtifact(packed));
+        this.#putMade('chart', name, () => Promise.resolve(openChartArtifact(packed)));
       }
       return { chart, name };
     });
@@ -367,10 +357,13 @@ class ImageCollection {
     }
     if (graphImage === undefined) return;
     const name = { repository: releaseRepositories.graph, tag: 'latest' };
-    const text = `oci:${name.repository}:${name.tag}`;
-    const reference: Reference = { transport: 'oci', text, path: name.repository, tag: name.tag };
-    const image = this.#put('graph', reference, name, []);
-    image.open = () => graphImage.open();
+    this.#putMade('graph', name, () => graphImage.open());
+  }
+
+  /** Adds what exists nowhere but here. */
+  #putMade(kind: 'chart' | 'graph', name: ImageName, open: () => Promise<OpenedReference>): void {
+    const { repository: path, tag } = name;
+    this.#put(kind, { transport: 'oci', text: `oci:${path}:${tag}`, path, tag }, name, []).open = open;
   }
 
   /** Undefined for an image that is blocked. */
@@ -390,8 +383,8 @@ class ImageCollection {
   }
 
   #place({ repository, tag }: ImageName): { repository: string; destination: string } {
-    const { target, maxNestedPaths } = this.#options;
-    const path = pathBelow(target, repository, maxNestedPaths);
+    const { target } = this.#options;
+    const path = pathBelow(target, repository);
     return { repository: path, destination: getDestination(target, path, tag) };
   }
 
@@ -501,17 +494,6 @@ function findPinned(a: PlannedImage, b: PlannedImage): PlannedImage | undefined 
   if (!isOperand(a) || !isOperand(b) || getName(a) !== getName(b)) return undefined;
   if ((a.reference.digest === undefined) === (b.reference.digest === undefined)) return undefined;
   return a.reference.digest === undefined ? b : a;
-}
-
-/** The fields that are there. */
-function given({
-  repository,
-  tag,
-}: {
-  repository: string | undefined;
-  tag: string | undefined;
-}): Partial<ImageName> {
-  return { ...(repository !== undefined && { repository }), ...(tag !== undefined && { tag }) };
 }
 
 async function readBundleImages(catalog: Catalog, bundle: BundleFacts): Promise<CatalogImage[]> {

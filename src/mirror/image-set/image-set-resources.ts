@@ -20,13 +20,11 @@ import {
   type ReleaseSignatures,
   releaseResources,
 } from '../release/release-resources.js';
+import type { MirrorTarget } from './image-set-names.js';
 import type { MirroredName, PlannedCatalog } from './image-set-plan.js';
 
 export interface ClusterResourceOptions {
-  /** Host of the registry that is mirrored to. */
-  registry: string;
-  /** Name each repository instead of the namespaces above them; needed where paths were shortened. */
-  byRepository?: boolean | undefined;
+  target: MirrorTarget;
   /** ImageContentSourcePolicy for clusters that know nothing newer, instead of IDMS and ITMS. */
   icsp?: boolean | undefined;
   /** Stands before the name of every object, as `team-` in `team-idms-operator-0`. */
@@ -37,10 +35,6 @@ export interface ClusterResourceOptions {
   pollIntervalMinutes?: number | undefined;
   /** Signatures of earlier runs, by digest of the release image. */
   signatures?: ReleaseSignatures | undefined;
-  /** Most parts of a path in the target registry. */
-  maxNestedPaths?: number | undefined;
-  /** Path in the registry below which everything goes. */
-  path?: string | undefined;
   /** CatalogSource templates by the file that the configuration names, see `readCatalogSourceTemplates`. */
   templates?: ReadonlyMap<string, CatalogSourceTemplate> | undefined;
 }
@@ -154,22 +148,27 @@ function encodeSets(
     { name: `${prefix}-release`, images: chosen.filter(isRelease) },
   ]
     .map(({ name, images }) => {
-      const entries = images.flatMap((image) => toMirrorEntry(image, options));
+      const entries = images.flatMap((image) => toMirrorEntry(image, options.target));
       return encodeMirrorSets(kind, entries, { name, annotations });
     })
     .join('');
 }
 
-/** Where the path at the target ends with that at the source, one entry serves all of a namespace. */
-function toMirrorEntry(image: MirroredImage, options: ClusterResourceOptions): MirrorEntry[] {
-  const { reference, repository } = image;
+/**
+ * Where the path at the target ends with that at the source, one entry serves all of a namespace; not where paths may
+ * have been shortened.
+ */
+function toMirrorEntry(
+  { reference, repository }: MirroredImage,
+  { registry, maxNestedPaths }: MirrorTarget,
+): MirrorEntry[] {
   // What is in no registry is asked for by no other name than its new one.
   if (reference.transport !== 'docker') return [];
   const own = reference.repository;
   const source = `${reference.registry}/${own}`;
-  const mirror = `${options.registry}/${repository}`;
+  const mirror = `${registry}/${repository}`;
   const isBelow = repository === own || repository.endsWith(`/${own}`);
-  if (options.byRepository === true || !isBelow) return [{ source, mirrors: [mirror] }];
+  if (maxNestedPaths !== undefined || !isBelow) return [{ source, mirrors: [mirror] }];
   return [{ source: getParent(source), mirrors: [getParent(mirror)] }];
 }
 

@@ -1,23 +1,14 @@
-import type { CancelOptions } from '../../core/concurrency.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
-import { type Logger, silentLogger } from '../../core/log.js';
 import { readContents } from '../../oci/image/contents.js';
 import { type OpenedReference, holdOpen } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import type { ImageSetLock, LockedCatalog, LockedImage } from '../lock/lock.js';
-import { type CacheWriter, type RebuiltCatalog, rebuildCatalog } from '../selection/rebuilt-catalog.js';
+import type { SourceSession } from '../../source/session.js';
+import { type RebuiltCatalog, rebuildCatalog } from '../selection/rebuilt-catalog.js';
 import { findSubjectOfTag } from '../../oci/signatures/attached-signatures.js';
 import { targetOfCatalog } from './image-set-config.js';
 import type { ImageSetPlan, PlannedCatalog } from './image-set-plan.js';
-
-interface NarrowOptions extends CancelOptions {
-  /** Returns the content of an image of the archive. */
-  contentOf: (image: LockedImage) => Repository;
-  temporaryDirectory: string;
-  writeCache: CacheWriter;
-  logger?: Logger | undefined;
-}
 
 /** The lock of an archive with the catalogs of which a configuration takes a part, rebuilt from the archive. */
 export interface NarrowedCatalogs {
@@ -29,13 +20,14 @@ export interface NarrowedCatalogs {
 
 /**
  * Rebuilds the catalogs of an archive that name more bundles than a configuration asks for: on the image that the
- * archive holds, so that equal archives and configurations give equal digests. Signatures of what is replaced are left
- * out. Throws OpmateError INVALID for catalogs whose tag is the digest of the whole, and what rebuilding throws.
+ * archive holds, whose content `contentOf` returns, so that equal archives and configurations give equal digests.
+ * Signatures of what is replaced are left out. Throws OpmateError INVALID for catalogs whose tag is the digest of the whole, and what rebuilding throws.
  */
 export async function narrowCatalogs(
   lock: ImageSetLock,
   plan: ImageSetPlan,
-  options: NarrowOptions,
+  contentOf: (image: LockedImage) => Repository,
+  session: SourceSession,
 ): Promise<NarrowedCatalogs> {
   const narrowed = lock.catalogs.flatMap((locked) => {
     const planned = plan.catalogs.find(({ name }) => isNamed(name, locked));
@@ -55,13 +47,17 @@ export async function narrowCatalogs(
   const close = async (): Promise<void> => {
     for (const catalog of rebuilt.values()) await catalog.close();
   };
-  const { logger = silentLogger, signal } = options;
+  const { temporaryDirectory, logger, signal } = session;
   try {
     let images = lock.images;
     for (const catalog of narrowed) {
       const image = images.find(({ kind, ...name }) => kind === 'catalog' && isNamed(catalog.name, name));
       if (image === undefined) continue;
-      const made = await rebuild(catalog, image, plan, options);
+      const base = { repository: contentOf(image), digest: image.contents.root.digest };
+      const { platforms } = plan.images.find(({ destination }) => destination === catalog.destination) ?? {};
+      const { facts } = catalog.selection;
+      const how = { temporaryDirectory, platforms, logger, signal };
+      const made = await rebuildCatalog(catalog.catalog, facts, base, how);
       const contents = await readContents(made.repository, made.digest, { signal });
       const replacement = { ...image, contents };
       rebuilt.set(replacement, made);
@@ -69,7 +65,7 @@ export async function narrowCatalogs(
       const { packages } = catalog.selection;
       const bundles = catalog.selection.facts.bundles.length;
       const what = `${packages.map(({ name }) => name).join(', ')}: ${bundles} of the archive's bundles`;
-      logger.log('info', `${catalog.operator.catalog}: rebuilt as ${made.digest} for ${what}`);
+      logger?.log('info', `${catalog.operator.catalog}: rebuilt as ${made.digest} for ${what}`);
     }
     const kept = new Set(
       images.flatMap(({ contents }) => contents.manifests.map(({ descriptor }) => descriptor.digest)),
@@ -103,16 +99,4 @@ function namesMore({ packages }: LockedCatalog, { selection }: PlannedCatalog): 
   return packages.some(({ name, bundles }) =>
     bundles.some((bundle) => !selected.has(`${name} ${bundle.name}`)),
   );
-}
-
-function rebuild(
-  { catalog, selection, destination }: PlannedCatalog,
-  image: LockedImage,
-  { images }: ImageSetPlan,
-  { contentOf, temporaryDirectory, writeCache, logger, signal }: NarrowOptions,
-): Promise<RebuiltCatalog> {
-  const base = { repository: contentOf(image), digest: image.contents.root.digest };
-  const platforms = images.find((planned) => planned.destination === destination)?.platforms;
-  const how = { temporaryDirectory, platforms, writeCache, logger, signal };
-  return rebuildCatalog(catalog, selection.facts, base, how);
 }

@@ -10,14 +10,14 @@ import { type MirrorTarget, nameOfImage, pathBelow, targetReference } from './im
 export async function requireTargetAccess(
   { operators: [operator], additionalImages: [additional] }: ImageSetConfiguration,
   target: MirrorTarget,
-  { maxNestedPaths, session }: { maxNestedPaths: number | undefined; session: SourceSession },
+  session: SourceSession,
 ): Promise<void> {
   const repository =
     operator === undefined
       ? (additional?.targetRepo ?? (additional && nameOfImage(additional.reference).repository))
       : targetOfCatalog(operator).repository;
   if (repository === undefined) return;
-  const reference = targetReference(target, pathBelow(target, repository, maxNestedPaths), 'latest');
+  const reference = targetReference(target, pathBelow(target, repository), 'latest');
   const opened = await openTarget(reference, session);
   try {
     await opened.repository.headManifest(opened.reference, session);

@@ -15,7 +15,7 @@ import { type Inventory, type InventoryRepository, maxInventoryItems, maxReposit
 interface TakeInventoryOptions extends CancelOptions {
   session: ImageSession;
   /** Repositories to read, with digests of untagged images in them; all below the target where left out. */
-  repositories?: ReadonlyMap<string, readonly string[]> | undefined;
+  repositories?: ReadonlyMap<string, ReadonlySet<string>> | undefined;
   /** Maximum parallel requests. */
   maxPerRegistry: number;
   logger?: Logger | undefined;
@@ -52,7 +52,7 @@ export async function takeInventory(target: MirrorTarget, options: TakeInventory
         ...options,
         logger,
         concurrency,
-      }).read(wanted.get(name) ?? []);
+      }).read(wanted.get(name) ?? new Set());
       const progress = { current: ++done, total: names.length, unit: 'items' as const };
       logger.progress({ task: 'take inventory', state: 'update', ...progress });
       return foundRepository;
@@ -67,11 +67,11 @@ export async function takeInventory(target: MirrorTarget, options: TakeInventory
 async function findRepositories(
   { registry, path }: MirrorTarget,
   { session, signal }: TakeInventoryOptions,
-): Promise<ReadonlyMap<string, readonly string[]>> {
+): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
   try {
     const all = await listRepositories(await session.connect(), registry, { signal });
     const isBelow = (name: string): boolean => path === '' || name === path || name.startsWith(`${path}/`);
-    return new Map(all.filter(isBelow).map((name) => [name, []]));
+    return new Map(all.filter(isBelow).map((name) => [name, new Set()]));
   } catch (error) {
     if (!(error instanceof NoCatalogError)) throw error;
     const login = error.code === 'AUTH' ? `; or ${error.hint ?? 'log in'}` : '';
@@ -103,7 +103,7 @@ class RepositoryInventory {
     this.#options = options;
   }
 
-  async read(digests: readonly string[]): Promise<FoundRepository> {
+  async read(digests: ReadonlySet<string>): Promise<FoundRepository> {
     const { concurrency } = this.#options;
     const names = await this.#source.listTags(this.#options).catch((error: unknown) => {
       // It is listed and has nothing, or is named and is not there yet.

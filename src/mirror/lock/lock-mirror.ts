@@ -1,7 +1,6 @@
 import { mapConcurrent } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
-import { type Logger, silentLogger } from '../../core/log.js';
 import { parseReference } from '../../core/reference.js';
 import type { OpenedArchive } from '../../oci/archive-set/archive-set-reader.js';
 import { SharedBlobs } from '../../oci/image/shared-blobs.js';
@@ -38,7 +37,6 @@ export interface LockMirrorOptions extends LockedTransfersOptions {
   /** Where the images come from, if it is an archive, and where what it lacks may be. */
   archive?: OpenedArchive | undefined;
   base?: BaseContent | undefined;
-  logger?: Logger | undefined;
 }
 
 /** Between two questions whether other shards have ended. */
@@ -54,7 +52,6 @@ interface LockReport extends TransferReport {
 export class LockMirror {
   readonly #lock: ImageSetLock;
   readonly #options: LockMirrorOptions;
-  readonly #logger: Logger;
   readonly #operands: PinnedTransfer[];
   readonly #others: PinnedTransfer[];
   readonly #catalogs: PinnedTransfer[];
@@ -64,7 +61,6 @@ export class LockMirror {
   constructor(lock: ImageSetLock, options: LockMirrorOptions) {
     this.#lock = lock;
     this.#options = options;
-    this.#logger = options.logger ?? silentLogger;
     const transfers = transfersOfLock(lock, options);
     const [operands, catalogs] = splitCopyOrder(transfers);
     const { shard } = options;
@@ -97,7 +93,7 @@ export class LockMirror {
     this.#surveyed = surveyed;
     await this.#requireBase();
     const names = new Set(transfers.map(({ targetName }) => targetName));
-    const images = this.#lock.images.filter((image) => names.has(getTargetName(image, this.#options)));
+    const images = this.#lock.images.filter((image) => names.has(getTargetName(image, this.#options.target)));
     return planSurveyed(images, surveyed);
   }
 
@@ -124,8 +120,7 @@ export class LockMirror {
   ): Promise<LockReport> {
     const { transfer, shardWaitMs: waitMs = 0 } = this.#options;
     const plan = this.#sharedBlobs;
-    const how = { shard: index, plan, transfer, waitMs, logger: this.#logger };
-    const first = await copyShard(operands, shared, how);
+    const first = await copyShard(operands, shared, { shard: index, plan, transfer, waitMs });
     if (first.failed.length > 0) return { ...first, waiting: await this.#countWaiting() };
     const isLastShard = index === count - 1;
     const waiting = await this.#until(
@@ -163,11 +158,6 @@ export class LockMirror {
     return left;
   }
 
-  /** What is, or is to be, at the target. */
-  mirrored(): MirroredSet {
-    return mirroredOfLock(this.#lock, this.#options.target, this.#options.maxNestedPaths);
-  }
-
   /** Finds in the target what neither it has in its place nor the archive holds. Throws OpmateError for what is gone. */
   async #requireBase(): Promise<void> {
     const { archive, base, transfer: options } = this.#options;
@@ -197,7 +187,7 @@ export class LockMirror {
     );
     const [first, ...others] = gone.filter((item) => item !== undefined);
     if (first === undefined) {
-      this.#logger.log('debug', `archive ${archive.index.id}: what its base holds is at the target`);
+      options.logger?.log('debug', `archive ${archive.index.id}: what its base holds is at the target`);
       return;
     }
     throw baseError(archive.index, first, others.length);
@@ -242,16 +232,12 @@ function baseError(
 }
 
 /** What of a lock a cluster must know when it is at a target. */
-export function mirroredOfLock(
-  lock: ImageSetLock,
-  target: MirrorTarget,
-  maxNestedPaths: number | undefined,
-): MirroredSet<NamedImage> {
+export function mirroredOfLock(lock: ImageSetLock, target: MirrorTarget): MirroredSet<NamedImage> {
   const images = lock.images.flatMap((image) => {
     const { kind, source } = image;
     if (kind === 'signature') return [];
-    const repository = pathBelow(target, image.repository, maxNestedPaths);
-    const destination = getTargetName(image, { target, maxNestedPaths });
+    const repository = pathBelow(target, image.repository);
+    const destination = getTargetName(image, target);
     const aliases = image.aliases?.map((text) => parseReference(text));
     const reference = parseReference(image.reference);
     return [{ kind, reference, aliases, source, repository, destination }];
@@ -260,7 +246,7 @@ export function mirroredOfLock(
     ({ catalog, repository, tag, isDatabase, targetCatalogSourceTemplate }) => ({
       isDatabase,
       operator: { catalog, targetCatalogSourceTemplate: targetCatalogSourceTemplate?.file },
-      destination: getDestination(target, pathBelow(target, repository, maxNestedPaths), tag),
+      destination: getDestination(target, pathBelow(target, repository), tag),
       name: { repository, tag },
     }),
   );

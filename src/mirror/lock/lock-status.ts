@@ -74,8 +74,8 @@ export async function readRegistryStatus(
   });
   const complete = new Set(surveyed.filter(isComplete).map(({ targetName }) => targetName));
   const view: PlaceView = {
-    nameOf: (image) => getTargetName(image, options),
-    isComplete: (image) => complete.has(getTargetName(image, options)),
+    nameOf: (image) => getTargetName(image, options.target),
+    isComplete: (image) => complete.has(getTargetName(image, options.target)),
     hasBlob: createPresence(surveyed),
   };
   const shards = options.shards === undefined ? undefined : shardStatus(lock, options.shards, view);

@@ -1,20 +1,11 @@
 import { OpmateError } from '../../core/errors.js';
-import type { Logger } from '../../core/log.js';
 import { getOrAdd } from '../../core/groups.js';
-import { type ImageSession, type OpenedReference, holdOpen } from '../../oci/image/open.js';
+import { type OpenedReference, holdOpen } from '../../oci/image/open.js';
 import type { ImageSetPlan } from '../image-set/image-set-plan.js';
 import type { ImageSetLock, LockedImage } from './lock.js';
-import type { CacheWriter, RebuiltCatalog } from '../selection/rebuilt-catalog.js';
+import type { SourceSession } from '../../source/session.js';
+import type { RebuiltCatalog } from '../selection/rebuilt-catalog.js';
 import { rebuildFrom } from '../selection/rebuilt-source.js';
-
-interface RebuildLockedOptions {
-  /** Plans what the lock was made of; called when the first catalog must be rebuilt. */
-  plan: () => Promise<ImageSetPlan>;
-  session: ImageSession;
-  temporaryDirectory: string;
-  writeCache: CacheWriter;
-  logger?: Logger | undefined;
-}
 
 /** Catalogs, charts and the graph image of a lock, made again when the first byte of one is needed. */
 interface LockedCatalogs {
@@ -26,14 +17,17 @@ interface LockedCatalogs {
 /**
  * The catalogs of which a lock holds a part exist nowhere but at targets: where one lacks them, they are made again,
  * and must come out as the lock says. Throws OpmateError INVALID, when one is opened, where they do not: a catalog
- * behind a tag, or opmate, has changed since.
+ * behind a tag, or opmate, has changed since. `makePlan` plans what the lock was made of, once and when that is needed.
  */
-export function rebuiltOnDemand(lock: ImageSetLock, options: RebuildLockedOptions): LockedCatalogs {
+export function rebuiltOnDemand(
+  lock: ImageSetLock,
+  session: SourceSession,
+  makePlan: () => Promise<ImageSetPlan>,
+): LockedCatalogs {
   let planning: Promise<ImageSetPlan> | undefined;
   const rebuilt = new Map<string, Promise<RebuiltCatalog>>();
   const rebuild = async (image: LockedImage): Promise<RebuiltCatalog> => {
-    planning ??= options.plan();
-    const plan = await planning;
+    const plan = await (planning ??= makePlan());
     const catalog = plan.catalogs.find(
       ({ name }) => name.repository === image.repository && name.tag === image.tag,
     );
@@ -49,22 +43,16 @@ export function rebuiltOnDemand(lock: ImageSetLock, options: RebuildLockedOption
       throw drift('the lock does not say what it is made of');
     if (catalog.digest !== locked.sourceDigest)
       throw drift(`is now ${catalog.digest}, expected ${locked.sourceDigest} by the lock`);
-    const { session, temporaryDirectory, writeCache, logger } = options;
-    const made = await rebuildFrom(
-      { ...catalog, facts: catalog.selection.facts },
-      {
-        ...{ session, temporaryDirectory, writeCache, logger, signal: session.signal },
-        platforms: plan.images.find(({ destination }) => destination === catalog.destination)?.platforms,
-      },
-    );
+    const source = { ...catalog, facts: catalog.selection.facts };
+    const { platforms } = plan.images.find(({ destination }) => destination === catalog.destination) ?? {};
+    const made = await rebuildFrom(source, session, { platforms });
     const wanted = image.contents.root.digest;
     if (made.digest === wanted) return made;
     await made.close();
     throw drift(`rebuilt as ${made.digest}, expected ${wanted} by the lock`);
   };
   const openMade = async (image: LockedImage): Promise<OpenedReference> => {
-    planning ??= options.plan();
-    const { images } = await planning;
+    const { images } = await (planning ??= makePlan());
     const planned = images.find(
       ({ kind, name }) =>
         kind === image.kind && name.repository === image.repository && name.tag === image.tag,

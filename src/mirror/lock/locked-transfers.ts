@@ -16,21 +16,13 @@ const maxNameLength = 255;
 
 export interface LockedTransfersOptions {
   target: MirrorTarget;
-  /** Most parts of a path in the target registry. */
-  maxNestedPaths?: number | undefined;
   /** How an image is opened that is not taken from its source, such as one of an archive or one that was built. */
   open?: ((image: LockedImage) => (() => Promise<OpenedReference>) | undefined) | undefined;
 }
 
 /** Where an image of a lock is at a target: `host/path:tag`, or `host/path@digest` where it has no tag. */
-export function getTargetName(
-  image: LockedImage,
-  { target, maxNestedPaths }: Pick<LockedTransfersOptions, 'target' | 'maxNestedPaths'>,
-): string {
-  const name = nameOfLocked({
-    ...image,
-    repository: pathBelow(target, image.repository, maxNestedPaths),
-  });
+export function getTargetName(image: LockedImage, target: MirrorTarget): string {
+  const name = nameOfLocked({ ...image, repository: pathBelow(target, image.repository) });
   return target.registry === '' ? name : `${target.registry}/${name}`;
 }
 
@@ -39,10 +31,13 @@ export function getTargetName(
  * signatures among them; catalogs last. Throws OpmateError INVALID for two images that would get one name at the
  * target, and for a name that is too long there.
  */
-export function transfersOfLock(lock: ImageSetLock, options: LockedTransfersOptions): PinnedTransfer[] {
+export function transfersOfLock(
+  lock: ImageSetLock,
+  { target, open }: LockedTransfersOptions,
+): PinnedTransfer[] {
   const known = new Map<string, LockedImage>();
   return lock.images.map((image) => {
-    const targetName = getTargetName(image, options);
+    const targetName = getTargetName(image, target);
     const other = known.get(targetName);
     if (other !== undefined) {
       const problem = `${targetName}: same target for ${nameOfLocked(other)} and ${nameOfLocked(image)}`;
@@ -50,8 +45,8 @@ export function transfersOfLock(lock: ImageSetLock, options: LockedTransfersOpti
     }
     known.set(targetName, image);
     return {
-      source: options.open?.(image) ?? getSource(image),
-      target: getTarget(image, targetName, options),
+      source: open?.(image) ?? getSource(image),
+      target: getTarget(image, targetName, target),
       sourceName:
         image.kind === 'catalog' ? image.reference : formatReference(parseReference(image.reference)),
       targetName,
@@ -68,10 +63,10 @@ function getSource({ source, contents }: LockedImage): Reference {
 function getTarget(
   { repository, tag, contents }: LockedImage,
   text: string,
-  { target, maxNestedPaths }: LockedTransfersOptions,
+  target: MirrorTarget,
 ): RegistryReference {
   const registry = target.registry === '' ? 'localhost' : target.registry;
-  const path = pathBelow(target, repository, maxNestedPaths);
+  const path = pathBelow(target, repository);
   if (registry.length + 1 + path.length > maxNameLength) {
     throw new OpmateError('INVALID', `longer than the ${maxNameLength} characters that a name may have`, {
       subject: text,

@@ -1,6 +1,6 @@
 import { mapConcurrent } from '../../core/concurrency.js';
 import { getOrAdd } from '../../core/groups.js';
-import { type Logger, silentLogger } from '../../core/log.js';
+import { silentLogger } from '../../core/log.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { Descriptor } from '../../oci/image/types.js';
@@ -82,7 +82,6 @@ interface CopyShardOptions {
   transfer: TransferOptions;
   /** How long to wait for other shards after the last blob of theirs has come. */
   waitMs: number;
-  logger?: Logger | undefined;
 }
 
 /**
@@ -176,7 +175,8 @@ class ShardCopy {
 
   /** Waits for the blobs of other shards, and mounts what this one has to bring into a repository. */
   async #await(blobs: readonly LackingBlob[], waitMs: number): Promise<void> {
-    const { transfer: options, logger = silentLogger } = this.#options;
+    const { transfer: options } = this.#options;
+    const { logger = silentLogger } = options;
     let left = blobs;
     let lastProgress = performance.now();
     let poll = firstPollMs;

@@ -3,7 +3,7 @@ import { OpmateError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type JsonValue, isJsonObject } from '../../document/json.js';
 import { encodeYaml, parseYaml } from '../../document/yaml.js';
-import { pathBelow } from '../image-set/image-set-names.js';
+import { type MirrorTarget, pathBelow } from '../image-set/image-set-names.js';
 import { type MirroredName, releaseRepositories } from '../image-set/image-set-plan.js';
 
 /** Signatures of release images by digest. */
@@ -16,10 +16,7 @@ export interface MirroredRelease {
 }
 
 interface ReleaseResourceOptions {
-  /** Host of the registry that is mirrored to, and the path in it. */
-  registry: string;
-  path?: string | undefined;
-  maxNestedPaths?: number | undefined;
+  target: MirrorTarget;
   /** Of earlier runs. */
   signatures?: ReleaseSignatures | undefined;
 }
@@ -40,8 +37,8 @@ export function releaseResources(
   const files = new Map<string, string>();
   const graph = set.images.find(({ kind }) => kind === 'graph');
   if (graph !== undefined) {
-    const { registry, path = '', maxNestedPaths } = options;
-    const repository = pathBelow({ registry, path }, releaseRepositories.release, maxNestedPaths);
+    const { registry } = options.target;
+    const repository = pathBelow(options.target, releaseRepositories.release);
     files.set(
       'updateService.yaml',
       encodeYaml({

@@ -34,20 +34,6 @@ interface StoredFile extends FilePart {
   path: string;
 }
 
-/**
- * Writes into `file`, which it makes, the cache of a catalog whose files will be `catalogFiles`, with mode 0644 in
- * directories of mode 0755. The same catalog makes the same bytes. Throws OpmateError INVALID for a catalog that
- * can have none.
- */
-export type CacheWriter = (
-  catalog: Catalog,
-  options: CancelOptions & {
-    catalogFiles: readonly StoredFile[];
-    file: string;
-    logger?: Logger | undefined;
-  },
-) => Promise<StoredFile[]>;
-
 export interface RebuildOptions extends CancelOptions {
   /** Where the layer is written until the image is pushed. */
   temporaryDirectory: string;
@@ -55,8 +41,8 @@ export interface RebuildOptions extends CancelOptions {
   platforms?: readonly Platform[] | undefined;
   /** Images that `relatedImages` of the bundles must not name any more, by their text. */
   withoutImages?: ReadonlySet<string> | undefined;
-  /** Makes the cache for images that had one; without it they have none any more. */
-  writeCache?: CacheWriter | undefined;
+  /** Makes no cache for an image that had one. */
+  withoutCache?: boolean | undefined;
   logger?: Logger | undefined;
 }
 
@@ -97,7 +83,7 @@ export async function rebuildCatalog(
   try {
     const kept = new KeptCatalog(catalog, facts, options.withoutImages);
     const files = await writeCatalogFiles(kept, path.join(directory, 'catalog'), options);
-    const cached = places.find(({ caches }) => caches.length > 0);
+    const cached = options.withoutCache ? undefined : places.find(({ caches }) => caches.length > 0);
     const cache =
       cached && (await writeCacheFiles(kept, files, { ...options, directory, name: cached.name }));
     const layers = new Map<string, LayerFile>();
@@ -256,10 +242,16 @@ async function writeCacheFiles(
   catalogFiles: readonly StoredFile[],
   options: RebuildOptions & { directory: string; name: string },
 ): Promise<StoredFile[] | undefined> {
-  const { directory, name, writeCache, logger = silentLogger, signal } = options;
-  if (writeCache === undefined) return undefined;
+  const { directory, name, logger = silentLogger, signal } = options;
+  // Loaded for catalogs that have a cache only.
+  const { writeOpmCache } = await import('../../serve/grpc/opm-cache.js');
   try {
-    return await writeCache(catalog, { catalogFiles, file: path.join(directory, 'cache'), logger, signal });
+    return await writeOpmCache(catalog, {
+      catalogFiles,
+      file: path.join(directory, 'cache'),
+      logger,
+      signal,
+    });
   } catch (error) {
     if (!(error instanceof OpmateError) || error.code !== 'INVALID') throw error;
     logger.log(

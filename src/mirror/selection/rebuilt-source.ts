@@ -1,8 +1,8 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import type { Reference } from '../../core/reference.js';
 import type { CatalogFacts } from '../../model/facts.js';
-import { type ImageSession, openReference, withCatalogCache } from '../../oci/image/open.js';
-import { withChanges } from '../../source/session.js';
+import { openReference, withCatalogCache } from '../../oci/image/open.js';
+import type { SourceSession } from '../../source/session.js';
 import { type RebuildOptions, type RebuiltCatalog, rebuildCatalog } from './rebuilt-catalog.js';
 
 /** A catalog, what is kept of it, and the image that it was read from. */
@@ -17,13 +17,22 @@ export interface RebuildSource {
 /** Rebuilds a catalog on the image that it came from, which stays open until the rebuilt one is closed. */
 export async function rebuildFrom(
   { catalog, facts, reference, digest }: RebuildSource,
-  options: RebuildOptions & { session: ImageSession },
+  session: SourceSession,
+  changes: Pick<RebuildOptions, 'platforms' | 'withoutImages'>,
 ): Promise<RebuiltCatalog> {
-  const { session, ...rest } = options;
-  const base = await openReference(reference, withChanges(session, { signal: options.signal }));
+  const { temporaryDirectory, logger, signal } = session;
+  const base = await openReference(reference, session);
   try {
     const repository = await withCatalogCache(base.repository, session);
-    const made = await rebuildCatalog(catalog, facts, { repository, digest }, rest);
+    const made = await rebuildCatalog(
+      catalog,
+      facts,
+      { repository, digest },
+      {
+        ...changes,
+        ...{ temporaryDirectory, logger, signal },
+      },
+    );
     return {
       digest: made.digest,
       repository: made.repository,

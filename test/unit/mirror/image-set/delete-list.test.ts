@@ -169,8 +169,8 @@ describe('mirror/delete-list', () => {
   it('takes releases where a maximum of path components has put them', () => {
     const short = listing(item('reg.test/ocm/openshift-release:v1', 'ocpReleaseContent'));
     const items = parseDeleteList(short, 'list.yaml');
-    requireBelow(items, target, 'list.yaml', 2);
-    expect(faultsOf(() => requireBelow(items, target, 'list.yaml', 3))).toEqual([
+    requireBelow(items, { ...target, maxNestedPaths: 2 }, 'list.yaml');
+    expect(faultsOf(() => requireBelow(items, { ...target, maxNestedPaths: 3 }, 'list.yaml'))).toEqual([
       'list.yaml:3:3: "docker://reg.test/ocm/openshift-release:v1" is not in docker://reg.test/ocm/openshift/release',
     ]);
   });

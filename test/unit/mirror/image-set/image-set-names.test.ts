@@ -62,9 +62,9 @@ describe('mirror/image-set-names', () => {
   it('joins what is nested too deeply', () => {
     const target = { registry: 'registry.test', path: 'ocm' };
     expect(pathBelow(target, 'a/b/c')).toBe('ocm/a/b/c');
-    expect(pathBelow(target, 'a/b/c', 4)).toBe('ocm/a/b/c');
-    expect(pathBelow(target, 'a/b/c', 3)).toBe('ocm/a/b-c');
-    expect(pathBelow(target, 'a/b/c', 1)).toBe('ocm-a-b-c');
-    expect(pathBelow({ ...target, path: '' }, 'a/b', 1)).toBe('a-b');
+    expect(pathBelow({ ...target, maxNestedPaths: 4 }, 'a/b/c')).toBe('ocm/a/b/c');
+    expect(pathBelow({ ...target, maxNestedPaths: 3 }, 'a/b/c')).toBe('ocm/a/b-c');
+    expect(pathBelow({ ...target, maxNestedPaths: 1 }, 'a/b/c')).toBe('ocm-a-b-c');
+    expect(pathBelow({ ...target, path: '', maxNestedPaths: 1 }, 'a/b')).toBe('a-b');
   });
 });

@@ -54,7 +54,7 @@ function entriesOf(files: Map<string, string>, file: string): Record<string, str
 
 const digest = `sha256:${'a'.repeat(64)}`;
 const resources = (plan: MirroredSet, options: Partial<ClusterResourceOptions> = {}) =>
-  clusterResources(plan, { registry, ...options });
+  clusterResources(plan, { target: { registry, path: '' }, ...options });
 
 describe('mirror/image-set-resources', () => {
   it('redirects digests and tags in sets of their own, by namespace where paths are kept', () => {
@@ -86,7 +86,11 @@ describe('mirror/image-set-resources', () => {
 
   it('names each repository where paths were shortened, and one policy where that is asked for', () => {
     const plan = planOf([imageOf(`quay.io/acme/app@${digest}`), imageOf('quay.io/acme/app:v1')]);
-    const files = resources(plan, { byRepository: true, icsp: true, prefix: 'team-' });
+    const files = resources(plan, {
+      target: { registry, path: '', maxNestedPaths: 9 },
+      icsp: true,
+      prefix: 'team-',
+    });
     expect([...files.keys()]).toEqual(['icsp-oc-mirror.yaml']);
     expect(entriesOf(files, 'icsp-oc-mirror.yaml')).toEqual({
       'team-icsp-operator-0': ['quay.io/acme/app -> registry.test/base/acme/app'],

@@ -55,7 +55,7 @@ describe('mirror/locked-transfers', () => {
       lockedImage('b', contents, { repository: 'x/y-z' }),
     ]);
     expect(transfersOfLock(lock, { target })).toHaveLength(2);
-    expect(() => transfersOfLock(lock, { target, maxNestedPaths: 3 })).toThrow(
+    expect(() => transfersOfLock(lock, { target: { ...target, maxNestedPaths: 3 } })).toThrow(
       'mirror:5000/olm/x/y-z:v1: same target for x/y/z:v1 and x/y-z:v1',
     );
   });

@@ -27,7 +27,6 @@ import { type Descriptor, mediaTypes, type Platform } from '../../../../src/oci/
 import { failureOf } from '../../../support/connect.js';
 import { bytesOf, descriptorOf, readAll, streamOf } from '../../../support/images.js';
 import { directoryWith } from '../../../support/temporary.js';
-import { writeOpmCache } from '../../../../src/serve/grpc/opm-cache.js';
 import { type RawEntry, rawTar } from '../../../support/tar.js';
 
 const hostPlatform = { os: 'linux', architecture: 'amd64' };
@@ -178,7 +177,10 @@ describe('mirror/rebuilt-catalog', () => {
     const base = await baseImage({
       files: { 'configs/old/catalog.json': '{}', 'bin/opm': 'opm', 'tmp/cache/x': '1' },
     });
-    const rebuilt = await rebuildCatalog(catalog, partOf(facts), base, { temporaryDirectory });
+    const rebuilt = await rebuildCatalog(catalog, partOf(facts), base, {
+      temporaryDirectory,
+      withoutCache: true,
+    });
     const { repository, digest } = rebuilt;
     expect(await blobsOf(repository, digest)).toEqual({
       'catalog.json': ['{"schema":"acme.note","text":"of all"}'],
@@ -215,6 +217,7 @@ describe('mirror/rebuilt-catalog', () => {
     const base = await baseImage();
     const rebuilt = await rebuildCatalog(catalog, partOf(facts), base, {
       temporaryDirectory: await directoryWith(),
+      withoutCache: true,
     });
     const target = await openLayout(path.join(await directoryWith(), 'out'), { create: true });
     const { descriptor } = await copyImage(rebuilt.repository, rebuilt.digest, target, 'v1');
@@ -231,7 +234,6 @@ describe('mirror/rebuilt-catalog', () => {
       const { catalog, facts } = await prepare(files);
       const rebuilt = await rebuildCatalog(catalog, partOf(facts), base, {
         temporaryDirectory: await directoryWith(),
-        writeCache: writeOpmCache,
       });
       await rebuilt.close();
       return rebuilt.digest;
@@ -257,6 +259,7 @@ describe('mirror/rebuilt-catalog', () => {
     };
     const rebuilt = await rebuildCatalog(catalog, part, await baseImage(), {
       temporaryDirectory: await directoryWith(),
+      withoutCache: true,
       withoutImages: new Set(['quay.io/acme/widget:v1.0.0', 'quay.io/acme/widget-bundle:v1.2.0', 'else']),
     });
     const blobs = (await blobsOf(rebuilt.repository, rebuilt.digest))['widget/catalog.json'] ?? [];
@@ -288,6 +291,7 @@ describe('mirror/rebuilt-catalog', () => {
     });
     const { repository, digest, close } = await rebuildCatalog(catalog, facts, base, {
       temporaryDirectory: await directoryWith(),
+      withoutCache: true,
     });
     const { files, directories } = await filesOf(repository, digest);
     expect([...files.keys()].filter((name) => name !== 'bin/opm')).toEqual([
@@ -313,6 +317,7 @@ describe('mirror/rebuilt-catalog', () => {
     });
     const { repository, digest, close } = await rebuildCatalog(catalog, partOf(facts), base, {
       temporaryDirectory: await directoryWith(),
+      withoutCache: true,
     });
     const { files } = await filesOf(repository, digest);
     expect([...files.keys()]).toEqual([
@@ -327,6 +332,7 @@ describe('mirror/rebuilt-catalog', () => {
     const { catalog, facts } = await prepare();
     const { repository, digest, close } = await rebuildCatalog(catalog, partOf(facts), await baseImage(), {
       temporaryDirectory: await directoryWith(),
+      withoutCache: true,
     });
     const layer = (await open(repository, digest)).manifest.layers[1] as Descriptor;
     const archive = path.join(
@@ -369,6 +375,7 @@ describe('mirror/rebuilt-catalog', () => {
     const withDirectory = await inDirectory(base, '/work');
     const { repository, digest, close } = await rebuildCatalog(catalog, partOf(facts), withDirectory, {
       temporaryDirectory: await directoryWith(),
+      withoutCache: true,
     });
     const image = await open(repository, digest);
     const names: string[] = [];
@@ -403,7 +410,6 @@ describe('mirror/rebuilt-catalog', () => {
     const withDirectory = await inDirectory(await baseImage({ cmd: cmd.split(' ') }), '/work');
     const { repository, digest, close } = await rebuildCatalog(catalog, partOf(facts), withDirectory, {
       temporaryDirectory: await directoryWith(),
-      writeCache: writeOpmCache,
     });
     const { files } = await filesOf(repository, digest);
     expect([...files.keys()].filter((name) => name.endsWith('digest'))).toEqual(digests);
@@ -423,6 +429,7 @@ describe('mirror/rebuilt-catalog', () => {
     }));
     const { repository, digest, close } = await rebuildCatalog(catalog, partOf(facts), changed, {
       temporaryDirectory: await directoryWith(),
+      withoutCache: true,
     });
     const image = await open(repository, digest);
     expect(image.config.history).toEqual([
@@ -444,6 +451,7 @@ describe('mirror/rebuilt-catalog', () => {
     const rebuild = async (wanted?: Platform[]) =>
       rebuildCatalog(catalog, partOf(facts), base, {
         temporaryDirectory: await directoryWith(),
+        withoutCache: true,
         platforms: wanted,
       });
     const all = await rebuild();
@@ -486,6 +494,7 @@ describe('mirror/rebuilt-catalog', () => {
     };
     const { repository, digest, close } = await rebuildCatalog(catalog, partOf(facts), base, {
       temporaryDirectory: await directoryWith(),
+      withoutCache: true,
       logger,
     });
     const { files } = await filesOf(repository, digest);

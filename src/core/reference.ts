@@ -58,6 +58,16 @@ export function parseReference(text: string): Reference {
   return { transport: 'docker', text, ...parts };
 }
 
+/** Returns the reference that a text is; undefined for one that is none. */
+export function findReference(text: string): Reference | undefined {
+  try {
+    return parseReference(text);
+  } catch (error) {
+    if (error instanceof OpmateError) return undefined;
+    throw error;
+  }
+}
+
 /**
  * Parses a reference that is written to. Its registry has to be given: a mistyped word must never become a repository
  * of docker.io. Throws OpmateError INVALID, and USAGE for a missing registry.

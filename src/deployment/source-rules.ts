@@ -1,7 +1,7 @@
 import { formatPath } from '../core/diagnostic.js';
-import { OpmateError, redact } from '../core/errors.js';
+import { redact } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
-import { parseReference } from '../core/reference.js';
+import { findReference } from '../core/reference.js';
 import type { DocumentSource } from './source-fields.js';
 
 /** What sources of documents may do in addition to reading registries, https and ssh. */
@@ -40,14 +40,9 @@ export function findRefusals(
 /** The address of a source that is on this machine. */
 function localAddress(source: DocumentSource['source']): string | undefined {
   if (source.kind === 'image') {
-    const { ref } = source;
-    try {
-      return parseReference(ref).transport === 'docker' ? undefined : ref;
-    } catch (error) {
-      // What is no reference at all is told where it is opened.
-      if (error instanceof OpmateError) return undefined;
-      throw error;
-    }
+    // What is no reference at all is told where it is opened.
+    const { transport = 'docker' } = findReference(source.ref) ?? {};
+    return transport === 'docker' ? undefined : source.ref;
   }
   if (source.kind !== 'git') return undefined;
   const { repository } = source;

@@ -1,5 +1,5 @@
 import { addContext, combineErrors } from '../core/diagnostics-error.js';
-import { parseReference } from '../core/reference.js';
+import { findReference } from '../core/reference.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
@@ -175,12 +175,8 @@ function splitDocuments(text: string): string[] {
 /** Whether a text names an image with tag or digest. */
 function isTagged(text: string): boolean {
   if (text === '' || text.length > 500) return false;
-  try {
-    const reference = parseReference(text);
-    return reference.transport === 'docker' && (reference.tag ?? reference.digest) !== undefined;
-  } catch {
-    return false;
-  }
+  const reference = findReference(text);
+  return reference?.transport === 'docker' && (reference.tag ?? reference.digest) !== undefined;
 }
 
 const maxListDepth = 10;

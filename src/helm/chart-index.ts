@@ -3,7 +3,8 @@ import { addContext } from '../core/diagnostics-error.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { compareBytes } from '../core/order.js';
 import { parseConstraint } from '../core/semver-range.js';
-import { type Version, compareVersions, tryParse } from '../core/semver.js';
+import { tryParse } from '../core/semver.js';
+import { compareKnownVersions } from '../graph/bundle-version.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { parseYaml } from '../document/yaml.js';
 import { getValue } from '../document/json-fields.js';
@@ -66,13 +67,8 @@ function readEntry(name: string, entry: JsonObject): IndexedChart[] {
 export function newestFirst<T extends { version: string }>(items: readonly T[]): T[] {
   return items
     .map((item) => ({ item, parsed: tryParse(parseLooseVersion, item.version) }))
-    .sort((a, b) => compareParsed(b.parsed, a.parsed) || compareBytes(b.item.version, a.item.version))
+    .sort((a, b) => compareKnownVersions(b.parsed, a.parsed) || compareBytes(b.item.version, a.item.version))
     .map(({ item }) => item);
-}
-
-function compareParsed(a: Version | undefined, b: Version | undefined): number {
-  if (a === undefined || b === undefined) return Number(a !== undefined) - Number(b !== undefined);
-  return compareVersions(a, b);
 }
 
 /**

@@ -5,8 +5,7 @@ import { getText } from '../../document/json-fields.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { replaceFile } from '../../files/replace-file.js';
-import { tryParse } from '../../core/semver.js';
-import { parseReference, withoutCredentials } from '../../core/reference.js';
+import { findReference, withoutCredentials } from '../../core/reference.js';
 import { parsePlace } from '../../source/parse-place.js';
 import type { Session } from '../../source/session.js';
 import type { SelectionBytes, SelectionImages, SelectionSummary, WrittenFile } from '../../view/answers.js';
@@ -121,6 +120,6 @@ export class SelectionEditor implements EditActions {
 /** The image that a reference to a catalog names, without credentials; empty where it is something else. */
 export async function imageOfCatalog(reference: string): Promise<string> {
   const place = await parsePlace(reference, { purpose: 'catalog' });
-  const parsed = place.kind === 'image' ? tryParse(parseReference, place.ref) : undefined;
+  const parsed = place.kind === 'image' ? findReference(place.ref) : undefined;
   return parsed?.transport === 'docker' ? withoutCredentials(reference) : '';
 }

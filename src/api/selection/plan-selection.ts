@@ -3,8 +3,8 @@ import { filterCatalog } from '../../catalog/selection/filter-catalog.js';
 import type { CatalogSelection, KeptBundle } from '../../catalog/selection/selection.js';
 import type { Catalog } from '../../catalog/catalog.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
-import { groupBy } from '../../core/groups.js';
-import { parseReference, withoutCredentials } from '../../core/reference.js';
+import { getOrAdd, groupBy, pushTo } from '../../core/groups.js';
+import { findReference, withoutCredentials } from '../../core/reference.js';
 import { parseVersion, tryParse } from '../../core/semver.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { encodeYaml } from '../../document/yaml.js';
@@ -175,9 +175,7 @@ function describeSelection(
   const images = new Map<string, SelectionPlan['images'][number]>();
   for (const { package: name, name: bundle } of kept.bundles) {
     for (const image of imagesOf(name, bundle)) {
-      const item = images.get(image) ?? { image, bundles: [] };
-      item.bundles.push({ package: name, bundle });
-      images.set(image, item);
+      getOrAdd(images, image, () => ({ image, bundles: [] })).bundles.push({ package: name, bundle });
     }
   }
   const channels = groupBy(kept.channels, (channel) => channel.package);
@@ -212,9 +210,7 @@ function describeUpgrades(
     for (const name of names) {
       const version = versions.get(name);
       for (const { to } of graph.edgesFrom({ name, version: version && { version } })) {
-        const list = leadsTo.get(to);
-        if (list === undefined) leadsTo.set(to, [name]);
-        else list.push(name);
+        pushTo(leadsTo, to, name);
       }
     }
   } catch (error) {
@@ -253,7 +249,7 @@ export class ImageSizes {
     const unavailable: MeasuredImages['unavailable'] = [];
     const transfers = images.flatMap(({ image }): Transfer[] => {
       if (this.#known.has(image)) return [];
-      const reference = tryParse(parseReference, image);
+      const reference = findReference(image);
       // A catalog must not make this machine read its own files.
       if (reference?.transport !== 'docker') {
         unavailable.push({ image, reason: 'not a reference of a registry' });

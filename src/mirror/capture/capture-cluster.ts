@@ -1,7 +1,8 @@
+import { compareKnownVersions } from '../../graph/bundle-version.js';
 import { SkipRanges } from '../../graph/skip-ranges.js';
 import { OpmateError } from '../../core/errors.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
-import { parseReference } from '../../core/reference.js';
+import { findReference, parseReference } from '../../core/reference.js';
 import {
   type Version,
   compareVersions,
@@ -312,7 +313,7 @@ class Capture {
       return { name: channel, minVersion: lowest(own.map(({ version }) => version)) };
     });
     const isListed = packageFacts !== undefined && channelNames.includes(packageFacts.defaultChannel);
-    const newest = [...checked].sort((a, b) => compareOptional(b.version, a.version))[0];
+    const newest = [...checked].sort((a, b) => compareKnownVersions(b.version, a.version))[0];
     return {
       ...{ name, reasons, channels, minVersion: undefined },
       defaultChannel: isListed ? undefined : newest?.channels[0],
@@ -388,18 +389,8 @@ function getBundle({ installedCsv, startingCsv, currentCsv }: Subscription): {
   return { bundle: '', state: 'not installed' };
 }
 
-function compareOptional(a: Version | undefined, b: Version | undefined): number {
-  if (a === undefined || b === undefined) return Number(a !== undefined) - Number(b !== undefined);
-  return compareVersions(a, b);
-}
-
 function isImage(text: string): boolean {
-  try {
-    return parseReference(text).transport === 'docker' && !text.startsWith('docker://');
-  } catch (error) {
-    if (error instanceof OpmateError) return false;
-    throw error;
-  }
+  return findReference(text)?.transport === 'docker' && !text.startsWith('docker://');
 }
 
 /** Gives catalogs of one path and tag in several registries paths of their own. */

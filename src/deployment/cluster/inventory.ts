@@ -7,6 +7,8 @@ import { computeDigest } from '../../core/digest.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import { decodeUtf8, encodeGoJson, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, asJson, isJsonObject } from '../../document/json.js';
+import { openValue } from '../../document/document.js';
+import type { Field } from '../../document/field.js';
 import { getObject, getText } from '../../document/json-fields.js';
 import type { Pin } from '../../source/content/content.js';
 import { type Kubectl, readObjects } from './kubectl.js';
@@ -298,62 +300,62 @@ function unpack(packed: Buffer): Promise<Buffer> {
   return unzip(packed, { maxOutputLength: maxUnpacked });
 }
 
-/** Checks what was read, for anybody who may write Secrets could have changed it. */
+/** Checks what was read, for anybody who may write Secrets could have changed it. Throws OpmateError. */
 function parseInventory(value: JsonValue): Inventory {
-  if (!isJsonObject(value) || value['format'] !== 1) throw new OpmateError('INVALID', 'not format 1');
-  const { unfinished } = value;
+  const root = openValue(value, { name: 'inventory' });
+  const { format, objects, revisions, unfinished } = root.object(
+    ['format', 'objects', 'revisions', 'unfinished'],
+    foreign,
+  );
+  if (format.value !== 1) return format.fail('not format 1');
   return {
-    objects: list(value['objects']).map(parseId),
-    revisions: list(value['revisions']).map(parseRevision),
-    ...(isJsonObject(unfinished) && {
-      unfinished: {
-        time: text(unfinished['time']),
-        hash: text(unfinished['hash']),
-        objects: list(unfinished['objects']).map(parseId),
-      },
-    }),
+    objects: objects.list().map(readId),
+    revisions: revisions.list().map(readRevision),
+    ...(unfinished.isPresent && { unfinished: readUnfinished(unfinished) }),
   };
 }
 
-function parseRevision(value: JsonObject): Revision {
-  const { revision, result, version, rollbackTo, render, pins } = value;
-  if (typeof revision !== 'number' || (result !== 'applied' && result !== 'failed')) {
-    throw new OpmateError('INVALID', 'not a revision');
-  }
+/** Other releases may write more. */
+const foreign = { unknown: 'ignore' } as const;
+
+function readUnfinished(field: Field<never>): Unfinished {
+  const { time, hash, objects } = field.object(['time', 'hash', 'objects'], foreign);
+  return { time: time.anyText(), hash: hash.anyText(), objects: objects.list().map(readId) };
+}
+
+function readRevision(field: Field<never>): Revision {
+  const keys = ['revision', 'time', 'result', 'version', 'hash', 'pins', 'rollbackTo', 'render'] as const;
+  const { revision, time, result, version, hash, pins, rollbackTo, render } = field.object(keys, foreign);
   return {
-    revision,
-    time: text(value['time']),
-    result,
-    ...(typeof version === 'string' && { version }),
-    hash: text(value['hash']),
-    pins: list(pins ?? []).map(parsePin),
-    ...(typeof rollbackTo === 'number' && { rollbackTo }),
-    ...(isJsonObject(render) && { render: parseRender(render) }),
+    revision: revision.integer(1, Number.MAX_SAFE_INTEGER),
+    time: time.anyText(),
+    result: result.choice(['applied', 'failed']),
+    ...(version.isPresent && { version: version.anyText() }),
+    hash: hash.anyText(),
+    pins: pins.optionalList().map(readPin),
+    ...(rollbackTo.isPresent && { rollbackTo: rollbackTo.integer(1, Number.MAX_SAFE_INTEGER) }),
+    ...(render.isPresent && { render: readRender(render) }),
   };
 }
 
-function parsePin({ name, type, ref, content }: JsonObject): KeptPin {
-  return { name: text(name), type: text(type) as KeptPin['type'], ref: text(ref), content: text(content) };
+function readPin(field: Field<never>): KeptPin {
+  const { name, type, ref, content } = field.object(['name', 'type', 'ref', 'content'], foreign);
+  const kind = type.anyText() as KeptPin['type'];
+  return { name: name.anyText(Infinity), type: kind, ref: ref.anyText(Infinity), content: content.anyText() };
 }
 
-function parseRender({ digest, pieces }: JsonObject): StoredRender {
-  const isSound = typeof pieces === 'number' && Number.isInteger(pieces) && pieces > 0 && pieces <= maxPieces;
-  if (!isSound || !/^sha256:[0-9a-f]{64}$/.test(text(digest)))
-    throw new OpmateError('INVALID', 'not a render');
-  return { digest: text(digest), pieces };
+function readRender(field: Field<never>): StoredRender {
+  const { digest, pieces } = field.object(['digest', 'pieces'], foreign);
+  const isSha256 = (text: string): boolean => /^sha256:[0-9a-f]{64}$/.test(text);
+  return { digest: digest.matching(isSha256, 'a SHA-256 digest'), pieces: pieces.integer(1, maxPieces) };
 }
 
-function parseId(value: JsonObject): ObjectId {
-  const { apiVersion, kind, namespace, name } = value;
-  return { apiVersion: text(apiVersion), kind: text(kind), namespace: text(namespace), name: text(name) };
-}
-
-function text(value: JsonValue | undefined): string {
-  if (typeof value === 'string') return value;
-  throw new OpmateError('INVALID', 'not a text');
-}
-
-function list(value: JsonValue | undefined): JsonObject[] {
-  if (Array.isArray(value) && value.every(isJsonObject)) return value;
-  throw new OpmateError('INVALID', 'not a list');
+function readId(field: Field<never>): ObjectId {
+  const fields = field.object(['apiVersion', 'kind', 'namespace', 'name'], foreign);
+  return {
+    apiVersion: fields.apiVersion.anyText(),
+    kind: fields.kind.anyText(),
+    namespace: fields.namespace.anyText(),
+    name: fields.name.anyText(),
+  };
 }

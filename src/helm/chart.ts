@@ -5,6 +5,7 @@ import type { CancelOptions } from '../core/concurrency.js';
 import { addContext } from '../core/diagnostics-error.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
+import { getOrAdd } from '../core/groups.js';
 import { sortedByBytes } from '../core/order.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { parseYaml } from '../document/yaml.js';
@@ -119,8 +120,7 @@ export async function loadChart(
     else if (path.startsWith('charts/')) {
       const [part = '', ...rest] = path.slice('charts/'.length).split('/');
       if (/^[_.]/.test(part)) continue;
-      const known = inner.get(part) ?? new Map<string, Buffer>();
-      inner.set(part, known.set(rest.join('/'), bytes));
+      getOrAdd(inner, part, () => new Map<string, Buffer>()).set(rest.join('/'), bytes);
     } else if (!special.has(path)) {
       others.set(path, bytes);
       if (/^crds\/.*\.(?:ya?ml|json)$/.test(path)) crds.set(path, toText(bytes));

@@ -1,4 +1,4 @@
-import { addContext } from '../core/diagnostics-error.js';
+import { locate } from '../catalog/locate.js';
 import type { Catalog, MetasOptions } from '../catalog/catalog.js';
 import { OpmateError } from '../core/errors.js';
 import { findField } from '../document/go-json-fold.js';
@@ -40,10 +40,8 @@ export async function* readCatalogImages(
     try {
       images = getImages(meta);
     } catch (error) {
-      if (!(error instanceof OpmateError)) throw error;
-      const line = await catalog.lineOf(meta.origin);
-      const located = addContext(error, { file: meta.origin.file, line });
-      if (options.onFault === undefined) throw located;
+      const located = await locate(catalog, meta.origin, error);
+      if (options.onFault === undefined || !(located instanceof OpmateError)) throw located;
       options.onFault(located);
       continue;
     }

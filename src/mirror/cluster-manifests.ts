@@ -1,5 +1,6 @@
 /** The objects that make a cluster use a mirror, as YAML text with keys in alphabetical order. */
 import { LimitError } from '../core/errors.js';
+import { getOrAdd } from '../core/groups.js';
 import type { JsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
@@ -77,9 +78,8 @@ export function encodeMirrorSets(
 export function mergeEntries(entries: Iterable<MirrorEntry>): MirrorEntry[] {
   const merged = new Map<string, Set<string>>();
   for (const { source, mirrors } of entries) {
-    const known = merged.get(source) ?? new Set();
+    const known = getOrAdd(merged, source, () => new Set());
     for (const mirror of mirrors) known.add(mirror);
-    merged.set(source, known);
   }
   return [...merged]
     .map(([source, mirrors]) => ({ source, mirrors: [...mirrors] }))

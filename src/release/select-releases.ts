@@ -1,6 +1,7 @@
 import { combineErrors } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
+import { getOrAdd } from '../core/groups.js';
 import { type Version, compareVersions, parseVersion } from '../core/semver.js';
 import { findNearest } from '../document/field.js';
 import type { ReleaseNode, UpdateGraph } from './update-graph.js';
@@ -102,9 +103,7 @@ class Selection {
 
   #graph(type: ReleaseType, channel: string): Promise<UpdateGraph> {
     const key = `${type} ${channel}`;
-    let graph = this.#graphs.get(key);
-    if (graph === undefined) this.#graphs.set(key, (graph = this.#options.readGraph(type, channel)));
-    return graph;
+    return getOrAdd(this.#graphs, key, () => this.#options.readGraph(type, channel));
   }
 
   async #readRange(channel: ChannelRequest): Promise<ChannelRange> {

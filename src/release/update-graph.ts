@@ -1,5 +1,6 @@
 import { LimitError, OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
+import { getOrAdd } from '../core/groups.js';
 import { formatReference } from '../core/reference.js';
 import { type Version, compareVersions, parseVersion } from '../core/semver.js';
 import { openValue } from '../document/document.js';
@@ -142,10 +143,9 @@ class EdgeTable {
       throw new LimitError(`more than ${maxEdges} edges`, { subject: this.#label });
     const to = this.#nodes.get(version);
     if (to === undefined || !this.#nodes.has(from)) return;
-    const known = this.#edges.get(from) ?? new Map<string, Update>();
+    const known = getOrAdd(this.#edges, from, () => new Map<string, Update>());
     const other = known.get(version);
     if (other === undefined || risks.length === 0) known.set(version, { to, risks });
-    this.#edges.set(from, known);
   }
 
   get byVersion(): Map<string, Update[]> {

@@ -27,7 +27,7 @@ export async function readUrl(
   session: SourceSession,
   headers: Record<string, string> = {},
 ): Promise<Buffer> {
-  if (url.protocol === 'file:') return readFileUrl(url, maxBytes, label);
+  if (url.protocol === 'file:') return readLocal(fileURLToPath(url), maxBytes, label);
   try {
     checkUrl({ kind: 'http', url: url.href }, session.network);
     const { response, close } = await requestPlace({ url, headers }, {}, session);
@@ -42,8 +42,7 @@ export async function readUrl(
   }
 }
 
-async function readFileUrl(url: URL, maxBytes: number, label: string): Promise<Buffer> {
-  const file = fileURLToPath(url);
+async function readLocal(file: string, maxBytes: number, label: string): Promise<Buffer> {
   try {
     return await readRegularFile(file, maxBytes, { name: file });
   } catch (error) {
@@ -66,11 +65,7 @@ export async function fetchUpdateGraph(
     const place = fileURLToPath(url);
     const isDirectory = (await statIfPresent(place))?.isDirectory() === true;
     const file = isDirectory ? path.join(place, `${architecture}-${channel}.json`) : place;
-    try {
-      return await readRegularFile(file, maxBytes, { name: file });
-    } catch (error) {
-      throw fileError(label, error, { file });
-    }
+    return readLocal(file, maxBytes, label);
   }
   url.searchParams.set('arch', architecture);
   url.searchParams.set('channel', channel);

@@ -1,6 +1,6 @@
 import type { NamedImage } from '../../mirror/image-set/image-set-plan.js';
 import type { MirroredSet } from '../../mirror/image-set/image-set-resources.js';
-import { LockMirror, mirroredOfLock, type LockMirrorOptions } from '../../mirror/lock/lock-mirror.js';
+import { LockMirror, type LockMirrorOptions } from '../../mirror/lock/lock-mirror.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import type { ImageSetRun, MirrorResult } from './image-set-run.js';
 import { type Templates, getTransferOptions } from './run-configuration.js';
@@ -11,11 +11,6 @@ interface LockedSet {
   lock: ImageSetLock;
   set: MirroredSet<NamedImage>;
   templates: Templates;
-}
-
-/** Returns the images of a lock with the names that the target of the run gives them. */
-export function getMirrored({ options }: ImageSetRun, lock: ImageSetLock): MirroredSet<NamedImage> {
-  return mirroredOfLock(lock, options.destination.target);
 }
 
 /** Surveys the target, copies what it lacks of a lock, and writes the manifests of the cluster. */

@@ -11,13 +11,14 @@ import { pathBelow } from '../../mirror/image-set/image-set-names.js';
 import type { ImageSetPlan, NamedImage } from '../../mirror/image-set/image-set-plan.js';
 import { type MirroredSet, templatesOfLock } from '../../mirror/image-set/image-set-resources.js';
 import { type NarrowedCatalogs, narrowCatalogs } from '../../mirror/image-set/narrowed-catalogs.js';
+import { mirroredOfLock } from '../../mirror/lock/lock-mirror.js';
 import { BaseContent } from '../../mirror/lock/base-content.js';
 import { type ImageSetLock, type LockedImage, parseLock, withoutCharts } from '../../mirror/lock/lock.js';
 import { requireSignedReleases } from '../../mirror/release/locked-access.js';
 import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
 import { holdOpen } from '../../oci/image/open.js';
 import { type OpenedArchive, openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
-import { getMirrored, copyLocked } from './copy-locked.js';
+import { copyLocked } from './copy-locked.js';
 import type { ImageSetRun, MirrorNames, MirrorResult } from './image-set-run.js';
 import { type Templates, readConfiguration, readTemplates, getReleaseSettings } from './run-configuration.js';
 import { writeNames } from './write-results.js';
@@ -105,7 +106,8 @@ async function withArchived<T>(
   if (run.options.configFile !== undefined) return withLimited(run, content, lock, wanted, work);
   const templates = templatesOfLock(lock, 'the lock of the archive');
   await requireSignedReleases(wanted, getReleaseSettings(run));
-  return work({ set: getMirrored(run, wanted), templates, locked: wanted });
+  const set = mirroredOfLock(wanted, run.options.destination.target);
+  return work({ set, templates, locked: wanted });
 }
 
 /** Works with what the configuration allows of an archive, which is computed here. */

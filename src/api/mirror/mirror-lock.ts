@@ -4,11 +4,12 @@ import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-con
 import { archiveTarget } from '../../mirror/image-set/image-set-names.js';
 import { requireSameTemplates } from '../../mirror/image-set/image-set-resources.js';
 import { type ImageSetLock, type LockedImage, planOf } from '../../mirror/lock/lock.js';
+import { mirroredOfLock } from '../../mirror/lock/lock-mirror.js';
 import { rebuiltOnDemand } from '../../mirror/lock/locked-catalogs.js';
 import { transfersOfLock } from '../../mirror/lock/locked-transfers.js';
-import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
+import { joinReports } from '../../mirror/transfer/transfer-step.js';
 import type { OpenedReference } from '../../oci/image/open.js';
-import { getMirrored, copyLocked } from './copy-locked.js';
+import { copyLocked } from './copy-locked.js';
 import type { ImageSetRun, MirrorNames, MirrorResult, MirrorArchive } from './image-set-run.js';
 import { planForRun } from './plan-image-set.js';
 import { type Templates, readConfiguration, readTemplates, getLockOptions } from './run-configuration.js';
@@ -20,14 +21,14 @@ const defaultShardWait = 10_000;
 /** Names what the lock copies; see `writeNames`. */
 export async function planLockNames(run: ImageSetRun): Promise<MirrorNames> {
   const { lock, templates } = await readSameLock(run);
-  return writeNames(run, getMirrored(run, lock), templates);
+  return writeNames(run, mirroredOfLock(lock, run.options.destination.target), templates);
 }
 
 /** Copies to a registry what a lock names: nothing is looked up. */
 export async function mirrorLock(run: ImageSetRun): Promise<MirrorResult> {
   const { shard, shardWaitMs = defaultShardWait } = run.options;
   return withLock(run, async ({ lock, templates, open }) => {
-    const set = getMirrored(run, lock);
+    const set = mirroredOfLock(lock, run.options.destination.target);
     return copyLocked(run, { lock, set, templates }, { open, shard, shardWaitMs });
   });
 }
@@ -38,11 +39,9 @@ export async function archiveLock(run: ImageSetRun): Promise<MirrorArchive> {
     const transfers = transfersOfLock(lock, { target: archiveTarget, open });
     const skip = (_name: string, error: OpmateError): Promise<void> => Promise.reject(error);
     const written = await writeArchive(run, { transfers: () => transfers, lock: () => lock, skip }, config);
-    return { ...written, report: emptyReport, changes: [] };
+    return { ...written, report: joinReports(), changes: [] };
   });
 }
-
-const emptyReport: TransferReport = { done: [], missing: [], failed: [], blobs: 0, bytes: 0 };
 
 async function withLock<T>(
   run: ImageSetRun,

@@ -10,7 +10,13 @@ import { openCatalogIn } from '../../source/drivers/image.js';
 import type { SourceSession } from '../../source/session.js';
 import { type ImageSetLock, type LockedCatalog, type LockedImage, nameOfLocked } from '../lock/lock.js';
 import { type ImageSetConfiguration, targetOfCatalog } from './image-set-config.js';
-import { type ImageSetPlan, type NamedImage, type PlanOptions, planImageSet } from './image-set-plan.js';
+import {
+  type ImageSetPlan,
+  type NamedImage,
+  type PlanOptions,
+  isOfRelease,
+  planImageSet,
+} from './image-set-plan.js';
 import type { OpenedCatalog } from './select-catalogs.js';
 import type { MirroredSet } from './image-set-resources.js';
 import { openArchivedCharts } from '../helm/archived-charts.js';
@@ -122,25 +128,27 @@ function openArchivedReleases(
  * The same lock with those releases only that a plan has, and with nothing that belongs to the others alone.
  */
 export function withPlannedReleases(lock: ImageSetLock, plan: ImageSetPlan): ImageSetLock {
-  const isOfRelease = ({ kind }: { kind: LockedImage['kind'] }): boolean =>
-    kind === 'release' || kind === 'component' || kind === 'graph';
   const planned = new Set(
     plan.images.filter(isOfRelease).map(({ name }) => `${name.repository}:${name.tag}`),
   );
-  const dropped = lock.images.filter((image) => isOfRelease(image) && !planned.has(nameOfLocked(image)));
-  if (lock.releases === undefined || dropped.length === 0) return lock;
-  const gone = new Set(dropped);
-  const getManifests = (images: readonly LockedImage[]): Set<string> =>
-    new Set(images.flatMap(({ contents }) => contents.manifests.map(({ descriptor }) => descriptor.digest)));
-  const kept = getManifests(lock.images.filter((image) => !gone.has(image)));
-  const lost = getManifests(dropped);
-  const images = lock.images.filter((image) => {
-    const signed = image.kind === 'signature' ? findSubjectOfTag(image.tag) : undefined;
-    return !gone.has(image) && (signed === undefined || !lost.has(signed) || kept.has(signed));
-  });
+  const kept = lock.images.filter((image) => !isOfRelease(image) || planned.has(nameOfLocked(image)));
+  if (lock.releases === undefined || kept.length === lock.images.length) return lock;
   const digests = new Set(plan.releases.map(({ image }) => image.digest));
   const releases = lock.releases.releases.filter(({ image }) => digests.has(image.digest));
-  return { ...lock, images, releases: { ...lock.releases, releases } };
+  return { ...lock, images: withoutStraySignatures(kept), releases: { ...lock.releases, releases } };
+}
+
+/** Returns images without the signatures of what is not among them. */
+export function withoutStraySignatures(images: readonly LockedImage[]): LockedImage[] {
+  const signable = new Set(
+    images.flatMap(({ kind, repository, contents: { manifests } }) =>
+      kind === 'signature' ? [] : manifests.map(({ descriptor }) => `${repository}@${descriptor.digest}`),
+    ),
+  );
+  return images.filter(
+    ({ kind, repository, tag }) =>
+      kind !== 'signature' || signable.has(`${repository}@${findSubjectOfTag(tag) ?? ''}`),
+  );
 }
 
 async function openArchivedCatalog(
@@ -162,7 +170,7 @@ async function openArchivedCatalog(
 export function limitLock(lock: ImageSetLock, plan: ImageSetPlan): ImageSetLock {
   const planned = new Set(plan.images.map(({ name }) => `${name.repository}:${name.tag}`));
   const images = lock.images.filter(
-    (image) => image.kind !== 'signature' && planned.has(nameOfLocked(image)),
+    (image) => image.kind === 'signature' || planned.has(nameOfLocked(image)),
   );
   const held = new Set(images.map(nameOfLocked));
   const faults = plan.images
@@ -170,14 +178,7 @@ export function limitLock(lock: ImageSetLock, plan: ImageSetPlan): ImageSetLock 
     .map(({ source }) => new OpmateError('NOT_FOUND', 'not in the archive', { subject: source }));
   const catalogs = lock.catalogs.filter(({ repository, tag }) => planned.has(`${repository}:${tag}`));
   if (faults.length > 0) throw combineErrors(faults);
-  const repositories = new Set(images.map(({ repository }) => repository));
-  const manifests = new Set(
-    images.flatMap(({ contents }) => contents.manifests.map(({ descriptor }) => descriptor.digest)),
-  );
-  const isOfKept = ({ repository, tag }: LockedImage): boolean =>
-    repositories.has(repository) && manifests.has(findSubjectOfTag(tag) ?? '');
-  const signatures = lock.images.filter((image) => image.kind === 'signature' && isOfKept(image));
-  return { ...lock, catalogs, images: [...images, ...signatures] };
+  return { ...lock, catalogs, images: withoutStraySignatures(images) };
 }
 
 /**
@@ -186,7 +187,7 @@ export function limitLock(lock: ImageSetLock, plan: ImageSetPlan): ImageSetLock 
  */
 export function requireAllowedImages(lock: ImageSetLock, plan: ImageSetPlan): MirroredSet<NamedImage> {
   const planned = new Map(plan.images.map((image) => [`${image.name.repository}:${image.name.tag}`, image]));
-  const repositories = new Map<string, Set<string>>();
+  const signable: LockedImage[] = [];
   const names = new Set<string>();
   const faults: OpmateError[] = [];
   const refuse = (name: string, problem: string): void => {
@@ -204,15 +205,13 @@ export function requireAllowedImages(lock: ImageSetLock, plan: ImageSetPlan): Mi
       refuse(name, `has digest ${digest}, expected ${wanted}`);
     else {
       names.add(name);
-      const manifests = repositories.get(image.repository) ?? new Set();
-      for (const { descriptor } of image.contents.manifests) manifests.add(descriptor.digest);
-      repositories.set(image.repository, manifests);
+      signable.push(image);
     }
   }
-  for (const image of lock.images) {
-    if (image.kind !== 'signature') continue;
-    const isOfImage = repositories.get(image.repository)?.has(findSubjectOfTag(image.tag) ?? '') ?? false;
-    if (!isOfImage)
+  const signatures = lock.images.filter(({ kind }) => kind === 'signature');
+  const fitting = new Set(withoutStraySignatures([...signable, ...signatures]));
+  for (const image of signatures) {
+    if (!fitting.has(image))
       refuse(nameOfLocked(image), 'not a signature of an image that the configuration asks for');
   }
   for (const { catalog, repository, tag } of lock.catalogs) {

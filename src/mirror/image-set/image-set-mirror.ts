@@ -1,5 +1,6 @@
 import { throwIfCancelled, OpmateError } from '../../core/errors.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
+import { groupBy } from '../../core/groups.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { type Reference, type RegistryReference, formatReference } from '../../core/reference.js';
@@ -8,7 +9,13 @@ import { SharedBlobs } from '../../oci/image/shared-blobs.js';
 import type { BytePlan } from '../lock/byte-plan.js';
 import { targetOfCatalog } from './image-set-config.js';
 import { type MirrorTarget, targetReference } from './image-set-names.js';
-import { type ImageSetPlan, type PlannedCatalog, type PlannedImage, isCopiedLast } from './image-set-plan.js';
+import {
+  type ImageSetPlan,
+  type PlannedCatalog,
+  type PlannedImage,
+  isCopiedLast,
+  isOfRelease,
+} from './image-set-plan.js';
 import type { CatalogSourceTemplate, MirroredSet } from './image-set-resources.js';
 import { leaveOut } from '../../catalog/selection/leave-out.js';
 import type { ImageSetLock, LockedCatalog, LockedImage } from '../lock/lock.js';
@@ -252,7 +259,7 @@ export class ImageSetMirror {
 
   /** What has failed so far. */
   report(): ImageSetReport {
-    return { done: [], ...this.#faults, blobs: 0, bytes: 0, changes: this.#changes };
+    return { ...joinReports(), ...this.#faults, changes: this.#changes };
   }
 
   async close(): Promise<void> {
@@ -391,10 +398,6 @@ export class ImageSetMirror {
   }
 }
 
-function isOfRelease({ kind }: PlannedImage): boolean {
-  return kind === 'release' || kind === 'component' || kind === 'graph';
-}
-
 /** Throws where a part of a catalog would take the place of the catalog. */
 function requireOtherPlace({ operator: { catalog, reference }, destination }: PlannedCatalog): void {
   if (reference.transport !== 'docker' || reference.digest !== undefined) return;
@@ -423,12 +426,7 @@ function getLockedCatalog(
 ): LockedCatalog {
   const file = operator.targetCatalogSourceTemplate;
   const { facts, isWhole, packages } = selection;
-  const versionsOf = new Map<string, { name: string; version: string }[]>();
-  for (const { package: of, name: bundle, packageProperties } of facts.bundles) {
-    const known = versionsOf.get(of) ?? [];
-    known.push({ name: bundle, version: packageProperties[0]?.version ?? '' });
-    versionsOf.set(of, known);
-  }
+  const bundles = groupBy(facts.bundles, (bundle) => bundle.package);
   return {
     catalog: operator.catalog,
     sourceDigest: digest,
@@ -442,7 +440,10 @@ function getLockedCatalog(
       name: of,
       defaultChannel,
       channels: channels.map(({ name: channel, head }) => ({ name: channel, head })),
-      bundles: versionsOf.get(of) ?? [],
+      bundles: (bundles.get(of) ?? []).map(({ name: bundle, packageProperties }) => ({
+        name: bundle,
+        version: packageProperties[0]?.version ?? '',
+      })),
     })),
   };
 }

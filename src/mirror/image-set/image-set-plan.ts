@@ -94,6 +94,11 @@ export function isCopiedLast({ kind }: { kind: PlannedImage['kind'] | 'signature
   return kind === 'catalog' || kind === 'release';
 }
 
+/** Whether an image belongs to a release, and installs nothing without the others. */
+export function isOfRelease({ kind }: { kind: PlannedImage['kind'] | 'signature' }): boolean {
+  return kind === 'release' || kind === 'component' || kind === 'graph';
+}
+
 /** An image with its names at source and target. */
 export type NamedImage = Pick<
   PlannedImage,

@@ -6,7 +6,7 @@ import type { Repository } from '../../oci/registry/repository.js';
 import type { ImageSetLock, LockedCatalog, LockedImage } from '../lock/lock.js';
 import type { SourceSession } from '../../source/session.js';
 import { type RebuiltCatalog, rebuildCatalog } from '../selection/rebuilt-catalog.js';
-import { findSubjectOfTag } from '../../oci/signatures/attached-signatures.js';
+import { withoutStraySignatures } from './archived-set.js';
 import { targetOfCatalog } from './image-set-config.js';
 import type { ImageSetPlan, PlannedCatalog } from './image-set-plan.js';
 
@@ -67,13 +67,8 @@ export async function narrowCatalogs(
       const what = `${packages.map(({ name }) => name).join(', ')}: ${bundles} of the archive's bundles`;
       logger?.log('info', `${catalog.operator.catalog}: rebuilt as ${made.digest} for ${what}`);
     }
-    const kept = new Set(
-      images.flatMap(({ contents }) => contents.manifests.map(({ descriptor }) => descriptor.digest)),
-    );
-    const signs = ({ kind, tag }: LockedImage): boolean =>
-      kind !== 'signature' || kept.has(findSubjectOfTag(tag) ?? '');
     return {
-      lock: narrowed.length === 0 ? lock : { ...lock, images: images.filter(signs) },
+      lock: narrowed.length === 0 ? lock : { ...lock, images: withoutStraySignatures(images) },
       getOpener(image) {
         const made = rebuilt.get(image);
         return made && (() => Promise.resolve(holdOpen(made)));

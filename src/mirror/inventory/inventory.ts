@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { computeDigest, isDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../../core/errors.js';
+import { pushTo } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { openValue, parseJsonFile } from '../../document/document.js';
 import { type Field, quoteShort } from '../../document/field.js';
@@ -175,9 +176,7 @@ export function baseOfInventory(inventory: Inventory): ArchiveBase {
   const holders = new Map<string, string[]>();
   for (const [name, { manifests, blobs }] of inventory.repositories) {
     for (const digest of [...manifests, ...blobs]) {
-      const known = holders.get(digest);
-      if (known === undefined) holders.set(digest, [name]);
-      else known.push(name);
+      pushTo(holders, digest, name);
     }
   }
   return {

@@ -1,3 +1,4 @@
+import { getOrAdd } from '../../core/groups.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type ImageSetLock, blobsOfLock, nameOfLocked } from './lock.js';
 
@@ -60,7 +61,7 @@ function getContents(lock: ImageSetLock): NamedContents {
   for (const { name, channels } of packages) {
     for (const channel of channels) {
       const key = `${name}/${channel.name}`;
-      heads.set(key, (heads.get(key) ?? new Set()).add(channel.head));
+      getOrAdd(heads, key, () => new Set()).add(channel.head);
     }
   }
   return {

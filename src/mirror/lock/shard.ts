@@ -1,5 +1,6 @@
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
+import { getOrAdd } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
 import { findSubjectOfTag } from '../../oci/signatures/attached-signatures.js';
 import { type LockedImage, nameOfLocked } from './lock.js';
@@ -86,9 +87,7 @@ class ImageGroups {
     this.#parents = images.map((_, i) => i);
     const known = new Map<string, number>();
     const join = (key: string, i: number): void => {
-      const other = known.get(key);
-      if (other === undefined) known.set(key, i);
-      else this.#parents[this.#getRoot(i)] = this.#getRoot(other);
+      this.#parents[this.#getRoot(i)] = this.#getRoot(getOrAdd(known, key, () => i));
     };
     for (const [i, { repository, contents }] of images.entries())
       for (const { descriptor } of ownManifests(contents)) join(`${repository} ${descriptor.digest}`, i);

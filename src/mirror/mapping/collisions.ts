@@ -1,4 +1,5 @@
 import { OpmateError } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 
 /** Source and target repository of an image, without tag and digest. */
@@ -11,8 +12,7 @@ interface MappedRepository {
 export function findSharedRepositories(images: Iterable<MappedRepository>): string[] {
   const sources = new Map<string, Set<string>>();
   for (const { source, target } of images) {
-    const known = sources.get(target) ?? new Set();
-    sources.set(target, known.add(source));
+    getOrAdd(sources, target, () => new Set()).add(source);
   }
   return [...sources]
     .filter(([, names]) => names.size > 1)
@@ -27,9 +27,7 @@ export class TagOwners<T> {
 
   /** Notes an image for a tag; returns the first one with this tag, which may be itself. */
   claim(tag: string, image: T): T {
-    const owner = this.#owners.get(tag) ?? image;
-    this.#owners.set(tag, owner);
-    return owner;
+    return getOrAdd(this.#owners, tag, () => image);
   }
 
   /** Notes that a tag would name two images. */

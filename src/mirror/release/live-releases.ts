@@ -68,7 +68,6 @@ export function liveReleases(options: LiveReleaseOptions): ReleaseAccess {
       });
     },
     async resolve(release) {
-      if (release.digest !== undefined) return { ...release, digest: release.digest };
       const opened = await openReference(release, session);
       try {
         const { descriptor } = await opened.repository.getManifest(opened.reference, session);

@@ -44,7 +44,6 @@ export function lockedReleases(
       return verifyLocked(locked, image, { keyring, now: session.now(), version });
     },
     async resolve(release) {
-      if (release.digest !== undefined) return { ...release, digest: release.digest };
       // The only one that was not found in a channel.
       const locked = releases.find(({ channel }) => channel === undefined);
       if (locked === undefined) throw notLocked(formatReference(release), openArchived);

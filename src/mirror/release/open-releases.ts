@@ -70,7 +70,7 @@ export interface ReleaseAccess {
     version: string | undefined,
     type: ReleaseType,
   ): Promise<ReleaseSignature>;
-  /** Returns the digest of the release image that a configuration names. */
+  /** Returns the release image that a configuration names by its tag, with its digest. */
   resolve(release: RegistryReference): Promise<DigestReference>;
   /** Opens a release image. */
   open(image: DigestReference): Promise<OpenedReference>;
@@ -206,7 +206,8 @@ class ReleaseOpener {
 
   async #openNamed(release: RegistryReference): Promise<OpenedRelease> {
     const { access, ignoreSignature } = this.#options;
-    const named = await access.resolve(release);
+    const { digest } = release;
+    const named = digest === undefined ? await access.resolve(release) : { ...release, digest };
     const signature = ignoreSignature ? undefined : await access.readSignature(named, undefined, 'ocp');
     const image = signature === undefined ? named : nameSigned(named, signature);
     const read = await this.#read(image);

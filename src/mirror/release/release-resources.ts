@@ -1,5 +1,6 @@
 import { base64Fault } from '../../core/base64.js';
 import { OpmateError } from '../../core/errors.js';
+import { pushTo } from '../../core/groups.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type JsonValue, isJsonObject } from '../../document/json.js';
 import { encodeYaml, parseYaml } from '../../document/yaml.js';
@@ -110,8 +111,7 @@ export function parseSignatures(text: string, file: string): ReleaseSignatures {
       const problem = `binaryData.${key.slice(0, 100)}: not a release signature`;
       throw new OpmateError('INVALID', problem, { subject: file, file, hint: moveHint });
     }
-    const known = signatures.get(`sha256:${hex}`) ?? [];
-    signatures.set(`sha256:${hex}`, [...known, Buffer.from(content, 'base64')]);
+    pushTo(signatures, `sha256:${hex}`, Buffer.from(content, 'base64'));
   }
   return signatures;
 }

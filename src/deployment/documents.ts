@@ -6,6 +6,7 @@ import { quoteGo } from '../document/go-json.js';
 import type { Diagnostic, DocumentPath } from '../core/diagnostic.js';
 import { type Field, quoteShort } from '../document/field.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
+import { getOrAdd } from '../core/groups.js';
 import { compareBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
 import { getValue } from '../document/json-fields.js';
@@ -173,9 +174,8 @@ function isOurs({ apiVersion }: Manifest): boolean {
 function byName(manifests: readonly Manifest[], findings: Diagnostic[]): Map<string, Manifest> {
   const unique = new Map<string, Manifest>();
   for (const manifest of manifests) {
-    const first = unique.get(manifest.name);
-    if (first === undefined) unique.set(manifest.name, manifest);
-    else findings.push(nameSake(getTitle(manifest), manifest, first));
+    const first = getOrAdd(unique, manifest.name, () => manifest);
+    if (first !== manifest) findings.push(nameSake(getTitle(manifest), manifest, first));
   }
   return unique;
 }
@@ -195,9 +195,8 @@ function findNameSakes(deployments: readonly DeploymentDocument[]): void {
   const seen = new Map<string, DeploymentDocument>();
   for (const deployment of deployments) {
     const key = `${deployment.namespace}/${deployment.name}`;
-    const first = seen.get(key);
-    if (first === undefined) seen.set(key, deployment);
-    else deployment.findings.push(nameSake(deployment.title, deployment, first));
+    const first = getOrAdd(seen, key, () => deployment);
+    if (first !== deployment) deployment.findings.push(nameSake(deployment.title, deployment, first));
   }
 }
 

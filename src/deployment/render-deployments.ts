@@ -4,11 +4,18 @@ import path from 'node:path';
 import type { CertificateProvider } from '../bundle/plain/registry-v1/certificates.js';
 import type { Manifest } from '../kube/manifests.js';
 import type { PlainObject } from '../kube/object.js';
-import { type Diagnostic, formatMessage, formatPath, withSubject } from '../core/diagnostic.js';
+import {
+  type Diagnostic,
+  type DocumentPath,
+  formatMessage,
+  formatPath,
+  withSubject,
+} from '../core/diagnostic.js';
 import { type RenderedContent, renderContent } from '../bundle/plain/render-content.js';
 import { writeObjects } from '../bundle/plain/write.js';
 import { type CancelOptions } from '../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../core/errors.js';
+import { pushTo } from '../core/groups.js';
 import { quoteGo } from '../document/go-json.js';
 import { DiagnosticsError, addContext, combineErrors, renameDirectory } from '../core/diagnostics-error.js';
 import type { ContentPlace } from '../source/place.js';
@@ -94,7 +101,7 @@ async function renderDeployment(
   session: SourceSession,
   options: RenderDeploymentsOptions,
 ): Promise<RenderedDeployment> {
-  const { name, namespace, isPaused, file } = deployment;
+  const { name, namespace, isPaused } = deployment;
   const findings = [...deployment.findings];
   const warnings = [...deployment.warnings];
   const installNamespace = options.installNamespace ?? deployment.installNamespace;
@@ -110,31 +117,18 @@ async function renderDeployment(
     warnings,
   };
   if (deployment.installNamespace !== '' && installNamespace !== deployment.installNamespace) {
-    const message = `${deployment.title}: installed in ${quoteGo(installNamespace)}, not in ${quoteGo(deployment.installNamespace)}`;
-    warnings.push({
-      severity: 'warning',
-      code: 'install-namespace',
-      problem: message,
-      file,
-      line: deployment.lineOf(['spec', 'installNamespace']),
-    });
+    const problem = `installed in ${quoteGo(installNamespace)}, not in ${quoteGo(deployment.installNamespace)}`;
+    warnings.push(
+      warningAt(deployment, ['spec', 'installNamespace'], { code: 'install-namespace', problem }),
+    );
   }
   const allowances = {
     allowLocal: options.allowLocal,
     allowInsecure: options.allowInsecure === true || session.network?.skipTlsVerify === true,
   };
   for (const source of deployment.sources) {
-    const line = deployment.lineOf(source.path);
-    for (const { message, hint } of findRefusals(source, allowances))
-      findings.push({
-        severity: 'error',
-        code: 'refused-source',
-        subject: deployment.title,
-        problem: message,
-        file,
-        line,
-        hint,
-      });
+    for (const { message: problem, hint } of findRefusals(source, allowances))
+      findings.push(errorAt(deployment, source.path, { code: 'refused-source', problem, hint }));
   }
   const used: UsedSecret[] = [];
   const placed = deployment.sources.flatMap((source) =>
@@ -175,25 +169,11 @@ async function renderOpened(
   const findings = [...result.findings];
   const own = deployment.config === undefined ? undefined : configText(deployment.config, format);
   const configLine = deployment.lineOf(['spec', 'config']);
-  if (own !== undefined && 'fault' in own) {
-    findings.push({
-      severity: 'error',
-      code: 'invalid-value',
-      subject: title,
-      problem: own.fault,
-      file,
-      line: configLine,
-    });
-  } else if (own !== undefined && options.config !== undefined) {
-    findings.push({
-      severity: 'error',
-      code: 'exclusive-fields',
-      subject: title,
-      problem: 'spec.config: --config is given too',
-      file,
-      line: configLine,
-    });
-  }
+  const refuse = (code: string, problem: string): void =>
+    void findings.push(errorAt(deployment, ['spec', 'config'], { code, problem }));
+  if (own !== undefined && 'fault' in own) refuse('invalid-value', own.fault);
+  else if (own !== undefined && options.config !== undefined)
+    refuse('exclusive-fields', 'spec.config: --config is given too');
   if (findings.length > 0) return { ...result, findings };
   const config = own !== undefined && 'text' in own ? { ...own, file: ownConfig } : options.config;
   const rendered = await renderContent(directory, format, session, {
@@ -230,6 +210,22 @@ async function renderOpened(
     findings: rendered.findings.map(named),
     warnings,
   };
+}
+
+/** What is said of a deployment, without its name and place. */
+type Remark = Pick<Diagnostic, 'code' | 'problem' | 'hint'>;
+
+/** Returns an error about a deployment, where a path of its document is written. */
+function errorAt(
+  { title, file, lineOf }: DeploymentDocument,
+  documentPath: DocumentPath,
+  remark: Remark,
+): Diagnostic {
+  return { severity: 'error', subject: title, file, line: lineOf(documentPath), ...remark };
+}
+
+function warningAt(deployment: DeploymentDocument, documentPath: DocumentPath, remark: Remark): Diagnostic {
+  return { ...errorAt(deployment, documentPath, remark), severity: 'warning' };
 }
 
 /** What a configuration within a document is called while it is read. */
@@ -294,20 +290,19 @@ function placeSource(
         (wanted.namespace === '' || map.namespace === '' || map.namespace === wanted.namespace),
     );
     if (configMap === undefined) {
-      placing.findings.push({
-        severity: 'error',
-        code: 'missing-object',
-        subject: deployment.title,
-        problem: `${formatPath(wanted.at)}: ConfigMap ${quoteGo(wanted.name)} not found`,
-        file: deployment.file,
-        line: deployment.lineOf(wanted.at),
-        hint: 'put it among the documents, or into the directory that --config-maps names',
-      });
+      placing.findings.push(
+        errorAt(deployment, wanted.at, {
+          code: 'missing-object',
+          problem: `${formatPath(wanted.at)}: ConfigMap ${quoteGo(wanted.name)} not found`,
+          hint: 'put it among the documents, or into the directory that --config-maps names',
+        }),
+      );
       continue;
     }
-    const list = files.get(configMap.file) ?? [];
-    list.push({ name: wanted.name, ...(wanted.path !== '' && { path: wanted.path }) });
-    files.set(configMap.file, list);
+    pushTo(files, configMap.file, {
+      name: wanted.name,
+      ...(wanted.path !== '' && { path: wanted.path }),
+    });
   }
   return [...files].map(([file, configMaps], index) => ({
     name: index === 0 ? name : `${name} (${index + 1})`,
@@ -327,20 +322,11 @@ function readCredentials(
   deployment: DeploymentDocument,
   { secrets, options, findings, warnings, used, installNamespace }: Placing,
 ): Pick<typeof source, 'credentials'> {
-  const { title, file } = deployment;
   const shown = secret.namespace === '' ? secret.name : `${secret.namespace}/${secret.name}`;
-  const line = deployment.lineOf(secret.path);
   const isAmong = [...secrets.values()].some(({ name }) => name === secret.name);
   if (options.secrets === undefined && !isAmong) {
-    warnings.push({
-      severity: 'warning',
-      code: 'unread-secret',
-      subject: title,
-      problem: `Secret ${quoteGo(shown)} of ${formatPath(secret.path)} is not read, so your own credentials are used`,
-      file,
-      line,
-      hint: secretHint,
-    });
+    const problem = `Secret ${quoteGo(shown)} of ${formatPath(secret.path)} is not read, so your own credentials are used`;
+    warnings.push(warningAt(deployment, secret.path, { code: 'unread-secret', problem, hint: secretHint }));
     return {};
   }
   const foundIn =
@@ -353,15 +339,8 @@ function readCredentials(
     return { credentials };
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    const message = `${title}: ${error.message}`;
-    findings.push({
-      severity: 'error',
-      code: 'secret',
-      problem: message,
-      file,
-      line,
-      ...(error.hint !== undefined && { hint: error.hint }),
-    });
+    const { message: problem, hint } = error;
+    findings.push(errorAt(deployment, secret.path, { code: 'secret', problem, hint }));
     return {};
   }
 }
@@ -379,38 +358,29 @@ function getNamespace(name: string, own: readonly string[], secrets: Secrets): s
 function foreignSecrets(
   used: readonly UsedSecret[],
   installNamespace: string,
-  { title, file, lineOf }: DeploymentDocument,
+  deployment: DeploymentDocument,
 ): Diagnostic[] {
   return used.flatMap(({ foundIn, namespace, name, path: documentPath }) => {
     if (foundIn === '' || foundIn === installNamespace) return [];
     if (namespace === '' && foundIn === systemNamespace) return [];
-    const message = `${title}: Secret ${quoteGo(name)} of ${formatPath(documentPath)} is of the foreign namespace ${quoteGo(foundIn)}`;
-    return [
-      { severity: 'warning', code: 'foreign-secret', problem: message, file, line: lineOf(documentPath) },
-    ];
+    const problem = `Secret ${quoteGo(name)} of ${formatPath(documentPath)} is of the foreign namespace ${quoteGo(foundIn)}`;
+    return [warningAt(deployment, documentPath, { code: 'foreign-secret', problem })];
   });
 }
 
 /** Objects without a namespace would be put wherever whoever applies them happens to be. */
 function unplaced(
   { objects, installNamespace }: RenderedContent,
-  { title, file, line }: DeploymentDocument,
+  deployment: DeploymentDocument,
 ): Diagnostic[] {
   const namespaced =
     /^(?:Deployment|DaemonSet|StatefulSet|Pod|Service|ServiceAccount|ConfigMap|Secret|Role|RoleBinding)$/;
   if (installNamespace !== '') return [];
   const first = objects.find(({ kind, namespace }) => namespace === '' && namespaced.test(kind));
   if (first === undefined) return [];
-  const message = `${title}: ${first.kind} ${quoteGo(first.name)} names no namespace, and spec.installNamespace is missing`;
+  const problem = `${first.kind} ${quoteGo(first.name)} names no namespace, and spec.installNamespace is missing`;
   return [
-    {
-      severity: 'error',
-      code: 'missing-namespace',
-      problem: message,
-      file,
-      line,
-      hint: 'set --install-namespace',
-    },
+    errorAt(deployment, ['kind'], { code: 'missing-namespace', problem, hint: 'set --install-namespace' }),
   ];
 }
 

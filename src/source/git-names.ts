@@ -1,19 +1,18 @@
 import { UsageError } from '../core/errors.js';
 
 /**
- * Returns a git repository as it is written: a URL (`https`, `ssh`, `file`), or `[USER@]HOST:PATH`. Throws UsageError,
- * which never shows the text.
+ * Returns a git repository as it is written: a URL (`https`, `ssh`, `file`, or `http`, which fetching may refuse), or
+ * `[USER@]HOST:PATH`. Throws UsageError, which never shows the text.
  */
-export function parseGitRepository(text: string, options: { allowHttp?: boolean } = {}): string {
+export function parseGitRepository(text: string): string {
   const isScp = /^(?:[\w.-]+@)?[\w.-]+:(?!\/\/)[\w./~-]+$/.test(text) && !text.startsWith('-');
   if (isScp) return text;
-  const schemes = ['https:', 'ssh:', 'file:', ...(options.allowHttp === true ? ['http:'] : [])];
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  const isKnown = url !== undefined && schemes.includes(url.protocol) && url.pathname.length > 1;
+  const isKnown = url !== undefined && /^(?:https?|ssh|file):$/.test(url.protocol) && url.pathname.length > 1;
   // A host that begins with a dash would be an option of ssh.
   if (!isKnown || /^[a-z]+:\/\/-/.test(text) || (url.protocol === 'file:' && url.host !== '')) {
     throw new UsageError('not the URL of a git repository', {
-      hint: 'write https://HOST/PATH, ssh://git@HOST/PATH or file:///PATH',
+      hint: 'write https://HOST/PATH, git@HOST:PATH or file:///PATH',
     });
   }
   if (url.password !== '' || (url.username !== '' && url.protocol !== 'ssh:')) {

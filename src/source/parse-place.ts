@@ -102,7 +102,7 @@ function parseGit(text: string): GitPlace {
   const repository = position < 0 ? address : base + last.slice(0, position);
   const shown = redact(text);
   try {
-    parseGitRepository(repository, { allowHttp: true });
+    parseGitRepository(repository);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     const hint = 'write git+https://HOST/REPOSITORY[#REF[:DIRECTORY]], or git+ssh, git+file';

@@ -405,7 +405,7 @@ function readUnion({ type, field }: UnionMember, context: ManifestContext): Read
     }
     case 'Git': {
       const git = field.object(['repository', 'ref', 'directory', 'secretRef', poll]);
-      const repository = git?.repository.parsed((text) => parseGitRepository(text));
+      const repository = git?.repository.parsed(parseGitRepository);
       const named = git && readGitRef(git.ref);
       const origin =
         repository === undefined ? undefined : { kind: unionTypes[type], repository, ...named, ...within() };

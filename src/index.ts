@@ -298,7 +298,7 @@ export { encodeLock, parseLock, planOf, type ImageSetLock } from './mirror/lock/
 export { diffLocks, type LockDiff } from './mirror/lock/lock-diff.js';
 export { transferImages } from './mirror/transfer/transfer.js';
 export type { Transfer, TransferReport } from './mirror/transfer/transfer-types.js';
-export { type Registry, type RegistryOptions, startRegistry } from './serve/registry.js';
+export { type Registry, type RegistryOptions, startRegistry } from './serve/registry/registry.js';
 
 export { checkServer, type CheckServerOptions } from './api/check-server.js';
 export type { HealthStatus } from './client/health.js';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encodeLock, parseLock } from '../../src/mirror/lock/lock.js';
 import { writeArchiveSet } from '../../src/oci/archive-set/archive-set-writer.js';
 import { readArchiveIndex } from '../../src/oci/archive-set/archive-index.js';
-import { type Registry, startRegistry } from '../../src/serve/registry.js';
+import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';
 import { ArchiveContent } from '../support/archive-content.js';
 import { useSandbox } from '../support/command-line.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';

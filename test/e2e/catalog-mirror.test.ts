@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BuiltImage, buildImage, pushImage } from '../../src/oci/image/image-builder.js';
 import { layerOf } from '../../src/archive/tar-writer.js';
 import { openLayout } from '../../src/oci/layout/layout.js';
-import { type Registry, startRegistry } from '../../src/serve/registry.js';
+import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';
 import { useSandbox } from '../support/command-line.js';
 import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';

@@ -3,7 +3,7 @@ import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { bundlesDirectory, projectRoot, useSandbox } from '../support/command-line.js';
-import { startRegistry } from '../../src/serve/registry.js';
+import { startRegistry } from '../../src/serve/registry/registry.js';
 import { hasKubectl, startApiServer } from '../support/api-server.js';
 import { startFaultRegistry } from '../support/fault-registry.js';
 import { smallDeployment } from '../support/small-deployment.js';

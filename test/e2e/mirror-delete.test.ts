@@ -1,7 +1,7 @@
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startRegistry } from '../../src/serve/registry.js';
+import { startRegistry } from '../../src/serve/registry/registry.js';
 import { type CommandResult, useSandbox } from '../support/command-line.js';
 import { hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';

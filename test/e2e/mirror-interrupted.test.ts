@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ImageManifest } from '../../src/oci/image/types.js';
 import { mediaTypes } from '../../src/oci/image/types.js';
-import { startRegistry } from '../../src/serve/registry.js';
+import { startRegistry } from '../../src/serve/registry/registry.js';
 import { useSandbox } from '../support/command-line.js';
 import { hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';

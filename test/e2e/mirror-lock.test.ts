@@ -6,7 +6,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { encodeLock } from '../../src/mirror/lock/lock.js';
 import type { LockStatus } from '../../src/mirror/lock/lock-status.js';
 import { writeArchiveSet } from '../../src/oci/archive-set/archive-set-writer.js';
-import { type Registry, startRegistry } from '../../src/serve/registry.js';
+import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';
 import { useSandbox } from '../support/command-line.js';
 import { type FaultRegistry, startFaultRegistry } from '../support/fault-registry.js';
 import { smallImage, streamOf } from '../support/images.js';

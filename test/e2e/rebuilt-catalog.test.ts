@@ -19,7 +19,7 @@ import { copyImage } from '../../src/oci/image/copy.js';
 import { buildImage, pushImageIndex } from '../../src/oci/image/image-builder.js';
 import { openReference, openTarget } from '../../src/oci/image/open.js';
 import { hashOpmTrees } from '../../src/serve/grpc/opm-tree-hash.js';
-import { type Registry, startRegistry } from '../../src/serve/registry.js';
+import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';
 import { useSandbox } from '../support/command-line.js';
 import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
 import { indexFile } from '../support/index-file.js';

@@ -11,7 +11,7 @@ import { asText, smallCsv, smallPackage, widgetTree } from '../support/manifest-
 import { inDirectory, smallBundle } from '../support/small-bundle.js';
 import { rawTar } from '../support/tar.js';
 import { gzipSync } from 'node:zlib';
-import { startRegistry } from '../../src/serve/registry.js';
+import { startRegistry } from '../../src/serve/registry/registry.js';
 import { makeImage, storeImage } from './images.js';
 
 const sandbox = useSandbox();

@@ -9,7 +9,7 @@ import { getDestinationTag, parseImageName } from '../../src/mirror/mapping/imag
 import { saveDockerArchive } from '../../src/oci/image/docker-archive.js';
 import { openLayout } from '../../src/oci/layout/layout.js';
 import { layerOf } from '../../src/archive/tar-writer.js';
-import { type Registry, startRegistry } from '../../src/serve/registry.js';
+import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';
 import { type AppRegistry, packageArchive, startAppRegistry } from '../support/app-registry.js';
 import { useSandbox } from '../support/command-line.js';
 import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';

@@ -9,7 +9,7 @@ import { type RunningCommand, projectRoot, useSandbox } from '../support/command
 import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';
 import { registryClient } from '../support/registry-client.js';
 import { computeDigest, parseDigest } from '../../src/core/digest.js';
-import { type Registry, startRegistry } from '../../src/serve/registry.js';
+import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';
 import { catalogOf } from './catalogs.js';
 import { largeCatalog } from './served-catalogs.js';
 import { makeCatalogImage, storeImage } from './images.js';

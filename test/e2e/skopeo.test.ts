@@ -11,7 +11,7 @@ import { openDockerArchive, openOciArchive } from '../../src/oci/archive-set/arc
 import { type LayoutRepository, openLayout } from '../../src/oci/layout/layout.js';
 import type { Repository } from '../../src/oci/registry/repository.js';
 import { type Descriptor, type ImageManifest, mediaTypes } from '../../src/oci/image/types.js';
-import { type Registry, startRegistry } from '../../src/serve/registry.js';
+import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';
 import { rawTar } from '../support/tar.js';
 
 const sha256 = (bytes: Buffer) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;

@@ -5,7 +5,7 @@ import { connectionFlags, loopbackHostFlag, portFlag, tlsFlags } from '../serve/
 import { archiveProofFlags } from '../archive/flags.js';
 import { onAbort } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
-import { startRegistry } from '../../serve/registry.js';
+import { startRegistry } from '../../serve/registry/registry.js';
 import { readCertificateFiles, watchCertificateFiles } from '../../serve/server/certificate-files.js';
 import { getArchiveDirectory, readProof } from '../archive/options.js';
 import { parsePort, findTlsFiles } from '../serve/listen-options.js';

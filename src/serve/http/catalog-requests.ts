@@ -24,7 +24,7 @@ import type { CatalogQuery, QueryLimits } from '../graphql/catalog-query.js';
 import type { RequestRefusal } from '../server/http-server.js';
 import { readPostedQuery, readQueryParameters } from './graphql-request.js';
 import { RequestMetrics, metricsType } from './metrics.js';
-import { Refusal } from './refusal.js';
+import { Refusal } from '../server/refusal.js';
 import { wrapBlobs } from './wrapped-blobs.js';
 
 /** Bodies up to this size are read in one piece and sent in one. */

@@ -1,5 +1,6 @@
 /** Conditional requests (RFC 9110, section 13) and ranges (section 14). */
 import type { IncomingHttpHeaders } from 'node:http';
+import { parseByteRange } from '../server/byte-range.js';
 
 /** What is known of what would be sent. */
 export interface Representation {
@@ -93,31 +94,20 @@ function getSeconds(date: Date): number {
   return Math.floor(date.getTime() / 1000);
 }
 
-/** First and last byte, both included. */
-interface ByteRange {
-  start: number;
-  end: number;
-}
-
 /**
- * The one range that a request wants. Several ranges, other units and what does not parse are answered with the
- * whole, as RFC 9110 allows, and so is a range whose `If-Range` does not hold.
+ * The one range that a request wants. Anything else is answered with the whole, as RFC 9110 allows, and so is a range
+ * whose `If-Range` does not hold.
  */
 export function selectRange(
   headers: IncomingHttpHeaders,
   size: number,
   { etag, lastModified }: Representation,
-): ByteRange | 'unsatisfiable' | undefined {
-  const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(headers.range?.trim() ?? '');
-  if (match === null || size === 0) return undefined;
-  const [, first = '', last = ''] = match;
-  if (first === '' && last === '') return undefined;
-  if (first !== '' && last !== '' && Number(first) > Number(last)) return undefined;
+): { start: number; end: number } | 'unsatisfiable' | undefined {
+  const range = size === 0 ? undefined : parseByteRange(headers.range, size);
+  if (range === undefined || range === 'reversed') return undefined;
   const condition = headers['if-range'];
   if (typeof condition === 'string' && !holds(condition.trim(), etag, lastModified)) return undefined;
-  const start = first === '' ? Math.max(0, size - Number(last)) : Number(first);
-  const end = first === '' || last === '' ? size - 1 : Math.min(Number(last), size - 1);
-  return start > end ? 'unsatisfiable' : { start, end };
+  return range;
 }
 
 function holds(condition: string, etag: string, lastModified: Date | undefined): boolean {

@@ -4,7 +4,7 @@ import { foldFieldName } from '../../document/go-json-fold.js';
 import { isJsonObject } from '../../document/json.js';
 import type { CatalogQuery } from '../graphql/catalog-query.js';
 import { readBody } from '../server/request-body.js';
-import { Refusal } from './refusal.js';
+import { Refusal } from '../server/refusal.js';
 
 const maxBodyBytes = 1024 * 1024;
 const maxQueryBytes = 100_000;

@@ -9,15 +9,16 @@ export function readBody(request: IncomingMessage, maxBytes: number, refuse: () 
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    request.on('data', (chunk: Buffer) => {
+    const take = (chunk: Buffer): void => {
       size += chunk.length;
       if (size <= maxBytes) chunks.push(chunk);
       else chunks.length = 0;
       if (size > maxDiscardedBytes) {
-        request.pause();
+        request.off('data', take).pause();
         reject(refuse());
       }
-    });
+    };
+    request.on('data', take);
     request.once('end', () => {
       if (size > maxBytes) reject(refuse());
       else resolve(Buffer.concat(chunks));

@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { startRegistry } from '../../../src/serve/registry.js';
+import { startRegistry } from '../../../src/serve/registry/registry.js';
 import { HostRule, isCrossSite, isLoopbackHost } from '../../../src/serve/server/host-rule.js';
 import {
   type HttpServerOptions,

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { collectGarbage } from '../../../src/oci/layout/layout-garbage.js';
 import { LayoutStore } from '../../../src/oci/layout/layout-store.js';
 import { mediaTypes } from '../../../src/oci/image/types.js';
-import { type Registry, type RegistryOptions, startRegistry } from '../../../src/serve/registry.js';
+import { type Registry, type RegistryOptions, startRegistry } from '../../../src/serve/registry/registry.js';
 import { directoryWith } from '../../support/temporary.js';
 
 const digestOf = (content: string | Buffer): string =>

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Logger } from '../../../src/core/log.js';
 import { type ArchiveIndex, readArchiveIndex } from '../../../src/oci/archive-set/archive-index.js';
 import { type Descriptor, type ImageManifest, mediaTypes } from '../../../src/oci/image/types.js';
-import { type Registry, startRegistry } from '../../../src/serve/registry.js';
+import { type Registry, startRegistry } from '../../../src/serve/registry/registry.js';
 import { ArchiveContent, layerBytes, someContent, sumsOf } from '../../support/archive-content.js';
 import { descriptorOf } from '../../support/images.js';
 import { directoryWith } from '../../support/temporary.js';

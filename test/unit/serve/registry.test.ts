@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openLayout } from '../../../src/oci/layout/layout.js';
 import { type Descriptor, mediaTypes } from '../../../src/oci/image/types.js';
-import { type Registry, startRegistry } from '../../../src/serve/registry.js';
+import { type Registry, startRegistry } from '../../../src/serve/registry/registry.js';
 import { createAuthority } from '../../support/certificates.js';
 import { foreignName } from '../../support/dead-process.js';
 

@@ -15,7 +15,7 @@ import {
   type RegistryRepository,
 } from '../../../../src/oci/registry/registry-client.js';
 import { type Descriptor, mediaTypes } from '../../../../src/oci/image/types.js';
-import { type Registry, startRegistry } from '../../../../src/serve/registry.js';
+import { type Registry, startRegistry } from '../../../../src/serve/registry/registry.js';
 import { openWorkbench, type Workbench } from '../../../support/connect.js';
 import { hasDockerRegistry, startDockerRegistry } from '../../../support/docker-registry.js';
 import {

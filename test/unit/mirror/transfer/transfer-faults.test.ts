@@ -7,7 +7,7 @@ import type { TransferOptions } from '../../../../src/mirror/transfer/transfer-t
 import { copyImage } from '../../../../src/oci/image/copy.js';
 import { createRegistryRepository } from '../../../../src/oci/registry/registry-client.js';
 import { mediaTypes } from '../../../../src/oci/image/types.js';
-import { type Registry, startRegistry } from '../../../../src/serve/registry.js';
+import { type Registry, startRegistry } from '../../../../src/serve/registry/registry.js';
 import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
 import {
   type FaultRegistry,

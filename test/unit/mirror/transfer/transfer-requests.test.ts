@@ -7,7 +7,7 @@ import { copyTransfers } from '../../../../src/mirror/transfer/copy-transfers.js
 import type { Transfer, TransferOptions } from '../../../../src/mirror/transfer/transfer-types.js';
 import { parsePlatform } from '../../../../src/oci/image/platform.js';
 import { mediaTypes } from '../../../../src/oci/image/types.js';
-import { type Registry, startRegistry } from '../../../../src/serve/registry.js';
+import { type Registry, startRegistry } from '../../../../src/serve/registry/registry.js';
 import { type Workbench, failureOf, openWorkbench } from '../../../support/connect.js';
 import { type FaultRegistry, startFaultRegistry } from '../../../support/fault-registry.js';
 import {

@@ -1,15 +1,15 @@
-import { mapConcurrent } from '../core/concurrency.js';
-import { computeDigest, parseDigest } from '../core/digest.js';
-import { OpmateError } from '../core/errors.js';
-import type { Logger } from '../core/log.js';
-import { sortedByBytes } from '../core/order.js';
-import { repositoryAnnotation } from '../oci/archive-set/archive-layout.js';
-import { type ManifestFacts, readManifestFacts } from '../oci/layout/layout-manifest.js';
-import { type LayoutStore, refNameAnnotation } from '../oci/layout/layout-store.js';
-import { type Descriptor, maxManifestBytes } from '../oci/image/types.js';
-import { KeyedLock } from '../core/keyed-lock.js';
-import { isRepositoryName, isTag } from '../oci/registry/registry-names.js';
-import { type RegistryStore, readPiece } from './registry-store.js';
+import { mapConcurrent } from '../../core/concurrency.js';
+import { computeDigest, parseDigest } from '../../core/digest.js';
+import { OpmateError } from '../../core/errors.js';
+import { groupBy } from '../../core/groups.js';
+import type { Logger } from '../../core/log.js';
+import { sortedByBytes } from '../../core/order.js';
+import { type ManifestFacts, readManifestFacts } from '../../oci/layout/layout-manifest.js';
+import type { LayoutStore } from '../../oci/layout/layout-store.js';
+import { type Descriptor, maxManifestBytes } from '../../oci/image/types.js';
+import { KeyedLock } from '../../core/keyed-lock.js';
+import { RepositoryIndex } from './repository-index.js';
+import { type RegistryStore, readPiece } from './store.js';
 
 /** A manifest of one repository. */
 interface StoredManifest {
@@ -26,24 +26,16 @@ interface RepositoryContents {
   readonly blobs: Set<string>;
 }
 
-interface Place {
-  repository: string;
-  tag: string | undefined;
-}
-
 /**
- * The repositories of one layout directory or archive. The blobs are shared; which repository an index entry belongs
- * to is told by its tag annotation: `ns/name:v1` is `v1` of `ns/name`, and a bare `v1` is of the default
- * repository. An entry without a tag has the repository in an annotation of its own, or is of the default.
+ * The repositories of one layout directory or archive, as its index says; see `RepositoryIndex`. The blobs are shared.
  * Manifests that an index lists need no entry. What a repository holds is read when it is first asked for.
  */
-export class RegistryContents {
+export class Repositories {
   readonly store: RegistryStore;
-  readonly #defaultRepository: string;
+  readonly #index: RepositoryIndex;
   readonly #logger: Logger;
   readonly #locks = new KeyedLock();
   readonly #facts = new Map<string, ManifestFacts>();
-  readonly #places = new WeakMap<Descriptor, Place>();
   readonly #uploaded = new Map<string, Set<string>>();
   #generation = -1;
   #loaded = new Map<string, Promise<RepositoryContents>>();
@@ -51,7 +43,7 @@ export class RegistryContents {
 
   constructor(store: RegistryStore, defaultRepository: string, logger: Logger) {
     this.store = store;
-    this.#defaultRepository = defaultRepository;
+    this.#index = new RepositoryIndex(defaultRepository);
     this.#logger = logger;
   }
 
@@ -105,7 +97,7 @@ export class RegistryContents {
     const { digest } = descriptor;
     await this.#locks.run(digest, async () => {
       await this.#layout.writeBlob(digest, bytes);
-      await this.#layout.update((entries) => this.#withManifest(entries, repository, tags, descriptor));
+      await this.#layout.update((entries) => this.#index.withManifest(entries, repository, tags, descriptor));
       this.#remember(digest, facts);
       await this.#apply(repository, (contents) => {
         contents.manifests.set(digest, { descriptor, facts });
@@ -121,7 +113,7 @@ export class RegistryContents {
   async deleteTag(repository: string, tag: string): Promise<boolean> {
     const contents = await this.find(repository);
     if (contents === undefined || !contents.tags.has(tag)) return false;
-    await this.#layout.update((entries) => this.#withoutTag(entries, repository, tag));
+    await this.#layout.update((entries) => this.#index.withoutTag(entries, repository, tag));
     await this.#apply(repository, ({ tags }) => tags.delete(tag));
     return true;
   }
@@ -132,7 +124,7 @@ export class RegistryContents {
       if (!(await this.find(repository))?.manifests.has(digest)) return false;
       await this.#layout.update((entries) => {
         const kept = entries.filter(
-          (entry) => entry.digest !== digest || this.#placeOf(entry).repository !== repository,
+          (entry) => entry.digest !== digest || this.#index.placeOf(entry).repository !== repository,
         );
         return kept.length === entries.length ? entries : kept;
       });
@@ -225,13 +217,7 @@ export class RegistryContents {
   #group(): Map<string, Descriptor[]> {
     const entries = this.store.knownEntries;
     if (this.#grouped?.from !== entries) {
-      const groups = new Map<string, Descriptor[]>();
-      for (const entry of entries) {
-        const { repository } = this.#placeOf(entry);
-        const group = groups.get(repository);
-        if (group === undefined) groups.set(repository, [entry]);
-        else group.push(entry);
-      }
+      const groups = groupBy(entries, (entry) => this.#index.placeOf(entry).repository);
       this.#grouped = { from: entries, groups };
     }
     return this.#grouped.groups;
@@ -245,7 +231,7 @@ export class RegistryContents {
     };
     await this.#add(contents, entries);
     for (const entry of entries) {
-      const { tag } = this.#placeOf(entry);
+      const { tag } = this.#index.placeOf(entry);
       if (tag !== undefined && contents.manifests.has(entry.digest)) contents.tags.set(tag, entry.digest);
     }
     return contents;
@@ -290,108 +276,5 @@ export class RegistryContents {
     if (facts.subject === undefined) delete facts.annotations;
     this.#facts.set(digest, facts);
     return facts;
-  }
-
-  #placeOf(entry: Descriptor): Place {
-    let place = this.#places.get(entry);
-    if (place === undefined) this.#places.set(entry, (place = this.#readPlace(entry)));
-    return place;
-  }
-
-  #readPlace(entry: Descriptor): Place {
-    const name = entry.annotations?.[refNameAnnotation];
-    if (name !== undefined) {
-      if (isTag(name)) return { repository: this.#defaultRepository, tag: name };
-      const colon = name.lastIndexOf(':');
-      const repository = name.slice(0, Math.max(colon, 0));
-      const tag = name.slice(colon + 1);
-      if (isRepositoryName(repository) && isTag(tag)) return { repository, tag };
-    }
-    const repository = entry.annotations?.[repositoryAnnotation];
-    const valid = repository !== undefined && isRepositoryName(repository);
-    return { repository: valid ? repository : this.#defaultRepository, tag: undefined };
-  }
-
-  #getEntry(repository: string, tag: string | undefined, descriptor: Descriptor): Descriptor {
-    const { mediaType, digest, size } = descriptor;
-    const isDefault = repository === this.#defaultRepository;
-    if (tag !== undefined) {
-      return {
-        mediaType,
-        digest,
-        size,
-        annotations: { [refNameAnnotation]: isDefault ? tag : `${repository}:${tag}` },
-      };
-    }
-    return {
-      mediaType,
-      digest,
-      size,
-      ...(isDefault ? {} : { annotations: { [repositoryAnnotation]: repository } }),
-    };
-  }
-
-  #withManifest(
-    entries: readonly Descriptor[],
-    repository: string,
-    tags: readonly string[],
-    descriptor: Descriptor,
-  ): readonly Descriptor[] {
-    const wanted = new Set(tags);
-    const displaced = new Map<string, Descriptor>();
-    let tagged = 0;
-    let listed = false;
-    const next: Descriptor[] = [];
-    for (const entry of entries) {
-      const place = this.#placeOf(entry);
-      if (place.repository !== repository) {
-        next.push(entry);
-        continue;
-      }
-      const same = entry.digest === descriptor.digest;
-      if (place.tag !== undefined && wanted.has(place.tag)) {
-        if (same && entry.mediaType === descriptor.mediaType) {
-          wanted.delete(place.tag);
-          next.push(entry);
-          tagged++;
-        } else if (!same) displaced.set(entry.digest, entry);
-      } else if (same && place.tag === undefined && tags.length > 0) {
-        // The tag that is about to be written stands for it.
-      } else {
-        next.push(
-          same && entry.mediaType !== descriptor.mediaType
-            ? { ...entry, mediaType: descriptor.mediaType }
-            : entry,
-        );
-        listed ||= same;
-      }
-    }
-    for (const tag of wanted) next.push(this.#getEntry(repository, tag, descriptor));
-    if (tags.length === 0 && !listed) next.push(this.#getEntry(repository, undefined, descriptor));
-    this.#keepUntagged(next, repository, displaced);
-    const unchanged = next.length === entries.length && next.every((entry, i) => entry === entries[i]);
-    return unchanged && (tagged === tags.length || listed) ? entries : next;
-  }
-
-  #withoutTag(entries: readonly Descriptor[], repository: string, tag: string): readonly Descriptor[] {
-    const displaced = new Map<string, Descriptor>();
-    const next = entries.filter((entry) => {
-      const place = this.#placeOf(entry);
-      if (place.repository !== repository || place.tag !== tag) return true;
-      displaced.set(entry.digest, entry);
-      return false;
-    });
-    this.#keepUntagged(next, repository, displaced);
-    return next.length === entries.length && displaced.size === 0 ? entries : next;
-  }
-
-  /** A manifest that loses its last tag stays in its repository, without one. */
-  #keepUntagged(entries: Descriptor[], repository: string, displaced: ReadonlyMap<string, Descriptor>): void {
-    for (const [digest, entry] of displaced) {
-      const listed = entries.some(
-        (other) => other.digest === digest && this.#placeOf(other).repository === repository,
-      );
-      if (!listed) entries.push(this.#getEntry(repository, undefined, entry));
-    }
   }
 }

@@ -1,12 +1,12 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { systemCode } from '../core/errors.js';
-import type { Logger } from '../core/log.js';
-import { openRegularFile } from '../files/read-file.js';
-import { openArchiveSets } from '../oci/archive-set/archive-set-reader.js';
-import { type ArchiveProof, archiveIndexName } from '../oci/archive-set/archive-index.js';
-import { LayoutStore } from '../oci/layout/layout-store.js';
-import type { Descriptor } from '../oci/image/types.js';
+import { systemCode } from '../../core/errors.js';
+import type { Logger } from '../../core/log.js';
+import { openRegularFile } from '../../files/read-file.js';
+import { openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
+import { type ArchiveProof, archiveIndexName } from '../../oci/archive-set/archive-index.js';
+import { LayoutStore } from '../../oci/layout/layout-store.js';
+import type { Descriptor } from '../../oci/image/types.js';
 
 /** Content by digest, and a list of what it is for: what a registry serves. */
 export interface RegistryStore {

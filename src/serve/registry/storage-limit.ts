@@ -1,6 +1,6 @@
-import { showSize } from '../archive/limits.js';
-import { LimitError } from '../core/errors.js';
-import type { LayoutStore } from '../oci/layout/layout-store.js';
+import { showSize } from '../../archive/limits.js';
+import { LimitError } from '../../core/errors.js';
+import type { LayoutStore } from '../../oci/layout/layout-store.js';
 
 /** How often a full directory is measured again. */
 const remeasureMs = 1_000;

@@ -1,10 +1,10 @@
 import { type Hash, createHash, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
-import type { DigestAlgorithm } from '../core/digest.js';
-import type { LayoutStore } from '../oci/layout/layout-store.js';
-import { KeyedLock } from '../core/keyed-lock.js';
-import type { StorageLimit } from './registry-limit.js';
+import type { DigestAlgorithm } from '../../core/digest.js';
+import type { LayoutStore } from '../../oci/layout/layout-store.js';
+import { KeyedLock } from '../../core/keyed-lock.js';
+import type { StorageLimit } from './storage-limit.js';
 
 /** Uploads that nobody continues for this long are dropped. */
 const idleMs = 60 * 60 * 1000;

@@ -1,0 +1,59 @@
+import { createReadStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+import { parseByteRange } from '../server/byte-range.js';
+import { type Call, RegistryRefusal, allow, send } from './call.js';
+import type { Repositories } from './repositories.js';
+import { readPiece } from './store.js';
+
+/** Blobs up to this size are read whole instead of streamed. */
+const smallBlobBytes = 64 * 1024;
+
+/** Answers a request for a blob. */
+export async function answerBlob(
+  call: Call,
+  repositories: Repositories,
+  name: string,
+  digest: string,
+): Promise<void> {
+  allow(call, 'GET', 'HEAD', 'DELETE');
+  const unknown = () => new RegistryRefusal(404, 'BLOB_UNKNOWN', `${name}: ${digest}: blob unknown`);
+  if (call.method === 'DELETE') {
+    if (!(await repositories.deleteBlob(name, digest))) throw unknown();
+    return send(call, 202);
+  }
+  // Who asks without wanting the content is about to push what refers to it.
+  const size =
+    call.method === 'HEAD'
+      ? await repositories.claimBlob(name, digest)
+      : await repositories.blobSize(name, digest);
+  if (size === undefined) throw unknown();
+  const headers: Record<string, string> = {
+    'Content-Type': 'application/octet-stream',
+    'Docker-Content-Digest': digest,
+    'Accept-Ranges': 'bytes',
+  };
+  const range = call.method === 'GET' ? parseByteRange(call.request.headers.range, size) : undefined;
+  if (typeof range === 'string') {
+    throw new RegistryRefusal(416, 'SIZE_INVALID', `${name}: ${digest}: range not satisfiable`, {
+      'Content-Range': `bytes */${size}`,
+    });
+  }
+  const { start, end } = range ?? { start: 0, end: size - 1 };
+  if (range !== undefined) headers['Content-Range'] = `bytes ${start}-${end}/${size}`;
+  const status = range === undefined ? 200 : 206;
+  const length = end - start + 1;
+  const { file, offset } = repositories.store.locate(digest);
+  if (call.method === 'HEAD') {
+    call.response.writeHead(status, { ...headers, 'Content-Length': length }).end();
+  } else if (size <= smallBlobBytes) {
+    const bytes = await readPiece(file, offset + start, length);
+    if (bytes === undefined) throw unknown();
+    send(call, status, headers, bytes);
+  } else {
+    call.response.writeHead(status, { ...headers, 'Content-Length': length });
+    // A client that goes away in the middle is its own affair.
+    const place = { start: offset + start, end: offset + end };
+    const content = createReadStream(file, { ...place, highWaterMark: 256 * 1024 });
+    await pipeline(content, call.response).catch(() => undefined);
+  }
+}

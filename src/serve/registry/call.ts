@@ -1,0 +1,66 @@
+/** What the handlers of registry requests share: one call, and how it is answered or refused. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isDigest } from '../../core/digest.js';
+import { isTag } from '../../oci/registry/registry-names.js';
+import { Refusal } from '../server/refusal.js';
+
+/** A refusal with an error code of the distribution specification. */
+export class RegistryRefusal extends Refusal {
+  readonly code: string;
+  constructor(status: number, code: string, message: string, headers: Record<string, string> = {}) {
+    super(status, message, headers);
+    this.code = code;
+  }
+}
+
+/** A request to the registry. */
+export interface Call {
+  request: IncomingMessage;
+  response: ServerResponse;
+  method: string;
+  query: URLSearchParams;
+}
+
+/** What it takes to answer a request. */
+type Reply = Pick<Call, 'response' | 'method'>;
+
+/** Refuses methods other than these. */
+export function allow(call: Call, ...methods: string[]): void {
+  if (methods.includes(call.method)) return;
+  throw new RegistryRefusal(405, 'UNSUPPORTED', `${call.method} is not supported here`, {
+    Allow: methods.join(', '),
+  });
+}
+
+/** Returns a digest as it is. Throws RegistryRefusal for other text. */
+export function requireDigest(text: string): string {
+  if (isDigest(text)) return text;
+  throw new RegistryRefusal(
+    400,
+    'DIGEST_INVALID',
+    `${text.slice(0, 200)}: not a digest, or one of an algorithm that is not supported`,
+  );
+}
+
+/** Throws RegistryRefusal for text that is no tag. */
+export function requireTag(text: string): void {
+  if (!isTag(text)) throw new RegistryRefusal(400, 'MANIFEST_INVALID', `${text.slice(0, 300)}: not a tag`);
+}
+
+/** Answers with JSON. */
+export function sendJson(
+  call: Reply,
+  status: number,
+  value: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const body = Buffer.from(JSON.stringify(value));
+  send(call, status, { ...headers, 'Content-Type': 'application/json' }, body);
+}
+
+/** Answers with a body, or none. */
+export function send(call: Reply, status: number, headers: Record<string, string> = {}, body?: Buffer): void {
+  const length = status === 204 ? {} : { 'Content-Length': body?.length ?? 0 };
+  call.response.writeHead(status, { ...headers, ...length });
+  call.response.end(call.method === 'HEAD' ? undefined : body);
+}

@@ -1,0 +1,155 @@
+import { computeDigest, parseDigest } from '../../core/digest.js';
+import { getMessage } from '../../core/errors.js';
+import { compareBytes } from '../../core/order.js';
+import { type Descriptor, manifestMediaTypes, maxManifestBytes, mediaTypes } from '../../oci/image/types.js';
+import { getReferrer } from '../../oci/layout/layout-content.js';
+import {
+  type ManifestFacts,
+  isManifestType,
+  isNonDistributable,
+  readManifestFacts,
+} from '../../oci/layout/layout-manifest.js';
+import { readBody } from '../server/request-body.js';
+import { type Call, RegistryRefusal, allow, requireDigest, requireTag, send } from './call.js';
+import type { Repositories } from './repositories.js';
+import type { StorageLimit } from './storage-limit.js';
+
+/** Tags that one manifest can be pushed under at once. */
+const maxTagsPerPush = 100;
+
+/** Answers the requests for manifests and their referrers. */
+export class ManifestRequests {
+  readonly #repositories: Repositories;
+  readonly #limit: StorageLimit | undefined;
+
+  constructor(repositories: Repositories, limit: StorageLimit | undefined) {
+    this.#repositories = repositories;
+    this.#limit = limit;
+  }
+
+  /** Answers a request for a manifest by tag or digest. */
+  async answer(call: Call, name: string, reference: string): Promise<void> {
+    allow(call, 'GET', 'HEAD', 'PUT', 'DELETE');
+    const byDigest = reference.includes(':');
+    if (byDigest) requireDigest(reference);
+    if (call.method === 'PUT') return await this.#put(call, name, reference);
+    if (call.method === 'DELETE') {
+      const done = byDigest
+        ? await this.#repositories.deleteManifest(name, reference)
+        : await this.#repositories.deleteTag(name, reference);
+      if (!done) throw await this.#unknownManifest(name, reference);
+      return send(call, 202);
+    }
+    const contents = await this.#repositories.find(name);
+    const digest = byDigest ? reference : contents?.tags.get(reference);
+    const stored = digest === undefined ? undefined : contents?.manifests.get(digest);
+    const bytes = stored && (await this.#repositories.readManifest(stored.descriptor.digest));
+    if (stored === undefined || bytes === undefined) throw await this.#unknownManifest(name, reference);
+    // An index may say anything; what browsers take for a page is not sent as one.
+    const { mediaType } = isManifestType(stored.descriptor) ? stored.descriptor : stored.facts;
+    const type = manifestMediaTypes.includes(mediaType) ? mediaType : 'application/octet-stream';
+    send(call, 200, { 'Content-Type': type, 'Docker-Content-Digest': stored.descriptor.digest }, bytes);
+  }
+
+  async #unknownManifest(name: string, reference: string): Promise<RegistryRefusal> {
+    const known = (await this.#repositories.find(name)) !== undefined;
+    return known
+      ? new RegistryRefusal(404, 'MANIFEST_UNKNOWN', `${name}: ${reference}: manifest unknown`)
+      : new RegistryRefusal(404, 'NAME_UNKNOWN', `${name}: repository unknown`);
+  }
+
+  async #put(call: Call, name: string, reference: string): Promise<void> {
+    const bytes = await readBody(call.request, maxManifestBytes, tooLarge);
+    const byDigest = reference.includes(':');
+    const promised = byDigest ? reference : call.query.get('digest');
+    if (promised !== null) requireDigest(promised);
+    const digest = computeDigest(bytes, promised === null ? 'sha256' : parseDigest(promised).algorithm);
+    if (promised !== null && digest !== promised) {
+      throw new RegistryRefusal(
+        400,
+        'DIGEST_INVALID',
+        `${name}: ${promised}: the manifest has digest ${digest}`,
+      );
+    }
+    if (!byDigest) requireTag(reference);
+    const extraTags = call.query.getAll('tag');
+    if (extraTags.length > maxTagsPerPush)
+      throw new RegistryRefusal(414, 'MANIFEST_INVALID', 'too many tags');
+    extraTags.forEach(requireTag);
+    const subject = `${name}: ${reference}`;
+    const facts = readFacts(bytes, subject);
+    const mediaType = readMediaType(call, facts, subject);
+    await this.#requireReferences(subject, facts);
+    await this.#limit?.take(bytes.length);
+    const tags = [...new Set([...(byDigest ? [] : [reference]), ...extraTags])];
+    const descriptor = { mediaType, digest, size: bytes.length };
+    await this.#repositories.putManifest(name, tags, descriptor, bytes, facts);
+    send(call, 201, {
+      Location: `/v2/${name}/manifests/${digest}`,
+      'Docker-Content-Digest': digest,
+      ...(facts.subject !== undefined && { 'OCI-Subject': facts.subject }),
+      ...(extraTags.length > 0 && { 'OCI-Tag': extraTags.join(', ') }),
+    });
+  }
+
+  /**
+   * Content of any repository will do: it is there for whoever pulls this manifest. What an index lists may be
+   * missing (distribution-spec, "Pushing Manifests", leaves that to the registry): a mirror of some platforms
+   * keeps the index, whose digest is pinned and signed, without the images of the others.
+   */
+  async #requireReferences(subject: string, facts: ManifestFacts): Promise<void> {
+    for (const { digest } of facts.blobs.filter((blob) => !isNonDistributable(blob))) {
+      if ((await this.#repositories.store.claimBlob(digest)) === undefined) {
+        const problem = `${subject}: ${digest} has not been pushed`;
+        throw new RegistryRefusal(400, 'MANIFEST_BLOB_UNKNOWN', problem);
+      }
+    }
+  }
+
+  /** Lists the manifests of a repository that refer to a digest. */
+  async listReferrers(call: Call, name: string, digest: string): Promise<void> {
+    allow(call, 'GET', 'HEAD');
+    const contents = await this.#repositories.find(name);
+    const artifactType = call.query.get('artifactType');
+    const matches: Descriptor[] = [];
+    for (const { descriptor, facts } of contents?.manifests.values() ?? []) {
+      if (facts.subject !== digest) continue;
+      if (artifactType && facts.artifactType !== artifactType) continue;
+      matches.push(getReferrer(descriptor, facts));
+    }
+    matches.sort((a, b) => compareBytes(a.digest, b.digest));
+    const index = { schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests: matches };
+    const headers: Record<string, string> = { 'Content-Type': mediaTypes.ociIndex };
+    if (artifactType) headers['OCI-Filters-Applied'] = 'artifactType';
+    send(call, 200, headers, Buffer.from(JSON.stringify(index)));
+  }
+}
+
+function invalid(message: string): RegistryRefusal {
+  return new RegistryRefusal(400, 'MANIFEST_INVALID', message);
+}
+
+function tooLarge(): RegistryRefusal {
+  return new RegistryRefusal(413, 'MANIFEST_INVALID', `manifest is larger than ${maxManifestBytes} bytes`);
+}
+
+function readFacts(bytes: Buffer, subject: string): ManifestFacts {
+  try {
+    return readManifestFacts(bytes, subject);
+  } catch (error) {
+    throw invalid(getMessage(error));
+  }
+}
+
+/** Returns the media type of a pushed manifest: its Content-Type, which must be the one that it declares. */
+function readMediaType(call: Call, facts: ManifestFacts, subject: string): string {
+  const header = call.request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
+  const mediaType = header || facts.mediaType;
+  const declared = facts.declaredMediaType;
+  if (declared !== undefined && declared.toLowerCase() !== mediaType.toLowerCase()) {
+    throw invalid(`${subject}: its mediaType is ${declared}, its Content-Type ${mediaType}`);
+  }
+  if (manifestMediaTypes.includes(mediaType)) return mediaType;
+  const shown = JSON.stringify(mediaType.slice(0, 200));
+  throw invalid(`${subject}: unsupported media type ${shown}, expected ${manifestMediaTypes.join(', ')}`);
+}

@@ -1,0 +1,120 @@
+import { repositoryAnnotation } from '../../oci/archive-set/archive-layout.js';
+import type { Descriptor } from '../../oci/image/types.js';
+import { refNameAnnotation } from '../../oci/layout/layout-store.js';
+import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
+
+interface Place {
+  repository: string;
+  tag: string | undefined;
+}
+
+/**
+ * Which repository an index entry belongs to, by its tag annotation: `ns/name:v1` is `v1` of `ns/name`, and a bare `v1`
+ * is of the default repository. An entry without a tag has the repository in another annotation, or is of the default.
+ */
+export class RepositoryIndex {
+  readonly #defaultRepository: string;
+  readonly #places = new WeakMap<Descriptor, Place>();
+
+  constructor(defaultRepository: string) {
+    this.#defaultRepository = defaultRepository;
+  }
+
+  /** Returns which repository and tag an entry belongs to. */
+  placeOf(entry: Descriptor): Place {
+    let place = this.#places.get(entry);
+    if (place === undefined) this.#places.set(entry, (place = this.#readPlace(entry)));
+    return place;
+  }
+
+  #readPlace(entry: Descriptor): Place {
+    const name = entry.annotations?.[refNameAnnotation];
+    if (name !== undefined) {
+      if (isTag(name)) return { repository: this.#defaultRepository, tag: name };
+      const colon = name.lastIndexOf(':');
+      const repository = name.slice(0, Math.max(colon, 0));
+      const tag = name.slice(colon + 1);
+      if (isRepositoryName(repository) && isTag(tag)) return { repository, tag };
+    }
+    const repository = entry.annotations?.[repositoryAnnotation];
+    const valid = repository !== undefined && isRepositoryName(repository);
+    return { repository: valid ? repository : this.#defaultRepository, tag: undefined };
+  }
+
+  #getEntry(repository: string, tag: string | undefined, descriptor: Descriptor): Descriptor {
+    const { mediaType, digest, size } = descriptor;
+    const isDefault = repository === this.#defaultRepository;
+    if (tag !== undefined) {
+      const name = isDefault ? tag : `${repository}:${tag}`;
+      return { mediaType, digest, size, annotations: { [refNameAnnotation]: name } };
+    }
+    const annotations = { [repositoryAnnotation]: repository };
+    return { mediaType, digest, size, ...(!isDefault && { annotations }) };
+  }
+
+  /** Returns the entries with a manifest under tags, or without one; the same array where nothing changes. */
+  withManifest(
+    entries: readonly Descriptor[],
+    repository: string,
+    tags: readonly string[],
+    descriptor: Descriptor,
+  ): readonly Descriptor[] {
+    const wanted = new Set(tags);
+    const displaced = new Map<string, Descriptor>();
+    let tagged = 0;
+    let listed = false;
+    const next: Descriptor[] = [];
+    for (const entry of entries) {
+      const place = this.placeOf(entry);
+      if (place.repository !== repository) {
+        next.push(entry);
+        continue;
+      }
+      const same = entry.digest === descriptor.digest;
+      if (place.tag !== undefined && wanted.has(place.tag)) {
+        if (same && entry.mediaType === descriptor.mediaType) {
+          wanted.delete(place.tag);
+          next.push(entry);
+          tagged++;
+        } else if (!same) displaced.set(entry.digest, entry);
+      } else if (same && place.tag === undefined && tags.length > 0) {
+        // The tag that is about to be written stands for it.
+      } else {
+        next.push(
+          same && entry.mediaType !== descriptor.mediaType
+            ? { ...entry, mediaType: descriptor.mediaType }
+            : entry,
+        );
+        listed ||= same;
+      }
+    }
+    for (const tag of wanted) next.push(this.#getEntry(repository, tag, descriptor));
+    if (tags.length === 0 && !listed) next.push(this.#getEntry(repository, undefined, descriptor));
+    this.#keepUntagged(next, repository, displaced);
+    const unchanged = next.length === entries.length && next.every((entry, i) => entry === entries[i]);
+    return unchanged && (tagged === tags.length || listed) ? entries : next;
+  }
+
+  /** Returns the entries without a tag; its manifest stays. */
+  withoutTag(entries: readonly Descriptor[], repository: string, tag: string): readonly Descriptor[] {
+    const displaced = new Map<string, Descriptor>();
+    const next = entries.filter((entry) => {
+      const place = this.placeOf(entry);
+      if (place.repository !== repository || place.tag !== tag) return true;
+      displaced.set(entry.digest, entry);
+      return false;
+    });
+    this.#keepUntagged(next, repository, displaced);
+    return next.length === entries.length && displaced.size === 0 ? entries : next;
+  }
+
+  /** A manifest that loses its last tag stays in its repository, without one. */
+  #keepUntagged(entries: Descriptor[], repository: string, displaced: ReadonlyMap<string, Descriptor>): void {
+    for (const [digest, entry] of displaced) {
+      const listed = entries.some(
+        (other) => other.digest === digest && this.placeOf(other).repository === repository,
+      );
+      if (!listed) entries.push(this.#getEntry(repository, undefined, entry));
+    }
+  }
+}

@@ -1,0 +1,205 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { getMessage, systemCode } from '../../core/errors.js';
+import type { Logger } from '../../core/log.js';
+import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { isRepositoryName } from '../../oci/registry/registry-names.js';
+import { isCrossSite } from '../server/host-rule.js';
+import type { PasswordFile } from '../server/htpasswd.js';
+import type { RequestRefusal } from '../server/http-server.js';
+import { answerBlob } from './blob-requests.js';
+import { type Call, RegistryRefusal, allow, requireDigest, sendJson } from './call.js';
+import { ManifestRequests } from './manifest-requests.js';
+import type { Repositories } from './repositories.js';
+import { type StorageLimit, StorageFullError } from './storage-limit.js';
+import { UploadRequests } from './upload-requests.js';
+import type { Uploads } from './uploads.js';
+
+/** Names of repositories may have slashes, so the shortest that leaves a whole endpoint is taken. */
+const endpointPattern =
+  /^\/v2\/(.+?)\/(?:(blobs\/uploads)(?:\/([^/]*))?|(manifests|blobs|referrers)\/([^/]+)|(tags\/list))$/;
+/** How much of the body of a refused request is read. */
+const maxDrainedBytes = 64 * 1024 * 1024;
+
+interface RegistryRequestsOptions {
+  repositories: Repositories;
+  /** None where the content is for reading only. */
+  uploads: Uploads | undefined;
+  limit: StorageLimit | undefined;
+  passwords: PasswordFile | undefined;
+  logger: Logger;
+}
+
+/** Answers the requests of the distribution API. */
+export class RegistryRequests {
+  readonly #repositories: Repositories;
+  readonly #manifests: ManifestRequests;
+  readonly #uploads: UploadRequests | undefined;
+  readonly #passwords: PasswordFile | undefined;
+  readonly #logger: Logger;
+
+  constructor({ repositories, uploads, limit, passwords, logger }: RegistryRequestsOptions) {
+    this.#repositories = repositories;
+    this.#manifests = new ManifestRequests(repositories, limit);
+    this.#uploads = uploads && new UploadRequests(repositories, uploads);
+    this.#passwords = passwords;
+    this.#logger = logger;
+  }
+
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = 'GET', url = '/' } = request;
+    response.setHeader('Docker-Distribution-API-Version', 'registry/2.0');
+    response.setHeader('X-Content-Type-Options', 'nosniff');
+    try {
+      await this.#admit(request, method);
+      const { path, query } = splitUrl(url);
+      await this.#route(path, { request, response, method, query });
+    } catch (error) {
+      this.#refuse(error, request, response);
+    }
+    this.#logger.log('debug', `${method} ${url}`, { status: response.statusCode });
+  }
+
+  /** Throws RegistryRefusal for a request of nobody who is known, and for a change that another site asks for. */
+  async #admit(request: IncomingMessage, method: string): Promise<void> {
+    if (this.#passwords !== undefined) {
+      const verdict = await this.#passwords.check(request.headers.authorization);
+      if (verdict === 'busy') {
+        throw new RegistryRefusal(429, 'TOOMANYREQUESTS', 'too many passwords are being checked');
+      }
+      if (verdict === 'wrong') {
+        throw new RegistryRefusal(401, 'UNAUTHORIZED', 'authentication required', {
+          'WWW-Authenticate': 'Basic realm="opmate", charset="UTF-8"',
+        });
+      }
+    }
+    if (method !== 'GET' && method !== 'HEAD' && isCrossSite(request)) {
+      throw new RegistryRefusal(403, 'DENIED', 'changes that another site asks for are refused');
+    }
+  }
+
+  async #route(path: string, call: Call): Promise<void> {
+    if (path === '/v2/' || path === '/v2') {
+      allow(call, 'GET', 'HEAD');
+      return sendJson(call, 200, {});
+    }
+    if (path === '/v2/_catalog') {
+      allow(call, 'GET', 'HEAD');
+      const page = paginate(await this.#repositories.listRepositories(), call, path);
+      return sendJson(call, 200, { repositories: page });
+    }
+    const match = endpointPattern.exec(path);
+    if (match === null) throw new RegistryRefusal(404, 'UNSUPPORTED', `${path}: no such endpoint`);
+    const [, name = '', uploads, uploadId, kind, reference = '', tags] = match;
+    if (!isRepositoryName(name)) {
+      throw new RegistryRefusal(
+        400,
+        'NAME_INVALID',
+        `${JSON.stringify(name.slice(0, 300))}: not a repository name`,
+      );
+    }
+    const isReading = uploads === undefined && (call.method === 'GET' || call.method === 'HEAD');
+    if (this.#uploads === undefined && !isReading) {
+      const what = this.#repositories.store.layout === undefined ? 'an archive is' : 'is';
+      throw new RegistryRefusal(405, 'UNSUPPORTED', `${name}: ${what} served for reading only`, {
+        Allow: 'GET, HEAD',
+      });
+    }
+    if (uploads !== undefined) {
+      return await (uploadId
+        ? this.#uploads?.continue(call, name, uploadId)
+        : this.#uploads?.start(call, name));
+    }
+    if (tags !== undefined) return await this.#listTags(call, name, path);
+    if (kind === 'manifests') return await this.#manifests.answer(call, name, reference);
+    if (kind === 'blobs') return await answerBlob(call, this.#repositories, name, requireDigest(reference));
+    return await this.#manifests.listReferrers(call, name, requireDigest(reference));
+  }
+
+  async #listTags(call: Call, name: string, path: string): Promise<void> {
+    allow(call, 'GET', 'HEAD');
+    const contents = await this.#repositories.find(name);
+    if (contents === undefined) throw new RegistryRefusal(404, 'NAME_UNKNOWN', `${name}: repository unknown`);
+    const page = paginate(sortedByBytes(contents.tags.keys()), call, path);
+    sendJson(call, 200, { name, tags: page });
+  }
+
+  #refuse(error: unknown, request: IncomingMessage, response: ServerResponse): void {
+    const gone = request.destroyed && !request.complete;
+    const refusal =
+      error instanceof RegistryRefusal
+        ? error
+        : error instanceof StorageFullError
+          ? new RegistryRefusal(403, 'DENIED', error.message)
+          : undefined;
+    if (refusal === undefined && !gone) {
+      this.#logger.log('error', `${request.method} ${request.url}: ${getMessage(error)}`);
+    }
+    if (gone || response.headersSent) {
+      response.destroy();
+      return;
+    }
+    sendRefusal(
+      request,
+      response,
+      refusal ?? new RegistryRefusal(500, 'UNKNOWN', systemCode(error) ?? 'internal error'),
+    );
+    if (!request.complete) drain(request);
+  }
+}
+
+/** Answers a request that is refused before it is looked at. */
+export function refuseRegistryRequest(
+  refusal: RequestRefusal,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const { status, message, hint } = refusal;
+  response.setHeader('X-Content-Type-Options', 'nosniff');
+  sendRefusal(request, response, new RegistryRefusal(status, 'DENIED', `${message}; ${hint}`));
+}
+
+function sendRefusal(
+  { method = 'GET' }: IncomingMessage,
+  response: ServerResponse,
+  { status, code, message, headers }: RegistryRefusal,
+): void {
+  sendJson({ method, response }, status, { errors: [{ code, message }] }, headers);
+}
+
+function splitUrl(url: string): { path: string; query: URLSearchParams } {
+  const mark = url.indexOf('?');
+  const raw = mark < 0 ? url : url.slice(0, mark);
+  try {
+    return { path: decodeURIComponent(raw), query: new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1)) };
+  } catch {
+    throw new RegistryRefusal(400, 'UNSUPPORTED', 'the path has a malformed escape');
+  }
+}
+
+/** Reads away what a refused request still sends, so that its answer arrives; an endless one is cut off. */
+function drain(request: IncomingMessage): void {
+  let left = maxDrainedBytes;
+  request.on('data', (chunk: Buffer) => {
+    left -= chunk.length;
+    if (left < 0) request.destroy();
+  });
+  request.resume();
+}
+
+/** The names that `n` and `last` ask for; sets the Link header when there are more. */
+function paginate(names: readonly string[], call: Call, path: string): string[] {
+  const last = call.query.get('last');
+  const wanted = call.query.get('n');
+  if (wanted !== null && !/^\d{1,9}$/.test(wanted)) {
+    throw new RegistryRefusal(400, 'UNSUPPORTED', `${wanted.slice(0, 80)}: n is not a number of results`);
+  }
+  const rest = last === null ? [...names] : names.filter((name) => compareBytes(name, last) > 0);
+  const limit = wanted === null ? rest.length : Number(wanted);
+  const page = rest.slice(0, limit);
+  const end = page.at(-1);
+  if (end !== undefined && rest.length > limit) {
+    const query = new URLSearchParams({ last: end, n: String(limit) });
+    call.response.setHeader('Link', `<${path}?${query}>; rel="next"`);
+  }
+  return page;
+}

@@ -1,0 +1,149 @@
+import { type DigestAlgorithm, parseDigest } from '../../core/digest.js';
+import { type Call, RegistryRefusal, allow, requireDigest, send } from './call.js';
+import type { Repositories } from './repositories.js';
+import type { Upload, Uploads } from './uploads.js';
+
+/** Answers the requests that push blobs. */
+export class UploadRequests {
+  readonly #repositories: Repositories;
+  readonly #uploads: Uploads;
+
+  constructor(repositories: Repositories, uploads: Uploads) {
+    this.#repositories = repositories;
+    this.#uploads = uploads;
+  }
+
+  /** Mounts a blob, takes it whole, or begins an upload of several requests. */
+  async start(call: Call, name: string): Promise<void> {
+    allow(call, 'POST');
+    const { query } = call;
+    const mount = query.get('mount');
+    if (
+      mount !== null &&
+      (await this.#repositories.mountBlob(name, requireDigest(mount), query.get('from') ?? undefined))
+    ) {
+      return sendCreated(call, name, mount);
+    }
+    const algorithm = requireAlgorithm(query.get('digest-algorithm') ?? 'sha256');
+    const digest = query.get('digest');
+    if (digest === null) {
+      const upload = this.#uploads.start(name, algorithm);
+      if (upload === undefined)
+        throw new RegistryRefusal(429, 'TOOMANYREQUESTS', 'too many uploads are under way');
+      return send(call, 202, { ...getLocation(upload), 'Docker-Upload-UUID': upload.id });
+    }
+    requireDigest(digest);
+    await this.#uploads.once(name, parseDigest(digest).algorithm, async (upload) => {
+      await upload.append(iterateBody(call));
+      await this.#finish(upload, digest);
+    });
+    return sendCreated(call, name, digest);
+  }
+
+  /** Continues, ends or cancels an upload. */
+  async continue(call: Call, name: string, id: string): Promise<void> {
+    allow(call, 'GET', 'PATCH', 'PUT', 'DELETE');
+    await this.#uploads.use(name, id, async (upload) => {
+      if (upload === undefined)
+        throw new RegistryRefusal(404, 'BLOB_UPLOAD_UNKNOWN', `${name}: ${id.slice(0, 80)}: upload unknown`);
+      const digest = call.query.get('digest');
+      switch (call.method) {
+        case 'GET':
+          return send(call, 204, getProgress(upload));
+        case 'DELETE':
+          await this.#uploads.drop(id);
+          return send(call, 204);
+        case 'PATCH':
+          await receive(call, upload);
+          return send(call, 202, { ...getProgress(upload), 'Docker-Upload-UUID': id });
+        default:
+          if (digest === null)
+            throw new RegistryRefusal(400, 'DIGEST_INVALID', `${name}: ${id}: no digest given`);
+          requireDigest(digest);
+          await receive(call, upload);
+          try {
+            await this.#finish(upload, digest);
+          } finally {
+            await this.#uploads.drop(id);
+          }
+          return sendCreated(call, name, digest);
+      }
+    });
+  }
+
+  async #finish(upload: Upload, promised: string): Promise<void> {
+    const { path, digest } = await upload.finish(parseDigest(promised).algorithm);
+    if (digest !== promised) {
+      const problem = `${upload.repository}: ${promised}: the content has digest ${digest}`;
+      throw new RegistryRefusal(400, 'DIGEST_INVALID', problem);
+    }
+    await this.#repositories.adoptBlob(upload.repository, digest, path);
+  }
+}
+
+function requireAlgorithm(text: string): DigestAlgorithm {
+  if (text === 'sha256' || text === 'sha384' || text === 'sha512') return text;
+  throw new RegistryRefusal(400, 'DIGEST_INVALID', `${text.slice(0, 80)}: digest algorithm is not supported`);
+}
+
+/** Appends the body to an upload, after its place has been checked: a refused chunk changes nothing. */
+async function receive(call: Call, upload: Upload): Promise<void> {
+  const { 'content-range': range, 'content-length': length } = call.request.headers;
+  const body = iterateBody(call);
+  if (range === undefined) return await upload.append(body);
+  const match = /^(\d+)-(\d+)$/.exec(range);
+  const start = Number(match?.[1]);
+  const expected = Number(match?.[2]) - start + 1;
+  if (match === null || expected < 1) {
+    throw new RegistryRefusal(
+      400,
+      'BLOB_UPLOAD_INVALID',
+      `${range.slice(0, 80)}: Content-Range is not START-END`,
+    );
+  }
+  if (start !== upload.offset) {
+    const problem = `chunk starts at ${start}, the next byte is ${upload.offset}`;
+    throw new RegistryRefusal(416, 'BLOB_UPLOAD_INVALID', problem, getProgress(upload));
+  }
+  if (length !== undefined && Number(length) !== expected) {
+    throw new RegistryRefusal(400, 'SIZE_INVALID', `Content-Length is ${length}, Content-Range ${range}`);
+  }
+  await upload.append(limited(body, expected));
+  if (upload.offset !== start + expected) {
+    const problem = `chunk has ${upload.offset - start} bytes, Content-Range is ${range}`;
+    throw new RegistryRefusal(400, 'SIZE_INVALID', problem);
+  }
+}
+
+async function* limited(body: AsyncIterable<Buffer>, length: number): AsyncGenerator<Buffer> {
+  let seen = 0;
+  for await (const chunk of body) {
+    seen += chunk.length;
+    if (seen > length)
+      throw new RegistryRefusal(
+        400,
+        'SIZE_INVALID',
+        `chunk is longer than its Content-Range of ${length} bytes`,
+      );
+    yield chunk;
+  }
+}
+
+function getLocation(upload: Upload): Record<string, string> {
+  return { Location: `/v2/${upload.repository}/blobs/uploads/${upload.id}` };
+}
+
+/** Both ends count, so nothing received yet looks like one byte: `0-0`, as other registries have it. */
+function getProgress(upload: Upload): Record<string, string> {
+  return { ...getLocation(upload), Range: `0-${Math.max(0, upload.offset - 1)}` };
+}
+
+/** Answers that a blob is there. */
+function sendCreated(call: Call, name: string, digest: string): void {
+  send(call, 201, { Location: `/v2/${name}/blobs/${digest}`, 'Docker-Content-Digest': digest });
+}
+
+/** The body; whoever stops reading it early leaves the connection usable for an answer. */
+function iterateBody(call: Call): AsyncIterable<Buffer> {
+  return call.request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+}

@@ -1,0 +1,89 @@
+import { computeDigest } from '../../core/digest.js';
+import { compareBytes } from '../../core/order.js';
+import type { MetasQuery } from '../catalogs/content-index.js';
+import type { CatalogSet, ServedCatalog } from '../catalogs/stored-content.js';
+import { Refusal } from '../server/refusal.js';
+import type { BodySender } from './body-sender.js';
+import { linesType } from './catalog-content.js';
+import { getTotal } from './content-stream.js';
+import { getTags, isSettled } from './entity-tags.js';
+import { type Exchange, retryLater } from './exchange.js';
+import { readMetasQuery } from './metas-query.js';
+import { wrapBlobs } from './wrapped-blobs.js';
+
+/**
+ * What all catalogs have of a query, told apart: each line is an object with the blob as it is in `blob`, its
+ * catalog in `catalog`, and `CATALOG/PACKAGE` in `package` where it belongs to one. Catalogs of a higher priority
+ * come first, then in the order of their names.
+ */
+export async function sendFromAll(
+  exchange: Exchange,
+  catalogs: CatalogSet,
+  bodies: BodySender,
+): Promise<void> {
+  const { response, method } = exchange;
+  const query = readMetasQuery(exchange.query, ['catalog', 'selector']);
+  if (!catalogs.isReady()) {
+    throw new Refusal(503, '503 Service Unavailable: catalogs are not loaded yet', retryLater);
+  }
+  const selected = selectCatalogs(catalogs, exchange.query, query);
+  const key = selected.map(({ name, content, priority }) => [name, content.hash, priority]);
+  const digest = computeDigest(JSON.stringify(key));
+  const wanted = [
+    query.schema,
+    query.package,
+    query.name,
+    exchange.query.get('catalog') ?? '',
+    exchange.query.get('selector') ?? '',
+  ];
+  const tags = getTags(digest, wanted);
+  const packageQuery = { ...query, package: withoutCatalog(query.package) };
+  let size = 0;
+  for (const { content } of selected) size += getTotal(content.find(packageQuery));
+  response.setHeader('Vary', 'Accept-Encoding');
+  const coding = bodies.codingFor(exchange, size);
+  if (isSettled(exchange, tags, coding)) return;
+  response.setHeader('Content-Type', linesType);
+  response.setHeader('ETag', tags(coding));
+  if (coding !== undefined) response.setHeader('Content-Encoding', coding);
+  if (method === 'HEAD') return void response.end();
+  const open = selected.map((served) => ({ served, reader: served.content.openReader() }));
+  try {
+    const readPieces = () => wrapBlobs(open, packageQuery);
+    await bodies.sendPieces(exchange, { key: ['of all', digest, ...wanted], size, coding, readPieces });
+  } finally {
+    for (const { reader } of open) reader.close();
+  }
+}
+
+function selectCatalogs(
+  catalogs: CatalogSet,
+  parameters: URLSearchParams,
+  query: MetasQuery,
+): ServedCatalog[] {
+  const wanted = parameters.get('catalog') ?? '';
+  const slash = query.package.indexOf('/');
+  const qualifier = slash < 0 ? '' : query.package.slice(0, slash);
+  const labels = parseSelector(parameters.get('selector') ?? '');
+  return catalogs
+    .list()
+    .filter(({ name }) => (wanted === '' || name === wanted) && (qualifier === '' || name === qualifier))
+    .filter((served) =>
+      labels.every(([key, value]) => Object.hasOwn(served.labels, key) && served.labels[key] === value),
+    )
+    .sort((a, b) => b.priority - a.priority || compareBytes(a.name, b.name));
+}
+
+function withoutCatalog(text: string): string {
+  return text.slice(text.indexOf('/') + 1);
+}
+
+/** `key=value,key=value`. */
+function parseSelector(text: string): [string, string][] {
+  if (text === '') return [];
+  return text.split(',').map((part) => {
+    const equals = part.indexOf('=');
+    if (equals <= 0) throw new Refusal(400, '400 Bad Request: selector: expected KEY=VALUE,KEY=VALUE');
+    return [part.slice(0, equals).trim(), part.slice(equals + 1).trim()];
+  });
+}

@@ -1,0 +1,94 @@
+import type { Section } from '../catalogs/content-index.js';
+import type { ServedCatalog } from '../catalogs/stored-content.js';
+import type { BodySender } from './body-sender.js';
+import { selectRange } from './conditions.js';
+import { getTotal, readCompressed, readSections } from './content-stream.js';
+import { createCompressor } from './encoding.js';
+import { type EntityTags, isSettled } from './entity-tags.js';
+import { type Exchange, sendText } from './exchange.js';
+
+/** Type of the lines of blobs. */
+export const linesType = 'application/jsonl';
+
+/** Bodies up to this size are read in one piece and sent in one. */
+const smallBytes = 64 * 1024;
+/** Compressed forms of catalogs from this size on are kept in files, smaller ones and those of queries in memory. */
+const minFileBytes = 256 * 1024;
+
+/** What is sent of a catalog. */
+interface SentContent {
+  served: ServedCatalog;
+  sections: readonly Section[];
+  tags: EntityTags;
+  /** What was asked for; all of the catalog, of which there may be ranges, where it is left out. */
+  query?: readonly string[];
+}
+
+/** Sends sections of the content of a catalog: whole, as a range, compressed, or as not modified. */
+export async function sendContent(
+  exchange: Exchange,
+  { served, sections, tags, query }: SentContent,
+  bodies: BodySender,
+): Promise<void> {
+  const { request, response, method } = exchange;
+  const { content } = served;
+  const hasRanges = query === undefined;
+  const lastModified = served.changedAt ?? content.storedAt;
+  const size = getTotal(sections);
+  response.setHeader('Vary', 'Accept-Encoding');
+  response.setHeader('Last-Modified', lastModified.toUTCString());
+  const range = hasRanges
+    ? selectRange(request.headers, size, { etag: tags(), otherEtags: [], lastModified })
+    : undefined;
+  const coding = range === undefined ? bodies.codingFor(exchange, size) : undefined;
+  if (isSettled(exchange, tags, coding, lastModified)) return;
+  if (range === 'unsatisfiable') {
+    response.removeHeader('Last-Modified');
+    response.setHeader('Content-Range', `bytes */${size}`);
+    return sendText(exchange, 416, '416 Requested Range Not Satisfiable');
+  }
+  response.setHeader('Content-Type', linesType);
+  response.setHeader('ETag', tags(coding));
+  if (hasRanges && coding === undefined) response.setHeader('Accept-Ranges', 'bytes');
+  let sent = sections;
+  let length = size;
+  if (range !== undefined) {
+    length = range.end - range.start + 1;
+    sent = [{ offset: range.start, length }];
+    response.statusCode = 206;
+    response.setHeader('Content-Range', `bytes ${range.start}-${range.end}/${size}`);
+  }
+  if (coding === undefined) response.setHeader('Content-Length', length);
+  else response.setHeader('Content-Encoding', coding);
+  if (method === 'HEAD' || length === 0) return void response.end();
+  const reader = content.openReader();
+  try {
+    if (coding === undefined && length <= smallBytes) {
+      const body = Buffer.allocUnsafe(length);
+      let filled = 0;
+      for (const section of sent) {
+        await reader.read(body.subarray(filled, filled + section.length), section.offset);
+        filled += section.length;
+      }
+      exchange.bytes = length;
+      return void response.end(body);
+    }
+    const isInFile = coding !== undefined && hasRanges && size >= minFileBytes;
+    if (!isInFile) {
+      return await bodies.sendPieces(exchange, {
+        key: [content.hash, ...(query ?? [])],
+        size: length,
+        coding,
+        readPieces: () => readSections(reader, sent, bodies.pool),
+      });
+    }
+    const form = await content.compressed(coding, () => createCompressor(coding));
+    if (form === undefined) {
+      return await bodies.stream(exchange, readSections(reader, sent, bodies.pool), coding);
+    }
+    if (form.size !== undefined) response.setHeader('Content-Length', form.size);
+    await bodies.stream(exchange, readCompressed(form, bodies.pool), undefined);
+  } finally {
+    reader.close();
+  }
+}

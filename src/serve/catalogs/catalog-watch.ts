@@ -4,7 +4,7 @@ import { diagnosticsFrom } from '../../core/diagnostics-error.js';
 import { OpmateError, getMessage } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { LinkOptions } from '../../files/directory-root.js';
-import type { KeeperClock } from './catalog-keeper.js';
+import type { KeeperClock } from './kept-catalog.js';
 import { type CatalogManifests, manifestsVersion, readCatalogManifests } from './catalog-manifests.js';
 
 /** How long the directory must be quiet: editors and copies take several steps. */

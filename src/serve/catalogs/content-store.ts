@@ -38,7 +38,10 @@ const bufferBytes = 4 * 1024 * 1024;
  * its last byte, is used instead, with its date. Throws what reading the catalog throws; then nothing is left of it.
  * A directory that cannot be used is told as a warning.
  */
-export async function storeContent(catalog: Catalog, options: StoreOptions): Promise<StoredContent> {
+export async function storeContent(
+  catalog: Pick<Catalog, 'metas'>,
+  options: StoreOptions,
+): Promise<StoredContent> {
   const { key, directory, logger = silentLogger } = options;
   if (key !== undefined && directory !== undefined) {
     const hash = await readKey(directory, key);
@@ -55,7 +58,10 @@ export async function storeContent(catalog: Catalog, options: StoreOptions): Pro
 }
 
 /** Tries the directory, a nameless file and memory in turn, as long as it is the place that fails. */
-async function storeSomewhere(catalog: Catalog, options: StoreOptions): Promise<StoredContent> {
+async function storeSomewhere(
+  catalog: Pick<Catalog, 'metas'>,
+  options: StoreOptions,
+): Promise<StoredContent> {
   const { directory, temporaryDirectory, logger = silentLogger } = options;
   const places: { name: string; open: () => Promise<Staging> }[] = [];
   if (directory !== undefined) {
@@ -91,7 +97,11 @@ function throwPlaceError(error: unknown): never {
   throw new PlaceError(systemReason(error), { cause: error });
 }
 
-async function storeIn(staging: Staging, catalog: Catalog, options: StoreOptions): Promise<StoredContent> {
+async function storeIn(
+  staging: Staging,
+  catalog: Pick<Catalog, 'metas'>,
+  options: StoreOptions,
+): Promise<StoredContent> {
   const { file } = staging;
   const { logger = silentLogger } = options;
   try {
@@ -119,7 +129,7 @@ async function storeIn(staging: Staging, catalog: Catalog, options: StoreOptions
 
 /** Writes each blob as a line. While one buffer is being written the other is filled. */
 async function writeLines(
-  catalog: Catalog,
+  catalog: Pick<Catalog, 'metas'>,
   file: ContentFile,
   options: StoreOptions,
 ): Promise<{ index: ContentIndex; hash: string }> {

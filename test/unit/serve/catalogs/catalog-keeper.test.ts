@@ -7,7 +7,8 @@ import type { LogLevel } from '../../../../src/core/log.js';
 import { imageLabels } from '../../../../src/model/image-labels.js';
 import type { SourceSession } from '../../../../src/source/session.js';
 import { getCredentials, readSecrets } from '../../../../src/source/secrets.js';
-import { CatalogKeeper, type KeeperClock } from '../../../../src/serve/catalogs/catalog-keeper.js';
+import { CatalogKeeper } from '../../../../src/serve/catalogs/catalog-keeper.js';
+import type { KeeperClock } from '../../../../src/serve/catalogs/kept-catalog.js';
 import {
   type CatalogManifest,
   readCatalogManifests,

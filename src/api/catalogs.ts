@@ -90,7 +90,7 @@ export async function loadCatalog(reference: string, session: Session): Promise<
   if (source.kind === 'bundle') {
     throw new OpmateError('UNSUPPORTED', 'is a bundle, not a catalog', {
       subject: reference,
-      hint: 'render it into a catalog',
+      hint: 'add it to a catalog with opmate render',
     });
   }
   const { catalog } = source;

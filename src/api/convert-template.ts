@@ -132,7 +132,7 @@ async function isStream(reference: string): Promise<boolean> {
   const stats = await statIfPresent(reference);
   if (stats === undefined && !/[:@]/.test(reference)) {
     throw new OpmateError('NOT_FOUND', `unable to open input: ${quoteGo(reference)}`, {
-      hint: `${reference}: no such file`,
+      hint: `check the path ${reference}`,
     });
   }
   if (stats === undefined || stats.isDirectory()) return false;

@@ -37,12 +37,12 @@ export async function createPackage(name: string, options: CreatePackageOptions 
 function iconType(file: string, data: Buffer): string {
   if (data.length === 0) {
     throw new OpmateError('INVALID', `detect icon mediatype: Empty buffer`, {
-      hint: `${file} has no content`,
+      hint: `check ${file}: the file is empty`,
     });
   }
   const type = detectImageType(data);
   if (type.startsWith('image/')) return type;
   throw new OpmateError('INVALID', `detected invalid type ${quoteGo(type)}: not an image`, {
-    hint: `${file} must be an SVG, PNG, JPEG, GIF or another image`,
+    hint: `use an SVG, PNG, JPEG or GIF image`,
   });
 }

@@ -46,6 +46,6 @@ function requirePackages(names: readonly string[], before: CatalogSnapshot, afte
   );
   if (missing.length === 0) return;
   throw new OpmateError('NOT_FOUND', describeMissing('package', missing, 'either catalog'), {
-    hint: 'see opmate list packages for the names',
+    hint: 'run opmate list packages to see the names',
   });
 }

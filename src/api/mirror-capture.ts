@@ -43,7 +43,7 @@ export async function captureImageSet(
       const [first] = images;
       throw new OpmateError('NOT_FOUND', `${quoteGo(image)}: no catalog of the cluster has this image`, {
         hint:
-          first === undefined ? 'add its CatalogSources and ClusterCatalogs' : `write ${first}=${reference}`,
+          first === undefined ? 'add its CatalogSources and ClusterCatalogs' : `use ${first}=${reference}`,
       });
     }
     facts.set(

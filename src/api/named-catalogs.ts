@@ -31,7 +31,7 @@ export function parseNamedCatalog(text: string): NamedCatalog {
   const name = input ?? redact(reference);
   const fault = (problem: string): UsageError =>
     new UsageError(`--catalog ${redact(text)}: ${problem}`, {
-      hint: 'write REF, or NAME=REF,priority=N,labels=KEY=VALUE,…',
+      hint: 'use REF, or NAME=REF,priority=N,labels=KEY=VALUE,…',
     });
   if (reference === '') throw fault('no catalog is named');
   const labels: Record<string, string> = { [nameLabel]: name };

@@ -34,6 +34,6 @@ export async function openCatalog(reference: string, session: Session): Promise<
   if (source.kind === 'catalog') return source;
   await source.close();
   throw new OpmateError('UNSUPPORTED', `${quoteGo(reference)} is a bundle, not a catalog`, {
-    hint: `name a catalog: ${catalogForms}`,
+    hint: `specify a catalog: ${catalogForms}`,
   });
 }

@@ -72,7 +72,7 @@ class Indexer {
         if (++entries > this.#maxEntries) {
           throw new LimitError(`more than ${this.#maxEntries} entries`, {
             subject: this.#path,
-            hint: 'raise the limit with --max-entries if you trust where this comes from',
+            hint: 'raise the limit with --max-entries if you trust the source',
           });
         }
         const end = position + paddedSize(header.size);

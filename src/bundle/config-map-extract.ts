@@ -99,7 +99,7 @@ export async function extractConfigMaps(
       code: 'directory',
       problem: 'is a directory',
       file: `manifests/${folder}`,
-      hint: 'a ConfigMap has no directories: move the manifests up, or take it away',
+      hint: 'move the manifests up, or remove the directory: a ConfigMap has no directories',
     });
   }
   const annotations = getBundleAnnotations(files, findings);
@@ -129,7 +129,7 @@ export async function extractConfigMaps(
         code: 'limit',
         problem: `${size} bytes, over the limit of ${limit} bytes for a ConfigMap`,
         file,
-        hint: gzip ? 'a file cannot be split' : 'compress the files with --gzip',
+        hint: gzip ? 'reduce the size of the file: a file cannot be split' : 'compress the files with --gzip',
       });
     }
     if (!split) findings.push(await tooLarge(files, entries, total, limit, gzip, options));
@@ -313,17 +313,18 @@ async function tooLarge(
   if (!gzip) {
     const compressed = await readEntries(files, true, options, [], []);
     const size = compressed.reduce((sum, entry) => sum + entry.size, 0);
-    if (size <= limit) ways.push(`${size} bytes, in one ConfigMap, with --gzip`);
+    if (size <= limit) ways.push(`--gzip (${size} bytes in one ConfigMap)`);
     else if (canSplit(compressed, limit)) {
-      ways.push(`${size} bytes, in ${getParts(compressed, limit).length} ConfigMaps, with --gzip --split`);
+      ways.push(`--gzip --split (${size} bytes in ${getParts(compressed, limit).length} ConfigMaps)`);
     }
   }
-  if (canSplit(entries, limit)) ways.push(`${getParts(entries, limit).length} ConfigMaps with --split`);
+  if (canSplit(entries, limit)) ways.push(`--split (${getParts(entries, limit).length} ConfigMaps)`);
   return {
     severity: 'error',
     code: 'limit',
     problem: message,
-    hint: ways.length === 0 ? 'a file cannot be split' : ways.join('; '),
+    hint:
+      ways.length === 0 ? 'reduce the size of the file: a file cannot be split' : `add ${ways.join(' or ')}`,
   };
 }
 

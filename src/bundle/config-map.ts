@@ -123,7 +123,7 @@ class Reader {
     const maps = documents.filter((document) => {
       if (isConfigMap(document)) return true;
       this.#tell(document, `${getTitle(document)}: not a ConfigMap`, ['kind'], {
-        hint: 'leave only the ConfigMaps of one bundle in the file',
+        hint: 'keep only the ConfigMaps of one bundle in the file',
       });
       return false;
     });
@@ -175,13 +175,15 @@ class Reader {
           subject: `ConfigMap ${quoteGo(name)}`,
           problem: 'not found',
           hint:
-            known.length === 0 ? 'the file holds no ConfigMap' : `there are ${known.slice(0, 10).join(', ')}`,
+            known.length === 0
+              ? 'check the file: it contains no ConfigMap'
+              : `use one of ${known.slice(0, 10).join(', ')}`,
         });
         continue;
       }
       if (another !== undefined) {
         this.#tell(another, `${getTitle(another)}: another of this name`, ['metadata', 'name'], {
-          hint: 'leave one of them in the file',
+          hint: 'keep one of them in the file',
         });
         continue;
       }
@@ -208,7 +210,7 @@ class Reader {
           map,
           `${getTitle(map)}: is one of ${listed.length} parts, and ${missing.map(quoteGo).join(', ')} is missing`,
           path,
-          { hint: 'give all parts in one file' },
+          { hint: 'add all parts to one file' },
         );
       } else if (!listed.includes(map.name)) {
         this.#tell(map, `${getTitle(map)}: is none of the parts that it names`, path);

@@ -66,7 +66,7 @@ export async function listFiles(directory: string, options: ListOptions): Promis
     if (meter === undefined && count > maxFiles) {
       throw new LimitError(`more than ${maxFiles} files`, {
         subject: label,
-        hint: 'name the directory that has the manifests, and nothing else',
+        hint: 'specify a directory that contains only the manifests',
       });
     }
     for (const entry of entries) {
@@ -118,7 +118,7 @@ async function addEntry(
       severity: 'error',
       code: 'unreadable-file',
       problem: `${what}${systemReason(error)}`,
-      hint: 'remove or correct it',
+      hint: 'remove or fix it',
     };
   }
   if (entry.isSymbolicLink() && followLinks !== true && !isWithin(root, file)) {
@@ -126,7 +126,7 @@ async function addEntry(
       severity: 'error',
       code: 'link',
       problem: `a link to ${quoteGo(file)}, outside of the directory`,
-      hint: 'copy the file there, or allow such links with --follow-links',
+      hint: 'replace the link with the file, or allow such links with --follow-links',
     };
   }
   if (stats.isDirectory())
@@ -134,7 +134,7 @@ async function addEntry(
       severity: 'error',
       code: 'link',
       problem: 'a link to a directory',
-      hint: 'put the directory itself there',
+      hint: 'replace it with the directory itself',
     };
   if (!stats.isFile())
     return { severity: 'error', code: 'file-type', problem: 'is not a regular file', hint: 'remove it' };

@@ -135,7 +135,7 @@ export async function* readPackageManifests(
     if (files.length > maxDirectoryFiles) {
       throw new LimitError(`${files.length} files in one directory, more than ${maxDirectoryFiles}`, {
         subject: place.label,
-        hint: 'put each version of an operator into a directory of its own',
+        hint: 'move each version of an operator to a separate directory',
       });
     }
     yield* readDirectory(files, signal);
@@ -253,10 +253,13 @@ async function readPlace({
     if (content !== undefined) return content;
     const stats = await stat(file).catch((error: unknown) => error);
     if (stats instanceof Error)
-      return problem(`symbolic link: ${systemReason(stats)}`, 'remove or correct the link');
+      return problem(`symbolic link: ${systemReason(stats)}`, 'remove or fix the link');
     const { isDirectory } = stats as { isDirectory?: () => boolean };
     if (isDirectory?.call(stats) === true)
-      return problem('symbolic link to a directory, which is not followed', 'put the directory itself there');
+      return problem(
+        'symbolic link to a directory, which is not followed',
+        'replace it with the directory itself',
+      );
     return { kind: 'skipped', file: label, reason: 'no regular file' };
   } catch (error) {
     if (!(error instanceof OpmateError) || error instanceof CancelledError) throw error;
@@ -380,7 +383,7 @@ function missingApi(bundle: Bundle, spec: JsonObject, file: string): OpmateError
       subject: file,
       file,
       newHint:
-        'put the definition beside the ClusterServiceVersion, or correct spec.customresourcedefinitions.owned',
+        'add the definition next to the ClusterServiceVersion, or fix spec.customresourcedefinitions.owned',
     });
   }
 }

@@ -212,14 +212,14 @@ export function isKubernetesObject(value: JsonValue): value is JsonObject {
 function nothingFound(subject: string, problem: string, skippedFiles: SkippedFile[]): OpmateError {
   const first = skippedFiles[0];
   if (first === undefined) {
-    const hint = 'put the ClusterServiceVersion of the operator into manifests/';
+    const hint = 'add the ClusterServiceVersion of the operator to manifests/';
     return new OpmateError('INVALID', problem, { subject, hint });
   }
   const where = first.line === undefined ? first.file : `${first.file}:${first.line}`;
   const others = skippedFiles.length > 1 ? ` (and ${skippedFiles.length - 1} more)` : '';
   return new OpmateError('INVALID', problem, {
     subject,
-    hint: `correct ${where}, which was passed over: ${first.reason}${others}`,
+    hint: `fix ${where}, which was skipped: ${first.reason}${others}`,
     file: first.file,
     line: first.line,
   });
@@ -231,7 +231,7 @@ function annotationsMissing(subject: string, files: BundleFile[]): OpmateError {
     names.length === 0 ? 'nothing' : names.slice(0, 5).join(', ') + (names.length > 5 ? ' …' : '');
   return new OpmateError('INVALID', 'Could not find annotations file', {
     subject,
-    hint: `metadata/ must have a file with annotations such as ${packageAnnotation}; found there: ${listed}`,
+    hint: `add a file with annotations such as ${packageAnnotation} to metadata/, which contains ${listed}`,
   });
 }
 
@@ -298,7 +298,7 @@ export function checkOwnedApis(
     {
       subject,
       file,
-      hint: `add the definition to manifests/, or correct spec.customresourcedefinitions.owned in ${file}`,
+      hint: `add the definition to manifests/, or fix spec.customresourcedefinitions.owned in ${file}`,
     },
   );
 }

@@ -183,7 +183,7 @@ async function list(directory: string, part?: (typeof parts)[number]) {
 function missingPart(subject: string, part: string, cause?: unknown): OpmateError {
   return new OpmateError('NOT_FOUND', `directory ${part} not found`, {
     subject,
-    hint: 'a bundle has its manifests in manifests/ and its annotations in metadata/',
+    hint: 'add the manifests to manifests/ and the annotations to metadata/',
     cause,
   });
 }

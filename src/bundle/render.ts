@@ -116,7 +116,7 @@ function getFields(
     const what = `parse property[${index}] of type ${quoteGo(property.type)}`;
     throw addContext(addContext(error, { subject: what }), {
       subject,
-      hint: 'correct it in metadata/, or in the olm.properties annotation of the ClusterServiceVersion',
+      hint: 'fix it in metadata/, or in the olm.properties annotation of the ClusterServiceVersion',
     });
   }
 }

@@ -80,7 +80,7 @@ function checkBundleObjects(blob: BundleBlob): void {
     if (fault !== undefined) {
       throw fail(
         `${parse}: illegal base64 data at input byte ${fault}`,
-        'write the object as standard base64',
+        'use standard base64 for the object',
       );
     }
     const problem = jsonFault(data);

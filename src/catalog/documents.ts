@@ -439,7 +439,7 @@ async function jsonFailure(window: FileWindow, fault: JsonFault, isFinal: boolea
     file: window.label,
     line: await window.lineOf(Math.min(place, window.end)),
     cause: error,
-    hint: truncated ? 'the file ends inside an object; fetch or write it again' : undefined,
+    hint: truncated ? 'download or create the file again: it ends inside an object' : undefined,
   });
 }
 
@@ -462,7 +462,7 @@ async function* readYamlDocuments(
         new OpmateError('SYNTAX', `invalid Yaml document separator: ${chunk.badSeparator}`, {
           file: window.label,
           line: await window.lineOf(chunk.end),
-          hint: 'a line that begins with --- may only be followed by a comment',
+          hint: 'remove the text after ---: only a comment may follow',
         })
       );
     }

@@ -63,6 +63,6 @@ export function changed(file: string, cause?: unknown): OpmateError {
     subject: file,
     file,
     cause,
-    hint: 'run the command again when nothing writes to the catalog',
+    hint: 'run the command again when no other process writes to the catalog',
   });
 }

@@ -135,14 +135,13 @@ function missingSchema(blob: string, hint: string): OpmateError {
   return new MissingSchemaError('INVALID', `object '${shown}' is missing root schema field`, { hint });
 }
 
-const defaultHint =
-  'every document of a catalog needs a schema; put files that are no catalog into .indexignore';
+const defaultHint = 'add a schema, or list files that are not part of the catalog in .indexignore';
 
 /** The most likely reason for a blob without schema: someone has named a directory of bundles. */
 function hintFor(value: JsonObject, file: string): string {
   const isManifest = typeof value['apiVersion'] === 'string' && typeof value['kind'] === 'string';
   if (!isManifest && !/(^|[/\\])(manifests|metadata)[/\\]/.test(file)) return defaultHint;
-  return 'this directory holds bundles or manifests, not a catalog; name each bundle directory itself';
+  return 'specify each bundle directory itself: this directory contains bundles or manifests, not a catalog';
 }
 
 function notAnObject(value: JsonValue): OpmateError {
@@ -155,6 +154,6 @@ function notAnObject(value: JsonValue): OpmateError {
     'INVALID',
     `json: cannot unmarshal ${kind} into Go value of type map[string]interface {} at offset ${offset} ` +
       `(indicated by <==)\n${marked}`,
-    { hint: 'each document must be an object with a schema' },
+    { hint: 'use an object with a schema for each document' },
   );
 }

@@ -51,7 +51,7 @@ export class Spool {
     } catch (error) {
       throw new OpmateError('IO', `cannot write temporary data: ${systemReason(error)}`, {
         subject: this.#directory,
-        hint: 'set TMPDIR to a directory that can be written to and has space',
+        hint: 'set TMPDIR to a writable directory with enough space',
         cause: error,
       });
     }

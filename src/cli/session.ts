@@ -85,6 +85,6 @@ function requirePlatform(text: string): Platform {
   const platform = parsePlatform(text);
   if (platform !== undefined) return platform;
   throw new UsageError(`--platform ${text}: not a platform`, {
-    hint: 'write os/architecture[/variant], e.g. linux/arm64',
+    hint: 'use os/architecture[/variant], e.g. linux/arm64',
   });
 }

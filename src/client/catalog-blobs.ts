@@ -115,7 +115,7 @@ async function* readLines(
     if (size <= maxBlobBytes) return;
     throw new LimitError(`a blob is larger than ${maxBlobBytes} bytes`, {
       subject: label,
-      hint: 'raise maxBlobBytes if this is right',
+      hint: 'raise maxBlobBytes if you trust the server',
     });
   };
   for await (const chunk of source) {
@@ -123,7 +123,7 @@ async function* readLines(
     if (total > maxBytes) {
       throw new LimitError(`response larger than ${maxBytes} bytes`, {
         subject: label,
-        hint: 'raise maxBytes if this is right',
+        hint: 'raise maxBytes if you trust the server',
       });
     }
     let start = 0;

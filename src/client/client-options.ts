@@ -24,13 +24,13 @@ export const maxCollectedBytes = 256 * 1024 * 1024;
 /** Characters that a message shows of what a server said. */
 export const maxShownText = 300;
 /** What to do about a certificate that nobody vouches for. */
-export const certificateHint = 'give the authority of its certificate as the option ca';
+export const certificateHint = 'set the option ca to its certificate authority';
 
 /** Throws OpmateError INVALID for what is no certificate; Node.js would take it for an empty list. */
 export function checkAuthorities(ca: string | Buffer | undefined): void {
   try {
     if (ca !== undefined) new X509Certificate(ca);
   } catch (cause) {
-    throw new OpmateError('INVALID', 'option ca: is not a certificate', { hint: 'give PEM', cause });
+    throw new OpmateError('INVALID', 'option ca: is not a certificate', { hint: 'use PEM', cause });
   }
 }

@@ -89,7 +89,7 @@ export class ContentCopy {
         if (size + chunk.length > this.#maxBytes) {
           throw new LimitError(`response larger than ${this.#maxBytes} bytes`, {
             subject: formatLabel(this.#url),
-            hint: 'raise maxBytes if this is right',
+            hint: 'raise maxBytes if you trust the server',
           });
         }
         digest.update(chunk);

@@ -45,7 +45,7 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
     const port = /^(?:\[[\da-fA-F:.]+\]|[\w.-]+):(\d{1,5})$/.exec(address)?.[1];
     if (port === undefined || Number(port) > 65_535) {
       throw new UsageError(`${quoteGo(address)} is not the address of a server`, {
-        hint: 'give host and port, e.g. catalog.example:50051',
+        hint: 'use HOST:PORT, e.g. catalog.example:50051',
       });
     }
     checkAuthorities(options.ca);

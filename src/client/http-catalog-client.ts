@@ -265,7 +265,7 @@ function checkedUrl(text: string): string {
   const isPlain = url !== undefined && url.username === '' && url.password === '' && url.search === '';
   if (!isPlain || url.hash !== '' || !/^https?:$/.test(url.protocol)) {
     throw new UsageError(`${quoteGo(redact(text))} is not the http or https URL of a catalog`, {
-      hint: 'give scheme, host and path, e.g. https://catalogs.example/catalogs/NAME',
+      hint: 'use a URL with scheme, host and path, e.g. https://catalogs.example/catalogs/NAME',
     });
   }
   return url.href.replace(/\/+$/, '');

@@ -139,7 +139,7 @@ function refusal(label: string, status: number): RegistryError {
       subject: label,
       status,
       code: 'NOT_FOUND',
-      hint: 'the server has no such catalog, or does not offer this part of the API',
+      hint: 'check the catalog name, and that the server supports this part of the API',
     });
   }
   if (status === 304) return new RegistryError(`${text} without a request`, { subject: label, status });

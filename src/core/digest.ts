@@ -23,7 +23,7 @@ export function parseDigest(text: string): Digest {
   if (fault !== undefined) {
     const shown = text.length > 200 ? `${text.slice(0, 200)}…` : text;
     throw new OpmateError('INVALID', `digest ${quoteGo(shown)}: ${fault}`, {
-      hint: 'a digest is written sha256: and 64 hexadecimal digits in lower case',
+      hint: 'use sha256: and 64 hexadecimal digits in lower case',
     });
   }
   const colon = text.indexOf(':');

@@ -88,7 +88,7 @@ function hasRegistry(text: string): boolean {
 export function missingRegistry(text: string, onHub: string): OpmateError {
   return new UsageError('missing registry', {
     subject: text,
-    hint: `write REGISTRY/${text.replace(/^docker:\/\//, '')}; for Docker Hub write ${onHub}`,
+    hint: `use REGISTRY/${text.replace(/^docker:\/\//, '')}, or ${onHub} for Docker Hub`,
   });
 }
 
@@ -199,9 +199,9 @@ function parseLayout(text: string, transport: 'oci' | 'oci-archive', rest: strin
   const tag = hasTag ? named.slice(colon + 1) : undefined;
   const kind = transport === 'oci' ? 'DIR' : 'FILE';
   if (path === '' || path.includes('\0'))
-    throw invalid(text, 'has no path', `write ${transport}:${kind}[:TAG]`);
+    throw invalid(text, 'has no path', `use ${transport}:${kind}[:TAG]`);
   if (tag === '')
-    throw invalid(text, 'has an empty tag', `leave out the last colon, or write ${transport}:${kind}:TAG`);
+    throw invalid(text, 'has an empty tag', `remove the last colon, or use ${transport}:${kind}:TAG`);
   return {
     transport,
     text,
@@ -215,7 +215,7 @@ function parseDockerArchive(text: string, rest: string): LayoutReference {
   const transport = 'docker-archive';
   const colon = rest.indexOf(':');
   const path = colon < 0 ? rest : rest.slice(0, colon);
-  const hint = 'write docker-archive:FILE or docker-archive:FILE:NAME:TAG';
+  const hint = 'use docker-archive:FILE or docker-archive:FILE:NAME:TAG';
   if (path === '' || path.includes('\0')) throw invalid(text, 'has no path', hint);
   if (colon < 0) return { transport, text, path };
   const tag = rest.slice(colon + 1);
@@ -225,11 +225,11 @@ function parseDockerArchive(text: string, rest: string): LayoutReference {
 }
 
 function hintFor(name: string): string {
-  if (hasCredentials(name)) return 'credentials do not belong into a reference; put them into an auth file';
+  if (hasCredentials(name)) return 'move credentials from the reference to an auth file';
   const scheme = /^[a-z][a-z0-9+.-]*:\/\//i.exec(name)?.[0];
-  if (scheme !== undefined) return `leave out ${scheme}`;
-  if (/[A-Z]/.test(name)) return 'write the repository name in lower case';
-  return 'write REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST';
+  if (scheme !== undefined) return `remove ${scheme}`;
+  if (/[A-Z]/.test(name)) return 'use lower case for the repository name';
+  return 'use REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST';
 }
 
 /** Whether something like `user:password@` stands before a slash. */

@@ -88,14 +88,14 @@ export function suggestName(
 ): string {
   const names = new Set(known);
   names.delete('');
-  if (names.size === 0) return `no ${kind}s are known`;
+  if (names.size === 0) return `check the catalog: it has no ${kind}s`;
   const nearest = (index ?? new NameIndex(names)).nearest(name);
   if (nearest !== undefined) return `did you mean ${quoteGo(nearest)}?`;
   // Other versions of the same operator, perhaps.
   const stem = /^\D*/.exec(name)?.[0] ?? '';
   const related = stem === '' ? [] : [...names].filter((other) => other.startsWith(stem));
   const shown = related.length > 0 ? sortedByBytes(related).slice(-maxRelated) : names;
-  return listNames(`known ${kind}s:`, shown);
+  return listNames(`use a known ${kind}:`, shown);
 }
 
 /** How many names with the same stem a hint lists. */

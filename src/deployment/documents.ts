@@ -80,7 +80,7 @@ export function readDocuments(files: readonly BundleFile[]): Documents {
   const { manifests, findings: unread } = readManifests(files, { prefix: '' });
   const findings = unread.map((finding): Diagnostic => ({
     ...finding,
-    hint: 'every document must be an object of Kubernetes, as a BundleDeployment is',
+    hint: 'use Kubernetes objects only, such as a BundleDeployment',
   }));
   const warnings: Diagnostic[] = [];
   const ofKind = (kind: string): Manifest[] =>
@@ -104,7 +104,7 @@ export function readDocuments(files: readonly BundleFile[]): Documents {
     if (!isOurs(manifest)) {
       if (configMaps.includes(manifest) || secrets.includes(manifest)) continue;
       if (apiVersion === '' && kinds.includes(manifest.kind)) {
-        const hint = `write apiVersion: ${group}/v1alpha2`;
+        const hint = `use apiVersion: ${group}/v1alpha2`;
         tell('error', 'missing-field', 'apiVersion: missing', hint);
       } else tell('warning', 'unknown-kind', `${apiVersion} ${manifest.kind} is not a deployment, ignored`);
     } else if (!kinds.includes(manifest.kind)) {
@@ -259,7 +259,7 @@ function byLine(findings: readonly Diagnostic[]): Diagnostic[] {
 
 function checkName({ name }: Manifest, field: Field): void {
   if (name === '') {
-    if (field.isSet) field.mismatch('a string', 'put the value in quotes');
+    if (field.isSet) field.mismatch('a string', 'quote the value');
     else field.missing();
   } else if (!/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/.test(name)) {
     const hint = 'use lower-case letters, digits, dashes and dots';
@@ -286,7 +286,7 @@ function getContent(spec: Field, document: ManifestDocument, context: Context): 
   }
   if (kind === 'BundleInstance') {
     const field = spec.field('bundleName');
-    const name = field.isSet ? field.text() : field.missing('name a Bundle, or write spec.template');
+    const name = field.isSet ? field.text() : field.missing('set the name of a Bundle, or spec.template');
     const bundle = name === undefined ? undefined : context.bundles.get(name);
     if (bundle !== undefined) {
       context.used.add(bundle);
@@ -329,7 +329,7 @@ function readSources(spec: Field, document: ManifestDocument): DocumentSource[] 
   }
   const list = several.optionalList();
   const isEmpty = Array.isArray(several.value) && list.length === 0;
-  if (isEmpty || !several.isPresent) several.missing('name an image, git repository or archive');
+  if (isEmpty || !several.isPresent) several.missing('specify an image, git repository or archive');
   return list.flatMap((item) => readSource(item, document) ?? []);
 }
 

@@ -269,7 +269,7 @@ interface Placing extends Known {
   installNamespace: string;
 }
 
-const secretHint = 'put its manifest among the documents, or name a directory with it with --secrets';
+const secretHint = 'add its manifest to the documents, or specify its directory with --secrets';
 
 /** A source with its credentials, or several, where its ConfigMaps are in several files. */
 function placeSource(

@@ -108,7 +108,7 @@ function kindOfSource(field: Field): Kind | undefined {
     if (named !== foreign && !field.field(foreign).isPresent) continue;
     const hint =
       foreign === 'local'
-        ? 'use configMaps, with the ConfigMap among the documents or in --config-maps'
+        ? 'use configMaps, with the ConfigMap in the documents or in --config-maps'
         : 'render the uploaded directory with opmate bundle render';
     const written = named === foreign ? kindField : field.field(foreign);
     return written.fail(`${foreign} content exists only in its cluster`, { code: 'unsupported', hint });

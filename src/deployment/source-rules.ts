@@ -25,13 +25,13 @@ export function findRefusals(
   if (local !== undefined) {
     refusals.push({
       message: `${formatPath(path)}: ${quoteGo(redact(local))} is on this machine`,
-      hint: 'name a registry, or a URL of https or ssh; or allow local sources with --allow-local',
+      hint: 'use a registry, or an https or ssh URL, or allow local sources with --allow-local',
     });
   }
   if (source.kind !== 'configMaps' && source.insecureSkipTlsVerify === true && allowInsecure !== true) {
     refusals.push({
       message: `${formatPath(path)}: skips the verification of certificates`,
-      hint: 'trust its certificate authority with --ca-file, or allow this with --allow-insecure',
+      hint: 'add its certificate authority with --ca-file, or allow this with --allow-insecure',
     });
   }
   return refusals;

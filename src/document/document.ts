@@ -198,7 +198,7 @@ function reportWriting(
     file,
     line: linesBefore + furtherDocument.line,
     column: furtherDocument.column,
-    hint: noun === 'document' ? 'put a line --- before it' : `write one ${noun} per file`,
+    hint: noun === 'document' ? 'add a line --- before it' : `use one ${noun} per file`,
   });
 }
 

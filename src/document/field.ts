@@ -238,7 +238,7 @@ export class Field<Failure extends undefined = undefined> {
       const isScalar = value !== undefined && typeof value !== 'object';
       const written = isScalar ? this.#report.textAsWritten?.(this.path) : undefined;
       if (written !== undefined) {
-        const hint = `write it in quotes: ${quoteGo(written)}`;
+        const hint = `quote it: ${quoteGo(written)}`;
         const code = 'wrong-type';
         this.warn(`${written} is ${describeKind(value as JsonValue)} in YAML, read as a string`, {
           code,
@@ -246,7 +246,7 @@ export class Field<Failure extends undefined = undefined> {
         });
         return written;
       }
-      return this.mismatch('a string', isScalar ? 'put the value in quotes' : undefined);
+      return this.mismatch('a string', isScalar ? 'quote the value' : undefined);
     }
     if (value.length > max) {
       return this.fail(`longer than the maximum of ${max} characters`, { code: 'limit' });
@@ -304,7 +304,7 @@ export class Field<Failure extends undefined = undefined> {
 
   /** Requires a constant, such as the `kind` of a document. */
   constant(expected: string): void {
-    const hint = `write ${this.#key}: ${expected}`;
+    const hint = `use ${this.#key}: ${expected}`;
     if (!this.isSet) this.missing(hint);
     else if (typeof this.value !== 'string') this.mismatch(expected, hint);
     else if (this.value !== expected) {

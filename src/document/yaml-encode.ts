@@ -164,9 +164,9 @@ class YamlWriter {
   }
 
   #literal(text: string, indent: number): void {
-    const hint = /^[ \n\u2028\u2029]/.test(text) ? '2' : '';
+    const mark = /^[ \n\u2028\u2029]/.test(text) ? '2' : '';
     const chomp = !/[\n\u2028\u2029]$/.test(text) ? '-' : /(?:^|[\n\u2028\u2029]).$/su.test(text) ? '+' : '';
-    this.#plain(`|${hint}${chomp}\n`);
+    this.#plain(`|${mark}${chomp}\n`);
     const margin = pad(indent);
     let from = 0;
     if (text.includes('\u2028') || text.includes('\u2029')) {

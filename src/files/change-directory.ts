@@ -137,7 +137,7 @@ async function change<T>(
         isLost = true;
         throw new OpmateError('IO', 'could be neither written nor restored', {
           subject,
-          hint: `run the command again to restore it; the files as they were are in ${path.join(staging, 'old')}`,
+          hint: `run the command again to restore it; the original files are in ${path.join(staging, 'old')}`,
           cause,
         });
       });

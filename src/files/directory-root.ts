@@ -39,7 +39,7 @@ export async function outsideError(
   return new OpmateError('UNSAFE', `links to ${quoteGo(target)}, outside of the directory`, {
     subject: label,
     file: label,
-    hint: 'copy the file there, or allow such links with --follow-links',
+    hint: 'replace the link with the file, or allow such links with --follow-links',
   });
 }
 

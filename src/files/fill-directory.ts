@@ -34,7 +34,7 @@ function requireName(directory: string): void {
 
 function notEmpty(directory: string): OpmateError {
   return new OpmateError('INVALID', `output dir ${quoteGo(directory)} must be empty`, {
-    hint: 'give a directory that does not exist yet',
+    hint: 'specify a directory that does not exist yet',
   });
 }
 
@@ -94,7 +94,7 @@ async function fillExisting(
     const taken = names.find((name) => there.has(name));
     if (taken !== undefined) {
       throw new OpmateError('INVALID', `output dir ${quoteGo(target)}: ${quoteGo(taken)} already exists`, {
-        hint: 'give a directory that does not exist yet',
+        hint: 'specify a directory that does not exist yet',
       });
     }
     for (const name of names) add(path.join(staging, name), name);

@@ -144,7 +144,7 @@ async function readPresentJournal(
 function busy(root: string, holder: string): OpmateError {
   return new OpmateError('IO', `is being changed by another process${holder}`, {
     subject: root,
-    hint: 'run the command again when it is done',
+    hint: 'run the command again when that process has finished',
   });
 }
 
@@ -155,13 +155,13 @@ export async function unfinishedError(root: string, label: string): Promise<Opma
     return new OpmateError('IO', `is being changed by process ${writer.pid}`, {
       subject: label,
       file: label,
-      hint: 'run the command again when it is done',
+      hint: 'run the command again when that process has finished',
     });
   }
   return new OpmateError('INVALID', 'unfinished, the command that wrote it was interrupted', {
     subject: label,
     file: label,
-    hint: 'run that command again: it takes back what was begun',
+    hint: 'run that command again to roll back its changes',
   });
 }
 
@@ -209,7 +209,7 @@ async function readJournal(
     new OpmateError('UNSAFE', text, {
       subject: file,
       file,
-      hint: 'if no opmate command was interrupted here, remove the file',
+      hint: 'remove the file if no opmate command was interrupted here',
     });
   if (!stats.isFile() || stats.size > maxJournalBytes) throw problem('not a journal');
   let value: unknown;

@@ -215,6 +215,6 @@ function inUse(directory: string, { file, holder }: FoundLock): OpmateError {
       : `process ${holder.process.pid} on ${shown(holder.host)} (${task}) since ${shown(holder.since)}`;
   return new OpmateError('IO', `in use by ${who}`, {
     subject: directory,
-    hint: `wait for it to end, or remove ${file} if it has ended`,
+    hint: `wait for it to finish, or remove ${file} if it has finished`,
   });
 }

@@ -28,7 +28,7 @@ export async function replacedFile(file: string): Promise<string> {
       throw new OpmateError('INVALID', 'is not a file', {
         subject: file,
         file,
-        hint: 'name a file to be written',
+        hint: 'specify a file',
       });
     }
     return await realpath(file);

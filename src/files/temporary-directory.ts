@@ -21,7 +21,7 @@ export async function makeTemporaryDirectory(parent: string, now?: Date): Promis
     throw new OpmateError('IO', `cannot make a temporary directory: ${systemReason(error)}`, {
       subject: parent,
       cause: error,
-      hint: 'set TMPDIR to a directory that can be written to',
+      hint: 'set TMPDIR to a writable directory',
     });
   }
   await sweepLeftovers(parent, now);

@@ -82,7 +82,7 @@ function adviseOnSelf(entry: ChannelEntry): GraphAdvice | undefined {
   const { name, replaces, skips } = entry;
   if (replaces !== name && !skips.includes(name)) return undefined;
   const field = verbTo(entry, name);
-  return { hint: `${quoteGo(name)} ${field} itself: remove that`, entry: name, field };
+  return { hint: `remove ${quoteGo(name)} from its own ${field}`, entry: name, field };
 }
 
 function adviseOnNoHead(graph: ChannelGraph, compare: CompareBundles): GraphAdvice {
@@ -92,18 +92,17 @@ function adviseOnNoHead(graph: ChannelGraph, compare: CompareBundles): GraphAdvi
       const advice = adviseOnSelf(entry);
       if (advice !== undefined) return advice;
     }
-    return { hint: 'one entry, the newest, must be left that no entry replaces or skips' };
+    return { hint: 'keep one entry, the newest, that no entry replaces or skips' };
   }
   const self = adviseOnSelf(graph.entries.get(newest) as ChannelEntry);
   if (self !== undefined) return self;
   for (const entry of graph.entries.values()) {
     if (entry.replaces !== newest && !entry.skips.includes(newest)) continue;
     const field = verbTo(entry, newest);
-    const deed = `${quoteGo(entry.name)} ${field} it`;
-    const hint = `${quoteGo(newest)} is the newest entry, yet ${deed}: remove that`;
+    const hint = `remove ${quoteGo(newest)}, the newest entry, from ${field} of ${quoteGo(entry.name)}`;
     return { hint, entry: entry.name, field };
   }
-  return { hint: 'one entry must be left that no entry replaces or skips' };
+  return { hint: 'keep one entry that no entry replaces or skips' };
 }
 
 function adviseOnHeads(graph: ChannelGraph, compare: CompareBundles): GraphAdvice {
@@ -121,10 +120,9 @@ function adviseOnHeads(graph: ChannelGraph, compare: CompareBundles): GraphAdvic
     .slice(0, maxHeadsNamed)
     .map((name) => adviseOnSurplusHead(graph, name, misspelled, compare));
   const more = surplus.length - advices.length;
-  const rest = more > 0 ? `; and so on for ${more} more` : '';
+  const rest = more > 0 ? `; likewise for ${more} more` : '';
   const details = advices.map((advice) => advice.hint).join('; ');
-  const rule = `only the head, here ${quoteGo(head)}, may be without an entry that replaces or skips it`;
-  const hint = `${rule}: ${details}${rest}`;
+  const hint = `${details}${rest}; only the head, here ${quoteGo(head)}, is neither replaced nor skipped`;
   return { ...advices[0], hint };
 }
 
@@ -137,20 +135,19 @@ function adviseOnSurplusHead(
   const quoted = quoteGo(name);
   const wrong = misspelled.get(name);
   if (wrong !== undefined) {
-    const deed = `${quoteGo(wrong.name)} replaces ${quoteGo(wrong.replaces)}`;
-    const hint = `${deed}, which is not an entry: write ${quoted}`;
+    const hint = `change replaces of ${quoteGo(wrong.name)} from ${quoteGo(wrong.replaces)}, not an entry, to ${quoted}`;
     return { hint, entry: wrong.name, field: 'replaces' };
   }
   const others = function* (): Iterable<string> {
     for (const other of graph.entries.keys()) if (other !== name) yield other;
   };
   const successor = findSuccessor(name, others(), compare);
-  if (successor === undefined) return { hint: `let a newer entry replace or skip ${quoted}`, entry: name };
+  if (successor === undefined) return { hint: `replace or skip ${quoted} in a newer entry`, entry: name };
   const { replaces } = graph.entries.get(successor) as ChannelEntry;
   const quotedSuccessor = quoteGo(successor);
-  if (replaces === '') return { hint: `let ${quotedSuccessor} replace ${quoted}`, entry: successor };
+  if (replaces === '') return { hint: `set replaces of ${quotedSuccessor} to ${quoted}`, entry: successor };
   if ((compare(replaces, successor) ?? -1) >= 0) {
-    const hint = `let ${quotedSuccessor} replace ${quoted} instead of ${quoteGo(replaces)}`;
+    const hint = `change replaces of ${quotedSuccessor} from ${quoteGo(replaces)} to ${quoted}`;
     return { hint, entry: successor, field: 'replaces' };
   }
   return { hint: `add ${quoted} to the skips of ${quotedSuccessor}`, entry: successor };
@@ -169,7 +166,7 @@ function adviseOnCycle(graph: ChannelGraph, compare: CompareBundles): GraphAdvic
     }
   }
   const to = entries.get(from)?.replaces ?? '';
-  const hint = `let ${quoteGo(from)} replace an older entry than ${quoteGo(to)}, or nothing`;
+  const hint = `set replaces of ${quoteGo(from)} to an entry older than ${quoteGo(to)}, or remove it`;
   return { hint, entry: from, field: 'replaces' };
 }
 
@@ -190,14 +187,14 @@ function adviseOnStranded(graph: ChannelGraph, compare: CompareBundles): GraphAd
     }
   }
   const end = `the chain of upgrades from ${quoteGo(graph.heads[0] as string)} ends at ${quoteGo(last)}`;
-  const remedy = `let ${quoteGo(last)} replace ${quoted}`;
+  const remedy = `set replaces of ${quoteGo(last)} to ${quoted}`;
   if (graph.end === 'skipped') {
     const skipper = quoteGo(findSkipper(graph, next) ?? '');
     const why = `as ${skipper} skips ${quoteGo(next)}`;
-    return { hint: `${end}, ${why}: remove that skip, or ${remedy}`, entry: last, field: 'replaces' };
+    return { hint: `${remedy}, or remove that skip: ${end}, ${why}`, entry: last, field: 'replaces' };
   }
   if (graph.end === 'missing') {
-    return { hint: `${end}, as ${quoteGo(next)} is not an entry: ${remedy}`, entry: last, field: 'replaces' };
+    return { hint: `${remedy}: ${end}, as ${quoteGo(next)} is not an entry`, entry: last, field: 'replaces' };
   }
-  return { hint: `${end}: ${remedy}, or skip ${quoted}`, entry: last };
+  return { hint: `${remedy}, or skip ${quoted}: ${end}`, entry: last };
 }

@@ -27,7 +27,7 @@ function parseRequirement(text: string): LabelSelector {
   const match = requirement.exec(text);
   if (match === null) {
     throw new OpmateError('USAGE', `selector ${quoteGo(text)}: not a requirement`, {
-      hint: 'write KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY',
+      hint: 'use KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY',
     });
   }
   const [, , absent, key = '', comparison, value = '', membership, list = ''] = match;

@@ -93,7 +93,7 @@ export class UpgradeGraph {
     this.#steps += steps;
     if (this.#steps <= maxSteps) return;
     throw new LimitError('the channels of the package have too many upgrades to follow', {
-      hint: 'choose fewer channels',
+      hint: 'select fewer channels',
     });
   }
 }

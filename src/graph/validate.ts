@@ -167,7 +167,7 @@ class Validation {
     const { name, origin } = facts;
     const place: CatalogSubject = { package: name, origin, path: ['name'] };
     if (name === '') {
-      this.fail('config contains package with no name', place, 'give the package a name');
+      this.fail('config contains package with no name', place, 'set the name of the package');
       return;
     }
     if (this.packages.has(name)) {
@@ -209,7 +209,7 @@ class Validation {
     if (name === '') {
       model.hasUnnamedChannel = true;
       const message = `package ${quoteGo(packageName)} contains channel with no name`;
-      this.fail(message, { ...place, path: ['name'] }, 'give the channel a name');
+      this.fail(message, { ...place, path: ['name'] }, 'set the name of the channel');
       return;
     }
     if (model.channels.has(name)) {
@@ -248,7 +248,7 @@ class Validation {
     const near = meant ?? this.packageIndex.nearest(name);
     const add =
       name === '' ? 'say which package it belongs to' : `add an olm.package blob named ${quoteGo(name)}`;
-    this.fail(message, place, near === undefined ? add : `write ${quoteGo(near)}, or ${add}`);
+    this.fail(message, place, near === undefined ? add : `use ${quoteGo(near)}, or ${add}`);
   }
 
   private addBundle(bundle: BundleFacts): void {
@@ -285,7 +285,7 @@ class Validation {
     const quoted = (): string => quoteGo(bundle.name);
     const subject = (): string => `package ${quoteGo(bundle.package)} bundle ${quoted()}`;
     for (const fault of propertyFaults) {
-      const hint = 'correct the value of this property, or give it one';
+      const hint = 'fix the value of this property';
       const message = `parse properties for bundle ${quoted()}: ${formatMessage(fault)}`;
       this.fail(message, { ...place, path: fault.path }, hint);
     }
@@ -295,16 +295,19 @@ class Validation {
       if (propertyFaults.some(({ code }) => code === 'invalid-package')) return;
       const count = packageProperties.length;
       const message = `${subject()} must have exactly 1 ${quoteGo(type)} property, found ${count}`;
-      const hint = `${property === undefined ? 'add' : 'keep only'} the one with the version of this bundle`;
+      const hint =
+        property === undefined
+          ? 'add one with the version of this bundle'
+          : 'keep only the one with the version of this bundle';
       this.fail(message, { ...place, path: ['properties'] }, hint);
     } else if (property !== undefined && property.packageName !== bundle.package && known) {
       const names = `${quoteGo(bundle.package)} does not match ${quoteGo(type)} property`;
       const message = `package ${names} ${quoteGo(property.packageName)}`;
-      this.fail(message, { ...place, path: valuePath(property) }, 'write the same package name in both');
+      this.fail(message, { ...place, path: valuePath(property) }, 'use the same package name in both');
     }
     for (const fault of imageFaults) {
       const { path = [] } = fault;
-      const hint = 'write an image reference such as quay.io/org/name:tag or quay.io/org/name@sha256:…';
+      const hint = 'use an image reference such as quay.io/org/name:tag or quay.io/org/name@sha256:…';
       this.fail(`${subject()} ${formatPath(path)}: ${formatMessage(fault)}`, { ...place, path }, hint);
     }
     if (property === undefined || packageProperties.length > 1) return;
@@ -315,13 +318,13 @@ class Validation {
       this.fail(
         message,
         { ...place, path: valuePath(property) },
-        'write a semantic version such as 1.2.3 or 1.2.3-rc.1',
+        'use a semantic version such as 1.2.3 or 1.2.3-rc.1',
       );
     }
     const releaseFault = release === '' ? undefined : toFault(parseRelease, release);
     if (releaseFault !== undefined) {
       const message = `error parsing bundle ${quoted()} release version ${quoteGo(release)}: ${releaseFault}`;
-      const hint = 'write up to 20 characters of dot-separated identifiers, numbers without leading zeros';
+      const hint = 'use at most 20 characters of dot-separated identifiers, numbers without leading zeros';
       this.fail(message, { ...place, path: valuePath(property) }, hint);
     }
   }
@@ -334,8 +337,9 @@ class Validation {
       const { package: packageName, name, origin } = bundle;
       const near = index.nearest(name);
       let hint = 'add an entry for it to a channel, or remove the bundle';
-      if (near !== undefined) hint = `the entry ${quoteGo(near)} has no bundle: write the same name in both`;
-      if (name === '') hint = 'give the bundle the name that its entries have';
+      if (near !== undefined)
+        hint = `use the same name for the bundle and for the entry ${quoteGo(near)}, which has no bundle`;
+      if (name === '') hint = 'set the name of the bundle to that of its entries';
       this.report(
         unlistedMessage(bundle),
         { package: packageName, bundle: name, origin, path: ['name'] },
@@ -382,7 +386,7 @@ class Validation {
         const hint =
           near === undefined
             ? 'add the bundle to the catalog, or remove the entry from every channel'
-            : `write ${quoteGo(near)}, or add the bundle`;
+            : `use ${quoteGo(near)}, or add the bundle`;
         this.report(message, { ...place, path: ['entries', index, 'name'] }, hint);
         yield;
       }
@@ -417,7 +421,7 @@ class Validation {
       const dump = `declcfg.PackageScopedReference{Schema:${quoteGo(schema)}, Name:${quoteGo(name)}}`;
       const key = `${schema}/${name}`;
       if (schema === '') {
-        const hint = `write ${schemas.package}, ${schemas.channel} or ${schemas.bundle} in reference.schema`;
+        const hint = `set reference.schema to ${schemas.package}, ${schemas.channel} or ${schemas.bundle}`;
         fail(`schema must be set for deprecation entry [${position}] for package ${quoted}`, hint);
         continue;
       }
@@ -437,7 +441,7 @@ class Validation {
           !(kind === 'channel' && name !== '' && name === model.facts.defaultChannel)
         ) {
           const near = nearestIn(model, `${kind}s`, name);
-          const hint = near === undefined ? `name a ${kind} of the package` : `write ${quoteGo(near)}`;
+          const hint = near === undefined ? `set it to a ${kind} of the package` : `use ${quoteGo(near)}`;
           fail(`cannot deprecate ${kind} ${quoteGo(name)} for package ${quoted}: ${kind} not found`, hint);
           continue;
         }
@@ -449,14 +453,14 @@ class Validation {
         }
       } else {
         const where = `referenced by entry ${position} for package ${quoted}`;
-        const hint = `write ${schemas.package}, ${schemas.channel} or ${schemas.bundle} in reference.schema`;
+        const hint = `set reference.schema to ${schemas.package}, ${schemas.channel} or ${schemas.bundle}`;
         fail(`cannot deprecate object ${dump} ${where}: object schema unknown`, hint);
         continue;
       }
       if (message !== '') continue;
       model.emptyDeprecations.add(key);
       const subject = `package ${quoted}: deprecation of ${schema}${name === '' ? '' : ` ${quoteGo(name)}`}`;
-      const hint = 'state what users should do instead';
+      const hint = 'add a message that describes what users should do instead';
       this.report(
         `${subject}: message must be set`,
         { ...place, path: ['entries', position, 'message'] },
@@ -612,7 +616,7 @@ class Validation {
         text: 'name must be set',
         path: ['name'],
         in: 'entry',
-        hint: 'name the bundle that the entry stands for',
+        hint: 'set the name of the bundle',
       });
     }
     const versionText = formatBundleVersion(property);
@@ -629,13 +633,13 @@ class Validation {
     }
     for (const [index, skip] of entry.skips.entries()) {
       if (skip !== '') continue;
-      const hint = 'remove the empty item, or name a bundle';
+      const hint = 'remove the empty item, or set it to a bundle name';
       add({ text: `skip[${index}] is empty`, path: ['skips', index], in: 'entry', hint });
     }
     const rangeFault = this.ranges.read(entry.skipRange).fault;
     if (rangeFault !== undefined) {
       const hint =
-        'write comparisons separated by spaces, such as ">=1.0.0 <1.2.0"; "^", "~" and "-" are not known';
+        'use comparisons separated by spaces, such as ">=1.0.0 <1.2.0"; "^", "~" and "-" are not supported';
       const text = `invalid skipRange ${quoteGo(entry.skipRange)}: ${rangeFault}`;
       add({ text, path: ['skipRange'], in: 'entry', hint });
     }
@@ -653,7 +657,7 @@ class Validation {
     }
     if (property.release !== '' && property.version.includes('+')) {
       const text = 'cannot use build metadata in version with a release version';
-      const hint = 'remove what follows the "+" in its version, or remove the release';
+      const hint = 'remove the build metadata of its version, or remove the release';
       add({ text, path: valuePath(bundle?.packageProperties[0]), in: 'bundle', hint });
     }
     return faults ?? noFaults;
@@ -688,7 +692,7 @@ class Validation {
         origin: last?.origin,
         path: valuePath(last?.packageProperties[0]),
       },
-      'give each bundle a version of its own',
+      'use a unique version for each bundle',
     );
   }
 
@@ -731,7 +735,7 @@ class Validation {
           origin: bundle?.origin,
           path: valuePath(bundle?.packageProperties[0]),
         },
-        'neither is newer than the other: tell them apart before the "+"',
+        'use versions that differ before the "+": neither is newer than the other',
       );
     }
   }
@@ -747,7 +751,7 @@ class Validation {
       'skipped-in-chain',
       `${inChannel(channel)}: entry ${from} replaces ${to}, which ${by} skips, and ${by} has no upgrade`,
       { package: channel.package, channel: channel.name, bundle: cycle.from, origin: channel.origin, path },
-      `clusters that are upgraded to ${by} stay on it: remove that skip, or let a later entry replace or skip ${by}`,
+      `remove that skip, or replace or skip ${by} in a later entry: clusters that upgrade to ${by} cannot leave it`,
     );
   }
 
@@ -771,7 +775,9 @@ class Validation {
             origin: channel.origin,
             path: ['entries', position, ...field],
           },
-          near === entry.name ? 'name an existing entry' : `write ${quoteGo(near)} if you mean that entry`,
+          near === entry.name
+            ? 'use the name of an existing entry'
+            : `use ${quoteGo(near)} if you mean that entry`,
         );
       };
       check(entry.replaces, ['replaces']);

@@ -81,7 +81,7 @@ export async function findChartImages(
 
 function getHint(kind: 'syntax' | 'refused'): { hint?: string } {
   return kind === 'refused'
-    ? { hint: 'the chart cannot be rendered with its default values: list its images in additionalImages' }
+    ? { hint: 'list its images in additionalImages: the chart cannot be rendered with its default values' }
     : {};
 }
 

@@ -57,7 +57,7 @@ export function parseJsonPath(text: string): JsonPath {
 }
 
 function fault(text: string, problem: string): OpmateError {
-  const hint = 'write it as kubectl does, e.g. {.spec.template.spec.containers[*].image}';
+  const hint = 'use the syntax of kubectl, e.g. {.spec.template.spec.containers[*].image}';
   return new OpmateError('INVALID', `invalid path ${quoteGo(text)}: ${problem}`, { hint });
 }
 

@@ -182,7 +182,7 @@ function addObjects(
         problem: "Object 'Kind' is missing",
         file,
         line: lineIn(document, [...path, 'kind']),
-        hint: 'every document in manifests/ must be an object of Kubernetes',
+        hint: 'use Kubernetes objects only in manifests/',
       });
       continue;
     }

@@ -39,7 +39,7 @@ export async function requireWritableDirectory(directory: string): Promise<void>
     await access(`${place}/.`, constants.W_OK | constants.X_OK);
   } catch (error) {
     throw fileError(`output dir ${quoteGo(directory)}`, error, {
-      hint: 'name another with --workspace file://DIRECTORY, or with --lock FILE',
+      hint: 'specify another with --workspace file://DIRECTORY, or with --lock FILE',
     });
   }
 }
@@ -53,7 +53,7 @@ export async function requireNoLinks(places: readonly string[]): Promise<void> {
     const stats = await lstatIfPresent(place);
     if (stats?.isSymbolicLink() !== true) continue;
     throw new OpmateError('UNSAFE', `output dir ${quoteGo(place)}: is a link`, {
-      hint: 'remove the link, or name another directory with --workspace file://DIRECTORY',
+      hint: 'remove the link, or specify another directory with --workspace file://DIRECTORY',
     });
   }
 }

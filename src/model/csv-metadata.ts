@@ -80,6 +80,6 @@ export function csvFault(name: string, error: unknown): unknown {
   if (!(error instanceof OpmateError)) return error;
   return addContext(error, {
     subject: `bundle ${quoteGo(name)}: ClusterServiceVersion`,
-    hint: 'correct this field of the ClusterServiceVersion in the bundle',
+    hint: 'fix this field of the ClusterServiceVersion in the bundle',
   });
 }

@@ -65,7 +65,7 @@ export function csvCustomResources(spec: JsonObject, list: 'owned' | 'required')
     const dot = name.indexOf('.');
     if (dot < 0) {
       throw new OpmateError('INVALID', `couldn't parse plural.group from crd name: ${name}`, {
-        hint: `write the full name, e.g. foos.example.com, in spec.customresourcedefinitions.${list}`,
+        hint: `use the full name, e.g. foos.example.com, in spec.customresourcedefinitions.${list}`,
       });
     }
     return { group: name.slice(dot + 1), version, kind, plural: name.slice(0, dot) };

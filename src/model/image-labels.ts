@@ -19,7 +19,7 @@ export function pathOfLabel(reference: string, name: string, label: string): str
   if (parts.includes('..') || label.includes('\0')) {
     throw new OpmateError('UNSAFE', `label ${name} names ${quoteGo(label)}, a path outside the image`, {
       subject: reference,
-      hint: 'the label must be an absolute path inside the image, such as /configs',
+      hint: 'set the label to an absolute path inside the image, such as /configs',
     });
   }
   return parts.join('/');

@@ -79,6 +79,6 @@ async function readGraphData(
   if (hasChannels) return [...files.values()];
   throw new OpmateError('INVALID', 'no channels', {
     subject: label,
-    hint: 'name an archive like that of https://api.openshift.com/api/upgrades_info/graph-data',
+    hint: 'specify an archive such as https://api.openshift.com/api/upgrades_info/graph-data',
   });
 }

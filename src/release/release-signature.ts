@@ -56,7 +56,10 @@ export function verifyReleaseSignature(
     });
   if (version !== undefined && tag !== version && !tag.startsWith(`${version}-`)) {
     const problem = `signed as ${quoteGo(reference)}, and the update graph calls it ${version}`;
-    throw new OpmateError('INVALID', problem, { subject, hint: 'do not use this update graph' });
+    throw new OpmateError('INVALID', problem, {
+      subject,
+      hint: 'check the source of the update graph, and do not use it',
+    });
   }
   return { name: { ...name, tag }, bytes };
 }
@@ -88,7 +91,7 @@ export async function fetchReleaseSignature(
       if (faults.length > 0) break;
       throw new OpmateError('NOT_FOUND', `no release signature in ${store.href}`, {
         subject: formatReference(image),
-        hint: 'name another store with OCP_SIGNATURE_URL; for a build without signature add --ignore-release-signature',
+        hint: 'set OCP_SIGNATURE_URL to another store, or add --ignore-release-signature for a build without signature',
         cause: error,
       });
     }

@@ -135,7 +135,7 @@ class Selection {
       ];
       throw new OpmateError('NOT_FOUND', `no release ${wanted.filter(Boolean).join(' ')}`, {
         subject: graph.label,
-        hint: `the channel has releases from ${first.version} to ${last.version}`,
+        hint: `use a version from ${first.version} to ${last.version}`,
       });
     }
     const isHead = channel.minVersion === undefined && chosen.length === 1;
@@ -154,7 +154,7 @@ class Selection {
           : `updates lead to ${nearest.version} at most`;
       throw new OpmateError('INVALID', `no update path from ${from.version} to ${to.version}`, {
         subject: graph.label,
-        hint: `${reached}: change minVersion or maxVersion, or leave out shortestPath`,
+        hint: `change minVersion or maxVersion, or remove shortestPath: ${reached}`,
       });
     }
     this.#addPath(path, graph, channel, `on the shortest path in ${channel.name}`);
@@ -167,7 +167,7 @@ class Selection {
       if (this.#options.avoidRisks) {
         throw new OpmateError('INVALID', problem, {
           subject: graph.label,
-          hint: 'leave out --avoid-risks once you have read about the risk',
+          hint: 'review the risk, then remove --avoid-risks',
         });
       }
       this.#warnings.add(`${graph.label}: ${problem}`);
@@ -254,9 +254,6 @@ function getNode(graph: UpdateGraph, version: Version, text: string | undefined)
   const near = text === undefined ? undefined : findNearest(text, [...graph.byVersion.keys()]);
   throw new OpmateError('NOT_FOUND', `version ${quoteGo(text ?? '')} is not in the channel`, {
     subject: graph.label,
-    hint:
-      near === undefined
-        ? `the channel has releases up to ${graph.nodes.at(-1)?.version}`
-        : `use ${quoteGo(near)}`,
+    hint: near === undefined ? `use a version up to ${graph.nodes.at(-1)?.version}` : `use ${quoteGo(near)}`,
   });
 }

@@ -45,7 +45,7 @@ export function parseAppRegistryNamespace(
   const namespace = parts.pop() ?? '';
   if (!isAppRegistryNamespace(namespace) || (host === undefined && parts.length > 0) || parts.includes('')) {
     throw new UsageError(`--appregistry-namespace ${JSON.stringify(text)}: no namespace of an app registry`, {
-      hint: 'write NAMESPACE or HOST/NAMESPACE, e.g. quay.io/community-operators',
+      hint: 'use NAMESPACE or HOST/NAMESPACE, e.g. quay.io/community-operators',
     });
   }
   const scheme = options.useHttp === true ? 'http' : 'https';
@@ -86,7 +86,7 @@ export async function loadAppRegistryNamespace(
   if (packages.length === 0) {
     throw new OpmateError('NOT_FOUND', 'no packages', {
       subject: label,
-      hint: 'check the namespace; a private one needs --auth-token',
+      hint: 'check the namespace, or add --auth-token for a private one',
     });
   }
   return withTemporaryDirectory(session, async (directory) => {

@@ -155,7 +155,7 @@ async function locateBundle(
   if (stats !== undefined) {
     throw new OpmateError('INVALID', 'is a file, not a bundle', {
       subject: reference,
-      hint: `for an image in a file, write oci-archive:${reference} or docker-archive:${reference}; for a list of bundles, --from-file ${reference}`,
+      hint: `use oci-archive:${reference} or docker-archive:${reference} for an image in a file, --from-file ${reference} for a list of bundles`,
     });
   }
   const parsed = parseBundleReference(reference, options);
@@ -176,7 +176,7 @@ function parseBundleReference(
   if (name !== undefined && !/^(?:oci|oci-archive|docker-archive):/.test(reference)) {
     throw new OpmateError('INVALID', 'not a digest', {
       subject: reference,
-      hint: `write ${name}@${algorithm}:${hex === '' ? '…' : hex}`,
+      hint: `use ${name}@${algorithm}:${hex === '' ? '…' : hex}`,
     });
   }
   const parsed = parseReference(reference);
@@ -188,7 +188,7 @@ function parseBundleReference(
   if (parsed.digest === undefined && parsed.tag === undefined) {
     throw new OpmateError('INVALID', 'missing tag or digest', {
       subject: reference,
-      hint: `no such directory; for an image, write ${reference}:TAG or ${reference}@sha256:…`,
+      hint: `check the path, or use ${reference}:TAG or ${reference}@sha256:… for an image`,
     });
   }
   return parsed;
@@ -197,7 +197,7 @@ function parseBundleReference(
 function withoutDigest(reference: string, problem: string): OpmateError {
   return new OpmateError('INVALID', `${problem}, and --require-digest is set`, {
     subject: reference,
-    hint: 'name the image as REGISTRY/REPOSITORY@sha256:…; opmate oci inspect prints the digest of a tag',
+    hint: 'use REGISTRY/REPOSITORY@sha256:…; print the digest of a tag with opmate oci inspect',
   });
 }
 
@@ -211,7 +211,7 @@ export function parsePullFrom(texts: readonly string[]): PullFrom[] {
     const [prefix, other, ...more] = text.split('=').map((part) => part.trim().replace(/\/+$/, ''));
     if (prefix === undefined || other === undefined || more.length > 0 || prefix === '' || other === '') {
       throw new UsageError(`--pull-from ${text}: not of the form PREFIX=OTHER`, {
-        hint: 'write e.g. --pull-from quay.io/prod=registry.internal/staging',
+        hint: 'use a pair such as --pull-from quay.io/prod=registry.internal/staging',
       });
     }
     for (const place of [prefix, other]) checkPlace(text, place);
@@ -229,7 +229,7 @@ function checkPlace(text: string, place: string): void {
   const fail = (problem: string, hint: string): UsageError =>
     new UsageError(`--pull-from ${text}: ${place} ${problem}`, { hint });
   if (host !== 'localhost' && !/[.:]/.test(host)) {
-    throw fail('missing registry', `for Docker Hub write docker.io/${place}`);
+    throw fail('missing registry', `use docker.io/${place} for Docker Hub`);
   }
   let parsed: Reference | undefined;
   try {
@@ -238,7 +238,7 @@ function checkPlace(text: string, place: string): void {
     if (!(error instanceof OpmateError)) throw error;
   }
   if (parsed === undefined) {
-    throw fail('is not a registry or repository prefix', 'leave out schemes, tags and digests');
+    throw fail('is not a registry or repository prefix', 'remove schemes, tags and digests');
   }
 }
 
@@ -317,7 +317,7 @@ function checkKind(reference: string, { labels }: Image): void {
   if (kind === undefined) return;
   throw new OpmateError('INVALID', `is ${kind}, not a bundle`, {
     subject: reference,
-    hint: 'name the images of the bundles that are in it',
+    hint: 'specify the images of its bundles',
   });
 }
 

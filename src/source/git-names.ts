@@ -16,7 +16,7 @@ export function parseGitRepository(text: string): string {
     });
   }
   if (url.password !== '' || (url.username !== '' && url.protocol !== 'ssh:')) {
-    throw new UsageError('credentials do not belong into a URL', { hint: 'name a Secret that holds them' });
+    throw new UsageError('credentials do not belong into a URL', { hint: 'move them to a Secret' });
   }
   return text;
 }

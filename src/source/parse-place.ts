@@ -54,7 +54,7 @@ export async function parsePlace(text: string, options: ParsePlaceOptions): Prom
   if (isContent && text.startsWith('configmap:')) {
     const [, file = '', name] = /^configmap:(.+?)(?:#([^#/]+))?$/s.exec(text) ?? [];
     if (file === '')
-      throw new UsageError('no file is named', { subject: text, hint: 'write configmap:FILE[#NAME]' });
+      throw new UsageError('no file is named', { subject: text, hint: 'use configmap:FILE[#NAME]' });
     return {
       kind: 'configMaps',
       file: absolute(file),
@@ -75,7 +75,7 @@ export async function parsePlace(text: string, options: ParsePlaceOptions): Prom
   if (kind === 'configMaps') return { kind: 'configMaps', file: absolute(text) };
   throw new OpmateError('UNSUPPORTED', 'neither a tar archive nor a file with ConfigMaps', {
     subject: text,
-    hint: 'for the image in a file, write oci-archive:FILE or docker-archive:FILE',
+    hint: 'use oci-archive:FILE or docker-archive:FILE for an image in a file',
   });
 }
 
@@ -89,7 +89,7 @@ export function parseImageReference(reference: string): Reference {
   if (parsed.transport === 'docker' && parsed.tag === undefined && parsed.digest === undefined) {
     throw new OpmateError('INVALID', 'missing tag or digest', {
       subject: reference,
-      hint: `no such file or directory; for an image, write ${reference}:TAG or ${reference}@sha256:…`,
+      hint: `check the path, or use ${reference}:TAG or ${reference}@sha256:… for an image`,
     });
   }
   return parsed;
@@ -105,14 +105,14 @@ function parseGit(text: string): GitPlace {
     parseGitRepository(repository);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    const hint = 'write git+https://HOST/REPOSITORY[#REF[:DIRECTORY]], or git+ssh, git+file';
+    const hint = 'use git+https://HOST/REPOSITORY[#REF[:DIRECTORY]], or git+ssh, git+file';
     throw addContext(error, {
       subject: shown,
       newHint: /:\/\/[^/]*@/.test(repository) ? credentialsInUrl(shown).hint : hint,
     });
   }
   if (position >= 0 && fragment !== undefined) {
-    throw new UsageError('@ and # both name a ref', { subject: shown, hint: 'write #REF:DIRECTORY alone' });
+    throw new UsageError('@ and # both name a ref', { subject: shown, hint: 'use #REF:DIRECTORY only' });
   }
   const [, ref, directory] =
     /^([^:]*)(?::(.*))?$/s.exec(position < 0 ? (fragment ?? '') : last.slice(position + 1)) ?? [];
@@ -137,7 +137,7 @@ export function parseServed(text: string): ServedPlace {
   if (url.hash !== '') {
     throw new UsageError(`unexpected ${quoteGo(url.hash)}`, {
       subject: formatUrl(url),
-      hint: 'give the base of a served catalog, e.g. https://HOST/catalogs/NAME',
+      hint: 'use the base URL of a served catalog, e.g. https://HOST/catalogs/NAME',
     });
   }
   return { kind: 'served', url: text.replace(/(?:\/api\/v1\/all)?\/*(?=$|\?)/, '') };
@@ -150,13 +150,13 @@ export function parseArchiveUrl(text: string): HttpPlace {
   if (url.hash !== '') {
     throw new UsageError(`${quoteGo(url.hash)} is not a checksum`, {
       subject: formatUrl(url),
-      hint: 'write #sha256: and 64 hexadecimal digits behind the URL',
+      hint: 'add #sha256: and 64 hexadecimal digits to the URL',
     });
   }
   if (checksum !== undefined && !isDigest(checksum)) {
     throw new UsageError(`${quoteGo(checksum)} is not a checksum`, {
       subject: formatUrl(url),
-      hint: 'write sha256: and 64 hexadecimal digits in lower case',
+      hint: 'use sha256: and 64 hexadecimal digits in lower case',
     });
   }
   return { kind: 'http', url: address, ...(checksum !== undefined && { checksum }) };

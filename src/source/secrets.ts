@@ -110,7 +110,7 @@ function toSecret(manifest: Manifest, file: string): Secret {
       subject: place,
       file,
       line: manifest.lineOf(),
-      hint: 'set the name that sources refer to, e.g. metadata: {name: registry}',
+      hint: 'set the name that sources reference, e.g. metadata: {name: registry}',
     });
   }
   return { name, namespace, type: typeof type === 'string' ? type : 'Opaque', place, file, manifest };
@@ -140,7 +140,7 @@ export function getCredentials(
       hint:
         elsewhere.length > 0
           ? `use ${elsewhere.join(' or ')}`
-          : 'put its manifest into the directory that --secrets names',
+          : 'add its manifest to the directory of --secrets',
     });
   }
   const subject = `${secret.place}: Secret ${toKey(secret)}`;

@@ -203,14 +203,14 @@ class TemplateRendering {
         version = parseVersion(property.version);
       } catch (error) {
         const problem = `has invalid version ${quoteGo(property.version)}: ${getMessage(error)}`;
-        const hint = 'channels are made of semantic versions: MAJOR.MINOR.PATCH';
+        const hint = 'use a semantic version: MAJOR.MINOR.PATCH';
         this.#fail(path, `${context}bundle ${quoteGo(name)} ${problem}`, hint);
         continue;
       }
       packageName ??= property.packageName;
       if (property.packageName !== packageName) {
         const problem = `bundle ${quoteGo(property.packageName)} does not belong to this package: ${quoteGo(packageName)}`;
-        this.#fail(path, context + problem, `${image} is ${name}; a template is of one package`);
+        this.#fail(path, context + problem, `use bundles of one package: ${image} is ${name}`);
         continue;
       }
       if (names.has(`${archetype} ${name}`)) {
@@ -483,12 +483,12 @@ async function readBundleImage(image: string, session: SourceSession): Promise<B
   const stats = await statIfPresent(image);
   if (stats?.isDirectory() === true && (await isBundleDirectory(image))) {
     throw new OpmateError('UNSUPPORTED', `cannot render bundle directory ${quoteGo(image)}: not allowed`, {
-      hint: 'a template names bundles by images that clusters can pull',
+      hint: 'use an image that clusters can pull',
     });
   }
   if (stats === undefined && /^(?:docker:\/\/|oci:|oci-archive:|docker-archive:)/.test(image)) {
     throw new OpmateError('INVALID', 'invalid reference format', {
-      hint: 'a template names bundles by images that clusters can pull: REGISTRY/REPOSITORY:TAG or @sha256:…',
+      hint: 'use an image that clusters can pull: REGISTRY/REPOSITORY:TAG or @sha256:…',
     });
   }
   const source = await openSource(image, session, { bundles: true, catalogs: false });

@@ -36,7 +36,7 @@ export function parseClusterPolicies(text: string, file: string): SignaturePolic
     throw new OpmateError('INVALID', 'no policy', {
       subject: file,
       file,
-      hint: `name a file with a ${kinds[0]}`,
+      hint: `specify a file with a ${kinds[0]}`,
     });
   }
   return {

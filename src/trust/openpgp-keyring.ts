@@ -40,7 +40,7 @@ export function parseKeyring(bytes: Buffer, subject: string): OpenPgpKeyring {
     const keys = readKeyringPackets(bytes).flatMap(getCertificates).flatMap(signingKeys);
     if (keys.length > 0) return { keys };
     throw new OpmateError('INVALID', 'no public keys of OpenPGP version 4', {
-      hint: 'name a file that gpg --export wrote',
+      hint: 'specify a file that gpg --export wrote',
     });
   } catch (error) {
     throw error instanceof OpmateError ? addContext(error, { subject }) : error;
@@ -56,7 +56,7 @@ function readKeyringPackets(bytes: Buffer): Packet[][] {
   for (const { kind } of blocks) {
     if (kind === 'PUBLIC KEY BLOCK') continue;
     throw new OpmateError('INVALID', `expected a public key block, got "${kind.toLowerCase()}"`, {
-      hint: 'name a file that gpg --export wrote',
+      hint: 'specify a file that gpg --export wrote',
     });
   }
   return blocks.map((block) => readPackets(block.bytes));

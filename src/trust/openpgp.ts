@@ -177,7 +177,7 @@ function findValidSignature(
     }
   }
   throw new OpmateError('INVALID', [...new Set(problems)].join('; '), {
-    hint: 'do not use what it signs, or verify with the key of its signer',
+    hint: 'verify with the key of its signer, and do not use the signed content otherwise',
   });
 }
 

@@ -16,7 +16,7 @@ export async function parseSigningKey(pem: Buffer, subject: string, password?: s
   if (/-----BEGIN ENCRYPTED |Proc-Type: 4,ENCRYPTED/.test(text)) {
     throw new OpmateError('UNSUPPORTED', 'encrypted private key', {
       subject,
-      hint: 'decrypt it to a file that only you can read, for instance with openssl pkey',
+      hint: 'decrypt it to a file that only you can read, e.g. with openssl pkey',
     });
   }
   return requireSupported(parseKey(createPrivateKey, pem, subject, 'private'), subject);
@@ -51,7 +51,7 @@ function parseKey(
   try {
     return parse(pem);
   } catch (cause) {
-    const hint = `name a ${kind} key in PEM: ${supported}`;
+    const hint = `use a ${kind} key in PEM: ${supported}`;
     throw new OpmateError('INVALID', `not a ${kind} key in PEM`, { subject, hint, cause });
   }
 }

@@ -138,7 +138,7 @@ export function checkTrustedRoot(json: string, subject: string): void {
   if (root.certificateAuthorities.length > 0) return;
   throw new OpmateError('INVALID', 'no certificate authorities', {
     subject,
-    hint: 'name a trusted_root.json of Sigstore',
+    hint: 'specify a trusted_root.json of Sigstore',
   });
 }
 

@@ -349,7 +349,7 @@ describe('writing an archive', () => {
     it('ends clearly, and goes on when there is room', async () => {
       const { disk, said, unfinished, result, files } = await runTwice('again');
       expect(said).toBe(
-        `IO ${disk}: no space left on device hint: make room and run it again: what has been fetched is kept\n`,
+        `IO ${disk}: no space left on device hint: free disk space and run it again: fetched data is kept\n`,
       );
       expect(unfinished).toMatch(/^mirror_000001\.\w+\.partial$/m);
       expect(unfinished).not.toContain('mirror_archive.json');

@@ -49,7 +49,7 @@ describe('opmate init', () => {
     await sandbox.write({ 'icon.svg': 'hello', 'empty.svg': '' });
     const cases = [
       { args: ['-i', 'icon.svg'], message: 'not an image' },
-      { args: ['-i', 'empty.svg'], message: 'empty.svg has no content' },
+      { args: ['-i', 'empty.svg'], message: 'check empty.svg: the file is empty' },
       { args: ['-i', 'none.svg'], message: 'open none.svg: no such file or directory' },
       { args: ['-d', 'none.md'], message: 'open none.md: no such file or directory' },
       { args: ['-o', 'toml'], message: 'invalid --output value "toml"' },

@@ -53,7 +53,7 @@ describe('opmate bundle extract', () => {
     const refused = await sandbox.run(['bundle', ...common]);
     expect([refused.code, refused.stdout]).toEqual([3, '']);
     expect(refused.stderr).toMatch(
-      /^large: bundle files exceeded 1048576 bytes limit: they have \d+, manifests\/padding.yaml alone \d+\n {2}hint: \d+ bytes, in one ConfigMap, with --gzip\n$/,
+      /^large: bundle files exceeded 1048576 bytes limit: they have \d+, manifests\/padding.yaml alone \d+\n {2}hint: add --gzip \(\d+ bytes in one ConfigMap\)\n$/,
     );
     expect((await sandbox.run(['alpha', 'bundle', ...common])).code).toBe(1);
     await expect(readFile(path.join(sandbox.work, 'large.yaml'))).rejects.toThrow('ENOENT');

@@ -176,7 +176,7 @@ describe
       const none = await run('rollback', 'widget', '-n', namespace, '--to', '9', '--yes');
       expect([none.code, none.stderr]).toEqual([
         1,
-        'widget: revision 9 not found\nhint: opmate bundle deployment history lists what is kept\n',
+        'widget: revision 9 not found\nhint: run opmate bundle deployment history to list the revisions\n',
       ]);
     });
 

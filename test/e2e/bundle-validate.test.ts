@@ -70,10 +70,10 @@ describe('opmate bundle validate', () => {
   });
 
   it.each<[string[], RegExp]>([
-    [[], /^missing source\nhint: name the directory or image of a bundle\n$/],
+    [[], /^missing source\nhint: specify the directory or image of a bundle\n$/],
     [['a', '-t', 'b'], /a: --tag says b/],
     [['a', '-b', 'x'], /unrecognized container-tool option: x/],
-    [['a', '-o', 'x'], /unknown validator "x"\nhint: optional validators are operatorhub, /],
+    [['a', '-o', 'x'], /unknown validator "x"\nhint: use one of operatorhub, /],
     [['a', '--output', 'x'], /invalid --output value "x"/],
   ])('refuses %j', async (args, message) => {
     const { code, stderr } = await sandbox.run(['bundle', 'validate', ...args]);

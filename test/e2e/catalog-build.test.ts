@@ -171,7 +171,7 @@ describe('opmate catalog build', () => {
     expect(none.stderr).toContain('no image for linux/arm, only linux/amd64, linux/arm64, linux/s390x');
     const several = await build('catalog', ...onScratch, '--save', 'docker-archive:four.tar');
     expect(several).toMatchObject({ code: 1, stdout: '' });
-    expect(several.stderr).toMatch(/holds one image, not 4\nhint: choose a platform with --platform/);
+    expect(several.stderr).toMatch(/holds one image, not 4\nhint: select a platform with --platform/);
     expect(await readdir(sandbox.work)).not.toContain('four.tar');
   });
 
@@ -253,7 +253,7 @@ describe('opmate catalog build: refusals', () => {
     [['catalog'], 2, /no destination for the image.*\nhint: add --tag/],
     [['catalog', '--push', ...out], 2, /--push: missing --tag/],
     [['catalog', '-t', 'example.com/x'], 2, /--tag example\.com\/x: missing tag/],
-    [['catalog', '-t', 'oci:x:v1'], 2, /not a place in a registry\nhint: keep the image there with --save/],
+    [['catalog', '-t', 'oci:x:v1'], 2, /not a place in a registry\nhint: save the image there with --save/],
     [['catalog', '--save', 'example.com/x:v1'], 2, /not a place for an image/],
     [['catalog', '--save', 'oci:catalog/out:v1'], 2, /lies in the catalog/],
     [['catalog', '--save', 'oci-archive:none/x.tar'], 1, /its directory "none"/],

@@ -325,7 +325,7 @@ schema: olm.channel
     expect(missing.stderr).toContain('./neither');
     const there = await sandbox.run(['catalog', 'add', 'catalog', known, twice, twice, ...template]);
     expect(there.stderr).toContain(
-      'bundle "widget.v1.1.0" is in package "widget" already (--overwrite writes it anew)',
+      'bundle "widget.v1.1.0" is in package "widget" already (replace it with --overwrite)',
     );
     expect(there.stderr).toContain('is bundles/widget-1.2.0 too');
     expect(await read()).toBe(catalog);

@@ -282,7 +282,7 @@ mirror:
     expect(result).toMatchObject({ code: 0 });
     for (const problem of [
       'ClusterExtension lost: not mapped: package "lost" is in none of ClusterCatalog one, ClusterCatalog two',
-      'ClusterExtension pump: registry.example/one:v1 has no channel "gone"; subscribe to another one, such as stable',
+      'ClusterExtension pump: registry.example/one:v1 has no channel "gone"; use another channel, such as stable',
       'ClusterExtension pump: registry.example/one:v1 has no upgrade from pump.v3.0.0 in channel stable',
       'ClusterExtension pump: registry.example/one:v1 has only bundles before 3.0.0: no minVersion',
     ])
@@ -304,7 +304,7 @@ mirror:
     });
     const other = await capture('checked.yaml', '--catalog', 'first');
     expect(other).toMatchObject({ code: 1, stdout: '' });
-    expect(other.stderr).toContain('hint: write registry.example/one:v1=first');
+    expect(other.stderr).toContain('hint: use registry.example/one:v1=first');
   });
 
   it('reads the directories of must-gather, and warns of what it cannot map', async () => {
@@ -360,7 +360,7 @@ mirror:
   });
 
   it.each([
-    ['nothing installed', '{}', 'no Subscription or ClusterExtension found\nhint: give what kubectl get'],
+    ['nothing installed', '{}', 'no Subscription or ClusterExtension found\nhint: use the output of kubectl get'],
     [
       'nothing that can be mapped',
       listOf(subscription('far', { name: 'far', source: 'gone' })),

@@ -103,7 +103,7 @@ describe('opmate mirror, what is wrong with its flags', () => {
         const result = await mirror(...args);
         expect(result).toMatchObject({ code: 1, stdout: '' });
         expect(result.stderr).toContain('cs-index-v1: both ');
-        expect(result.stderr).toContain('hint: give one of them another targetCatalog or targetTag');
+        expect(result.stderr).toContain('hint: set another targetCatalog or targetTag for one of them');
       }
       expect(await isThere('working-dir')).toBe(false);
       expect(await isThere('disk')).toBe(false);
@@ -165,7 +165,7 @@ describe('opmate mirror, an archive with a base', () => {
     );
     expect(swapped).toMatchObject({ code: 1, stdout: '' });
     expect(swapped.stderr).toMatch(
-      /base: is the base of \S+later, which is named after it\nhint: name the later archive/,
+      /base: is the base of \S+later, which is named after it\nhint: specify the later archive/,
     );
   });
 });

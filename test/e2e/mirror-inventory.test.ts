@@ -169,7 +169,7 @@ describe.runIf(hasDockerRegistry)('opmate mirror inventory', () => {
     const refused = await opmate('inventory', to);
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toMatch(
-      /does not list its repositories: .*\nhint: name them with --repository, or /,
+      /does not list its repositories: .*\nhint: specify them with --repository, or /,
     );
     const listed = await readFile(at('listed.json'), 'utf8');
     for (const lock of ['first', 'first/working-dir/opmate.lock.json'])

@@ -129,7 +129,7 @@ describe('mirror list operators', () => {
       'catalog',
       ['--package', 'x'],
       'package "x" not found in catalog',
-      'known packages: "gadget", "plain", "widget"',
+      'use a known package: "gadget", "plain", "widget"',
     ],
     [
       'catalog',

@@ -187,7 +187,7 @@ describe('mirror --config --dry-run', () => {
       '--poll-interval',
       '6h',
     );
-    expect(result.stderr).toContain('named by tag: no ImageContentSourcePolicy redirects these');
+    expect(result.stderr).toContain('referenced by tag: not covered by ImageContentSourcePolicy');
     const resources = await resourcesOf('icsp');
     expect(Object.keys(resources)).toEqual([
       'cc-acme-index-v1.yaml',

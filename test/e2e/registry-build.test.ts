@@ -191,7 +191,7 @@ describe('registry build', () => {
       apps.token = 'another';
       const refused = await fromApps('secret', '--auth-token', token, '--save', 'db', '--db-only', '--debug');
       expect(refused.code).toBe(1);
-      expect(refused.stderr).toContain('hint: give the token of the app registry as --auth-token');
+      expect(refused.stderr).toContain('hint: specify the token of the app registry with --auth-token');
       expect(refused.stderr).not.toContain('czNjcjN0');
       apps.token = token;
       elsewhere.serve('secret', 'widget', { '1.0.0': packageArchive(widgetTree()) });

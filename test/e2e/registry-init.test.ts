@@ -48,7 +48,7 @@ describe('opmate registry init', () => {
       expect.stringMatching(/^error: bad\/y\.yaml: yaml: .*\(bad\/y\.yaml:\d\)$/),
       expect.stringMatching(/^error: bad\/x\/csv\.yaml: .*couldn't find example\.com\/v1\/thing/),
       'error loading manifests from bad: 2 problems',
-      'hint: correct them, or give --permissive to load the rest',
+      'hint: fix them, or add --permissive to load the rest',
       '',
     ]);
     expect((await readdir(sandbox.work)).filter((name) => name.startsWith('bad.db'))).toEqual([]);

@@ -54,7 +54,7 @@ describe('registry create', () => {
     expect(await opmate('registry', 'create', 'new.db')).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: 'new.db: there is a file already\nhint: take another name, or remove it first\n',
+      stderr: 'new.db: there is a file already\nhint: use another name, or remove it first\n',
     });
     expect((await readFile(at('new.db'))).equals(before)).toBe(true);
     await opmate('registry', 'create', 'other.db');
@@ -105,7 +105,7 @@ describe('registry migrate', () => {
     await writeFile(at('text.db'), 'hello\n');
     expect(await opmate('registry', 'migrate', 'text.db')).toMatchObject({
       code: 1,
-      stderr: 'text.db: not a sqlite database\nhint: give the file of a sqlite index\n',
+      stderr: 'text.db: not a sqlite database\nhint: specify the file of a sqlite index\n',
     });
     expect(await opmate('registry', 'migrate', 'none.db')).toMatchObject({
       code: 1,
@@ -119,7 +119,7 @@ describe('registry migrate', () => {
       code: 1,
       stderr:
         'bookmarks.db: a sqlite database, but not an index of operators\n' +
-        'hint: give the file of an index: it has a table operatorbundle\n',
+        'hint: specify the file of an index, which has a table operatorbundle\n',
     });
     expect((await readFile(at('bookmarks.db'))).equals(before)).toBe(true);
   });

@@ -69,7 +69,7 @@ describe('opmate registry rm', () => {
     expect(result).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'd.db: no package found for packagename nope\nhint: known packages: "gadget", "widget"\n',
+      stderr: 'd.db: no package found for packagename nope\nhint: use a known package: "gadget", "widget"\n',
     });
     expect(bundlesOf('d.db')).toHaveLength(4);
     const permissive = await onCopy('d.db', ['rm', '-d', 'd.db', '-o', 'gadget,nope', '--permissive']);
@@ -142,7 +142,7 @@ describe('opmate registry delete-latest', () => {
       code: 1,
       stderr:
         'a.db: without gadget.v1.0.0 package gadget has no channel left\n' +
-        'hint: to remove the package, run registry rm --package gadget\n',
+        'hint: remove the package with opmate registry rm --package gadget\n',
     });
   });
 });

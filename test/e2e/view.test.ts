@@ -236,7 +236,7 @@ describe('opmate view', () => {
     const missing = await ask(url, { path: 'api/package?package=nothing' });
     expect([missing.status, JSON.parse(missing.body)]).toEqual([
       404,
-      { error: 'package "nothing" not found', hint: 'known packages: "gadget", "widget"' },
+      { error: 'package "nothing" not found', hint: 'use a known package: "gadget", "widget"' },
     ]);
     const icon = await ask(url, { path: 'icon?package=gadget' });
     expect(icon.headers['content-type']).toBe('image/svg+xml');
@@ -355,7 +355,7 @@ describe('opmate view', () => {
     expect([missing.status, missing.body]).toEqual([404, expect.stringContaining('did you mean')]);
     expect((await send('plan', good)).status).toBe(200);
     const imageset = JSON.stringify({ ...request, kind: 'imageset' });
-    expect((await send('write', good, imageset)).body).toContain('name the image of the catalog');
+    expect((await send('write', good, imageset)).body).toContain('specify the catalog image');
     const written = path.join(sandbox.work, 'written.yaml');
     await expect(readFile(written)).rejects.toThrow('ENOENT');
 

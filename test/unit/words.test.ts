@@ -57,7 +57,66 @@ function textsOf(file: string): string[] {
   return texts;
 }
 
+/** How hints start: with what the reader does. */
+const hintVerbs = new Set(
+  (
+    'add allow apply approve build change check compress convert copy create decrypt delete deprecate disable ' +
+    'download edit enable exclude export fix free ignore include install keep list log merge migrate mirror move ' +
+    'omit open publish pull push quote raise reduce remove rename render replace restore review run save see ' +
+    'select set sign skip specify split start stop trust unpack update use verify wait'
+  ).split(' '),
+);
+
+/** Returns the hints of a module as they start, without those whose start is a value. */
+function hintsOf(file: string, code = readFileSync(path.join(projectRoot, file), 'utf8')): string[] {
+  const hints: string[] = [];
+  const collect = (node: ts.Expression): void => {
+    if (ts.isStringLiteralLike(node)) hints.push(node.text);
+    else if (ts.isTemplateExpression(node) && node.head.text !== '') hints.push(node.head.text);
+    else if (ts.isParenthesizedExpression(node)) collect(node.expression);
+    else if (ts.isConditionalExpression(node)) [node.whenTrue, node.whenFalse].forEach(collect);
+    else if (ts.isBinaryExpression(node)) {
+      collect(node.left);
+      if (node.operatorToken.kind !== ts.SyntaxKind.PlusToken) collect(node.right);
+    }
+  };
+  const isHint = (name: ts.Node): boolean => ts.isIdentifier(name) && /^(?:newH|h)int$|Hint$/.test(name.text);
+  const visit = (node: ts.Node): void => {
+    if ((ts.isPropertyAssignment(node) || ts.isVariableDeclaration(node)) && isHint(node.name)) {
+      if (node.initializer !== undefined) collect(node.initializer);
+    }
+    if (ts.isFunctionDeclaration(node) && node.name !== undefined && isHint(node.name)) {
+      const returned = (inner: ts.Node): void => {
+        if (ts.isReturnStatement(inner) && inner.expression !== undefined) collect(inner.expression);
+        ts.forEachChild(inner, returned);
+      };
+      returned(node);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile(file, code, ts.ScriptTarget.Latest, false));
+  return hints;
+}
+
+function isImperative(hint: string): boolean {
+  return hintVerbs.has(/^[a-z]+/.exec(hint)?.[0] ?? '') || hint.startsWith('did you mean ');
+}
+
 describe('words', () => {
+  it('finds a hint that is no imperative', () => {
+    const code = "fail({ hint: isLocal ? 'use a path' : `the path is ${path}` });";
+    expect(hintsOf('x.ts', code).filter((hint) => !isImperative(hint))).toEqual(['the path is ']);
+  });
+
+  it('start every hint with a verb', () => {
+    const wrong = filesBelow('src', /\.ts$/).flatMap((file) =>
+      hintsOf(file)
+        .filter((hint) => hint !== '' && !isImperative(hint))
+        .map((hint) => `${file}: ${hint}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+
   it('finds a banned phrase', () => {
     expect(bannedIn('keep nothing Besides')).toEqual([
       '"Besides" in "keep nothing Besides": write in addition to',

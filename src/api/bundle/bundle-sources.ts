@@ -66,11 +66,11 @@ export async function useSources<T>(
 ): Promise<T> {
   const { lock, updateLock, secret } = options;
   if (updateLock === true && lock === undefined) {
-    throw new UsageError('--update-lock: needs --lock', { hint: 'name the file with --lock FILE' });
+    throw new UsageError('--update-lock: needs --lock', { hint: 'specify the file with --lock FILE' });
   }
   if (secret !== undefined && options.secrets === undefined) {
     throw new UsageError('--secret: needs --secrets', {
-      hint: 'name the directory of Secrets with --secrets',
+      hint: 'specify the directory of Secrets with --secrets',
     });
   }
   const locked = lock === undefined || updateLock === true ? undefined : await readContentLock(lock);

@@ -73,7 +73,7 @@ function checkOverlap(
   const names = new Set(after.map(({ name }) => name));
   if (before.length === 0 || after.length === 0 || before.some(({ name }) => names.has(name))) return;
   throw new OpmateError('INVALID', `${newReference}: has none of the definitions of ${oldReference}`, {
-    hint: 'name an older and a newer version of the same definitions',
+    hint: 'specify an older and a newer version of the same definitions',
   });
 }
 
@@ -100,7 +100,7 @@ async function readDefinitions(
       'INVALID',
       `${reference}: holds no CustomResourceDefinition among ${manifests.length === 1 ? '1 object' : `${manifests.length} objects`}`,
       {
-        hint: 'name a file of definitions, or a whole bundle',
+        hint: 'specify a file of definitions, or a whole bundle',
       },
     );
   }

@@ -115,7 +115,7 @@ function getStart(
 ): UpgradeFrom {
   if (!isFound) {
     throw new OpmateError('NOT_FOUND', describeMissing('package', packageName, `catalog ${catalog}`), {
-      hint: 'list the packages of the catalog to see their names',
+      hint: 'run opmate list packages to see the names',
     });
   }
   const known = bundles.get(installed.name);
@@ -126,7 +126,7 @@ function getStart(
     'NOT_FOUND',
     describeMissing('bundle', installed.name, `package ${quoteGo(packageName)}`),
     {
-      hint: `say which version it has: ${installed.name}@VERSION`,
+      hint: `add its version: ${installed.name}@VERSION`,
     },
   );
 }

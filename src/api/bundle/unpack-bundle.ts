@@ -74,7 +74,7 @@ async function check({ directory }: OpenedContent, { signal, followLinks }: Sess
         severity: 'error',
         code: 'missing-file',
         problem: `Unable to locate ${part} directory`,
-        hint: 'to unpack it nevertheless, --skip-validation',
+        hint: 'add --skip-validation to unpack it anyway',
       });
     }
   }

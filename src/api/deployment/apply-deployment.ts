@@ -101,7 +101,7 @@ export function findApprovalFault(
     code: 'not-approved',
     subject: name,
     problem: `what would be applied is ${hash}, what was approved is ${approved.join(', ')}`,
-    hint: 'review what has changed, then approve its hash',
+    hint: 'review the changes, then approve their hash',
   };
 }
 
@@ -119,7 +119,7 @@ export function checkDeployments(deployments: readonly RenderedDeployment[]): Di
       code: 'duplicate-deployment',
       subject: place,
       problem: 'two deployments of this name are installed in one namespace',
-      hint: 'give one of them another name, for each would undo the other',
+      hint: 'rename one of them: each would undo the other',
     });
   }
   return findings.length > 0 ? findings : findSharedObjects(deployments);

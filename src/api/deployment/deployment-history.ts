@@ -32,7 +32,7 @@ export async function readDeploymentHistory(
     throw new OpmateError(
       'NOT_FOUND',
       `${place.name}: no deployment of this name was applied in namespace ${quoteGo(place.namespace)}`,
-      { hint: 'name the namespace that it is installed in with --namespace' },
+      { hint: 'specify its install namespace with --namespace' },
     );
   }
   return { ...inventory, current: currentRevision(inventory) };
@@ -59,7 +59,7 @@ export async function rollBackDeployment(
   const objects = await loadRender(cluster.kubectl, place, render);
   if ((await hashOfObjects(objects, cluster.session)) !== hash) {
     throw new OpmateError('DIGEST', `${name}: stored objects differ from those of revision ${revision}`, {
-      hint: 'the inventory was changed; apply the deployment from its document',
+      hint: 'apply the deployment from its document: the inventory was edited',
     });
   }
   const deployment: Applicable = {
@@ -79,7 +79,7 @@ function getTarget(
       ? item !== current && item.render !== undefined && item.hash !== current?.hash
       : item.revision === wanted,
   );
-  const hint = 'opmate bundle deployment history lists what is kept';
+  const hint = 'run opmate bundle deployment history to list the revisions';
   if (target === undefined) {
     const what = wanted === undefined ? 'nothing to go back to' : `revision ${wanted} not found`;
     throw new OpmateError('NOT_FOUND', `${name}: ${what}`, { hint });

@@ -120,12 +120,12 @@ async function checkPlaces(directory: string, outputs: readonly ImageOutput[]): 
   const stats = await statIfPresent(directory);
   if (stats === undefined) {
     throw new OpmateError('NOT_FOUND', `${directory}: no such directory`, {
-      hint: 'give the directory that holds the catalog; opmate render or migrate makes one of an image',
+      hint: 'specify a catalog directory; create one from an image with opmate render or opmate migrate',
     });
   }
   if (!stats.isDirectory()) {
     throw new OpmateError('INVALID', `${directory}: is not a directory`, {
-      hint: 'give the directory that holds the catalog',
+      hint: 'specify a catalog directory',
     });
   }
   const root = await realpath(directory);

@@ -48,7 +48,7 @@ export async function openBase(
     throw addContext(error, {
       subject: `base image ${base}`,
       replaces: [base],
-      newHint: `name another with ${flag}, from a registry or layout; scratch makes an image of the data only`,
+      newHint: `specify another with ${flag}, from a registry or layout, or use scratch for an image of the data only`,
     });
   }
 }
@@ -142,7 +142,7 @@ export async function checkImageOutput({ to }: ImageOutput): Promise<void> {
   const isStore = to.transport === 'docker' || to.transport === 'oci';
   if (to.digest !== undefined || (isStore && to.tag === undefined)) {
     const problem = to.digest === undefined ? 'missing tag' : 'names a digest';
-    throw new UsageError(`${to.text}: ${problem}`, { hint: 'name the tag to write, e.g. NAME:v1' });
+    throw new UsageError(`${to.text}: ${problem}`, { hint: 'add a tag, e.g. NAME:v1' });
   }
   if (to.transport === 'docker' || to.transport === 'oci') return;
   await requireParentDirectory(to.path);
@@ -183,7 +183,7 @@ async function writeImages(
       throw new OpmateError(
         'UNSUPPORTED',
         `docker-archive:${to.path}: holds one image, not ${images.length}`,
-        { hint: 'choose a platform with --platform, or save an oci-archive' },
+        { hint: 'select a platform with --platform, or save an oci-archive' },
       );
     }
     const { saveDockerArchive } = await import('../../oci/image/docker-archive.js');

@@ -100,7 +100,7 @@ async function checkOutput(output: BuildIndexOptions['output']): Promise<void> {
   if ((await statIfPresent(databaseDirectory))?.isDirectory() !== false) return;
   throw new OpmateError('IO', `${databaseDirectory}: is not a directory`, {
     file: databaseDirectory,
-    hint: `name the directory to write ${databaseName} to`,
+    hint: `specify the directory to write ${databaseName} to`,
   });
 }
 

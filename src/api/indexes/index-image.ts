@@ -151,16 +151,12 @@ async function takeDatabase(
 ): Promise<IndexFile> {
   if (fromIndex === undefined) return { file: path.join(directory, 'index.db'), name: newName };
   if ((await statIfPresent(fromIndex))?.isFile() === true) {
-    throw new OpmateError(
-      'INVALID',
-      `${fromIndex}: is a file, and --from-index takes the image of an index`,
-      {
-        file: fromIndex,
-        hint:
-          'change a database file with opmate registry add, rm, prune and so on, then make an image of it ' +
-          'with opmate index build; an image in an archive is oci-archive:FILE',
-      },
-    );
+    throw new OpmateError('INVALID', `${fromIndex}: is a file, not an index image`, {
+      file: fromIndex,
+      hint:
+        'edit a database file with opmate registry add, rm or prune, then create its image with opmate index ' +
+        'build; use oci-archive:FILE for an image in an archive',
+    });
   }
   const file = await pullDatabase(fromIndex, path.join(directory, 'from-index'), session);
   // Ends what a writer has left unfinished, and fails for what is no database before any bundle is pulled.

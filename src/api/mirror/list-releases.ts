@@ -70,7 +70,7 @@ export async function listReleaseChannels(
 async function readGraphs(channel: string, architectures: readonly string[], session: Session) {
   if (!/^[\w.-]{1,200}$/.test(channel))
     throw new UsageError(`${quoteGo(channel)}: not the name of a channel`, {
-      hint: 'write e.g. stable-4.18',
+      hint: 'use a channel name such as stable-4.18',
     });
   for (const architecture of architectures) {
     if ((releaseArchitectures as readonly string[]).includes(architecture)) continue;
@@ -87,7 +87,7 @@ async function readGraphs(channel: string, architectures: readonly string[], ses
       if (graph.nodes.length > 0) return { architecture, graph };
       throw new OpmateError('NOT_FOUND', 'no releases', {
         subject: graph.label,
-        hint: 'list channels with --channels --version X.Y',
+        hint: 'list the channels with --channels --version X.Y',
       });
     },
     session,

@@ -69,7 +69,7 @@ async function readSameLock(
 ): Promise<{ lock: ImageSetLock; config: ImageSetConfiguration; templates: Templates }> {
   const { workspace } = run.options;
   const lock = run.options.lock ?? (await workspace?.readLock());
-  if (lock === undefined) throw new UsageError('no lock', { hint: 'name a lock or a workspace' });
+  if (lock === undefined) throw new UsageError('no lock', { hint: 'specify a lock or a workspace' });
   requirePlan(run, lock);
   const config = await requireSame(run, lock);
   const templates = await readTemplates(run, config);
@@ -93,7 +93,7 @@ async function requireSame(run: ImageSetRun, lock: ImageSetLock): Promise<ImageS
   const { config, digest } = await readConfiguration(run);
   if (digest !== lock.configuration) {
     const problem = `${config.file}: differs from the configuration of the lock`;
-    throw new UsageError(problem, { hint: 'mirror without --locked to make a new lock' });
+    throw new UsageError(problem, { hint: 'mirror without --locked to create a new lock' });
   }
   const wanted = getLockOptions(run);
   for (const key of ['dependencies', 'platform']) {
@@ -101,11 +101,11 @@ async function requireSame(run: ImageSetRun, lock: ImageSetLock): Promise<ImageS
     const had = lock.options[key] ?? 'not given';
     const problem = `--${key} ${wanted[key] ?? 'not given'}: the lock was made with ${had}`;
     throw new UsageError(problem, {
-      hint: 'use the same value, or mirror without --locked to make a new lock',
+      hint: 'use the same value, or mirror without --locked to create a new lock',
     });
   }
   const { signatures } = lock.options;
-  const hint = 'opmate mirror plan makes a new lock';
+  const hint = 'create a new lock with opmate mirror plan';
   if (signatures === 'unknown')
     throw new UsageError(`${getShownLock(run)}: made before plans had signatures`, { hint });
   if (run.options.signatures === false && signatures === 'yes')

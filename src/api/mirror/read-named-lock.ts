@@ -28,7 +28,7 @@ export async function readNamedLock(
   }
   throw new OpmateError('NOT_FOUND', `${shown}: no archive or lock found`, {
     file: shown,
-    hint: `name a lock file, or a directory with ${archiveIndexName} or ${path.join('working-dir', lockName)}`,
+    hint: `specify a lock file, or a directory with ${archiveIndexName} or ${path.join('working-dir', lockName)}`,
   });
 }
 

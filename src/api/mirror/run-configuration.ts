@@ -27,7 +27,7 @@ export async function readConfiguration(
   const { configFile: file } = run.options;
   if (file === undefined)
     throw new UsageError('missing --config', {
-      hint: 'name an ImageSetConfiguration with --config',
+      hint: 'specify an ImageSetConfiguration with --config',
     });
   const place = path.resolve(run.session.workingDirectory, file);
   const bytes = await readInputFile(place);

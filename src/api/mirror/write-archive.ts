@@ -30,7 +30,7 @@ export async function writeArchive(
 function requireArchiveDirectory(run: ImageSetRun): string {
   const { destination } = run.options;
   if (destination.kind === 'disk') return destination.directory;
-  throw new UsageError('an archive is written to a directory', { hint: 'write file://DIRECTORY' });
+  throw new UsageError('an archive is written to a directory', { hint: 'use file://DIRECTORY' });
 }
 
 /** Plans in bytes what is to be archived: all but what the base holds. */

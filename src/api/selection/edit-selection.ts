@@ -92,11 +92,11 @@ export class SelectionEditor implements EditActions {
   async write(view: CatalogView, request: unknown): Promise<WrittenFile> {
     const selection = requireSelectionRequest(request);
     if (selection.kind === 'imageset' && selection.catalog === '') {
-      throw new OpmateError('USAGE', 'catalog: missing', { hint: 'name the image of the catalog' });
+      throw new OpmateError('USAGE', 'catalog: missing', { hint: 'specify the catalog image' });
     }
     const { text } = await planSelection(view.selectable(), selection, this.#session);
     if ((await this.#readFileDigest()) !== getText(request, 'fileDigest')) {
-      const hint = 'review the file, then write again to overwrite it';
+      const hint = 'review the file, then save again to overwrite it';
       throw new OpmateError('INVALID', 'has changed since the selection was planned', {
         subject: this.file,
         hint,

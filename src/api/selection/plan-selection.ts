@@ -145,7 +145,7 @@ function versionFields(
     'UNSUPPORTED',
     `package ${quoteGo(name)}: an ImageSetConfiguration cannot list versions`,
     {
-      hint: 'select a range or one version, or write a CatalogFilter',
+      hint: 'select a range or one version, or use a CatalogFilter',
     },
   );
 }

@@ -74,7 +74,7 @@ export function bundleDockerfile(
   ] as const) {
     if (!/[\n\r]/.test(value)) continue;
     throw new OpmateError('INVALID', `${what} ${quoteGo(value)}: a line break cannot stand in a Dockerfile`, {
-      hint: 'give a value of one line',
+      hint: 'use a single-line value',
     });
   }
   const lines = [

@@ -112,7 +112,7 @@ export async function prepareBundle(
   if (existing === undefined && readsOnly) {
     throw new OpmateError('NOT_FOUND', 'no such file', {
       subject: shown(places.annotations),
-      hint: 'write it with opmate bundle generate',
+      hint: 'create it with opmate bundle generate',
     });
   }
   let annotations: ReadAnnotations;
@@ -262,7 +262,7 @@ async function applyDockerfile(
       code: 'base-image',
       file,
       problem: `FROM ${baseImage}, but --base-image is ${request.baseImage}`,
-      hint: 'rewrite the file with --overwrite',
+      hint: 'replace the file with --overwrite',
     });
   }
   prepared.baseImage = baseImage ?? prepared.baseImage;
@@ -281,7 +281,7 @@ async function applyDockerfile(
         copy === undefined
           ? `copies nothing to /${part}/`
           : `copies ${copy.source} to /${part}/, not ${wanted}`,
-      hint: 'rewrite the file with --overwrite',
+      hint: 'replace the file with --overwrite',
     });
   }
   for (const copy of dockerfile.copies) {
@@ -336,7 +336,7 @@ async function addCopy(
       hint,
     });
   if (/^\/(?:manifests|metadata)(?:\/|$)/.test(target)) {
-    return refuse(`adds to ${target}`, 'put the files into the directory itself');
+    return refuse(`adds to ${target}`, 'move the files into the directory itself');
   }
   const from = getSource(request, copy);
   let real: string;
@@ -351,7 +351,7 @@ async function addCopy(
     return refuse('leads out of the working directory');
   if (stats.isDirectory()) {
     const name = target.slice(1);
-    if (name === '') return refuse('copies to the root of the image', 'give it a directory of its own');
+    if (name === '') return refuse('copies to the root of the image', 'move it to a separate directory');
     const label = shownPath(request.workingDirectory, from);
     const { files, findings } = await listFiles(from, { label, signal, followLinks });
     prepared.findings.push(...findings);

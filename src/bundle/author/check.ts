@@ -91,7 +91,7 @@ export async function checkManifests(files: readonly ListedFile[], options: Chec
         file,
         line: furtherLine,
         problem: 'a second document, which all tools ignore',
-        hint: 'put each object into a separate file',
+        hint: 'move each object to a separate file',
       });
     }
     const key = toKey(value);
@@ -132,7 +132,7 @@ function checkCsvs(
       file: label,
       problem: 'no ClusterServiceVersion',
       hint:
-        'name the directory that has it; for plain manifests, write annotations that say so with ' +
+        'specify the directory that contains it; for plain manifests, create annotations of that type with ' +
         'opmate bundle generate first',
     });
     return;
@@ -255,7 +255,7 @@ export function readAnnotations(content: Buffer, file: string): ReadAnnotations 
       code: 'missing-field',
       file,
       problem: 'no annotations',
-      hint: 'write one with opmate bundle generate',
+      hint: 'create one with opmate bundle generate',
     });
     return { values, findings };
   }
@@ -295,7 +295,7 @@ export function checkAnnotations(
         code: 'missing-field',
         file,
         problem: `Missing field: ${key}`,
-        hint: 'add it, or rewrite the file with --overwrite',
+        hint: 'add it, or replace the file with --overwrite',
       });
     } else if (value !== '' && stored.value !== value) {
       findings.push({
@@ -304,7 +304,7 @@ export function checkAnnotations(
         file,
         line: stored.line,
         problem: `Expect field ${quoteGo(key)} to have value ${quoteGo(value)} instead of ${quoteGo(stored.value)}`,
-        hint: 'correct the one or the other, or rewrite the file with --overwrite',
+        hint: 'fix either of them, or replace the file with --overwrite',
       });
     }
   }

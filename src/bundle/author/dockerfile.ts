@@ -22,7 +22,7 @@ export interface Copy {
 }
 
 const engineHint =
-  'take the line out, or build with a container engine and push its image with opmate oci copy';
+  'remove the line, or build with a container engine and push the image with opmate oci copy';
 
 /**
  * Reads a `bundle.Dockerfile`: one FROM, LABEL, and COPY of one file or directory. All else needs an engine, and is a
@@ -33,18 +33,18 @@ export function readDockerfile(text: string, file: string): BundleDockerfile {
   for (const { line, name, words, fault } of parseInstructions(text)) {
     const refuse = (message: string, hint = engineHint): void =>
       void read.findings.push({ severity: 'error', code: 'dockerfile', file, line, problem: message, hint });
-    if (fault !== undefined) refuse(`${name}: ${fault}`, 'correct the line');
+    if (fault !== undefined) refuse(`${name}: ${fault}`, 'fix the line');
     else if (name === 'FROM') {
       if (read.baseImage !== undefined) refuse('a second FROM: images of several stages need an engine');
       else if (words.length !== 1 || words[0]?.startsWith('--') === true) {
-        refuse('FROM: more than the name of an image', 'write FROM scratch');
+        refuse('FROM: more than the name of an image', 'use FROM scratch');
       } else read.baseImage = words[0] as string;
     } else if (name === 'LABEL') {
       for (const word of parsePairs(words)) {
         const equals = word.indexOf('=');
         if (equals > 0) {
           read.labels.push({ key: word.slice(0, equals), value: word.slice(equals + 1), line });
-        } else refuse(`LABEL: ${JSON.stringify(word)} is not key=value`, 'write LABEL key="value"');
+        } else refuse(`LABEL: ${JSON.stringify(word)} is not key=value`, 'use LABEL key="value"');
       }
     } else if (name === 'COPY') {
       const copy = parseCopy(words, line);
@@ -58,7 +58,7 @@ export function readDockerfile(text: string, file: string): BundleDockerfile {
       code: 'dockerfile',
       file,
       problem: 'no FROM',
-      hint: 'begin with FROM scratch',
+      hint: 'start with FROM scratch',
     });
   return read;
 }

@@ -103,7 +103,7 @@ export async function completeFacts(
         throw new OpmateError(
           'INVALID',
           'error interpreting channels, please manually input channels instead',
-          { hint: 'no channel of the package leads to this bundle' },
+          { hint: 'set --channels: no channel of the package contains this bundle' },
         );
       }
       inferred.push(`channels: ${channels}`);
@@ -179,7 +179,7 @@ function labelWarnings(facts: BundleFacts): Diagnostic[] {
       file: dockerfileName,
       subject: `LABEL ${key}=${value}`,
       problem: 'interpreted differently by container engines',
-      hint: 'give one without blanks, quotes, backslashes and dollar signs',
+      hint: 'use a name without spaces, quotes, backslashes and dollar signs',
     }));
 }
 
@@ -240,7 +240,7 @@ export async function planCopies(
         code: 'unknown-file',
         file: shown(path.join(manifests, name)),
         problem: `is not in ${quoteGo(shown(directory))}, and stays`,
-        hint: 'remove it, unless it belongs to the bundle',
+        hint: 'remove it if it is not part of the bundle',
       })),
   };
 }

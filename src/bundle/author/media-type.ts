@@ -29,7 +29,7 @@ export async function detectMediaType(
   const names = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
   if (names.length === 0) {
     throw new OpmateError('INVALID', `The directory ${directory} contains no yaml files`, {
-      hint: 'name the directory in which the manifests stand',
+      hint: 'specify the directory of the manifests',
     });
   }
   let mediaType: MediaType = 'plain';

@@ -21,7 +21,7 @@ export function parseAvailableApis(text: string, file: string): AvailableApis {
   throw new OpmateError('INVALID', 'names no kinds', { subject: file, file, hint });
 }
 
-const hint = 'write it with kubectl api-resources';
+const hint = 'create it with kubectl api-resources';
 
 function toKey(apiVersion: string, kind: string): string {
   return `${apiVersion.includes('/') ? '' : '/'}${apiVersion}/${kind}`;
@@ -119,7 +119,7 @@ export function withAvailableApis(
       code: 'missing-kind',
       subject: api,
       problem: `kind missing in the cluster, required by ${names.map(({ name }) => `"${name}"`).join(', ')}`,
-      hint: `install what defines it first, or leave it out with --optional-kinds=${api.split(' ')[1]}`,
+      hint: `install its definition first, or omit it with --optional-kinds=${api.split(' ')[1]}`,
     });
   }
   return result;

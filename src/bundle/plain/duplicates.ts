@@ -27,7 +27,7 @@ export function findDuplicates(objects: readonly PlainObject[]): {
         code: 'duplicate-object',
         subject: `${object.kind} "${object.name}"${where}`,
         problem: `duplicate, from ${first.origin} and from ${object.origin}`,
-        hint: 'give one of them another name, or take it away',
+        hint: 'rename or remove one of them',
       });
     }
   }

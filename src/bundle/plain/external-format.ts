@@ -54,8 +54,8 @@ export async function renderExternal(
   if (file === undefined) {
     throw new OpmateError('UNSUPPORTED', `format ${quoteGo(format)}: neither known nor a program`, {
       hint: isFormatName(format)
-        ? `known are registry-v1, plain and helm; for any other, put an executable ${program} on PATH`
-        : 'known are registry-v1, plain and helm; names of others have lower-case letters, digits and dashes',
+        ? `use registry-v1, plain or helm, or add an executable ${program} to PATH`
+        : 'use registry-v1, plain, helm, or a name of lower-case letters, digits and dashes',
     });
   }
   return withTemporaryDirectory(session, async (temporary) => {

@@ -50,7 +50,7 @@ export async function renderHelm(
   const file = await findProgram('helm', session.environment);
   if (file === undefined) {
     throw new OpmateError('UNSUPPORTED', 'helm: not installed', {
-      hint: 'bundles of the format helm need the program helm 3 on PATH',
+      hint: 'install helm 3 on PATH',
     });
   }
   const name = options.name ?? about.chartName ?? '';
@@ -88,7 +88,7 @@ export async function renderHelm(
         code: 'chart-output-varies',
         problem: 'the chart renders other manifests each time',
         file: `${prefix}Chart.yaml`,
-        hint: 'set what it generates, as passwords and certificates, in its values',
+        hint: 'set generated data, such as passwords and certificates, in its values',
       });
     }
     const made = printedManifests('helm', printed);
@@ -137,7 +137,7 @@ async function findChart(directory: string): Promise<{ chart: string; prefix: st
   if (only !== undefined && further.length === 0) {
     return { chart: path.resolve(directory, only), prefix: `${only}/` };
   }
-  const hint = 'Chart.yaml must be at the root, or in exactly one directory';
+  const hint = 'move Chart.yaml to the root, or to exactly one directory';
   if (only === undefined)
     return { severity: 'error', code: 'missing-chart', problem: 'no Helm chart found', hint };
   return {

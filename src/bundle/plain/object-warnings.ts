@@ -68,7 +68,7 @@ export function objectWarnings(objects: readonly PlainObject[]): Diagnostic[] {
         subject: getTitle(object),
         problem: 'larger than 1 MiB, so that a cluster may not be able to store it',
         file,
-        hint: 'make it smaller, or split it',
+        hint: 'reduce its size, or split it',
       });
     }
     return warnings;

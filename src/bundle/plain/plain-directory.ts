@@ -87,7 +87,7 @@ export async function readPlainDirectory(
         code: 'directory',
         problem: 'is a directory',
         file,
-        hint: 'all manifests must be in one directory, for the format plain has no sub-directories',
+        hint: 'move all manifests to one directory: the format plain has no subdirectories',
       });
     } else if (!/\.(?:ya?ml|json)$/i.test(entry.name)) {
       warnings.push({

@@ -106,7 +106,7 @@ export function chooseChecks(
   for (const name of [...(only ?? []), ...skipped]) {
     if (Object.hasOwn(checks, name)) continue;
     const near = new NameIndex(checkNames).nearest(name);
-    const hint = near === undefined ? `the checks are ${checkNames.join(', ')}` : `write ${near}`;
+    const hint = near === undefined ? `use one of ${checkNames.join(', ')}` : `use ${near}`;
     throw new UsageError(`unknown check ${quoteGo(name)}`, { hint });
   }
   const chosen = checkNames.filter((name) => only === undefined || only.includes(name));

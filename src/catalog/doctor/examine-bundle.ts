@@ -79,7 +79,7 @@ type At = (...path: (string | number)[]) => CatalogSubject;
 
 function examineImages({ image, relatedImages }: BundleBlob, place: At, findings: FindingList): void {
   if (image !== '' && !hasDigest(image)) {
-    const hint = 'reference it by digest, REPOSITORY@sha256:…: tags can move, in mirrors too';
+    const hint = 'use a digest reference, REPOSITORY@sha256:…: tags can move, in mirrors too';
     findings.add(
       'bundle-image-tag',
       place('image'),
@@ -111,7 +111,7 @@ function examineImages({ image, relatedImages }: BundleBlob, place: At, findings
         'related-image-empty',
         place('relatedImages', index),
         message,
-        'write the image, or remove the item',
+        'set the image, or remove the item',
       );
     } else if (related.image !== image && !hasDigest(related.image)) {
       if (firstByTag < 0) firstByTag = index;
@@ -119,7 +119,7 @@ function examineImages({ image, relatedImages }: BundleBlob, place: At, findings
     }
   }
   if (byTag.size === 0) return;
-  const hint = 'reference them by digest: tags can move, and ImageDigestMirrorSets do not cover them';
+  const hint = 'use digest references: tags can move, and ImageDigestMirrorSets do not cover them';
   const path = place('relatedImages', firstByTag, 'image');
   findings.add('related-image-tag', path, listNames('related images are referenced by tag:', byTag), hint);
 }
@@ -132,10 +132,10 @@ function examineSize({ length }: BlobOrigin, subject: CatalogSubject, findings: 
   if (length < largeBundle) return;
   const size = `${(length / 1024 / 1024).toFixed(1)} MiB`;
   if (length > messageLimit) {
-    const hint = 'gRPC clients receive 4 MiB by default: opmate migrate makes bundles smaller';
+    const hint = 'reduce its size with opmate migrate: gRPC clients receive 4 MiB by default';
     findings.add('bundle-size', subject, `the bundle has ${size}`, hint, 'warning');
   } else {
-    findings.add('bundle-size', subject, `the bundle has ${size}`, 'opmate migrate makes bundles smaller');
+    findings.add('bundle-size', subject, `the bundle has ${size}`, 'reduce its size with opmate migrate');
   }
 }
 
@@ -151,7 +151,7 @@ function examineRepeated(properties: readonly Property[], place: At, findings: F
         'property-repeated',
         place('properties', index),
         message,
-        'keep one: servers refuse two',
+        'keep one: servers reject two',
         'warning',
       );
       continue;
@@ -225,7 +225,7 @@ function readDependencies(
     if (!dependencyTypes.has(property.type)) continue;
     const need = readNeed(property.type, unwrap(property.value));
     if (need?.kind === 'unclear' && !need.text.includes('in CEL')) {
-      const hint = 'name a package and a range, or a group, version and kind';
+      const hint = 'set a package and a range, or a group, version and kind';
       findings.add('dependency-unclear', place(...path), `depends on ${need.text}`, hint);
     } else if (need !== undefined) needs.push({ need, path });
   }
@@ -262,11 +262,11 @@ function readMaxOpenShift(
     findings.add('max-openshift', place(...path), `${quoted}: ${problem}`, hint);
   if (limits.length > 1) tell('there is more than one', 'keep one of them');
   if (typeof value === 'number') {
-    tell('is a number, and 4.1 equals 4.10 as a number', 'write the version in quotes, as in "4.18"');
+    tell('is a number, and 4.1 equals 4.10 as a number', 'quote the version, e.g. "4.18"');
     return undefined;
   }
   const version = typeof value === 'string' ? readOpenShiftVersion(value) : undefined;
-  if (version === undefined) tell('is not an OpenShift version', 'write it as in "4.18"');
+  if (version === undefined) tell('is not an OpenShift version', 'use a string such as "4.18"');
   return version;
 }
 
@@ -294,7 +294,7 @@ function readMinKube(csv: CsvParts | undefined, place: At, findings: FindingList
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     const message = `minKubeVersion ${quoteGo(text)} is not a version: ${error.message}`;
-    findings.add('min-kube', place(...(csv?.path ?? [])), message, 'write it as in 1.31.0');
+    findings.add('min-kube', place(...(csv?.path ?? [])), message, 'use a version such as 1.31.0');
     return undefined;
   }
 }
@@ -314,7 +314,7 @@ function readOpenShiftVersions(
   if (label === '') return undefined;
   if (isInVersions(label, undefined) !== undefined) return detach(label);
   const path = property === undefined ? (csv?.path ?? []) : ['properties', index, 'value'];
-  const hint = 'write v4.12, =v4.12 or v4.12-v4.15';
+  const hint = 'use v4.12, =v4.12 or v4.12-v4.15';
   findings.add(
     'openshift-versions',
     place(...path),

@@ -79,7 +79,7 @@ class ChannelExamination {
     const own = this.#versions.get(name);
     if (replaces !== '' && !this.#graph.entries.has(replaces)) {
       const message = `replaces ${quoteGo(replaces)}, which is not an entry of the channel`;
-      const hint = 'expected in a filtered catalog: only clusters that run that bundle can upgrade from it';
+      const hint = 'ignore this in a filtered catalog: only clusters with that bundle can upgrade from it';
       this.#findings.add('replaces-outside', this.#subject(name, 'replaces'), message, hint);
     }
     if (own !== undefined) {
@@ -88,7 +88,7 @@ class ChannelExamination {
       if (skipRange !== '') this.#examineRange(entry, own);
     }
     if (skipRange !== '' && this.#isEmpty(skipRange)) {
-      const hint = 'let its lower end be below its upper end';
+      const hint = 'set a lower end below its upper end';
       const message = `no version is in its skipRange ${quoteGo(skipRange)}`;
       this.#findings.add('skip-range-empty', this.#subject(name, 'skipRange'), message, hint);
     }
@@ -102,7 +102,7 @@ class ChannelExamination {
     if (higher.length === 0) return;
     const index = field === 'replaces' ? [] : [names.indexOf(higher[0] as string)];
     const message = listNames(`with version ${formatVersion(own)} it ${field} what is higher:`, higher);
-    const hint = 'clusters with that version would be downgraded: list only lower versions';
+    const hint = 'list only lower versions: clusters with that version would be downgraded';
     this.#findings.add('downgrade', this.#subject(name, field, ...index), message, hint);
   }
 
@@ -133,11 +133,11 @@ class ChannelExamination {
     }
     if (higher.length > 0) {
       const message = listNames(`its skipRange ${quoteGo(skipRange)} covers what is higher:`, higher);
-      const hint = `clusters with that version may be downgraded: end the range with <${formatVersion(own)}`;
+      const hint = `set the upper end to <${formatVersion(own)}: clusters with that version may be downgraded`;
       this.#findings.add('downgrade', subject, message, hint);
     } else if (range.contains(own)) {
       const message = `its own version ${formatVersion(own)} is in its skipRange ${quoteGo(skipRange)}`;
-      const hint = `end the range below it, with <${formatVersion(own)}`;
+      const hint = `set the upper end below it, to <${formatVersion(own)}`;
       this.#findings.add('skip-range-self', subject, message, hint);
     }
     if (missed.length > 0) {
@@ -163,7 +163,7 @@ class ChannelExamination {
     if (own === undefined || highest === undefined || compareVersions(highest.version, own) <= 0) return;
     const other = `${quoteGo(highest.name)} (${formatVersion(highest.version)})`;
     const message = `its head ${quoteGo(head)} (${formatVersion(own)}) is lower than ${other}`;
-    const hint = `OLM v0 installs the head, OLM v1 the highest version: make ${quoteGo(highest.name)} the head, or remove it`;
+    const hint = `set ${quoteGo(highest.name)} as the head, or remove it: OLM v0 installs the head, OLM v1 the highest version`;
     this.#findings.add('head-not-highest', { ...this.#subject(head, 'name') }, message, hint);
   }
 
@@ -175,7 +175,7 @@ class ChannelExamination {
     for (const name of entries.keys()) {
       if (reached.has(name)) continue;
       const message = `has no upgrade path to the head ${quoteGo(head)}`;
-      const hint = 'clusters that run it cannot upgrade: replace or skip it in a later entry';
+      const hint = 'replace or skip it in a later entry: clusters that run it cannot upgrade';
       this.#findings.add('unreachable', this.#subject(name, 'name'), message, hint);
     }
   }

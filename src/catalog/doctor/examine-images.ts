@@ -49,7 +49,7 @@ export class ImageExamination {
     if (known.digest === digest || known.isTold) return;
     known.isTold = true;
     const message = `${quoteGo(tagged)} stands for ${digest} here and for ${known.digest} elsewhere`;
-    const hint = 'a mirror can hold only one of them under that tag: tag each image separately';
+    const hint = 'use a separate tag for each image: a mirror can hold only one of them under that tag';
     this.#findings.add('image-two-digests', { ...subject, path: ['relatedImages'] }, message, hint);
   }
 }

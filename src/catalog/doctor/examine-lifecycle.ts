@@ -41,7 +41,7 @@ export class LifecycleExamination {
     for (const [name, { lifecycle, origin }] of this.#lifecycles) {
       const model = packages.get(name);
       if (model === undefined) {
-        const hint = 'remove the blob, or correct its package';
+        const hint = 'remove the blob, or fix its package';
         const subject = { package: name, origin, path: ['package'] };
         this.#findings.add('lifecycle', subject, 'has a lifecycle blob, but is not in the catalog', hint);
         continue;

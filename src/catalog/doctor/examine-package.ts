@@ -144,7 +144,7 @@ class PackageExamination {
     const subject = { ...this.#about(), channel: defaultChannel, path: ['defaultChannel'] };
     const [low, high] = [own.version, highest.version as Version].map(formatVersion);
     const message = `the default channel ends with ${low}, channel ${quoteGo(highest.facts.name)} with ${high}`;
-    const hint = `set defaultChannel to ${quoteGo(highest.facts.name)}, if that is for everyone`;
+    const hint = `set defaultChannel to ${quoteGo(highest.facts.name)} if it suits all users`;
     this.#findings.add('default-channel-lower', subject, message, hint);
   }
 
@@ -181,7 +181,7 @@ class PackageExamination {
         if (isListed || new UpgradeGraph([next.facts], ranges).edgesFrom(source).length > 0) continue;
         const message = `head ${quoteGo(head)} of channel ${quoteGo(before.facts.name)} has no upgrade in this channel`;
         const hint =
-          'clusters that switch to this channel cannot upgrade: replace it in an entry, or cover it by a skipRange';
+          'replace it in an entry, or cover it with a skipRange: clusters that switch to this channel cannot upgrade';
         this.#findings.add('channel-gap', { ...this.#ofChannel(next), path: ['entries'] }, message, hint);
       }
     }
@@ -233,18 +233,18 @@ class PackageExamination {
     const wanted = formatOpenShift(openshift);
     if (maxOpenShift !== undefined && compareOpenShift(maxOpenShift, openshift) < 0) {
       const message = `olm.maxOpenShiftVersion ${formatOpenShift(maxOpenShift)} is below OpenShift ${wanted}`;
-      const hint = 'release a bundle for that version, or leave the package out of its catalog';
+      const hint = 'publish a bundle for that version, or remove the package from its catalog';
       this.#findings.add('max-openshift', subject, message, hint);
     }
     const minor = getKubernetesMinor(openshift);
     if (minKube !== undefined && minor !== undefined) {
       const message = `minKubeVersion ${formatVersion(minKube)} is above Kubernetes 1.${minor} of OpenShift ${wanted}`;
-      const hint = 'leave the bundle out of the catalog of that version';
+      const hint = 'remove the bundle from the catalog of that version';
       if (isAboveKubernetes(minKube, minor)) this.#findings.add('min-kube', subject, message, hint);
     }
     if (openShiftVersions !== undefined && isInVersions(openShiftVersions, openshift) === false) {
       const message = `com.redhat.openshift.versions ${quoteGo(openShiftVersions)} leaves out OpenShift ${wanted}`;
-      const hint = 'leave the bundle out of the catalog of that version';
+      const hint = 'remove the bundle from the catalog of that version';
       this.#findings.add('openshift-versions', subject, message, hint);
     }
   }
@@ -268,13 +268,13 @@ class PackageExamination {
     if (openshift === undefined) {
       if (objects.length === 0 || metadata.length === 0) return;
       const message = `${objects.length} of its bundles have olm.bundle.object, ${metadata.length} olm.csv.metadata`;
-      const hint = 'convert all of them: opmate migrate --migrate-level bundle-object-to-csv-metadata';
+      const hint = 'convert all of them with opmate migrate --migrate-level bundle-object-to-csv-metadata';
       this.#findings.add('csv-metadata', this.#about(), message, hint, 'notice');
       return;
     }
     const wanted = formatOpenShift(openshift);
     if (compareOpenShift(openshift, firstWithCsvMetadata) >= 0) {
-      const hint = 'opmate migrate --migrate-level bundle-object-to-csv-metadata replaces it';
+      const hint = 'convert it with opmate migrate --migrate-level bundle-object-to-csv-metadata';
       tell(
         [...objects, ...both],
         `has olm.bundle.object: OpenShift ${wanted} wants olm.csv.metadata in place of it`,

@@ -27,27 +27,25 @@ export function examineIcon({ icon }: PackageBlob, subject: CatalogSubject, find
   const content = Buffer.from(icon.base64data ?? '', 'base64');
   if (content.length > largeIcon) {
     const size = `${(content.length / 1024 / 1024).toFixed(1)} MiB`;
-    add(`the icon has ${size}`, 'make it smaller than 1 MiB', ['base64data']);
+    add(`the icon has ${size}`, 'reduce it to less than 1 MiB', ['base64data']);
   }
   const detected = detectImageType(content);
   const declared = icon.mediatype.trim().toLowerCase();
   if (detected === 'unknown') {
     // What begins as text may be an SVG image that only reads so with a parser.
     if (!/<svg[\s>]/i.test(content.toString('latin1', 0, 64 * 1024)))
-      add('the icon is not an image', 'write an SVG or PNG image as base64', ['base64data']);
+      add('the icon is not an image', 'use an SVG or PNG image, encoded as base64', ['base64data']);
   } else if (declared === '') {
-    add('the icon has no media type', `write mediatype ${quoteGo(detected)}`, []);
+    add('the icon has no media type', `set mediatype to ${quoteGo(detected)}`, []);
   } else if ((otherNames[declared] ?? declared) !== detected) {
     const message = `the icon is ${detected}, but its media type is ${quoteGo(icon.mediatype)}`;
-    add(message, `write mediatype ${quoteGo(detected)}`, ['mediatype']);
+    add(message, `set mediatype to ${quoteGo(detected)}`, ['mediatype']);
   } else if (declared !== detected) {
     const message = `the media type of the icon, ${quoteGo(icon.mediatype)}, is none that is registered`;
-    add(message, `write mediatype ${quoteGo(detected)}`, ['mediatype'], 'notice');
+    add(message, `set mediatype to ${quoteGo(detected)}`, ['mediatype'], 'notice');
   }
   if ((detected === 'image/svg+xml' || detected === 'unknown') && hasScript(content.toString('utf8'))) {
-    add('the icon contains a script', 'remove it: pages that show the icon in place would run it', [
-      'base64data',
-    ]);
+    add('the icon contains a script', 'remove it: pages that embed the icon would run it', ['base64data']);
   }
 }
 

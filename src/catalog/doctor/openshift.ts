@@ -17,7 +17,9 @@ export function readOpenShiftVersion(text: string): OpenShiftVersion | undefined
 export function parseOpenShiftVersion(text: string): OpenShiftVersion {
   const version = readOpenShiftVersion(text);
   if (version !== undefined) return version;
-  throw new UsageError(`invalid version of OpenShift ${quoteGo(text)}`, { hint: 'write it as in 4.18' });
+  throw new UsageError(`invalid version of OpenShift ${quoteGo(text)}`, {
+    hint: 'use a version such as 4.18',
+  });
 }
 
 /** Which of two versions is the later one. */

@@ -126,7 +126,7 @@ async function findTarget(catalog: EditableCatalog, plan: FileEdit): Promise<str
       throw new OpmateError('INVALID', 'already exists, without a blob of the package', {
         subject: label,
         file: label,
-        hint: 'remove it, or take it out of .indexignore',
+        hint: 'remove it, or remove its line from .indexignore',
       });
     }
     await requireNotIgnored(catalog, plan.name);
@@ -147,7 +147,7 @@ async function findTarget(catalog: EditableCatalog, plan: FileEdit): Promise<str
   throw new OpmateError('UNSAFE', 'is a link that leads out of the catalog', {
     subject: label,
     file: label,
-    hint: `edit the catalog that holds ${target}, or put a copy of the file in place of the link`,
+    hint: `edit the catalog that contains ${target}, or replace the link with a copy of the file`,
   });
 }
 
@@ -166,7 +166,7 @@ async function requireNotIgnored({ root, name }: EditableCatalog, file: string):
   throw new OpmateError('INVALID', `an ${ignoreFileName} leaves this file out of the catalog`, {
     subject: label,
     file: label,
-    hint: 'correct it, or begin the package in a file of another name',
+    hint: 'fix it, or start the package in a file of another name',
   });
 }
 

@@ -117,7 +117,7 @@ export function changedMeanwhile(file: string): OpmateError {
   return new OpmateError('IO', 'changed while the catalog was edited; nothing is written', {
     subject: file,
     file,
-    hint: 'run the command again when nothing else writes to the catalog',
+    hint: 'run the command again when no other process writes to the catalog',
   });
 }
 
@@ -128,13 +128,13 @@ async function readRoot(directory: string): Promise<string> {
   } catch (error) {
     throw fileError(directory, error, {
       file: directory,
-      hint: 'name the directory of a file-based catalog; an empty one begins a new catalog',
+      hint: 'specify the directory of a file-based catalog, or an empty one for a new catalog',
     });
   }
   throw new OpmateError('UNSUPPORTED', 'not a directory', {
     subject: directory,
     file: directory,
-    hint: 'only file-based catalogs in a directory can be edited; opmate render or migrate makes one',
+    hint: 'create a file-based catalog in a directory with opmate render or opmate migrate, then edit it',
   });
 }
 

@@ -89,12 +89,12 @@ export function planAdd(
 function requireFlags(bundles: readonly NewBundle[], { mode, replaces, skips }: AddOptions): void {
   if (replaces !== undefined && mode !== 'replaces') {
     throw new UsageError(`--replaces and --mode ${mode} cannot be used together`, {
-      hint: 'by version, a bundle replaces the next lower one',
+      hint: 'remove --replaces: by version, a bundle replaces the next lower one',
     });
   }
   if (bundles.length < 2 || (replaces === undefined && skips === undefined)) return;
   throw new UsageError(`--${replaces === undefined ? 'skips' : 'replaces'} is for one bundle, got several`, {
-    hint: 'add the bundles one by one, or by their versions with --mode semver',
+    hint: 'add one bundle at a time, or add them by version with --mode semver',
   });
 }
 
@@ -116,13 +116,13 @@ function getAddition(
   const fail = (what: string, hint: string): OpmateError =>
     new OpmateError('INVALID', what, { subject: reference, hint });
   if (blob.package === '') {
-    throw fail('its annotations name no package', 'correct metadata/annotations.yaml of the bundle');
+    throw fail('its annotations name no package', 'fix metadata/annotations.yaml of the bundle');
   }
   const isKnown = models.get(blob.package)?.bundles.has(blob.name) === true;
   if (isKnown && options.overwrite !== true) {
     throw fail(
       `bundle ${quoteGo(blob.name)} is in package ${quoteGo(blob.package)} already`,
-      '--overwrite writes it anew',
+      'replace it with --overwrite',
     );
   }
   const channels = [...new Set(options.channels ?? bundle.channels)];
@@ -135,7 +135,7 @@ function getAddition(
   } catch (error) {
     throw fail(
       `bundle ${quoteGo(blob.name)} has the version ${quoteGo(text)}: ${getMessage(error)}`,
-      'a bundle of a catalog needs a semantic version',
+      'set a semantic version',
     );
   }
 }

@@ -43,7 +43,9 @@ export function planDeprecate(catalog: EditableCatalog, deprecation: Deprecation
     return { edits: [edit], changes: [`${described} is not deprecated any more`] };
   }
   if (message.trim() === '') {
-    throw new OpmateError('INVALID', 'a deprecation needs a message', { hint: 'state what users should do' });
+    throw new OpmateError('INVALID', 'a deprecation needs a message', {
+      hint: 'add a message that describes what users should do',
+    });
   }
   if (facts?.entries[index]?.message === message) return { edits: [], changes: [] };
   const changes = [
@@ -76,7 +78,7 @@ function referenceTo(
   const subject = `package ${quoteGo(facts.name)}`;
   if (channel !== undefined && bundle !== undefined) {
     throw new UsageError('--bundle and --channel cannot be used together', {
-      hint: 'deprecate one after the other',
+      hint: 'deprecate one bundle at a time',
     });
   }
   if (channel !== undefined && !channels.has(channel)) {

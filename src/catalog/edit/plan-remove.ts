@@ -134,7 +134,7 @@ function defaultEdits(
   if (!after.has(chosen)) {
     throw new OpmateError('INVALID', `its default channel ${quoteGo(chosen)} would be removed`, {
       subject,
-      hint: `set another one with --default-channel; ${listNames('left is', after.keys())}`,
+      hint: `set another one with --default-channel; ${listNames('remaining:', after.keys())}`,
     });
   }
   if (chosen === defaultChannel) return [];

@@ -50,7 +50,7 @@ export async function buildCatalogImages(
   for (const [key, value] of options.labels ?? []) {
     if (key === imageLabels.configs || key === imageLabels.database) {
       throw new OpmateError('INVALID', `label ${key}: reserved for the location of the catalog`, {
-        hint: `the catalog is at ${places.catalog}`,
+        hint: `remove the label: the catalog is at ${places.catalog}`,
       });
     }
     labels[key] = value;
@@ -107,6 +107,6 @@ function checkBase({ name, labels }: Image): void {
   if (labels[imageLabels.configs] === undefined) return;
   throw new OpmateError('INVALID', 'is the image of a catalog, which would be mixed with the new one', {
     subject: name,
-    hint: 'build on an image that has opm only, or on scratch',
+    hint: 'build on an image that contains only opm, or on scratch',
   });
 }

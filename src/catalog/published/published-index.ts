@@ -168,7 +168,7 @@ function openDocument(bytes: Buffer, label: string, kind: string): Field<never> 
     const match = JSON.stringify(root.field('version').value)?.slice(0, 100) ?? 'none';
     root.field('version').fail(`${match} is not supported`, {
       code: 'unsupported',
-      hint: 'it may need a newer opmate',
+      hint: 'check whether it needs a newer version of opmate',
     });
   }
   return root;

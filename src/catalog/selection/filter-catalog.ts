@@ -108,7 +108,7 @@ class CatalogChoice {
       const { catalog } = this.#options;
       if (this.#models.size === 0) throw new OpmateError('NOT_FOUND', `${catalog}: has no package`);
       throw new OpmateError('NOT_FOUND', `${catalog}: the filter selects nothing`, {
-        hint: this.#result.warnings[0] ?? listNames('known packages:', this.#models.keys()),
+        hint: this.#result.warnings[0] ?? listNames('use a known package:', this.#models.keys()),
       });
     }
     requireValid(facts, this.#options.catalog);
@@ -437,7 +437,7 @@ class PackageFilter {
       code: 'invalid-value',
       subject: `package ${quoteGo(this.#name)} in ${this.#options.catalog}`,
       problem: `channel ${quoteGo(channel.name)}: ${fault}`,
-      hint: 'fix the catalog; opmate validate lists its problems',
+      hint: 'fix the problems that opmate validate lists',
     });
   }
 
@@ -581,7 +581,7 @@ class PackageFilter {
     if (requested !== undefined) {
       if (!names.has(requested.name)) {
         const problem = `nothing of channel ${quoteGo(requested.name)} is left, so it cannot be the default channel`;
-        const hint = listNames('known channels:', names);
+        const hint = listNames('use a known channel:', names);
         if (this.#model.channels.has(requested.name))
           this.#fail(requested.where, { subject: `${subject} in ${this.#options.catalog}`, problem, hint });
       } else if (requested.name !== own) {
@@ -617,7 +617,7 @@ class PackageFilter {
     const hint =
       reason === undefined
         ? `add it, or ${set}`
-        : `it is the default channel: ${set}, or choose other versions`;
+        : `${set}, or choose other versions: it is the default channel`;
     this.#fail(where, { subject, problem, hint });
   }
 }

@@ -80,7 +80,7 @@ export class KeptCatalog implements Catalog {
     if (lost === undefined) return;
     throw new OpmateError('IO', `${lost} no longer exists`, {
       subject: this.name,
-      hint: 'run the command again when nothing writes to the catalog',
+      hint: 'run the command again when no other process writes to the catalog',
     });
   }
 

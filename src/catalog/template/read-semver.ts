@@ -98,7 +98,7 @@ class SemverReader {
     const wanted = templateSchemas.semver;
     if (schema !== wanted) {
       const problem = `readFile: input file has unknown schema, should be ${quoteGo(wanted)}`;
-      this.#fault(fields.get('schema')?.path ?? [], problem, 'leave the type out to have it detected');
+      this.#fault(fields.get('schema')?.path ?? [], problem, 'omit the type to detect it automatically');
     }
     if (!major && !minor) minor = true;
     const preference = this.#preference(fields, wish, { major, minor });
@@ -118,7 +118,7 @@ class SemverReader {
       this.#fault(
         path,
         `schema attribute mismatch: DefaultChannelTypePreference set to '${wish}' doesn't make sense if not generating ${wish}-version channels`,
-        `set ${flag}: true, or leave the preference out`,
+        `set ${flag}: true, or remove the preference`,
       );
     }
     return wish;
@@ -145,7 +145,7 @@ class SemverReader {
       const where = [...path, key];
       const before = name === undefined ? undefined : fields.get(name);
       if (name === undefined) {
-        const hint = `keys here are ${names.join(', ')}`;
+        const hint = `use one of ${names.join(', ')}`;
         this.#fault(where, `${decoding}json: unknown field ${quoteGo(key)}`, hint);
       } else if (before !== undefined) {
         const keys = [String(before.path.at(-1)), key].join(' ');

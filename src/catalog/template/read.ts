@@ -65,7 +65,7 @@ async function readFirstDocument(
   }
   throw new OpmateError('INVALID', 'EOF', {
     subject: context,
-    hint: `${file.label} is empty; a template has a schema, one of ${schemaList}`,
+    hint: `add a schema to ${file.label}, one of ${schemaList}`,
   });
 }
 
@@ -103,7 +103,7 @@ async function detectType(file: OpenFile, document: CatalogDocument): Promise<Te
   throw await fail(
     `unknown template schema: ${schema}`,
     /^olm\.(?:package|channel|bundle|deprecations)$/.test(schema)
-      ? 'this is a catalog, not a template; alpha convert-template makes a template of it'
+      ? 'convert the catalog to a template with opmate alpha convert-template'
       : among,
   );
 }
@@ -171,7 +171,7 @@ async function readEntriesTemplate(
   const wanted = templateSchemas[type];
   if (schema !== wanted) {
     const problem = `template has unknown schema (${quoteGo(schema as string)}), should be ${quoteGo(wanted)}`;
-    const hint = value === null ? emptyDocument : 'leave the type out to have it detected';
+    const hint = value === null ? emptyDocument : 'omit the type to detect it automatically';
     errors.report(['schema'], parsing + problem, hint);
     await errors.throwIfAny();
   }
@@ -221,14 +221,14 @@ function readEntries(
       const blob = decodeMeta(meta);
       if (type === 'basic' && blob.kind === 'bundle' && !isNamedOnly(blob.blob)) {
         throw new OpmateError('INVALID', 'unexpected fields present in basic template bundle', {
-          hint: 'a bundle has schema and image here, and the rest is read from the image',
+          hint: 'remove it: a bundle here has only schema and image',
         });
       }
       entries.push({ blob, path });
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
       const prefix = error instanceof MissingSchemaError ? loading : context;
-      const hint = error instanceof MissingSchemaError ? 'every entry needs a schema' : error.hint;
+      const hint = error instanceof MissingSchemaError ? 'add a schema to every entry' : error.hint;
       errors.report(path, prefix + error.message, hint);
     }
   }

@@ -15,7 +15,7 @@ export async function readProof(
   { workingDirectory }: CommandContext,
 ): Promise<ArchiveProof> {
   if (id !== undefined && !isDigest(id)) {
-    const hint = 'use the ID that opmate mirror printed when it wrote the archive: sha256:…';
+    const hint = 'use the ID that opmate mirror printed for the archive: sha256:…';
     throw new UsageError(`--id ${quoteGo(id)}: not an archive ID`, { hint });
   }
   if (verifyKey === undefined) return { id };
@@ -27,5 +27,5 @@ export async function readProof(
 export function getArchiveDirectory(text: string, { workingDirectory }: CommandContext): string {
   const place = text.startsWith('file://') ? text.slice('file://'.length) : text;
   if (place !== '' && !/^[a-z][a-z0-9+.-]*:\/\//.test(place)) return path.resolve(workingDirectory, place);
-  throw new UsageError(`${quoteGo(text)}: not a directory`, { hint: 'write file://DIRECTORY, or DIRECTORY' });
+  throw new UsageError(`${quoteGo(text)}: not a directory`, { hint: 'use file://DIRECTORY, or DIRECTORY' });
 }

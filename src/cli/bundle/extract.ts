@@ -84,12 +84,14 @@ export const command = defineCommand({
 function getSource(source: string | undefined, directory: string | undefined, isAlpha: boolean): string {
   if (source !== undefined && directory !== undefined) {
     throw new UsageError(`${source}: --manifestsdir says ${quoteGo(directory)}`, {
-      hint: 'name the bundle once',
+      hint: 'specify the bundle once',
     });
   }
   const named = source ?? directory ?? (isAlpha ? '/' : undefined);
   if (named !== undefined) return named;
-  throw new UsageError('no bundle is named', { hint: 'name a bundle, or its directory with --manifestsdir' });
+  throw new UsageError('no bundle is named', {
+    hint: 'specify a bundle, or its directory with --manifestsdir',
+  });
 }
 
 async function* formatText(

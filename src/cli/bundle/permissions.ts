@@ -123,7 +123,7 @@ async function readHeld(context: CommandContext, file: string): Promise<ReturnTy
   const held = heldRules(manifests);
   if (held.length > 0) return held;
   throw new OpmateError('INVALID', `${file}: holds no Role or ClusterRole`, {
-    hint: 'write the roles of the installer, e.g. with kubectl get clusterrole NAME -o yaml',
+    hint: 'export the roles of the installer, e.g. with kubectl get clusterrole NAME -o yaml',
   });
 }
 

@@ -120,21 +120,21 @@ function checkOptions(options: FlagValues<typeof renderFlags>): void {
   const { format, installNamespace } = options;
   if (!isFormatName(format)) {
     throw new UsageError(`invalid --format value ${quoteGo(format)}, expected (${knownFormats.join('|')})`, {
-      hint: 'or NAME of a program opmate-format-NAME: lower-case letters, digits and dashes',
+      hint: 'use one of these, or NAME of a program opmate-format-NAME: lower-case letters, digits and dashes',
     });
   }
   if (options.optionalKinds !== undefined && options.availableApis === undefined) {
     throw new UsageError('--optional-kinds: needs --available-apis', {
-      hint: 'write the kinds of the cluster with kubectl api-resources > FILE',
+      hint: 'export the kinds of the cluster with kubectl api-resources > FILE',
     });
   }
   if (options.to !== undefined && options.output === 'json') {
-    throw new UsageError('--to: writes YAML', { hint: 'leave out -o json' });
+    throw new UsageError('--to: writes YAML', { hint: 'remove -o json' });
   }
   const needless = needlessOption(options);
   if (needless !== undefined) {
     throw new UsageError(`${needless}: ${needlessReasons[format as keyof typeof needlessReasons]}`, {
-      hint: 'leave out the option, or name a bundle of the format registry-v1',
+      hint: 'remove the flag, or specify a bundle of the format registry-v1',
     });
   }
   if (format === 'plain' || (installNamespace !== undefined && installNamespace !== '')) return;

@@ -105,7 +105,7 @@ function readRequest(
   } catch (error) {
     if (!(error instanceof SemverError)) throw error;
     throw new UsageError(`desired version range ${quoteGo(versionRange)} is invalid: ${error.message}`, {
-      hint: 'write e.g. 1.2.3, 1.2.x, ~1.2, ^1 or ">=1.2, <2"',
+      hint: 'use a range such as 1.2.3, 1.2.x, ~1.2, ^1 or ">=1.2, <2"',
     });
   }
   return {
@@ -117,7 +117,7 @@ function readRequest(
 function chooseCatalogs(options: FlagValues<typeof resolveFlags>): NamedCatalog[] {
   const catalogs = (options.catalog ?? []).map(parseNamedCatalog);
   if (catalogs.length === 0) {
-    throw new UsageError('--catalog is missing', { hint: 'name at least one, e.g. --catalog ./catalog' });
+    throw new UsageError('--catalog is missing', { hint: 'specify at least one, e.g. --catalog ./catalog' });
   }
   const names = catalogs.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
@@ -135,14 +135,14 @@ function describeNotice({ kind, name, message }: DeprecationNotice): string {
 }
 
 function findHint({ outcome, successors }: Resolution): string | undefined {
-  if (outcome === 'ambiguous') return 'give the catalogs different priorities, or choose one with --selector';
+  if (outcome === 'ambiguous') return 'set different priorities, or select a catalog with --selector';
   if (outcome === 'unsupported')
-    return 'choose another version or channel; OLM v1 does not take the next one';
+    return 'select another version or channel: OLM v1 does not fall back to the next one';
   if (successors.length === 0) return undefined;
   const offers = successors.map(({ stream, name, channels, catalog }) => {
     return `${stream}-stream: ${name} (channel ${channels.join(', ')} of ${catalog})`;
   });
-  return `available upgrades: ${offers.join('; ')}`;
+  return `select an available upgrade: ${offers.join('; ')}`;
 }
 
 function formatText({ chosen, reason, catalogs }: Resolution): string {

@@ -53,7 +53,7 @@ export const command = defineCommand({
     const bundle = parseInstalled(name, name);
     const pathTo = options.pathTo === undefined ? undefined : readTarget(options.pathTo);
     if (options.catalog === undefined) {
-      throw new UsageError('--catalog is missing', { hint: 'name one, e.g. --catalog ./catalog' });
+      throw new UsageError('--catalog is missing', { hint: 'specify one, e.g. --catalog ./catalog' });
     }
     const catalog = parseNamedCatalog(options.catalog);
     return useSession(context, options, async (session) => {

@@ -55,7 +55,7 @@ export const command = defineCommand({
     const isOpm = tool !== undefined;
     const { format, optional } = checkOptions(source, options);
     if (!isOpm && options.tag === undefined && source === undefined) {
-      throw new UsageError('missing source', { hint: 'name the directory or image of a bundle' });
+      throw new UsageError('missing source', { hint: 'specify the directory or image of a bundle' });
     }
     const reference = requireFlag(options.tag ?? source, 'tag');
     const categories = await readCategories(context.environment['OPERATOR_BUNDLE_CATEGORIES']);
@@ -93,7 +93,7 @@ function checkOptions(
   { tag, imageBuilder, optionalValidators: names = [], ...options }: FlagValues<typeof validateFlags>,
 ): { format: ReportFormat; optional: OptionalValidator[] } {
   if (tag !== undefined && source !== undefined && tag !== source) {
-    throw new UsageError(`${source}: --tag says ${tag}`, { hint: 'name the bundle once' });
+    throw new UsageError(`${source}: --tag says ${tag}`, { hint: 'specify the bundle once' });
   }
   if (imageBuilder !== undefined && !builders.includes(imageBuilder)) {
     throw new UsageError(`unrecognized container-tool option: ${imageBuilder}`);
@@ -105,7 +105,7 @@ function checkOptions(
     if (known !== undefined) optional.push(known);
     else {
       throw new UsageError(`unknown validator ${quoteGo(name)}`, {
-        hint: `optional validators are ${optionalValidators.join(', ')}`,
+        hint: `use one of ${optionalValidators.join(', ')}`,
       });
     }
   }
@@ -118,7 +118,7 @@ async function readCategories(file: string | undefined): Promise<ReadonlySet<str
   const content = await readInputFile(file);
   const fail = (problem: string): OpmateError =>
     new OpmateError('INVALID', `${file}: ${problem}`, {
-      hint: 'OPERATOR_BUNDLE_CATEGORIES names a file such as {"categories": ["Database"]}',
+      hint: 'set OPERATOR_BUNDLE_CATEGORIES to a file such as {"categories": ["Database"]}',
       file,
     });
   try {

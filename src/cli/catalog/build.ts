@@ -103,12 +103,14 @@ function findPlatforms({
     chosen.set(formatPlatform(item), item);
   }
   if (chosen.size > 0) return [...chosen.values()];
-  throw new UsageError('--platforms: names none', { hint: 'e.g. --platforms linux/amd64,linux/arm64' });
+  throw new UsageError('--platforms: names none', {
+    hint: 'use a list such as --platforms linux/amd64,linux/arm64',
+  });
 }
 
 /** A time as images have it. */
 function parseTime(text: string): string {
   const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/.test(text);
   if (isTime && !Number.isNaN(Date.parse(text))) return text;
-  throw new UsageError(`--created ${text}: not a time`, { hint: 'write it as 2026-01-31T12:00:00Z' });
+  throw new UsageError(`--created ${text}: not a time`, { hint: 'use a time such as 2026-01-31T12:00:00Z' });
 }

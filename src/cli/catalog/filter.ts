@@ -60,7 +60,7 @@ export const command = defineCommand({
     resolveMigrationLevel(migrateLevel ?? '');
     if (directory === undefined && output === undefined && !dryRun) {
       throw new UsageError('--to: missing', {
-        hint: 'add --to DIRECTORY, or --to - for standard output; --dry-run prints what would be kept',
+        hint: 'add --to DIRECTORY, --to - for standard output, or --dry-run for a preview',
       });
     }
     const filter = await readFilter(context, options);

@@ -66,7 +66,7 @@ export const command = defineCommand({
           'INVALID',
           `${plain}: several catalogs of the same priority have it: ${where}`,
           {
-            hint: 'name the catalog as in CATALOG/PACKAGE, or choose with --catalog or --selector',
+            hint: 'use CATALOG/PACKAGE, or select the catalog with --catalog or --selector',
           },
         );
       }

@@ -150,7 +150,7 @@ export async function listing(context: CommandContext, root: string): Promise<Js
   const catalogs = getValue(value, 'catalogs');
   if (!Array.isArray(catalogs)) {
     throw new OpmateError('INVALID', `${url}: no list of catalogs`, {
-      hint: 'name the server of opmate serve',
+      hint: 'specify the server of opmate serve',
     });
   }
   return catalogs.filter((item): item is JsonObject => isJsonObject(item));

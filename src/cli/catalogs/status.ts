@@ -40,9 +40,9 @@ export const command = defineCommand({
     const shown = options.failed ? failed : chosen;
     await writeAll(context.stdout, formatStatuses(shown, options.output), context.signal);
     if (options.output === 'table' && (failed.length > 0 || options.failed || chosen.length > maxUncounted)) {
-      const hint = failed.length === 0 || options.failed ? '' : ', --failed lists them';
+      const more = failed.length === 0 || options.failed ? '' : '; list them with --failed';
       const counts = `${count(chosen.length, 'catalog')}, ${failed.length.toLocaleString('en')} failed`;
-      createLogger(context, options).log('info', `${counts}${hint}`);
+      createLogger(context, options).log('info', `${counts}${more}`);
     }
     return 0;
   },

@@ -27,7 +27,7 @@ export const command = defineCommand({
   async run({ context, args: [names], options }) {
     const [wanted, state = 'True'] = options.for.split('=');
     if (!['Serving', 'Progressing'].includes(wanted ?? '') || !['True', 'False'].includes(state)) {
-      throw new UsageError(`--for ${options.for}: not a condition`, { hint: 'write Serving or Progressing' });
+      throw new UsageError(`--for ${options.for}: not a condition`, { hint: 'use Serving or Progressing' });
     }
     const until = context.now().getTime() + (options.timeout ?? 60_000);
     for (;;) {
@@ -49,7 +49,7 @@ export const command = defineCommand({
       }
       if (context.now().getTime() >= until) {
         throw new OpmateError('NOT_FOUND', `${missing} within the time`, {
-          hint: 'see opmate catalogs status for the reason; --timeout sets the time',
+          hint: 'run opmate catalogs status to see the reason, or increase --timeout',
         });
       }
       await sleep(200, undefined, { signal: context.signal }).catch(() => undefined);

@@ -202,7 +202,7 @@ function refusingFormats<T>(item: Omit<Flag<T>, 'short'>, long: string): Omit<Fl
       if (outputFormats.includes(word)) {
         const problem = `expected ${item.value ?? 'a value'}, got the output format ${quoteGo(word)}`;
         throw new UsageError(`${name}: ${problem}`, {
-          hint: `leave out ${name} ${word}, or write ${long} ${word} if it is a name`,
+          hint: `remove ${name} ${word}, or use ${long} ${word} if it is a name`,
         });
       }
       return item.parse === undefined ? (word as T) : item.parse(word, previous, name);
@@ -346,5 +346,5 @@ function isPath({ mayBeEmpty, value = '' }: Flag<unknown>): boolean {
 
 /** Returns the error for a flag whose path is empty. */
 function emptyPath(name: string): UsageError {
-  return new UsageError(`${name}: expected a path, got ""`, { hint: 'name a path, or leave the option out' });
+  return new UsageError(`${name}: expected a path, got ""`, { hint: 'specify a path, or remove the flag' });
 }

@@ -38,12 +38,12 @@ function checkOptions(options: DeploymentOptions): void {
     throw new UsageError(`--install-namespace ${quoteGo(installNamespace ?? '')}: ${fault}`);
   }
   if (file.length === 0) {
-    throw new UsageError('-f is missing', { hint: 'name a file with deployments, or - for stdin' });
+    throw new UsageError('-f is missing', { hint: 'specify a file with deployments, or - for stdin' });
   }
   if (new Set(file).size < file.length || (config === '-' && file.includes('-'))) {
-    throw new UsageError('-f: a file is named twice', { hint: 'name each file once' });
+    throw new UsageError('-f: a file is named twice', { hint: 'specify each file once' });
   }
   if (options.updateLock === true && options.lock === undefined) {
-    throw new UsageError('--update-lock: needs --lock', { hint: 'name the file with --lock FILE' });
+    throw new UsageError('--update-lock: needs --lock', { hint: 'specify the file with --lock FILE' });
   }
 }

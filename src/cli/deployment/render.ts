@@ -27,7 +27,7 @@ export const command = defineCommand({
   async run({ context, options }) {
     const { output } = options;
     if (options.to !== undefined && options.output === 'json') {
-      throw new UsageError('--to: writes YAML', { hint: 'leave out -o json' });
+      throw new UsageError('--to: writes YAML', { hint: 'remove -o json' });
     }
     return useSession(context, options, async (session) => {
       const objects = await objectsOfDeployments(context, session, options);

@@ -29,7 +29,7 @@ export const command = defineCommand({
     const place = readPlace(nameText, options.namespace);
     if (options.toRevision !== undefined && !/^[1-9]\d{0,8}$/.test(options.toRevision)) {
       throw new UsageError(`--to-revision ${options.toRevision}: not a revision`, {
-        hint: 'opmate bundle deployment history lists them',
+        hint: 'run opmate bundle deployment history to list them',
       });
     }
     return useSession(context, options, async (session) => {

@@ -29,7 +29,7 @@ export const command = defineCommand({
     await changeIndex(context, options, () => {
       if (packages === undefined) return planDelete(bundle, options);
       throw new UsageError('--bundle removes one bundle, and no package', {
-        hint: 'write index delete --bundle NAME --from-index IMAGE',
+        hint: 'use opmate index delete --bundle NAME --from-index IMAGE',
       });
     });
   },

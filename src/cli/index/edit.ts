@@ -40,7 +40,7 @@ export async function printIndexImage<M extends MadeIndexImage>(
   const signingKey = await readSignBy(flags, context);
   if ('dockerfile' in planned && signingKey !== undefined) {
     throw new UsageError('--sign-by and --generate cannot be used together', {
-      hint: 'leave one of them out',
+      hint: 'remove one of them',
     });
   }
   const output = 'dockerfile' in planned ? planned : { ...planned, signingKey };
@@ -114,7 +114,7 @@ function planOutput(flags: IndexImageFlags): IndexImageOptions['output'] {
   const to = parseTargetReference(tag);
   if (to.digest !== undefined || to.tag === undefined) {
     throw new UsageError(`--tag ${tag}: ${to.digest === undefined ? 'missing tag' : 'names a digest'}`, {
-      hint: 'name the target, e.g. registry.example.com/ns/index:v1',
+      hint: 'specify the target, e.g. registry.example.com/ns/index:v1',
     });
   }
   if (to.transport !== 'docker' && to.transport !== 'oci') {

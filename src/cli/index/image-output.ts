@@ -44,7 +44,7 @@ export function planImageOutputs({ tag, push, save }: FlagValues<typeof imageOut
     const to = parseReference(save);
     if (to.transport === 'docker' || to.digest !== undefined) {
       throw new UsageError(`--save ${save}: not a place for an image`, {
-        hint: 'write oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE',
+        hint: 'use oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE',
       });
     }
     const whole = name && `${name.registry}/${name.repository}:${name.tag}`;
@@ -61,13 +61,13 @@ function parseTag(text: string): RegistryReference {
   const reference = parseReference(text);
   if (reference.transport !== 'docker') {
     throw new UsageError(`--tag ${text}: not a place in a registry`, {
-      hint: `keep the image there with --save ${text}`,
+      hint: `save the image there with --save ${text}`,
     });
   }
   if (reference.digest !== undefined || reference.tag === undefined) {
     const problem = reference.digest === undefined ? 'missing tag' : 'names a digest';
     throw new UsageError(`--tag ${text}: ${problem}`, {
-      hint: 'name the image, e.g. registry.example.com/ns/catalog:v1',
+      hint: 'specify the image, e.g. registry.example.com/ns/catalog:v1',
     });
   }
   return reference;

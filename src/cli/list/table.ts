@@ -61,7 +61,7 @@ export async function printList(
       try {
         if (source.kind === 'bundle') {
           throw new OpmateError('UNSUPPORTED', `cannot list non-index ${quoteGo(reference)}`, {
-            hint: 'give a catalog; opmate render shows what is in a bundle',
+            hint: 'specify a catalog, or inspect the bundle with opmate render',
           });
         }
         const facts = await collectFacts(source.catalog, session).catch((error: unknown) => {

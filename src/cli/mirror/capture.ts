@@ -69,6 +69,6 @@ function parseCatalog(value: string): { image: string; reference: string } {
   const [, image = '', reference = image] = /^([^=]*)(?:=(.*))?$/s.exec(value) ?? [];
   if (image !== '' && reference !== '') return { image, reference };
   throw new UsageError(`--catalog ${quoteGo(value)}: not a catalog`, {
-    hint: 'write IMAGE, or IMAGE=REFERENCE',
+    hint: 'use IMAGE, or IMAGE=REFERENCE',
   });
 }

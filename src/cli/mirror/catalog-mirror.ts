@@ -158,7 +158,7 @@ function getMaxComponents({ maxComponents }: CatalogMirrorOptions): number {
   const value = parseInteger(maxComponents, 'max-components', 0);
   if (value !== 1) return value;
   throw new UsageError('--max-components 1: a path needs at least 2 components', {
-    hint: 'write 0 for any number',
+    hint: 'use 0 for no limit',
   });
 }
 

@@ -65,7 +65,7 @@ export const command = defineCommand({
     const { generate, deleteYamlFile } = options;
     if (generate === (deleteYamlFile !== undefined)) {
       throw new UsageError('use either --generate or --delete-yaml-file FILE', {
-        hint: 'first write a list with --generate --config FILE, then delete what it lists',
+        hint: 'create a list with --generate --config FILE, then delete the listed images',
       });
     }
     return useSession(context, options, async (session) => {
@@ -141,7 +141,7 @@ async function deleteListed(
   for (const flag of ['deleteId', 'deleteV1Images', 'config'] as const) {
     if (options[flag] === undefined || options[flag] === false) continue;
     throw new UsageError(`${longName(flag)} belongs to --generate`, {
-      hint: 'the list says what is deleted',
+      hint: 'remove the flag: the list defines the images to delete',
     });
   }
   const { logger } = session;
@@ -168,8 +168,8 @@ async function deleteListed(
   const sum = `${count(done.length, 'image')} ${dryRun ? 'would be deleted' : 'deleted'}`;
   logger.log('info', [sum, ...rest].join(', '));
   if (stopped !== undefined && done.length > 0) {
-    const hint = stopped.hint === undefined ? '' : ` (${stopped.hint})`;
-    logger.log('error', `${stopped.message}${hint}; the rest was not tried`);
+    const advice = stopped.hint === undefined ? '' : ` (${stopped.hint})`;
+    logger.log('error', `${stopped.message}${advice}; the rest was not tried`);
   }
   logger.close();
   await writeAll(context.stdout, done.map(({ digest, name }) => `${digest} ${name}\n`).join(''));

@@ -22,12 +22,12 @@ export async function mirrorFile(
   const { filename } = typedOptions;
   if (filename === undefined && args.length === 0)
     throw new UsageError('no images to mirror', {
-      hint: 'name an image set with --config FILE or a mapping with --filename FILE, or write SOURCE=TARGET',
+      hint: 'specify an image set with --config FILE, a mapping with --filename FILE, or SOURCE=TARGET',
     });
   const [destination] = args;
   if (args.length === 1 && destination !== undefined && /^(?:docker|file):\/\/[^=]*$/.test(destination)) {
     throw new UsageError(`${destination}: nothing to mirror`, {
-      hint: 'name an image set with --config FILE, or an archive with --from DIR',
+      hint: 'specify an image set with --config FILE, or an archive with --from DIR',
     });
   }
   const pairs: MappingPair[] = parseTokens(args);
@@ -62,7 +62,7 @@ export async function mirrorFile(
 function requireNoImageSetFlags(options: ImageSetOptions): void {
   for (const name of ownImageSetFlags) {
     if (options[name] === undefined || options[name] === false) continue;
-    const hint = 'name an ImageSetConfiguration with --config';
+    const hint = 'specify an ImageSetConfiguration with --config';
     throw new UsageError(`${longName(name)}: only with --config or --from`, { hint });
   }
 }

@@ -37,8 +37,8 @@ export function describePlan(
     ({ kind, reference }) => kind !== 'catalog' && kind !== 'graph' && reference.digest === undefined,
   );
   if (icsp && byTag.length > 0) {
-    const hint = 'no ImageContentSourcePolicy redirects these';
-    logger.log('warn', `${count(byTag.length, 'image')} named by tag: ${hint}`);
+    const problem = 'not covered by ImageContentSourcePolicy';
+    logger.log('warn', `${count(byTag.length, 'image')} referenced by tag: ${problem}`);
   }
 }
 

@@ -17,7 +17,7 @@ export function getWorkspace(
   const directory = parseDirectoryUrl(workspace, context.workingDirectory);
   if (directory !== undefined) return directory;
   throw new UsageError(`--workspace ${quoteGo(workspace)}: not a directory`, {
-    hint: 'write file://DIRECTORY',
+    hint: 'use file://DIRECTORY',
   });
 }
 
@@ -39,13 +39,13 @@ export function getNaming({ name, prefix, pollInterval }: ImageSetOptions) {
   const [, amount, unit] = /^(\d{1,4})([mh])$/.exec(pollInterval ?? '') ?? [];
   if (pollInterval !== undefined && (amount === undefined || Number(amount) === 0)) {
     const problem = `--poll-interval ${quoteGo(pollInterval)}: not a time`;
-    throw new UsageError(problem, { hint: 'write it in minutes or hours, as 30m or 6h' });
+    throw new UsageError(problem, { hint: 'use minutes or hours, e.g. 30m or 6h' });
   }
   const pollIntervalMinutes = amount === undefined ? undefined : Number(amount) * (unit === 'h' ? 60 : 1);
   return { catalogName: name, prefix, pollIntervalMinutes };
 }
 
-const nameHint = 'use a-z, 0-9 and "-", beginning with a letter, up to 63 characters in all';
+const nameHint = 'use at most 63 characters of a-z, 0-9 and "-", starting with a letter';
 
 /** Large blobs at a time: at least one of each image that is copied at the same time. */
 export function getMaxPerRegistry({ maxPerRegistry = '6', parallelImages }: ImageSetOptions): number {

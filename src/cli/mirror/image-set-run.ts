@@ -54,11 +54,11 @@ export function readRunFlags(context: CommandContext, options: ImageSetOptions, 
   const { onError = 'stop' } = options;
   const isLocked = options.locked === true || options.from !== undefined;
   if (isLocked && onError !== 'stop') {
-    const hint = 'leave out --on-error: locked image sets are mirrored as a whole';
+    const hint = 'remove --on-error: locked image sets are mirrored as a whole';
     throw new UsageError(`--on-error ${onError}: not with --locked or --from`, { hint });
   }
   if (shard !== undefined && (options.locked !== true || destination.kind === 'disk')) {
-    const hint = 'every machine must have the same plan: add --locked, and a registry to mirror to';
+    const hint = 'add --locked and a target registry: every machine must use the same plan';
     throw new UsageError('--shard: only with --locked', { hint });
   }
   const { plan } = options;
@@ -72,7 +72,7 @@ export function readRunFlags(context: CommandContext, options: ImageSetOptions, 
   }
   if (options.from === undefined && (options.id !== undefined || options.verifyKey !== undefined)) {
     throw new UsageError('--id and --verify-key are for archives', {
-      hint: 'name the archive with --from',
+      hint: 'specify the archive with --from',
     });
   }
   if (destination.kind === 'registry' && (options.base !== undefined || options.strictArchive === true)) {
@@ -80,7 +80,7 @@ export function readRunFlags(context: CommandContext, options: ImageSetOptions, 
     throw new UsageError('--base and --strict-archive are for archives', { hint });
   }
   if (options.from !== undefined && destination.kind === 'disk') {
-    const hint = 'write docker://REGISTRY[/PATH]';
+    const hint = 'use docker://REGISTRY[/PATH]';
     throw new UsageError('--from: an archive is copied to a registry', { hint });
   }
   const { base, dependencies, strictArchive, helmCharts, avoidRisks, ignoreReleaseSignature } = options;

@@ -53,7 +53,7 @@ export const command = defineCommand({
     for (const name of repositories) {
       if (isRepositoryName(name)) continue;
       throw new UsageError(`--repository ${quoteGo(name)}: not a repository name`, {
-        hint: 'write it as below the destination, without registry and tag: ns/name',
+        hint: 'use the path below the destination, without registry and tag: ns/name',
       });
     }
     const maxNestedPaths = findMaxNestedPaths(options);

@@ -70,10 +70,11 @@ function checkFlags(options: ListOptions, catalogs: boolean): void {
   const require = (isThere: boolean, problem: string, hint: string): void => {
     if (!isThere) throw new UsageError(problem, { hint });
   };
-  require(!catalogs || version !== undefined, '--catalogs needs --version', 'add e.g. --version 4.18');
+  require(!catalogs ||
+    version !== undefined, '--catalogs needs --version', 'add a version, e.g. --version 4.18');
   require(version === undefined || catalogs, '--version needs --catalogs', 'add --catalogs');
   const isOne = !catalogs || (catalog ?? packageName ?? channel) === undefined;
-  require(isOne, '--catalogs lists catalogs, not what is in one', 'leave out --catalogs, or the other flags');
+  require(isOne, '--catalogs lists catalogs, not what is in one', 'remove --catalogs, or the other flags');
   require(packageName === undefined ||
     catalog !== undefined, '--package needs --catalog', 'add --catalog REFERENCE');
   require(channel === undefined ||

@@ -51,13 +51,15 @@ type ListOptions = FlagValues<typeof flags>;
 
 function checkFlags({ channel, channels, version }: ListOptions): void {
   if (channels && version === undefined)
-    throw new UsageError('--channels needs --version', { hint: 'add e.g. --version 4.18' });
+    throw new UsageError('--channels needs --version', { hint: 'add a version, e.g. --version 4.18' });
   if (channel !== undefined && (channels || version !== undefined))
     throw new UsageError('--channel cannot be combined with --version or --channels', {
       hint: 'keep one of them',
     });
   if (version !== undefined && !/^\d{1,6}\.\d{1,6}$/.test(version))
-    throw new UsageError(`--version ${quoteGo(version)}: not a minor version`, { hint: 'write e.g. 4.18' });
+    throw new UsageError(`--version ${quoteGo(version)}: not a minor version`, {
+      hint: 'use a version such as 4.18',
+    });
 }
 
 async function listText(

@@ -53,7 +53,7 @@ async function mirrorImageSet(
   const options = parseGlobalOptions(typedOptions);
   const [text, ...more] = destinations;
   if (text === undefined || more.length > 0) {
-    const hint = 'write mirror --config FILE docker://REGISTRY[/PATH], or file://DIRECTORY';
+    const hint = 'use opmate mirror --config FILE docker://REGISTRY[/PATH], or file://DIRECTORY';
     throw new UsageError('expected one destination', { hint });
   }
   if (options.filename !== undefined) {
@@ -78,7 +78,7 @@ function requireOwnFlags({ continueOnError, skipMissing }: ImageSetOptions): voi
   ] as const;
   for (const [flag, isGiven] of others) {
     if (isGiven !== true) continue;
-    const hint = 'write --on-error skip-image, or skip-bundle, which keep the catalogs right too';
+    const hint = 'use --on-error skip-image or skip-bundle, which also keep the catalogs consistent';
     throw new UsageError(`--${flag}: not with --config or --from`, { hint });
   }
 }

@@ -28,7 +28,7 @@ export function tellUnneeded(options: CopyOptions, logger: ClosableLogger): void
 export function requireAllPlatforms({ filterByOs = '.*' }: { filterByOs?: string | undefined }): void {
   if (filterByOs === '.*') return;
   throw new UsageError(`--filter-by-os ${filterByOs}: an image is copied with all its platforms`, {
-    hint: 'leave the flag out; opmate oci copy --platform copies the image of one platform',
+    hint: 'remove the flag, or copy the image of one platform with opmate oci copy --platform',
   });
 }
 

@@ -46,7 +46,7 @@ export const command = defineCommand({
     for (const flag of ['from', 'locked'] as const) {
       if (options[flag] === undefined || options[flag] === false) continue;
       throw new UsageError(`--${flag}: a plan is made from the sources`, {
-        hint: 'use opmate mirror status to see what is left to copy',
+        hint: 'run opmate mirror status to see the remaining images',
       });
     }
     const flags = readRunFlags(context, options, destination);

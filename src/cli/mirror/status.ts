@@ -52,7 +52,7 @@ export const command = defineCommand({
       options.shards === undefined ? undefined : parseInteger(options.shards, 'shards', 1, maxShards);
     if (shards !== undefined && parseDestination(destination, context).kind === 'disk')
       throw new UsageError('--shards: shards mirror to a registry', {
-        hint: 'write docker://REGISTRY[/PATH]',
+        hint: 'use docker://REGISTRY[/PATH]',
       });
     const workspace = options.workspace === undefined ? undefined : getWorkspace(options, context);
     return useSession(context, options, async (session) => {

@@ -19,7 +19,7 @@ export function readVerification(
     throw new UsageError(`--verify ${verify}: no signature policy`, { hint });
   }
   if (options.removeSignatures === true && options.from === undefined) {
-    const hint = 'leave one of them out: the far side could not verify again';
+    const hint = 'remove one of them: the far side could not verify again';
     throw new UsageError('--verify and --remove-signatures cannot be used together', { hint });
   }
   const directory = options['registries.d'];

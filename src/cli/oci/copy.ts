@@ -71,7 +71,7 @@ function setTag(target: Reference, tag: string): Reference {
   if (target.tag !== undefined || target.digest !== undefined) return target;
   if (isDigest(tag)) {
     throw new UsageError(`${target.text}: missing tag`, {
-      hint: 'the source is named by digest, so it has none',
+      hint: 'add a tag: the source has only a digest',
     });
   }
   // An image in a saved archive has a whole name, of which only the tag counts elsewhere.

@@ -39,7 +39,7 @@ export async function planAdd(
   }
   if (flags.caFile !== undefined && flags.skipTlsVerify === true) {
     throw new UsageError('--skip-tls-verify must be false when --ca-file is set', {
-      hint: 'leave out --skip-tls-verify: certificates of that authority are trusted',
+      hint: 'remove --skip-tls-verify: certificates of that authority are trusted',
     });
   }
   const pullFrom = parsePullFrom(flags.pullFrom ?? []);
@@ -72,7 +72,7 @@ async function readReferenceList(context: CommandContext, name: string, flags: A
       if (/[\s\0,]/.test(reference)) {
         const shown = JSON.stringify(reference.slice(0, 100));
         throw new OpmateError('INVALID', `${shown}: not one reference`, {
-          hint: 'write one reference a line',
+          hint: 'use one reference per line',
         });
       }
       const isPath = /^\.{0,2}\//.test(reference) || (await isThere(reference));

@@ -110,7 +110,7 @@ async function readSource(context: CommandContext, options: BuildOptions): Promi
   const sources = [appregistryNamespace, manifests, bundles].filter((value) => value !== undefined);
   if (sources.length !== 1) {
     throw new UsageError('expected one of --appregistry-namespace, --manifests and --bundles', {
-      hint: 'name the source of the operators with one of them',
+      hint: 'specify the source of the operators with one of them',
     });
   }
   const isLocal = appregistryNamespace === undefined || /^\.{0,2}\//.test(appregistryNamespace);
@@ -149,11 +149,11 @@ async function parseOutput(
   const { to, save, dbOnly } = options;
   if (dbOnly && save === undefined)
     throw new UsageError('--db-only needs --save DIR', {
-      hint: 'name the directory to write bundles.db to',
+      hint: 'specify the directory to write bundles.db to',
     });
   if (dbOnly && to !== undefined)
     throw new UsageError('--db-only and --to cannot be used together', {
-      hint: 'a database is not an image',
+      hint: 'remove the tag: a database is not an image',
     });
   if (to === undefined && save === undefined) {
     throw new UsageError('no destination for the catalog', {
@@ -167,7 +167,7 @@ async function parseOutput(
   if ((await statIfPresent(save))?.isDirectory() === true) {
     throw new OpmateError('IO', `${save}: is a directory`, {
       file: save,
-      hint: 'name a file for the archive, or write the database alone with --db-only',
+      hint: 'specify a file for the archive, or write only the database with --db-only',
     });
   }
   const name = target?.transport === 'docker' ? getName(target) : undefined;
@@ -181,7 +181,7 @@ function getTarget({ workingDirectory }: CommandContext, text: string): Referenc
     ? getTargetReference(parseTypedReference(text), workingDirectory)
     : parseTargetReference(text);
   if (target.digest !== undefined)
-    throw new UsageError(`--to ${text}: names a digest`, { hint: 'name a tag to push to' });
+    throw new UsageError(`--to ${text}: names a digest`, { hint: 'specify a tag to push to' });
   if (target.transport === 'docker-archive')
     throw new UsageError(`--to ${text}: an archive cannot be pushed to`, { hint: 'use --save FILE' });
   if (target.tag !== undefined) return target;

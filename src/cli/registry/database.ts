@@ -95,10 +95,10 @@ export function getDatabase(
   defaultName = 'bundles.db',
 ): string {
   if (argument !== undefined && option !== undefined && ![defaultName, argument].includes(option)) {
-    throw new UsageError(`${argument}: --database says ${option}`, { hint: 'name the database once' });
+    throw new UsageError(`${argument}: --database says ${option}`, { hint: 'specify the database once' });
   }
   const name = argument ?? option ?? defaultName;
-  if (name === '') throw new UsageError('database: empty file name', { hint: 'name the database file' });
+  if (name === '') throw new UsageError('database: empty file name', { hint: 'specify the database file' });
   return name;
 }
 
@@ -114,6 +114,6 @@ export function listAndDatabase(
   if (option === undefined) return { list: first === undefined ? undefined : getItems(first), file: second };
   if (second === undefined) return { list: undefined, file: first };
   throw new UsageError(`${first}: ${what} are named by ${option} already`, {
-    hint: `leave out ${first}, or write --database ${first} for that database`,
+    hint: `remove ${first}, or use --database ${first} for that database`,
   });
 }

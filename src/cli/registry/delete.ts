@@ -23,7 +23,7 @@ export const command = defineCommand({
     const [file, ...more] = args;
     if (packages !== undefined || more.some((word) => word !== undefined)) {
       throw new UsageError('--bundle removes one bundle, and no package', {
-        hint: 'write registry delete --bundle NAME --database FILE',
+        hint: 'use opmate registry delete --bundle NAME --database FILE',
       });
     }
     await changeDatabase(context, options, getDatabase(file, options.database), planDelete(bundle, options));

@@ -80,7 +80,7 @@ export const command = defineCommand({
     const { from, fromArchive, fromDb, to, manifests } = options;
     if ([from, fromArchive, fromDb].filter((value) => value !== undefined).length !== 1) {
       throw new UsageError('expected one of --from, --from-archive and --from-db', {
-        hint: 'name the catalog with one of them',
+        hint: 'specify the catalog with one of them',
       });
     }
     for (const [flag, isSet] of [
@@ -93,7 +93,7 @@ export const command = defineCommand({
     const fault = options.catalogImage === undefined ? undefined : checkPullSpec(options.catalogImage);
     if (fault !== undefined) {
       throw new UsageError(`--catalog-image ${options.catalogImage}: ${fault}`, {
-        hint: 'name what the cluster is to pull, e.g. registry.example.com/ns/catalog:v1',
+        hint: 'specify an image that the cluster can pull, e.g. registry.example.com/ns/catalog:v1',
       });
     }
     const destination = to === undefined ? undefined : getDestination(to);
@@ -200,13 +200,13 @@ function getDestination(text: string): ImageName {
   const place = parseTypedReference(text.replace(/\/+$/, ''), { isPrefix: true });
   const { tag, digest, registry } = place.name;
   if (place.scheme !== 'registry')
-    throw new UsageError(`--to ${text}: not a registry`, { hint: 'write REGISTRY or REGISTRY/NAMESPACE' });
+    throw new UsageError(`--to ${text}: not a registry`, { hint: 'use REGISTRY or REGISTRY/NAMESPACE' });
   const isHost = registry === '' && /^\d+$/.test(tag ?? '');
   if (isHost)
     return { registry: text.replace(/\/+$/, '').replace(/^docker:\/\//, ''), namespace: '', name: '' };
   if (tag !== undefined || digest !== undefined || registry === '') {
     throw new UsageError(`--to ${text}: ${registry === '' ? 'missing registry' : 'has a tag or digest'}`, {
-      hint: 'write REGISTRY or REGISTRY/NAMESPACE, e.g. registry.example.com:5000/community-operators',
+      hint: 'use REGISTRY or REGISTRY/NAMESPACE, e.g. registry.example.com:5000/community-operators',
     });
   }
   return place.name;
@@ -234,7 +234,7 @@ async function requireCatalog(source: Source, name: string): Promise<CatalogSour
   if (source.kind === 'catalog') return source;
   await source.close();
   throw new OpmateError('UNSUPPORTED', `${name}: is a bundle, not a catalog`, {
-    hint: `show the images of a bundle with: opmate bundle show ${name}`,
+    hint: `run opmate bundle show ${name} to list the images of a bundle`,
   });
 }
 
@@ -265,7 +265,7 @@ async function openArchive(session: CommandSession, text: string): Promise<Opene
   if (stats === undefined) {
     throw new OpmateError('NOT_FOUND', `${text}: no such file or directory`, {
       file: text,
-      hint: 'name a file of docker save or of an OCI layout, or a layout directory',
+      hint: 'specify a file of docker save or of an OCI layout, or a layout directory',
     });
   }
   if (stats.isDirectory()) return open(local('oci'));

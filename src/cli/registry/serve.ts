@@ -91,7 +91,7 @@ function getEnd({ signal }: CommandContext, timeoutSeconds: string): AbortSignal
   const seconds = /^[0-9]+$/.test(timeoutSeconds) ? Number(timeoutSeconds) : Infinity;
   if (seconds > 65535) {
     throw new UsageError(`--timeout-seconds ${timeoutSeconds}: not a number of seconds`, {
-      hint: 'give a number from 0 to 65535, or "infinite"',
+      hint: 'use a number from 0 to 65535, or "infinite"',
     });
   }
   const end = new AbortController();

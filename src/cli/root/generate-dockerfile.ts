@@ -39,7 +39,7 @@ export const command = defineCommand({
     const builder = builderImage ?? binaryImage ?? defaultCatalogBase;
     if (builder === 'scratch') {
       throw new OpmateError('INVALID', 'invalid builder image: "scratch"', {
-        hint: 'the builder image runs a command; scratch can be the --base-image only',
+        hint: 'use scratch only as --base-image: the builder image runs a command',
       });
     }
     const labels = parseLabels(options.extraLabels ?? []);

@@ -7,7 +7,7 @@ export function parseLabels(values: readonly string[]): Map<string, string> {
   for (const pair of values.flatMap((value) => value.split(','))) {
     const equals = pair.indexOf('=');
     if (equals < 0) {
-      throw new UsageError(`invalid label ${quoteGo(pair)}`, { hint: 'write key=value' });
+      throw new UsageError(`invalid label ${quoteGo(pair)}`, { hint: 'use key=value' });
     }
     labels.set(pair.slice(0, equals), pair.slice(equals + 1));
   }

@@ -29,7 +29,7 @@ export function findPolicyRequest(
   if (!named) return policy === undefined && keys === undefined ? undefined : { policy, keys };
   const identity = certificateIdentity ?? (regexp === undefined ? undefined : wholeMatch(regexp));
   if (identity === undefined || oidcIssuer === undefined || trustedRoot === undefined) {
-    const hint = 'give --certificate-identity, --certificate-oidc-issuer and --trusted-root together';
+    const hint = 'use --certificate-identity, --certificate-oidc-issuer and --trusted-root together';
     throw new UsageError('incomplete certificate identity', { hint });
   }
   if (certificateIdentity !== undefined && regexp !== undefined) {
@@ -44,7 +44,7 @@ function wholeMatch(pattern: string): RegExp {
     return new RegExp(`^(?:${pattern})$`, 'u');
   } catch {
     throw new UsageError(`--certificate-identity-regexp ${pattern}: not a regular expression`, {
-      hint: 'write one of JavaScript',
+      hint: 'use a JavaScript regular expression',
     });
   }
 }

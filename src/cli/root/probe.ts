@@ -54,8 +54,8 @@ export const command = defineCommand({
       return status === 'SERVING' ? exitCodes.done : probeCodes.unhealthy;
     } catch (error) {
       if (error instanceof CancelledError || context.signal.aborted) throw error;
-      const hint = error instanceof OpmateError && error.hint !== undefined ? `hint: ${error.hint}\n` : '';
-      context.stderr.write(`${printable(redact(getMessage(error)))}\n${hint}`);
+      const advice = error instanceof OpmateError && error.hint !== undefined ? `hint: ${error.hint}\n` : '';
+      context.stderr.write(`${printable(redact(getMessage(error)))}\n${advice}`);
       return code;
     }
   },

@@ -117,7 +117,7 @@ async function serveCatalog(
     throw new UsageError('--cache-dir must be specified with --cache-enforce-integrity');
   }
   if (cacheDir === undefined && cacheOnly) {
-    throw new UsageError('--cache-only needs --cache-dir', { hint: 'name the directory of the cache' });
+    throw new UsageError('--cache-only needs --cache-dir', { hint: 'specify the cache directory' });
   }
   await reportingFailure(context, options, () =>
     useSession(context, options, async (session) => {
@@ -171,7 +171,7 @@ async function serveCatalog(
           if (context.signal.aborted) throw new CancelledError('interrupted');
           if (!isCached) {
             throw new OpmateError('IO', `${cacheDir}: cannot write the cache: ${reason}`, {
-              hint: 'name a writable directory with space for the bundles of the catalog',
+              hint: 'specify a writable directory with space for the bundles of the catalog',
             });
           }
         } finally {

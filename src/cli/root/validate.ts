@@ -39,7 +39,7 @@ export const command = defineCommand({
       try {
         if (source.kind === 'bundle') {
           throw new OpmateError('UNSUPPORTED', `${directory}: is a bundle, not a catalog`, {
-            hint: 'opmate render shows whether a bundle can be read',
+            hint: 'check a bundle with opmate render',
           });
         }
         const verdict = await judgeCatalog(source.catalog, session);
@@ -68,7 +68,7 @@ async function checkDirectory(reference: string): Promise<void> {
   if (stats?.isFile() === true && (await isDatabaseFile(reference))) return;
   if (stats !== undefined) {
     throw new OpmateError('UNSUPPORTED', `${quoteGo(reference)} is not a directory`, {
-      hint: 'give the directory that holds the catalog',
+      hint: 'specify a catalog directory',
     });
   }
   if (!/[:@]/.test(reference)) {

@@ -30,7 +30,7 @@ export const command = defineCommand({
   async run({ context, args: [references], options }) {
     const request = findPolicyRequest(options);
     if (request === undefined) {
-      const hint = 'give one of --policy, --key, or --certificate-identity with --trusted-root';
+      const hint = 'use one of --policy, --key, or --certificate-identity with --trusted-root';
       throw new UsageError('no signature policy', { hint });
     }
     return useSession(context, options, async (session) => {

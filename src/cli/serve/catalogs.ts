@@ -187,7 +187,7 @@ async function prepareStorage(
     const message = `${storage}: cannot keep catalogs here: ${systemReason(error)}`;
     if (options.storage !== undefined) {
       throw new OpmateError('IO', message, {
-        hint: 'give a directory that can be written to with --storage',
+        hint: 'specify a writable directory with --storage',
       });
     }
     logger.log('warn', `${message}; after a restart all of them are fetched again`);
@@ -204,7 +204,7 @@ async function lockStorage(storage: string, logger: Logger): Promise<{ release()
     return await acquireLock(storage, { task: 'opmate serve' });
   } catch (error) {
     if (error instanceof OpmateError && systemCode(error.cause) === undefined) {
-      throw addContext(error, { newHint: 'stop that server, or name another directory with --storage' });
+      throw addContext(error, { newHint: 'stop that server, or specify another directory with --storage' });
     }
     logger.log('warn', `${storage}: not locked: ${getMessage(error)}`);
     return { release: () => Promise.resolve() };

@@ -14,7 +14,7 @@ export function getAddress(
   const [, bracketed, plain, port] = /^(?:\[([0-9a-fA-F:.]+)\]:|([^:[\]]*):)?(\d{1,5})$/.exec(text) ?? [];
   const number = Number(port ?? Number.NaN);
   if (!(number >= 0 && number <= 65535)) {
-    throw new UsageError(`${flag} ${text}: not an address`, { hint: 'write HOST:PORT, :PORT or PORT' });
+    throw new UsageError(`${flag} ${text}: not an address`, { hint: 'use HOST:PORT, :PORT or PORT' });
   }
   if (plain === '') return { host: '::', port: number };
   return { host: bracketed ?? plain ?? '127.0.0.1', port: number };
@@ -24,7 +24,7 @@ export function getAddress(
 export function parsePort({ port }: { port?: string | undefined }, usual = '50051'): number {
   const text = port ?? usual;
   if (/^\d{1,5}$/.test(text) && Number(text) <= 65535) return Number(text);
-  throw new UsageError(`--port ${text}: not a port`, { hint: 'give a number from 0 to 65535' });
+  throw new UsageError(`--port ${text}: not a port`, { hint: 'use a number from 0 to 65535' });
 }
 
 /** The files of `--tls-cert` and `--tls-key`. Throws UsageError where only one of them is given. */
@@ -35,5 +35,5 @@ export function findTlsFiles(options: {
   const { tlsCert, tlsKey } = options;
   if (tlsCert !== undefined && tlsKey !== undefined) return { cert: tlsCert, key: tlsKey };
   if (tlsCert === undefined && tlsKey === undefined) return undefined;
-  throw new UsageError('--tls-cert and --tls-key must be used together', { hint: 'add the other one' });
+  throw new UsageError('--tls-cert and --tls-key must be used together', { hint: 'add the other flag' });
 }

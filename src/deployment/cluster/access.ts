@@ -103,7 +103,7 @@ function describeDenied(needs: readonly Need[]): Diagnostic[] {
         severity: 'error',
         code: 'access',
         problem: `you may not ${sortedByBytes(verbs).join(', ')} ${what}${where}: ${sorted.slice(0, shownNames).join(', ')}${more}`,
-        hint: 'ask an administrator for the role that opmate bundle permissions -o installer shows',
+        hint: 'run opmate bundle permissions -o installer to see the required role',
       },
     ];
   });

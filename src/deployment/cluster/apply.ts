@@ -128,7 +128,7 @@ export async function planApply(
   const place = { name: deployment.name, namespace: deployment.installNamespace };
   if (place.namespace === '') {
     throw new OpmateError('INVALID', `${place.name}: missing namespace`, {
-      hint: 'set spec.installNamespace, or --install-namespace',
+      hint: 'set spec.installNamespace or --install-namespace',
     });
   }
   kubectl.hideSecrets(
@@ -201,7 +201,7 @@ function placeObjects(
         code: 'missing-kind',
         subject: describeId(object),
         problem: `the cluster has no ${object.apiVersion} ${object.kind}`,
-        hint: 'install what defines it first, or render without it, see --optional-kinds',
+        hint: 'install its definition first, or omit it with --optional-kinds',
       });
       continue;
     }
@@ -402,7 +402,7 @@ async function rehearsal(
         code: 'conflict',
         subject: describeId(object),
         problem: error,
-        hint: '--force-conflicts takes these fields over',
+        hint: 'add --force-conflicts to take over these fields',
       },
     })),
   );
@@ -420,7 +420,7 @@ function inWords(error: string): Diagnostic {
     severity: 'error',
     code: 'refused',
     problem: error,
-    ...(namespace !== undefined && { hint: `make it first: kubectl create namespace ${namespace}` }),
+    ...(namespace !== undefined && { hint: `create it first: kubectl create namespace ${namespace}` }),
   };
 }
 
@@ -520,7 +520,7 @@ export async function applyPlan(
   if (failures.length > 0) {
     const subject = `${place.name}: applied, but not everything that is left over could be removed`;
     throw new OpmateError('INVALID', `${subject}: ${failures.join('; ')}`, {
-      hint: 'the next run tries again',
+      hint: 'run the command again to retry',
     });
   }
   return report;

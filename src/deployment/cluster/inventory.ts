@@ -122,7 +122,7 @@ export async function readInventory(kubectl: Kubectl, place: InventoryPlace): Pr
       'INVALID',
       `Secret ${quoteGo(name)} in namespace ${quoteGo(place.namespace)}: is damaged`,
       {
-        hint: 'it is the inventory of the deployment: delete it, and what the deployment holds is taken over again',
+        hint: 'delete the inventory to adopt the objects of the deployment again',
         cause: error,
       },
     );
@@ -152,7 +152,7 @@ export async function writeInventory(
   });
   if (errors.some((error) => /\((?:Conflict|AlreadyExists)\)/.test(error))) {
     throw new OpmateError('INVALID', `${subject}: another process is changing this deployment`, {
-      hint: 'wait for the other run to end, and try again',
+      hint: 'wait for the other run to finish, then try again',
     });
   }
   if (errors.length > 0) throw new OpmateError('INVALID', `${subject}: ${errors.join('; ')}`);

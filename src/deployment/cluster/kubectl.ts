@@ -85,7 +85,7 @@ export class Kubectl {
     const [, major, minor] = /"gitVersion":\s*"v(\d+)\.(\d+)\./.exec(stdout) ?? [];
     if (major === undefined || minor === undefined) {
       throw new OpmateError('UNSUPPORTED', `${program}: is not kubectl${errors[0] ? `: ${errors[0]}` : ''}`, {
-        hint: 'name the program with --kubectl',
+        hint: 'specify the program with --kubectl',
       });
     }
     // Built from its sources without more, kubectl is 0.0: of today, as far as anybody can tell.
@@ -255,6 +255,6 @@ function startError(program: string, error: unknown): OpmateError {
   return new OpmateError(
     isMissing ? 'UNSUPPORTED' : 'IO',
     `${program}: ${isMissing ? 'not installed' : systemReason(error)}`,
-    { hint: 'applying needs the program kubectl: install it, or name it with --kubectl', cause: error },
+    { hint: 'install kubectl, or specify its path with --kubectl', cause: error },
   );
 }

@@ -103,7 +103,7 @@ class Capture {
       this.#warn(`${file ?? ''}${line === undefined ? '' : `:${line}`}`, problem);
     if (subscriptions.length + extensions.length === 0) {
       throw new OpmateError('NOT_FOUND', 'no Subscription or ClusterExtension found', {
-        hint: 'give what kubectl get subscriptions,clusterextensions,csv,catalogsources,clustercatalogs -A -o yaml prints',
+        hint: 'use the output of kubectl get subscriptions,clusterextensions,csv,catalogsources,clustercatalogs -A -o yaml',
       });
     }
     for (const subscription of subscriptions) this.#addSubscription(subscription);
@@ -113,7 +113,7 @@ class Capture {
     if (catalogs.length === 0) {
       const [first] = this.#warnings;
       throw new OpmateError('NOT_FOUND', 'nothing installed could be mapped to a catalog', {
-        hint: first === undefined ? undefined : `${first.subject}: ${first.problem}`,
+        hint: first === undefined ? undefined : `check ${first.subject}: ${first.problem}`,
       });
     }
     nameTargets(catalogs);
@@ -185,7 +185,7 @@ class Capture {
     if (left.length === 0)
       this.#warn(title, `not mapped: package ${quoteShort(packageName)} is in none of ${names}`);
     else {
-      const hint = 'name the catalogs with --catalog IMAGE or --catalog IMAGE=DIRECTORY';
+      const hint = 'specify the catalogs with --catalog IMAGE or --catalog IMAGE=DIRECTORY';
       this.#warn(title, `not mapped: may be from any of ${names}`, hint);
     }
     return undefined;
@@ -202,7 +202,7 @@ class Capture {
     const bad = texts.find((text) => !isPlain(text));
     if (bad !== undefined) return this.#warn(title, `not mapped: ${quoteShort(bad)} is not a name`);
     if (catalog.image === undefined) {
-      const hint = 'name the image of this catalog in the configuration';
+      const hint = 'set the image of this catalog in the configuration';
       return this.#warn(title, `not mapped: ${catalog.title} is not made of an image`, hint);
     }
     const image = this.#getSource(catalog.image);
@@ -332,7 +332,7 @@ class Capture {
       this.#warn(
         title,
         `${image} has no channel ${quoteShort(name)}`,
-        `subscribe to another one, such as ${defaultChannel}`,
+        `use another channel, such as ${defaultChannel}`,
       );
     const versions = new Map<string, Version | undefined>();
     for (const { name, package: own, packageProperties } of facts.bundles) {

@@ -63,8 +63,7 @@ export async function readClusterObjects(
   return objects;
 }
 
-const narrowHint =
-  "leave out copies of ClusterServiceVersions: kubectl get … -A -l '!olm.copiedFrom' -o yaml";
+const narrowHint = "omit copies of ClusterServiceVersions: kubectl get … -A -l '!olm.copiedFrom' -o yaml";
 
 async function readFile(file: string, shown: string): Promise<Buffer> {
   try {
@@ -112,7 +111,7 @@ async function listFiles(
   if (files.length === 0) {
     throw new OpmateError('NOT_FOUND', 'no .yaml, .yml or .json file', {
       subject: shown,
-      hint: 'name the directory that oc adm must-gather has written, unpacked',
+      hint: 'specify the unpacked output directory of oc adm must-gather',
     });
   }
   return files.sort(compareBytes);

@@ -32,7 +32,7 @@ export async function readArchiveBase(base: BasePlace, directory: string | undef
     const [place, target] = await Promise.all([base.path, directory].map(resolveLinks));
     if (place === target || place === path.join(target as string, archiveIndexName)) {
       const problem = `--base ${quoteGo(base.text)}: the new archive would replace it, and could not be used without it`;
-      const hint = 'write to another directory, or keep its mirror_archive.json elsewhere and name that';
+      const hint = 'use another directory, or move its mirror_archive.json elsewhere and specify that file';
       throw new OpmateError('INVALID', problem, { hint });
     }
   }

@@ -31,7 +31,7 @@ export class BlockedImages {
     } catch (error) {
       if (systemCode(error) !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
       const problem = `mirror.blockedImages: looking at ${quoteGo(names[0] ?? '')} takes too long`;
-      const hint = 'write a pattern that repeats nothing that is repeated itself, as in (a*)*';
+      const hint = 'use a pattern without nested repetition such as (a*)*';
       throw new OpmateError('LIMIT', problem, { hint, cause: error });
     }
   }

@@ -5,7 +5,7 @@ import { compareVersions, formatVersion, parseTolerantVersion } from '../../core
 import type { Field } from '../../document/field.js';
 import { quoteGo } from '../../document/go-json.js';
 
-const hintForVersion = 'write it as 1.2.3 or 1.2.3-rc.1';
+const hintForVersion = 'use a version such as 1.2.3 or 1.2.3-rc.1';
 
 /** Reads both bounds of a version, in the loose form too (`v1.2`); what is wrong with them goes to the document's diagnostics. */
 export function readBounds(fields: { minVersion: Field; maxVersion: Field }): VersionBounds {

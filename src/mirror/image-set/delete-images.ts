@@ -199,7 +199,7 @@ function notAllowed(repository: WritableRepository, cause: OpmateError): OpmateE
   const registry = repository.name.split('/', 1)[0] as string;
   return new OpmateError('UNSUPPORTED', 'the registry does not allow deletion', {
     subject: registry,
-    hint: 'allow it there: for the distribution registry storage.delete.enabled, or REGISTRY_STORAGE_DELETE_ENABLED=true',
+    hint: 'enable deletion in the registry; the distribution registry has storage.delete.enabled and REGISTRY_STORAGE_DELETE_ENABLED=true',
     cause,
   });
 }

@@ -154,7 +154,7 @@ function readItem(item: Field): ReadDeleteItem | undefined {
 }
 
 function parseTarget(text: string): RegistryReference {
-  const hint = 'write docker://REGISTRY/PATH:TAG';
+  const hint = 'use docker://REGISTRY/PATH:TAG';
   if (!text.startsWith('docker://')) {
     throw new OpmateError('INVALID', `${quoteGo(text)} does not begin with docker://`, { hint });
   }

@@ -391,7 +391,7 @@ export class ImageSetMirror {
     const image = this.#getImage(catalog);
     if (targetOfCatalog(operator).tag === undefined) {
       const problem = `${operator.catalog}: what is left of it has another digest than ${quoteGo(image.name.tag)}`;
-      throw new OpmateError('INVALID', problem, { hint: 'give it a tag with targetTag' });
+      throw new OpmateError('INVALID', problem, { hint: 'set its tag with targetTag' });
     }
     const { pinned } = await pinTransfers([this.#getTransfer(image)], this.#options.transfer);
     for (const transfer of pinned) this.#add(transfer);
@@ -405,7 +405,7 @@ function requireOtherPlace({ operator: { catalog, reference }, destination }: Pl
   if (destination !== `${registry}/${repository}:${tag}`) return;
   throw new OpmateError('INVALID', 'the filtered catalog would replace the original', {
     subject: catalog,
-    hint: 'mirror to another registry or path, or give it another targetCatalog or targetTag',
+    hint: 'mirror to another registry or path, or set another targetCatalog or targetTag',
   });
 }
 

@@ -27,7 +27,10 @@ export function parseMirrorTarget(text: string, maxNestedPaths?: number): Mirror
   const [registry = '', ...path] = text.slice('docker://'.length).replace(/\/+$/, '').split('/');
   // As in references: one word is a path of docker.io, and may be mistyped.
   if (registry !== '' && registry !== 'localhost' && !/[.:]/.test(registry)) {
-    throw new UsageError('missing registry', { subject: shown, hint: `${hint}, with its domain or port` });
+    throw new UsageError('missing registry', {
+      subject: shown,
+      hint: 'use docker://REGISTRY[/PATH] with a domain or port',
+    });
   }
   try {
     const parsed = parseReference(`docker://${[registry, ...path, 'x'].join('/')}`);

@@ -240,7 +240,7 @@ async function planCatalog(
 ): Promise<PlannedCatalog> {
   const { platforms } = operator;
   if ((await images.addCatalogImages(operator.catalog, selection, catalog, platforms)) === 0) {
-    const hint = 'the catalog holds no bundle in an image, so there is nothing to mirror but itself';
+    const hint = 'remove it from the configuration, or copy only the catalog: no bundle of it is in an image';
     throw new OpmateError('INVALID', 'names no image', { subject: operator.catalog, hint });
   }
   const reference = { ...operator.reference, digest };
@@ -308,7 +308,7 @@ class ImageCollection {
   ): void {
     const reference = parseReference(image);
     if (reference.transport !== 'docker') {
-      const hint = 'a cluster can pull from registries only';
+      const hint = 'mirror it to a registry: clusters pull from registries only';
       throw new OpmateError('INVALID', `image ${quoteGo(image)}: not in a registry`, { hint });
     }
     const planned = this.#add(kind, reference, nameOfImage(reference), platforms);
@@ -445,8 +445,7 @@ class ImageCollection {
       const kept = isSameDigest(image, other) ? other : findPinned(image, other);
       if (kept === undefined) {
         const problem = `${image.destination}: same target for ${other.source} and ${image.source}`;
-        const hint =
-          'block one of them with blockedImages, or give it a place of its own (targetRepo, targetTag)';
+        const hint = 'exclude one of them with blockedImages, or set its targetRepo or targetTag';
         faults.push(new OpmateError('INVALID', problem, { hint }));
         continue;
       }

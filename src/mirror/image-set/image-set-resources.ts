@@ -87,7 +87,7 @@ export function clusterResources(plan: MirroredSet, options: ClusterResourceOpti
   if (catalogName !== undefined && plan.catalogs.length > 1) {
     const problem = `${catalogName}: ${plan.catalogs.length} catalogs cannot have one name`;
     throw new OpmateError('INVALID', problem, {
-      hint: 'leave the name out, or mirror one catalog at a time',
+      hint: 'remove the name, or mirror one catalog at a time',
     });
   }
   for (const catalog of plan.catalogs) {
@@ -95,7 +95,7 @@ export function clusterResources(plan: MirroredSet, options: ClusterResourceOpti
     const other = owners.get(suffix);
     if (other !== undefined) {
       const problem = `cs-${suffix}: both ${other.operator.catalog} and ${catalog.operator.catalog} would have it`;
-      const hint = 'give one of them another targetCatalog or targetTag';
+      const hint = 'set another targetCatalog or targetTag for one of them';
       throw new OpmateError('INVALID', problem, { hint });
     }
     owners.set(suffix, catalog);
@@ -253,7 +253,7 @@ export function templatesOfLock(lock: ImageSetLock, subject: string): Map<string
     const name = `${subject}: template ${quoteGo(file)}`;
     const known = templates.get(file);
     if (text === undefined) {
-      const hint = 'name the configuration with --config, whose templates are read, or mirror to disk again';
+      const hint = 'specify the configuration with --config to read its templates, or mirror to disk again';
       faults.push(new OpmateError('INVALID', 'only its path is in the lock', { subject: name, hint }));
     } else if (known === undefined) {
       try {
@@ -279,7 +279,7 @@ export function requireSameTemplates(
     return now === undefined || template?.text === undefined || now === template.text ? [] : [template.file];
   });
   if (changed.length === 0) return;
-  const hint = 'mirror without --locked to make a new lock';
+  const hint = 'mirror without --locked to create a new lock';
   const faults = [...new Set(changed)].map(
     (file) =>
       new OpmateError('INVALID', 'is not the template that the lock was made with', {
@@ -303,7 +303,7 @@ async function readTemplateFile(place: string, file: string): Promise<string> {
 
 function readTemplate(text: string, file: string): CatalogSourceTemplate {
   const fail = (problem: string): OpmateError => {
-    const hint = 'a template is a CatalogSource without image, name and namespace';
+    const hint = 'use a CatalogSource without image, name and namespace';
     return new OpmateError('INVALID', problem, { subject: file, file, hint });
   };
   let value: JsonValue;

@@ -39,7 +39,7 @@ export async function narrowCatalogs(
       ({ operator: { catalog } }) =>
         new OpmateError('INVALID', 'a part of it has another digest than its tag at the target', {
           subject: catalog,
-          hint: 'set targetTag here and where the archive is written, or ask for all that the archive holds of it',
+          hint: 'set targetTag here and for the archive, or select everything that the archive contains of it',
         }),
     );
   if (faults.length > 0) throw combineErrors(faults);

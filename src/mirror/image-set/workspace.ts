@@ -59,7 +59,7 @@ export class Workspace {
     await requireNoLinks([this.#root]);
     if ((await statIfPresent(this.#lockFile))?.isDirectory() === true) {
       throw new OpmateError('IO', `--lock ${quoteGo(this.shownLock)}: is a directory`, {
-        hint: 'name a file',
+        hint: 'specify a file',
       });
     }
     for (const directory of new Set([path.dirname(this.#lockFile), this.#root])) {
@@ -75,7 +75,7 @@ export class Workspace {
       if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
       throw new OpmateError('NOT_FOUND', `${this.shownLock}: lock not found`, {
         file: this.shownLock,
-        hint: 'write it with opmate mirror plan, or select another one with --lock or --workspace',
+        hint: 'create it with opmate mirror plan, or select another one with --lock or --workspace',
         cause: error,
       });
     }

@@ -109,7 +109,7 @@ export function parseInventory(text: string, file: string): Inventory {
   fields.kind.constant(kind);
   if (fields.version.value !== formatVersion) {
     const shown = JSON.stringify(fields.version.value)?.slice(0, 100) ?? 'none';
-    const hint = 'use the opmate that wrote it, or a newer one';
+    const hint = 'use the version of opmate that wrote it, or a newer one';
     return top.fail(`version ${shown} of inventories is not supported`, { code: 'unsupported', hint });
   }
   const repeated = findRepeatedKey(text);
@@ -124,7 +124,7 @@ export function parseInventory(text: string, file: string): Inventory {
     blobs,
   };
   if (fields.id.digest() !== idOfInventory(inventory)) {
-    const hint = 'the file is damaged or was edited: copy it again, or run opmate mirror inventory again';
+    const hint = 'copy the file again, or run opmate mirror inventory again: it is damaged or was edited';
     return fields.id.fail('not the id of this content', { hint });
   }
   return inventory;

@@ -77,7 +77,7 @@ async function findRepositories(
     const login = error.code === 'AUTH' ? `; or ${error.hint ?? 'log in'}` : '';
     throw new OpmateError('NOT_FOUND', `does not list its repositories: ${error.problem}`, {
       subject: registry,
-      hint: `name them with --repository, or a lock or archive of what was mirrored with --lock${login}`,
+      hint: `specify them with --repository, or a lock or archive of the mirrored images with --lock${login}`,
       cause: error,
     });
   }

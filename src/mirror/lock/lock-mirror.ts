@@ -227,7 +227,7 @@ function baseError(
   }
   const problem = `archive ${id}: is based on inventory ${base}: ${targetName} needs ${digest}, which is no longer in ${holder}${more}`;
   return new OpmateError('NOT_FOUND', problem, {
-    hint: 'run opmate mirror inventory again, and write the archive anew with --base and that file',
+    hint: 'run opmate mirror inventory again, then recreate the archive with --base and that file',
   });
 }
 

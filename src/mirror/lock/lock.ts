@@ -394,10 +394,10 @@ function requireVersion(value: JsonValue, top: Field<never>): void {
   const version: unknown = typeof value === 'object' && value !== null && Reflect.get(value, 'version');
   if (version === formatVersion) return;
   if (typeof version === 'number' && Number.isSafeInteger(version) && version > formatVersion) {
-    const hint = `this opmate reads version ${formatVersion}; use the opmate that wrote it, or a newer one`;
+    const hint = `use the version of opmate that wrote it, or a newer one: this one reads version ${formatVersion}`;
     return top.fail(`version ${version} of the lock format is not supported`, { code: 'unsupported', hint });
   }
-  const hint = 'opmate mirror writes locks; the configuration is named with --config';
+  const hint = 'specify a lock written by opmate mirror, and the configuration with --config';
   top.fail('not a lock: its version is not 1', { hint });
 }
 
@@ -668,7 +668,7 @@ function requireOrder(manifests: readonly ContentManifest[], fieldOf: (i: number
       const below = heights.get(digest);
       if (below === undefined) {
         const problem = `${descriptor.digest} lists ${digest}, which does not stand before it`;
-        const hint = 'list a manifest after those that it contains';
+        const hint = 'list a manifest after the manifests that it contains';
         return fieldOf(i).fail(problem, { hint });
       }
       height = Math.max(height, below + 1);

@@ -37,7 +37,7 @@ export function rebuiltOnDemand(
     const drift = (what: string): OpmateError =>
       new OpmateError('INVALID', what, {
         subject: locked?.catalog ?? image.source,
-        hint: 'mirror without --locked to make a new lock',
+        hint: 'mirror without --locked to create a new lock',
       });
     if (catalog === undefined || locked === undefined)
       throw drift('the lock does not say what it is made of');
@@ -61,7 +61,7 @@ export function rebuiltOnDemand(
     if (opened?.reference === image.contents.root.digest) return opened;
     const what = image.kind === 'chart' ? 'is another chart' : 'is another image';
     throw new OpmateError('INVALID', `${image.source}: ${what} now than in the lock`, {
-      hint: 'mirror without --locked to make a new lock',
+      hint: 'mirror without --locked to create a new lock',
     });
   };
   const partial = new Set(

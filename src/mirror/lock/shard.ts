@@ -25,7 +25,7 @@ export function parseShard(
   if (text !== undefined) {
     const [, index, count] = /^([^/]*)\/([^/]*)$/.exec(text) ?? [];
     const problem = `--shard ${quoteGo(text)}`;
-    return shardFrom(index ?? '', count ?? '', problem, 'write I/N, as 0/4 for the first of four machines');
+    return shardFrom(index ?? '', count ?? '', problem, 'use I/N, e.g. 0/4 for the first of four machines');
   }
   const { JOB_COMPLETION_INDEX: index = '', JOB_COMPLETION_COUNT: count = '' } = environment;
   if (index === '' && count === '') return undefined;
@@ -36,11 +36,11 @@ export function parseShard(
         : ['JOB_COMPLETION_INDEX', 'JOB_COMPLETION_COUNT'];
     const hint =
       other === 'JOB_COMPLETION_COUNT'
-        ? 'set JOB_COMPLETION_COUNT to the completions of the Job, or give --shard I/N'
-        : 'run in a Job with completionMode Indexed, or give --shard I/N';
+        ? 'set JOB_COMPLETION_COUNT to the completions of the Job, or use --shard I/N'
+        : 'run in a Job with completionMode Indexed, or use --shard I/N';
     throw new UsageError(`${input} is set, but ${other} is not`, { hint });
   }
-  const hint = 'they are numbers, the first of them from 0 and below the second';
+  const hint = 'use numbers, the first of them zero-based and less than the second';
   const problem = `JOB_COMPLETION_INDEX ${quoteGo(index)} of JOB_COMPLETION_COUNT ${quoteGo(count)}`;
   return shardFrom(index, count, problem, hint);
 }

@@ -89,7 +89,7 @@ function matchPlatform(
   const what = matching.length === 0 ? 'none' : `${matching.length}`;
   throw new OpmateError('INVALID', `${what} of its platforms match ${pattern.source}: ${all}`, {
     subject,
-    hint: 'name exactly one with --index-filter-by-os',
+    hint: 'select exactly one with --index-filter-by-os',
   });
 }
 

@@ -35,7 +35,7 @@ export function parseImageName(text: string, options: { isPrefix?: boolean } = {
   const fault = isEmpty ? 'has no name' : checkPullSpec(isBare ? `${parts.registry}/name` : text);
   if (fault === undefined) return parts;
   throw new OpmateError('INVALID', `image reference ${quoteGo(withoutCredentials(text))}: ${fault}`, {
-    hint: 'write REGISTRY/NAMESPACE/NAME:TAG or …@sha256:DIGEST',
+    hint: 'use REGISTRY/NAMESPACE/NAME:TAG or …@sha256:DIGEST',
   });
 }
 
@@ -166,7 +166,7 @@ function parseFileName(text: string, isPrefix: boolean): ImageName {
   if (!isValid) {
     throw new OpmateError('INVALID', 'not a file:// image location', {
       subject: text,
-      hint: isPrefix ? 'write file://PATH' : 'write file://PATH:TAG or file://PATH@sha256:DIGEST',
+      hint: isPrefix ? 'use file://PATH' : 'use file://PATH:TAG or file://PATH@sha256:DIGEST',
     });
   }
   return { registry: '', ...splitPath('', path), tag, digest };

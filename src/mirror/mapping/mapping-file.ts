@@ -62,12 +62,12 @@ export function parseTokens(tokens: readonly string[], place?: MappingPlace): Ma
   const withSign = tokens.filter((token) => token.includes('='));
   let pairs: [string, string][];
   if (withSign.length === 0) {
-    if (rest.length === 0) fail(`${quoteGo(first)} has no target`, 'write SOURCE=TARGET or SOURCE TARGET');
+    if (rest.length === 0) fail(`${quoteGo(first)} has no target`, 'use SOURCE=TARGET or SOURCE TARGET');
     pairs = rest.map((target) => [first, target]);
   } else {
     const lone = tokens.find((token) => !token.includes('='));
     if (lone !== undefined)
-      fail(`${quoteGo(lone)} has no target`, 'in one line write either SOURCE=TARGET or SOURCE TARGET');
+      fail(`${quoteGo(lone)} has no target`, 'use either SOURCE=TARGET or SOURCE TARGET on a line');
     pairs = withSign.map((token) => {
       const sign = token.indexOf('=');
       return [token.slice(0, sign), token.slice(sign + 1)];
@@ -106,13 +106,13 @@ function parsePair(from: string, to: string): Omit<MappingPair, 'place'> {
   if (target.name.digest !== undefined) {
     throw new OpmateError('INVALID', 'a target cannot have a digest', {
       subject: to,
-      hint: 'leave the digest out; an image keeps its own',
+      hint: 'remove the digest: an image keeps its own',
     });
   }
   if (tagPattern !== undefined && target.name.tag !== undefined) {
     throw new OpmateError('INVALID', 'a target of several tags cannot have one', {
       subject: to,
-      hint: 'leave the tag out, or name one of the source',
+      hint: 'remove the tag, or use one of the source',
     });
   }
   return { source, tagPattern, target };

@@ -170,9 +170,7 @@ function requireOneImagePerTag(images: readonly MappedImage[]): void {
     isFolded ||= getPath(getNames(owner)) !== getPath(getNames(image));
   }
   owners.throwIfRefused(
-    isFolded
-      ? 'keep the names apart with a larger --max-components'
-      : 'mirror the images by mappings of your own, with opmate mirror -f',
+    isFolded ? 'use a larger --max-components' : 'use custom mappings with opmate mirror -f',
   );
 }
 

@@ -299,7 +299,7 @@ function checkCharacters(catalog: string, image: string): void {
   if (!/[\0-\x1f\x7f-\x9f\u2028\u2029]/.test(image)) return;
   throw new OpmateError('INVALID', `image ${quoteGo(image)}: has control characters`, {
     subject: catalog,
-    hint: 'no image has such a name: get the catalog from where it came from, or correct it',
+    hint: 'download the catalog again, or fix the image reference',
   });
 }
 
@@ -397,7 +397,7 @@ function requireOneImagePerTag(pairs: readonly RegistryPair[]): void {
     if (owner !== name) owners.refuse(place, owner, name);
   }
   owners.throwIfRefused(
-    'leave one of them out with --package, --channel or --bundle, and mirror it below another namespace',
+    'remove one of them with --package, --channel or --bundle, and mirror it below another namespace',
   );
 }
 

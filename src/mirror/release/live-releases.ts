@@ -91,7 +91,7 @@ export async function readReleaseKeys(
   if (file === undefined || file === '') {
     if (type === 'ocp') return parseKeyring(Buffer.from(releaseKeys), 'release keys');
     throw new UsageError('no key for OKD releases', {
-      hint: `name the file of the public key with ${name}`,
+      hint: `set ${name} to the public key file`,
     });
   }
   try {
@@ -163,7 +163,7 @@ function getGraphData({ graphData, directory, session }: LiveReleaseOptions): UR
     'INVALID',
     'mirror.platform.graph: the graph data of another update service is unknown',
     {
-      hint: `name its URL or file with --graph-data, or unset ${releaseVariables.updateService}`,
+      hint: `specify its URL or file with --graph-data, or unset ${releaseVariables.updateService}`,
     },
   );
 }

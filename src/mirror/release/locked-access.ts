@@ -65,7 +65,7 @@ function notLocked(subject: string, openArchived: OpenArchived | undefined): Opm
   const where = openArchived === undefined ? 'lock' : 'archive';
   const hint =
     where === 'lock'
-      ? 'mirror without --locked to make a new lock'
+      ? 'mirror without --locked to create a new lock'
       : 'mirror to disk with this configuration';
   return new OpmateError('NOT_FOUND', `not in the ${where}`, { subject, hint });
 }
@@ -78,7 +78,7 @@ function verifyLocked(
   if (signature !== undefined) return verifyReleaseSignature(signature, image, options);
   throw new OpmateError('NOT_FOUND', 'no release signature in the lock', {
     subject: formatReference(image),
-    hint: 'for a build without signature add --ignore-release-signature',
+    hint: 'add --ignore-release-signature for a build without signature',
   });
 }
 

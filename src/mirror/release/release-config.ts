@@ -43,7 +43,7 @@ export function readReleaseConfig(section: Field): ReleaseConfig | undefined {
   const architectures = fields.architectures.optionalList().map(readArchitecture);
   const platforms = readPlatforms(fields.platforms);
   if (architectures.length > 0 && platforms.length > 0) {
-    const hint = 'keep platforms: architectures is the older form';
+    const hint = 'keep platforms: architectures is deprecated';
     fields.platforms.fail('platforms and architectures cannot be combined', {
       code: 'exclusive-fields',
       hint,
@@ -103,6 +103,6 @@ function parseRelease(text: string): RegistryReference {
   const isNamed = (reference.tag ?? reference.digest) !== undefined;
   if (reference.transport === 'docker' && isNamed) return reference;
   throw new OpmateError('INVALID', `${quoteGo(text)} is not an image in a registry with tag or digest`, {
-    hint: 'write e.g. quay.io/openshift-release-dev/ocp-release:4.18.1-x86_64',
+    hint: 'use a reference such as quay.io/openshift-release-dev/ocp-release:4.18.1-x86_64',
   });
 }

@@ -116,4 +116,4 @@ export function parseSignatures(text: string, file: string): ReleaseSignatures {
   return signatures;
 }
 
-const moveHint = 'move the file away if its signatures are not needed any more';
+const moveHint = 'remove the file if its signatures are no longer needed';

@@ -103,7 +103,7 @@ export function wellKnownCatalogs(version: string): string[] {
   const [, minor] = /^v?4\.(\d{1,3})$/.exec(version) ?? [];
   if (minor === undefined) {
     throw new UsageError(`--version ${quoteGo(version)}: not a version of OpenShift`, {
-      hint: 'write major and minor, e.g. 4.18',
+      hint: 'use MAJOR.MINOR, e.g. 4.18',
     });
   }
   const names = ['redhat-operator', 'certified-operator', 'community-operator'];

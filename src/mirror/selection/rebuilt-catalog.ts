@@ -163,7 +163,7 @@ function placeOf(image: Image, logger: Logger): CatalogPlace {
   if (directory === '') {
     throw new OpmateError('UNSUPPORTED', 'its catalog is the whole image, so a part of it cannot be taken', {
       subject: name,
-      hint: `the label ${imageLabels.configs} must name a directory, such as /configs`,
+      hint: `set the label ${imageLabels.configs} to a directory such as /configs`,
     });
   }
   const removed: string[] = [];

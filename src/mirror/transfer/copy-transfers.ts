@@ -185,7 +185,7 @@ function explainSparse(error: unknown): unknown {
   if (!sparseRefusals.some((code) => error.registryCodes.includes(code))) return error;
   const { message, status, registryCodes, code } = error;
   const hint =
-    'this registry takes an index only with the images of all its platforms: leave --platform and platforms out';
+    'remove --platform and platforms: this registry requires the images of all platforms of an index';
   return new RegistryError(message, { status, registryCodes, code, hint, cause: error });
 }
 

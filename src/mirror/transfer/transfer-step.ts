@@ -128,7 +128,7 @@ async function attempt<R>(
     if (!skipMissing)
       throw new OpmateError('NOT_FOUND', 'not found', {
         subject: transfer.sourceName,
-        hint: 'skip it with --skip-missing, or with --config by --on-error skip-image',
+        hint: 'skip it with --skip-missing, or with --on-error skip-image and --config',
       });
     logger.log('warn', `${transfer.sourceName}: not found, skipped`);
     return outcome;
@@ -154,7 +154,7 @@ function nameImage(error: OpmateError, { sourceName, targetName }: Transfer): Op
   if (name === undefined) return error;
   const hint =
     name === sourceName && error.code === 'NETWORK'
-      ? 'with --config, exclude it with blockedImages or skip it with --on-error skip-image'
+      ? 'exclude it with blockedImages, or skip it with --on-error skip-image (both with --config)'
       : undefined;
   return addContext(error, { subject: name, replaces: [subject], hint });
 }

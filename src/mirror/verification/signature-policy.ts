@@ -36,7 +36,7 @@ export async function readSignaturePolicy(
   if (chosen.length !== 1) {
     const problem = chosen.length === 0 ? 'no signature policy' : 'several signature policies';
     throw new UsageError(problem, {
-      hint: 'give one of --policy, --key, or --certificate-identity with --trusted-root',
+      hint: 'use one of --policy, --key, or --certificate-identity with --trusted-root',
     });
   }
   const read = (file: string): Promise<Buffer> => readPolicyInput(path.resolve(directory, file), file);

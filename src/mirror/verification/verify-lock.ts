@@ -145,6 +145,6 @@ export function getRefusals({ images }: VerifiedSet, verdicts: ReadonlyMap<strin
 /** Throws OpmateError INVALID that names every image that may not be copied. */
 export function requireVerified(refusals: readonly string[]): void {
   if (refusals.length === 0) return;
-  const hint = 'nothing was copied; sign the image, accept it in the policy, or mirror with --verify report';
+  const hint = 'sign the image, accept it in the policy, or mirror with --verify report; nothing was copied';
   throw combineErrors(refusals.map((line) => new OpmateError('INVALID', line, { hint })));
 }

@@ -156,7 +156,7 @@ export async function readArchiveIndex(place: string, proof: ArchiveProof = {}):
     if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
     throw new OpmateError('NOT_FOUND', `not an archive: ${path.basename(file)} not found`, {
       subject: place,
-      hint: 'name the directory that opmate mirror has written to; an unfinished archive has none yet',
+      hint: 'specify the directory that opmate mirror wrote to; an unfinished archive has no index yet',
       cause: error,
     });
   }
@@ -182,14 +182,14 @@ async function requireSignature(bytes: Buffer, file: string, key: KeyObject): Pr
     throw new OpmateError('DIGEST', `not signed: ${path.basename(signatureFile)} not found`, {
       subject: file,
       file,
-      hint: 'sign the archive when it is written, with --sign-by, and carry the signature along',
+      hint: 'sign the archive with --sign-by when writing it, and move the signature along with it',
     });
   });
   if (verifyDetached(bytes, signature.toString('latin1'), key)) return;
   throw new OpmateError('DIGEST', 'its signature is not of this key, or not over this archive', {
     subject: file,
     file,
-    hint: 'do not use the archive: it was changed, or signed with another key',
+    hint: 'check the key, or copy the archive again: it was changed, or signed with another key',
   });
 }
 
@@ -218,7 +218,7 @@ export function parseArchiveIndex(
     throw new OpmateError('SYNTAX', 'not valid JSON', {
       subject: file,
       file,
-      hint: 'the index is damaged: copy it again',
+      hint: 'copy the index again: it is damaged',
       cause,
     });
   }
@@ -228,12 +228,12 @@ export function parseArchiveIndex(
     const shown = JSON.stringify(fields.version.value)?.slice(0, 100) ?? 'none';
     return root.fail(`version ${shown} of archives is not supported`, {
       code: 'unsupported',
-      hint: 'it may need a newer opmate',
+      hint: 'check whether it needs a newer version of opmate',
     });
   }
   const id = fields.id.digest();
   if (options.id !== undefined && id !== options.id) {
-    const hint = 'do not use it: compare with what the run printed that wrote the archive';
+    const hint = 'check the ID in the output of the run that wrote the archive';
     throw new OpmateError('DIGEST', `is archive ${id}, expected ${options.id}`, {
       subject: file,
       file,
@@ -296,7 +296,7 @@ export function parseArchiveIndex(
   }
   getLayout(parts, blobs, images, file);
   if (index.id !== getId(index)) {
-    const hint = 'the index is damaged or was edited: copy it again';
+    const hint = 'copy the index again: it is damaged or was edited';
     throw new OpmateError('INVALID', `its contents do not have the id ${index.id}`, {
       subject: file,
       file,

@@ -62,7 +62,9 @@ export async function openArchiveSets(
   const later = sets.find(({ index }) => index.base === first.index.id);
   if (later !== undefined) {
     const problem = `${first.directory}: is the base of ${later.directory}, which is named after it`;
-    throw new OpmateError('USAGE', problem, { hint: 'name the later archive first: it says what is wanted' });
+    throw new OpmateError('USAGE', problem, {
+      hint: 'specify the later archive first: it defines the images to mirror',
+    });
   }
   return new ArchiveSets(first, sets);
 }
@@ -99,15 +101,15 @@ export async function findPartProblem(
     throw fileError(file, error, { file });
   });
   if (stats === undefined) {
-    const hint = 'copy it from where the archive was made: all parts belong beside the index';
+    const hint = 'copy it from the original archive: all parts must be next to the index';
     return { code: 'NOT_FOUND', message: 'this part of the archive is missing', hint };
   }
   if (!stats.isFile()) {
-    const hint = 'an archive is read from the files themselves';
+    const hint = 'replace it with a regular file';
     return { code: 'INVALID', message: 'not a file, or a link to one', hint };
   }
   if (stats.size !== part.size) {
-    const hint = 'copy it again from where the archive was made';
+    const hint = 'copy it again from the original archive';
     return { code: 'DIGEST', message: `has ${stats.size} bytes, the index says ${part.size}`, hint };
   }
   return undefined;

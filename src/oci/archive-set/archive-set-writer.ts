@@ -123,7 +123,7 @@ export async function writeArchiveSet(
     if (systemCode(error) === 'ENOSPC') {
       throw new OpmateError('IO', 'no space left on device', {
         subject: directory,
-        hint: 'make room and run it again: what has been fetched is kept',
+        hint: 'free disk space and run it again: fetched data is kept',
         cause: error,
       });
     }
@@ -376,7 +376,7 @@ class ArchiveWriter {
     if (first === undefined || names.includes(archiveIndexName)) return;
     const rest = more.length > 0 ? ` and ${more.length} more` : '';
     throw new OpmateError('INVALID', `${this.#at(first)}${rest}: not an archive of opmate`, {
-      hint: `it has no ${archiveIndexName}, as with archives of oc-mirror: name another directory, or move it away`,
+      hint: `specify another directory, or move the archive: it has no ${archiveIndexName}, like archives of oc-mirror`,
     });
   }
 
@@ -441,7 +441,7 @@ class ArchiveWriter {
     if (needed <= free) return old;
     throw new OpmateError('IO', `${needed} bytes are needed, ${free} are free`, {
       subject: this.#directory,
-      hint: 'make room, or name a directory on another disk',
+      hint: 'free disk space, or specify a directory on another disk',
     });
   }
 

@@ -146,7 +146,7 @@ async function openPlain(path: string, options: ArchiveOptions): Promise<FileHan
     await handle.close();
     throw new OpmateError('UNSUPPORTED', 'compressed archive', {
       subject: path,
-      hint: 'unpack it first, for instance with gunzip',
+      hint: 'unpack it first, e.g. with gunzip',
     });
   }
   const target = await openNamelessFile(temporaryDirectory).catch(async (error: unknown) => {
@@ -180,7 +180,7 @@ async function readOciSource(file: ArchiveFile, name: string): Promise<ContentSo
     throw new OpmateError('INVALID', 'not an archive of an OCI image layout', {
       subject: file.path,
       hint: file.files.has('manifest.json')
-        ? `it is one of docker save: docker-archive:${file.path}`
+        ? `use docker-archive:${file.path}: it is an archive of docker save`
         : undefined,
     });
   }
@@ -211,9 +211,9 @@ async function readDockerSource(file: ArchiveFile, name: string): Promise<Conten
       `${file.path}: not an archive of docker save: no manifest.json`,
       {
         hint: file.files.has('oci-layout')
-          ? `it is an OCI image layout: oci-archive:${file.path}`
+          ? `use oci-archive:${file.path}: it is an OCI image layout`
           : file.files.has('repositories')
-            ? 'archives from before Docker 1.10 are not supported'
+            ? 'save the image again: archives from before Docker 1.10 are not supported'
             : undefined,
       },
     );

@@ -257,6 +257,6 @@ async function readKnown(
   if (isSame) return content.bytes;
   throw new OpmateError('INVALID', 'needs other content than was written down for it', {
     subject,
-    hint: 'what was written down, such as a lock, has been changed by hand',
+    hint: 'create the lock again: it was edited',
   });
 }

@@ -92,7 +92,7 @@ export async function openBases(
   if (entries.length > maxPlatforms || entries.some((entry) => isIndexType(entry.mediaType))) {
     throw new OpmateError('UNSUPPORTED', 'not an index of one image a platform', {
       subject,
-      hint: 'choose a platform with --platform',
+      hint: 'select a platform with --platform',
     });
   }
   return mapConcurrent(

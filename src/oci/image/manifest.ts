@@ -229,7 +229,7 @@ function knownType(header: string | undefined): string | undefined {
 function schema1(subject: string): OpmateError {
   return new OpmateError('UNSUPPORTED', 'Docker schema 1 images are no longer supported', {
     subject,
-    hint: 'convert it: skopeo copy --format v2s2 docker://OLD docker://NEW',
+    hint: 'convert it with skopeo copy --format v2s2 docker://OLD docker://NEW',
   });
 }
 

@@ -98,7 +98,7 @@ export async function openTarget(reference: Reference, session: ImageSession): P
   if (reference.transport !== 'docker' && reference.transport !== 'oci') {
     throw new UsageError('an archive cannot be written to', {
       subject: `${reference.transport}:${reference.path}`,
-      hint: `write to a layout directory: oci:DIR:TAG`,
+      hint: `use a layout directory: oci:DIR:TAG`,
     });
   }
   const name =

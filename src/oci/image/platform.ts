@@ -31,7 +31,7 @@ export function parsePlatform(text: string): Platform {
   if (parts.length < 2 || parts.length > 3 || parts.some((part) => !/^[a-z0-9_.-]+$/.test(part))) {
     throw new UsageError('not a platform', {
       subject: JSON.stringify(text),
-      hint: 'write it as linux/amd64 or linux/arm/v7',
+      hint: 'use the form linux/amd64 or linux/arm/v7',
     });
   }
   const [os, architecture, variant] = parts as [string, string, string?];
@@ -183,7 +183,7 @@ async function chooseFrom(
   const list = names.length > 10 ? [...names.slice(0, 10), '…'] : names;
   throw new OpmateError('NOT_FOUND', `no image for ${formatPlatform(wanted)}, only ${list.join(', ')}`, {
     subject,
-    hint: choice.platform ? undefined : 'choose one with --platform',
+    hint: choice.platform ? undefined : 'select one with --platform',
   });
 }
 

@@ -190,7 +190,7 @@ export class ContentRepository implements LocalRepository {
     const hint =
       tags.length === 0
         ? undefined
-        : `it has ${tags.slice(0, 10).join(', ')}${tags.length > 10 ? ', …' : ''}`;
+        : `use one of ${tags.slice(0, 10).join(', ')}${tags.length > 10 ? ', …' : ''}`;
     return new OpmateError('NOT_FOUND', `${reference}: manifest not found`, { subject: this.name, hint });
   }
 

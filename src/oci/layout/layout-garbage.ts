@@ -85,7 +85,7 @@ async function readManifest(store: LayoutStore, digest: string): Promise<unknown
   const fail = (problem: string): OpmateError =>
     new OpmateError('INVALID', `${digest}: ${problem}`, {
       subject: store.directory,
-      hint: 'remove or push it again; without it references are unknown',
+      hint: 'remove or push it again: its references are unknown',
     });
   const bytes = await readFile(store.blobPath(digest));
   if (computeDigest(bytes, parseDigest(digest).algorithm) !== digest) {

@@ -95,7 +95,7 @@ export class LayoutStore {
       if (systemCode(cause) === 'ENOENT' || systemCode(cause) === 'ENOTDIR') {
         throw new OpmateError('NOT_FOUND', 'not an OCI image layout', {
           subject: directory,
-          hint: 'an OCI image layout is a directory with the files oci-layout and index.json',
+          hint: 'specify a directory with the files oci-layout and index.json',
           cause,
         });
       }
@@ -254,7 +254,7 @@ export class LayoutStore {
       if (foreign !== undefined && !names.includes('oci-layout')) {
         throw new OpmateError('INVALID', 'neither empty nor an OCI image layout', {
           subject: directory,
-          hint: `name a new or empty directory; this one has ${JSON.stringify(foreign)}`,
+          hint: `specify a new or empty directory; this one contains ${JSON.stringify(foreign)}`,
         });
       }
       return false;

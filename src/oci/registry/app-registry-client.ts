@@ -60,7 +60,7 @@ export function parseAppRegistryEndpoint(text: string): URL {
   const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:';
   if (url === undefined || !isHttp || url.username || url.password || url.search || url.hash) {
     throw new UsageError('--appregistry-endpoint: not an address of an app registry', {
-      hint: 'write it like https://quay.io/cnr; a token goes into --auth-token',
+      hint: 'use a URL such as https://quay.io/cnr, and --auth-token for a token',
     });
   }
   return url;
@@ -89,7 +89,7 @@ export class AppRegistryClient {
   constructor({ transport, endpoint, token }: AppRegistryOptions) {
     if (token !== undefined && !/^[\x20-\x7e]+$/.test(token)) {
       throw new UsageError('--auth-token: holds characters that no header can', {
-        hint: 'write the token as the registry returned it, without line breaks',
+        hint: 'use the token as the registry returned it, without line breaks',
       });
     }
     this.#transport = transport;
@@ -267,7 +267,7 @@ async function failure(
   const { summary } = await readRegistryErrors(response);
   const isRefused = status === 401 || status === 403;
   const code = isRefused ? 'AUTH' : status === 404 || status === 410 ? 'NOT_FOUND' : 'REGISTRY';
-  const hint = isRefused ? 'give the token of the app registry as --auth-token' : notThere;
+  const hint = isRefused ? 'specify the token of the app registry with --auth-token' : notThere;
   // A server may repeat what it was sent.
   const problem = token === undefined ? summary : summary.replaceAll(token, '***');
   return new RegistryError(problem, { subject, status, code, hint });

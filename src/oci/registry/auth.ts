@@ -77,7 +77,7 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
           subject: formatRequestSubject(request),
           status: 401,
           code: 'AUTH',
-          hint: 'credentials are never sent to the host of a redirect',
+          hint: 'use the final URL: credentials are never sent to the host of a redirect',
         });
       }
       const met = {
@@ -348,9 +348,10 @@ async function refusal(
 }
 
 function loginHint(credentials: Credentials | undefined, { credentials: store }: AuthOptions): string {
-  if (credentials) return `used ${credentials.source}; they may lack access, or the repository may not exist`;
-  const looked = `no credentials found in ${store.files.join(', ')}`;
-  return [looked, ...store.problems, 'log in, or name a file with --authfile'].join('; ');
+  if (credentials)
+    return `check the repository name and the access of the credentials from ${credentials.source}`;
+  const missing = `no credentials found in ${store.files.join(', ')}`;
+  return `log in, or specify a credentials file with --authfile: ${[missing, ...store.problems].join('; ')}`;
 }
 
 const httpToken = "[!#$%&'*+.^_`|~\\w-]+";

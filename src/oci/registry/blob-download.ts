@@ -184,6 +184,6 @@ async function missing(error: OpmateError, descriptor: Descriptor): Promise<Opma
   const foreign = descriptor.urls?.[0];
   if (error.code !== 'NOT_FOUND' || foreign === undefined) return error;
   return addContext(error, {
-    newHint: `a foreign layer, kept at ${redact(JSON.stringify(foreign.slice(0, 200)))}; opmate does not fetch from there`,
+    newHint: `push the layer to the registry: opmate does not fetch foreign layers from ${redact(JSON.stringify(foreign.slice(0, 200)))}`,
   });
 }

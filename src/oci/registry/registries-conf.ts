@@ -303,7 +303,7 @@ export function resolveLocations(
       throw new OpmateError('INVALID', `${name}: location "${location}" leaves no repository`, {
         subject: rule?.file,
         file: rule?.file,
-        hint: 'end prefix and location with the same part of the name',
+        hint: 'use the same last part of the name in prefix and location',
       });
     }
     return { registry: target.slice(0, slash), repository: target.slice(slash + 1), insecure, isMirror };

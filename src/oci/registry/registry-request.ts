@@ -73,13 +73,12 @@ export class RegistryRequester {
 
   #hint(status: number, access: Access): string | undefined {
     const { registry } = this.#endpoint;
-    if (status === 401)
-      return `log in to ${registry}, or give the file with credentials for it as --authfile`;
-    if (status === 403) return `the credentials in use for ${registry} do not allow to ${access} here`;
+    if (status === 401) return `log in to ${registry}, or specify a credentials file with --authfile`;
+    if (status === 403) return `check the credentials for ${registry}: they do not allow ${access} here`;
     if (status === 404 && access === 'pull') {
-      return 'check the name; registries also answer so when credentials for a private repository are missing';
+      return 'check the name, or log in if the repository is private';
     }
-    if (status === 413) return 'a proxy before the registry limits the size of requests';
+    if (status === 413) return 'raise the request size limit of the proxy before the registry';
     return undefined;
   }
 }

@@ -33,13 +33,13 @@ function parseProxy(variable: string, value: string): URL {
   if (!url?.hostname || url.port === '0' || !isDecodable(url)) {
     throw new OpmateError('INVALID', 'not a valid proxy URL', {
       subject: variable,
-      hint: 'write http://user:password@host:port, special characters percent-encoded',
+      hint: 'use http://user:password@host:port, with special characters percent-encoded',
     });
   }
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     throw new OpmateError('UNSUPPORTED', `proxies of type ${url.protocol} are not supported`, {
       subject: variable,
-      hint: 'give an http:// or https:// proxy',
+      hint: 'use an http:// or https:// proxy',
     });
   }
   return url;

@@ -47,10 +47,10 @@ const certificateFaults: Readonly<Record<string, string>> = {
 
 /** What to do about certificates that no further authority would mend. */
 const otherCertificateHints: Readonly<Record<string, string>> = {
-  CERT_HAS_EXPIRED: 'the registry needs a new certificate, unless the clock of this machine is wrong',
+  CERT_HAS_EXPIRED: 'replace the certificate of the registry, or check the clock of this machine',
   CERT_NOT_YET_VALID: 'check the clock of this machine',
-  CERT_REVOKED: 'the registry needs a new certificate',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'name the registry by a host that its certificate is for',
+  CERT_REVOKED: 'replace the certificate of the registry',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'use a host name that the certificate of the registry is valid for',
 };
 
 const connectionFaults: Readonly<Record<string, { text: string; temporary: boolean }>> = {
@@ -92,7 +92,7 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
       hint:
         hint ??
         route.certificateHint ??
-        `give its authority with --ca-file or certs.d, or accept any by ${route.insecureFlag ?? '--skip-tls-verify'}`,
+        `add its certificate authority with --ca-file or certs.d, or accept any certificate with ${route.insecureFlag ?? '--skip-tls-verify'}`,
       cause,
     });
   }
@@ -127,7 +127,7 @@ export function speaksTls(
   return new NetworkError('speaks HTTPS, not plain HTTP', {
     subject: host,
     temporary: false,
-    hint: `leave out --use-http; for a certificate that cannot be verified there is ${insecureFlag}`,
+    hint: `remove --use-http; add ${insecureFlag} for a certificate that cannot be verified`,
     cause,
   });
 }
@@ -138,13 +138,13 @@ export function proxyFault(host: string, proxy: string, status: number): Network
     return new NetworkError(`proxy ${proxy} requires authentication (407)`, {
       subject: host,
       temporary: false,
-      hint: 'put user name and password into HTTPS_PROXY or HTTP_PROXY: http://user:password@host:port',
+      hint: 'add the user name and password to HTTPS_PROXY or HTTP_PROXY: http://user:password@host:port',
     });
   }
   return new NetworkError(`proxy ${proxy} refused the connection (${status})`, {
     subject: host,
     temporary: isRetryStatus(status),
-    hint: 'set NO_PROXY when this host is to be reached directly',
+    hint: 'set NO_PROXY to connect to this host directly',
   });
 }
 
@@ -172,7 +172,7 @@ function tlsFault(
     return new NetworkError(`TLS: ${text}`, {
       subject: host,
       temporary: false,
-      hint: 'the registry must offer TLS 1.2 or later',
+      hint: 'enable TLS 1.2 or later on the registry',
       cause,
     });
   }
@@ -180,7 +180,7 @@ function tlsFault(
     return new NetworkError(`TLS: ${text}`, {
       subject: host,
       temporary: false,
-      hint: 'the registry asks for a client certificate: put NAME.cert and NAME.key into certs.d',
+      hint: 'add the required client certificate to certs.d as NAME.cert and NAME.key',
       cause,
     });
   }

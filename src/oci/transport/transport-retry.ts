@@ -132,7 +132,7 @@ async function tryOnce(next: Transport, request: TransportRequest, timeMs: numbe
       subject: formatRequestSubject(request),
       status: response.status,
       registryCodes: codes,
-      hint: response.status === 429 ? 'the registry limits requests; log in or try again later' : undefined,
+      hint: response.status === 429 ? 'log in or try again later: the registry limits requests' : undefined,
     });
     return { failure, status: response.status, retryAfterMs: retryAfterMs(response) };
   } catch (error) {

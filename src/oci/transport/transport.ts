@@ -341,9 +341,7 @@ export function resolveUploadLocation(base: string, location: string): string {
     const downgrade = to.host === from.host && from.protocol === 'https:' && to.protocol === 'http:';
     throw new OpmateError('UNSAFE', `upload location at another origin (${to.origin}) refused`, {
       subject: from.host,
-      hint: downgrade
-        ? 'the registry seems to stand behind a proxy that does not tell it X-Forwarded-Proto: https'
-        : undefined,
+      hint: downgrade ? 'set X-Forwarded-Proto: https in the proxy before the registry' : undefined,
     });
   }
   return to.href;

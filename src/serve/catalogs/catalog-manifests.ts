@@ -130,7 +130,7 @@ export async function readCatalogManifests(
       const { name, file, line } = catalog as CatalogManifest;
       const problem = `duplicate catalog ${quoteGo(name)}, first defined in ${other.file}:${other.line}`;
       // It has no name of its own: that is the other's.
-      const hint = 'give it a name that is unique across kinds and namespaces';
+      const hint = 'use a name that is unique across kinds and namespaces';
       faults.add({ ...fault, subject: 'metadata.name', problem, file, line, hint });
     } else if (errors.length > 0) {
       refused.push(refusedFor(others.has(object) ? nameIn(object.root) : undefined, errors));
@@ -348,14 +348,14 @@ function readMember(field: Field, isFirst: boolean): UnionMember | undefined {
   const types = Object.keys(unionTypes) as (keyof typeof unionTypes)[];
   const source = field.object(['type', ...Object.values(unionTypes)]);
   if (source === undefined) return undefined;
-  if (!source.type.isSet) return source.type.missing('write e.g. type: Image');
+  if (!source.type.isSet) return source.type.missing('set the type, e.g. type: Image');
   // The first API had it in lower case.
   const type = isFirst && source.type.value === 'image' ? 'Image' : source.type.choice(types);
   if (type === undefined) return undefined;
   const key = unionTypes[type];
   for (const other of Object.values(unionTypes)) {
     if (other === key || !source[other].isPresent) continue;
-    const hint = `remove it, or write type: ${getType(other)}`;
+    const hint = `remove it, or set type: ${getType(other)}`;
     source[other].fail(`cannot be combined with type ${type}`, { code: 'exclusive-fields', hint });
   }
   if (!source[key].isPresent) return source[key].missing(`add it, or change type: ${type}`);
@@ -385,7 +385,7 @@ function readUnion({ type, field }: UnionMember, context: ManifestContext): Read
       }
       const ref = readImageRef(field.field('ref'), context.directory);
       if (pollMs !== undefined && ref !== undefined && isPinnedRef(ref)) {
-        const hint = 'remove it, or name a tag';
+        const hint = 'remove it, or use a tag';
         const interval = field.field(minutes === undefined ? 'pollInterval' : poll);
         interval.fail('an image named by digest never changes', { hint });
       }
@@ -470,10 +470,10 @@ function readImageRef(field: Field, directory: string): string | undefined {
     };
     const host = ref.replace(/^docker:\/\//, '').split('/', 1)[0] as string;
     if (!ref.includes('/') || (host !== 'localhost' && !/[.:]/.test(host))) {
-      return refuse('has no registry', `for Docker Hub write docker.io/${ref}`);
+      return refuse('has no registry', `use docker.io/${ref} for Docker Hub`);
     }
     if (reference.tag === undefined && reference.digest === undefined) {
-      return refuse('has neither tag nor digest', `write e.g. ${ref}:latest`);
+      return refuse('has neither tag nor digest', `add a tag, e.g. ${ref}:latest`);
     }
     if (reference.digest !== undefined && !isDigest(reference.digest)) return refuse('has no valid digest');
     return full;
@@ -495,7 +495,7 @@ function readGitRef(field: Field): { branch?: string; tag?: string; commit?: str
   const text = ref[kind].text(250);
   if (text === undefined) return {};
   if (kind === 'commit' ? !/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text) : !isGitRefName(text)) {
-    const hint = kind === 'commit' ? 'write all 40 hexadecimal digits, in lower case' : undefined;
+    const hint = kind === 'commit' ? 'use all 40 hexadecimal digits, in lower case' : undefined;
     ref[kind].fail(`expected a git ${kind}, got ${quoteShort(text)}`, { hint });
   }
   return { [kind]: text };
@@ -512,7 +512,7 @@ function findConfigMap(
     configMaps.get(configMapKey(namespace, name)) ??
     (namespace === undefined ? onlyOne(configMaps, name) : configMaps.get(configMapKey(undefined, name)));
   if (value === undefined) {
-    const hint = `put the manifest of the ConfigMap into ${directory}`;
+    const hint = `add the manifest of the ConfigMap to ${directory}`;
     return field.fail(`ConfigMap ${quoteGo(name)} not found`, { code: 'not-found', hint });
   }
   const { data, binaryData } = value;
@@ -565,7 +565,7 @@ function readCatalogSource(spec: Field, context: ManifestContext): ReadSpec | un
   if (type === 'grpc') {
     if (!fields.image.isPresent && fields.address.isPresent) {
       const problem = 'a catalog that another server has cannot be served';
-      return fields.address.fail(problem, { hint: 'write its image' });
+      return fields.address.fail(problem, { hint: 'set its image' });
     }
     const ref = readImageRef(fields.image, context.directory);
     origin = ref === undefined ? undefined : { kind: 'image', ref };
@@ -592,5 +592,5 @@ function readDuration(field: Field): number | undefined {
   const isWhole = parts.map(([part]) => part).join('') === text;
   if (isWhole && total >= 1_000 && total <= maxPollMinutes * 60_000) return total;
   const problem = `expected a duration from one second to 30 days, got ${quoteShort(text)}`;
-  return field.fail(problem, { hint: 'write e.g. 10m or 1h30m' });
+  return field.fail(problem, { hint: 'use a duration such as 10m or 1h30m' });
 }

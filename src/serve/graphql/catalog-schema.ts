@@ -214,9 +214,9 @@ function getValue(object: unknown, shape: FieldShape): JsonValue {
 
 /** catalogd hands lists of scalars to its library as text, which is then no list. */
 function notIterable({ parentType, fieldName }: GraphQLResolveInfo): GraphQLError {
-  const hint = parentType.getFields()[`${fieldName}Json`] === undefined ? '' : `; select ${fieldName}Json`;
+  const advice = parentType.getFields()[`${fieldName}Json`] === undefined ? '' : `; select ${fieldName}Json`;
   return new GraphQLError(
-    `expected iterable, but did not find one for field ${parentType.name}.${fieldName}${hint}`,
+    `expected iterable, but did not find one for field ${parentType.name}.${fieldName}${advice}`,
   );
 }
 

@@ -93,7 +93,7 @@ class OpenedCatalog {
           'INVALID',
           `integrity check failed: cache ${cacheDirectory}: ${match.missing}`,
           {
-            hint: 'make it with --cache-only, or leave out --cache-enforce-integrity and it is made now',
+            hint: 'create it with --cache-only, or remove --cache-enforce-integrity to create it now',
           },
         );
       }

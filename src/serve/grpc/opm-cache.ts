@@ -191,7 +191,7 @@ async function writeCustomBlobs(content: CatalogContent, write: Write): Promise<
     if (!keyPattern.test(schema) || (owner !== '' && !keyPattern.test(owner))) {
       const place = `${quoteGo(schema)}${owner === '' ? '' : ` of package ${quoteGo(owner)}`}`;
       throw new OpmateError('INVALID', `a blob of the schema ${place} cannot be served by opm`, {
-        hint: 'schema and package must consist of letters, digits, dots, underscores and hyphens',
+        hint: 'use letters, digits, dots, underscores and hyphens in schema and package',
       });
     }
     const text = Buffer.from(encodeGoJson((await content.customBlob(blob)) as JsonObject));

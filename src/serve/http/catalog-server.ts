@@ -79,7 +79,7 @@ function checkExternalUrl(text: string): string {
   const isPlain = url !== undefined && url.username === '' && url.search === '' && url.hash === '';
   if (!isPlain || !/^https?:$/.test(url.protocol)) {
     throw new OpmateError('USAGE', `external URL: ${JSON.stringify(text)} is not an http or https URL`, {
-      hint: 'give scheme, host and port, e.g. https://catalogs.example',
+      hint: 'use a URL with scheme, host and port, e.g. https://catalogs.example',
     });
   }
   return url.href.replace(/\/+$/, '');

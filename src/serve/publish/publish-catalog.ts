@@ -95,7 +95,7 @@ export async function publishContent(
     const publication = await publishNew(content, directory, options);
     if (publication !== undefined) return publication;
   } else if (!update) {
-    const hint = 'add --update to a published directory, or give a directory that does not exist yet';
+    const hint = 'add --update to a published directory, or specify a directory that does not exist yet';
     throw new OpmateError('INVALID', 'not empty', { subject: directory, hint });
   }
   await readCatalogList(directory);
@@ -145,7 +145,7 @@ async function readCatalogList(directory: string): Promise<ListedPublication[]> 
   if ((await lstatIfPresent(file)) === undefined) {
     throw new OpmateError('INVALID', 'neither empty nor a published directory', {
       subject: directory,
-      hint: `give an empty directory, or one with ${catalogListName}`,
+      hint: `specify an empty directory, or one with ${catalogListName}`,
     });
   }
   return parseCatalogList(await readRegularFile(file, maxPublishedIndexBytes), file);

@@ -27,7 +27,7 @@ export async function readCertificateFiles(files: CertificateFiles): Promise<Ser
   } catch (error) {
     throw new OpmateError('INVALID', `${files.cert}, ${files.key}: ${getMessage(error)}`, {
       cause: error,
-      hint: 'give a certificate chain and the key that belongs to it, both as PEM',
+      hint: 'use a certificate chain and its key, both as PEM',
     });
   }
   return { cert, key };

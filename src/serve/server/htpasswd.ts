@@ -106,7 +106,7 @@ function parsePasswords(text: string, file: string): Map<string, string> {
       new OpmateError('INVALID', `${file}:${index + 1}: ${problem}`, {
         file,
         line: index + 1,
-        hint: 'write the file with: htpasswd -B -c FILE USER',
+        hint: 'create the file with htpasswd -B -c FILE USER',
       });
     const colon = line.indexOf(':');
     if (colon <= 0) throw fail('expected USER:HASH');
@@ -118,7 +118,7 @@ function parsePasswords(text: string, file: string): Map<string, string> {
     hashes.set(user, hash);
   }
   if (hashes.size > 0) return hashes;
-  throw new OpmateError('INVALID', `${file}: no users`, { hint: 'add one with: htpasswd -B FILE USER' });
+  throw new OpmateError('INVALID', `${file}: no users`, { hint: 'add one with htpasswd -B FILE USER' });
 }
 
 /** User and password of the `Basic` scheme (RFC 7617). */

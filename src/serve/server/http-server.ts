@@ -64,7 +64,7 @@ export interface HttpServerOptions {
 const foreignHost: RequestRefusal = {
   status: 421,
   message: 'this server does not go by this name',
-  hint: 'use its address or localhost, or let it listen to the name',
+  hint: 'use its address or localhost, or add the name to its allowed hosts',
 };
 
 /**
@@ -126,7 +126,7 @@ function checkCertificate({ cert, key }: ServerCertificate): void {
     throw new OpmateError(
       'INVALID',
       `TLS certificate and key: ${mismatch ? 'do not belong together' : 'cannot be read'}`,
-      { hint: 'both are PEM files, and the key is the one that the certificate was made with', cause },
+      { hint: 'use PEM files, and the key of this certificate', cause },
     );
   }
 }

@@ -23,8 +23,8 @@ export async function listenOn(server: Server, address: ListenAddress, flag = '-
   } catch (cause) {
     const hint =
       systemCode(cause) === 'EADDRINUSE'
-        ? `choose another port with ${flag}, or stop what listens there`
-        : `choose another address or port with ${flag}`;
+        ? `use another port with ${flag}, or stop the process that listens there`
+        : `use another address or port with ${flag}`;
     throw new OpmateError('IO', `listen ${shownAddress(address)}: ${systemReason(cause)}`, { cause, hint });
   }
 }

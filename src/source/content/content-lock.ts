@@ -38,7 +38,7 @@ export function parseContentLock(text: string, file: string): Pin[] {
     new OpmateError('INVALID', problem, {
       subject: file,
       file,
-      hint: 'name a bundle lock, or rewrite the file with --update-lock',
+      hint: 'specify a bundle lock, or update the file with --update-lock',
     });
   let value: JsonValue;
   try {

@@ -48,7 +48,7 @@ export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pi
           code: 'unpinned',
           subject: name,
           problem: 'an image by tag, not by digest',
-          hint: 'write NAME@sha256:…',
+          hint: 'use NAME@sha256:…',
         },
       ];
     }
@@ -59,7 +59,7 @@ export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pi
           code: 'unpinned',
           subject: name,
           problem: 'not a commit of git, but what may move',
-          hint: 'write all 40 digits of the commit',
+          hint: 'use all 40 digits of the commit',
         },
       ];
     }
@@ -70,7 +70,7 @@ export function findUnpinned(sources: readonly PlacedSource[], pins: readonly Pi
           code: 'unpinned',
           subject: name,
           problem: 'a URL without checksum',
-          hint: 'write #sha256:… behind it',
+          hint: 'add #sha256:… to the URL',
         },
       ];
     }
@@ -116,6 +116,6 @@ export function pinnedSource({ name, source }: PlacedSource, pin: Pin): ContentP
 export function drift(name: string, locked: string, actual: string): OpmateError {
   return new OpmateError('DIGEST', `locked as ${locked}, found ${actual}`, {
     subject: name,
-    hint: 'look at what has changed, then rewrite the lock with --update-lock',
+    hint: 'review the changes, then update the lock with --update-lock',
   });
 }

@@ -94,7 +94,7 @@ function getDestination({ name, destination }: PlacedSource): string {
   if (!destination.startsWith('/')) return normalizeEntryPath(destination, `${name}: destination`);
   throw new OpmateError('UNSAFE', `destination ${destination}: is absolute`, {
     subject: name,
-    hint: 'destinations are counted from the root of the content',
+    hint: 'use a path relative to the root of the content',
   });
 }
 
@@ -152,7 +152,7 @@ function knownPin(name: string, { pins }: ContentOptions): Pin | undefined {
   if (pin !== undefined) return pin;
   throw new OpmateError('INVALID', 'is not in the lock', {
     subject: name,
-    hint: 'rewrite the lock with --update-lock',
+    hint: 'update the lock with --update-lock',
   });
 }
 
@@ -169,7 +169,7 @@ function checkContent(pin: Pin, { source }: PlacedSource, options: ContentOption
     const what = known.roots === undefined ? 'all of it' : `only ${known.roots.join(', ')}`;
     throw new OpmateError('INVALID', `is locked by ${what}, which this command does not read`, {
       subject: pin.name,
-      hint: 'use a separate lock, or rewrite this one with --update-lock',
+      hint: 'use a separate lock, or update this one with --update-lock',
     });
   } else if (known.ref !== pin.ref) throw drift(pin.name, known.ref, pin.ref);
 }
@@ -277,7 +277,7 @@ async function compose(
           code: 'duplicate-file',
           subject: place,
           problem: `is in ${other} and in ${owner}`,
-          hint: 'give them different destinations, or leave the file out of one',
+          hint: 'use different destinations, or remove the file from one of them',
         });
     }
   }

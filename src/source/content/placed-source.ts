@@ -12,7 +12,7 @@ export async function parsePlacedSource(text: string, workingDirectory: string):
   if (position <= 0) {
     throw new UsageError('expected DESTINATION=SOURCE', {
       subject: quoteGo(redact(text)),
-      hint: 'as in manifests=git+https://git.example/team/repo.git#main:deploy',
+      hint: 'use the form manifests=git+https://git.example/team/repo.git#main:deploy',
     });
   }
   const source = text.slice(position + 1);

@@ -62,7 +62,7 @@ async function unpackArtifact(
       if (total > limits.maxUnpackedSize) {
         throw new LimitError(`more than ${showSize(limits.maxUnpackedSize)} of files`, {
           subject: reference.text,
-          hint: 'raise the limit with --max-unpacked-size if you trust where this comes from',
+          hint: 'raise the limit with --max-unpacked-size if you trust the source',
         });
       }
       const name = normalizeEntryPath(layer.annotations?.[titleKey] as string, reference.text);
@@ -105,7 +105,7 @@ async function readLayers(
   if (parsed.kind === 'image') return parsed.manifest.layers;
   throw new OpmateError('UNSUPPORTED', 'is an index of several manifests, not an artifact', {
     subject: ref,
-    hint: 'for the image of a catalog, write type: Image',
+    hint: 'use type: Image for a catalog image',
   });
 }
 

@@ -62,7 +62,7 @@ export async function readTree(directory: string, options: ReadTreeOptions = {})
         if (total <= limits.maxUnpackedSize) return;
         throw new LimitError(`more than ${showSize(limits.maxUnpackedSize)} of files`, {
           subject: directory,
-          hint: 'raise the limit with --max-unpacked-size if this is what you mean',
+          hint: 'raise the limit with --max-unpacked-size if you trust the source',
         });
       };
       const read = await readOnce(path.join(directory, name), count, copyTo && (() => copyTo(name)), signal);
@@ -120,7 +120,7 @@ export function changed(file: string): OpmateError {
   return new OpmateError('IO', 'changed while it was read', {
     subject: file,
     file,
-    hint: 'run the command again when nothing writes there',
+    hint: 'run the command again when no other process writes to the directory',
   });
 }
 
@@ -158,7 +158,7 @@ async function listTree(
       if (files.length + directories.length > limits.maxEntries) {
         throw new LimitError(`more than ${limits.maxEntries} files and directories`, {
           subject: directory,
-          hint: 'raise the limit with --max-entries if this is what you mean',
+          hint: 'raise the limit with --max-entries if you trust the source',
         });
       }
     }

@@ -109,7 +109,7 @@ function checkRepository(source: GitPlace, { network }: GitOptions): void {
   if (url !== undefined && (url.password !== '' || (url.username !== '' && url.protocol !== 'ssh:'))) {
     throw new OpmateError('INVALID', 'credentials do not belong into a URL', {
       subject: shown,
-      hint: 'put them into a Secret in a file, and name it with --secrets DIRECTORY and --secret NAME',
+      hint: 'move them to a Secret in a file, and specify it with --secrets DIRECTORY and --secret NAME',
     });
   }
   if (url !== undefined) requireHttps(url, shown, network);
@@ -121,13 +121,13 @@ function checkRepository(source: GitPlace, { network }: GitOptions): void {
   if (url?.protocol === 'file:' || (url === undefined && !isSsh)) {
     throw new OpmateError('INVALID', 'credentials for a repository on this machine', {
       subject: shown,
-      hint: 'remove the Secret, since local repositories are read without credentials',
+      hint: 'remove the Secret: local repositories need no credentials',
     });
   }
   const wanted = isSsh ? 'kubernetes.io/ssh-auth' : 'kubernetes.io/basic-auth';
   throw new OpmateError('INVALID', `credentials of the type ${credentials.type} do not fit this URL`, {
     subject: shown,
-    hint: `a Secret of the type ${wanted} is needed`,
+    hint: `use a Secret of type ${wanted}`,
   });
 }
 
@@ -263,7 +263,7 @@ function startError(error: unknown): OpmateError {
     isMissing ? 'UNSUPPORTED' : 'IO',
     `git: ${isMissing ? 'not installed' : systemReason(error)}`,
     {
-      hint: 'sources of type Git need the program git',
+      hint: 'install git: sources of type Git require it',
       cause: error,
     },
   );
@@ -281,8 +281,8 @@ function failure(messages: string, { subject, shown, hasSecret }: Watched): Opma
     return new OpmateError('AUTH', 'access is refused', {
       subject: shown,
       hint: hasSecret
-        ? 'check the credentials in the Secret, and what they may read'
-        : 'name a Secret: in catalogs with secretRef, for bundles with --secret; --secrets has its directory',
+        ? 'check the credentials in the Secret and their read access'
+        : 'specify a Secret with secretRef in catalogs or --secret for bundles, and its directory with --secrets',
     });
   }
   const isMissing = /not found|does not exist|not appear to be a git|did not match/.test(detail);

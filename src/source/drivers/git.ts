@@ -73,7 +73,7 @@ function checkNames({ repository, branch, tag, commit, revision }: GitPlace): vo
   if (commit !== undefined && !isCommit(commit)) {
     throw new OpmateError('INVALID', `invalid commit ${quoteGo(commit)}`, {
       subject: shown,
-      hint: 'write all 40 hexadecimal digits, in lower case',
+      hint: 'use all 40 hexadecimal digits, in lower case',
     });
   }
   for (const name of [branch, tag, revision]) {
@@ -112,7 +112,7 @@ async function commitOfRevision(git: Git, repository: string, revision: string):
   if (matches.length > 1) {
     throw new OpmateError('INVALID', `${revision} is ambiguous: ${matches.join(' and ')}`, {
       subject: shown,
-      hint: 'write one of them in full',
+      hint: 'use the full name of one of them',
     });
   }
   if (matches[0] !== undefined) return exact.get(matches[0]) as string;
@@ -127,7 +127,7 @@ async function commitOfRevision(git: Git, repository: string, revision: string):
     const names = begun.map(([name]) => name);
     throw new OpmateError('NOT_FOUND', `branch or tag ${revision} not found`, {
       subject: shown,
-      hint: `it is the beginning of ${listed(names)}: write one in full`,
+      hint: `use one of the full names ${listed(names)}`,
     });
   }
   if (isShort) {
@@ -136,8 +136,8 @@ async function commitOfRevision(git: Git, repository: string, revision: string):
       subject: shown,
       hint:
         commits.length > 0
-          ? `commits are written in full; it is the beginning of ${listed(commits)}`
-          : 'commits are written in full, with all 40 digits',
+          ? `use the full commit, one of ${listed(commits)}`
+          : 'use the full commit, with all 40 digits',
     });
   }
   throw new OpmateError('NOT_FOUND', `branch or tag ${revision} not found`, { subject: shown });

@@ -37,7 +37,7 @@ export async function resolveHttp(
       if (checksum !== undefined && checksum !== digest) {
         throw new OpmateError('DIGEST', `expected ${checksum}, got ${digest}`, {
           subject: shown,
-          hint: 'the archive has changed, or the checksum is for another one',
+          hint: 'check whether the archive has changed, or the checksum is that of another one',
         });
       }
       const ref = `${shown}@${digest}`;

@@ -121,7 +121,7 @@ async function withKeptLayers(image: Image, session: SourceSession): Promise<Ima
 function unknownKind(reference: string, labels: Readonly<Record<string, string>>): OpmateError {
   const subject = `render ${quoteGo(reference)}`;
   const keys = Object.keys(labels).sort();
-  const hint = `a catalog image has the label ${imageLabels.configs}, a bundle image ${imageLabels.bundlePackage}`;
+  const hint = `use a catalog image with the label ${imageLabels.configs}, or a bundle image with ${imageLabels.bundlePackage}`;
   if (keys.length === 0) {
     return new OpmateError('INVALID', 'image type could not be determined: image has no labels', {
       subject,
@@ -155,7 +155,7 @@ async function openCatalogImage(
       const what = stats === undefined ? 'is not in the image' : 'is not a directory';
       throw new OpmateError('INVALID', `${label}, which the label ${imageLabels.configs} names, ${what}`, {
         subject: reference,
-        hint: `the label must name the directory of the catalog; ${unpacked.files.length} files were found below it`,
+        hint: `set the label to the directory of the catalog; ${unpacked.files.length} files were found below it`,
       });
     }
     return toSource(new DirectoryCatalog(directory, `${reference}/${root}`));
@@ -183,7 +183,7 @@ export async function digestOfImage(reference: Reference, session: SourceSession
     if (descriptor !== undefined) return descriptor.digest;
     throw new OpmateError('NOT_FOUND', 'manifest unknown', {
       subject: formatReference(reference),
-      hint: 'check repository and tag',
+      hint: 'check the repository and tag',
     });
   } finally {
     await opened.close();
@@ -244,7 +244,7 @@ function unpackImage(reference: Reference, session: SourceSession): Unpack {
         if (image.labels[label] === undefined) continue;
         throw new OpmateError('UNSUPPORTED', 'is a catalog, not a bundle', {
           subject: reference.text,
-          hint: `it has the label ${label}; name the image of one bundle`,
+          hint: `use the image of one bundle: this one has the label ${label}`,
         });
       }
       const how = { roots, limits, signal, logger };

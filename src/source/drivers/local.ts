@@ -39,7 +39,7 @@ export async function openPath(
     return toSource(await openDatabase(file, file, session));
   }
   throw new OpmateError('UNSUPPORTED', `ref ${quoteGo(file)} is not a directory: not allowed`, {
-    hint: 'give the directory of the catalog, the file of a sqlite index, or oci-archive:FILE for an image in a file',
+    hint: 'specify a catalog directory, the file of a sqlite index, or oci-archive:FILE for an image in a file',
   });
 }
 
@@ -128,7 +128,7 @@ export async function directoryBelow(
   if ((await statIfPresent(target))?.isDirectory() === true) return target;
   throw new OpmateError('NOT_FOUND', `directory ${directory ?? '.'} not found`, {
     subject: name,
-    hint: 'directory must name the directory of the files',
+    hint: 'set directory to the directory of the files',
   });
 }
 

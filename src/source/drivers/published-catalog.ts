@@ -58,7 +58,7 @@ async function findPublished(directory: string): Promise<string | undefined> {
   if (only !== undefined && others.length === 0) return path.join(directory, catalogPath(only, ''));
   throw new OpmateError('INVALID', `has ${names.length} published catalogs`, {
     subject: directory,
-    hint: `name one: ${names
+    hint: `specify one of ${names
       .slice(0, 10)
       .map((name) => path.join(directory, catalogPath(name, '')))
       .join(', ')}`,

@@ -30,7 +30,7 @@ const metas = 'api/v1/metas';
 /** How far the first character of a response is looked for. */
 const lookAhead = 4096;
 
-const catalogHint = 'give the base of a served catalog, e.g. https://HOST/catalogs/NAME';
+const catalogHint = 'use the base URL of a served catalog, e.g. https://HOST/catalogs/NAME';
 
 /**
  * Fetches a catalog from the HTTP API that catalogd and opmate serve, unless it is still the one that is known. It is
@@ -154,7 +154,7 @@ function checkHeaders({ headers }: TransportResponse, shown: string): boolean {
   if (!['identity', 'gzip', 'x-gzip'].includes(coding)) {
     throw new OpmateError('INVALID', `unsupported content encoding ${quoteGo(coding.slice(0, 100))}`, {
       subject: shown,
-      hint: 'turn off this compression in the proxy before the server',
+      hint: 'disable this compression in the proxy before the server',
     });
   }
   const type = (headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';

@@ -64,8 +64,8 @@ function ownProblems({ record, reference }: StagedBundle, { enableAlpha }: Check
     problems.push(new OpmateError('INVALID', problem, { subject: reference, hint }));
   };
   const { name, packageName, channels, substitutesFor } = record;
-  if (packageName === '') fail(`bundle ${name} names no package`, 'name it in metadata/annotations.yaml');
-  if (channels.length === 0) fail(`bundle ${name} names no channel`, 'name one in metadata/annotations.yaml');
+  if (packageName === '') fail(`bundle ${name} names no package`, 'set it in metadata/annotations.yaml');
+  if (channels.length === 0) fail(`bundle ${name} names no channel`, 'set one in metadata/annotations.yaml');
   if (substitutesFor !== '' && !enableAlpha) {
     fail(
       `bundle ${name} substitutes for ${substitutesFor}: SubstitutesFor is an alpha-only feature. ` +
@@ -87,7 +87,7 @@ async function twiceError(twin: StagedBundle, bundle: StagedBundle): Promise<Opm
     'INVALID',
     `failed to add bundle "${bundle.record.name}": ${twin.reference} and ${bundle.reference} both have that name, ` +
       (same ? `with the same ${what}` : `with different ${what}`),
-    { hint: 'give one of them' },
+    { hint: 'set one of them' },
   );
 }
 
@@ -150,11 +150,11 @@ async function presenceProblems(
       fail(
         'Cannot overwrite more than one bundle at a time for a given package using --overwrite-latest: ' +
           `${name} from package ${packageName}`,
-        'add them one after the other',
+        'add them one at a time',
       );
     }
   } else if (inPackage) {
-    const hint = 'only the head of a channel can be replaced, with --overwrite-latest';
+    const hint = 'use --overwrite-latest for channel heads only';
     problems.push(
       new VersionAlreadyAddedError(
         'INVALID',
@@ -167,7 +167,7 @@ async function presenceProblems(
   } else if (findPackages(database, name).length === 0) {
     problems.push(
       new OpmateError('INVALID', `failed to add bundle "${name}": ${details}, but in no channel`, {
-        hint: 'remove what is in no channel with opmate registry prune-stranded',
+        hint: 'remove bundles without a channel with opmate registry prune-stranded',
       }),
     );
   }

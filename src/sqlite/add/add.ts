@@ -125,7 +125,7 @@ function refuseOverwrites(
   for (const bundle of bundles) {
     if (!overwritten.has(bundle.record.name) || refusals.has(bundle)) continue;
     const message = `failed to add bundle "${bundle.record.name}": it is in the index already`;
-    const hint = '--overwrite-latest replaces it in --mode replaces only';
+    const hint = 'use --overwrite-latest with --mode replaces only';
     refusals.add({ bundle, error: new OpmateError('INVALID', message, { hint }) });
   }
 }

@@ -68,7 +68,7 @@ export function chooseHeads(
       if (!(error instanceof SemverError)) throw error;
       fail(
         `error parsing bundle ${name} version ${text}: ${error.message}`,
-        `give ${name} a semantic version in spec.version`,
+        `set spec.version of ${name} to a semantic version`,
       );
     }
   }
@@ -96,7 +96,7 @@ export function chooseHeads(
       `unable to determine default channel among channel heads of package ${packageName}: ${
         defaultChannel === '' ? 'no bundle names one' : `${defaultChannel} is none of its channels`
       }`,
-      `name one of its channels as the default in the annotations of its newest bundle: ${names.join(', ')}`,
+      `set the default channel in the annotations of its newest bundle to one of ${names.join(', ')}`,
     );
   }
   if (errors.length > 0) throw aggregateErrors(errors);
@@ -124,5 +124,5 @@ function showNames({ members }: Highest): string {
 function contested({ members }: Highest): string {
   return new Set(members.map(({ name }) => name)).size === 1
     ? 'a lower version in the index skips this bundle already'
-    : 'give each bundle a version of its own';
+    : 'use a unique version for each bundle';
 }

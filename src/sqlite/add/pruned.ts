@@ -44,7 +44,7 @@ export function findPruned(
         `Be aware that the head of the channel ${channel} where you are trying to add the ${name} is ${head}. ` +
         'Upgrade graphs follows the Semantic Versioning 2.0.0 (https://semver.org/) which means that ' +
         'is not possible add new versions lower then the head of the channel';
-      const hint = `let a bundle of the channel replace or skip ${name}, or give it a version above that of the head`;
+      const hint = `replace or skip ${name} in a bundle of the channel, or set a version above that of the head`;
       pruned.push({ record, error: new OpmateError('INVALID', message, { hint }) });
     }
   }
@@ -65,7 +65,7 @@ function findHead(
   throw heads.length === 0
     ? new OpmateError('INVALID', `no channel head found for ${channel}`, {
         subject,
-        hint: 'its bundles replace or skip each other in a circle',
+        hint: 'fix replaces and skips of its bundles, which form a cycle',
       })
     : new OpmateError(
         'INVALID',

@@ -79,7 +79,7 @@ export async function addToSemverChannels(
   if (problems.length > 0) {
     throw fail(
       joinMessages(problems),
-      'in the semver modes each bundle of a channel has a semantic version of its own, whatever its build metadata',
+      'use a unique semantic version for each bundle of a channel, regardless of build metadata',
     );
   }
 
@@ -92,7 +92,7 @@ export async function addToSemverChannels(
   if (!graphs.has(defaultChannel) && !state.heads.has(defaultChannel)) {
     throw fail(
       `the default channel (${defaultChannel}) does not exist`,
-      `name one of its channels in the annotations of the bundle: ${sortedByBytes(graphs.keys()).join(', ')}`,
+      `set it in the annotations of the bundle to one of ${sortedByBytes(graphs.keys()).join(', ')}`,
     );
   }
   await database.transaction(() => writeChains(database, packageName, graphs.values(), defaultChannel));

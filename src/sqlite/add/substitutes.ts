@@ -61,7 +61,7 @@ function joinChain(database: Database, added: BundleEdges): void {
         'INVALID',
         `bundle ${quoteGo(added.name)}: cannot determine latest substitution because of duplicate versions: ` +
           `bundle ${quoteGo(name)} substitutes for ${quoteGo(below)} too and has version ${other.version}`,
-        { hint: 'give each rebuild build metadata of its own, as 1.0.0+1 and 1.0.0+2' },
+        { hint: 'use unique build metadata for each rebuild, e.g. 1.0.0+1 and 1.0.0+2' },
       );
     }
     if (order > 0) {
@@ -81,7 +81,7 @@ function requireVersion({ name, version }: BundleEdges): Version {
     throw new OpmateError(
       'INVALID',
       `bundle ${quoteGo(name)}: version ${quoteGo(version)}: ${getMessage(error)}`,
-      { cause: error, hint: 'what substitutes for another bundle needs a semantic version' },
+      { cause: error, hint: 'set a semantic version for the substitute' },
     );
   }
 }
@@ -122,7 +122,7 @@ function markSeen(seen: Set<string>, name: string, subject: string): void {
     throw new OpmateError(
       'INVALID',
       `bundle ${quoteGo(subject)}: cyclic substitutesFor chain detected involving ${quoteGo(name)}`,
-      { hint: 'correct the annotation olm.substitutesFor of one of the bundles' },
+      { hint: 'fix the annotation olm.substitutesFor of one of the bundles' },
     );
   }
   seen.add(name);

@@ -69,7 +69,7 @@ export async function loadAppRegistry(
     throw new OpmateError('NOT_FOUND', 'no packages', {
       subject: label,
       file: label,
-      hint: 'put the archives of the namespace there, e.g. etcd.tar.gz, or what they hold, each in a directory',
+      hint: 'add the archives of the namespace, e.g. etcd.tar.gz, or their contents, each in a directory',
     });
   }
   return loader.finish();

@@ -51,7 +51,7 @@ export async function loadConfigMap(
     throw new OpmateError(
       'INVALID',
       `is ${typeof kind === 'string' ? `of kind ${JSON.stringify(kind)}` : 'of no kind'}, not a ConfigMap`,
-      { subject: label, file: label, hint: 'give one as kubectl get configmap NAME -o yaml prints it' },
+      { subject: label, file: label, hint: 'use the output of kubectl get configmap NAME -o yaml' },
     );
   }
   const loader = new ManifestLoader(database, label, session, options);

@@ -46,7 +46,7 @@ export class ManifestsError extends OpmateError {
     if (problems.length === 1) super(first.code, first.message, { hint, file, line, cause });
     else {
       super('INVALID', `error loading manifests from ${label}: ${problems.length} problems`, {
-        hint: 'correct them, or give --permissive to load the rest',
+        hint: 'fix them, or add --permissive to load the rest',
         cause: first,
       });
     }
@@ -92,7 +92,7 @@ export class ManifestLoader {
         throw new OpmateError('INVALID', 'SubstitutesFor is an alpha-only feature', {
           subject,
           file: subject,
-          hint: 'add the bundle by opmate registry add --enable-alpha, or remove the annotation olm.substitutesFor',
+          hint: 'add the bundle with opmate registry add --enable-alpha, or remove the annotation olm.substitutesFor',
         });
       }
       const earlier = this.#bundles.get(record.name);
@@ -101,7 +101,7 @@ export class ManifestLoader {
         throw new OpmateError('INVALID', problem, {
           subject,
           file: subject,
-          hint: 'keep one of the two, or give one another name',
+          hint: 'keep one of the two, or rename one',
         });
       }
       await this.#database.transaction(() => insertBundle(this.#database, record, manifests));

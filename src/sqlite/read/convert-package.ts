@@ -58,7 +58,7 @@ export function convertBundle(
     parseVersion(version);
   } catch (error) {
     throw new OpmateError('INVALID', `parse version ${quoteGo(version)}: ${getMessage(error)}`, {
-      hint: 'bundles need a semantic version such as 1.2.3',
+      hint: 'set a semantic version such as 1.2.3',
     });
   }
   const typed = convertProperties(stored, packageName, version);
@@ -216,7 +216,7 @@ function readObjects(bytes: Buffer, isChecked: boolean): { objects: string[]; cs
   }
   if (csv === undefined) {
     throw new OpmateError('INVALID', 'no csv in bundle', {
-      hint: 'its manifests lack the ClusterServiceVersion: add the bundle anew',
+      hint: 'add the bundle again: its manifests lack the ClusterServiceVersion',
     });
   }
   // Base64 is ASCII, which the built-in order compares by bytes too.
@@ -237,7 +237,7 @@ function parseManifest(bytes: Buffer): JsonValue {
     return parseGoJson(decodeUtf8(bytes));
   } catch (error) {
     throw new OpmateError('INVALID', `its manifests are not JSON: ${getMessage(error)}`, {
-      hint: 'the bundle was not stored whole: add it anew',
+      hint: 'add the bundle again: it is stored incompletely',
       cause: error,
     });
   }

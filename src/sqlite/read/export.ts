@@ -56,7 +56,7 @@ export async function exportPackages(
   if ((await statIfPresent(directory))?.isDirectory() === false) {
     throw new OpmateError('IO', 'is a file, not a directory', {
       subject: directory,
-      hint: 'name another directory with --to',
+      hint: 'specify another directory with --to',
     });
   }
   await changeDirectory(directory, {}, async ({ staging, add }) => {
@@ -142,7 +142,7 @@ async function requireAbsent(target: string): Promise<void> {
   if ((await lstatIfPresent(target)) === undefined) return;
   throw new OpmateError('IO', 'already exists', {
     subject: target,
-    hint: 'remove it, or name another directory with --to',
+    hint: 'remove it, or specify another directory with --to',
   });
 }
 
@@ -186,7 +186,7 @@ async function writeBundle(
     if (!directories.includes(manifestsDirectory)) {
       throw new OpmateError('INVALID', `has no directory /${manifestsDirectory}`, {
         subject: bundle.image,
-        hint: 'this is not the image of a bundle',
+        hint: 'use a bundle image',
       });
     }
     for (const name of files) await chmod(path.join(unpacked, name), 0o644);
@@ -218,7 +218,7 @@ async function writeStoredManifests(
   if (bytes.length === 0) {
     throw new OpmateError('INVALID', `bundle ${bundle.name}: neither image nor manifests`, {
       subject: queries.name,
-      hint: 'add the bundle anew from where it came from',
+      hint: 'add the bundle again from its source',
     });
   }
   const files = new Map<string, string>();

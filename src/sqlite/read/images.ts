@@ -50,7 +50,7 @@ function checkImages(queries: IndexQueries, images: string[]): string[] {
   throw new OpmateError('INVALID', `image ${quoteGo(bad)}: has control characters`, {
     subject: queries.name,
     file: queries.name,
-    hint: 'no image has such a name: get the index from where it came from, or correct it',
+    hint: 'download the index again, or fix the image reference',
   });
 }
 

@@ -35,7 +35,7 @@ export async function extractDatabase(
   const label = databaseLabel(image);
   const name = pathOfLabel(image.name, imageLabels.database, label);
   const named = `${image.name}: ${quoteGo(label)}, which the label ${imageLabels.database} names,`;
-  const hint = 'the label must name the database file, such as /database/index.db';
+  const hint = 'set the label to the database file, such as /database/index.db';
   // The whole image would be unpacked to find that this is not a file.
   if (name === '') throw new OpmateError('INVALID', `${named} is not a file`, { hint });
   const journal = `${name}-journal`;
@@ -64,14 +64,12 @@ function databaseLabel({ name, labels }: Image): string {
     throw new OpmateError(
       'UNSUPPORTED',
       `index image ${name}: is a file-based catalog; only sqlite-based catalogs are supported here`,
-      { hint: 'render, list, graph, validate and migrate take it' },
+      { hint: 'use opmate render, list, graph, validate or migrate' },
     );
   }
   const isBundle = labels[imageLabels.bundlePackage] !== undefined;
   throw new OpmateError('INVALID', `index image ${name} missing label ${imageLabels.database}`, {
-    hint: isBundle
-      ? 'this is the image of a bundle: add it with --bundles'
-      : 'give an image that opm index made',
+    hint: isBundle ? 'add the bundle image with --bundles' : 'use an index image created by opm index',
   });
 }
 
@@ -92,7 +90,7 @@ async function checkJournal(file: string, subject: string): Promise<void> {
   }
   throw new OpmateError('UNSAFE', 'the journal of its database names a file outside the image', {
     subject,
-    hint: 'build the index image from a database that is not being written',
+    hint: 'build the index image from a database that is not in use',
   });
 }
 

@@ -73,7 +73,7 @@ export class LookupTables {
       if (row !== undefined) {
         throw new LimitError(
           `table ${table} holds a value of ${row.length} bytes, above the limit of ${maxValueLength}`,
-          { subject: name, file: name, hint: 'nothing that belongs in an index is that large' },
+          { subject: name, file: name, hint: 'check the database: no valid value of an index is that large' },
         );
       }
       this.#checked.add(table);

@@ -275,7 +275,7 @@ export class ServedIndex {
         throw new OpmateError('IO', 'changed while it was read', {
           subject: this.name,
           file: this.name,
-          hint: 'ask again',
+          hint: 'run the request again',
         });
       });
     for (const name of names) {
@@ -373,7 +373,7 @@ export class ServedIndex {
         const message = `${this.name}: ${subject}: its manifests are not JSON: ${getMessage(error)}`;
         throw new OpmateError('INVALID', message, {
           file: this.name,
-          hint: 'the bundle was not stored whole: add it anew',
+          hint: 'add the bundle again: it is stored incompletely',
           cause: error,
         });
       }

@@ -161,7 +161,7 @@ function takeOutOfPackage(
   if (state.heads.size > 0 && heads.size === 0) {
     throw new OpmateError('INVALID', `without ${bundle.name} package ${packageName} has no channel left`, {
       subject: database.name,
-      hint: `to remove the package, run registry rm --package ${packageName}`,
+      hint: `remove the package with opmate registry rm --package ${packageName}`,
     });
   }
   if (heads.size > 0 && !heads.has(state.defaultChannel)) {
@@ -399,7 +399,7 @@ async function restoreHeads(
     if (fetched.name !== head) {
       throw new OpmateError('INVALID', `its image ${image} holds ${fetched.name} now`, {
         subject,
-        hint: 'the tag was moved; nothing was changed',
+        hint: 'check the tag, which has moved; nothing was changed',
       });
     }
     writeManifests(database, head, fetched.manifests);

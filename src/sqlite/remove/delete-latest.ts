@@ -40,7 +40,7 @@ export async function deleteLatest(
         `package ${packageName}: ${newest} and ${next} have the same version, or none`,
         {
           subject: database.name,
-          hint: 'name the one to remove with delete --bundle NAME, or remove both with --each-channel',
+          hint: 'select one with opmate registry delete --bundle NAME, or remove both with --each-channel',
         },
       );
     }

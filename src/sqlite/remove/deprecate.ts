@@ -104,7 +104,7 @@ function notInIndex(database: Database, images: readonly string[]): OpmateError 
   const text = `target bundlepaths for deprecation missing from registry: [${images.join(' ')}]`;
   return new OpmateError('NOT_FOUND', text, {
     subject: database.name,
-    hint: 'name the images as the index does, see registry bundles',
+    hint: 'use the images that opmate registry bundles lists',
   });
 }
 
@@ -212,7 +212,7 @@ function readTail(database: Database, name: string): Map<string, TailEntry> {
   if (head === undefined || head === '') {
     throw new OpmateError('INVALID', `error getting default channel head for ${name}`, {
       subject: database.name,
-      hint: 'its package has no default channel',
+      hint: 'set a default channel for its package',
     });
   }
   const tail = new Map<string, TailEntry>();
@@ -237,7 +237,7 @@ function readTail(database: Database, name: string): Map<string, TailEntry> {
     if (bundle === head) {
       throw new OpmateError('INVALID', 'Bundle deprecation causing default channel removal', {
         subject: database.name,
-        hint: 'to remove its package, name the heads of all its channels, with --allow-package-removal',
+        hint: 'specify the heads of all its channels and --allow-package-removal to remove its package',
       });
     }
     tail.set(bundle, entry);

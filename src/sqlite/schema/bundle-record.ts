@@ -59,7 +59,7 @@ export function toRecord(
   if (bundle.name === '') {
     throw new OpmateError('INVALID', 'csv name not found', {
       subject,
-      hint: 'give the ClusterServiceVersion a metadata.name',
+      hint: 'set metadata.name of the ClusterServiceVersion',
     });
   }
   const blame = <T>(work: () => T): T => {
@@ -158,7 +158,7 @@ function checkAnnotatedProperties(annotations: JsonObject): void {
     if (!(error instanceof OpmateError)) throw error;
     const message = `failed to add properties: annotation ${propertiesAnnotation}: ${error.message}`;
     throw new OpmateError('INVALID', message, {
-      hint: 'it must be a JSON list such as [{"type": "olm.label", "value": {"label": "x"}}]',
+      hint: 'use a JSON list such as [{"type": "olm.label", "value": {"label": "x"}}]',
       cause: error,
     });
   }

@@ -77,7 +77,7 @@ async function loadSqlite(): Promise<typeof import('better-sqlite3')> {
       ? 'it was built for another version of Node.js'
       : (getMessage(error).split('\n')[0] as string);
     throw new OpmateError('UNSUPPORTED', `sqlite databases cannot be opened: better-sqlite3: ${why}`, {
-      hint: 'reinstall opmate with the version of Node.js that runs it',
+      hint: 'install opmate again with the version of Node.js that runs it',
       cause: error,
     });
   }
@@ -142,7 +142,7 @@ async function checkFile(file: string, name: string, access: OpenDatabaseOptions
     throw new OpmateError('INVALID', 'not a sqlite database', {
       subject: name,
       file: name,
-      hint: 'the file is empty',
+      hint: 'check the file: it is empty',
     });
   }
 }
@@ -161,7 +161,7 @@ async function cutShortError(file: string, name: string, error: unknown): Promis
     subject: name,
     cause: error,
     file: name,
-    hint: 'copy it again from where it came from',
+    hint: 'copy it again from its source',
   });
 }
 
@@ -320,12 +320,16 @@ function databaseError(name: string, error: unknown, timeoutMs: number): unknown
   const fail = (kind: 'INVALID' | 'IO', what: string, hint?: string): OpmateError =>
     new OpmateError(kind, what, { subject: name, cause: error, file: name, hint });
   if (code === 'SQLITE_NOTADB')
-    return fail('INVALID', 'not a sqlite database', 'give the file of a sqlite index');
+    return fail('INVALID', 'not a sqlite database', 'specify the file of a sqlite index');
   if (code.startsWith('SQLITE_CORRUPT'))
-    return fail('INVALID', 'the database is damaged', 'copy it again from where it came from');
+    return fail('INVALID', 'the database is damaged', 'copy it again from its source');
   if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')) {
     const seconds = timeoutMs / 1000;
-    return fail('IO', `locked by another process, waited ${seconds} s`, 'run it again when that one is done');
+    return fail(
+      'IO',
+      `locked by another process, waited ${seconds} s`,
+      'run it again when that process has finished',
+    );
   }
   if (code === 'SQLITE_READONLY_DBMOVED') return fail('IO', 'was moved or removed meanwhile');
   if (code.startsWith('SQLITE_READONLY'))

@@ -50,7 +50,7 @@ export async function createDatabase(file: string, options: CancelOptions = {}):
     throw new OpmateError('INVALID', 'there is a file already', {
       subject: file,
       file,
-      hint: 'take another name, or remove it first',
+      hint: 'use another name, or remove it first',
     });
   }
   await editDatabase(file, { ...options, create: true }, () => undefined);
@@ -139,7 +139,7 @@ async function checkOutput(file: string, input: Stats | undefined): Promise<stri
   if (input !== undefined && stats.ino === input.ino && stats.dev === input.dev) {
     throw new UsageError('the output is the input', {
       subject: file,
-      hint: 'leave out the output to change it in place',
+      hint: 'remove the output to change it in place',
     });
   }
   const target = await realpath(file);
@@ -149,7 +149,7 @@ async function checkOutput(file: string, input: Stats | undefined): Promise<stri
     throw new OpmateError('IO', `is being written, or was left unfinished: there is ${target + suffix}`, {
       subject: file,
       file,
-      hint: 'take another name',
+      hint: 'use another name',
     });
   }
   return target;

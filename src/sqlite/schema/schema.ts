@@ -35,7 +35,7 @@ export function readVersion(database: Database): number {
   if (others.length > 0 && !tables.has('operatorbundle')) {
     throw new OpmateError('INVALID', 'a sqlite database, but not an index of operators', {
       subject: database.name,
-      hint: 'give the file of an index: it has a table operatorbundle',
+      hint: 'specify the file of an index, which has a table operatorbundle',
     });
   }
   return versionOfTables(database, tables);
@@ -45,7 +45,7 @@ function requireKnown(database: Database, version: number): number {
   if (version <= latestVersion) return version;
   throw new OpmateError('UNSUPPORTED', `schema version ${version} is not supported`, {
     subject: database.name,
-    hint: `use an index of schema version 0 to ${latestVersion}, or one from before versions`,
+    hint: `use an index of schema version 0 to ${latestVersion}, or an unversioned one`,
   });
 }
 
@@ -228,7 +228,7 @@ export function refuseBytesAsNames(database: Database): void {
     );
     throw new OpmateError('INVALID', `table ${table} has a ${column} that is not text`, {
       subject: database.name,
-      hint: `correct it with: UPDATE ${table} SET ${column} = CAST(${column} AS TEXT)`,
+      hint: `fix it with: UPDATE ${table} SET ${column} = CAST(${column} AS TEXT)`,
     });
   }
 }

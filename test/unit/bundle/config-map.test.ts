@@ -155,14 +155,16 @@ describe('bundle/config-map', () => {
         severity: 'error',
         code: 'limit',
         problem: 'bundle files exceeded 1000 bytes limit: they have 1300, manifests/a.yaml alone 700',
-        hint: expect.stringMatching(/^\d\d bytes, in one ConfigMap, with --gzip; 2 ConfigMaps with --split$/),
+        hint: expect.stringMatching(
+          /^add --gzip \(\d\d bytes in one ConfigMap\) or --split \(2 ConfigMaps\)$/,
+        ),
       },
     ]);
     const hint = async (more: Partial<ExtractOptions>): Promise<string | undefined> =>
       (await extractConfigMaps(files, { ...options, ...more })).findings[0]?.hint;
-    expect(await hint({ limit: 40 })).toMatch(/^\d\d bytes, in 2 ConfigMaps, with --gzip --split$/);
-    expect(await hint({ limit: 40, gzip: true })).toBe('2 ConfigMaps with --split');
-    expect(await hint({ limit: 20, gzip: true })).toBe('a file cannot be split');
+    expect(await hint({ limit: 40 })).toMatch(/^add --gzip --split \(\d\d bytes in 2 ConfigMaps\)$/);
+    expect(await hint({ limit: 40, gzip: true })).toBe('add --split (2 ConfigMaps)');
+    expect(await hint({ limit: 20, gzip: true })).toBe('reduce the size of the file: a file cannot be split');
     const large = await extractConfigMaps(files, { ...options, limit: 650, split: true });
     expect(large.findings).toEqual([
       {

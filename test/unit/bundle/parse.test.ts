@@ -90,14 +90,14 @@ describe('bundle/parse', () => {
     expect(fault.message).toBe('bundles/foo: no csv in bundle');
     expect(fault.file).toBe('manifests/csv.yaml');
     expect(fault.line).toBeGreaterThan(5);
-    expect(fault.hint).toMatch(/^correct manifests\/csv\.yaml:\d+, which was passed over: /);
+    expect(fault.hint).toMatch(/^fix manifests\/csv\.yaml:\d+, which was skipped: /);
   });
 
   it('refuses a bundle without annotations, and says what it found', () => {
     const fault = faultOf({ 'csv.yaml': csv() }, { 'other.yaml': 'a: b\n', 'broken.yaml': 'annotations: [' });
     expect(fault.message).toBe('bundles/foo: Could not find annotations file');
     expect(fault.hint).toContain('operators.operatorframework.io.bundle.package.v1');
-    expect(fault.hint).toContain('found there: broken.yaml, other.yaml');
+    expect(fault.hint).toContain('to metadata/, which contains broken.yaml, other.yaml');
   });
 
   it('knows the files of metadata by their content; the first of each role counts', () => {

@@ -182,9 +182,19 @@ describe('catalog/metas', () => {
   });
 
   it.each([
-    ['a Kubernetes manifest', 'all.yaml', 'apiVersion: v1\nkind: Service\n', /^this directory holds bundles/],
-    ['a file of a bundle', 'metadata/annotations.yaml', 'annotations: {}\n', /^this directory holds bundles/],
-    ['any other file', 'values.yaml', 'a: 1\n', /^every document of a catalog needs a schema/],
+    [
+      'a Kubernetes manifest',
+      'all.yaml',
+      'apiVersion: v1\nkind: Service\n',
+      /^specify each bundle directory itself: this directory contains bundles/,
+    ],
+    [
+      'a file of a bundle',
+      'metadata/annotations.yaml',
+      'annotations: {}\n',
+      /^specify each bundle directory itself: this directory contains bundles/,
+    ],
+    ['any other file', 'values.yaml', 'a: 1\n', /^add a schema, or list files/],
   ])('says what to do about %s in a catalog', async (_what, name, content, hint) => {
     const file = path.join(directory, name);
     await mkdir(path.dirname(file), { recursive: true });

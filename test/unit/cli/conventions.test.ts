@@ -291,7 +291,7 @@ describe('a target without a registry', () => {
     expect([1, 2]).toContain(code);
     expect(stdout).toBe('');
     expect(stderr).toMatch(/(?:^|: )(?:missing registry|not a registry)/m);
-    expect(stderr).toMatch(/^hint: write (?:docker:\/\/)?REGISTRY/m);
+    expect(stderr).toMatch(/^hint: use (?:docker:\/\/)?REGISTRY/m);
     expect(stderr).not.toMatch(/absent|(?<!write )docker\.io(?!\/)/);
   });
 });

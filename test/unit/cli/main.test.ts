@@ -61,7 +61,7 @@ describe('cli/main', () => {
     const world = createWorld();
     expect(await run(args, world)).not.toBe(0);
     expect(world.stderr.text).toMatch(
-      /^--[a-z-]+: expected a path, got ""\nhint: name a path, or leave the option out\n$/,
+      /^--[a-z-]+: expected a path, got ""\nhint: specify a path, or remove the flag\n$/,
     );
   });
 
@@ -168,8 +168,8 @@ describe('cli/main', () => {
     [['mirror', 'verify', 'carry'], 1, 'unknown command "verify"', 'did you mean "opmate verify"?'],
     [['bundle', 'list'], 2, 'unknown command "list"', 'did you mean "opmate list"?'],
     [['bundle', 'build', 'dir'], 2, 'unexpected argument "dir"', 'see opmate bundle build --help'],
-    [['bundle', 'validate'], 2, 'missing source', 'name the directory or image of a bundle'],
-    [['mirror', 'docker://r.example/m'], 1, 'nothing to mirror', 'name an image set with --config FILE'],
+    [['bundle', 'validate'], 2, 'missing source', 'specify the directory or image of a bundle'],
+    [['mirror', 'docker://r.example/m'], 1, 'nothing to mirror', 'specify an image set with --config FILE'],
   ])('suggests the nearest command for %j', async (args, code, problem, hint) => {
     const failure = await failureOf(...args);
     expect(failure.code).toBe(code);
@@ -203,6 +203,6 @@ describe('cli/main', () => {
     const { code, stderr } = await failureOf(...args);
     expect(code).toBeGreaterThan(0);
     expect(stderr).toMatch(/\bc(:v1)?: missing registry\n/);
-    expect(stderr).toContain('hint: write REGISTRY/c');
+    expect(stderr).toContain('hint: use REGISTRY/c');
   });
 });

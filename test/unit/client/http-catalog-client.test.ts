@@ -195,7 +195,7 @@ describe('client/http-catalog-client', () => {
       .catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({
       code: 'NETWORK',
-      hint: 'give the authority of its certificate as the option ca',
+      hint: 'set the option ca to its certificate authority',
     });
     expect(() => CatalogClient.http(url, { ca: 'none' })).toThrow('option ca: is not a certificate');
   });

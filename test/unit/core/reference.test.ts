@@ -82,18 +82,18 @@ describe('parseReference', () => {
   });
 
   it.each([
-    ['quay.io/Ns/x', 'repository name must be lowercase', 'write the repository name in lower case'],
-    ['https://quay.io/ns/x', 'invalid reference format', 'leave out https://'],
+    ['quay.io/Ns/x', 'repository name must be lowercase', 'use lower case for the repository name'],
+    ['https://quay.io/ns/x', 'invalid reference format', 'remove https://'],
     [
       'quay.io/ns/x:',
       'invalid reference format',
-      'write REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST',
+      'use REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST',
     ],
     ['quay.io:65536/x', 'registry "quay.io:65536" has no valid host or port', undefined],
     ['1.2.3.999/x', 'registry "1.2.3.999" has no valid host or port', undefined],
     ['[::g]/x', 'invalid reference format', undefined],
     ['[1:2]/x', 'invalid reference format', undefined],
-    ['oci:', 'has no path', 'write oci:DIR[:TAG]'],
+    ['oci:', 'has no path', 'use oci:DIR[:TAG]'],
     ['oci::v1', 'has no path', undefined],
     ['oci:dir:', 'has an empty tag', undefined],
     ['oci:dir@sha256:../../x', 'invalid checksum digest length', undefined],

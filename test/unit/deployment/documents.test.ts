@@ -401,7 +401,7 @@ spec: {format: plain, sources: [{git: {repository: 'https://x/y', ref: 0012345}}
 `);
     expect(told(documents)).toEqual([]);
     expect(documents.deployments[0]?.sources[0]?.source).toMatchObject({ revision: '0012345' });
-    expect(documents.deployments[0]?.warnings[0]?.hint).toBe('write it in quotes: "0012345"');
+    expect(documents.deployments[0]?.warnings[0]?.hint).toBe('quote it: "0012345"');
   });
 
   it('never ends in anything but findings', () => {

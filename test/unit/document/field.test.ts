@@ -23,7 +23,7 @@ describe('document/field', () => {
       'a wrong type',
       'a: 1',
       (root) => root.field('a').text(),
-      'x.yaml:1:1: a: expected a string, got the number 1 (put the value in quotes)',
+      'x.yaml:1:1: a: expected a string, got the number 1 (quote the value)',
     ],
     [
       'an object for a string',
@@ -66,7 +66,7 @@ describe('document/field', () => {
       'a second document',
       'a: 1\n---\nb: 1',
       () => undefined,
-      'x.yaml:2:1: a second document begins here (write one list per file)',
+      'x.yaml:2:1: a second document begins here (use one list per file)',
     ],
     [
       'an unsupported value',
@@ -102,7 +102,7 @@ describe('document/field', () => {
       'another constant',
       'kind: Other',
       (root) => root.field('kind').constant('Wanted'),
-      'x.yaml:1:1: kind: expected Wanted, got "Other" (write kind: Wanted)',
+      'x.yaml:1:1: kind: expected Wanted, got "Other" (use kind: Wanted)',
     ],
   ])('reports %s', (_, text, read, message) => {
     expect(reported(text, read)).toEqual([message]);
@@ -114,10 +114,10 @@ describe('document/field', () => {
       for (const item of root.field('list').optionalList()) item.object(['name'])?.name.text();
     });
     expect(messages).toEqual([
-      'x.yaml:2:3: list[0].name: expected a string, got the number 1 (put the value in quotes)',
+      'x.yaml:2:3: list[0].name: expected a string, got the number 1 (quote the value)',
       'x.yaml:3:3: list[1].nmae: unknown field (use "name")',
       'x.yaml:3:3: list[1].name: missing',
-      'x.yaml:4:1: other: expected a string, got the boolean false (put the value in quotes)',
+      'x.yaml:4:1: other: expected a string, got the boolean false (quote the value)',
     ]);
   });
 

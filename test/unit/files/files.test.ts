@@ -168,7 +168,7 @@ describe('a directory whose change was killed', () => {
       await killedAt(root, moved);
       await expect(listCatalogFiles(root, 'cat')).rejects.toMatchObject({
         message: 'cat: unfinished, the command that wrote it was interrupted',
-        hint: 'run that command again: it takes back what was begun',
+        hint: 'run that command again to roll back its changes',
       });
       await changeDirectory(root, {}, async () => undefined);
       expect((await readdir(root)).sort()).toEqual(['a', 'b']);

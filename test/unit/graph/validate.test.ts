@@ -115,7 +115,7 @@ describe('graph/validate, beyond it', () => {
     for (const at of [2, 3]) blobs[at] = { ...blobs[at], package: 'P' };
     const { problems } = validate(blobs);
     expect(texts(problems)).toEqual(['unknown package "P" for bundle "a.v1.0.0"']);
-    expect(problems[0]?.hint).toBe('write "p", or add an olm.package blob named "P"');
+    expect(problems[0]?.hint).toBe('use "p", or add an olm.package blob named "P"');
   });
 
   it('does not miss the default channel where a channel has no name', () => {
@@ -138,7 +138,7 @@ describe('graph/validate, beyond it', () => {
     [
       'a name without its beginning',
       [{ name: 'w.v1.0.0' }, { name: 'w.v1.1.0', replaces: 'v1.0.0' }],
-      '"w.v1.1.0" replaces "v1.0.0", which is not an entry: write "w.v1.0.0"',
+      'change replaces of "w.v1.1.0" from "v1.0.0", not an entry, to "w.v1.0.0"',
     ],
     [
       'an entry that nothing leads away from',
@@ -152,7 +152,7 @@ describe('graph/validate, beyond it', () => {
     [
       'an entry that replaces nothing',
       [{ name: 'w.v1.0.0' }, { name: 'w.v1.1.0' }],
-      'let "w.v1.1.0" replace "w.v1.0.0"',
+      'set replaces of "w.v1.1.0" to "w.v1.0.0"',
     ],
     [
       'a circle through the newest entry',
@@ -160,12 +160,12 @@ describe('graph/validate, beyond it', () => {
         { name: 'w.v1.0.0', replaces: 'w.v1.1.0' },
         { name: 'w.v1.1.0', replaces: 'w.v1.0.0' },
       ],
-      '"w.v1.1.0" is the newest entry, yet "w.v1.0.0" replaces it: remove that',
+      'remove "w.v1.1.0", the newest entry, from replaces of "w.v1.0.0"',
     ],
     [
       'an entry that skips itself',
       [{ name: 'w.v1.0.0', skips: ['w.v1.0.0'] }],
-      '"w.v1.0.0" skips itself: remove that',
+      'remove "w.v1.0.0" from its own skips',
     ],
     [
       'a circle below the head',
@@ -174,7 +174,7 @@ describe('graph/validate, beyond it', () => {
         { name: 'w.v1.1.0', replaces: 'w.v1.0.0' },
         { name: 'w.v1.2.0', replaces: 'w.v1.1.0' },
       ],
-      'let "w.v1.0.0" replace an older entry than "w.v1.1.0", or nothing',
+      'set replaces of "w.v1.0.0" to an entry older than "w.v1.1.0", or remove it',
     ],
     [
       'an entry below the head that replaces itself',
@@ -182,7 +182,7 @@ describe('graph/validate, beyond it', () => {
         { name: 'w.v1.0.0', replaces: 'w.v1.0.0' },
         { name: 'w.v1.1.0', replaces: 'w.v1.0.0' },
       ],
-      '"w.v1.0.0" replaces itself: remove that',
+      'remove "w.v1.0.0" from its own replaces',
     ],
     [
       'a skip that cuts the chain',
@@ -191,7 +191,8 @@ describe('graph/validate, beyond it', () => {
         { name: 'w.v1.1.0', replaces: 'w.v1.0.0' },
         { name: 'w.v1.2.0', replaces: 'w.v1.1.0', skips: ['w.v1.1.0'] },
       ],
-      'as "w.v1.2.0" skips "w.v1.1.0": remove that skip, or let "w.v1.2.0" replace "w.v1.0.0"',
+      'set replaces of "w.v1.2.0" to "w.v1.0.0", or remove that skip: the chain of upgrades from "w.v1.2.0" ' +
+        'ends at "w.v1.2.0", as "w.v1.2.0" skips "w.v1.1.0"',
     ],
   ])('says what to change: %s', (_, entries, hint) => {
     expect(hintFor(entries)).toContain(hint);
@@ -203,7 +204,7 @@ describe('graph/validate, beyond it', () => {
       { name: 'b', replaces: 'a' },
     ]);
     const problem = validate(blobs).problems.find((one) => one.problem.includes('no channel head'));
-    expect(problem?.hint).toContain('must be left that no entry replaces or skips');
+    expect(problem?.hint).toContain('keep one entry, the newest, that no entry replaces or skips');
   });
 
   it('says nothing of a skipped bundle in the chain from which an entry leads on', () => {
@@ -253,7 +254,7 @@ describe('graph/validate, beyond it', () => {
     expect(texts(warnings)).toEqual([
       'package "p" channel "c": entry "w.v1.1.0" skips "W.v1.0.0", which is not an entry',
     ]);
-    expect(warnings[0]?.hint).toBe('write "w.v1.0.0" if you mean that entry');
+    expect(warnings[0]?.hint).toBe('use "w.v1.0.0" if you mean that entry');
   });
 
   it('warns of versions that differ in build metadata only', () => {

@@ -94,7 +94,7 @@ export function storedVersionWarnings(old: Manifest, next: Manifest): Diagnostic
       problem: `version ${name}, which was stored, is gone`,
       file: next.file,
       line: next.lineOf(['spec', 'versions']),
-      hint: `migrate stored objects first: status.storedVersions on the cluster must not name ${name} any more`,
+      hint: `migrate stored objects first, until status.storedVersions on the cluster no longer contains ${name}`,
     }));
 }
 

@@ -79,8 +79,8 @@ export function readInstallConfig(
     if (key === 'deploymentConfig' || (key === 'watchNamespace' && mayWatch(rules.modes))) continue;
     const hint =
       key === 'watchNamespace'
-        ? `the operator supports [${rules.modes.join(' ')}], where there is nothing to choose`
-        : 'known are watchNamespace and deploymentConfig';
+        ? `remove it: install modes [${rules.modes.join(' ')}] have no watch namespace`
+        : 'use watchNamespace or deploymentConfig';
     findings.push(finding([key], `unknown field ${quoteGo(key)}`, hint));
   }
   readWatchNamespace(value, rules, config, (message, hint) =>
@@ -121,7 +121,7 @@ function readWatchNamespace(
     if (!isForAll && !targetsGiven) {
       tell(
         'watchNamespace is missing',
-        `the operator supports [${modes.join(' ')}]: say what it is to watch`,
+        `set watchNamespace: check the install modes of the operator: [${modes.join(' ')}]`,
       );
     }
     return;
@@ -140,12 +140,12 @@ function readWatchNamespace(
   if (hasOwn && !hasSingle && namespace !== installNamespace) {
     tell(
       `watchNamespace ${quoteGo(namespace)}: must be the install namespace ${quoteGo(installNamespace)}`,
-      `the operator supports [${modes.join(' ')}]`,
+      `check the install modes of the operator: [${modes.join(' ')}]`,
     );
   } else if (hasSingle && !hasOwn && namespace === installNamespace) {
     tell(
       `watchNamespace ${quoteGo(namespace)}: must not be the install namespace`,
-      `the operator supports [${modes.join(' ')}]`,
+      `check the install modes of the operator: [${modes.join(' ')}]`,
     );
   }
   config.watchNamespace = namespace;

@@ -137,7 +137,7 @@ function chooseTargets(
       problem: fault,
       file: bundle.csvManifest.file,
       line: bundle.csvManifest.lineOf(['spec', 'installModes']),
-      hint: 'choose with --watch-namespace what the operator is to watch',
+      hint: 'select the namespace to watch with --watch-namespace',
     });
   }
   return { targets, deploymentConfig };
@@ -218,7 +218,7 @@ function accountWarnings(bundle: RegistryV1, objects: readonly PlainObject[]): D
         problem: `its service account "${account}" is neither in the bundle nor among its permissions`,
         file: bundle.csvManifest.file,
         line: bundle.csvManifest.lineOf([...path, 'serviceAccountName']),
-        hint: 'create the account before the operator is installed, or its pods will not start',
+        hint: 'create the service account first, or its pods do not start',
       },
     ];
   });

@@ -51,7 +51,7 @@ export function readRegistryV1(
       code: 'directory',
       problem: 'is a directory',
       file: `manifests/${name}`,
-      hint: 'a bundle has no directories in manifests/: move its manifests up, or take it away',
+      hint: 'move its manifests up to manifests/, or remove the directory',
     });
   }
   const metadata = readMetadata(files.metadata, findings);
@@ -65,7 +65,7 @@ export function readRegistryV1(
       problem: `another ClusterServiceVersion; ${csvManifest?.file} has one already`,
       file: further.file,
       line: further.lineOf(),
-      hint: 'a bundle has one ClusterServiceVersion',
+      hint: 'keep exactly one ClusterServiceVersion',
     });
   }
   if (csvManifest === undefined) {
@@ -73,7 +73,7 @@ export function readRegistryV1(
       severity: 'error',
       code: 'missing-csv',
       problem: 'no ClusterServiceVersion in manifests/',
-      hint: 'a bundle of the format registry+v1 has one; for plain manifests, --format plain',
+      hint: 'add one, or use --format plain for plain manifests',
     });
   }
   const crds = manifests.filter(({ kind }) => kind === 'CustomResourceDefinition');
@@ -123,7 +123,7 @@ function checkCrd(crd: Manifest, findings: Diagnostic[]): void {
       problem: `apiVersion ${crd.apiVersion} is not supported`,
       file: crd.file,
       line: crd.lineOf(['apiVersion']),
-      hint: 'write it for apiextensions.k8s.io/v1, the only version that clusters since Kubernetes 1.22 have',
+      hint: 'convert it to apiextensions.k8s.io/v1, the only version since Kubernetes 1.22',
     });
     return;
   }
@@ -230,7 +230,7 @@ function readMetadata(
         severity: 'error',
         code: 'missing-file',
         problem: 'metadata/annotations.yaml is missing',
-        hint: `it names the package, as ${packageAnnotation}`,
+        hint: `add the file, with the annotation ${packageAnnotation}`,
       });
     }
     return { packageName: '', properties: undefined };

@@ -58,7 +58,7 @@ export function unsupportedKinds(others: readonly Manifest[]): Diagnostic[] {
         problem: 'bundles must not hold objects of this kind',
         file: other.file,
         line: other.lineOf(['kind']),
-        hint: `supported are ${sortedByBytes(supportedKinds.keys()).join(', ')}`,
+        hint: `use one of ${sortedByBytes(supportedKinds.keys()).join(', ')}`,
       });
     } else if (other.name === '') {
       findings.push({

@@ -82,7 +82,7 @@ function definitionFindings(bundle: RegistryV1): Diagnostic[] {
         bundle,
         [...ownedPath, index, 'name'],
         `owned definition ${quoteGo(name)} is not in the bundle`,
-        `add the CustomResourceDefinition to manifests/, or correct ${ownedPath.join('.')}`,
+        `add the CustomResourceDefinition to manifests/, or fix ${ownedPath.join('.')}`,
       ),
     );
   }
@@ -130,14 +130,14 @@ function webhookFindings(bundle: RegistryV1): Diagnostic[] {
   for (const placed of sorted) {
     const { type, generateName, deploymentName = '' } = placed.webhook;
     if (!webhookTypes.has(type)) {
-      tell(placed, ['type'], `unknown type`, `write one of ${[...webhookTypes].join(', ')}`);
+      tell(placed, ['type'], `unknown type`, `use one of ${[...webhookTypes].join(', ')}`);
     }
     if (!deployments.has(deploymentName)) {
       tell(
         placed,
         ['deploymentName'],
         `deployment ${quoteGo(deploymentName)} not found`,
-        `name one of ${deploymentsPath.join('.')}`,
+        `use a name from ${deploymentsPath.join('.')}`,
       );
     }
     const key = `${type}\0${generateName}`;
@@ -223,7 +223,7 @@ function apiServiceFindings(bundle: RegistryV1): Diagnostic[] {
       bundle,
       ['spec', 'apiservicedefinitions', 'owned', index],
       `owned API service ${quoteGo(name === '' ? `${version}.${group}` : name)}: not supported`,
-      'OLM v1 installs no operators that serve aggregated APIs',
+      'remove it: OLM v1 does not support aggregated API servers',
     ),
   );
 }

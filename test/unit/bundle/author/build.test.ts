@@ -75,7 +75,7 @@ describe('bundle/author/build', () => {
     const root = await directoryWith(base);
     await expect(prepareBundle(requestIn(root), { readsOnly: true })).rejects.toMatchObject({
       message: 'metadata/annotations.yaml: no such file',
-      hint: 'write it with opmate bundle generate',
+      hint: 'create it with opmate bundle generate',
     });
   });
 

@@ -218,7 +218,7 @@ describe('catalog/selection/filter-catalog', () => {
       'a bundle',
       { dropBundles: [{ package: 'widget', ...named('1.9') }] },
       'bundle "1.9" not found in package "widget" of the catalog',
-      'known bundles: "1.0", "1.1", "1.2", "1.3"',
+      'use a known bundle: "1.0", "1.1", "1.2", "1.3"',
     ],
     [
       'a version',

@@ -70,11 +70,11 @@ const refused: Record<string, [text: string, fault: string]> = {
   'another kind': [
     operator.replace('Image', 'DeleteImage'),
     'set.yaml:1:1: kind: expected ImageSetConfiguration, got "DeleteImageSetConfiguration" ' +
-      '(write kind: ImageSetConfiguration)',
+      '(use kind: ImageSetConfiguration)',
   ],
   'releases of no channel': [
     `${operator}  platform:\n    kubeVirtContainer: true\n`,
-    'set.yaml:6:3: mirror.platform: no releases (list channels, or name a release image with release)',
+    'set.yaml:6:3: mirror.platform: no releases (add channels, or set release to a release image)',
   ],
   'an unknown architecture': [
     `${operator}  platform:\n    graph: true\n    architectures: [x86_64]\n`,
@@ -83,7 +83,7 @@ const refused: Record<string, [text: string, fault: string]> = {
   'architectures and platforms': [
     `${operator}  platform:\n    graph: true\n    architectures: [amd64]\n    platforms: [{os: linux, architecture: amd64}]\n`,
     'set.yaml:9:5: mirror.platform.platforms: platforms and architectures cannot be combined ' +
-      '(keep platforms: architectures is the older form)',
+      '(keep platforms: architectures is deprecated)',
   ],
   'an unknown type of channel': [
     `${operator}  platform:\n    channels: [{name: stable-4.18, type: okdd}]\n`,
@@ -121,12 +121,12 @@ const refused: Record<string, [text: string, fault: string]> = {
   'a number for a version': [
     `${operator}    packages:\n    - name: widget\n      minVersion: 4.14\n`,
     'set.yaml:8:7: mirror.operators[0].packages[0].minVersion: expected a string, got the number 4.14 ' +
-      '(put the value in quotes)',
+      '(quote the value)',
   ],
   'a version that is none': [
     `${operator}    packages:\n    - name: widget\n      channels:\n      - name: a\n        maxVersion: one\n`,
     'set.yaml:10:9: mirror.operators[0].packages[0].channels[0].maxVersion: invalid version "one" ' +
-      '(write it as 1.2.3 or 1.2.3-rc.1)',
+      '(use a version such as 1.2.3 or 1.2.3-rc.1)',
   ],
   'a path that is none': [
     `${operator}    targetCatalog: Mine/index:v1\n`,
@@ -146,7 +146,7 @@ const refusedByReader: Record<string, [text: string, fault: string]> = {
   ],
   'a second document': [
     `${operator}---\nkind: Other\n`,
-    'set.yaml:6:1: a second document begins here (write one configuration per file)',
+    'set.yaml:6:1: a second document begins here (use one configuration per file)',
   ],
   'a package that is there twice': [
     `${operator}    packages:\n    - name: widget\n    - name: widget\n`,
@@ -176,7 +176,7 @@ const refusedByReader: Record<string, [text: string, fault: string]> = {
   'a reference that does not parse': [
     `${head}mirror:\n  additionalImages:\n  - name: quay.io/Acme/tool:v1\n`,
     'set.yaml:5:5: mirror.additionalImages[0].name: image reference "quay.io/Acme/tool:v1": invalid reference ' +
-      'format: repository name must be lowercase (write the repository name in lower case)',
+      'format: repository name must be lowercase (use lower case for the repository name)',
   ],
   'a pattern that is none': [
     `${operator}  blockedImages:\n  - name: '('\n`,

@@ -83,13 +83,13 @@ describe('mirror/shard', () => {
   });
 
   it.each([
-    ['', {}, '--shard "": not one of several machines', 'write I/N, as 0/4 for the first of four machines'],
-    ['4/4', {}, '--shard "4/4": not one of several machines', 'write I/N'],
-    ['0/0', {}, '--shard "0/0": not one', 'write I/N'],
-    ['-1/4', {}, '--shard "-1/4": not one', 'write I/N'],
-    ['1/2/3', {}, '--shard "1/2/3": not one', 'write I/N'],
-    ['1e0/4', {}, '--shard "1e0/4": not one', 'write I/N'],
-    ['0/10001', {}, '--shard "0/10001": more than 10000 machines', 'write I/N'],
+    ['', {}, '--shard "": not one of several machines', 'use I/N, e.g. 0/4 for the first of four machines'],
+    ['4/4', {}, '--shard "4/4": not one of several machines', 'use I/N, e.g. 0/4'],
+    ['0/0', {}, '--shard "0/0": not one', 'use I/N, e.g. 0/4'],
+    ['-1/4', {}, '--shard "-1/4": not one', 'use I/N, e.g. 0/4'],
+    ['1/2/3', {}, '--shard "1/2/3": not one', 'use I/N, e.g. 0/4'],
+    ['1e0/4', {}, '--shard "1e0/4": not one', 'use I/N, e.g. 0/4'],
+    ['0/10001', {}, '--shard "0/10001": more than 10000 machines', 'use I/N, e.g. 0/4'],
     [
       undefined,
       { JOB_COMPLETION_INDEX: '1' },
@@ -106,7 +106,7 @@ describe('mirror/shard', () => {
       undefined,
       { JOB_COMPLETION_INDEX: '2', JOB_COMPLETION_COUNT: '2' },
       'JOB_COMPLETION_INDEX "2" of JOB_COMPLETION_COUNT "2": not one of several machines',
-      'they are numbers',
+      'use numbers',
     ],
   ])('refuses %s beside %j', (text, environment, message, hint) => {
     const act = () => parseShard(text, environment);

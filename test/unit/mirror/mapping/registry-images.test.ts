@@ -183,13 +183,13 @@ describe('mirror/registry-images', () => {
       ];
       const catalog = await catalogWith(...blobs);
       expect(await failureOf(listCatalogImages(catalog, { packages: ['zzz'] }))).toMatchObject({
-        hint: 'known packages: "widget"',
+        hint: 'use a known package: "widget"',
       });
       expect(await failureOf(listCatalogImages(catalog, { bundles: ['widget.v7'] }))).toMatchObject({
-        hint: 'known bundles: "widget.v1"',
+        hint: 'use a known bundle: "widget.v1"',
       });
       expect(await failureOf(listCatalogImages(await catalogWith(), { channels: ['a'] }))).toMatchObject({
-        hint: 'no channels are known',
+        hint: 'check the catalog: it has no channels',
       });
     });
   });

@@ -242,7 +242,7 @@ describe('mirror/select-operators', () => {
     [
       'maxVersion: 0.2.0',
       'set.yaml:6:7: package "widget" in quay.io/acme/index:v1: channel "stable" has no bundle up to version 0.2.0 ' +
-        '(it is the default channel: set defaultChannel to one of "beta", or choose other versions)',
+        '(set defaultChannel to one of "beta", or choose other versions: it is the default channel)',
     ],
     [
       'minVersion: 1.0.1\nmaxVersion: 1.0.1',
@@ -258,7 +258,7 @@ describe('mirror/select-operators', () => {
     const heads = catalogOf({ widget: { stable: ['1.0.0', '2.0.0'] } });
     expect(faultsOf(heads, '')).toEqual([
       'set.yaml:4:5: package "widget" in quay.io/acme/index:v1: channel "stable": multiple channel heads found in ' +
-        'graph: widget.v1.0.0, widget.v2.0.0 (fix the catalog; opmate validate lists its problems)',
+        'graph: widget.v1.0.0, widget.v2.0.0 (fix the problems that opmate validate lists)',
     ]);
     const unlisted = { ...two, bundles: two.bundles.filter(({ name }) => name !== 'gadget.v1.0.1') };
     expect(faultsOf(unlisted, '').join()).toMatch(

@@ -316,7 +316,7 @@ describe('oci/archive-set', () => {
     const before = await sumsOf(directory);
     const { message, hint } = await failureOf(content.write(directory));
     expect(message).toBe(`${part(directory)} and 1 more: not an archive of opmate`);
-    expect(hint).toContain('name another directory');
+    expect(hint).toContain('specify another directory');
     // What a run that did not end has left of itself makes them no more ours.
     const order = [...(await content.write(await directoryWith())).index.blobs.keys()];
     await Promise.all([1, 7].map((number) => rm(part(directory, number))));

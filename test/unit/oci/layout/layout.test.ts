@@ -250,7 +250,10 @@ describe('oci/layout: manifests', () => {
       expect(await layout.getManifest(reference)).toEqual({ descriptor, bytes });
       expect(await layout.headManifest(reference)).toEqual(descriptor);
     }
-    await expect(layout.getManifest('v2')).rejects.toMatchObject({ code: 'NOT_FOUND', hint: 'it has v1' });
+    await expect(layout.getManifest('v2')).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+      hint: 'use one of v1',
+    });
     expect(await layout.headManifest('v2')).toBeUndefined();
   });
 

@@ -75,7 +75,9 @@ describe('oci/auth: Basic', () => {
     const failure = await failureOf(ask());
     expect(failure).toMatchObject({ code: 'AUTH', status: 401 });
     expect(failure.message).toBe(`${registry.host}/ns/name: credentials refused (401)`);
-    expect(failure.hint).toContain(`used ${bench.home}/.docker/config.json, key "${registry.host}"`);
+    expect(failure.hint).toContain(
+      `the credentials from ${bench.home}/.docker/config.json, key "${registry.host}"`,
+    );
     expect(registry.requests).toHaveLength(2);
   });
 

@@ -172,7 +172,7 @@ describe('oci/registry-client, manifests', () => {
 
   it.each([
     [404, 'MANIFEST_UNKNOWN', 'NOT_FOUND', 'check the name'],
-    [403, 'DENIED', 'AUTH', 'do not allow to pull'],
+    [403, 'DENIED', 'AUTH', ': they do not allow pull here'],
     [400, 'TAG_INVALID', 'REGISTRY', undefined],
   ])('reports %s %s', async (status, code, expected, hint) => {
     const body = JSON.stringify({ errors: [{ code, message: `it\nis\u001b[31m password=hunter2` }] });
@@ -521,7 +521,7 @@ describe('oci/registry-client, writing', () => {
     expect(failure.message).toBe(
       `${name()}: blob ${bigBlob.digest}: push failed: registry answered 403 Forbidden: requested access is denied`,
     );
-    expect(failure.hint).toBe(`the credentials in use for ${server.host} do not allow to push here`);
+    expect(failure.hint).toBe(`check the credentials for ${server.host}: they do not allow push here`);
   });
 
   it('mounts a blob, and cleans up when that does not work', async () => {

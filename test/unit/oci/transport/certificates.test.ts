@@ -157,7 +157,7 @@ describe('oci/certificates: client certificates and versions', () => {
     await bench.file(`${directory}/ca.crt`, authority.cert);
     const failure = await failureOf(ask());
     expect(failure.message).toMatch(/TLS: .*certificate/);
-    expect(failure.hint).toContain('asks for a client certificate');
+    expect(failure.hint).toContain('add the required client certificate');
     await bench.file(`${directory}/client.cert`, client.cert);
     const key = await bench.file(`${directory}/client.key`, stranger.issue().key);
     expect((await failureOf(ask())).message).toBe(
@@ -172,7 +172,7 @@ describe('oci/certificates: client certificates and versions', () => {
       tls: { ...server, minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' },
     });
     const failure = await failureOf(ask({ skipTlsVerify: true }));
-    expect(failure).toMatchObject({ code: 'NETWORK', hint: 'the registry must offer TLS 1.2 or later' });
+    expect(failure).toMatchObject({ code: 'NETWORK', hint: 'enable TLS 1.2 or later on the registry' });
   });
 });
 
@@ -191,7 +191,7 @@ describe('oci/certificates: HTTP and HTTPS', () => {
     const transport = await bench.transportTo(registry.host, { useHttp: true });
     const failure = await failureOf(transport.send({ method: 'GET', url: `http://${registry.host}/v2/` }));
     expect(failure.message).toBe(`${registry.host}: speaks HTTPS, not plain HTTP`);
-    expect(failure.hint).toContain('leave out --use-http');
+    expect(failure.hint).toContain('remove --use-http');
   });
 
   it.each([

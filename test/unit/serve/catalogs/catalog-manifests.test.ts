@@ -243,9 +243,9 @@ status:
   });
 
   it.each([
-    ['b:v1', 'has no registry (for Docker Hub write docker.io/b:v1)'],
-    ['ns/b:v1', 'has no registry (for Docker Hub write docker.io/ns/b:v1)'],
-    ['quay.io/a/b', 'has neither tag nor digest (write e.g. quay.io/a/b:latest)'],
+    ['b:v1', 'has no registry (use docker.io/b:v1 for Docker Hub)'],
+    ['ns/b:v1', 'has no registry (use docker.io/ns/b:v1 for Docker Hub)'],
+    ['quay.io/a/b', 'has neither tag nor digest (add a tag, e.g. quay.io/a/b:latest)'],
     ['quay.io/a/b@sha256:12', 'image reference "quay.io/a/b@sha256:12": invalid reference format'],
     [`quay.io/a/b:${'x'.repeat(129)}`, '": invalid reference format'],
     ['https://quay.io/a/b:v1', 'image reference "https://quay.io/a/b:v1": '],
@@ -272,7 +272,7 @@ status:
 
   it('refuses to poll a digest', async () => {
     expect(await faultsOf({ 'a.yaml': image(`quay.io/a/b@${digest}`, 'pollIntervalMinutes: 5') })).toEqual([
-      'a.yaml:10:7: spec.source.image.pollIntervalMinutes: an image named by digest never changes (remove it, or name a tag)',
+      'a.yaml:10:7: spec.source.image.pollIntervalMinutes: an image named by digest never changes (remove it, or use a tag)',
     ]);
     expect(await faultsOf({ 'a.yaml': image(`quay.io/a/b@${digest}`) })).toEqual([]);
   });

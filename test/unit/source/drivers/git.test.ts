@@ -68,14 +68,14 @@ describe('source/drivers/git', () => {
     });
     expect(await failureOf(find('release'))).toMatchObject({
       message: `${url}: branch or tag release not found`,
-      hint: 'it is the beginning of refs/heads/release-1 and refs/heads/release-2: write one in full',
+      hint: 'use one of the full names refs/heads/release-1 and refs/heads/release-2',
     });
     expect(await failureOf(find(second.slice(0, 10)))).toMatchObject({
       code: 'NOT_FOUND',
-      hint: `commits are written in full; it is the beginning of ${second}`,
+      hint: `use the full commit, one of ${second}`,
     });
     expect(await failureOf(find('0123abc'))).toMatchObject({
-      hint: 'commits are written in full, with all 40 digits',
+      hint: 'use the full commit, with all 40 digits',
     });
     expect(await failureOf(find('none'))).toMatchObject({ code: 'NOT_FOUND', hint: undefined });
   });

@@ -125,7 +125,7 @@ describe('source/drivers/served-catalog', () => {
       'INVALID',
       'expected JSON Lines, got "text/html"',
     ],
-    ['a page without its type', { body: '<html></html>' }, 'INVALID', 'expected JSON Lines; give the base'],
+    ['a page without its type', { body: '<html></html>' }, 'INVALID', 'expected JSON Lines; use the base'],
     ['YAML', { body: 'schema: olm.package\nname: a\n' }, 'INVALID', 'expected JSON Lines'],
     [
       'a content encoding',
@@ -139,7 +139,7 @@ describe('source/drivers/served-catalog', () => {
       'SYNTAX',
       'ends early',
     ],
-    ['a missing catalog', { status: 404 }, 'NOT_FOUND', 'give the base of a served catalog'],
+    ['a missing catalog', { status: 404 }, 'NOT_FOUND', 'use the base URL of a served catalog'],
     ['missing credentials', { status: 401 }, 'AUTH', 'authentication required (401)'],
     ['a cut connection', { body: blob('widget').repeat(100), truncateAfter: 50 }, 'NETWORK', 'cut'],
     [

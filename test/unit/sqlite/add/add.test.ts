@@ -332,7 +332,7 @@ describe('sqlite/add: overwriting the latest', () => {
     const database = await indexWith([bundle('1.0.0')]);
     const again = [bundle('1.0.0', { image: 'quay.io/p:new' })];
     const error = await refusal(database, again, { overwriteLatest, mode: 'semver' });
-    expect(error.hint).toBe('--overwrite-latest replaces it in --mode replaces only');
+    expect(error.hint).toBe('use --overwrite-latest with --mode replaces only');
   });
 });
 

@@ -86,7 +86,7 @@ describe('sqlite/index-image: extractDatabase', () => {
     [
       'a bundle',
       { labels: { [imageLabels.bundlePackage]: 'etcd' } },
-      { code: 'INVALID', message: /missing label/, hint: /image of a bundle/ },
+      { code: 'INVALID', message: /missing label/, hint: /bundle image/ },
     ],
     ['a label outside the image', { labels: databaseLabel('../../etc/passwd') }, { code: 'UNSAFE' }],
     [

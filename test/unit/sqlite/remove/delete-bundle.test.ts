@@ -132,7 +132,7 @@ describe('sqlite/delete-bundle', () => {
     await expect(deleteBundle(database, name(3))).rejects.toMatchObject({
       code: 'NOT_FOUND',
       message: `index.db: no bundle ${name(3)}`,
-      hint: `it is not in the index, ${name(4)} only skips or replaces that name`,
+      hint: `check the name: it is not in the index, only skipped or replaced by ${name(4)}`,
     });
   });
 
@@ -162,7 +162,7 @@ describe('sqlite/delete-bundle', () => {
     await deprecateTruncate(database, [imageOf('first', 2)]);
     await expect(deleteBundle(database, name(3))).rejects.toMatchObject({
       message: `index.db: without ${name(3)} package first has no channel left`,
-      hint: 'to remove the package, run registry rm --package first',
+      hint: 'remove the package with opmate registry rm --package first',
     });
     await deleteBundle(database, name(2));
     expect(edges(database)).toEqual(['1.3 > 1.2']);

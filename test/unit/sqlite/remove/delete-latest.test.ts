@@ -93,7 +93,7 @@ describe('sqlite/delete-latest', () => {
     const options = { eachChannel: true };
     await expect(deleteLatest(database, 'first', fetchManifests, options)).rejects.toMatchObject({
       message: `index.db: without ${name(0)} package first has no channel left`,
-      hint: 'to remove the package, run registry rm --package first',
+      hint: 'remove the package with opmate registry rm --package first',
     });
     expect(database.all('SELECT * FROM channel_entry')).toEqual(before);
     await expect(deleteLatest(database, 'none', fetchManifests)).rejects.toThrow(

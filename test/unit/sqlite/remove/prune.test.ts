@@ -19,7 +19,7 @@ describe('sqlite/prune', () => {
 
   it.each([
     [['secnod'], 'did you mean "second"?'],
-    [[], 'known packages: "first", "second", "third"'],
+    [[], 'use a known package: "first", "second", "third"'],
   ])('does not empty an index: keep %j', async (keep, hint) => {
     const database = await smallIndex(packages);
     await expect(prunePackages(database, keep)).rejects.toMatchObject({

@@ -30,7 +30,7 @@ describe('sqlite/remove', () => {
     await expect(removal).rejects.toMatchObject({
       code: 'NOT_FOUND',
       message: 'index.db: no package found for packagename nope; no package found for packagename none',
-      hint: 'known packages: "first", "second", "third"',
+      hint: 'use a known package: "first", "second", "third"',
     });
     expect(bundleNames(database)).toHaveLength(4);
     expect(leftovers(database)).toEqual(noLeftovers);

@@ -59,7 +59,10 @@ describe('sqlite/database', () => {
     ) as [string, string, string, string];
     execFileSync('mkfifo', [pipe]);
     for (const options of [reading, writing]) {
-      expect(await refusal(empty, options)).toMatchObject({ code: 'INVALID', hint: 'the file is empty' });
+      expect(await refusal(empty, options)).toMatchObject({
+        code: 'INVALID',
+        hint: 'check the file: it is empty',
+      });
       expect(await refusal(none, options)).toMatchObject({
         code: 'NOT_FOUND',
         message: `${none}: no such file or directory`,
@@ -189,7 +192,7 @@ describe('sqlite/database', () => {
     await expect(database.transaction(() => undefined)).rejects.toMatchObject({
       code: 'IO',
       message: `${file}: locked by another process, waited 0.2 s`,
-      hint: 'run it again when that one is done',
+      hint: 'run it again when that process has finished',
     });
     // Who only reads need not wait.
     expect(database.all('SELECT n FROM number')).toHaveLength(3);

@@ -135,12 +135,12 @@ describe('sqlite/schema', () => {
     [
       14,
       'schema version 14 is not supported',
-      'use an index of schema version 0 to 13, or one from before versions',
+      'use an index of schema version 0 to 13, or an unversioned one',
     ],
     [
       20210101,
       'schema version 20210101 is not supported',
-      'use an index of schema version 0 to 13, or one from before versions',
+      'use an index of schema version 0 to 13, or an unversioned one',
     ],
   ])('refuses version %s', async (version, message, hint) => {
     const { file, database } = await latest();

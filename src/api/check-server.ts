@@ -29,7 +29,7 @@ export async function checkServer(address: string, options: CheckServerOptions =
   const [, host = '', port] = /^(\[[\da-fA-F:.]+\]|[\w.-]*):(\d{1,5})$/.exec(address) ?? [];
   if (port === undefined || Number(port) > 65_535) {
     throw new OpmateError('USAGE', `--addr ${address}: not the address of a server`, {
-      hint: 'give host and port, e.g. localhost:50051 or :50051',
+      hint: 'use HOST:PORT or :PORT, e.g. localhost:50051',
     });
   }
   checkAuthorities(ca);

@@ -294,7 +294,7 @@ function placeSource(
         errorAt(deployment, wanted.at, {
           code: 'missing-object',
           problem: `${formatPath(wanted.at)}: ConfigMap ${quoteGo(wanted.name)} not found`,
-          hint: 'put it among the documents, or into the directory that --config-maps names',
+          hint: 'add it to the documents, or to the directory of --config-maps',
         }),
       );
       continue;

@@ -12,7 +12,7 @@ export function parseGitRepository(text: string): string {
   // A host that begins with a dash would be an option of ssh.
   if (!isKnown || /^[a-z]+:\/\/-/.test(text) || (url.protocol === 'file:' && url.host !== '')) {
     throw new UsageError('not the URL of a git repository', {
-      hint: 'write https://HOST/PATH, git@HOST:PATH or file:///PATH',
+      hint: 'use https://HOST/PATH, git@HOST:PATH or file:///PATH',
     });
   }
   if (url.password !== '' || (url.username !== '' && url.protocol !== 'ssh:')) {

@@ -54,8 +54,8 @@ export async function pushBundle(
     throw new UsageError(`${source}: not a directory, and no saved image`, {
       hint:
         stats === undefined
-          ? 'write oci:DIR:TAG, oci-archive:FILE or docker-archive:FILE; between registries copy with opmate oci copy'
-          : `write oci-archive:${source} or docker-archive:${source}`,
+          ? 'use oci:DIR:TAG, oci-archive:FILE or docker-archive:FILE; copy between registries with opmate oci copy'
+          : `use oci-archive:${source} or docker-archive:${source}`,
     });
   }
   const opened = await openReference(from, session);
@@ -63,7 +63,7 @@ export async function pushBundle(
     const { labels } = await openImage(opened.repository, opened.reference, session);
     if (labels[imageLabels.bundlePackage] === undefined) {
       throw new OpmateError('INVALID', `${source}: not the image of a bundle`, {
-        hint: `it has no label ${imageLabels.bundlePackage}; other images are copied with opmate oci copy`,
+        hint: `add the label ${imageLabels.bundlePackage}, or copy other images with opmate oci copy`,
       });
     }
     const place = await openTarget(output.to, session);
@@ -91,6 +91,6 @@ function requireTag(text: string): ImageOutput['to'] {
   if (reference.transport === 'docker' && reference.tag !== undefined && reference.digest === undefined)
     return reference;
   throw new UsageError(`${text}: not a tag in a registry`, {
-    hint: 'name the target, e.g. registry.example.com/ns/bundle:v1',
+    hint: 'specify the target, e.g. registry.example.com/ns/bundle:v1',
   });
 }

@@ -25,13 +25,13 @@ export function parseDestination(
   const directory = parseDirectoryUrl(text, workingDirectory);
   if (directory !== undefined)
     return { kind: 'disk', directory, target: { ...archiveTarget, maxNestedPaths } };
-  throw new UsageError(`${quoteGo(text)}: not a directory`, { hint: 'write file://DIRECTORY' });
+  throw new UsageError(`${quoteGo(text)}: not a directory`, { hint: 'use file://DIRECTORY' });
 }
 
 /** Returns a destination that is no directory. Throws UsageError for one that is. */
 export function requireRegistry(text: string): string {
   if (!text.startsWith('file://')) return text;
-  throw new UsageError(`${text}: not a registry`, { hint: 'write docker://REGISTRY[/PATH]' });
+  throw new UsageError(`${text}: not a registry`, { hint: 'use docker://REGISTRY[/PATH]' });
 }
 
 /** Returns the directory, absolute, that `file://DIRECTORY` names; undefined for another text. */

@@ -89,7 +89,7 @@ export async function mirrorCatalog(
   const local = sourceName === undefined ? undefined : await findLocal(source);
   if (typeof local === 'string' && !manifestsOnly && !dryRun) {
     throw new UsageError(`${source}: not an image, so it cannot be copied`, {
-      hint: 'add --manifests-only, or make an image of the catalog first',
+      hint: 'add --manifests-only, or build an image of the catalog first',
     });
   }
   const { platformPattern = /linux\/amd64/ } = options;
@@ -159,7 +159,7 @@ async function findLocal(source: string): Promise<string | Reference> {
   const stats = await statIfPresent(source);
   if (stats === undefined) {
     throw new OpmateError('NOT_FOUND', `${source}: no such file or directory`, {
-      hint: 'with --source-name the source is a directory, a layout or a database file',
+      hint: 'use a directory, a layout or a database file with --source-name',
     });
   }
   const isLayout = stats.isDirectory() && (await statIfPresent(path.join(source, 'oci-layout')));
@@ -177,8 +177,6 @@ function parseDestination(text: string): TypedImageReference {
   }
   const isHost = registry === '' && /^\d+$/.test(tag ?? '');
   throw new UsageError(`${text}: a destination has neither tag nor digest`, {
-    hint: isHost
-      ? `for a registry of that name and port write ${text}/NAMESPACE`
-      : 'write REGISTRY/NAMESPACE',
+    hint: isHost ? `use ${text}/NAMESPACE for a registry of that name and port` : 'use REGISTRY/NAMESPACE',
   });
 }

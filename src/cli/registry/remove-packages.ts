@@ -35,7 +35,8 @@ export async function removeFromDatabase(
 ): Promise<void> {
   const { package: packages } = options;
   const { list = packages, file } = listAndDatabase(args, 'packages', packages && '--package');
-  if (list?.length === 0) throw new UsageError('no package named', { hint: 'name the packages to remove' });
+  if (list?.length === 0)
+    throw new UsageError('no package named', { hint: 'specify the packages to remove' });
   const edit = planRemove({ ...options, package: list });
   await changeDatabase(context, options, getDatabase(file, options.database), edit);
 }

@@ -52,7 +52,7 @@ export function readHelmConfig(section: Field): HelmConfig {
     const first = repository && getOrAdd(byName, repository.name, () => repository);
     if (first !== undefined && first.url !== repository?.url) {
       const problem = `duplicate repository ${quoteGo(first.name)}, first defined on line ${first.place.line}`;
-      item.fail(problem, { code: 'duplicate', hint: 'give one of them another name' });
+      item.fail(problem, { code: 'duplicate', hint: 'rename one of them' });
     }
     return repository;
   });

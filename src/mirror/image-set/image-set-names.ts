@@ -21,7 +21,7 @@ export const archiveTarget: MirrorTarget = { registry: '', path: '' };
 
 /** Reads `docker://REGISTRY[/PATH]`. Throws UsageError. */
 export function parseMirrorTarget(text: string, maxNestedPaths?: number): MirrorTarget {
-  const hint = 'write docker://REGISTRY[/PATH]';
+  const hint = 'use docker://REGISTRY[/PATH]';
   const shown = quoteGo(withoutCredentials(text));
   if (!text.startsWith('docker://')) throw new UsageError('not a registry', { subject: shown, hint });
   const [registry = '', ...path] = text.slice('docker://'.length).replace(/\/+$/, '').split('/');

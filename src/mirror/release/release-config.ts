@@ -55,7 +55,7 @@ export function readReleaseConfig(section: Field): ReleaseConfig | undefined {
     (keys as readonly string[]).includes(key),
   );
   if (items.length === 0 && !fields.release.isSet && !graph && hasKnownKeys) {
-    section.fail('no releases', { hint: 'list channels, or name a release image with release' });
+    section.fail('no releases', { hint: 'add channels, or set release to a release image' });
   }
   return {
     channels,

@@ -288,7 +288,7 @@ export class KeptCatalog {
     try {
       if (credentials === undefined) {
         throw new OpmateError('AUTH', `Secret ${quoteGo(secret.name)}: no directory of Secrets`, {
-          hint: 'name it with --secrets',
+          hint: 'specify its directory with --secrets',
         });
       }
       return { ...origin, credentials: await credentials(secret, origin.kind) };

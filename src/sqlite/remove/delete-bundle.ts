@@ -128,8 +128,8 @@ function noSuchBundle(database: Database, name: string): OpmateError {
     subject: database.name,
     hint:
       upper === undefined
-        ? 'name the bundle as its ClusterServiceVersion is named'
-        : `it is not in the index, ${upper} only skips or replaces that name`,
+        ? 'use the name of the ClusterServiceVersion of the bundle'
+        : `check the name: it is not in the index, only skipped or replaced by ${upper}`,
   });
 }
 

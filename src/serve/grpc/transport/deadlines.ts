@@ -1,5 +1,5 @@
 /** Something that ends when its time is over. */
-export interface Expiring {
+interface Expiring {
   expire(): void;
 }
 

@@ -15,7 +15,7 @@ import {
 import { parseFirstDocument } from './manifest.js';
 import { getField, scalarText } from './parse.js';
 import { labelFault, subdomainFault } from '../kube/names.js';
-import type { Diagnostic } from '../core/diagnostic.js';
+import { type Diagnostic, createFault, createWarning } from '../core/diagnostic.js';
 import type { BundleFiles } from './read.js';
 
 /** Bytes of values that a ConfigMap may have, keys not counted. (Source: Kubernetes' MaxSecretSize.) */
@@ -79,28 +79,19 @@ export async function extractConfigMaps(
   const { gzip = false, limit = maxConfigMapData, split = false } = options;
   const nameFault = subdomainFault(options.name);
   if (nameFault !== undefined)
-    findings.push({
-      severity: 'error',
-      code: 'invalid-name',
-      subject: `ConfigMap ${quoteGo(options.name)}`,
-      problem: nameFault,
-    });
+    findings.push(createFault('invalid-name', nameFault, { subject: `ConfigMap ${quoteGo(options.name)}` }));
   const namespaceFault = labelFault(options.namespace);
   if (namespaceFault !== undefined)
-    findings.push({
-      severity: 'error',
-      code: 'invalid-name',
-      subject: `namespace ${quoteGo(options.namespace)}`,
-      problem: namespaceFault,
-    });
+    findings.push(
+      createFault('invalid-name', namespaceFault, { subject: `namespace ${quoteGo(options.namespace)}` }),
+    );
   for (const folder of files.folders ?? []) {
-    findings.push({
-      severity: 'error',
-      code: 'directory',
-      problem: 'is a directory',
-      file: `manifests/${folder}`,
-      hint: 'move the manifests up, or remove the directory: a ConfigMap has no directories',
-    });
+    findings.push(
+      createFault('directory', 'is a directory', {
+        file: `manifests/${folder}`,
+        hint: 'move the manifests up, or remove the directory: a ConfigMap has no directories',
+      }),
+    );
   }
   const annotations = getBundleAnnotations(files, findings);
   if (options.sourceImage !== undefined) annotations[keptAnnotations.sourceImage] = options.sourceImage;
@@ -110,12 +101,11 @@ export async function extractConfigMaps(
     0,
   );
   if (annotationSize > maxAnnotations) {
-    findings.push({
-      severity: 'error',
-      code: 'limit',
-      problem: `${annotationSize} bytes of annotations, over the limit of ${maxAnnotations}`,
-      file: annotationsFile,
-    });
+    findings.push(
+      createFault('limit', `${annotationSize} bytes of annotations, over the limit of ${maxAnnotations}`, {
+        file: annotationsFile,
+      }),
+    );
   }
   const entries = await readEntries(files, gzip, options, findings, warnings);
   const total = entries.reduce((sum, { size }) => sum + size, 0);
@@ -124,13 +114,12 @@ export async function extractConfigMaps(
     parts = getParts(entries, limit);
     for (const { file, size } of entries) {
       if (size <= limit || !split) continue;
-      findings.push({
-        severity: 'error',
-        code: 'limit',
-        problem: `${size} bytes, over the limit of ${limit} bytes for a ConfigMap`,
-        file,
-        hint: gzip ? 'reduce the size of the file: a file cannot be split' : 'compress the files with --gzip',
-      });
+      findings.push(
+        createFault('limit', `${size} bytes, over the limit of ${limit} bytes for a ConfigMap`, {
+          file,
+          hint: gzip ? 'reduce the size of the file: a file cannot be split' : 'compress the files with --gzip',
+        }),
+      );
     }
     if (!split) findings.push(await tooLarge(files, entries, total, limit, gzip, options));
   }
@@ -141,14 +130,7 @@ export async function extractConfigMaps(
   if (longFault !== undefined) {
     return {
       configMaps: [],
-      findings: [
-        {
-          severity: 'error',
-          code: 'invalid-name',
-          subject: `ConfigMap ${quoteGo(longest)}`,
-          problem: longFault,
-        },
-      ],
+      findings: [createFault('invalid-name', longFault, { subject: `ConfigMap ${quoteGo(longest)}` })],
       warnings,
     };
   }
@@ -199,13 +181,7 @@ function getBundleAnnotations(files: BundleFiles, findings: Diagnostic[]): Recor
     for (const key of bundleAnnotations) {
       const text = isJsonObject(source) ? scalarText(getField(source, key)) : '';
       if (text === undefined)
-        findings.push({
-          severity: 'error',
-          code: 'wrong-type',
-          subject: key,
-          problem: 'expected a text',
-          file: annotationsFile,
-        });
+        findings.push(createFault('wrong-type', 'expected a text', { subject: key, file: annotationsFile }));
       else annotations[key] = text;
     }
     return annotations;
@@ -234,28 +210,22 @@ async function readEntries(
       const key = name.replace(/[^-A-Za-z0-9_.]/gu, '-');
       const other = entries.get(key);
       if (!isConfigMapKey(key))
-        findings.push({
-          severity: 'error',
-          code: 'invalid-name',
-          problem: `${quoteGo(key)} is not a valid ConfigMap key`,
-          file,
-        });
+        findings.push(createFault('invalid-name', `${quoteGo(key)} is not a valid ConfigMap key`, { file }));
       else if (other !== undefined) {
-        findings.push({
-          severity: 'error',
-          code: 'duplicate-key',
-          problem: `becomes the key ${quoteGo(key)} of the ConfigMap, as ${other.file} does`,
-          file,
-          hint: 'rename one of the two files',
-        });
+        findings.push(
+          createFault(
+            'duplicate-key',
+            `becomes the key ${quoteGo(key)} of the ConfigMap, as ${other.file} does`,
+            { file, hint: 'rename one of the two files' },
+          ),
+        );
       } else {
         if (!gzip && !isUtf8(content)) {
-          warnings.push({
-            severity: 'warning',
-            code: 'binary-file',
-            problem: 'not UTF-8, and so in binaryData, where OLM does not look for it',
-            file,
-          });
+          warnings.push(
+            createWarning('binary-file', 'not UTF-8, and so in binaryData, where OLM does not look for it', {
+              file,
+            }),
+          );
         }
         entries.set(key, {
           file,
@@ -318,14 +288,10 @@ async function tooLarge(
       ways.push(`--gzip --split (${size} bytes in ${getParts(compressed, limit).length} ConfigMaps)`);
     }
   }
-  if (canSplit(entries, limit)) ways.push(`--split (${getParts(entries, limit).length} ConfigMaps)`);
-  return {
-    severity: 'error',
-    code: 'limit',
-    problem: message,
-    hint:
-      ways.length === 0 ? 'reduce the size of the file: a file cannot be split' : `add ${ways.join(' or ')}`,
-  };
+  if (canSplit(entries, limit)) ways.push(`${getParts(entries, limit).length} ConfigMaps with --split`);
+  return createFault('limit', message, {
+    hint: ways.length === 0 ? 'reduce the size of the file: a file cannot be split' : ways.join(`add ${ways.join(' or ')}`),
+  });
 }
 
 function canSplit(entries: readonly Entry[], limit: number): boolean {

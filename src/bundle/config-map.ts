@@ -11,7 +11,7 @@ import { getObject } from '../document/json-fields.js';
 import { parseFirstDocument } from './manifest.js';
 import { getField, isKubernetesObject } from './parse.js';
 import { type Manifest, getTitle } from '../kube/manifests.js';
-import type { Diagnostic } from '../core/diagnostic.js';
+import { type Diagnostic, createFault, createWarning } from '../core/diagnostic.js';
 
 /** The annotations of a bundle that a ConfigMap carries. (Source: operator-registry, pkg/configmap.) */
 export const bundleAnnotations = [
@@ -128,7 +128,7 @@ class Reader {
       return false;
     });
     if (maps.length === 0 && this.findings.length === 0)
-      this.findings.push({ severity: 'error', code: 'missing-object', problem: 'no ConfigMap in it' });
+      this.findings.push(createFault('missing-object', 'no ConfigMap in it'));
     this.#checkParts(maps);
     let first: { map: Manifest; annotations: JsonObject } | undefined;
     for (const map of maps) {
@@ -169,16 +169,15 @@ class Reader {
       const [map, another] = maps.filter((manifest) => manifest.name === name);
       if (map === undefined) {
         const known = sortedByBytes(new Set(maps.map((manifest) => manifest.name)));
-        this.findings.push({
-          severity: 'error',
-          code: 'missing-object',
-          subject: `ConfigMap ${quoteGo(name)}`,
-          problem: 'not found',
-          hint:
-            known.length === 0
-              ? 'check the file: it contains no ConfigMap'
-              : `use one of ${known.slice(0, 10).join(', ')}`,
-        });
+        this.findings.push(
+          createFault('missing-object', 'not found', {
+            subject: `ConfigMap ${quoteGo(name)}`,
+            hint:
+              known.length === 0
+                ? 'check the file: it contains no ConfigMap'
+                : `use one of ${known.slice(0, 10).join(', ')}`,
+          }),
+        );
         continue;
       }
       if (another !== undefined) {
@@ -222,14 +221,13 @@ class Reader {
   *#iterateValues(map: Manifest): Generator<Value> {
     const object = map.load();
     if (object['immutable'] !== true) {
-      this.warnings.push({
-        severity: 'warning',
-        code: 'mutable-config-map',
-        subject: getTitle(map),
-        problem: 'not immutable, so that the bundle may change after it was reviewed',
-        file: map.file,
-        line: map.lineOf(['immutable']),
-      });
+      this.warnings.push(
+        createWarning(
+          'mutable-config-map',
+          'not immutable, so that the bundle may change after it was reviewed',
+          { subject: getTitle(map), file: map.file, line: map.lineOf(['immutable']) },
+        ),
+      );
     }
     const isGzip = getAnnotations(map)[keptAnnotations.encoding] === gzipEncoding;
     const seen = new Set<string>();
@@ -317,14 +315,9 @@ class Reader {
   }
 
   #tell(map: Manifest, message: string, path: readonly string[], more: { hint?: string } = {}): void {
-    this.findings.push({
-      severity: 'error',
-      code: 'config-map',
-      problem: message,
-      file: map.file,
-      line: map.lineOf(path),
-      ...more,
-    });
+    this.findings.push(
+      createFault('config-map', message, { file: map.file, line: map.lineOf(path), ...more }),
+    );
   }
 }
 

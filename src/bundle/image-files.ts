@@ -8,7 +8,7 @@ import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 import { type LinkOptions, isWithin } from '../files/directory-root.js';
 import type { FilePart } from '../files/file-parts.js';
-import type { Diagnostic } from '../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../core/diagnostic.js';
 
 /** A file that goes into an image. */
 export interface ImageFile extends FilePart {
@@ -87,12 +87,9 @@ export async function listFiles(directory: string, options: ListOptions): Promis
 function nameFault(name: string): Diagnostic | undefined {
   const isFit = !/[\u0000-\u001f\u007f\ufffd\\]/.test(name) && !name.startsWith('.wh.');
   if (isFit) return undefined;
-  return {
-    severity: 'error',
-    code: 'invalid-name',
-    problem: `the name ${quoteGo(name)} cannot stand in an image`,
+  return createFault('invalid-name', `the name ${quoteGo(name)} cannot stand in an image`, {
     hint: 'rename or remove it',
-  };
+  });
 }
 
 async function addEntry(
@@ -114,30 +111,16 @@ async function addEntry(
     stats = await stat(file);
   } catch (error) {
     const what = entry.isSymbolicLink() ? 'a link: ' : '';
-    return {
-      severity: 'error',
-      code: 'unreadable-file',
-      problem: `${what}${systemReason(error)}`,
-      hint: 'remove or fix it',
-    };
+    return createFault('unreadable-file', `${what}${systemReason(error)}`, { hint: 'remove or fix it' });
   }
   if (entry.isSymbolicLink() && followLinks !== true && !isWithin(root, file)) {
-    return {
-      severity: 'error',
-      code: 'link',
-      problem: `a link to ${quoteGo(file)}, outside of the directory`,
+    return createFault('link', `a link to ${quoteGo(file)}, outside of the directory`, {
       hint: 'replace the link with the file, or allow such links with --follow-links',
-    };
+    });
   }
   if (stats.isDirectory())
-    return {
-      severity: 'error',
-      code: 'link',
-      problem: 'a link to a directory',
-      hint: 'replace it with the directory itself',
-    };
-  if (!stats.isFile())
-    return { severity: 'error', code: 'file-type', problem: 'is not a regular file', hint: 'remove it' };
+    return createFault('link', 'a link to a directory', { hint: 'replace it with the directory itself' });
+  if (!stats.isFile()) return createFault('file-type', 'is not a regular file', { hint: 'remove it' });
   files.push({ path: name, file, size: stats.size, mode: stats.mode });
   return undefined;
 }

@@ -9,7 +9,7 @@ import { propertyTypes } from '../model/declarative-config.js';
 import { maxConfigMapData } from './config-map-extract.js';
 import { type Bundle, type RawProperty, parseBundle } from './parse.js';
 import { convertRegistryV1 } from './plain/registry-v1/convert.js';
-import { type Diagnostic, formatMessage } from '../core/diagnostic.js';
+import { type Diagnostic, createWarning, formatMessage } from '../core/diagnostic.js';
 import { supportedModes } from './plain/registry-v1/install-modes.js';
 import { permissionObjects } from './plain/rights/permissions.js';
 import type { RegistryV1 } from './plain/registry-v1/registry-v1.js';
@@ -147,13 +147,7 @@ export function summarizeBundle(files: BundleFiles, options: { subject: string }
     ...installed.findings.map(toNote('error')),
     ...oddities(summary).map(toNote('warning')),
     ...bundle.skippedFiles.map(({ file, reason, line }) =>
-      toNote('warning')({
-        severity: 'warning',
-        code: 'ignored-file',
-        problem: `passed over: ${reason}`,
-        file,
-        line,
-      }),
+      toNote('warning')(createWarning('ignored-file', `passed over: ${reason}`, { file, line })),
     ),
     ...installed.warnings.map(toNote('warning')),
   ];
@@ -310,7 +304,7 @@ function oddities(summary: BundleSummary): Diagnostic[] {
   const bytes = sizes.manifests.bytes + sizes.metadata.bytes;
   if (bytes > maxConfigMapData)
     messages.push(`${bytes} bytes, more than a ConfigMap holds (${maxConfigMapData})`);
-  return messages.map((message) => ({ severity: 'warning', code: 'oddity', problem: message }));
+  return messages.map((message) => createWarning('oddity', message));
 }
 
 function isVersion(text: string): boolean {

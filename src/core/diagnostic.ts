@@ -41,6 +41,28 @@ export interface Diagnostic {
   hint?: string | undefined;
 }
 
+/** Returns an error; `code` is the rule, kebab-case, and `problem` in lower case, without a full stop. */
+export function createFault(code: string, problem: string, details: DiagnosticDetails = {}): Diagnostic {
+  return createDiagnostic('error', code, problem, details);
+}
+
+/** Returns a warning, as `createFault` returns an error. */
+export function createWarning(code: string, problem: string, details: DiagnosticDetails = {}): Diagnostic {
+  return createDiagnostic('warning', code, problem, details);
+}
+
+type DiagnosticDetails = Omit<Diagnostic, 'severity' | 'code' | 'problem'>;
+
+/** Keeps the fields in the order in which `--log-format json` prints them. */
+function createDiagnostic(
+  severity: Severity,
+  code: string,
+  problem: string,
+  { subject, ...place }: DiagnosticDetails,
+): Diagnostic {
+  return { severity, code, ...(subject !== undefined && { subject }), problem, ...place };
+}
+
 /** Returns `spec.sources[0]["a.b/c"]`, the path of a field as messages show it. */
 export function formatPath(path: DocumentPath): string {
   let text = '';

@@ -3,7 +3,7 @@ import { type Manifest, readManifests, getTitle } from '../kube/manifests.js';
 import { labelFault } from '../kube/names.js';
 import type { BundleFile } from '../bundle/read.js';
 import { quoteGo } from '../document/go-json.js';
-import type { Diagnostic, DocumentPath } from '../core/diagnostic.js';
+import { type Diagnostic, type DocumentPath, createFault, createWarning } from '../core/diagnostic.js';
 import { type Field, quoteShort } from '../document/field.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
 import { getOrAdd } from '../core/groups.js';
@@ -129,14 +129,13 @@ export function readDocuments(files: readonly BundleFile[]): Documents {
   else {
     for (const bundle of lone) {
       const line = bundle.lineOf(['kind']);
-      warnings.push({
-        severity: 'warning',
-        code: 'unused',
-        subject: getTitle(bundle),
-        problem: 'nothing installs it',
-        file: bundle.file,
-        line,
-      });
+      warnings.push(
+        createWarning('unused', 'nothing installs it', {
+          subject: getTitle(bundle),
+          file: bundle.file,
+          line,
+        }),
+      );
     }
   }
   findNameSakes(deployments);
@@ -188,7 +187,7 @@ function nameSake(
   const where = `${first.file}:${first.lineOf(['kind'])}`;
   const problem = `duplicate, first defined in ${where}`;
   const line = lineOf(['kind']);
-  return { severity: 'error', code: 'duplicate-document', subject: title, problem, file, line };
+  return createFault('duplicate-document', problem, { subject: title, file, line });
 }
 
 function findNameSakes(deployments: readonly DeploymentDocument[]): void {

@@ -3,6 +3,7 @@ import {
   type DocumentPath,
   type Place,
   compareDiagnostics,
+  createFault,
   formatPath,
   formatPlace,
 } from '../core/diagnostic.js';
@@ -47,7 +48,7 @@ export class DiagnosticList {
     const shown = errors.slice(0, max);
     const others = errors.length - shown.length + this.#dropped;
     if (others > 0) {
-      shown.push({ severity: 'error', code: 'more', file: shown[0]?.file, problem: `and ${others} more` });
+      shown.push(createFault('more', `and ${others} more`, { file: shown[0]?.file }));
     }
     throw new DiagnosticsError(shown);
   }
@@ -177,29 +178,27 @@ function reportWriting(
   noun: string,
 ): void {
   for (const { path, place, first } of document.duplicates) {
-    diagnostics.add({
-      severity: 'error',
-      code: 'duplicate-key',
-      subject: formatPath(path),
-      problem: `duplicate key, first defined on line ${linesBefore + first.line}`,
-      file,
-      line: linesBefore + place.line,
-      column: place.column,
-      path,
-      hint: 'keep one of them',
-    });
+    diagnostics.add(
+      createFault('duplicate-key', `duplicate key, first defined on line ${linesBefore + first.line}`, {
+        subject: formatPath(path),
+        file,
+        line: linesBefore + place.line,
+        column: place.column,
+        path,
+        hint: 'keep one of them',
+      }),
+    );
   }
   const { furtherDocument } = document;
   if (furtherDocument === undefined) return;
-  diagnostics.add({
-    severity: 'error',
-    code: 'second-document',
-    problem: 'a second document begins here',
-    file,
-    line: linesBefore + furtherDocument.line,
-    column: furtherDocument.column,
-    hint: noun === 'document' ? 'add a line --- before it' : `use one ${noun} per file`,
-  });
+  diagnostics.add(
+    createFault('second-document', 'a second document begins here', {
+      file,
+      line: linesBefore + furtherDocument.line,
+      column: furtherDocument.column,
+      hint: noun === 'document' ? 'add a line --- before it' : `use one ${noun} per file`,
+    }),
+  );
 }
 
 /** The objects of one file: its documents, and the items of Lists among them. */
@@ -232,7 +231,7 @@ export function readObjects(text: string, file: string): WrittenObjects {
     } catch (error) {
       if (!(error instanceof YamlError)) throw error;
       const line = linesBefore + (error.line ?? 1);
-      diagnostics.add({ severity: 'error', code: 'syntax', problem: error.withoutLine, file, line });
+      diagnostics.add(createFault('syntax', error.withoutLine, { file, line }));
       continue;
     }
     const { value } = document;

@@ -1,4 +1,11 @@
-import { type DocumentPath, type Diagnostic, type Place, formatPath } from '../core/diagnostic.js';
+import {
+  type Diagnostic,
+  type DocumentPath,
+  type Place,
+  createFault,
+  createWarning,
+  formatPath,
+} from '../core/diagnostic.js';
 import { isDigest } from '../core/digest.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
@@ -99,7 +106,7 @@ export class Field<Failure extends undefined = undefined> {
   fail(problem: string, details: { hint?: string | undefined; code?: string } = {}): Failure {
     const { code = 'invalid-value', hint } = details;
     const { path } = this;
-    this.#report.report(path, { severity: 'error', code, subject: formatPath(path), problem, hint });
+    this.#report.report(path, createFault(code, problem, { subject: formatPath(path), hint }));
     return undefined as Failure;
   }
 
@@ -107,7 +114,7 @@ export class Field<Failure extends undefined = undefined> {
   warn(problem: string, details: { hint?: string | undefined; code?: string } = {}): void {
     const { code = 'invalid-value', hint } = details;
     const { path } = this;
-    this.#report.report(path, { severity: 'warning', code, subject: formatPath(path), problem, hint });
+    this.#report.report(path, createWarning(code, problem, { subject: formatPath(path), hint }));
   }
 
   /** Reports that it is missing. */

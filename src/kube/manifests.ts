@@ -8,7 +8,7 @@ import type { PlacedYaml } from '../document/yaml-full.js';
 import { describeKind } from '../document/field.js';
 import { endOfValue, skipSpace } from '../document/raw-json.js';
 import { getObject, getValue } from '../document/json-fields.js';
-import type { Diagnostic } from '../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../core/diagnostic.js';
 
 /** An object of Kubernetes in a file; what it holds is parsed again when it is needed, if it is large. */
 export interface Manifest {
@@ -171,19 +171,18 @@ function addObjects(
     if (!isJsonObject(object)) {
       const problem = `expected an object, got ${describeKind(object)}`;
       const line = lineIn(document, path);
-      findings.push({ severity: 'error', code: 'invalid-object', problem, file, line });
+      findings.push(createFault('invalid-object', problem, { file, line }));
       continue;
     }
     const { apiVersion, kind, metadata } = object;
     if (typeof kind !== 'string' || kind === '') {
-      findings.push({
-        severity: 'error',
-        code: 'missing-field',
-        problem: "Object 'Kind' is missing",
-        file,
-        line: lineIn(document, [...path, 'kind']),
-        hint: 'use Kubernetes objects only in manifests/',
-      });
+      findings.push(
+        createFault('missing-field', "Object 'Kind' is missing", {
+          file,
+          line: lineIn(document, [...path, 'kind']),
+          hint: 'use Kubernetes objects only in manifests/',
+        }),
+      );
       continue;
     }
     const { name, namespace } = getObject(metadata);

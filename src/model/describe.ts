@@ -1,5 +1,5 @@
 import { quoteGo } from '../document/go-json.js';
-import type { Diagnostic, DocumentPath } from '../core/diagnostic.js';
+import { type Diagnostic, type DocumentPath, createFault } from '../core/diagnostic.js';
 import { checkPullSpec } from '../core/reference.js';
 import {
   type BundleBlob,
@@ -79,7 +79,7 @@ function addImageFault(faults: Diagnostic[], image: string, path: DocumentPath):
   const problem = checkPullSpec(image);
   if (problem === undefined) return;
   const subject = `invalid image pull spec ${quoteGo(image)}`;
-  faults.push({ severity: 'error', code: 'invalid-image', subject, problem, path });
+  faults.push(createFault('invalid-image', problem, { subject, path }));
 }
 
 /** The facts of an `olm.deprecations` blob. */

@@ -1,4 +1,4 @@
-import type { Diagnostic } from '../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../core/diagnostic.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { type EncodableJson, type JsonValue, RawJson } from '../document/json.js';
@@ -65,13 +65,14 @@ export function parseGvkProperty(value: EncodableJson): Of<typeof gvkType> {
 export function findPropertyFault(property: Property, index: number): Diagnostic | undefined {
   const problem = describeFault(property);
   if (problem === undefined) return undefined;
-  return {
-    severity: 'error',
-    code: property.type === propertyTypes.package ? 'invalid-package' : 'invalid-property',
-    subject: `parse property[${index}] of type ${quoteGo(property.type)}`,
+  return createFault(
+    property.type === propertyTypes.package ? 'invalid-package' : 'invalid-property',
     problem,
-    path: ['properties', index, 'value'],
-  };
+    {
+      subject: `parse property[${index}] of type ${quoteGo(property.type)}`,
+      path: ['properties', index, 'value'],
+    },
+  );
 }
 
 function describeFault(property: Property): string | undefined {

@@ -8,7 +8,7 @@ import { quoteGo } from '../../document/go-json.js';
 import type { Image } from '../../oci/image/image.js';
 import { type BuiltImage, buildImage } from '../../oci/image/image-builder.js';
 import type { Platform } from '../../oci/image/types.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
 import { readFileWithin } from '../read.js';
 import { annotationsFile, toAnnotations, bundleKeys, testConfigKey } from './annotations.js';
 import {
@@ -170,7 +170,7 @@ export async function prepareBundle(
   for (const name of ['.dockerignore', '.containerignore']) {
     if ((await statIfPresent(path.join(workingDirectory, name))) === undefined) continue;
     const message = 'is not read: all files of the directories go into the image';
-    prepared.warnings.push({ severity: 'warning', code: 'ignored-file', file: name, problem: message });
+    prepared.warnings.push(createWarning('ignored-file', message, { file: name }));
   }
   return prepared;
 }
@@ -246,24 +246,18 @@ async function applyDockerfile(
   const dockerfile = readDockerfile(existing.toString('utf8'), file);
   const manifests = dockerfile.copies.find(({ target }) => target === '/manifests');
   if (readsOnly === true && !(manifests && (await isSource(request, manifests, places.manifests)))) {
-    prepared.warnings.push({
-      severity: 'warning',
-      code: 'other-bundle',
-      file,
-      problem: 'describes another bundle, ignored',
-    });
+    prepared.warnings.push(createWarning('other-bundle', 'describes another bundle, ignored', { file }));
     return;
   }
   prepared.findings.push(...dockerfile.findings);
   const { baseImage } = dockerfile;
   if (baseImage !== undefined && request.baseImage !== undefined && baseImage !== request.baseImage) {
-    prepared.findings.push({
-      severity: 'error',
-      code: 'base-image',
-      file,
-      problem: `FROM ${baseImage}, but --base-image is ${request.baseImage}`,
-      hint: 'replace the file with --overwrite',
-    });
+    prepared.findings.push(
+      createFault('base-image', `FROM ${baseImage}, but --base-image is ${request.baseImage}`, {
+        file,
+        hint: 'replace the file with --overwrite',
+      }),
+    );
   }
   prepared.baseImage = baseImage ?? prepared.baseImage;
   applyLabels(prepared, dockerfile, file);
@@ -272,17 +266,15 @@ async function applyDockerfile(
     const wanted = shownPath(request.workingDirectory, places[part]);
     if (copy !== undefined && (await isSource(request, copy, places[part]))) continue;
     if (copy === undefined && dockerfile.findings.length > 0) continue;
-    prepared.findings.push({
-      severity: 'error',
-      code: 'dockerfile-copy',
-      file,
-      line: copy?.line,
-      problem:
+    prepared.findings.push(
+      createFault(
+        'dockerfile-copy',
         copy === undefined
           ? `copies nothing to /${part}/`
           : `copies ${copy.source} to /${part}/, not ${wanted}`,
-      hint: 'replace the file with --overwrite',
-    });
+        { file, line: copy?.line, hint: 'replace the file with --overwrite' },
+      ),
+    );
   }
   for (const copy of dockerfile.copies) {
     if (copy.target !== '/manifests' && copy.target !== '/metadata')
@@ -297,7 +289,7 @@ function applyLabels(prepared: PreparedBundle, { labels }: BundleDockerfile, fil
     if (annotated === undefined) own.set(key, value);
     else if (annotated !== value) {
       const message = `LABEL ${key}=${value}: annotations.yaml has ${quoteGo(annotated)}, which takes precedence`;
-      prepared.warnings.push({ severity: 'warning', code: 'label', file, line, problem: message });
+      prepared.warnings.push(createWarning('label', message, { file, line }));
     }
   }
   for (const [key, value] of own) prepared.labels[key] = value;
@@ -326,15 +318,9 @@ async function addCopy(
 ): Promise<void> {
   const { line, source, target, isDirectory } = copy;
   const refuse = (message: string, hint?: string): void =>
-    void prepared.findings.push({
-      severity: 'error',
-      code: 'dockerfile-copy',
-      file,
-      line,
-      subject: `COPY ${source}`,
-      problem: message,
-      hint,
-    });
+    void prepared.findings.push(
+      createFault('dockerfile-copy', message, { file, line, subject: `COPY ${source}`, hint }),
+    );
   if (/^\/(?:manifests|metadata)(?:\/|$)/.test(target)) {
     return refuse(`adds to ${target}`, 'move the files into the directory itself');
   }
@@ -382,12 +368,11 @@ async function addTests(
   const stats = await statIfPresent(directory);
   if (stats?.isDirectory() !== true) {
     const message = `${testConfigKey} names ${quoteGo(value)}, which is not there`;
-    prepared.warnings.push({
-      severity: 'warning',
-      code: 'missing-file',
-      file: shownPath(request.workingDirectory, resolvePlaces(request).annotations),
-      problem: message,
-    });
+    prepared.warnings.push(
+      createWarning('missing-file', message, {
+        file: shownPath(request.workingDirectory, resolvePlaces(request).annotations),
+      }),
+    );
     return;
   }
   const label = shownPath(request.workingDirectory, directory);

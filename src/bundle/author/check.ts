@@ -19,7 +19,7 @@ import {
 import { findMismatch } from '../../kube/struct.js';
 import { lineOfPath, parseFault, parseFirstDocument } from '../manifest.js';
 import { checkOwnedApis, customResourceApis, isKubernetesObject, scalarText } from '../parse.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
 import { readFileWithin } from '../read.js';
 import { type BundleFacts, toAnnotations, bundleKeys } from './annotations.js';
 import type { ListedFile } from '../image-files.js';
@@ -55,23 +55,17 @@ export async function checkManifests(files: readonly ListedFile[], options: Chec
     throwIfCancelled(signal);
     const file = path.join(label, entry.path);
     if (entry.path.includes('/')) {
-      checked.warnings.push({
-        severity: 'warning',
-        code: 'directory',
-        file,
-        problem: 'in a subdirectory, where no tool looks for manifests',
-      });
+      checked.warnings.push(
+        createWarning('directory', 'in a subdirectory, where no tool looks for manifests', { file }),
+      );
       continue;
     }
     if (entry.path.startsWith('.')) continue;
     size += entry.size;
     if (entry.size > maxManifestSize) {
-      checked.findings.push({
-        severity: 'error',
-        code: 'limit',
-        file,
-        problem: `more than the ${maxManifestSize} bytes that a manifest may have`,
-      });
+      checked.findings.push(
+        createFault('limit', `more than the ${maxManifestSize} bytes that a manifest may have`, { file }),
+      );
       continue;
     }
     const content = await readFileWithin(entry.file, () => undefined);
@@ -85,34 +79,32 @@ export async function checkManifests(files: readonly ListedFile[], options: Chec
     }
     const { value, furtherLine } = read;
     if (furtherLine !== undefined) {
-      checked.findings.push({
-        severity: 'error',
-        code: 'second-document',
-        file,
-        line: furtherLine,
-        problem: 'a second document, which all tools ignore',
-        hint: 'move each object to a separate file',
-      });
+      checked.findings.push(
+        createFault('second-document', 'a second document, which all tools ignore', {
+          file,
+          line: furtherLine,
+          hint: 'move each object to a separate file',
+        }),
+      );
     }
     const key = toKey(value);
     const first = seen.get(key);
     if (first === undefined) seen.set(key, file);
     else
-      checked.findings.push({
-        severity: 'error',
-        code: 'duplicate-object',
-        file,
-        subject: key,
-        problem: `is in ${first} too`,
-        hint: 'keep one of them',
-      });
+      checked.findings.push(
+        createFault('duplicate-object', `is in ${first} too`, {
+          file,
+          subject: key,
+          hint: 'keep one of them',
+        }),
+      );
     if (isCsv(value)) csvs.push({ file, value, text: content.toString('utf8') });
     else if (value['kind'] === 'CustomResourceDefinition')
       provided.push(...blaming(checked, file, content.toString('utf8'), () => customResourceApis(value), []));
   }
   if (size > maxManifestsSize) {
     const message = `${size} bytes, more than the ${maxManifestsSize} that a bundle may have`;
-    checked.findings.push({ severity: 'error', code: 'invalid-object', file: label, problem: message });
+    checked.findings.push(createFault('invalid-object', message, { file: label }));
   }
   checkCsvs(checked, csvs, provided, label);
   return checked;
@@ -126,24 +118,20 @@ function checkCsvs(
 ): void {
   const [csv, ...others] = csvs;
   if (csv === undefined) {
-    checked.findings.push({
-      severity: 'error',
-      code: 'missing-csv',
-      file: label,
-      problem: 'no ClusterServiceVersion',
-      hint:
-        'specify the directory that contains it; for plain manifests, create annotations of that type with ' +
-        'opmate bundle generate first',
-    });
+    checked.findings.push(
+      createFault('missing-csv', 'no ClusterServiceVersion', {
+        file: label,
+        hint:
+          'specify the directory that contains it; for plain manifests, create annotations of that type with ' +
+          'opmate bundle generate first',
+      }),
+    );
     return;
   }
   for (const { file } of others)
-    checked.findings.push({
-      severity: 'error',
-      code: 'second-csv',
-      file,
-      problem: `a second ClusterServiceVersion beside ${csv.file}`,
-    });
+    checked.findings.push(
+      createFault('second-csv', `a second ClusterServiceVersion beside ${csv.file}`, { file }),
+    );
   const { file, value, text } = csv;
   blaming(checked, file, text, () => {
     const { name } = readCsvMetadata(value);
@@ -162,14 +150,7 @@ function blaming<T>(checked: Checked, file: string, text: string, work: () => T,
     if (!(error instanceof OpmateError)) throw error;
     const mismatch = findMismatch(error);
     const line = error.line ?? (mismatch && lineOfPath(text, mismatch.path));
-    checked.findings.push({
-      severity: 'error',
-      code: 'wrong-type',
-      file,
-      line,
-      problem: error.message,
-      hint: error.hint,
-    });
+    checked.findings.push(createFault('wrong-type', error.message, { file, line, hint: error.hint }));
     return otherwise as T;
   }
 }
@@ -238,39 +219,27 @@ export function readAnnotations(content: Buffer, file: string): ReadAnnotations 
     return { values, findings: [diagnoseSyntax(error, file)] };
   }
   for (const { path: yamlPath, place } of placed.duplicates)
-    findings.push({
-      severity: 'error',
-      code: 'duplicate-key',
-      file,
-      line: place.line,
-      subject: yamlPath.join('.'),
-      problem: 'duplicate key',
-      hint: 'keep one of them',
-    });
+    findings.push(
+      createFault('duplicate-key', 'duplicate key', {
+        file,
+        line: place.line,
+        subject: yamlPath.join('.'),
+        hint: 'keep one of them',
+      }),
+    );
   const root = getObject(placed.value);
   const annotations = root['annotations'] ?? null;
   if (!isJsonObject(annotations)) {
-    findings.push({
-      severity: 'error',
-      code: 'missing-field',
-      file,
-      problem: 'no annotations',
-      hint: 'create one with opmate bundle generate',
-    });
+    findings.push(
+      createFault('missing-field', 'no annotations', { file, hint: 'create one with opmate bundle generate' }),
+    );
     return { values, findings };
   }
   for (const [key, value] of Object.entries(annotations)) {
     const line = placed.findPlace(['annotations', key])?.line;
     const text = scalarText(value);
     if (text === undefined || key === '')
-      findings.push({
-        severity: 'error',
-        code: 'wrong-type',
-        file,
-        line,
-        subject: quoteGo(key),
-        problem: 'expected a string',
-      });
+      findings.push(createFault('wrong-type', 'expected a string', { file, line, subject: quoteGo(key) }));
     else values.set(key, { value: text, line });
   }
   return { values, findings };
@@ -290,22 +259,24 @@ export function checkAnnotations(
   for (const [key, value] of toAnnotations({ mediaType, packageName, channels, defaultChannel })) {
     const stored = values.get(key);
     if (stored === undefined) {
-      findings.push({
-        severity: 'error',
-        code: 'missing-field',
-        file,
-        problem: `Missing field: ${key}`,
-        hint: 'add it, or replace the file with --overwrite',
-      });
+      findings.push(
+        createFault('missing-field', `Missing field: ${key}`, {
+          file,
+          hint: 'add it, or replace the file with --overwrite',
+        }),
+      );
     } else if (value !== '' && stored.value !== value) {
-      findings.push({
-        severity: 'error',
-        code: 'annotation',
-        file,
-        line: stored.line,
-        problem: `Expect field ${quoteGo(key)} to have value ${quoteGo(value)} instead of ${quoteGo(stored.value)}`,
-        hint: 'fix either of them, or replace the file with --overwrite',
-      });
+      findings.push(
+        createFault(
+          'annotation',
+          `Expect field ${quoteGo(key)} to have value ${quoteGo(value)} instead of ${quoteGo(stored.value)}`,
+          {
+            file,
+            line: stored.line,
+            hint: 'fix either of them, or replace the file with --overwrite',
+          },
+        ),
+      );
     }
   }
   for (const [key, what] of [
@@ -318,14 +289,7 @@ export function checkAnnotations(
     const bad = parts.find((part) => part === '' || /[\s\u0000-\u001f]/.test(part));
     if (bad === undefined) continue;
     const problem = bad === '' ? 'is empty' : `${quoteGo(bad)} has a blank in it`;
-    findings.push({
-      severity: 'error',
-      code: 'annotation',
-      file,
-      line: stored.line,
-      subject: key,
-      problem: `${what} ${problem}`,
-    });
+    findings.push(createFault('annotation', `${what} ${problem}`, { file, line: stored.line, subject: key }));
   }
   return findings;
 }
@@ -342,12 +306,7 @@ export async function checkMetadata(
     if (entry.path === 'annotations.yaml' || !/^[^/]+\.(?:ya?ml|json)$/i.test(entry.path)) continue;
     const file = path.join(label, entry.path);
     if (entry.size > maxManifestSize) {
-      findings.push({
-        severity: 'error',
-        code: 'limit',
-        file,
-        problem: `more than ${maxManifestSize} bytes`,
-      });
+      findings.push(createFault('limit', `more than ${maxManifestSize} bytes`, { file }));
       continue;
     }
     const content = (await readFileWithin(entry.file, () => undefined)) ?? Buffer.alloc(0);
@@ -361,13 +320,12 @@ export async function checkMetadata(
     }
     const annotations = getValue(value, 'annotations');
     if (isJsonObject(annotations) && Object.hasOwn(annotations, bundleKeys.package)) {
-      findings.push({
-        severity: 'error',
-        code: 'duplicate-annotations',
-        file,
-        problem: 'has annotations of a bundle, as annotations.yaml has',
-        hint: 'keep one of them',
-      });
+      findings.push(
+        createFault('duplicate-annotations', 'has annotations of a bundle, as annotations.yaml has', {
+          file,
+          hint: 'keep one of them',
+        }),
+      );
     }
   }
   return findings;

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 
 /** What a `bundle.Dockerfile` says, as far as it can be done without an engine. */
 export interface BundleDockerfile {
@@ -32,7 +32,7 @@ export function readDockerfile(text: string, file: string): BundleDockerfile {
   const read: BundleDockerfile = { baseImage: undefined, labels: [], copies: [], findings: [] };
   for (const { line, name, words, fault } of parseInstructions(text)) {
     const refuse = (message: string, hint = engineHint): void =>
-      void read.findings.push({ severity: 'error', code: 'dockerfile', file, line, problem: message, hint });
+      void read.findings.push(createFault('dockerfile', message, { file, line, hint }));
     if (fault !== undefined) refuse(`${name}: ${fault}`, 'fix the line');
     else if (name === 'FROM') {
       if (read.baseImage !== undefined) refuse('a second FROM: images of several stages need an engine');
@@ -53,13 +53,7 @@ export function readDockerfile(text: string, file: string): BundleDockerfile {
     } else refuse(`${name}: needs an engine`);
   }
   if (read.baseImage === undefined && read.findings.length === 0)
-    read.findings.push({
-      severity: 'error',
-      code: 'dockerfile',
-      file,
-      problem: 'no FROM',
-      hint: 'start with FROM scratch',
-    });
+    read.findings.push(createFault('dockerfile', 'no FROM', { file, hint: 'start with FROM scratch' }));
   return read;
 }
 

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, getMessage, systemCode } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import {
   type BundleFacts,
@@ -173,14 +173,13 @@ export function dockerfileText(facts: BundleFacts, request: BundleRequest, baseI
 function labelWarnings(facts: BundleFacts): Diagnostic[] {
   return toAnnotations(facts)
     .filter(([, value]) => !isPlainLabel(value))
-    .map(([key, value]) => ({
-      severity: 'warning',
-      code: 'label',
-      file: dockerfileName,
-      subject: `LABEL ${key}=${value}`,
-      problem: 'interpreted differently by container engines',
-      hint: 'use a name without spaces, quotes, backslashes and dollar signs',
-    }));
+    .map(([key, value]) =>
+      createWarning('label', 'interpreted differently by container engines', {
+        file: dockerfileName,
+        subject: `LABEL ${key}=${value}`,
+        hint: 'use a name without spaces, quotes, backslashes and dollar signs',
+      }),
+    );
 }
 
 /**
@@ -217,13 +216,12 @@ export async function planCopies(
         (target.size === file.size && (await readSum(target.file)) === (await readSum(file.file)))
       )
         continue;
-      findings.push({
-        severity: 'error',
-        code: 'file-exists',
-        file: shown(path.join(manifests, file.path)),
-        problem: `differs from ${shown(path.join(directory, file.path))}`,
-        hint: 'replace it with --overwrite',
-      });
+      findings.push(
+        createFault('file-exists', `differs from ${shown(path.join(directory, file.path))}`, {
+          file: shown(path.join(manifests, file.path)),
+          hint: 'replace it with --overwrite',
+        }),
+      );
     }
   }
   return {
@@ -235,13 +233,12 @@ export async function planCopies(
     findings,
     warnings: [...targets.keys()]
       .filter((name) => !wanted.has(name))
-      .map((name) => ({
-        severity: 'warning',
-        code: 'unknown-file',
-        file: shown(path.join(manifests, name)),
-        problem: `is not in ${quoteGo(shown(directory))}, and stays`,
-        hint: 'remove it if it is not part of the bundle',
-      })),
+      .map((name) =>
+        createWarning('unknown-file', `is not in ${quoteGo(shown(directory))}, and stays`, {
+          file: shown(path.join(manifests, name)),
+          hint: 'remove it if it is not part of the bundle',
+        }),
+      ),
   };
 }
 

@@ -4,7 +4,7 @@ import { sortedByBytes } from '../../core/order.js';
 import { parseYaml } from '../../document/yaml.js';
 import { getText, getValue } from '../../document/json-fields.js';
 import type { PlainObject } from '../../kube/object.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 
 /** The kinds that a cluster knows, each as `group/version/Kind`; the group of the core is empty. */
 type AvailableApis = ReadonlySet<string>;
@@ -114,13 +114,16 @@ export function withAvailableApis(
   }
   for (const api of sortedByBytes(missing)) {
     const names = objects.filter(({ apiVersion, kind }) => `${apiVersion} ${kind}` === api);
-    result.findings.push({
-      severity: 'error',
-      code: 'missing-kind',
-      subject: api,
-      problem: `kind missing in the cluster, required by ${names.map(({ name }) => `"${name}"`).join(', ')}`,
-      hint: `install its definition first, or omit it with --optional-kinds=${api.split(' ')[1]}`,
-    });
+    result.findings.push(
+      createFault(
+        'missing-kind',
+        `kind missing in the cluster, required by ${names.map(({ name }) => `"${name}"`).join(', ')}`,
+        {
+          subject: api,
+          hint: `install its definition first, or omit it with --optional-kinds=${api.split(' ')[1]}`,
+        },
+      ),
+    );
   }
   return result;
 }

@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { createFault } from '../../core/diagnostic.js';
 import { type TemporaryPlace, withTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
@@ -102,6 +103,6 @@ export function printedManifests(program: string, content: Buffer): PlainManifes
     prefix: '',
   });
   if (isEmpty && findings.length === 0)
-    findings.push({ severity: 'error', code: 'no-objects', problem: `${program} prints no objects` });
+    findings.push(createFault('no-objects', `${program} prints no objects`));
   return { objects, findings, warnings: [] };
 }

@@ -12,7 +12,7 @@ import { getValue } from '../../document/json-fields.js';
 import { readFileWithin } from '../read.js';
 import { type ProgramOptions, type ProgramSession, printedManifests, variables } from './external-format.js';
 import { getTitle } from '../../kube/manifests.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
 import type { PlainManifests } from './plain-directory.js';
 import { findProgram, runProgram } from './run-program.js';
 
@@ -61,7 +61,7 @@ export async function renderHelm(
     return {
       ...nothing,
       ...about,
-      findings: [{ severity: 'error', code: 'invalid-name', problem: message }],
+      findings: [createFault('invalid-name', message)],
     };
   }
   return withTemporaryDirectory(session, async (temporary) => {
@@ -83,13 +83,12 @@ export async function renderHelm(
     const printed = await run();
     const warnings: Diagnostic[] = [];
     if (!printed.equals(await run())) {
-      warnings.push({
-        severity: 'warning',
-        code: 'chart-output-varies',
-        problem: 'the chart renders other manifests each time',
-        file: `${prefix}Chart.yaml`,
-        hint: 'set generated data, such as passwords and certificates, in its values',
-      });
+      warnings.push(
+        createWarning('chart-output-varies', 'the chart renders other manifests each time', {
+          file: `${prefix}Chart.yaml`,
+          hint: 'set generated data, such as passwords and certificates, in its values',
+        }),
+      );
     }
     const made = printedManifests('helm', printed);
     warnings.push(...made.warnings, ...hookWarnings(made));
@@ -138,14 +137,8 @@ async function findChart(directory: string): Promise<{ chart: string; prefix: st
     return { chart: path.resolve(directory, only), prefix: `${only}/` };
   }
   const hint = 'move Chart.yaml to the root, or to exactly one directory';
-  if (only === undefined)
-    return { severity: 'error', code: 'missing-chart', problem: 'no Helm chart found', hint };
-  return {
-    severity: 'error',
-    code: 'several-charts',
-    problem: `several charts of helm are there: ${charts.join(', ')}`,
-    hint,
-  };
+  if (only === undefined) return createFault('missing-chart', 'no Helm chart found', { hint });
+  return createFault('several-charts', `several charts of helm are there: ${charts.join(', ')}`, { hint });
 }
 
 async function readChart(
@@ -168,15 +161,7 @@ async function readChart(
   );
   const findings: Diagnostic[] =
     chartName === undefined || version === undefined
-      ? [
-          {
-            severity: 'error',
-            code: 'missing-field',
-            problem: 'name or version of the chart is missing',
-            file: shown,
-            line: 1,
-          },
-        ]
+      ? [createFault('missing-field', 'name or version of the chart is missing', { file: shown, line: 1 })]
       : [];
   return { findings, chartName, version };
 }
@@ -187,12 +172,9 @@ function hookWarnings({ objects }: PlainManifests): Diagnostic[] {
     const hook = getValue(object.load(), 'metadata', 'annotations', 'helm.sh/hook');
     if (hook === undefined) return [];
     return [
-      {
-        severity: 'warning',
-        code: 'chart-hook',
+      createWarning('chart-hook', `a hook of helm (${String(hook)}), applied as any other object`, {
         subject: getTitle(object),
-        problem: `a hook of helm (${String(hook)}), applied as any other object`,
-      },
+      }),
     ];
   });
 }

@@ -1,7 +1,7 @@
 import type { JsonValue } from '../../document/json.js';
 import { getTitle } from '../../kube/manifests.js';
 import type { PlainObject } from '../../kube/object.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createWarning } from '../../core/diagnostic.js';
 
 /** What etcd stores in one value, as Kubernetes configures it, less some room. */
 const maxStored = 1024 * 1024;
@@ -53,23 +53,21 @@ export function objectWarnings(objects: readonly PlainObject[]): Diagnostic[] {
     const file = object.isGenerated ? undefined : object.origin;
     const release = removedApis.get(`${object.apiVersion} ${object.kind}`);
     if (release !== undefined) {
-      warnings.push({
-        severity: 'warning',
-        code: 'removed-api',
-        subject: getTitle(object),
-        problem: `${object.apiVersion} was removed in Kubernetes ${release}`,
-        file,
-      });
+      warnings.push(
+        createWarning('removed-api', `${object.apiVersion} was removed in Kubernetes ${release}`, {
+          subject: getTitle(object),
+          file,
+        }),
+      );
     }
     if (sizeUpTo(object.load(), maxStored) > maxStored) {
-      warnings.push({
-        severity: 'warning',
-        code: 'limit',
-        subject: getTitle(object),
-        problem: 'larger than 1 MiB, so that a cluster may not be able to store it',
-        file,
-        hint: 'reduce its size, or split it',
-      });
+      warnings.push(
+        createWarning('limit', 'larger than 1 MiB, so that a cluster may not be able to store it', {
+          subject: getTitle(object),
+          file,
+          hint: 'reduce its size, or split it',
+        }),
+      );
     }
     return warnings;
   });

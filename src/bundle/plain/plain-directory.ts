@@ -10,7 +10,7 @@ import { type BundleFile, readFileWithin } from '../read.js';
 import { findDuplicates } from './duplicates.js';
 import { type Manifest, type ReadManifestsOptions, readManifests, getTitle } from '../../kube/manifests.js';
 import { type PlainObject, sortObjects } from '../../kube/object.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
 import { diagnosticsFrom } from '../../core/diagnostics-error.js';
 
 /** What a directory of manifests holds. */
@@ -82,20 +82,14 @@ export async function readPlainDirectory(
     const file = prefix + entry.name;
     if (entry.name.startsWith('.') || (entry.isDirectory() && isDestination(file))) return;
     if (entry.isDirectory()) {
-      findings.push({
-        severity: 'error',
-        code: 'directory',
-        problem: 'is a directory',
-        file,
-        hint: 'move all manifests to one directory: the format plain has no subdirectories',
-      });
+      findings.push(
+        createFault('directory', 'is a directory', {
+          file,
+          hint: 'move all manifests to one directory: the format plain has no subdirectories',
+        }),
+      );
     } else if (!/\.(?:ya?ml|json)$/i.test(entry.name)) {
-      warnings.push({
-        severity: 'warning',
-        code: 'ignored-file',
-        problem: 'skipped: neither .yaml, .yml nor .json',
-        file,
-      });
+      warnings.push(createWarning('ignored-file', 'skipped: neither .yaml, .yml nor .json', { file }));
     } else {
       const place = path.join(directory, file);
       const outside = entry.isSymbolicLink() ? await outsideError(directory, place, file) : undefined;
@@ -107,7 +101,7 @@ export async function readPlainDirectory(
       const fault = content && outside ? outsideManifestFault(content, file) : undefined;
       if (fault !== undefined) {
         const { line } = fault;
-        findings.push({ severity: 'error', code: 'syntax', problem: 'not a manifest', file, line });
+        findings.push(createFault('syntax', 'not a manifest', { file, line }));
       } else if (content !== undefined) files.push({ name: file, content });
     }
   };
@@ -116,11 +110,7 @@ export async function readPlainDirectory(
   const read = readPlainFiles(files, { prefix: '', keepBelow: options.keepBelow });
   findings.push(...read.findings);
   if (read.isEmpty && findings.length === 0) {
-    findings.push({
-      severity: 'error',
-      code: 'no-objects',
-      problem: `${prefix === '' ? 'the directory' : prefix} holds no objects`,
-    });
+    findings.push(createFault('no-objects', `${prefix === '' ? 'the directory' : prefix} holds no objects`));
   }
   return { objects: findings.length > 0 ? [] : read.objects, findings, warnings };
 }
@@ -137,23 +127,15 @@ export function readPlainFiles(
   for (const manifest of manifests) {
     if (manifest.apiVersion === '') {
       const message = `${getTitle(manifest)}: apiVersion: missing`;
-      findings.push({
-        severity: 'error',
-        code: 'missing-field',
-        problem: message,
-        file: manifest.file,
-        line: manifest.lineOf(['kind']),
-      });
+      findings.push(
+        createFault('missing-field', message, { file: manifest.file, line: manifest.lineOf(['kind']) }),
+      );
     }
     if (manifest.name !== '' || hasGeneratedName(manifest)) continue;
     const message = `${manifest.kind}: metadata.name: missing`;
-    findings.push({
-      severity: 'error',
-      code: 'missing-field',
-      problem: message,
-      file: manifest.file,
-      line: manifest.lineOf(['metadata']),
-    });
+    findings.push(
+      createFault('missing-field', message, { file: manifest.file, line: manifest.lineOf(['metadata']) }),
+    );
   }
   const objects = manifests.map((manifest) => ({
     apiVersion: manifest.apiVersion,

@@ -11,7 +11,7 @@ import type { ValidationDiagnostic } from './diagnostic.js';
 import { checkFormat, isChart } from './format.js';
 import { goodPracticeFaults } from './good-practices.js';
 import { installFaults } from './install-rules.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import type { CheckDiagnostic } from './diagnostic.js';
 import { capabilityFaults, categoryFaults, operatorHubFaults, operatorHubV2Faults } from './operatorhub.js';
 import { removedApiFaults } from './removed-apis.js';
@@ -73,7 +73,7 @@ export function validateBundle(files: BundleFiles, options: ValidateOptions = {}
     for (const fault of unread) diagnostics.push({ ...fault, code: 'manifests' });
     for (const name of files.folders ?? []) {
       const message = `Unable to read file manifests/${name} in supported types: is a directory`;
-      diagnostics.push({ severity: 'error', problem: message, file: `manifests/${name}`, code: 'manifests' });
+      diagnostics.push(createFault('manifests', message, { file: `manifests/${name}` }));
     }
     throwIfCancelled(options.signal);
     diagnostics.push(...checkContent(content, mediaType));

@@ -1,4 +1,4 @@
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { compareBytes } from '../../core/order.js';
 import { type PackageModel, keepDeprecations, readPackages } from '../../graph/package-model.js';
@@ -112,7 +112,7 @@ export function requireValid(facts: CatalogFacts, catalog: string): void {
   });
   const more = problems.length - shown.length;
   if (more > 0) {
-    shown.push({ severity: 'error', code: 'more', subject: catalog, problem: `and ${more} more problems` });
+    shown.push(createFault('more', `and ${more} more problems`, { subject: catalog }));
   }
   throw new DiagnosticsError(shown);
 }

@@ -1,6 +1,6 @@
 import { addContext } from '../../core/diagnostics-error.js';
 import type { CancelOptions } from '../../core/concurrency.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createWarning } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { nearestPlace } from '../../document/document.js';
 import { decodeUtf8, getGoKind, quoteGo } from '../../document/go-json.js';
@@ -190,7 +190,7 @@ async function readEntriesTemplate(
     .filter((key) => !used.includes(key))
     .map((key): Diagnostic => {
       const problem = `unknown key ${quoteGo(key)} has no effect`;
-      return { severity: 'warning', code: 'unknown-field', problem, file: file.label, path: [key] };
+      return createWarning('unknown-field', problem, { file: file.label, path: [key] });
     });
   const places = { file: file.label, findLine, warnings };
   return type === 'basic' ? { type, entries, ...places } : { type, entries, substitutions, ...places };

@@ -1,4 +1,4 @@
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { getText, getValue } from '../../document/json-fields.js';
@@ -99,12 +99,11 @@ function describeDenied(needs: readonly Need[]): Diagnostic[] {
     const sorted = sortedByBytes(names);
     const more = sorted.length > shownNames ? ` and ${sorted.length - shownNames} more` : '';
     return [
-      {
-        severity: 'error',
-        code: 'access',
-        problem: `you may not ${sortedByBytes(verbs).join(', ')} ${what}${where}: ${sorted.slice(0, shownNames).join(', ')}${more}`,
-        hint: 'run opmate bundle permissions -o installer to see the required role',
-      },
+      createFault(
+        'access',
+        `you may not ${sortedByBytes(verbs).join(', ')} ${what}${where}: ${sorted.slice(0, shownNames).join(', ')}${more}`,
+        { hint: 'run opmate bundle permissions -o installer to see the required role' },
+      ),
     ];
   });
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { PlainObject } from '../../kube/object.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { mapConcurrent } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, getMessage, throwIfCancelled } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -187,31 +187,24 @@ function placeObjects(
   for (const object of objects) {
     const resource = findResource(resources, object);
     if (object.apiVersion === '') {
-      findings.push({
-        severity: 'error',
-        code: 'missing-field',
-        subject: describeId(object),
-        problem: 'apiVersion is missing',
-      });
+      findings.push(createFault('missing-field', 'apiVersion is missing', { subject: describeId(object) }));
       continue;
     }
     if (resource === undefined) {
-      findings.push({
-        severity: 'error',
-        code: 'missing-kind',
-        subject: describeId(object),
-        problem: `the cluster has no ${object.apiVersion} ${object.kind}`,
-        hint: 'install its definition first, or omit it with --optional-kinds',
-      });
+      findings.push(
+        createFault('missing-kind', `the cluster has no ${object.apiVersion} ${object.kind}`, {
+          subject: describeId(object),
+          hint: 'install its definition first, or omit it with --optional-kinds',
+        }),
+      );
       continue;
     }
     if (object.name === '') {
-      findings.push({
-        severity: 'error',
-        code: 'missing-field',
-        subject: object.kind,
-        problem: 'has no name, so every run would create it again',
-      });
+      findings.push(
+        createFault('missing-field', 'has no name, so every run would create it again', {
+          subject: object.kind,
+        }),
+      );
       continue;
     }
     const { isNamespaced } = resource;
@@ -338,13 +331,10 @@ function foreignObjects(
     const other = there && ownerIn(there);
     if (other === undefined || other === owner) return [];
     return [
-      {
-        severity: 'error',
-        code: 'other-owner',
+      createFault('other-owner', `belongs to the deployment ${quoteGo(other)}`, {
         subject: describeId(object),
-        problem: `belongs to the deployment ${quoteGo(other)}`,
         hint: `remove it from one of them, or remove its annotation ${ownerAnnotation}`,
-      },
+      }),
     ];
   });
 }
@@ -416,12 +406,9 @@ function isConflict(error: string): boolean {
 
 function inWords(error: string): Diagnostic {
   const [, namespace] = /namespaces "([^"]+)" not found/.exec(error) ?? [];
-  return {
-    severity: 'error',
-    code: 'refused',
-    problem: error,
+  return createFault('refused', error, {
     ...(namespace !== undefined && { hint: `create it first: kubectl create namespace ${namespace}` }),
-  };
+  });
 }
 
 /**

@@ -3,7 +3,7 @@ import { compareBytes } from '../../../core/order.js';
 import { conform } from '../../../kube/struct.js';
 import { crdStruct } from '../../../kube/crd-types.js';
 import { type Manifest, getTitle } from '../../../kube/manifests.js';
-import { type Diagnostic, formatMessage } from '../../../core/diagnostic.js';
+import { type Diagnostic, createWarning, formatMessage } from '../../../core/diagnostic.js';
 import { schemaChanges } from './schema-changes.js';
 import { type SchemaAt, schemaPaths } from './schema-paths.js';
 
@@ -87,15 +87,14 @@ export function storedVersionWarnings(old: Manifest, next: Manifest): Diagnostic
   if (before.storedVersions.length > 0) return [];
   return before.versions
     .filter(({ name, isStored }) => isStored && !after.versions.some((version) => version.name === name))
-    .map(({ name }) => ({
-      severity: 'warning',
-      code: 'stored-version',
-      subject: getTitle(next),
-      problem: `version ${name}, which was stored, is gone`,
-      file: next.file,
-      line: next.lineOf(['spec', 'versions']),
-      hint: `migrate stored objects first, until status.storedVersions on the cluster no longer contains ${name}`,
-    }));
+    .map(({ name }) =>
+      createWarning('stored-version', `version ${name}, which was stored, is gone`, {
+        subject: getTitle(next),
+        file: next.file,
+        line: next.lineOf(['spec', 'versions']),
+        hint: `migrate stored objects first, until status.storedVersions on the cluster no longer contains ${name}`,
+      }),
+    );
 }
 
 /** Comparing what is no definition of the known version would tell nothing. */

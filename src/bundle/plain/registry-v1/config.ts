@@ -8,7 +8,7 @@ import { describeKind } from '../../../document/field.js';
 import { type Of, conform, struct } from '../../../kube/struct.js';
 import { labelFault } from '../../../kube/names.js';
 import { deploymentConfigFields } from '../../../kube/pod-types.js';
-import type { Diagnostic } from '../../../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../../../core/diagnostic.js';
 
 /** What a user may set for all deployments of an operator. (Source: the Subscription of OLM v0, `spec.config`.) */
 export type DeploymentConfig = Of<typeof deploymentConfigStruct>;
@@ -49,26 +49,19 @@ export function readInstallConfig(
     if (!(error instanceof OpmateError)) throw error;
     return { config, findings: [diagnoseSyntax(error, file)], warnings };
   }
-  const finding = (path: YamlPath, message: string, hint?: string): Diagnostic => ({
-    severity: 'error',
-    code: 'invalid-value',
-    problem: message,
-    file,
-    line: placed.findPlace(path)?.line ?? 1,
-    hint,
-  });
+  const finding = (path: YamlPath, message: string, hint?: string): Diagnostic =>
+    createFault('invalid-value', message, { file, line: placed.findPlace(path)?.line ?? 1, hint });
   for (const { path, place, first } of placed.duplicates) {
     const message = `${path.join('.')}: duplicate key, first defined on line ${first.line}`;
-    findings.push({ severity: 'error', code: 'duplicate-key', problem: message, file, line: place.line });
+    findings.push(createFault('duplicate-key', message, { file, line: place.line }));
   }
   if (placed.furtherDocument !== undefined) {
-    findings.push({
-      severity: 'error',
-      code: 'second-document',
-      problem: 'a second document begins here',
-      file,
-      line: placed.furtherDocument.line,
-    });
+    findings.push(
+      createFault('second-document', 'a second document begins here', {
+        file,
+        line: placed.furtherDocument.line,
+      }),
+    );
   }
   const value = placed.value ?? {};
   if (!isJsonObject(value)) {

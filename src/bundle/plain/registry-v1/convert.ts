@@ -4,7 +4,7 @@ import { type CertificateProvider, certificateObjects, injectAuthority } from '.
 import { type DeploymentConfig, readInstallConfig } from './config.js';
 import { deploymentObjects } from './deployments.js';
 import { findDuplicates } from '../duplicates.js';
-import type { Diagnostic } from '../../../core/diagnostic.js';
+import { type Diagnostic, createFault, createWarning } from '../../../core/diagnostic.js';
 import { defaultTargets, supportedModes, targetsFault } from './install-modes.js';
 import type { Manifest } from '../../../kube/manifests.js';
 import { labelFault } from '../../../kube/names.js';
@@ -56,12 +56,7 @@ export function convertRegistryV1(
     if (namespace === '' && namespace !== installNamespace) continue;
     const fault = namespace === '' ? 'empty' : labelFault(namespace);
     if (fault !== undefined)
-      findings.push({
-        severity: 'error',
-        code: 'invalid-name',
-        subject: `namespace "${namespace}"`,
-        problem: fault,
-      });
+      findings.push(createFault('invalid-name', fault, { subject: `namespace "${namespace}"` }));
   }
   const others = bundle.others.map((other) => otherObject(other, installNamespace));
   const own = [
@@ -118,27 +113,25 @@ function chooseTargets(
     const { watchNamespace } = read.config;
     if (watchNamespace !== undefined && targets.length === 0) targets = [watchNamespace];
     else if (watchNamespace !== undefined && (targets.length > 1 || targets[0] !== watchNamespace)) {
-      findings.push({
-        severity: 'error',
-        code: 'exclusive-fields',
-        subject: `watchNamespace "${watchNamespace}"`,
-        problem: 'conflicts with --watch-namespace',
-        file,
-      });
+      findings.push(
+        createFault('exclusive-fields', 'conflicts with --watch-namespace', {
+          subject: `watchNamespace "${watchNamespace}"`,
+          file,
+        }),
+      );
     }
   }
   if (targets.length === 0) targets = defaultTargets(modes);
   const fault = targetsFault(modes, installNamespace, targets);
   // What is wrong with the configuration says it better, with its line.
   if (fault !== undefined && !isTold) {
-    findings.push({
-      severity: 'error',
-      code: 'install-mode',
-      problem: fault,
-      file: bundle.csvManifest.file,
-      line: bundle.csvManifest.lineOf(['spec', 'installModes']),
-      hint: 'select the namespace to watch with --watch-namespace',
-    });
+    findings.push(
+      createFault('install-mode', fault, {
+        file: bundle.csvManifest.file,
+        line: bundle.csvManifest.lineOf(['spec', 'installModes']),
+        hint: 'select the namespace to watch with --watch-namespace',
+      }),
+    );
   }
   return { targets, deploymentConfig };
 }
@@ -152,15 +145,14 @@ function definitionObject(
 ): PlainObject {
   const converted = findConversion(bundle, crd.name, installNamespace);
   if (converted !== undefined && findSpec(crd.load())?.['preserveUnknownFields'] === true) {
-    findings.push({
-      severity: 'error',
-      code: 'crd-conversion',
-      subject: `CustomResourceDefinition "${crd.name}"`,
-      problem: 'preserveUnknownFields is true, so that no webhook can convert it',
-      file: crd.file,
-      line: crd.lineOf(['spec', 'preserveUnknownFields']),
-      hint: 'set spec.preserveUnknownFields to false',
-    });
+    findings.push(
+      createFault('crd-conversion', 'preserveUnknownFields is true, so that no webhook can convert it', {
+        subject: `CustomResourceDefinition "${crd.name}"`,
+        file: crd.file,
+        line: crd.lineOf(['spec', 'preserveUnknownFields']),
+        hint: 'set spec.preserveUnknownFields to false',
+      }),
+    );
   }
   return {
     ...getHead(crd),
@@ -211,15 +203,16 @@ function accountWarnings(bundle: RegistryV1, objects: readonly PlainObject[]): D
     if (account === 'default' || accounts.has(account)) return [];
     const path = ['spec', 'install', 'spec', 'deployments', index, 'spec', 'template', 'spec'];
     return [
-      {
-        severity: 'warning',
-        code: 'missing-service-account',
-        subject: `deployment "${name}"`,
-        problem: `its service account "${account}" is neither in the bundle nor among its permissions`,
-        file: bundle.csvManifest.file,
-        line: bundle.csvManifest.lineOf([...path, 'serviceAccountName']),
-        hint: 'create the service account first, or its pods do not start',
-      },
+      createWarning(
+        'missing-service-account',
+        `its service account "${account}" is neither in the bundle nor among its permissions`,
+        {
+          subject: `deployment "${name}"`,
+          file: bundle.csvManifest.file,
+          line: bundle.csvManifest.lineOf([...path, 'serviceAccountName']),
+          hint: 'create the service account first, or its pods do not start',
+        },
+      ),
     ];
   });
 }

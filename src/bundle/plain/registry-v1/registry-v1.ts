@@ -9,7 +9,7 @@ import { crdStruct } from '../../../kube/crd-types.js';
 import { type ClusterServiceVersion, csvStruct } from '../../../kube/csv-types.js';
 import { type Conformed, type Of, conform } from '../../../kube/struct.js';
 import { type Manifest, readManifests, getTitle } from '../../../kube/manifests.js';
-import type { Diagnostic } from '../../../core/diagnostic.js';
+import { type Diagnostic, createFault, createWarning } from '../../../core/diagnostic.js';
 import { unsupportedKinds } from './supported-kinds.js';
 
 /** A bundle of the format registry+v1, as far as installing it depends on it. */
@@ -46,49 +46,45 @@ export function readRegistryV1(
   const { manifests, findings } = readManifests(files.manifests, { ...options, prefix: 'manifests/' });
   const warnings: Diagnostic[] = [];
   for (const name of files.folders ?? []) {
-    findings.push({
-      severity: 'error',
-      code: 'directory',
-      problem: 'is a directory',
-      file: `manifests/${name}`,
-      hint: 'move its manifests up to manifests/, or remove the directory',
-    });
+    findings.push(
+      createFault('directory', 'is a directory', {
+        file: `manifests/${name}`,
+        hint: 'move its manifests up to manifests/, or remove the directory',
+      }),
+    );
   }
   const metadata = readMetadata(files.metadata, findings);
   const csvs = manifests.filter(({ kind }) => kind === 'ClusterServiceVersion');
   const [csvManifest, ...furtherCsvs] = csvs;
   for (const further of furtherCsvs) {
-    findings.push({
-      severity: 'error',
-      code: 'second-csv',
-      subject: getTitle(further),
-      problem: `another ClusterServiceVersion; ${csvManifest?.file} has one already`,
-      file: further.file,
-      line: further.lineOf(),
-      hint: 'keep exactly one ClusterServiceVersion',
-    });
+    findings.push(
+      createFault('second-csv', `another ClusterServiceVersion; ${csvManifest?.file} has one already`, {
+        subject: getTitle(further),
+        file: further.file,
+        line: further.lineOf(),
+        hint: 'keep exactly one ClusterServiceVersion',
+      }),
+    );
   }
   if (csvManifest === undefined) {
-    findings.push({
-      severity: 'error',
-      code: 'missing-csv',
-      problem: 'no ClusterServiceVersion in manifests/',
-      hint: 'add one, or use --format plain for plain manifests',
-    });
+    findings.push(
+      createFault('missing-csv', 'no ClusterServiceVersion in manifests/', {
+        hint: 'add one, or use --format plain for plain manifests',
+      }),
+    );
   }
   const crds = manifests.filter(({ kind }) => kind === 'CustomResourceDefinition');
   for (const crd of crds) checkCrd(crd, findings);
   const others = manifests.filter(({ kind }) => !readKinds.has(kind));
   for (const other of others) {
     if (other.apiVersion !== '') continue;
-    warnings.push({
-      severity: 'warning',
-      code: 'missing-field',
-      subject: getTitle(other),
-      problem: 'apiVersion is missing, so that no cluster will take it',
-      file: other.file,
-      line: other.lineOf(['kind']),
-    });
+    warnings.push(
+      createWarning('missing-field', 'apiVersion is missing, so that no cluster will take it', {
+        subject: getTitle(other),
+        file: other.file,
+        line: other.lineOf(['kind']),
+      }),
+    );
   }
   findings.push(...unsupportedKinds(others));
   if (csvManifest === undefined) return { bundle: undefined, findings, warnings };
@@ -103,28 +99,26 @@ const readKinds: ReadonlySet<string> = new Set(['ClusterServiceVersion', 'Custom
 /** The findings of reading one manifest as its type. */
 function tellFaults(manifest: Manifest, { faults }: Pick<Conformed, 'faults'>, findings: Diagnostic[]): void {
   for (const { message, path } of faults) {
-    findings.push({
-      severity: 'error',
-      code: 'wrong-type',
-      subject: getTitle(manifest),
-      problem: message,
-      file: manifest.file,
-      line: manifest.lineOf(path),
-    });
+    findings.push(
+      createFault('wrong-type', message, {
+        subject: getTitle(manifest),
+        file: manifest.file,
+        line: manifest.lineOf(path),
+      }),
+    );
   }
 }
 
 function checkCrd(crd: Manifest, findings: Diagnostic[]): void {
   if (crd.apiVersion !== 'apiextensions.k8s.io/v1') {
-    findings.push({
-      severity: 'error',
-      code: 'unsupported',
-      subject: getTitle(crd),
-      problem: `apiVersion ${crd.apiVersion} is not supported`,
-      file: crd.file,
-      line: crd.lineOf(['apiVersion']),
-      hint: 'convert it to apiextensions.k8s.io/v1, the only version since Kubernetes 1.22',
-    });
+    findings.push(
+      createFault('unsupported', `apiVersion ${crd.apiVersion} is not supported`, {
+        subject: getTitle(crd),
+        file: crd.file,
+        line: crd.lineOf(['apiVersion']),
+        hint: 'convert it to apiextensions.k8s.io/v1, the only version since Kubernetes 1.22',
+      }),
+    );
     return;
   }
   tellFaults(crd, conformCrd(crd), findings);
@@ -163,14 +157,13 @@ function readCsv(
     // Only what is rendered is read; the rest of the fields are known to others.
     if (path[0] !== 'spec' || (path[1] !== 'install' && path[1] !== 'webhookdefinitions')) continue;
     const field = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`)).join('');
-    warnings.push({
-      severity: 'warning',
-      code: 'unknown-field',
-      subject: field.slice(1),
-      problem: 'not a field of Kubernetes, and left out',
-      file: manifest.file,
-      line: manifest.lineOf(path),
-    });
+    warnings.push(
+      createWarning('unknown-field', 'not a field of Kubernetes, and left out', {
+        subject: field.slice(1),
+        file: manifest.file,
+        line: manifest.lineOf(path),
+      }),
+    );
   }
   const csv = conformed.value;
   if (properties !== undefined) addProperties(csv, properties, manifest, findings);
@@ -198,13 +191,12 @@ function addProperties(
       if (!(error instanceof OpmateError)) throw error;
     }
     if (!Array.isArray(parsed)) {
-      findings.push({
-        severity: 'error',
-        code: 'wrong-type',
-        problem: `annotation ${propertiesAnnotation} is not a JSON list of properties`,
-        file: manifest.file,
-        line: manifest.lineOf(['metadata', 'annotations', propertiesAnnotation]),
-      });
+      findings.push(
+        createFault('wrong-type', `annotation ${propertiesAnnotation} is not a JSON list of properties`, {
+          file: manifest.file,
+          line: manifest.lineOf(['metadata', 'annotations', propertiesAnnotation]),
+        }),
+      );
       return;
     }
     all = parsed;
@@ -226,37 +218,29 @@ function readMetadata(
   const annotations = readMetadataFile(files, 'annotations.yaml', 'annotations', findings);
   if (annotations === undefined) {
     if (!files.some(({ name }) => name === 'annotations.yaml')) {
-      findings.push({
-        severity: 'error',
-        code: 'missing-file',
-        problem: 'metadata/annotations.yaml is missing',
-        hint: `add the file, with the annotation ${packageAnnotation}`,
-      });
+      findings.push(
+        createFault('missing-file', 'metadata/annotations.yaml is missing', {
+          hint: `add the file, with the annotation ${packageAnnotation}`,
+        }),
+      );
     }
     return { packageName: '', properties: undefined };
   }
   const packageName = getValue(annotations.value, packageAnnotation);
   if (typeof packageName !== 'string' || packageName === '') {
-    findings.push({
-      severity: 'error',
-      code: 'missing-field',
-      problem: 'package name is empty',
-      file: annotations.file,
-      line: annotations.line,
-      hint: `set annotation ${packageAnnotation}`,
-    });
+    findings.push(
+      createFault('missing-field', 'package name is empty', {
+        file: annotations.file,
+        line: annotations.line,
+        hint: `set annotation ${packageAnnotation}`,
+      }),
+    );
   }
   const properties = readMetadataFile(files, 'properties.yaml', 'properties', findings);
   const list = properties === undefined ? undefined : (properties.value ?? []);
   if (list !== undefined && !Array.isArray(list)) {
     const { file, line } = properties ?? {};
-    findings.push({
-      severity: 'error',
-      code: 'wrong-type',
-      problem: 'properties: expected a list',
-      file,
-      line,
-    });
+    findings.push(createFault('wrong-type', 'properties: expected a list', { file, line }));
   }
   return {
     packageName: getText(packageName),
@@ -278,7 +262,7 @@ function readMetadataFile(
     const value = parseYaml(text);
     const line = isJsonObject(value) ? parseYamlWithPlaces(text).findPlace([key])?.line : 1;
     if (value !== null && !isJsonObject(value)) {
-      findings.push({ severity: 'error', code: 'wrong-type', problem: 'expected an object', file, line: 1 });
+      findings.push(createFault('wrong-type', 'expected an object', { file, line: 1 }));
       return undefined;
     }
     return { value: value?.[key] ?? null, file, line };

@@ -2,7 +2,7 @@ import { isJsonObject } from '../../../document/json.js';
 import { sortedByBytes } from '../../../core/order.js';
 import { describeKind } from '../../../document/field.js';
 import { type Manifest, getTitle } from '../../../kube/manifests.js';
-import type { Diagnostic } from '../../../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../../../core/diagnostic.js';
 
 /**
  * Kinds that a bundle may hold in addition to its ClusterServiceVersion and custom resource definitions, and whether
@@ -51,24 +51,22 @@ export function unsupportedKinds(others: readonly Manifest[]): Diagnostic[] {
   const findings: Diagnostic[] = [];
   for (const other of others) {
     if (!supportedKinds.has(other.kind)) {
-      findings.push({
-        severity: 'error',
-        code: 'unsupported-kind',
-        subject: getTitle(other),
-        problem: 'bundles must not hold objects of this kind',
-        file: other.file,
-        line: other.lineOf(['kind']),
-        hint: `use one of ${sortedByBytes(supportedKinds.keys()).join(', ')}`,
-      });
+      findings.push(
+        createFault('unsupported-kind', 'bundles must not hold objects of this kind', {
+          subject: getTitle(other),
+          file: other.file,
+          line: other.lineOf(['kind']),
+          hint: `use one of ${sortedByBytes(supportedKinds.keys()).join(', ')}`,
+        }),
+      );
     } else if (other.name === '') {
-      findings.push({
-        severity: 'error',
-        code: 'invalid-name',
-        subject: other.kind,
-        problem: `metadata.name: ${nameProblem(other)}`,
-        file: other.file,
-        line: other.lineOf(['metadata', 'name']),
-      });
+      findings.push(
+        createFault('invalid-name', `metadata.name: ${nameProblem(other)}`, {
+          subject: other.kind,
+          file: other.file,
+          line: other.lineOf(['metadata', 'name']),
+        }),
+      );
     }
   }
   return findings;

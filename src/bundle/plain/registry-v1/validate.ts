@@ -1,7 +1,7 @@
 import { quoteGo } from '../../../document/go-json.js';
 import { compareBytes, sortedByBytes } from '../../../core/order.js';
 import type { WebhookDescription } from '../../../kube/csv-types.js';
-import type { Diagnostic } from '../../../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../../../core/diagnostic.js';
 import { supportedModes } from './install-modes.js';
 import { getTitle } from '../../../kube/manifests.js';
 import { objectNameFault, subdomainFault } from '../../../kube/names.js';
@@ -30,14 +30,11 @@ const webhooksPath = ['spec', 'webhookdefinitions'] as const;
 const ownedPath = ['spec', 'customresourcedefinitions', 'owned'] as const;
 
 function inCsv({ csvManifest }: RegistryV1, path: Path, message: string, hint?: string): Diagnostic {
-  return {
-    severity: 'error',
-    code: 'invalid-csv',
-    problem: message,
+  return createFault('invalid-csv', message, {
     file: csvManifest.file,
     line: csvManifest.lineOf(path),
     hint,
-  };
+  });
 }
 
 function deploymentFindings(bundle: RegistryV1): Diagnostic[] {
@@ -65,14 +62,13 @@ function definitionFindings(bundle: RegistryV1): Diagnostic[] {
     const first = files.get(crd.name);
     if (first === undefined) files.set(crd.name, crd.file);
     else {
-      findings.push({
-        severity: 'error',
-        code: 'duplicate-object',
-        subject: getTitle(crd),
-        problem: `the bundle has this definition twice, first in ${first}`,
-        file: crd.file,
-        line: crd.lineOf(['metadata', 'name']),
-      });
+      findings.push(
+        createFault('duplicate-object', `the bundle has this definition twice, first in ${first}`, {
+          subject: getTitle(crd),
+          file: crd.file,
+          line: crd.lineOf(['metadata', 'name']),
+        }),
+      );
     }
   }
   for (const [index, { name }] of (bundle.csv.spec.customresourcedefinitions?.owned ?? []).entries()) {
@@ -236,14 +232,9 @@ function nameFindings(bundle: RegistryV1): Diagnostic[] {
     if (fault === undefined) continue;
     const { file } = manifest;
     const line = manifest.lineOf(['metadata', 'name']);
-    findings.push({
-      severity: 'error',
-      code: 'invalid-name',
-      subject: getTitle(manifest),
-      problem: `its name is ${fault}`,
-      file,
-      line,
-    });
+    findings.push(
+      createFault('invalid-name', `its name is ${fault}`, { subject: getTitle(manifest), file, line }),
+    );
   }
   const { permissions, clusterPermissions } = bundle.csv.spec.install.spec ?? {};
   for (const [field, list] of Object.entries({ clusterPermissions, permissions })) {

@@ -2,7 +2,7 @@ import { diagnoseSyntax } from '../core/diagnostics-error.js';
 import { isUtf8 } from 'node:buffer';
 import { gzipBytes } from '../archive/tar-writer.js';
 import type { CancelOptions } from '../core/concurrency.js';
-import { OpmateError, throwIfCancelled } from '../core/errors.js';
+import { throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, isJsonObject, setJsonKey } from '../document/json.js';
 import {
@@ -12,7 +12,7 @@ import {
   keptAnnotations,
   looksLikeMetadata,
 } from './config-map.js';
-import { parseFirstDocument } from './manifest.js';
+import { readFirstDocument } from './manifest.js';
 import { getField, scalarText } from './parse.js';
 import { labelFault, subdomainFault } from '../kube/names.js';
 import { type Diagnostic, createFault, createWarning } from '../core/diagnostic.js';
@@ -174,22 +174,18 @@ const annotationsFile = `metadata/${annotationsName}`;
 function getBundleAnnotations(files: BundleFiles, findings: Diagnostic[]): Record<string, string> {
   const file = files.metadata.find(({ name }) => name === annotationsName);
   if (file === undefined) return {};
-  try {
-    const { value } = parseFirstDocument(file.content);
-    const source = isJsonObject(value) ? getField(value, 'annotations') : null;
-    const annotations: Record<string, string> = {};
-    for (const key of bundleAnnotations) {
-      const text = isJsonObject(source) ? scalarText(getField(source, key)) : '';
-      if (text === undefined)
-        findings.push(createFault('wrong-type', 'expected a text', { subject: key, file: annotationsFile }));
-      else annotations[key] = text;
-    }
-    return annotations;
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    findings.push(diagnoseSyntax(error, annotationsFile));
-    return {};
+  const { value, error } = readFirstDocument(file.content);
+  if (error !== undefined) findings.push(diagnoseSyntax(error, annotationsFile));
+  if (value === undefined) return {};
+  const source = isJsonObject(value) ? getField(value, 'annotations') : null;
+  const annotations: Record<string, string> = {};
+  for (const key of bundleAnnotations) {
+    const text = isJsonObject(source) ? scalarText(getField(source, key)) : '';
+    if (text === undefined)
+      findings.push(createFault('wrong-type', 'expected a text', { subject: key, file: annotationsFile }));
+    else annotations[key] = text;
   }
+  return annotations;
 }
 
 /** The values of a bundle, in order of the files. */

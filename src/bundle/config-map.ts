@@ -1,14 +1,14 @@
 import { gunzipSync } from 'node:zlib';
 import { normalizeEntryPath } from '../archive/entry-path.js';
 import { base64Fault } from '../core/base64.js';
-import { LimitError, OpmateError, systemCode } from '../core/errors.js';
+import { LimitError, systemCode } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
 import { describeKind } from '../document/field.js';
 import { getObject } from '../document/json-fields.js';
-import { parseFirstDocument } from './manifest.js';
+import { readFirstDocument } from './manifest.js';
 import { getField, isKubernetesObject } from './parse.js';
 import { type Manifest, getTitle } from '../kube/manifests.js';
 import { type Diagnostic, createFault, createWarning } from '../core/diagnostic.js';
@@ -91,16 +91,9 @@ export function isConfigMapKey(key: string): boolean {
 
 /** Whether a file that nothing else tells of belongs into `metadata/`. */
 export function looksLikeMetadata(content: Buffer): boolean {
-  let value: JsonValue;
-  try {
-    ({ value } = parseFirstDocument(content));
-  } catch (error) {
-    if (error instanceof OpmateError) return false;
-    throw error;
-  }
+  const { value = null } = readFirstDocument(content);
   if (!isJsonObject(value) || isKubernetesObject(value)) return false;
-  const object = value;
-  return ['annotations', 'dependencies', 'properties'].some((name) => getField(object, name) !== null);
+  return ['annotations', 'dependencies', 'properties'].some((name) => getField(value, name) !== null);
 }
 
 /** What a ConfigMap has under one key. */

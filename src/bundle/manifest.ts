@@ -1,9 +1,12 @@
 import { isUtf8 } from 'node:buffer';
+import { addContext } from '../core/diagnostics-error.js';
 import { GoJsonError, decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from '../document/go-json.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../document/json.js';
+import { findPlaces, nearestPlace } from '../document/places.js';
 import { parseYaml } from '../document/yaml.js';
 import { endOfValue, skipSpace } from '../document/raw-json.js';
+import { findMismatch } from '../kube/struct.js';
 
 /** The first document of a file. */
 export interface FirstDocument {
@@ -37,6 +40,18 @@ export function parseFirstDocument(content: Buffer): FirstDocument {
     } catch {
       throw error;
     }
+  }
+}
+
+/** Reads the first document of a file as `parseFirstDocument` does, and returns what that throws. */
+export function readFirstDocument(
+  content: Buffer,
+): (FirstDocument & { error?: undefined }) | { value?: undefined; json?: undefined; error: OpmateError } {
+  try {
+    return parseFirstDocument(content);
+  } catch (error) {
+    if (error instanceof OpmateError) return { error };
+    throw error;
   }
 }
 
@@ -151,70 +166,29 @@ function kubernetesNumbers(value: JsonValue): JsonValue {
   return out;
 }
 
-/** What is wrong with a file that does not parse; undefined for any other failure, caps included. */
-export function parseFault(error: unknown): { reason: string; line: number | undefined } | undefined {
-  if (!(error instanceof OpmateError) || error.code !== 'SYNTAX') return undefined;
-  return { reason: error.message, line: error.line };
-}
-
 /**
  * Returns the error for a file outside of its directory that a link led to and that is not a manifest: unlike those of
  * parsers it quotes nothing of the file. Undefined for a manifest.
  */
 export function outsideManifestFault(content: Buffer, label: string): OpmateError | undefined {
-  try {
-    parseFirstDocument(content);
-    return undefined;
-  } catch (error) {
-    const fault = parseFault(error);
-    if (fault === undefined) throw error;
-    return new OpmateError('SYNTAX', 'not a manifest', { subject: label, file: label, line: fault.line });
-  }
+  const { error } = readFirstDocument(content);
+  if (error === undefined) return undefined;
+  if (error.code !== 'SYNTAX') throw error;
+  return new OpmateError('SYNTAX', 'not a manifest', { subject: label, file: label, line: error.line });
 }
 
 /**
- * The line, from 1, of the value at `path` in a YAML document in block style, or of the innermost part on
- * the way to it that can be told from the indentation. Only for messages.
+ * Returns an error with the file that it is about. The line is its own or, where `content` is the file, that of the
+ * value of a wrong type that caused it.
  */
-export function lineOfPath(text: string, path: readonly (string | number)[]): number | undefined {
-  const lines = text.split('\n').map((line) => {
-    const content = line.trimStart();
-    return { indent: content === '' || content.startsWith('#') ? -1 : line.length - content.length, content };
-  });
-  let result: number | undefined;
-  let outer = -1;
-  let position = 0;
-  for (const part of path) {
-    const isItem = typeof part === 'number';
-    let level: number | undefined;
-    let seen = -1;
-    let hit: number | undefined;
-    for (let i = position; i < lines.length && hit === undefined; i++) {
-      const { indent, content } = lines[i] as { indent: number; content: string };
-      if (indent < 0 || content.startsWith('---')) continue;
-      // The items of a list may stand as far left as the key that they belong to.
-      if (indent < outer || (indent === outer && !(isItem && content.startsWith('-')))) break;
-      level ??= indent;
-      if (indent !== level) continue;
-      if (isItem ? content.startsWith('-') && ++seen === part : startsWithKey(content, part)) hit = i;
-    }
-    if (hit === undefined) break;
-    result = hit;
-    outer = level as number;
-    position = hit + 1;
-    const line = lines[hit] as { indent: number; content: string };
-    if (isItem) {
-      // What follows the dash belongs to the item: look at the same line again, without the dash.
-      const rest = line.content.slice(1).trimStart();
-      lines[hit] = { indent: line.indent + line.content.length - rest.length, content: rest };
-      position = hit;
-    }
-  }
-  return result === undefined ? undefined : result + 1;
+export function locateFault(error: OpmateError, file: string, content?: Buffer): OpmateError {
+  return addContext(error, { subject: file, file, line: findFaultLine(error, content) });
 }
 
-function startsWithKey(content: string, key: string | number): boolean {
-  const match = /^(?:"([^"]*)"|'([^']*)'|([^\s:][^:]*?))\s*:(?:\s|$)/.exec(content);
-  const name = match?.[1] ?? match?.[2] ?? match?.[3];
-  return name?.toLowerCase() === String(key).toLowerCase();
+/** Returns the line of an error in `content`, as far as it can be known. */
+export function findFaultLine(error: OpmateError, content?: Buffer): number | undefined {
+  const mismatch = findMismatch(error);
+  if (error.line !== undefined || mismatch === undefined || content === undefined) return error.line;
+  const places = findPlaces(decodeUtf8(content));
+  return places && nearestPlace(places, mismatch.path)?.line;
 }

@@ -7,33 +7,18 @@ import { parseGoJson } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import { type LinkOptions, outsideError } from '../files/directory-root.js';
-import {
-  type ApiKey,
-  csvApiServices,
-  csvCustomResources,
-  csvDeploymentImages,
-  csvRelatedImages,
-  csvSpec,
-  csvVersion,
-  isCsv,
-  readCsvMetadata,
-} from '../model/csv.js';
+import { type ApiKey, csvCustomResources, isCsv } from '../model/csv.js';
 import { TypeMismatchError, findMismatch, structList, readTyped, struct } from '../kube/struct.js';
 import { describeKind } from '../document/field.js';
 import { getText } from '../document/json-fields.js';
-import {
-  lineOfPath,
-  manifestText,
-  outsideManifestFault,
-  parseFault,
-  parseFirstDocument,
-} from './manifest.js';
+import { locateFault, manifestText, outsideManifestFault, readFirstDocument } from './manifest.js';
 import {
   type Bundle,
   annotatedProperties,
   checkOwnedApis,
   customResourceApis,
   isKubernetesObject,
+  readCsvParts,
   scalarText,
   sortApis,
 } from './parse.js';
@@ -278,18 +263,10 @@ function* parseManifestFile(
   content: Buffer,
   file: string,
 ): Generator<TreeItem | { kind: 'manifest'; manifest: Manifest } | { kind: 'fault'; error: OpmateError }> {
-  let value: JsonValue;
-  try {
-    ({ value } = parseFirstDocument(content));
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    const fault = parseFault(error);
-    if (isManifestName(file)) {
-      yield {
-        kind: 'problem',
-        error: addContext(error, { subject: file, file, line: fault?.line }),
-      };
-    } else yield { kind: 'skipped', file, reason: error.message };
+  const { value, error: fault } = readFirstDocument(content);
+  if (fault !== undefined) {
+    if (isManifestName(file)) yield { kind: 'problem', error: locateFault(fault, file) };
+    else yield { kind: 'skipped', file, reason: fault.message };
     return;
   }
   if (!isJsonObject(value)) {
@@ -304,13 +281,13 @@ function* parseManifestFile(
     const manifest = readPackageManifest(value, file);
     if (manifest !== undefined) yield { kind: 'package', manifest };
   } catch (error) {
-    yield { kind: 'problem', error: toFault(error, file, content.toString()) };
+    yield { kind: 'problem', error: toFault(error, file, content) };
   }
   if (!isKubernetesObject(value)) return;
   try {
     yield { kind: 'manifest', manifest: toManifest(value, file) };
   } catch (error) {
-    yield { kind: 'fault', error: toFault(error, file, content.toString()) };
+    yield { kind: 'fault', error: toFault(error, file, content) };
   }
 }
 
@@ -339,36 +316,27 @@ export function bundleOfManifests(
   const { file } = csv;
   try {
     const value = parseGoJson(csv.text) as JsonObject;
-    const { name, annotations } = readCsvMetadata(value);
-    if (name === '') {
+    const { annotations, spec, ownedServices, ...fields } = readCsvParts(value);
+    if (fields.name === '') {
       throw new OpmateError('INVALID', 'csv name not found', { hint: 'set metadata.name' });
     }
-    const spec = csvSpec(value);
-    const providedApis = sortApis([
-      ...manifests.flatMap(({ provides }) => provides),
-      ...csvApiServices(spec, 'owned'),
-    ]);
     const bundle: Bundle = {
-      name,
+      ...fields,
       packageName: '',
       channels: [],
       defaultChannel: '',
-      version: csvVersion(spec),
       release: '',
       csv: value,
       csvText: csv.text,
       objects: manifests.map(({ text }) => text),
       properties: annotatedProperties(annotations),
       dependencies: [],
-      providedApis,
-      requiredApis: sortApis([...csvCustomResources(spec, 'required'), ...csvApiServices(spec, 'required')]),
-      relatedImages: csvRelatedImages(spec),
-      deploymentImages: csvDeploymentImages(spec),
+      providedApis: sortApis([...manifests.flatMap(({ provides }) => provides), ...ownedServices]),
       skippedFiles: [],
     };
     return { bundle, missing: missingApi(bundle, spec, file) };
   } catch (error) {
-    throw toFault(error, file, undefined);
+    throw toFault(error, file);
   }
 }
 
@@ -417,20 +385,16 @@ function textAt(value: JsonValue, where: (string | number)[]): string {
   return text;
 }
 
-/** A fault with the file that it is in and, where `source` is its text, the line. */
-function toFault(error: unknown, file: string, source: string | undefined): OpmateError {
+/** A fault with its file and, as far as it can be known, its line. */
+function toFault(error: unknown, file: string, content?: Buffer): OpmateError {
   if (!(error instanceof OpmateError)) throw error;
-  const mismatch = source === undefined ? undefined : findMismatch(error);
-  const line = error.line ?? (mismatch && lineOfPath(source ?? '', mismatch.path));
-  return addContext(error, { subject: file, file, line });
+  return locateFault(error, file, content);
 }
 
 /** Finds the line of a fault by reading its file once more. */
 async function withLine(error: unknown, { path: file }: Place): Promise<OpmateError> {
   if (!(error instanceof OpmateError)) throw error;
-  const mismatch = findMismatch(error);
-  if (mismatch === undefined || error.file === undefined || error.line !== undefined) return error;
+  if (findMismatch(error) === undefined || error.file === undefined || error.line !== undefined) return error;
   const content = await readFileWithin(file, () => undefined).catch(() => undefined);
-  const line = content && lineOfPath(content.toString(), mismatch.path);
-  return addContext(error, { file: error.file, line });
+  return locateFault(error, error.file, content);
 }

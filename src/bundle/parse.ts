@@ -19,9 +19,9 @@ import {
 } from '../model/csv.js';
 import { type RelatedImage, propertyTypes } from '../model/declarative-config.js';
 import { objectMeta } from '../kube/meta-types.js';
-import { findMismatch, structList, readTyped, strings, struct } from '../kube/struct.js';
+import { structList, readTyped, strings, struct } from '../kube/struct.js';
 import { describeKind } from '../document/field.js';
-import { type FirstDocument, lineOfPath, manifestText, parseFault, parseFirstDocument } from './manifest.js';
+import { type FirstDocument, locateFault, manifestText, readFirstDocument } from './manifest.js';
 import { rawElements, rawFields } from '../document/raw-json.js';
 import { getText } from '../document/json-fields.js';
 import type { BundleFile, BundleFiles } from './read.js';
@@ -91,31 +91,29 @@ export function parseBundle(files: BundleFiles, options: { subject: string }): B
   if (manifests.length === 0) throw nothingFound(subject, 'no bundle objects found', skippedFiles);
   const csvManifest = manifests.find(({ value }) => isCsv(value));
   const csvFile = csvManifest?.file ?? '';
-  const csvMetadata = csvManifest && blaming(origin, csvFile, () => readCsvMetadata(csvManifest.value));
+  const parts =
+    csvManifest &&
+    blaming(origin, csvFile, () => {
+      const { spec, ...others } = readCsvParts(csvManifest.value);
+      return { ...others, owned: csvCustomResources(spec, 'owned'), release: csvRelease(spec) };
+    });
   const crdApis = manifests.flatMap(({ file, value }) =>
     value['kind'] === 'CustomResourceDefinition'
       ? blaming(origin, file, () => customResourceApis(value))
       : [],
   );
-  if (csvManifest === undefined || csvMetadata === undefined) {
+  if (csvManifest === undefined || parts === undefined) {
     throw nothingFound(subject, 'no csv in bundle', skippedFiles);
   }
-  const csv = csvManifest.value;
-  const { name } = csvMetadata;
-  const spec = blaming(origin, csvFile, () => csvSpec(csv));
-  const owned = blaming(origin, csvFile, () => csvCustomResources(spec, 'owned'));
-  const providedApis = sortApis([
-    ...crdApis,
-    ...blaming(origin, csvFile, () => csvApiServices(spec, 'owned')),
-  ]);
-  checkOwnedApis(subject, name, owned, providedApis, csvFile);
+  const { annotations, owned, ownedServices, ...fields } = parts;
+  const { version, release } = fields;
+  const providedApis = sortApis([...crdApis, ...ownedServices]);
+  checkOwnedApis(subject, fields.name, owned, providedApis, csvFile);
 
   const metadata = readMetadata(origin);
   if (metadata.annotations === undefined) throw annotationsMissing(subject, files.metadata);
   const { packageName, channels, defaultChannel } = metadata.annotations;
-  const version = blaming(origin, csvFile, () => csvVersion(spec));
-  const release = blaming(origin, csvFile, () => csvRelease(spec));
-  const derived = annotatedProperties(csvMetadata.annotations);
+  const derived = annotatedProperties(annotations);
   if (packageName !== '') {
     const value = { packageName, version, ...(release !== '' && { release }) };
     derived.unshift({ type: propertyTypes.package, text: encodeGoJson(value, { escapeHtml: true }) });
@@ -126,24 +124,43 @@ export function parseBundle(files: BundleFiles, options: { subject: string }): B
   }
   const objects = manifests.map(({ file, value }) => blaming(origin, file, () => manifestText(value)));
   return {
-    name,
+    ...fields,
     packageName,
     channels,
     defaultChannel,
-    version,
-    release,
-    csv,
+    csv: csvManifest.value,
     csvText: objects[manifests.indexOf(csvManifest)] as string,
     objects,
     properties: distinctProperties([...metadata.properties, ...distinctProperties(derived)]),
     dependencies: metadata.dependencies,
     providedApis,
-    requiredApis: blaming(origin, csvFile, () =>
-      sortApis([...csvCustomResources(spec, 'required'), ...csvApiServices(spec, 'required')]),
-    ),
-    relatedImages: blaming(origin, csvFile, () => csvRelatedImages(spec)),
-    deploymentImages: blaming(origin, csvFile, () => csvDeploymentImages(spec)),
     skippedFiles,
+  };
+}
+
+/** What a bundle takes from its ClusterServiceVersion. */
+interface CsvParts extends Pick<
+  Bundle,
+  'name' | 'version' | 'requiredApis' | 'relatedImages' | 'deploymentImages'
+> {
+  annotations: JsonObject;
+  spec: JsonObject;
+  ownedServices: ApiKey[];
+}
+
+/** Reads what a bundle takes from its ClusterServiceVersion. Throws OpmateError INVALID. */
+export function readCsvParts(csv: JsonObject): CsvParts {
+  const { name, annotations } = readCsvMetadata(csv);
+  const spec = csvSpec(csv);
+  return {
+    name,
+    annotations,
+    spec,
+    ownedServices: csvApiServices(spec, 'owned'),
+    version: csvVersion(spec),
+    requiredApis: sortApis([...csvCustomResources(spec, 'required'), ...csvApiServices(spec, 'required')]),
+    relatedImages: csvRelatedImages(spec),
+    deploymentImages: csvDeploymentImages(spec),
   };
 }
 
@@ -165,9 +182,7 @@ function blaming<T>(origin: Origin, file: string, work: () => T): T {
 function blamed(error: unknown, { subject, files }: Origin, file: string): unknown {
   if (!(error instanceof OpmateError)) return error;
   const content = files.manifests.find(({ name }) => `manifests/${name}` === file)?.content;
-  const mismatch = findMismatch(error);
-  const line = error.line ?? (mismatch && content && lineOfPath(content.toString(), mismatch.path));
-  return addContext(addContext(error, { subject: file, file, line }), { subject });
+  return addContext(locateFault(error, file, content), { subject });
 }
 
 function readManifests(origin: Origin): { manifests: Manifest[]; skippedFiles: SkippedFile[] } {
@@ -176,13 +191,10 @@ function readManifests(origin: Origin): { manifests: Manifest[]; skippedFiles: S
   let csvFound = false;
   for (const { name, content } of origin.files.manifests) {
     const file = `manifests/${name}`;
-    let value: JsonValue;
-    try {
-      ({ value } = parseFirstDocument(content));
-    } catch (error) {
-      const fault = parseFault(error);
-      if (fault === undefined) throw blamed(error, origin, file);
-      skippedFiles.push({ file, ...fault });
+    const { value, error } = readFirstDocument(content);
+    if (error !== undefined) {
+      if (error.code !== 'SYNTAX') throw blamed(error, origin, file);
+      skippedFiles.push({ file, reason: error.message, line: error.line });
       continue;
     }
     if (!isKubernetesObject(value)) {
@@ -330,15 +342,11 @@ function readMetadata(origin: Origin): {
   let dependencies: RawProperty[] = [];
   let properties: RawProperty[] = [];
   for (const { name, content } of origin.files.metadata) {
-    let document: FirstDocument;
-    try {
-      document = parseFirstDocument(content);
-    } catch (error) {
-      if (parseFault(error) === undefined) throw blamed(error, origin, `metadata/${name}`);
-      continue;
-    }
-    if (!isJsonObject(document.value)) continue;
-    annotations ??= annotationsIn(document.value);
+    const document = readFirstDocument(content);
+    const { value, error } = document;
+    if (error !== undefined && error.code !== 'SYNTAX') throw blamed(error, origin, `metadata/${name}`);
+    if (error !== undefined || !isJsonObject(value)) continue;
+    annotations ??= annotationsIn(value);
     if (dependencies.length === 0) dependencies = typedValuesIn(document, 'dependencies');
     if (properties.length === 0) properties = typedValuesIn(document, 'properties');
   }

@@ -1,8 +1,6 @@
-import { OpmateError } from '../core/errors.js';
 import { encodeGoJson } from '../document/go-json.js';
-import type { JsonValue } from '../document/json.js';
 import { isCsv } from '../model/csv.js';
-import { parseFirstDocument } from './manifest.js';
+import { readFirstDocument } from './manifest.js';
 import { isKubernetesObject } from './parse.js';
 import type { BundleFile, BundleFiles } from './read.js';
 
@@ -22,13 +20,7 @@ export function withoutBodies(files: BundleFiles): BundleFiles {
 
 function withoutBody(file: BundleFile): BundleFile {
   if (file.content.length <= smallFile) return file;
-  let value: JsonValue;
-  try {
-    ({ value } = parseFirstDocument(file.content));
-  } catch (error) {
-    if (error instanceof OpmateError) return file;
-    throw error;
-  }
+  const { value = null } = readFirstDocument(file.content);
   if (!isKubernetesObject(value) || isCsv(value) || value['kind'] === 'CustomResourceDefinition') return file;
   const { apiVersion = null, kind = null, metadata = null } = value;
   return { name: file.name, content: Buffer.from(encodeGoJson({ apiVersion, kind, metadata })) };

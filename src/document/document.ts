@@ -11,6 +11,7 @@ import { DiagnosticsError } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
 import { GoJsonError, parseGoJson } from './go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from './json.js';
+import { nearestPlace } from './places.js';
 import { YamlError, parseYamlWithPlaces } from './yaml.js';
 import type { PlacedYaml } from './yaml-full.js';
 import { Field, type FieldReport } from './field.js';
@@ -158,15 +159,6 @@ export function readDocument(
   reportWriting(document, file, 0, diagnostics, noun);
   const root = openValue(document.value, { name: file, diagnostics, findPlace });
   return { name: file, root, diagnostics, findPlace };
-}
-
-/** Returns where a path is written, or the nearest thing above it. */
-export function nearestPlace(document: PlacedYaml, path: DocumentPath): Place | undefined {
-  for (let length = path.length; length > 0; length--) {
-    const place = document.findPlace(path.slice(0, length));
-    if (place !== undefined) return place;
-  }
-  return undefined;
 }
 
 /** Reports duplicate keys, and a further document. `linesBefore` precede the document in its file. */

@@ -3,7 +3,8 @@ import { isUtf8 } from 'node:buffer';
 import { decodeUtf8, parseGoJson, quoteGo } from '../document/go-json.js';
 import { LimitError, OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
-import { parseYaml, parseYamlWithPlaces } from '../document/yaml.js';
+import { findPlaces, nearestPlace } from '../document/places.js';
+import { parseYaml } from '../document/yaml.js';
 import type { PlacedYaml } from '../document/yaml-full.js';
 import { describeKind } from '../document/field.js';
 import { endOfValue, skipSpace } from '../document/raw-json.js';
@@ -284,25 +285,15 @@ function valueAt(value: JsonValue, path: readonly (string | number)[]): JsonValu
 
 /** Places are only looked for when there is something to tell, for it means to parse anew. */
 function lineIn(document: Document, path: readonly (string | number)[]): number | undefined {
-  const placed = findPlaces(document);
-  if (placed === undefined) return undefined;
-  for (let length = path.length; length > 0; length--) {
-    const place = placed.findPlace(path.slice(0, length));
-    if (place !== undefined) return document.line + place.line - 1;
+  const { bytes } = document;
+  if (latest.placedBytes !== bytes) {
+    delete latest.placed;
+    latest.placed = findPlaces(decodeUtf8(bytes));
+    latest.placedBytes = bytes;
   }
-  return document.line + leadingBlankLines(document);
-}
-
-function findPlaces({ bytes }: Document): PlacedYaml | undefined {
-  if (latest.placedBytes === bytes) return latest.placed;
-  delete latest.placed;
-  try {
-    latest.placed = parseYamlWithPlaces(decodeUtf8(bytes));
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-  }
-  latest.placedBytes = bytes;
-  return latest.placed;
+  if (latest.placed === undefined) return undefined;
+  const line = nearestPlace(latest.placed, path)?.line ?? 1 + leadingBlankLines(document);
+  return document.line + line - 1;
 }
 
 function leadingBlankLines({ bytes }: Document): number {

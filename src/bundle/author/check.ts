@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { parseYamlWithPlaces } from '../../document/yaml.js';
 import type { PlacedYaml } from '../../document/yaml-full.js';
@@ -16,8 +16,7 @@ import {
   isCsv,
   readCsvMetadata,
 } from '../../model/csv.js';
-import { findMismatch } from '../../kube/struct.js';
-import { lineOfPath, parseFault, parseFirstDocument } from '../manifest.js';
+import { findFaultLine, readFirstDocument } from '../manifest.js';
 import { checkOwnedApis, customResourceApis, isKubernetesObject, scalarText } from '../parse.js';
 import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
 import { readFileWithin } from '../read.js';
@@ -48,7 +47,7 @@ export async function checkManifests(files: readonly ListedFile[], options: Chec
   const { label, signal } = options;
   const checked: Checked = { findings: [], warnings: [] };
   const seen = new Map<string, string>();
-  const csvs: { file: string; value: JsonObject; text: string }[] = [];
+  const csvs: { file: string; value: JsonObject; content: Buffer }[] = [];
   const provided: ApiKey[] = [];
   let size = 0;
   for (const entry of files) {
@@ -98,9 +97,9 @@ export async function checkManifests(files: readonly ListedFile[], options: Chec
           hint: 'keep one of them',
         }),
       );
-    if (isCsv(value)) csvs.push({ file, value, text: content.toString('utf8') });
+    if (isCsv(value)) csvs.push({ file, value, content });
     else if (value['kind'] === 'CustomResourceDefinition')
-      provided.push(...blaming(checked, file, content.toString('utf8'), () => customResourceApis(value), []));
+      provided.push(...blaming(checked, file, content, () => customResourceApis(value), []));
   }
   if (size > maxManifestsSize) {
     const message = `${size} bytes, more than the ${maxManifestsSize} that a bundle may have`;
@@ -112,7 +111,7 @@ export async function checkManifests(files: readonly ListedFile[], options: Chec
 
 function checkCsvs(
   checked: Checked,
-  csvs: readonly { file: string; value: JsonObject; text: string }[],
+  csvs: readonly { file: string; value: JsonObject; content: Buffer }[],
   provided: ApiKey[],
   label: string,
 ): void {
@@ -132,8 +131,8 @@ function checkCsvs(
     checked.findings.push(
       createFault('second-csv', `a second ClusterServiceVersion beside ${csv.file}`, { file }),
     );
-  const { file, value, text } = csv;
-  blaming(checked, file, text, () => {
+  const { file, value, content } = csv;
+  blaming(checked, file, content, () => {
     const { name } = readCsvMetadata(value);
     if (name === '') throw new OpmateError('INVALID', 'metadata.name: not found');
     const spec = csvSpec(value);
@@ -143,13 +142,12 @@ function checkCsvs(
 }
 
 /** Runs `work`; what it refuses becomes a finding, with its line where that can be told. */
-function blaming<T>(checked: Checked, file: string, text: string, work: () => T, otherwise?: T): T {
+function blaming<T>(checked: Checked, file: string, content: Buffer, work: () => T, otherwise?: T): T {
   try {
     return work();
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    const mismatch = findMismatch(error);
-    const line = error.line ?? (mismatch && lineOfPath(text, mismatch.path));
+    const line = findFaultLine(error, content);
     checked.findings.push(createFault('wrong-type', error.message, { file, line, hint: error.hint }));
     return otherwise as T;
   }
@@ -160,21 +158,16 @@ function readObject(
   name: string,
 ):
   | { value: JsonObject; furtherLine: number | undefined }
-  | { isFault: boolean; problem: string; line?: number } {
+  | { isFault: boolean; problem: string; line?: number | undefined } {
   const isManifest = /\.(?:ya?ml|json)$/i.test(name);
-  try {
-    const { value, json } = parseFirstDocument(content);
-    if (value === null) return { isFault: false, problem: 'its first document is empty: no tool reads it' };
-    if (!isKubernetesObject(value)) {
-      return { isFault: isManifest, problem: 'not a Kubernetes object: missing kind' };
-    }
-    const mayGoOn = json === undefined && content.includes('\n---');
-    return { value, furtherLine: mayGoOn ? furtherLine(content.toString('utf8')) : undefined };
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    const line = parseFault(error)?.line;
-    return { isFault: isManifest, problem: error.message, ...(line !== undefined && { line }) };
+  const { value, json, error } = readFirstDocument(content);
+  if (error !== undefined) return { isFault: isManifest, problem: error.message, line: error.line };
+  if (value === null) return { isFault: false, problem: 'its first document is empty: no tool reads it' };
+  if (!isKubernetesObject(value)) {
+    return { isFault: isManifest, problem: 'not a Kubernetes object: missing kind' };
   }
+  const mayGoOn = json === undefined && content.includes('\n---');
+  return { value, furtherLine: mayGoOn ? furtherLine(content.toString('utf8')) : undefined };
 }
 
 /** The line at which a second document begins that is not empty. */
@@ -310,12 +303,9 @@ export async function checkMetadata(
       continue;
     }
     const content = (await readFileWithin(entry.file, () => undefined)) ?? Buffer.alloc(0);
-    let value: JsonValue;
-    try {
-      ({ value } = parseFirstDocument(content));
-    } catch (error) {
-      if (!(error instanceof OpmateError)) throw error;
-      findings.push(diagnoseSyntax(error, file, parseFault(error)?.line));
+    const { value, error } = readFirstDocument(content);
+    if (error !== undefined) {
+      findings.push(diagnoseSyntax(error, file));
       continue;
     }
     const annotations = getValue(value, 'annotations');

@@ -9,7 +9,8 @@ import { isCsv, readCsvMetadata } from '../../model/csv.js';
 import { type PackageManifest, readPackageManifest } from '../package-manifests.js';
 import { isKubernetesObject } from '../parse.js';
 import { readFileWithin } from '../read.js';
-import { parseDocument, maxManifestSize } from './media-type.js';
+import { readFirstDocument } from '../manifest.js';
+import { maxManifestSize } from './media-type.js';
 
 /** What the place of a bundle says about it. */
 interface InferredFacts {
@@ -131,7 +132,7 @@ async function readDocument(file: string): Promise<JsonValue | undefined> {
   const content = await readFileWithin(file, (size) => {
     if (size > maxManifestSize) throw new OpmateError('LIMIT', file);
   }).catch(() => undefined);
-  return content && parseDocument(content);
+  return content && readFirstDocument(content).value;
 }
 
 async function list(directory: string) {

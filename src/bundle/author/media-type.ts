@@ -5,9 +5,9 @@ import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js'
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { type LinkOptions, requireWithin } from '../../files/directory-root.js';
-import { parseYamlWithPlaces } from '../../document/yaml.js';
+import { findPlaces } from '../../document/places.js';
 import { isCsv } from '../../model/csv.js';
-import { parseFirstDocument } from '../manifest.js';
+import { readFirstDocument } from '../manifest.js';
 import { isKubernetesObject, scalarText } from '../parse.js';
 import { readFileWithin } from '../read.js';
 import type { MediaType } from './annotations.js';
@@ -66,18 +66,8 @@ const largeSize = 1024 * 1024;
 
 function holdsCsv(content: Buffer): boolean {
   if (content.length > largeSize && !content.includes('ClusterServiceVersion')) return false;
-  const value = parseDocument(content);
-  return value !== undefined && isKubernetesObject(value) && isCsv(value);
-}
-
-/** The first document of a file; undefined where it does not parse. */
-export function parseDocument(content: Buffer): JsonValue | undefined {
-  try {
-    return parseFirstDocument(content).value;
-  } catch (error) {
-    if (error instanceof OpmateError) return undefined;
-    throw error;
-  }
+  const { value = null } = readFirstDocument(content);
+  return isKubernetesObject(value) && isCsv(value);
 }
 
 const isText = (value: JsonValue): boolean => scalarText(value) !== undefined;
@@ -121,12 +111,7 @@ const chartFields = isObjectWith({
 });
 
 function isChart(content: Buffer): boolean {
-  try {
-    const { value, duplicates } = parseYamlWithPlaces(content.toString('utf8'));
-    if (duplicates.length > 0 || !isJsonObject(value) || !chartFields(value)) return false;
-    return (scalarText((value as JsonObject)['name'] ?? null) ?? '') !== '';
-  } catch (error) {
-    if (error instanceof OpmateError) return false;
-    throw error;
-  }
+  const { value = null, duplicates = [] } = findPlaces(content.toString('utf8')) ?? {};
+  if (duplicates.length > 0 || !isJsonObject(value) || !chartFields(value)) return false;
+  return (scalarText((value as JsonObject)['name'] ?? null) ?? '') !== '';
 }

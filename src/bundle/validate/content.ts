@@ -1,6 +1,5 @@
 import { OpmateError } from '../../core/errors.js';
-import type { JsonObject, JsonValue } from '../../document/json.js';
-import { isJsonObject } from '../../document/json.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { TypeMismatchError, conform, readTyped, struct } from '../../kube/struct.js';
 import { objectMeta } from '../../kube/meta-types.js';
 import { supportedKinds } from '../plain/registry-v1/supported-kinds.js';
@@ -8,7 +7,7 @@ import { describeKind } from '../../document/field.js';
 import { csvRelease } from '../../model/csv.js';
 import { quoteGo } from '../../document/go-json.js';
 import { getText } from '../../document/json-fields.js';
-import { parseFault, parseFirstDocument } from '../manifest.js';
+import { readFirstDocument } from '../manifest.js';
 import { isKubernetesObject } from '../parse.js';
 import type { BundleFile } from '../read.js';
 import { type DefinedResources, checkCrd } from './crd.js';
@@ -49,14 +48,10 @@ export interface BundleContent {
 
 /** The object that a file holds, or what is wrong with it. */
 function readObject(file: string, content: Buffer): BundleObject | CheckDiagnostic {
-  let value: JsonValue;
-  try {
-    ({ value } = parseFirstDocument(content));
-  } catch (error) {
-    const fault = parseFault(error);
-    if (fault === undefined) throw error;
-    const line = fault.line === undefined ? {} : { line: fault.line };
-    return { severity: 'error', problem: fault.reason, file, ...line };
+  const { value, error } = readFirstDocument(content);
+  if (error !== undefined) {
+    if (error.code !== 'SYNTAX') throw error;
+    return { severity: 'error', problem: error.message, file, line: error.line };
   }
   if (value !== null && !isJsonObject(value)) {
     const problem = `expected an object of Kubernetes, got ${describeKind(value)}`;

@@ -5,7 +5,7 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../document/js
 import { SemverError, parseRange } from '../../core/semver.js';
 import { parseYaml } from '../../document/yaml.js';
 import { TypeMismatchError, readTyped, struct } from '../../kube/struct.js';
-import { parseFault, parseFirstDocument } from '../manifest.js';
+import { readFirstDocument } from '../manifest.js';
 import { getField, scalarText } from '../parse.js';
 import type { BundleFile, BundleFiles } from '../read.js';
 import { celFault } from './cel.js';
@@ -59,13 +59,10 @@ export function checkFormat(
   let dependenciesFile = '';
   const unread: string[] = [];
   for (const { name, content } of files.metadata) {
-    let value: JsonValue;
-    try {
-      ({ value } = parseFirstDocument(content));
-    } catch (error) {
-      const fault = parseFault(error);
-      if (fault === undefined) throw error;
-      unread.push(`metadata/${name} does not parse: ${fault.reason}`);
+    const { value, error } = readFirstDocument(content);
+    if (error !== undefined) {
+      if (error.code !== 'SYNTAX') throw error;
+      unread.push(`metadata/${name} does not parse: ${error.message}`);
       continue;
     }
     if (!isJsonObject(value)) continue;

@@ -1,7 +1,7 @@
 import { decodeUtf8 } from '../../document/go-json.js';
-import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
-import { parseYamlWithPlaces } from '../../document/yaml.js';
+import { findPlaces, nearestPlace } from '../../document/places.js';
 import type { PlacedYaml } from '../../document/yaml-full.js';
 import type { BundleFiles } from '../read.js';
 import { bundleObjectFaults } from './bundle-objects.js';
@@ -11,7 +11,7 @@ import type { ValidationDiagnostic } from './diagnostic.js';
 import { checkFormat, isChart } from './format.js';
 import { goodPracticeFaults } from './good-practices.js';
 import { installFaults } from './install-rules.js';
-import { type Diagnostic, createFault } from '../../core/diagnostic.js';
+import { type Diagnostic, type DocumentPath, createFault } from '../../core/diagnostic.js';
 import type { CheckDiagnostic } from './diagnostic.js';
 import { capabilityFaults, categoryFaults, operatorHubFaults, operatorHubV2Faults } from './operatorhub.js';
 import { removedApiFaults } from './removed-apis.js';
@@ -116,40 +116,25 @@ function compareFindings(a: ValidationDiagnostic, b: ValidationDiagnostic): numb
   );
 }
 
-/** Where keys stand in the files; a file is parsed for it when there is something to tell. */
+/** Lines of values in the files; a file is parsed for it when there is something to report. */
 class Places {
   readonly #files: BundleFiles;
-  #known = new Map<string, PlacedYaml | undefined>();
+  /** One file at a time: large ones have many places. */
+  #latest: { file: string; placed: PlacedYaml | undefined } | undefined;
 
   constructor(files: BundleFiles) {
     this.#files = files;
   }
 
-  /** The line of what a path leads to, or of the innermost part on the way to it. */
-  lineOf(file: string, path: readonly (string | number)[]): number | undefined {
-    if (!this.#known.has(file)) {
-      // One file at a time: large ones have many places.
-      this.#known = new Map([[file, this.#findPlaces(file)]]);
+  /** Returns the line of what a path leads to, or of the innermost part on the way to it. */
+  lineOf(file: string, path: DocumentPath): number | undefined {
+    if (this.#latest?.file !== file) {
+      const slash = file.indexOf('/');
+      const part = file.slice(0, slash) === 'metadata' ? this.#files.metadata : this.#files.manifests;
+      const content = part.find(({ name }) => name === file.slice(slash + 1))?.content;
+      this.#latest = { file, placed: content && findPlaces(decodeUtf8(content)) };
     }
-    const placed = this.#known.get(file);
-    if (placed === undefined) return undefined;
-    for (let length = path.length; length > 0; length--) {
-      const place = placed.findPlace(path.slice(0, length));
-      if (place !== undefined) return place.line;
-    }
-    return 1;
-  }
-
-  #findPlaces(file: string): PlacedYaml | undefined {
-    const slash = file.indexOf('/');
-    const part = file.slice(0, slash) === 'metadata' ? this.#files.metadata : this.#files.manifests;
-    const content = part.find(({ name }) => name === file.slice(slash + 1))?.content;
-    if (content === undefined) return undefined;
-    try {
-      return parseYamlWithPlaces(decodeUtf8(content));
-    } catch (error) {
-      if (error instanceof OpmateError) return undefined;
-      throw error;
-    }
+    const { placed } = this.#latest;
+    return placed && (nearestPlace(placed, path)?.line ?? 1);
   }
 }

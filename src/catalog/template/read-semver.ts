@@ -1,5 +1,5 @@
 import { LimitError, OpmateError } from '../../core/errors.js';
-import { nearestPlace } from '../../document/document.js';
+import { nearestPlace } from '../../document/places.js';
 import { decodeUtf8, quoteGo } from '../../document/go-json.js';
 import { foldFieldName } from '../../document/go-json-fold.js';
 import { type JsonValue, isJsonObject } from '../../document/json.js';

@@ -2,7 +2,7 @@ import { addContext } from '../../core/diagnostics-error.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { type Diagnostic, createWarning } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
-import { nearestPlace } from '../../document/document.js';
+import { nearestPlace } from '../../document/places.js';
 import { decodeUtf8, getGoKind, quoteGo } from '../../document/go-json.js';
 import { findFieldKeys } from '../../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';

@@ -5,10 +5,10 @@ import type { Readable } from 'node:stream';
 import { extractLayers } from '../../archive/layers.js';
 import type { ArchiveLimits } from '../../archive/limits.js';
 import { type TemporaryPlace, withTemporaryDirectory } from '../../files/temporary-directory.js';
-import { parseFirstDocument } from '../../bundle/manifest.js';
+import { readFirstDocument } from '../../bundle/manifest.js';
 import { readFileWithin } from '../../bundle/read.js';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { openIfRegularFile } from '../../files/read-file.js';
 import { requireWithin } from '../../files/directory-root.js';
@@ -151,14 +151,8 @@ async function loadFlattened(
       });
   });
   if (content === undefined) return false;
-  let value: JsonValue;
-  try {
-    ({ value } = parseFirstDocument(content));
-  } catch (error) {
-    // What does not parse is reported with its line by whoever reads it as part of a tree.
-    if (error instanceof OpmateError) return false;
-    throw error;
-  }
+  // What does not parse is reported with its line by whoever reads it as part of a tree.
+  const { value = null } = readFirstDocument(content);
   if (!isJsonObject(value) || !holdsManifestData(value['data'])) return false;
   await loadManifestData(loader, (value as JsonObject)['data'] ?? null, place.label, session);
   return true;

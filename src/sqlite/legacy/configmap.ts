@@ -6,7 +6,7 @@ import {
   toManifest,
   readPackageManifest,
 } from '../../bundle/package-manifests.js';
-import { parseFault, parseFirstDocument } from '../../bundle/manifest.js';
+import { locateFault, readFirstDocument } from '../../bundle/manifest.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
@@ -71,14 +71,8 @@ async function readObject(file: string, label: string): Promise<JsonObject> {
   if (content === undefined) {
     throw new OpmateError('NOT_FOUND', 'no such file', { subject: label, file: label });
   }
-  let value: JsonValue;
-  try {
-    ({ value } = parseFirstDocument(content));
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    const line = parseFault(error)?.line;
-    throw addContext(error, { subject: label, file: label, line });
-  }
+  const { value, error } = readFirstDocument(content);
+  if (error !== undefined) throw locateFault(error, label);
   if (isJsonObject(value)) return value;
   throw new OpmateError('INVALID', `expected an object, got ${describeKind(value)}`, {
     subject: label,

@@ -117,7 +117,7 @@ describe('bundle/package-manifests', () => {
       'problem tree/a/csv.yaml: spec.version: expected a string, got the number 1 at 5',
       'problem tree/b/csv.yaml: csv name not found',
       'problem tree/c/csv.yaml: two csvs found in one bundle: "c" is also in csv2.yaml',
-      'problem tree/d/crd.yaml: error decoding v1 CRD: spec.group: expected a string, got the number 5',
+      'problem tree/d/crd.yaml: error decoding v1 CRD: spec.group: expected a string, got the number 5 at 1',
     ]);
   });
 

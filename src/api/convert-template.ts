@@ -4,7 +4,7 @@ import { openFile } from '../catalog/file-access.js';
 import { locate } from '../catalog/locate.js';
 import type { Meta } from '../catalog/meta.js';
 import { type ConvertedType, TemplateConversion } from '../catalog/template/convert.js';
-import { combineErrors } from '../core/diagnostics-error.js';
+import { addContext, combineErrors } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { statIfPresent } from '../files/file-status.js';
@@ -93,9 +93,8 @@ async function convertBlobs(
 async function addAll(conversion: TemplateConversion, opened: OpenedBlobs, session: Session): Promise<void> {
   const { logger, signal } = session;
   const faults: OpmateError[] = [];
-  const onFault = ({ code, message, file, line, hint }: OpmateError): void => {
-    faults.push(new OpmateError(code, `converting: ${message}`, { file, line, hint }));
-  };
+  const onFault = (error: OpmateError): void =>
+    void faults.push(addContext(error, { subject: 'converting' }));
   for await (const meta of opened.metas({ logger, signal, onFault })) {
     try {
       await conversion.add(meta);

@@ -1,7 +1,8 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { OpmateError, fileError, getMessage, throwIfCancelled } from '../../core/errors.js';
+import { addContext } from '../../core/diagnostics-error.js';
+import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type LinkOptions, requireWithin } from '../../files/directory-root.js';
@@ -85,10 +86,8 @@ async function readOnlyCsv(
   try {
     return { name: readCsvMetadata(csv).name, before: namesBefore(csv['spec'] ?? null) };
   } catch (error) {
-    throw new OpmateError('INVALID', `ClusterServiceVersion: ${getMessage(error)}`, {
-      subject: directory,
-      cause: error,
-    });
+    if (!(error instanceof OpmateError)) throw error;
+    throw addContext(addContext(error, { subject: 'ClusterServiceVersion' }), { subject: directory });
   }
 }
 

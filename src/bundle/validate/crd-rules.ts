@@ -51,13 +51,15 @@ export function crdFaults(crd: Crd, shared: readonly (string | number)[]): Check
     ...subdomainFaults(isPrefix ? name.replace(/(.)-$/s, '$1a') : name),
     ...(name === wanted ? [] : ['must be spec.names.plural+"."+spec.group']),
   ]);
-  faults.push(...specFaults(crd, shared), ...approvalFaults(crd));
+  const isChecked = ({ path = [] }: CheckDiagnostic): boolean =>
+    !path.some((key) => /openAPIV3Schema|status/.test(String(key)));
+  faults.push(...specFaults(crd, shared).filter(isChecked), ...approvalFaults(crd));
   if (crd.spec.preserveUnknownFields === true) {
     const detail =
       'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead';
     faults.push(invalid(child(spec, 'preserveUnknownFields'), true, detail));
   }
-  return faults.filter(({ problem }) => !/^[^:]*(?:openAPIV3Schema|status)[^:]*:/.test(problem));
+  return faults;
 }
 
 function specFaults({ spec: crd }: Crd, shared: readonly (string | number)[]): CheckDiagnostic[] {

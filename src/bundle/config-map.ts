@@ -8,6 +8,7 @@ import { compareBytes, sortedByBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
 import { describeKind } from '../document/field.js';
 import { getObject } from '../document/json-fields.js';
+import { bundleKeys } from '../model/bundle-keys.js';
 import { readFirstDocument } from './manifest.js';
 import { getField, isKubernetesObject } from './parse.js';
 import { type Manifest, getTitle } from '../kube/manifests.js';
@@ -15,13 +16,13 @@ import { type Diagnostic, createFault, createWarning } from '../core/diagnostic.
 
 /** The annotations of a bundle that a ConfigMap carries. (Source: operator-registry, pkg/configmap.) */
 export const bundleAnnotations = [
-  'manifests',
-  'mediatype',
-  'metadata',
-  'package',
-  'channels',
-  'channel.default',
-].map((name) => `operators.operatorframework.io.bundle.${name}.v1`);
+  bundleKeys.manifests,
+  bundleKeys.mediaType,
+  bundleKeys.metadata,
+  bundleKeys.package,
+  bundleKeys.channels,
+  bundleKeys.defaultChannel,
+];
 
 /** Annotations by which a ConfigMap tells how its files are kept. */
 export const keptAnnotations = {

@@ -17,6 +17,12 @@ import {
   isCsv,
   readCsvMetadata,
 } from '../model/csv.js';
+import {
+  type BundleAnnotations,
+  bundleKeys,
+  propertiesAnnotation,
+  toBundleAnnotations,
+} from '../model/bundle-keys.js';
 import { type RelatedImage, propertyTypes } from '../model/declarative-config.js';
 import { objectMeta } from '../kube/meta-types.js';
 import { structList, readTyped, strings, struct } from '../kube/struct.js';
@@ -72,11 +78,6 @@ interface Manifest {
   file: string;
   value: JsonObject;
 }
-
-const packageAnnotation = 'operators.operatorframework.io.bundle.package.v1';
-const channelsAnnotation = 'operators.operatorframework.io.bundle.channels.v1';
-const defaultChannelAnnotation = 'operators.operatorframework.io.bundle.channel.default.v1';
-const propertiesAnnotation = 'olm.properties';
 
 /**
  * Makes a bundle of its files, by the rules of upstream: of each file the first document counts; a file in
@@ -243,7 +244,7 @@ function annotationsMissing(subject: string, files: BundleFile[]): OpmateError {
     names.length === 0 ? 'nothing' : names.slice(0, 5).join(', ') + (names.length > 5 ? ' …' : '');
   return new OpmateError('INVALID', 'Could not find annotations file', {
     subject,
-    hint: `add a file with annotations such as ${packageAnnotation} to metadata/, which contains ${listed}`,
+    hint: `add a file with annotations such as ${bundleKeys.package} to metadata/, which contains ${listed}`,
   });
 }
 
@@ -326,19 +327,13 @@ export function sortApis(apis: ApiKey[]): ApiKey[] {
   return sortedByBytes(byKey.keys()).map((text) => byKey.get(text) as ApiKey);
 }
 
-interface Annotations {
-  packageName: string;
-  channels: string[];
-  defaultChannel: string;
-}
-
 /** What the files of `metadata/` say; for each role the first file that has something to say. */
 function readMetadata(origin: Origin): {
-  annotations: Annotations | undefined;
+  annotations: BundleAnnotations | undefined;
   dependencies: RawProperty[];
   properties: RawProperty[];
 } {
-  let annotations: Annotations | undefined;
+  let annotations: BundleAnnotations | undefined;
   let dependencies: RawProperty[] = [];
   let properties: RawProperty[] = [];
   for (const { name, content } of origin.files.metadata) {
@@ -353,18 +348,16 @@ function readMetadata(origin: Origin): {
   return { annotations, dependencies, properties };
 }
 
-function annotationsIn(document: JsonObject): Annotations | undefined {
+function annotationsIn(document: JsonObject): BundleAnnotations | undefined {
   const annotations = getField(document, 'annotations');
   if (!isJsonObject(annotations)) return undefined;
-  const values: string[] = [];
-  for (const key of [packageAnnotation, channelsAnnotation, defaultChannelAnnotation]) {
+  const values = new Map<string, string>();
+  for (const key of [bundleKeys.package, bundleKeys.channels, bundleKeys.defaultChannel]) {
     const text = scalarText(getField(annotations, key));
     if (text === undefined) return undefined;
-    values.push(text);
+    if (text !== '') values.set(key, text);
   }
-  const [packageName = '', channels = '', defaultChannel = ''] = values;
-  if (packageName === '' && channels === '' && defaultChannel === '') return undefined;
-  return { packageName, channels: channels === '' ? [] : channels.split(','), defaultChannel };
+  return values.size === 0 ? undefined : toBundleAnnotations(values);
 }
 
 /** Returns a field whatever the case of its key; of several keys the last that is not null, null where there is none. */

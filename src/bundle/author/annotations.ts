@@ -1,9 +1,7 @@
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { encodeYaml } from '../../document/yaml.js';
-
-/** What a bundle may consist of. */
-export type MediaType = 'registry+v1' | 'plain' | 'helm';
+import { type MediaType, bundleKeys } from '../../model/bundle-keys.js';
 
 /** What the annotations of a bundle say; also the labels of its image. */
 export interface BundleFacts {
@@ -14,18 +12,6 @@ export interface BundleFacts {
   /** Empty if missing. */
   defaultChannel: string;
 }
-
-const prefix = 'operators.operatorframework.io.bundle';
-
-/** The keys of the annotations, and the labels, of a bundle. */
-export const bundleKeys = {
-  mediaType: `${prefix}.mediatype.v1`,
-  manifests: `${prefix}.manifests.v1`,
-  metadata: `${prefix}.metadata.v1`,
-  package: `${prefix}.package.v1`,
-  channels: `${prefix}.channels.v1`,
-  defaultChannel: `${prefix}.channel.default.v1`,
-} as const;
 
 /** The annotation by which the tests of a bundle are found. (Source: operator-sdk's scorecard.) */
 export const testConfigKey = 'operators.operatorframework.io.test.config.v1';

@@ -10,7 +10,8 @@ import { type BuiltImage, buildImage } from '../../oci/image/image-builder.js';
 import type { Platform } from '../../oci/image/types.js';
 import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
 import { readFileWithin } from '../read.js';
-import { annotationsFile, toAnnotations, bundleKeys, testConfigKey } from './annotations.js';
+import { bundleKeys } from '../../model/bundle-keys.js';
+import { annotationsFile, toAnnotations, testConfigKey } from './annotations.js';
 import {
   type ReadAnnotations,
   checkAnnotations,

@@ -20,7 +20,8 @@ import { findFaultLine, readFirstDocument } from '../manifest.js';
 import { checkOwnedApis, customResourceApis, isKubernetesObject, scalarText } from '../parse.js';
 import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
 import { readFileWithin } from '../read.js';
-import { type BundleFacts, toAnnotations, bundleKeys } from './annotations.js';
+import { bundleKeys } from '../../model/bundle-keys.js';
+import { type BundleFacts, toAnnotations } from './annotations.js';
 import type { ListedFile } from '../image-files.js';
 import { maxManifestSize } from './media-type.js';
 

@@ -10,7 +10,7 @@ import { isCsv } from '../../model/csv.js';
 import { readFirstDocument } from '../manifest.js';
 import { isKubernetesObject, scalarText } from '../parse.js';
 import { readFileWithin } from '../read.js';
-import type { MediaType } from './annotations.js';
+import type { MediaType } from '../../model/bundle-keys.js';
 
 /** Larger than any manifest may be. */
 export const maxManifestSize = 64 * 1024 * 1024;

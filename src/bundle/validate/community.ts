@@ -1,3 +1,4 @@
+import { propertiesAnnotation } from '../../model/bundle-keys.js';
 import { GoJsonError, parseGoJson } from '../../document/go-json.js';
 import { type JsonValue, isJsonObject } from '../../document/json.js';
 import { SemverError, compareVersions, formatVersion, parseTolerantVersion } from '../../core/semver.js';
@@ -7,7 +8,7 @@ import { removedIn122 } from './removed-apis.js';
 
 const guide = 'https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-22';
 const key = 'olm.maxOpenShiftVersion';
-const path = ['metadata', 'annotations', 'olm.properties'];
+const path = ['metadata', 'annotations', propertiesAnnotation];
 
 /**
  * Whether a bundle with APIs that OpenShift 4.9 no longer has says so. (Source: operator-framework/api, the
@@ -17,7 +18,7 @@ export function communityFaults(content: BundleContent): CheckDiagnostic[] {
   const { csv, name } = content;
   const removed = removedIn122(content);
   if (csv === undefined || removed === undefined) return [];
-  const properties = csv.metadata.annotations?.['olm.properties'] ?? '';
+  const properties = csv.metadata.annotations?.[propertiesAnnotation] ?? '';
   const tell = (problem: string): CheckDiagnostic[] => [errorAt(path, `(${name}) ${problem}`)];
   if (properties === '') {
     return tell(

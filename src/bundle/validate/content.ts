@@ -13,7 +13,7 @@ import type { BundleFile } from '../read.js';
 import { type DefinedResources, checkCrd } from './crd.js';
 import { type Csv, apiDefinitions } from '../../kube/csv-types.js';
 import { checkCsv } from './csv.js';
-import type { BundleFormat, MediaType } from './format.js';
+import type { BundleAnnotations, MediaType } from '../../model/bundle-keys.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
 import { objectMetaFaults } from './object-meta.js';
@@ -41,7 +41,7 @@ export interface BundleContent {
   crds: (DefinedResources & { file: string })[];
   /** Definitions are there that cannot be read, so that `crds` are not all. */
   isIncomplete: boolean;
-  format: BundleFormat;
+  format: BundleAnnotations;
   /** Bytes of each file. */
   files: readonly Buffer[];
 }

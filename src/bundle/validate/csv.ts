@@ -1,3 +1,4 @@
+import { propertiesAnnotation } from '../../model/bundle-keys.js';
 import { GoJsonError, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
@@ -196,7 +197,7 @@ function annotationFaults({ metadata }: Csv): CheckDiagnostic[] {
       const message = `provided annotation ${key} uses wrong case and should be ${right} instead`;
       faults.push(errorAt(path, `Value ${name}: ${message}`));
     }
-    if (key === 'olm.properties') {
+    if (key === propertiesAnnotation) {
       const problem = `found ${key} annotation, please define these properties in metadata/properties.yaml instead`;
       faults.push(warningAt(path, problem));
     }

@@ -4,6 +4,12 @@ import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { SemverError, parseRange } from '../../core/semver.js';
 import { parseYaml } from '../../document/yaml.js';
+import {
+  type BundleAnnotations,
+  type MediaType,
+  bundleKeys,
+  toBundleAnnotations,
+} from '../../model/bundle-keys.js';
 import { TypeMismatchError, readTyped, struct } from '../../kube/struct.js';
 import { readFirstDocument } from '../manifest.js';
 import { getField, scalarText } from '../parse.js';
@@ -11,22 +17,13 @@ import type { BundleFile, BundleFiles } from '../read.js';
 import { celFault } from './cel.js';
 import { type CheckDiagnostic, errorAt } from './diagnostic.js';
 
-const prefix = 'operators.operatorframework.io.bundle.';
-const mediaTypeKey = `${prefix}mediatype.v1`;
-const channelsKey = `${prefix}channels.v1`;
-const defaultChannelKey = `${prefix}channel.default.v1`;
-const packageKey = `${prefix}package.v1`;
-const requiredKeys = [channelsKey, `${prefix}manifests.v1`, mediaTypeKey, `${prefix}metadata.v1`, packageKey];
-
-/** What a bundle holds. `helm` and `plain` are told from the manifests, as upstream does. */
-export type MediaType = 'registry+v1' | 'plain' | 'helm';
-
-/** What the files of `metadata/` say of a bundle. */
-export interface BundleFormat {
-  packageName: string;
-  channels: string[];
-  defaultChannel: string;
-}
+const requiredKeys = [
+  bundleKeys.channels,
+  bundleKeys.manifests,
+  bundleKeys.mediaType,
+  bundleKeys.metadata,
+  bundleKeys.package,
+];
 
 /** Whether `manifests/` is a chart of helm: it has a Chart.yaml with a name. */
 export function isChart(files: readonly BundleFile[]): boolean {
@@ -48,7 +45,7 @@ export function isChart(files: readonly BundleFile[]): boolean {
 export function checkFormat(
   files: BundleFiles,
   mediaType: MediaType | undefined,
-): { faults: CheckDiagnostic[]; format: BundleFormat } {
+): { faults: CheckDiagnostic[]; format: BundleAnnotations } {
   const faults: CheckDiagnostic[] = [];
   if (mediaType === undefined) {
     faults.push(errorAt([], 'The directory manifests/ contains no yaml files'));
@@ -88,14 +85,7 @@ export function checkFormat(
       });
     }
   }
-  const get = (key: string): string => annotations?.get(key) ?? '';
-  const channels = get(channelsKey);
-  const format = {
-    packageName: get(packageKey),
-    channels: channels === '' ? [] : channels.split(','),
-    defaultChannel: get(defaultChannelKey),
-  };
-  return { faults, format };
+  return { faults, format: toBundleAnnotations(annotations ?? new Map()) };
 }
 
 function annotationsIn(document: JsonObject): Map<string, string> | undefined {
@@ -122,14 +112,18 @@ function annotationFaults(
     if (!values.has(key)) tell(key, `Missing annotation ${quoteGo(key)}`);
   }
   const expecting = (key: string): string => `Expecting annotation ${quoteGo(key)} to have`;
-  const actual = values.get(mediaTypeKey) ?? '';
+  const actual = values.get(bundleKeys.mediaType) ?? '';
   if (actual !== (mediaType ?? '')) {
     const wanted = quoteGo(mediaType ?? '');
-    tell(mediaTypeKey, `${expecting(mediaTypeKey)} value ${wanted} instead of ${quoteGo(actual)}`);
+    tell(
+      bundleKeys.mediaType,
+      `${expecting(bundleKeys.mediaType)} value ${wanted} instead of ${quoteGo(actual)}`,
+    );
   }
-  if ((values.get(channelsKey) ?? '') === '') tell(channelsKey, `${expecting(channelsKey)} non-empty value`);
-  if (values.get(defaultChannelKey) === '') {
-    tell(defaultChannelKey, `${expecting(defaultChannelKey)} non-empty value`);
+  if ((values.get(bundleKeys.channels) ?? '') === '')
+    tell(bundleKeys.channels, `${expecting(bundleKeys.channels)} non-empty value`);
+  if (values.get(bundleKeys.defaultChannel) === '') {
+    tell(bundleKeys.defaultChannel, `${expecting(bundleKeys.defaultChannel)} non-empty value`);
   }
   return faults;
 }

@@ -1,3 +1,4 @@
+import { propertiesAnnotation } from '../../model/bundle-keys.js';
 import { listNames } from '../../core/suggest.js';
 import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
@@ -272,7 +273,7 @@ function readMaxOpenShift(
 
 /** Properties that are given in an annotation of the ClusterServiceVersion. */
 function inAnnotation(annotations: JsonObject): JsonValue | undefined {
-  const text = getText(annotations['olm.properties']);
+  const text = getText(annotations[propertiesAnnotation]);
   if (!text.includes(maxOpenShiftType)) return undefined;
   try {
     const list: unknown = JSON.parse(text);

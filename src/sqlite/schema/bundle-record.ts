@@ -1,3 +1,4 @@
+import { propertiesAnnotation } from '../../model/bundle-keys.js';
 import { addContext } from '../../core/diagnostics-error.js';
 import type { Bundle, RawProperty } from '../../bundle/parse.js';
 import { OpmateError } from '../../core/errors.js';
@@ -129,8 +130,6 @@ function storedProperty({ type, text }: RawProperty): TypedValue {
 export function withoutRepeats(values: readonly TypedValue[]): TypedValue[] {
   return [...new Map(values.map((item) => [`${item.type}\0${item.value}`, item])).values()];
 }
-
-const propertiesAnnotation = 'olm.properties';
 
 const listedProperties = structList({ type: 'string', 'value?': 'raw' });
 

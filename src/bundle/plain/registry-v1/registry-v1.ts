@@ -1,3 +1,4 @@
+import { bundleKeys, propertiesAnnotation } from '../../../model/bundle-keys.js';
 import { diagnoseSyntax } from '../../../core/diagnostics-error.js';
 import { decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from '../../../document/go-json.js';
 import { OpmateError } from '../../../core/errors.js';
@@ -29,9 +30,6 @@ interface ReadRegistryV1 {
   findings: Diagnostic[];
   warnings: Diagnostic[];
 }
-
-const packageAnnotation = 'operators.operatorframework.io.bundle.package.v1';
-const propertiesAnnotation = 'olm.properties';
 
 /**
  * Reads a bundle as operator-controller does: every document of every manifest, told apart by its kind; of
@@ -220,19 +218,19 @@ function readMetadata(
     if (!files.some(({ name }) => name === 'annotations.yaml')) {
       findings.push(
         createFault('missing-file', 'metadata/annotations.yaml is missing', {
-          hint: `add the file, with the annotation ${packageAnnotation}`,
+          hint: `add the file, with the annotation ${bundleKeys.package}`,
         }),
       );
     }
     return { packageName: '', properties: undefined };
   }
-  const packageName = getValue(annotations.value, packageAnnotation);
+  const packageName = getValue(annotations.value, bundleKeys.package);
   if (typeof packageName !== 'string' || packageName === '') {
     findings.push(
       createFault('missing-field', 'package name is empty', {
         file: annotations.file,
         line: annotations.line,
-        hint: `set annotation ${packageAnnotation}`,
+        hint: `set annotation ${bundleKeys.package}`,
       }),
     );
   }

@@ -13,6 +13,7 @@ import {
   propertyTypes,
   schemas,
 } from '../model/declarative-config.js';
+import { dependencyTypes } from '../model/dependency-needs.js';
 import { describeChannel, describeDeprecations, detach } from '../model/describe.js';
 import { findPropertyFault, parsePackageProperty, unwrap } from '../model/properties.js';
 
@@ -71,19 +72,13 @@ export function addToContent(content: PackageContent, decoded: PackageBlobs): vo
   }
 }
 
-const dependencyTypes: readonly string[] = [
-  propertyTypes.packageRequired,
-  propertyTypes.gvkRequired,
-  propertyTypes.constraint,
-];
-
 function getBundle({ name, image, properties }: BundleBlob): PackageBundle {
   const types = new Set(properties.map(({ type }) => type));
   return {
     name: detach(name),
     image: detach(image),
     version: readVersion(properties),
-    dependencies: dependencyTypes.filter((type) => types.has(type)),
+    dependencies: [...dependencyTypes].filter((type) => types.has(type)),
   };
 }
 

@@ -33,15 +33,27 @@ interface JoinedNeed {
   parts: readonly Need[];
 }
 
-/** What opmate cannot judge, such as a rule in CEL. */
+/** What opmate cannot judge. */
 interface UnclearNeed {
   kind: 'unclear';
   text: string;
+  /** It is a valid rule in CEL, not a fault of the bundle. */
+  isCel: boolean;
 }
 
 export type Need = SingleNeed | JoinedNeed | UnclearNeed;
 
 type Test = (offer: Offer) => boolean;
+
+/** A rule in CEL where only what one bundle is can be judged. */
+class ExcludedCelError extends OpmateError {}
+
+/** Types of properties by which a bundle needs others. */
+export const dependencyTypes: ReadonlySet<string> = new Set([
+  propertyTypes.packageRequired,
+  propertyTypes.gvkRequired,
+  propertyTypes.constraint,
+]);
 
 const maxDepth = 16;
 const maxPartsNamed = 5;
@@ -65,7 +77,8 @@ export function readNeed(type: string, value: JsonValue): Need | undefined {
     }
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    return unclear(`what its ${type} does not say clearly (${error.message})`);
+    const text = `what its ${type} does not say clearly (${error.message})`;
+    return { kind: 'unclear', text, isCel: error instanceof ExcludedCelError };
   }
 }
 
@@ -73,10 +86,6 @@ export function readNeed(type: string, value: JsonValue): Need | undefined {
 export function getApiKey(value: JsonValue): string {
   const { group, version, kind } = parseGvkProperty(value);
   return `${group}/${version}/${kind}`;
-}
-
-function unclear(text: string): UnclearNeed {
-  return { kind: 'unclear', text };
 }
 
 function packageNeed(value: JsonValue, excluded: readonly Test[]): SingleNeed {
@@ -145,7 +154,7 @@ function readConstraint(constraint: JsonValue, excluded: readonly Test[], depth:
     case 'not':
       return undefined;
     case 'cel':
-      return unclear('what a rule in CEL says');
+      return { kind: 'unclear', text: 'what a rule in CEL says', isCel: true };
   }
 }
 
@@ -223,6 +232,6 @@ function readTest(constraint: JsonValue, depth: number): Test {
       return (offer) => !test(offer);
     }
     case 'cel':
-      throw new OpmateError('INVALID', 'what it excludes is a rule in CEL');
+      throw new ExcludedCelError('UNSUPPORTED', 'what it excludes is a rule in CEL');
   }
 }

@@ -8,7 +8,7 @@ import { unwrap } from '../../model/properties.js';
 import { type Version, parseTolerantVersion } from '../../core/semver.js';
 import { csvDeploymentImages, csvSpec } from '../../model/csv.js';
 import { type BundleBlob, type Property, propertyTypes } from '../../model/declarative-config.js';
-import { type Need, getApiKey, readNeed } from '../../model/dependency-needs.js';
+import { type Need, dependencyTypes, getApiKey, readNeed } from '../../model/dependency-needs.js';
 import { detach } from '../../model/describe.js';
 import type { BlobOrigin } from '../../model/facts.js';
 import { findCsvText } from '../../model/migrations.js';
@@ -225,19 +225,13 @@ function readDependencies(
     }
     if (!dependencyTypes.has(property.type)) continue;
     const need = readNeed(property.type, unwrap(property.value));
-    if (need?.kind === 'unclear' && !need.text.includes('in CEL')) {
+    if (need?.kind === 'unclear' && !need.isCel) {
       const hint = 'set a package and a range, or a group, version and kind';
       findings.add('dependency-unclear', place(...path), `depends on ${need.text}`, hint);
     } else if (need !== undefined) needs.push({ need, path });
   }
   return { apis, needs };
 }
-
-const dependencyTypes: ReadonlySet<string> = new Set([
-  propertyTypes.packageRequired,
-  propertyTypes.gvkRequired,
-  propertyTypes.constraint,
-]);
 
 /** Of several the first counts. (Source: OLM, which refuses to go on when there are two or it cannot be read.) */
 function readMaxOpenShift(

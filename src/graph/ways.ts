@@ -68,3 +68,10 @@ export function findWaysTo(
   }
   return { reached, next };
 }
+
+/** Returns what a name leads to over any number of edges, itself included. */
+export function reachableFrom(name: string, edges: ReadonlyMap<string, Iterable<string>>): Set<string> {
+  const reached = new Set([name]);
+  for (const from of reached) for (const to of edges.get(from) ?? []) reached.add(to);
+  return reached;
+}

@@ -2,15 +2,16 @@ import { readFilterFile } from '../../catalog/selection/filter-file.js';
 import { filterCatalog } from '../../catalog/selection/filter-catalog.js';
 import type { CatalogSelection, KeptBundle } from '../../catalog/selection/selection.js';
 import type { Catalog } from '../../catalog/catalog.js';
-import { LimitError, OpmateError } from '../../core/errors.js';
-import { getOrAdd, groupBy, pushTo } from '../../core/groups.js';
+import { OpmateError } from '../../core/errors.js';
+import { getOrAdd, groupBy } from '../../core/groups.js';
 import { findReference, withoutCredentials } from '../../core/reference.js';
 import { parseVersion, tryParse } from '../../core/semver.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { readBundleVersions } from '../../graph/bundle-version.js';
 import { findHead } from '../../graph/channel-graph.js';
-import { UpgradeGraph } from '../../graph/upgrade-graph.js';
+import { UpgradeRules } from '../../graph/upgrade-rules.js';
+import { findWaysTo } from '../../graph/ways.js';
 import { closeDependencies } from '../../mirror/selection/dependencies.js';
 import {
   type ImageSetConfiguration,
@@ -195,6 +196,9 @@ function describeSelection(
   };
 }
 
+/** Comparisons of versions with ranges that one channel may take; real ones take thousands. */
+const maxComparisons = 50_000_000;
+
 /** From which bundles of a whole channel the head of what is kept of it is reached. */
 function describeUpgrades(
   kept: ChannelFacts,
@@ -203,27 +207,16 @@ function describeUpgrades(
 ): PlannedChannel {
   const head = findHead(kept.entries);
   const described = { name: kept.name, head, entries: kept.entries.length };
-  const graph = new UpgradeGraph([kept]);
-  const leadsTo = new Map<string, string[]>();
   const names = new Set([...kept.entries, ...whole.entries].map(({ name }) => name));
-  try {
-    for (const name of names) {
-      const version = versions.get(name);
-      for (const { to } of graph.edgesFrom({ name, version: version && { version } })) {
-        pushTo(leadsTo, to, name);
-      }
-    }
-  } catch (error) {
-    if (!(error instanceof LimitError)) throw error;
-    return { ...described, upgradable: kept.entries.length, stranded: [] };
-  }
-  const keptNames = new Set(kept.entries.map(({ name }) => name));
-  const reached = new Set([head]);
-  // A bundle that is not kept may be installed, but no update passes through it.
-  for (const name of reached) {
-    if (!keptNames.has(name)) continue;
-    for (const from of leadsTo.get(name) ?? []) reached.add(from);
-  }
+  const budget = { left: maxComparisons };
+  // A bundle that is not kept may be installed, but no update passes through it: it has no entry.
+  const { reached } = findWaysTo([head], new Map(kept.entries.map((entry) => [entry.name, entry])), {
+    rules: new UpgradeRules(versions),
+    candidates: names,
+    isKnown: (name) => names.has(name),
+    budget,
+  });
+  if (budget.left < 0) return { ...described, upgradable: kept.entries.length, stranded: [] };
   const all = whole.entries.map(({ name }) => name);
   const stranded = all.filter((name) => !reached.has(name));
   return { ...described, upgradable: all.length - stranded.length, stranded };

@@ -6,6 +6,7 @@ import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type LinkOptions, requireWithin } from '../../files/directory-root.js';
+import { reachableFrom } from '../../graph/ways.js';
 import { isCsv, readCsvMetadata } from '../../model/csv.js';
 import { type PackageManifest, readPackageManifest } from '../package-manifests.js';
 import { isKubernetesObject } from '../parse.js';
@@ -46,7 +47,9 @@ export async function inferFacts(
   }
   const { packageName, channels } = manifest;
   const heads = new Map(channels.map(({ name, head }) => [name, head]));
-  const containing = [...heads].filter(([, head]) => reaches(head, own.name, before)).map(([name]) => name);
+  const containing = [...heads]
+    .filter(([, head]) => reachableFrom(head, before).has(own.name))
+    .map(([name]) => name);
   const sole = channels.length === 1 ? (channels[0]?.name ?? '') : '';
   return {
     packageName,
@@ -100,12 +103,6 @@ function namesBefore(spec: JsonValue): string[] {
       ? skips.map((name) => name ?? '')
       : [];
   return typeof replaces === 'string' && replaces !== '' ? [...names, replaces] : names;
-}
-
-function reaches(head: string, wanted: string, before: ReadonlyMap<string, readonly string[]>): boolean {
-  const seen = new Set([head]);
-  for (const name of seen) for (const next of before.get(name) ?? []) seen.add(next);
-  return seen.has(wanted);
 }
 
 async function readFirstPackage(

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { PlainObject } from '../kube/object.js';
+import { type PlainObject, getGroup } from '../kube/object.js';
 import { type CancelOptions } from '../core/concurrency.js';
 import { throwIfCancelled } from '../core/errors.js';
 import { sortKeysDeep } from '../document/go-json.js';
@@ -59,7 +59,7 @@ function byKey(objects: readonly PlainObject[]): Map<string, PlainObject> {
   const result = new Map<string, PlainObject>();
   for (const object of objects) {
     const { apiVersion, kind, namespace, name } = object;
-    const group = apiVersion.slice(0, Math.max(0, apiVersion.lastIndexOf('/')));
+    const group = getGroup(apiVersion);
     const key = [group, kind, namespace, name];
     // Objects whose names the cluster makes up, and equal ones, are told apart by their order.
     for (let index = 0; ; index++) {

@@ -15,6 +15,11 @@ export interface PlainObject {
   load(): JsonObject;
 }
 
+/** The group of an `apiVersion`; empty for the core group. */
+export function getGroup(apiVersion: string): string {
+  return apiVersion.slice(0, Math.max(0, apiVersion.lastIndexOf('/')));
+}
+
 /** A generated object, which is complete already. */
 export function generated(value: JsonObject, origin: string): PlainObject {
   const metadata = value['metadata'] as { name: string; namespace?: string };

@@ -1,3 +1,4 @@
+import { getGroup } from '../../kube/object.js';
 import { diagnoseSyntax } from '../../core/diagnostics-error.js';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
@@ -185,8 +186,7 @@ function furtherLine(text: string): number | undefined {
 }
 
 function toKey(value: JsonObject): string {
-  const apiVersion = getText(value, 'apiVersion');
-  const group = apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
+  const group = getGroup(getText(value, 'apiVersion'));
   const metadata = getObject(value, 'metadata');
   const kind = String(value['kind']);
   const name = [getText(metadata, 'namespace'), getText(metadata, 'name')]

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../document/json.js';
 import { getObject } from '../../document/json-fields.js';
-import type { PlainObject } from '../../kube/object.js';
+import { type PlainObject, getGroup } from '../../kube/object.js';
 
 /** Kinds of Kubernetes and OpenShift whose objects are in no namespace. */
 const clusterKinds: ReadonlySet<string> = new Set([
@@ -72,7 +72,7 @@ export function placeInNamespace(objects: readonly PlainObject[], namespace: str
 }
 
 function isNamespaced({ apiVersion, kind }: PlainObject, scopes: ReadonlyMap<string, string>): boolean {
-  const group = apiVersion.slice(0, Math.max(0, apiVersion.lastIndexOf('/')));
+  const group = getGroup(apiVersion);
   const scope = scopes.get(`${group}/${kind}`);
   if (scope !== undefined) return scope === 'Namespaced';
   return ownGroups.test(group) && !isClusterKind(kind);

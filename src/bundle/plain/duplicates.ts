@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { PlainObject } from '../../kube/object.js';
+import { type PlainObject, getGroup } from '../../kube/object.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 
 /**
@@ -15,7 +15,7 @@ export function findDuplicates(objects: readonly PlainObject[]): {
   const findings: Diagnostic[] = [];
   const warnings: Diagnostic[] = [];
   for (const object of objects) {
-    const group = object.apiVersion.slice(0, Math.max(0, object.apiVersion.lastIndexOf('/')));
+    const group = getGroup(object.apiVersion);
     const key = JSON.stringify([group, object.kind, object.namespace, object.name]);
     const first = seen.get(key);
     if (first === undefined) seen.set(key, object);

@@ -1,3 +1,4 @@
+import { getGroup } from '../../kube/object.js';
 import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { TypeMismatchError, conform, readTyped, struct } from '../../kube/struct.js';
@@ -62,15 +63,14 @@ function readObject(file: string, content: Buffer): BundleObject | CheckDiagnost
     const why = apiVersion.split('/').length > 2 ? ': apiVersion has more than one slash' : '';
     return { severity: 'error', problem: `Object 'Kind' is missing${why}`, file, path: ['kind'] };
   }
-  const slash = apiVersion.indexOf('/');
   const name = getText(value, 'metadata', 'name');
   const kind = value['kind'] as string;
   return {
     file,
     value: kind === 'ConfigMap' || kind === 'Secret' ? getHead(value) : value,
     apiVersion,
-    group: apiVersion.slice(0, Math.max(0, slash)),
-    version: apiVersion.slice(slash + 1),
+    group: getGroup(apiVersion),
+    version: apiVersion.slice(apiVersion.indexOf('/') + 1),
     kind,
     name,
   };

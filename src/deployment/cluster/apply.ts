@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { PlainObject } from '../../kube/object.js';
+import { type PlainObject, getGroup } from '../../kube/object.js';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { mapConcurrent } from '../../core/concurrency.js';
 import { CancelledError, OpmateError, getMessage, throwIfCancelled } from '../../core/errors.js';
@@ -29,7 +29,6 @@ import { type Kubectl, readObjects } from './kubectl.js';
 import {
   type ObjectId,
   describeId,
-  getGroup,
   holdsOthers,
   getId,
   inPhaseOrder,

@@ -5,7 +5,8 @@ import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { getObjects } from '../../document/json-fields.js';
 import { sortedByBytes } from '../../core/order.js';
 import type { Kubectl } from './kubectl.js';
-import { type ObjectId, getGroup } from './objects.js';
+import { getGroup } from '../../kube/object.js';
+import type { ObjectId } from './objects.js';
 
 /** How the API names a kind. */
 interface Resource {

@@ -1,3 +1,4 @@
+import { getGroup } from '../../kube/object.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
 import { getText } from '../../document/json-fields.js';
@@ -9,11 +10,6 @@ export interface ObjectId {
   kind: string;
   namespace: string;
   name: string;
-}
-
-/** The group of an `apiVersion`; empty for the core group. */
-export function getGroup(apiVersion: string): string {
-  return apiVersion.slice(0, Math.max(0, apiVersion.lastIndexOf('/')));
 }
 
 /** Equal for two ids of the same object, whatever versions of its kind they are written in. */

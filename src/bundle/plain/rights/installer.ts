@@ -1,7 +1,7 @@
 import { type JsonObject, isJsonObject } from '../../../document/json.js';
 import { getObject } from '../../../document/json-fields.js';
 import { sortedByBytes } from '../../../core/order.js';
-import { type PlainObject, generated } from '../../../kube/object.js';
+import { type PlainObject, generated, getGroup } from '../../../kube/object.js';
 import { getRules } from './rights.js';
 
 /** Plural names that are not the kind in lower case with an `s`. */
@@ -11,11 +11,7 @@ const plurals: Readonly<Record<string, string>> = {
 };
 
 function getResource({ apiVersion, kind }: PlainObject): { group: string; resource: string } {
-  const slash = apiVersion.lastIndexOf('/');
-  return {
-    group: slash < 0 ? '' : apiVersion.slice(0, slash),
-    resource: plurals[kind] ?? `${kind.toLowerCase()}s`,
-  };
+  return { group: getGroup(apiVersion), resource: plurals[kind] ?? `${kind.toLowerCase()}s` };
 }
 
 /** A rule that is needed to install an operator, and where. */

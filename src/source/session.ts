@@ -221,5 +221,6 @@ async function connect(options: SessionOptions, logger: Logger): Promise<Connect
     runtimeDirectory: options.environment['XDG_RUNTIME_DIR'],
     logger,
     now: () => performance.now(),
+    signal: options.signal,
   });
 }

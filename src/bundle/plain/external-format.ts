@@ -8,7 +8,7 @@ import { quoteGo } from '../../document/go-json.js';
 import type { CertificateProvider } from './registry-v1/certificates.js';
 import type { PlainManifests } from './plain-directory.js';
 import { readPlainFiles } from './plain-directory.js';
-import { type Environment, findProgram, runProgram } from './run-program.js';
+import { type Environment, findProgram, runProgram } from '../../files/run-program.js';
 
 /** What programs that render content need of a session. */
 export interface ProgramSession extends TemporaryPlace, CancelOptions {

@@ -14,7 +14,7 @@ import { type ProgramOptions, type ProgramSession, printedManifests, variables }
 import { getTitle } from '../../kube/manifests.js';
 import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
 import type { PlainManifests } from './plain-directory.js';
-import { findProgram, runProgram } from './run-program.js';
+import { findProgram, runProgram } from '../../files/run-program.js';
 
 /** What a chart becomes. */
 interface RenderedChart extends PlainManifests {

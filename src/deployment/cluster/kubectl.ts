@@ -1,5 +1,5 @@
-import { runToEnd } from '../../bundle/plain/run-program.js';
-import { OpmateError, redact, systemCode, systemReason } from '../../core/errors.js';
+import { runToEnd } from '../../files/run-program.js';
+import { OpmateError, redact } from '../../core/errors.js';
 import { encodeGoJson, parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { getList } from '../../document/json-fields.js';
@@ -141,8 +141,7 @@ export class Kubectl {
       graceMs,
       timeoutMs,
       maxOutput,
-    }).catch((error: unknown) => {
-      throw error instanceof OpmateError && error.code === 'IO' ? startError(program, error.cause) : error;
+      installHint: 'applying needs the program kubectl: install it, or name it with --kubectl',
     });
     const { warnings, errors } = readMessages(this.#withoutSecrets(messages));
     for (const warning of warnings) {
@@ -248,13 +247,4 @@ function accessFault(message: string): OpmateError | undefined {
     if (pattern.test(message)) return new OpmateError(code, `kubectl: ${message}`, { hint });
   }
   return undefined;
-}
-
-function startError(program: string, error: unknown): OpmateError {
-  const isMissing = systemCode(error) === 'ENOENT';
-  return new OpmateError(
-    isMissing ? 'UNSUPPORTED' : 'IO',
-    `${program}: ${isMissing ? 'not installed' : systemReason(error)}`,
-    { hint: 'install kubectl, or specify its path with --kubectl', cause: error },
-  );
 }

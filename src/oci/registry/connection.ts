@@ -4,6 +4,7 @@ import { Agent as HttpAgent, type ClientRequest } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
+import type { CancelOptions } from '../../core/concurrency.js';
 import { getMessage, OpmateError } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { createTokenCache, withAuth } from './auth.js';
@@ -18,7 +19,8 @@ import {
   type ServerTrust,
   trustServer,
 } from '../transport/network-policy.js';
-import { type Environment, readProxies } from '../transport/proxy.js';
+import { readProxies } from '../transport/proxy.js';
+import type { Environment } from '../../files/run-program.js';
 import {
   isInsecureHost,
   readRegistriesConf,
@@ -46,9 +48,10 @@ export interface RegistryOverrides extends CredentialOverrides {
 }
 
 /**
- * Everything that decides how registries are talked to; made once by the caller from environment and flags.
+ * Everything that decides how registries are talked to; made once by the caller from environment and flags. `signal` ends
+ * credential helpers; requests have a signal of their own.
  */
-export interface ConnectionOptions {
+export interface ConnectionOptions extends CancelOptions {
   /**
    * Read: REGISTRY_AUTH_FILE, DOCKER_CONFIG, CONTAINERS_REGISTRIES_CONF, SSL_CERT_FILE, NODE_EXTRA_CA_CERTS,
    * proxies.
@@ -146,12 +149,8 @@ export function createConnection(options: ConnectionOptions): Connection {
   const logger = options.logger ?? silentLogger;
   const now = options.now ?? (() => performance.now());
   const files = { ...options, logger, systemDirectory: options.systemDirectory ?? '/etc' };
-  const { helperTimeoutMs, ...withoutHelper } = files;
   const overridesFor = options.overridesFor ?? (() => undefined);
-  const credentials = withCredentialOverrides(
-    { ...withoutHelper, ...(helperTimeoutMs && { helperTimeoutMs }) },
-    overridesFor,
-  );
+  const credentials = withCredentialOverrides(files, overridesFor);
   const stores = new Map<string | undefined, CertificateStore>();
   const readCertificates: CertificateStore = (host, isNamed) => {
     const certDir = overridesFor(host)?.certDir ?? options.certDir;

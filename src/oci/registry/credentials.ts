@@ -1,11 +1,10 @@
-import { spawn } from 'node:child_process';
-
 import { join } from 'node:path';
-import { getMessage, OpmateError, redact, systemCode } from '../../core/errors.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { CancelledError, getMessage, OpmateError, redact, systemCode } from '../../core/errors.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../document/json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { readNamedFile } from '../../files/read-file.js';
-import type { Environment } from '../transport/proxy.js';
+import { type Environment, runToEnd } from '../../files/run-program.js';
 
 /** What a registry is logged in to with. */
 export interface Credentials {
@@ -19,7 +18,7 @@ export interface Credentials {
   source: string;
 }
 
-export interface CredentialOptions {
+export interface CredentialOptions extends CancelOptions {
   environment: Environment;
   homeDirectory: string;
   /** `XDG_RUNTIME_DIR` */
@@ -27,7 +26,7 @@ export interface CredentialOptions {
   /** `--authfile` */
   authFile?: string | undefined;
   /** How long a credential helper may take; 30 s. */
-  helperTimeoutMs?: number;
+  helperTimeoutMs?: number | undefined;
   logger?: Logger;
 }
 
@@ -123,6 +122,7 @@ export function createCredentialStore(options: CredentialOptions): CredentialSto
       try {
         return await runHelper(helper, server, source, options);
       } catch (error) {
+        if (error instanceof CancelledError) throw error;
         const problem = getMessage(error);
         problems.push(problem);
         logger.log('warn', problem);
@@ -293,25 +293,31 @@ async function runHelper(
   source: string,
   options: CredentialOptions,
 ): Promise<Credentials | undefined> {
-  const fault = (problem: string): OpmateError =>
-    new OpmateError('AUTH', `docker-credential-${name}: ${problem} (from ${source})`);
+  const program = `docker-credential-${name}`;
+  const fault = (problem: string, hint?: string): OpmateError =>
+    new OpmateError('AUTH', `${program}: ${problem} (from ${source})`, { hint });
   if (!/^[A-Za-z0-9._-]+$/.test(name)) {
     throw new OpmateError('AUTH', 'not a valid name of a credential helper', { subject: source });
   }
-  const timeoutMs = options.helperTimeoutMs ?? 30_000;
-  const { exitCode, output, problem } = await runProgram(
-    `docker-credential-${name}`,
-    server,
-    timeoutMs,
-    options,
-  );
-  if (problem !== undefined) throw fault(problem);
-  const text = output.trim();
-  if (exitCode !== 0) {
+  const { stdout, code, signalName } = await runToEnd(program, ['get'], {
+    name: program,
+    environment: options.environment,
+    signal: options.signal,
+    input: `${server}\n`,
+    timeoutMs: options.helperTimeoutMs ?? 30_000,
+    maxOutput: maxHelperOutput,
+    installHint: 'install it, or remove it from the file',
+  }).catch((error: unknown) => {
+    if (error instanceof CancelledError || !(error instanceof OpmateError)) throw error;
+    throw fault(error.problem, error.hint);
+  });
+  if (signalName !== null) throw fault(`ended by ${signalName}`);
+  const text = stdout.toString('utf8').trim();
+  if (code !== 0) {
     if (/credentials not found/i.test(text)) return undefined;
     const detail =
       text === '' || text.includes('{') ? '' : `: ${redact(text.split('\n')[0] ?? '').slice(0, 200)}`;
-    throw fault(`failed with exit code ${exitCode}${detail}`);
+    throw fault(`failed with exit code ${code}${detail}`);
   }
   let response: JsonValue;
   try {
@@ -326,51 +332,4 @@ async function runHelper(
   if (username === '' && secret === '') return undefined;
   if (username === '<token>') return { username: '', password: '', identityToken: secret, source };
   return { username, password: secret, source };
-}
-
-interface ProgramResult {
-  exitCode: number | null;
-  output: string;
-  problem?: string;
-}
-
-/** Runs a program without a shell; kills it when it takes or says too much. */
-function runProgram(
-  program: string,
-  input: string,
-  timeoutMs: number,
-  options: CredentialOptions,
-): Promise<ProgramResult> {
-  return new Promise((resolve) => {
-    const child = spawn(program, ['get'], {
-      stdio: ['pipe', 'pipe', 'ignore'],
-      env: { ...options.environment },
-    });
-    const chunks: Buffer[] = [];
-    let size = 0;
-    function finish(exitCode: number | null, problem?: string): void {
-      clearTimeout(timer);
-      child.kill('SIGKILL');
-      child.stdout.destroy();
-      const output = Buffer.concat(chunks).toString('utf8');
-      resolve({ exitCode, output, ...(problem !== undefined && { problem }) });
-    }
-    const timer = setTimeout(() => finish(null, `no answer within ${timeoutMs / 1000} s`), timeoutMs);
-    child.stdout.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > maxHelperOutput) finish(null, `answer is longer than ${maxHelperOutput} bytes`);
-      else chunks.push(chunk);
-    });
-    child.on('error', (error) => {
-      const missing = systemCode(error) === 'ENOENT';
-      finish(
-        null,
-        missing ? 'program not found in PATH' : `cannot be run (${systemCode(error) ?? 'unknown'})`,
-      );
-    });
-    child.on('close', (code, signal) => finish(code, signal ? `ended by ${signal}` : undefined));
-    // A helper that never reads its input is no fault.
-    child.stdin.on('error', () => undefined);
-    child.stdin.end(`${input}\n`);
-  });
 }

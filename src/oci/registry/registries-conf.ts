@@ -5,7 +5,7 @@ import { compareBytes } from '../../core/order.js';
 import { describeKind } from '../../document/field.js';
 import type { JsonValue } from '../../document/json.js';
 import { readNamedFile } from '../../files/read-file.js';
-import type { Environment } from '../transport/proxy.js';
+import type { Environment } from '../../files/run-program.js';
 
 /** One `[[registry]]` table. (Source: containers-registries.conf(5), format 2.) */
 export interface RegistryRule {

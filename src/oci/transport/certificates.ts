@@ -5,7 +5,7 @@ import { rootCertificates } from 'node:tls';
 import { getMessage, OpmateError, systemCode } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { readNamedFile } from '../../files/read-file.js';
-import type { Environment } from './proxy.js';
+import type { Environment } from '../../files/run-program.js';
 
 interface CertificateOptions {
   environment: Environment;

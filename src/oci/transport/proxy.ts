@@ -1,8 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 import { OpmateError } from '../../core/errors.js';
-
-/** Environment variables, as the caller hands them in. */
-export type Environment = Readonly<Record<string, string | undefined>>;
+import type { Environment } from '../../files/run-program.js';
 
 /** The proxy for a URL, or undefined when it is to be reached directly. */
 type ProxyChoice = (url: URL) => URL | undefined;

@@ -1,16 +1,16 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { PassThrough, type Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
-import { type CancelOptions, onAbort } from '../../core/concurrency.js';
-import { CancelledError, OpmateError, redact, systemCode, systemReason } from '../../core/errors.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, redact } from '../../core/errors.js';
+import { type ProgramEnd, runToEnd, streamProgram } from '../../files/run-program.js';
 import { requireHttps } from './http-request.js';
 import type { GitPlace } from '../place.js';
 import type { NetworkOptions } from '../session.js';
 
 /** What is read of the messages and small answers of git. */
-const maxOutput = 64 * 1024;
+const defaultMaxOutput = 64 * 1024;
 
 /** Variables that git is given: what finds programs, keys and proxies, nothing that changes what it does. */
 const passedOn = [
@@ -185,92 +185,35 @@ function shellQuoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-function gitWith(source: GitPlace, env: Record<string, string>, options: GitOptions): Git {
-  const { signal } = options;
-  const shown = redact(source.repository);
-  const stream = (args: readonly string[], { timeoutMs, directory }: GitRun): Readable => {
-    const child = spawn('git', args, {
-      cwd: directory ?? options.temporaryDirectory,
-      env,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    const subject = `${shown}: git ${args[0]}`;
-    return getOutput(child, {
-      ...{ subject, shown, timeoutMs, signal },
-      hasSecret: source.credentials !== undefined,
-    });
-  };
-  const run = async (args: readonly string[], wanted: GitRun): Promise<string> => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    for await (const chunk of stream(args, wanted)) {
-      size += (chunk as Buffer).length;
-      if (size > (wanted.maxOutput ?? maxOutput)) {
-        throw new OpmateError('LIMIT', `git ${args[0]}: output too large`, { subject: shown });
-      }
-      chunks.push(chunk as Buffer);
-    }
-    return Buffer.concat(chunks).toString();
-  };
-  return { run, stream };
-}
-
-interface Watched extends CancelOptions {
-  subject: string;
-  shown: string;
-  /** Whether it has credentials. */
-  hasSecret: boolean;
-  timeoutMs: number;
-}
-
-function getOutput(child: ChildProcess, watched: Watched): Readable {
-  const { subject, timeoutMs, signal } = watched;
-  const output = new PassThrough();
-  let messages = '';
-  let fault: OpmateError | undefined;
-  const stop = (error: OpmateError): void => {
-    fault ??= error;
-    child.kill('SIGKILL');
-    // Its helpers end by themselves, and nobody waits for them.
-    child.stdout?.destroy();
-    child.stderr?.destroy();
-  };
-  const timer = setTimeout(() => {
-    stop(new OpmateError('NETWORK', `timed out after ${timeoutMs / 1000} s`, { subject }));
-  }, timeoutMs);
-  const unwatch = onAbort(signal, () => stop(new CancelledError()));
-  child.stderr?.on('data', (chunk: Buffer) => {
-    if (messages.length < maxOutput) messages += chunk.toString();
+function gitWith(source: GitPlace, environment: Record<string, string>, options: GitOptions): Git {
+  const { signal, temporaryDirectory } = options;
+  const optionsOf = (args: readonly string[], { directory, timeoutMs, maxOutput }: GitRun) => ({
+    name: `${redact(source.repository)}: git ${args[0]}`,
+    environment,
+    workingDirectory: directory ?? temporaryDirectory,
+    signal,
+    timeoutMs,
+    maxOutput: maxOutput ?? defaultMaxOutput,
+    installHint: 'install git: sources of type Git require it',
   });
-  child.stdout?.pipe(output, { end: false });
-  output.once('close', () => stop(new CancelledError()));
-  const finish = (error: OpmateError | undefined): void => {
-    clearTimeout(timer);
-    unwatch();
-    if (error === undefined) output.end();
-    else output.destroy(error);
-  };
-  child.once('error', (error) => finish(startError(error)));
-  child.once('close', (code) => {
-    finish(fault ?? (code === 0 ? undefined : failure(messages, watched)));
-  });
-  return output;
-}
-
-function startError(error: unknown): OpmateError {
-  const isMissing = systemCode(error) === 'ENOENT';
-  return new OpmateError(
-    isMissing ? 'UNSUPPORTED' : 'IO',
-    `git: ${isMissing ? 'not installed' : systemReason(error)}`,
-    {
-      hint: 'install git: sources of type Git require it',
-      cause: error,
+  return {
+    async run(args, wanted) {
+      const { stdout, ...end } = await runToEnd('git', args, optionsOf(args, wanted));
+      if (end.code !== 0) throw failure(source, args, end);
+      return stdout.toString();
     },
-  );
+    stream: (args, wanted) =>
+      streamProgram('git', args, optionsOf(args, wanted), (end) => failure(source, args, end)),
+  };
 }
 
 /** The last line that git says is what was wrong. */
-function failure(messages: string, { subject, shown, hasSecret }: Watched): OpmateError {
+function failure(
+  { repository, credentials }: GitPlace,
+  args: readonly string[],
+  { messages }: ProgramEnd,
+): OpmateError {
+  const shown = redact(repository);
   const lines = messages.split('\n').filter((line) => /^(?:fatal|error|remote): /.test(line));
   const detail = (lines.find((line) => line.startsWith('fatal: ')) ?? lines.at(-1) ?? 'failed').slice(0, 500);
   if (
@@ -280,12 +223,13 @@ function failure(messages: string, { subject, shown, hasSecret }: Watched): Opma
   ) {
     return new OpmateError('AUTH', 'access is refused', {
       subject: shown,
-      hint: hasSecret
-        ? 'check the credentials in the Secret and their read access'
-        : 'specify a Secret with secretRef in catalogs or --secret for bundles, and its directory with --secrets',
+      hint:
+        credentials === undefined
+          ? 'specify a Secret with secretRef in catalogs or --secret for bundles, and its directory with --secrets'
+          : 'check the credentials in the Secret and their read access',
     });
   }
   const isMissing = /not found|does not exist|not appear to be a git|did not match/.test(detail);
-  const message = redact(`${subject}: ${detail.replace(/^\w+: /, '')}`);
-  return new OpmateError(isMissing ? 'NOT_FOUND' : 'NETWORK', message);
+  const problem = redact(`git ${args[0]}: ${detail.replace(/^\w+: /, '')}`);
+  return new OpmateError(isMissing ? 'NOT_FOUND' : 'NETWORK', problem, { subject: shown });
 }

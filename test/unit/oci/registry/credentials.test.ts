@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { chmod, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { CancelledError } from '../../../../src/core/errors.js';
 import {
   type CredentialOptions,
   type Credentials,
@@ -240,14 +242,14 @@ describe('oci/credentials: helpers', () => {
   });
 
   it.each([
-    ['is missing', undefined, 'program not found in PATH'],
+    ['is missing', undefined, 'not installed'],
     ['exits with 1', 'echo "keychain is locked"; exit 1', 'failed with exit code 1: keychain is locked'],
     ['fails after printing a secret', `echo '{"Secret":"hunter2"}'; exit 3`, 'failed with exit code 3'],
-    ['hangs', 'exec sleep 60', 'no answer within 0.3 s'],
+    ['hangs', 'exec sleep 60', 'timed out after 0.3 s'],
     [
       'prints without end',
       'while :; do echo hunter2hunter2hunter2hunter2hunter2; done',
-      'answer is longer than 65536',
+      'prints more than 65536 bytes',
     ],
     ['prints no JSON', 'echo hunter2', 'its response is not valid JSON'],
     ['prints half an answer', `echo '{"Username":"hunter2"}'`, 'its answer lacks Username or Secret'],
@@ -261,6 +263,30 @@ describe('oci/credentials: helpers', () => {
     expect(warning).toContain(`docker-credential-test: ${problem}`);
     expect(warning).toContain(`(from ${path}, credHelpers key "a")`);
     expect(warning).not.toContain('hunter2');
+  });
+
+  it('ends a helper, and what it has started, when the command is cancelled', async () => {
+    const pids = join(bench.home, 'pids');
+    const environment = await helper(
+      'test',
+      `sleep 60 & echo "$$ $!" > "${pids}.new"; mv "${pids}.new" "${pids}"; wait`,
+    );
+    await bench.file('.docker/config.json', { credHelpers: { a: 'test' } });
+    const controller = new AbortController();
+    const asking = find('a', 'x', { environment, signal: controller.signal });
+    const started = await vi.waitUntil(async () => readFile(pids, 'utf8').catch(() => ''), 20_000);
+    controller.abort();
+    await expect(asking).rejects.toBeInstanceOf(CancelledError);
+    const isRunning = (pid: string): boolean => {
+      try {
+        // A process that has ended and waits for its parent has no command line.
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8') !== '';
+      } catch {
+        return false;
+      }
+    };
+    await vi.waitUntil(() => !started.trim().split(' ').some(isRunning), 20_000);
+    expect(bench.logged.filter((line) => line.startsWith('warn'))).toEqual([]);
   });
 
   it.each(['../../bin/sh', 'a b', 'x;y', ''])('runs nothing for the name %j', async (name) => {

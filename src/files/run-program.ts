@@ -7,6 +7,7 @@ import { PassThrough, type Readable } from 'node:stream';
 import { type CancelOptions, onAbort } from '../core/concurrency.js';
 import {
   CancelledError,
+  type ErrorCode,
   LimitError,
   OpmateError,
   redact,
@@ -31,6 +32,8 @@ interface RunProgramOptions extends CancelOptions {
   graceMs?: number | undefined;
   /** It is killed, with all that it has started, after this time; 5 minutes. */
   timeoutMs?: number | undefined;
+  /** Code of the error where it takes longer; LIMIT. */
+  timeoutCode?: ErrorCode | undefined;
   /** Bytes that it may print where its output is collected; 64 MiB. */
   maxOutput?: number | undefined;
   /** What to do where it is not installed: then the error is UNSUPPORTED instead of IO. */
@@ -146,7 +149,8 @@ interface StartedProgram {
 const lingeringMs = 2000;
 
 function startProgram(file: string, args: readonly string[], options: RunProgramOptions): StartedProgram {
-  const { name, input, signal, graceMs = 0, timeoutMs = defaultTimeoutMs } = options;
+  const { name, input, signal, graceMs = 0 } = options;
+  const { timeoutMs = defaultTimeoutMs, timeoutCode = 'LIMIT' } = options;
   // A group of its own, so that what it has started ends with it, and Ctrl-C on a terminal is for opmate alone.
   const child = spawn(file, args, {
     cwd: options.workingDirectory,
@@ -175,7 +179,7 @@ function startProgram(file: string, args: readonly string[], options: RunProgram
     }
   };
   const timer = setTimeout(
-    () => stop(new LimitError(`timed out after ${timeoutMs / 1000} s`, { subject: name })),
+    () => stop(new OpmateError(timeoutCode, `timed out after ${timeoutMs / 1000} s`, { subject: name })),
     timeoutMs,
   );
   const unwatch = onAbort(signal, () => stop(new CancelledError()));

@@ -193,6 +193,7 @@ function gitWith(source: GitPlace, environment: Record<string, string>, options:
     workingDirectory: directory ?? temporaryDirectory,
     signal,
     timeoutMs,
+    timeoutCode: 'NETWORK' as const,
     maxOutput: maxOutput ?? defaultMaxOutput,
     installHint: 'install git: sources of type Git require it',
   });

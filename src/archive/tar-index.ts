@@ -1,5 +1,6 @@
 import { type FileHandle } from 'node:fs/promises';
 import { LimitError, OpmateError, fileError } from '../core/errors.js';
+import { readBytes } from '../files/file-region.js';
 import { openRegularFile } from '../files/read-file.js';
 import { normalizeEntryPath, showName } from './entry-path.js';
 import { type TarHeader, TarProblem, type TarSource, readTarHeader } from './tar-entries.js';
@@ -58,10 +59,10 @@ class Indexer {
     const source: TarSource = {
       read: async (length) => {
         start = position;
-        const bytes = Buffer.alloc(Math.min(length, Math.max(total - position, 0)));
-        const { bytesRead } = await this.#handle.read(bytes, 0, bytes.length, position);
-        position += bytesRead;
-        return bytes.subarray(0, bytesRead);
+        const left = Math.max(total - position, 0);
+        const bytes = await readBytes(this.#handle, position, Math.min(length, left));
+        position += bytes.length;
+        return bytes;
       },
     };
     let entries = 0;

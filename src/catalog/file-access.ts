@@ -1,5 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { OpmateError, fileError } from '../core/errors.js';
+import { fillBuffer } from '../files/file-region.js';
 import { openRegularFile } from '../files/read-file.js';
 
 /**
@@ -24,13 +25,11 @@ export async function readFully(
   offset: number,
   label: string,
 ): Promise<number> {
-  let filled = 0;
-  while (filled < target.length) {
-    const bytesRead = await readSome(handle, target.subarray(filled), offset + filled, label);
-    if (bytesRead === 0) break;
-    filled += bytesRead;
+  try {
+    return await fillBuffer(handle, target, offset);
+  } catch (error) {
+    throw fileError(`read ${label}`, error, { file: label });
   }
-  return filled;
 }
 
 /** One call of the system; 0 when the file ends at `offset`. Throws OpmateError IO. */

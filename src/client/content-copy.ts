@@ -5,6 +5,7 @@ import { isDigest } from '../core/digest.js';
 import { LimitError, fileError, throwIfCancelled } from '../core/errors.js';
 import { parseGoJson } from '../document/go-json.js';
 import { isJsonObject } from '../document/json.js';
+import { writeBytes } from '../files/file-region.js';
 import { makeDirectory } from '../files/make-directory.js';
 import { moveWhole } from '../files/move-whole.js';
 import { replaceFile } from '../files/replace-file.js';
@@ -93,9 +94,7 @@ export class ContentCopy {
           });
         }
         digest.update(chunk);
-        for (let done = 0; done < chunk.length;) {
-          done += (await handle.write(chunk, done, chunk.length - done, size + done)).bytesWritten;
-        }
+        await writeBytes(handle, chunk, size);
         size += chunk.length;
       }
       await handle.sync();

@@ -141,7 +141,7 @@ export class Kubectl {
       graceMs,
       timeoutMs,
       maxOutput,
-      installHint: 'applying needs the program kubectl: install it, or name it with --kubectl',
+      installHint: 'install kubectl, or specify its path with --kubectl',
     });
     const { warnings, errors } = readMessages(this.#withoutSecrets(messages));
     for (const warning of warnings) {

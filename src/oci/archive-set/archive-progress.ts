@@ -11,6 +11,7 @@ import {
 } from './archive-index.js';
 import { type PlacedBlob, blobHeader, partialName, stagedName } from './archive-layout.js';
 import { planPattern } from './archive-set-writer.js';
+import { readBytes } from '../../files/file-region.js';
 
 /** An archive set that is being written, or was when the writing was interrupted. */
 interface UnfinishedArchive {
@@ -79,8 +80,7 @@ async function readHeaders(
       const written: string[] = [];
       for (const blob of blobs) {
         const header = blobHeader(blob);
-        const mark = Buffer.alloc(header.length);
-        await handle.read(mark, 0, mark.length, blob.offset - header.length);
+        const mark = await readBytes(handle, blob.offset - header.length, header.length);
         if (mark.equals(header)) written.push(blob.digest);
       }
       return written;

@@ -48,7 +48,7 @@ import {
 } from './archive-layout.js';
 import { freeBytes } from '../../files/free-space.js';
 import { withLock } from '../../files/lock.js';
-import { readRegion, writeRegion } from './file-region.js';
+import { readRegion, writeBytes } from '../../files/file-region.js';
 import { makeDirectory, syncDirectory } from '../../files/make-directory.js';
 import { moveWhole } from '../../files/move-whole.js';
 import { stagingBeside, sweepLeftovers } from '../../files/staging.js';
@@ -465,14 +465,14 @@ class ArchiveWriter {
       if (file === undefined || place?.size !== blob.size) continue;
       const isOwn = file === this.#getPartial(part.number) && place.offset === blob.offset;
       if (!(await this.#take(file, place.offset, header, blob, isOwn ? undefined : handle))) continue;
-      if (!isOwn) await writeRegion(handle, header, blob.offset - header.length);
+      if (!isOwn) await writeBytes(handle, header, blob.offset - header.length);
       this.#kept += blob.size;
       this.#tell();
       return;
     }
     await retryDamaged(() => this.#fetch(handle, blob), this.#options);
     // The header tells the next run that the content is there.
-    await writeRegion(handle, header, blob.offset - header.length);
+    await writeBytes(handle, header, blob.offset - header.length);
   }
 
   /** Checks a blob in a file, and copies it to its place in `target`. False where it is not whole there. */
@@ -511,7 +511,7 @@ class ArchiveWriter {
           throw new DigestMismatchError(`expected ${size} bytes, got more`, { subject });
         }
         // Writing goes on in the background while the bytes are hashed.
-        const writing = writeRegion(handle, chunk, offset + received);
+        const writing = writeBytes(handle, chunk, offset + received);
         hash.update(chunk);
         await writing;
         received += chunk.length;
@@ -557,9 +557,9 @@ class ArchiveWriter {
     const handle = await this.#open(part);
     for (const { size, offset } of part.blobs) {
       const padding = paddedSize(size) - size;
-      if (padding > 0) await writeRegion(handle, Buffer.alloc(padding), offset + size);
+      if (padding > 0) await writeBytes(handle, Buffer.alloc(padding), offset + size);
     }
-    await writeRegion(handle, part.tail, part.size - part.tail.length);
+    await writeBytes(handle, part.tail, part.size - part.tail.length);
     await handle.datasync();
     const sum = await this.#hash(handle, 0, part.size, 'sha256', this.#getPartial(part.number));
     this.#handles.delete(part.number);
@@ -579,7 +579,7 @@ class ArchiveWriter {
     let done = 0;
     for await (const piece of readRegion(handle, start, length, subject)) {
       throwIfCancelled(this.#options.signal);
-      if (copy.target !== undefined) await writeRegion(copy.target, piece, copy.at + done);
+      if (copy.target !== undefined) await writeBytes(copy.target, piece, copy.at + done);
       hash.update(piece);
       done += piece.length;
     }

@@ -11,7 +11,7 @@ import { isJsonObject } from '../../document/json.js';
 import { openNamelessFile } from '../../files/nameless-file.js';
 import { openRegularFile } from '../../files/read-file.js';
 import { ContentRepository, type ContentSource, type LocalRepository } from '../layout/layout-content.js';
-import { readRegion } from './file-region.js';
+import { readBytes, readRegion } from '../../files/file-region.js';
 import { readManifestFacts } from '../layout/layout-manifest.js';
 import { parseLayoutIndex, refNameAnnotation } from '../layout/layout-store.js';
 import { type Descriptor, type ImageManifest, mediaTypes, maxManifestBytes } from '../image/types.js';
@@ -110,9 +110,7 @@ class ArchiveFile {
   }
 
   async readBytes(slice: TarSlice, length: number): Promise<Buffer> {
-    const bytes = Buffer.alloc(Math.min(length, slice.size));
-    const { bytesRead } = await this.#handle.read(bytes, 0, bytes.length, slice.offset);
-    return bytes.subarray(0, bytesRead);
+    return readBytes(this.#handle, slice.offset, Math.min(length, slice.size));
   }
 
   async orClose<T>(work: () => Promise<T>): Promise<T> {
@@ -134,9 +132,7 @@ async function openPlain(path: string, options: ArchiveOptions): Promise<FileHan
   let handle: FileHandle | undefined;
   try {
     handle = await openRegularFile(path);
-    const head = Buffer.alloc(4);
-    await handle.read(head, 0, 4, 0);
-    if (!isCompressed(head)) return handle;
+    if (!isCompressed(await readBytes(handle, 0, 4))) return handle;
   } catch (error) {
     await handle?.close();
     throw fileError(path, error);

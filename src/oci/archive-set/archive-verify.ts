@@ -13,7 +13,7 @@ import { openRegularFile } from '../../files/read-file.js';
 import { type ArchiveIndex, type ArchiveProof, archiveIndexName, readArchiveIndex } from './archive-index.js';
 import { type PartLayout, blobHeader, getLayout } from './archive-layout.js';
 import { findPartFiles, findPartProblem } from './archive-set-reader.js';
-import { readRegion } from './file-region.js';
+import { readRegion } from '../../files/file-region.js';
 import { isNonDistributable, readManifestFacts } from '../layout/layout-manifest.js';
 import { type Descriptor, maxManifestBytes } from '../image/types.js';
 

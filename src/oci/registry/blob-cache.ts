@@ -6,6 +6,7 @@ import { type CancelOptions, onAbort } from '../../core/concurrency.js';
 import { computeDigest, isDigest, parseDigest } from '../../core/digest.js';
 import { CancelledError, getMessage, systemCode } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
+import { readBytes } from '../../files/file-region.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { moveWhole } from '../../files/move-whole.js';
 import { stagingName, sweepLeftovers } from '../../files/staging.js';
@@ -93,7 +94,7 @@ class DirectoryCache implements BlobCache {
       if (actual !== size) return void (await this.#remove(digest, `has ${actual} bytes instead of ${size}`));
       await this.#touch(handle);
       if (size <= smallBytes) {
-        const bytes = await readWhole(handle, size);
+        const bytes = await readBytes(handle, 0, size);
         if (computeDigest(bytes, parseDigest(digest).algorithm) === digest) {
           return new HeldContent(bytes);
         }
@@ -288,17 +289,6 @@ class PendingEntry {
     this.#report.onFailure(error);
     await this.discard();
   }
-}
-
-async function readWhole(handle: FileHandle, size: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafe(size);
-  let offset = 0;
-  while (offset < size) {
-    const { bytesRead } = await handle.read(bytes, offset, size - offset, offset);
-    if (bytesRead === 0) break;
-    offset += bytesRead;
-  }
-  return bytes.subarray(0, offset);
 }
 
 /** The same repository, which keeps what it reads by digest in a cache and looks there first. */

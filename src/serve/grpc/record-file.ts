@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { readFully } from '../../catalog/file-access.js';
+import { writeBytes } from '../../files/file-region.js';
 import { openNamelessFile } from '../../files/nameless-file.js';
 
 /** Where a record stands in its file, and the digest that it must have. */
@@ -68,7 +69,7 @@ export class RecordFile {
     const write = {
       from,
       to,
-      done: this.#write(held.length === 1 ? (held[0] as Uint8Array) : Buffer.concat(held), from),
+      done: writeBytes(this.#handle, held.length === 1 ? (held[0] as Uint8Array) : Buffer.concat(held), from),
     };
     this.#writes.add(write);
     try {
@@ -78,12 +79,6 @@ export class RecordFile {
       throw error;
     } finally {
       this.#writes.delete(write);
-    }
-  }
-
-  async #write(bytes: Uint8Array, offset: number): Promise<void> {
-    for (let done = 0; done < bytes.length;) {
-      done += (await this.#handle.write(bytes, done, bytes.length - done, offset + done)).bytesWritten;
     }
   }
 

@@ -2,6 +2,7 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { systemCode } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
+import { readBytes } from '../../files/file-region.js';
 import { openRegularFile } from '../../files/read-file.js';
 import { openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
 import { type ArchiveProof, archiveIndexName } from '../../oci/archive-set/archive-index.js';
@@ -97,14 +98,7 @@ export async function readPiece(file: string, start: number, length: number): Pr
   });
   if (handle === undefined) return undefined;
   try {
-    const bytes = Buffer.alloc(length);
-    let done = 0;
-    while (done < length) {
-      const { bytesRead } = await handle.read(bytes, done, length - done, start + done);
-      if (bytesRead === 0) break;
-      done += bytesRead;
-    }
-    return bytes.subarray(0, done);
+    return await readBytes(handle, start, length);
   } finally {
     await handle.close();
   }

@@ -1,4 +1,5 @@
 import { fileError } from '../../core/errors.js';
+import { readBytes } from '../../files/file-region.js';
 import { openRegularFile } from '../../files/read-file.js';
 import { holdsConfigMaps } from '../drivers/config-map-files.js';
 
@@ -13,14 +14,14 @@ async function isArchive(file: string): Promise<boolean> {
   try {
     const handle = await openRegularFile(file);
     try {
-      const head = Buffer.alloc(512);
-      const { bytesRead } = await handle.read(head, 0, head.length, 0);
+      const head = await readBytes(handle, 0, 512);
       const starts = ['1f8b', '28b52ffd', '425a68', 'fd377a58'];
       const hex = head.toString('hex', 0, 4);
       if (starts.some((start) => hex.startsWith(start)) || /^5[0-9a-f]2a4d18/.test(hex)) return true;
       // The oldest form of tar has no mark; an empty archive is zeros.
-      const isMarked = bytesRead === 512 && head.toString('latin1', 257, 262) === 'ustar';
-      return isMarked || (bytesRead === 512 && (head.every((byte) => byte === 0) || /\.tar$/.test(file)));
+      if (head.length < 512) return false;
+      const isMarked = head.toString('latin1', 257, 262) === 'ustar';
+      return isMarked || head.every((byte) => byte === 0) || /\.tar$/.test(file);
     } finally {
       await handle.close();
     }

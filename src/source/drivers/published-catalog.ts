@@ -15,6 +15,7 @@ import {
 } from '../../catalog/published/published-index.js';
 import { verifyContent } from '../../core/digest.js';
 import { OpmateError, fileError } from '../../core/errors.js';
+import { readBytes } from '../../files/file-region.js';
 import { openIfRegularFile, readRegularFile } from '../../files/read-file.js';
 import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { SourceSession } from '../session.js';
@@ -70,8 +71,7 @@ async function findKind(file: string): Promise<ReturnType<typeof publishedKind>>
     throw fileError(file, error);
   });
   try {
-    const head = Buffer.alloc(100);
-    return handle && publishedKind(head.subarray(0, (await handle.read(head, 0, head.length, 0)).bytesRead));
+    return handle && publishedKind(await readBytes(handle, 0, 100));
   } finally {
     await handle?.close();
   }

@@ -12,6 +12,7 @@ import {
   publishedKind,
 } from '../../catalog/published/published-index.js';
 import { quoteGo } from '../../document/go-json.js';
+import { readBytes } from '../../files/file-region.js';
 import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
 import { readLimited } from '../../oci/image/read-limited.js';
 import { readBody } from '../../oci/transport/response-body.js';
@@ -169,9 +170,7 @@ function checkHeaders({ headers }: TransportResponse, shown: string): boolean {
 async function checkBegin(file: string, shown: string): Promise<void> {
   const handle = await open(file);
   try {
-    const head = Buffer.alloc(lookAhead);
-    const { bytesRead } = await handle.read(head, 0, head.length, 0);
-    const text = head.toString('latin1', 0, bytesRead).trimStart();
+    const text = (await readBytes(handle, 0, lookAhead)).toString('latin1').trimStart();
     if (text === '' || text.startsWith('{')) return;
   } finally {
     await handle.close();

@@ -6,6 +6,7 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { Logger } from '../../core/log.js';
+import { readBytes } from '../../files/file-region.js';
 import { replaceFileBy } from '../../files/replace-file.js';
 import { imageLabels, pathOfLabel } from '../../model/image-labels.js';
 import { type Image, extractImage } from '../../oci/image/image.js';
@@ -81,10 +82,8 @@ async function checkJournal(file: string, subject: string): Promise<void> {
   const handle = await open(file, 'r');
   try {
     const { size } = await handle.stat();
-    const end = Buffer.alloc(superJournalMagic.length);
-    if (size < end.length) return;
-    await handle.read(end, 0, end.length, size - end.length);
-    if (!end.equals(superJournalMagic)) return;
+    const { length } = superJournalMagic;
+    if (size < length || !(await readBytes(handle, size - length, length)).equals(superJournalMagic)) return;
   } finally {
     await handle.close();
   }

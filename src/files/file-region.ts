@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
-import { OpmateError } from '../../core/errors.js';
+import { OpmateError } from '../core/errors.js';
 
 const chunkSize = 1024 * 1024;
 
@@ -39,10 +39,30 @@ export async function* readRegion(
   }
 }
 
-/** Writes all of `bytes` at a place of a file. */
-export async function writeRegion(handle: FileHandle, bytes: Buffer, position: number): Promise<void> {
-  let done = 0;
-  while (done < bytes.length) {
+/**
+ * Fills `target` with what stands from `position` on, however many calls of the system that takes. Returns how many bytes
+ * there are, which is less only when the file ends. Throws errors of the system as they are.
+ */
+export async function fillBuffer(handle: FileHandle, target: Buffer, position: number): Promise<number> {
+  let filled = 0;
+  while (filled < target.length) {
+    const left = target.length - filled;
+    const { bytesRead } = await handle.read(target, filled, left, position + filled);
+    if (bytesRead === 0) break;
+    filled += bytesRead;
+  }
+  return filled;
+}
+
+/** Reads the bytes from `position` on: `length` of them, or less where the file ends. Throws as `fillBuffer` does. */
+export async function readBytes(handle: FileHandle, position: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(length);
+  return bytes.subarray(0, await fillBuffer(handle, bytes, position));
+}
+
+/** Writes all of `bytes` at a place of a file. Throws errors of the system as they are. */
+export async function writeBytes(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length;) {
     const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, position + done);
     done += bytesWritten;
   }

@@ -104,7 +104,8 @@ class Indexer {
         subject: this.#path,
       });
     }
-    if (name === '') return;
+    const target = type === 'link' ? normalizeEntryPath(linkName, this.#path) : undefined;
+    if (name === '' || name === target) return;
     this.#files.delete(name);
     this.#links.delete(name);
     if (type === 'file') {
@@ -112,9 +113,8 @@ class Indexer {
     } else if (type === 'symlink') {
       const directory = linkName.startsWith('/') ? '' : `${name}/../`;
       this.#links.set(name, normalizeEntryPath(`${directory}${linkName}`, this.#path));
-    } else if (type === 'link') {
+    } else if (target !== undefined) {
       // A hard link stays with the content that the name had then.
-      const target = normalizeEntryPath(linkName, this.#path);
       const [file, link] = [this.#files.get(target), this.#links.get(target)];
       if (file !== undefined) this.#files.set(name, file);
       else if (link !== undefined) this.#links.set(name, link);

@@ -155,6 +155,7 @@ const agreed: [string, Buffer][] = [
   ['a file that becomes a directory', tar({ name: 'a', content: '1' }, { name: 'a/', flag: '5' })],
   ['a directory that becomes a file', tar({ name: 'a/', flag: '5' }, { name: 'a', content: '1' })],
   ['a hard link to a file that is replaced', tar({ name: 'a', content: '1' }, { name: 'b', flag: '1', linkName: 'a' }, { name: 'a', content: '2' })],
+  ['a hard link to itself', tar({ name: 'a', content: '1' }, { name: 'a', flag: '1', linkName: 'a' })],
 ]; // prettier-ignore
 
 /** Refused: GNU tar reads them in another way than Go, or complains. */

@@ -4,6 +4,7 @@ import { OpmateError, fileError } from '../core/errors.js';
 import type { Logger } from '../core/log.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
 import { addContext, combineErrors } from '../core/diagnostics-error.js';
+import { getFileIdentity } from '../files/file-status.js';
 import type { LinkOptions } from '../files/directory-root.js';
 import type { BlobOrigin } from '../model/facts.js';
 import { LineCounter, type OpenFile, readDocumentAt, readDocuments } from './documents.js';
@@ -209,8 +210,8 @@ function hidingText(options: MetasOptions, file: CatalogFile): MetasOptions {
 /** Tells two states of a file apart, so that what was checked is what is written. */
 async function readState(handle: FileHandle, label: string): Promise<{ version: string; size: number }> {
   try {
-    const { size, mtimeMs, ino } = await handle.stat();
-    return { version: `${ino}:${size}:${mtimeMs}`, size };
+    const stats = await handle.stat({ bigint: true });
+    return { version: getFileIdentity(stats), size: Number(stats.size) };
   } catch (error) {
     throw fileError(`stat ${label}`, error, { file: label });
   }

@@ -5,6 +5,7 @@ import { isDigest } from '../core/digest.js';
 import { LimitError, fileError, throwIfCancelled } from '../core/errors.js';
 import { parseGoJson } from '../document/go-json.js';
 import { isJsonObject } from '../document/json.js';
+import { getFileIdentity } from '../files/file-status.js';
 import { writeBytes } from '../files/file-region.js';
 import { makeDirectory } from '../files/make-directory.js';
 import { moveWhole } from '../files/move-whole.js';
@@ -162,8 +163,7 @@ export class ContentCopy {
 
 /** Tells a file from one that was put in its place or written to. */
 async function readIdentity(handle: FileHandle, hash: string): Promise<string> {
-  const { dev, ino, size, mtimeNs } = await handle.stat({ bigint: true });
-  return [hash, dev, ino, size, mtimeNs].join(' ');
+  return `${hash} ${getFileIdentity(await handle.stat({ bigint: true }))}`;
 }
 
 async function computeHash(handle: FileHandle, signal: AbortSignal | undefined): Promise<string> {

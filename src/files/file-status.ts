@@ -1,4 +1,4 @@
-import type { Stats } from 'node:fs';
+import type { BigIntStats, Stats } from 'node:fs';
 import { lstat, readdir, stat } from 'node:fs/promises';
 import { fileError, systemCode } from '../core/errors.js';
 
@@ -13,6 +13,24 @@ export function statIfPresent(file: string): Promise<Stats | undefined> {
 /** Returns the status of a file or link; otherwise as `statIfPresent`. */
 export function lstatIfPresent(file: string): Promise<Stats | undefined> {
   return ifPresent(lstat(file), file);
+}
+
+/** What tells one file from another, and from itself before it was written to. */
+type IdentityStats = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs'>;
+
+/**
+ * Returns a text that differs once a file is replaced or written to. What moving, linking and `chmod` change is left out.
+ */
+export function getFileIdentity({ dev, ino, size, mtimeNs }: IdentityStats): string {
+  return `${dev}:${ino}:${size}:${mtimeNs}`;
+}
+
+/**
+ * The same for who would rather read a file again than miss a change: also where a date was set back after writing, and so
+ * after moving, linking and `chmod` too.
+ */
+export function getFileState(stats: IdentityStats & Pick<BigIntStats, 'ctimeNs'>): string {
+  return `${getFileIdentity(stats)}:${stats.ctimeNs}`;
 }
 
 /** Returns the names in a directory; none if missing. Throws OpmateError for any other failure. */

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { schemas } from '../../model/declarative-config.js';
 import { detach } from '../../model/describe.js';
+import { getFileIdentity } from '../../files/file-status.js';
 import { recoverDirectory } from '../../files/journal.js';
 import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
 import type { LinkOptions } from '../../files/directory-root.js';
@@ -140,8 +141,7 @@ async function readRoot(directory: string): Promise<string> {
 
 async function readFileState(file: string, label: string): Promise<string> {
   try {
-    const { ino, size, mtimeNs } = await stat(file, { bigint: true });
-    return `${ino}:${size}:${mtimeNs}`;
+    return getFileIdentity(await stat(file, { bigint: true }));
   } catch (error) {
     throw fileError(`stat ${label}`, error, { file: label });
   }

@@ -1,7 +1,7 @@
 import { open, readdir, rm, stat, utimes } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { lstatIfPresent, readdirIfPresent, statIfPresent } from '../../files/file-status.js';
+import { getFileIdentity, lstatIfPresent, readdirIfPresent, statIfPresent } from '../../files/file-status.js';
 import { isDigest, parseDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, systemCode, systemReason } from '../../core/errors.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
@@ -300,13 +300,13 @@ export class LayoutStore {
     let signature: string;
     try {
       // Each reading is of one file as a whole, because writers only ever replace it.
-      if (getSignature(await stat(path, { bigint: true })) === this.#signature) return;
+      if (getFileIdentity(await stat(path, { bigint: true })) === this.#signature) return;
       const handle = await openRegularFile(path);
       try {
         const stats = await handle.stat({ bigint: true });
         if (stats.size > maxIndexBytes)
           throw new LimitError(`larger than ${maxIndexBytes} bytes`, { subject: path });
-        signature = getSignature(stats);
+        signature = getFileIdentity(stats);
         bytes = await handle.readFile();
       } finally {
         await handle.close();
@@ -355,7 +355,7 @@ export class LayoutStore {
     const bytes = Buffer.from(JSON.stringify({ ...document, manifests: entries }));
     let signature = '';
     await this.#writeWhole(bytes, async (path) => {
-      signature = getSignature(await stat(path, { bigint: true }));
+      signature = getFileIdentity(await stat(path, { bigint: true }));
       await moveWhole(path, join(this.directory, 'index.json'));
     });
     this.#writes++;
@@ -398,7 +398,7 @@ export class LayoutStore {
         if (systemCode(error) !== 'EEXIST') throw ioError(path, 'cannot be written', error);
       }
       const stats = await stat(path, { bigint: true }).catch(() => undefined);
-      const signature = stats ? getSignature(stats) : '';
+      const signature = stats ? getFileIdentity(stats) : '';
       waited = signature === seen ? waited + pause : 0;
       seen = signature;
       if (waited >= staleLockMs) await rm(path, { force: true });
@@ -428,10 +428,6 @@ export function parseLayoutIndex(
       throw new OpmateError('INVALID', `manifests[${i}]: ${problem}`, { subject: path });
   });
   return { document, entries: manifests as unknown as Descriptor[] };
-}
-
-function getSignature(stats: { ino: bigint; size: bigint; mtimeNs: bigint }): string {
-  return `${stats.ino}:${stats.size}:${stats.mtimeNs}`;
 }
 
 async function exists(path: string): Promise<boolean> {

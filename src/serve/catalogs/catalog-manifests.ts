@@ -4,6 +4,7 @@ import type { Diagnostic } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { computeDigest, isDigest } from '../../core/digest.js';
 import { OpmateError, fileError } from '../../core/errors.js';
+import { getFileState } from '../../files/file-status.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { DiagnosticList, type WrittenDocument, readObjects } from '../../document/document.js';
@@ -68,8 +69,8 @@ const maxFileBytes = 16 * 1024 * 1024;
 export async function manifestsVersion(directory: string): Promise<string> {
   const lines: string[] = [];
   for (const name of await manifestNames(directory)) {
-    const stats = await stat(path.join(directory, name)).catch(() => undefined);
-    lines.push(`${name} ${stats?.size} ${stats?.mtimeMs} ${stats?.ctimeMs} ${stats?.ino}`);
+    const stats = await stat(path.join(directory, name), { bigint: true }).catch(() => undefined);
+    lines.push(`${name} ${stats && getFileState(stats)}`);
   }
   return computeDigest(lines.join('\n'));
 }

@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { Catalog } from '../../catalog/catalog.js';
 import { openFile, readFully } from '../../catalog/file-access.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
-import { readdirIfPresent } from '../../files/file-status.js';
+import { getFileState, readdirIfPresent } from '../../files/file-status.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { replaceFile } from '../../files/replace-file.js';
 
@@ -95,9 +95,8 @@ async function readState(catalog: Catalog, { signal }: CancelOptions): Promise<C
     async ({ path: file }) => {
       const stats = await stat(file, { bigint: true }).catch(() => undefined);
       if (stats?.isFile() !== true) return undefined;
-      const { dev, ino, size, mtimeNs, ctimeNs } = stats;
-      changedAt = Math.max(changedAt, Number(ctimeNs / 1_000_000n));
-      return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
+      changedAt = Math.max(changedAt, Number(stats.ctimeNs / 1_000_000n));
+      return getFileState(stats);
     },
     { signal },
   );

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { LimitError, OpmateError, fileError } from '../../core/errors.js';
+import { getFileIdentity } from '../../files/file-status.js';
 
 const maxFileBytes = 1024 * 1024;
 /** Work of one check doubles with each step: 2^17 rounds take several seconds. (Source: bcrypt allows up to 31.) */
@@ -82,10 +83,10 @@ export class PasswordFile {
     if (now - this.#checkedAt < rereadMs) return;
     const file = this.#file;
     try {
-      const { size, mtimeMs, ino } = await stat(file);
-      const version = `${ino} ${size} ${mtimeMs}`;
+      const stats = await stat(file, { bigint: true });
+      const version = getFileIdentity(stats);
       if (version !== this.#version) {
-        if (size > maxFileBytes) throw new LimitError(`${file}: more than ${maxFileBytes} bytes`);
+        if (stats.size > maxFileBytes) throw new LimitError(`${file}: more than ${maxFileBytes} bytes`);
         this.#hashes = parsePasswords(await readFile(file, 'utf8'), file);
         this.#version = version;
         this.#right = new Set();

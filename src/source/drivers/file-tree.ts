@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type { BigIntStats } from 'node:fs';
 import { type FileHandle, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { FileTree } from '../../archive/file-tree.js';
@@ -9,6 +8,7 @@ import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { LimitError, OpmateError, fileError, systemCode, throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
+import { getFileState } from '../../files/file-status.js';
 import { openIfRegularFile } from '../../files/read-file.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 
@@ -99,8 +99,8 @@ async function readOnce(
       hash.update(chunk);
       if (copy !== undefined) await copy.appendFile(chunk);
     }
-    const version = fileState(before);
-    if (fileState(await handle.stat({ bigint: true })) !== version || BigInt(size) !== before.size)
+    const version = getFileState(before);
+    if (getFileState(await handle.stat({ bigint: true })) !== version || BigInt(size) !== before.size)
       throw changed(file);
     return { size, sha256: hash.digest('hex'), version };
   } catch (error) {
@@ -109,10 +109,6 @@ async function readOnce(
     await copy?.close();
     await handle?.close();
   }
-}
-
-function fileState({ size, mtimeNs, ctimeNs, ino }: BigIntStats): string {
-  return `${size} ${mtimeNs} ${ctimeNs} ${ino}`;
 }
 
 /** The error of a file that is not what it was when it was read first. */
@@ -195,7 +191,7 @@ export async function confirmTree(
   for (const name of files) {
     const file = path.join(directory, name);
     const stats = await stat(file, { bigint: true }).catch(() => undefined);
-    if ((stats?.isFile() === true ? fileState(stats) : undefined) !== known.get(name)) throw changed(file);
+    if ((stats?.isFile() === true ? getFileState(stats) : undefined) !== known.get(name)) throw changed(file);
     known.delete(name);
   }
   const [gone] = known.keys();

@@ -1,3 +1,4 @@
+import type { BigIntStats } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { readBundleFiles, isBundleDirectory, readBundleDirectory } from '../../bundle/read.js';
@@ -9,7 +10,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import type { LinkOptions } from '../../files/directory-root.js';
-import { statIfPresent } from '../../files/file-status.js';
+import { getFileState, statIfPresent } from '../../files/file-status.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 
 import type { ArchivePlace, DatabasePlace, DirectoryPlace } from '../place.js';
@@ -43,9 +44,9 @@ export async function openPath(
   });
 }
 
-async function statPath(file: string): ReturnType<typeof stat> {
+async function statPath(file: string): Promise<BigIntStats> {
   try {
-    return await stat(file);
+    return await stat(file, { bigint: true });
   } catch (error) {
     throw fileError(file, error);
   }
@@ -164,8 +165,7 @@ export async function pathVersion(file: string, options: LinkOptions): Promise<s
 
 /** Returns a text that differs once a file does. Throws OpmateError. */
 export async function fileVersion(file: string): Promise<string> {
-  const { size, mtimeMs, ctimeMs, ino } = await statPath(file);
-  return `${size} ${mtimeMs} ${ctimeMs} ${ino}`;
+  return getFileState(await statPath(file));
 }
 
 /** Copies the files of a directory to another, which is made. Throws OpmateError. */

@@ -1,7 +1,12 @@
-import { symlink, writeFile } from 'node:fs/promises';
+import { chmod, rename, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { lstatIfPresent, statIfPresent } from '../../../src/files/file-status.js';
+import {
+  getFileIdentity,
+  getFileState,
+  lstatIfPresent,
+  statIfPresent,
+} from '../../../src/files/file-status.js';
 import { directoryWith } from '../../support/temporary.js';
 
 describe('files/file-status', () => {
@@ -24,5 +29,24 @@ describe('files/file-status', () => {
       message: `stat ${loop}: too many levels of symbolic links`,
       file: loop,
     });
+  });
+
+  it('tells a file that was replaced, or written to with its date set back, from the same file moved', async () => {
+    const directory = await directoryWith({ a: 'x', b: 'x' });
+    const [a, b] = [path.join(directory, 'a'), path.join(directory, 'b')];
+    const date = new Date('2024-01-31T00:00:00Z');
+    for (const file of [a, b]) await utimes(file, date, date);
+    const before = await stat(a, { bigint: true });
+    expect(getFileIdentity(await stat(b, { bigint: true }))).not.toBe(getFileIdentity(before));
+
+    await chmod(a, 0o600);
+    await rename(a, path.join(directory, 'moved'));
+    const moved = await stat(path.join(directory, 'moved'), { bigint: true });
+    expect(getFileIdentity(moved)).toBe(getFileIdentity(before));
+
+    await writeFile(path.join(directory, 'moved'), 'y');
+    await utimes(path.join(directory, 'moved'), date, date);
+    const written = await stat(path.join(directory, 'moved'), { bigint: true });
+    expect(getFileState(written)).not.toBe(getFileState(before));
   });
 });

@@ -2,8 +2,10 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OpmateError, getMessage, systemCode } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
-import { describeKind } from '../../document/field.js';
-import type { JsonValue } from '../../document/json.js';
+import { type DocumentPath, formatPath } from '../../core/diagnostic.js';
+import { openValue } from '../../document/document.js';
+import type { Field } from '../../document/field.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { readNamedFile } from '../../files/read-file.js';
 import type { Environment } from '../../files/run-program.js';
 
@@ -90,14 +92,12 @@ async function readIfThere(file: string, required: boolean): Promise<string | un
   }
 }
 
-type Table = Record<string, unknown>;
-
 /** The rules of one file, in format 2 or the older format 1. Throws OpmateError SYNTAX or INVALID. */
 export async function parseRegistriesConf(text: string, file: string): Promise<RegistryRule[]> {
   const { parse, TomlError } = await import('smol-toml');
-  let document: Table;
+  let document: JsonObject;
   try {
-    document = parse(text.replace(/^\uFEFF/, '')) as Table;
+    document = parse(text.replace(/^\uFEFF/, '')) as JsonObject;
   } catch (error) {
     const line = error instanceof TomlError ? error.line : undefined;
     const reason = getMessage(error)
@@ -111,167 +111,131 @@ export async function parseRegistriesConf(text: string, file: string): Promise<R
       cause: error,
     });
   }
-  const conf = { file, text };
-  if (document.registries === undefined) return readTables(document, conf);
-  if (document.registry !== undefined) {
-    throw invalid(conf, 'mixes [registries.…] of format 1 with [[registry]] of format 2');
-  }
-  return readFormat1(document.registries, conf);
-}
-
-function readTables(document: Table, conf: ConfFile): RegistryRule[] {
-  return toList(document.registry, conf, 'registry').map((entry, index) => {
-    const path = `registry[${index}]`;
-    const table = asTable(entry, conf, path);
-    const configured = stringAt(table, 'prefix', conf, path);
-    const location = stringAt(table, 'location', conf, path);
-    const prefix = configured ?? location;
-    if (prefix === undefined) throw invalid(conf, `${path} has neither prefix nor location`);
-    if (prefix.startsWith('*.') ? prefix.includes('/') : prefix.includes('*')) {
-      throw invalid(conf, `${path}.prefix: a wildcard is only possible as *.domain`);
-    }
-    if (location === undefined && !prefix.startsWith('*.'))
-      throw invalid(conf, `${path}.prefix: also needs location, unless it is *.domain`);
-    const digestOnly = booleanAt(table, 'mirror-by-digest-only', conf, path);
-    const mirrors = toList(table.mirror, conf, `${path}.mirror`).map((mirror, position) =>
-      readMirror(mirror, digestOnly, conf, `${path}.mirror[${position}]`),
-    );
-    return {
-      prefix: cleanLocation(prefix, conf, `${path}.${configured === undefined ? 'location' : 'prefix'}`),
-      ...(location !== undefined && { location: cleanLocation(location, conf, `${path}.location`) }),
-      insecure: booleanAt(table, 'insecure', conf, path),
-      blocked: booleanAt(table, 'blocked', conf, path),
-      mirrors,
-      file: conf.file,
-    };
+  const root: Field<never> = openValue(document, {
+    name: file,
+    findPlace: (path) => {
+      const { value } = path.reduce((field, key) => field.field(key), root);
+      return findPlace(text, path, value);
+    },
   });
+  const format1 = root.field('registries');
+  const tables = root.field('registry');
+  if (!format1.isPresent) return optionalArray(tables).map((table) => readTable(table, file));
+  if (tables.isPresent) root.fail('mixes [registries.…] of format 1 with [[registry]] of format 2');
+  return readFormat1(format1, file);
 }
 
-function readMirror(
-  value: unknown,
-  digestOnly: boolean,
-  conf: ConfFile,
-  path: string,
-): RegistryRule['mirrors'][number] {
-  const table = asTable(value, conf, path);
-  const location = stringAt(table, 'location', conf, path);
-  if (location === undefined) throw invalid(conf, `${path} has no location`);
-  const pull = stringAt(table, 'pull-from-mirror', conf, path) ?? (digestOnly ? 'digest-only' : 'all');
-  if (pull !== 'all' && pull !== 'digest-only' && pull !== 'tag-only') {
-    throw invalid(conf, `${path}.pull-from-mirror: must be all, digest-only or tag-only`);
+function readTable(table: Field<never>, file: string): RegistryRule {
+  checkTable(table);
+  const [prefix, location] = [table.field('prefix'), table.field('location')];
+  const written = prefix.optionalText() ?? location.optionalText();
+  if (written === undefined) return table.fail('missing prefix or location');
+  if (written.startsWith('*.') ? written.includes('/') : written.includes('*')) {
+    prefix.fail('a wildcard is only possible as *.domain');
   }
+  if (!location.isSet && !written.startsWith('*.')) {
+    prefix.fail('also needs location, unless it is *.domain');
+  }
+  const digestOnly = table.field('mirror-by-digest-only').optionalBoolean();
   return {
-    location: cleanLocation(location, conf, `${path}.location`),
-    insecure: booleanAt(table, 'insecure', conf, path),
-    pull,
+    prefix: readLocation(prefix.isSet ? prefix : location),
+    ...(location.isSet && { location: readLocation(location) }),
+    insecure: table.field('insecure').optionalBoolean(),
+    blocked: table.field('blocked').optionalBoolean(),
+    mirrors: optionalArray(table.field('mirror')).map((mirror) => readMirror(mirror, digestOnly)),
+    file,
   };
 }
 
-function readFormat1(value: unknown, conf: ConfFile): RegistryRule[] {
-  const table = asTable(value, conf, 'registries');
+const pulls = ['all', 'digest-only', 'tag-only'] as const;
+
+function readMirror(mirror: Field<never>, digestOnly: boolean): RegistryRule['mirrors'][number] {
+  checkTable(mirror);
+  return {
+    location: readLocation(mirror.field('location')),
+    insecure: mirror.field('insecure').optionalBoolean(),
+    pull: mirror.field('pull-from-mirror').optionalChoice(pulls) ?? (digestOnly ? 'digest-only' : 'all'),
+  };
+}
+
+function readFormat1(registries: Field<never>, file: string): RegistryRule[] {
+  checkTable(registries);
   const rules = new Map<string, RegistryRule>();
   for (const kind of ['insecure', 'block'] as const) {
-    const section = table[kind] === undefined ? {} : asTable(table[kind], conf, `registries.${kind}`);
-    for (const entry of toList(section.registries, conf, `registries.${kind}.registries`)) {
-      if (typeof entry !== 'string')
-        throw invalid(
-          conf,
-          `registries.${kind}.registries: expected a string, got ${describeKind(entry as JsonValue)}`,
-        );
-      const prefix = cleanLocation(entry, conf, `registries.${kind}.registries`);
-      const rule = rules.get(prefix) ?? {
-        prefix,
-        insecure: false,
-        blocked: false,
-        mirrors: [],
-        file: conf.file,
-      };
+    const section = registries.field(kind);
+    if (section.isPresent) checkTable(section);
+    for (const entry of optionalArray(section.field('registries'))) {
+      const prefix = readLocation(entry);
+      const rule = rules.get(prefix) ?? { prefix, insecure: false, blocked: false, mirrors: [], file };
       rules.set(prefix, { ...rule, [kind === 'block' ? 'blocked' : 'insecure']: true });
     }
   }
   return [...rules.values()];
 }
 
-function asTable(value: unknown, conf: ConfFile, path: string): Table {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Table;
-  throw invalid(conf, `${path}: expected a table, got ${describeKind(value as JsonValue)}`);
+/** Requires an object, which TOML calls a table. */
+function checkTable(field: Field<never>): void {
+  if (!isJsonObject(field.value)) field.mismatch('a table');
 }
 
-function toList(value: unknown, conf: ConfFile, path: string): unknown[] {
-  if (value === undefined) return [];
-  if (Array.isArray(value)) return value;
-  throw invalid(conf, `${path}: expected an array, got ${describeKind(value as JsonValue)}`);
-}
-
-function stringAt(table: Table, key: string, conf: ConfFile, path: string): string | undefined {
-  const value = table[key];
-  if (value === undefined || value === '') return undefined;
-  if (typeof value !== 'string')
-    throw invalid(conf, `${path}.${key}: expected a string, got ${describeKind(value as JsonValue)}`);
-  return value;
-}
-
-function booleanAt(table: Table, key: string, conf: ConfFile, path: string): boolean {
-  const value = table[key] ?? false;
-  if (typeof value !== 'boolean')
-    throw invalid(conf, `${path}.${key}: expected true or false, got ${describeKind(value as JsonValue)}`);
-  return value;
+/** The items of a list, which TOML calls an array; none where it is absent. */
+function optionalArray(field: Field<never>): Field<never>[] {
+  return !field.isPresent || Array.isArray(field.value) ? field.optionalList() : field.mismatch('an array');
 }
 
 /** A host, which may be an IPv6 address in brackets, and a port. */
 const hostPattern = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?\.?)(?::\d{1,5})?$/;
 const pathPattern = /^(?:\/(?!\.{1,2}(?:\/|$))[\w.-]+)*$/;
 
-function cleanLocation(text: string, conf: ConfFile, path: string): string {
+function readLocation(field: Field<never>): string {
+  const text = field.text();
   const clean = text.replace(/\/+$/, '');
   const [, host = '', below = ''] = /^([^/]*)(.*)$/s.exec(clean) ?? [];
   const quoted = JSON.stringify(text);
   if (/:\/\/|[\s@?#]/.test(clean) || !pathPattern.test(below)) {
-    throw invalid(conf, `${path}: must be host[:port][/path] without scheme: ${quoted}`);
+    field.fail(`must be host[:port][/path] without scheme: ${quoted}`);
   }
   const plain = host.replace(/^\*\./, '');
   const url =
     hostPattern.test(plain) && URL.canParse(`https://${plain}/`) ? new URL(`https://${plain}/`) : undefined;
-  if (url === undefined || url.port === '0') {
-    throw invalid(conf, `${path}: no valid host or port: ${quoted}`);
-  }
+  if (url === undefined || url.port === '0') field.fail(`no valid host or port: ${quoted}`);
   return clean;
 }
 
-/** The text that rules are read from, for errors. */
-interface ConfFile {
-  file: string;
-  text: string;
-}
-
-/** The error for a problem that begins with the path of its value, e.g. `registry[0].mirror[1].location`. */
-function invalid({ file, text }: ConfFile, problem: string): OpmateError {
-  const line = findLine(text, problem);
-  const where = line === undefined ? file : `${file}:${line}`;
-  return new OpmateError('INVALID', problem, { subject: where, file, line });
-}
-
 /**
- * The line of a value in tables as people write them: `[[registry]]` with one key per line, or the first line that
- * holds what a problem quotes. Undefined where neither is found; the TOML parser keeps no places.
+ * The line of a value in tables as people write them, a header and then one key per line; else that of the table it is
+ * in, if found. The TOML parser keeps no places.
  */
-function findLine(text: string, problem: string): number | undefined {
-  const [, registry, mirror = '-1', key] =
-    /^registry\[(\d+)\](?:\.mirror\[(\d+)\])?(?:\.([\w-]+))?/.exec(problem) ?? [];
+function findPlace(text: string, path: DocumentPath, value: JsonValue | undefined): { line?: number } {
   const lines = text.split('\n');
-  let [table, below] = [-1, -1];
-  let index: number | undefined;
-  for (const [i, line] of lines.entries()) {
-    const header = /^\s*\[\[?\s*([\w. -]+?)\s*\]/.exec(line)?.[1]?.replaceAll(' ', '');
-    if (header === 'registry') [table, below] = [table + 1, -1];
-    else if (header === 'registry.mirror') below++;
-    const isIn = String(table) === registry && String(below) === mirror;
-    if (isIn && header !== undefined) index = i + 1;
-    if (isIn && key !== undefined && new RegExp(`^\\s*["']?${key}["']?\\s*=`).test(line)) return i + 1;
+  const isOnPath = (other: DocumentPath): boolean => other.every((key, index) => key === path[index]);
+  const lastIndexes = new Map<string, number>();
+  let table: DocumentPath = [];
+  let nearest: { line?: number } = {};
+  for (const [index, line] of lines.entries()) {
+    const [, brackets, names = ''] = /^\s*(\[\[?)\s*([\w. -]+?)\s*\]/.exec(line) ?? [];
+    const key = /^\s*["']?([\w-]+)["']?\s*=/.exec(line)?.[1];
+    if (brackets !== undefined) {
+      table = [];
+      for (const name of names.replaceAll(' ', '').split('.')) {
+        table = [...table, name];
+        const known = lastIndexes.get(formatPath(table));
+        if (known !== undefined) table = [...table, known];
+      }
+      if (brackets === '[[') {
+        const last = table.at(-1);
+        const list = typeof last === 'number' ? table.slice(0, -1) : table;
+        table = [...list, typeof last === 'number' ? last + 1 : 0];
+        lastIndexes.set(formatPath(list), table.at(-1) as number);
+      }
+      if (table.length > 0 && isOnPath(table)) nearest = { line: index + 1 };
+    } else if (key !== undefined && isOnPath([...table, key])) {
+      const item = JSON.stringify(value);
+      const itemIndex = lines.findIndex((other, at) => at >= index && other.includes(item));
+      return { line: (typeof value === 'string' && itemIndex >= 0 ? itemIndex : index) + 1 };
+    }
   }
-  const quoted = /: ("(?:[^"\\]|\\.)*")$/.exec(problem)?.[1];
-  const position = quoted === undefined ? -1 : lines.findIndex((line) => line.includes(quoted));
-  return index ?? (position < 0 ? undefined : position + 1);
+  return nearest;
 }
 
 /**

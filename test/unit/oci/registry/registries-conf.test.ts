@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { OpmateError } from '../../../../src/core/errors.js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   type ResolvedLocation,
@@ -83,7 +84,7 @@ describe('oci/registries-conf: files', () => {
   it.each([
     ['registry = 1', 'registry: expected an array, got the number 1'],
     ['registry = ["x"]', 'registry[0]: expected a table, got a string'],
-    ['[[registry]]\ninsecure = true', 'registry[0] has neither prefix nor location'],
+    ['[[registry]]\ninsecure = true', 'registry[0]: missing prefix or location'],
     ['[[registry]]\nprefix = "quay.io"', 'registry[0].prefix: also needs location'],
     ['[[registry]]\nlocation = 1', 'registry[0].location: expected a string, got the number 1'],
     [
@@ -94,11 +95,11 @@ describe('oci/registries-conf: files', () => {
     ['[[registry]]\nprefix = "a.*.io"\nlocation = "a"', 'a wildcard is only possible as *.domain'],
     [
       '[[registry]]\nlocation = "a"\n[[registry.mirror]]\ninsecure = true',
-      'registry[0].mirror[0] has no location',
+      'registry[0].mirror[0].location: missing',
     ],
     [
       '[[registry]]\nlocation = "a"\n[[registry.mirror]]\nlocation = "b"\npull-from-mirror = "often"',
-      'registry[0].mirror[0].pull-from-mirror: must be all, digest-only or tag-only',
+      'registry[0].mirror[0].pull-from-mirror: unsupported value "often"',
     ],
     [
       '[registries.search]\nregistries = []\n[[registry]]\nlocation = "a"',
@@ -151,6 +152,16 @@ describe('oci/registries-conf: files', () => {
     }
   });
 
+  it('names the line of an entry in an array of several lines, and of a key that is missing', async () => {
+    const entries = '[registries.block]\nregistries = [\n  "a.io",\n  "b.io:0",\n]\n';
+    const mirror = '[[registry]]\nlocation = "a"\n\n[[registry.mirror]]\ninsecure = true\n';
+    expect(await failureOf(parseRegistriesConf(entries, 'x.conf'))).toMatchObject({
+      line: 4,
+      path: ['registries', 'block', 'registries', 1],
+    });
+    expect(await failureOf(parseRegistriesConf(mirror, 'x.conf'))).toMatchObject({ line: 4 });
+  });
+
   it.each([
     'a.io',
     'a_b.io:5000',
@@ -176,7 +187,7 @@ describe('oci/registries-conf: files', () => {
         try {
           places = resolveLocations(await parseRegistriesConf(conf, 'x.conf'), 'quay.io', 'ns/name/x');
         } catch (error) {
-          expect(error).toMatchObject({ name: 'OpmateError' });
+          expect(error).toBeInstanceOf(OpmateError);
           return;
         }
         for (const { registry, repository } of places) {

@@ -5,9 +5,12 @@ import { type Logger, silentLogger } from '../core/log.js';
 import { sharedDirectoryFault } from '../files/private-directory.js';
 import type { LinkOptions } from '../files/directory-root.js';
 import type { BlobCache } from '../oci/registry/blob-cache.js';
-import type { SignatureReads } from '../oci/signatures/remembered-signatures.js';
 import type { Connection, ConnectionOptions } from '../oci/registry/connection.js';
+import type { ImageSession } from '../oci/image/open.js';
 import type { Platform } from '../oci/image/types.js';
+
+/** What a session says to its connections itself. */
+type OwnedBySession = 'environment' | 'homeDirectory' | 'runtimeDirectory' | 'logger' | 'now' | 'signal';
 
 /** The outside world and the choices that reading sources depends on. */
 export interface SessionOptions extends CancelOptions {
@@ -22,24 +25,7 @@ export interface SessionOptions extends CancelOptions {
   /** Relative cache directories are counted from here; from the working directory where it is left out. */
   workingDirectory?: string | undefined;
   /** How registries are talked to, in addition to what the environment says. */
-  registry?: Partial<
-    Pick<
-      ConnectionOptions,
-      | 'authFile'
-      | 'useHttp'
-      | 'skipTlsVerify'
-      | 'insecure'
-      | 'caFile'
-      | 'certDir'
-      | 'allowedPrivateHosts'
-      | 'retryTimeoutMs'
-      | 'retryDelayMs'
-      | 'maxAttempts'
-      | 'overridesFor'
-      | 'registriesConfFile'
-      | 'random'
-    >
-  >;
+  registry?: Omit<ConnectionOptions, OwnedBySession>;
   /** Directory of the blob cache, instead of the one that the environment names. */
   cacheDirectory?: string | undefined;
   /** Directory that keeps layers of catalogs where there is no blob cache; none when left out. */
@@ -58,9 +44,7 @@ type ConnectionChanges = Partial<
 >;
 
 /** What reading a place needs of a session. */
-export interface SourceSession extends CancelOptions, LinkOptions {
-  /** How registries and other servers are reached; called when the first one is needed. */
-  connect: () => Connection | Promise<Connection>;
+export interface SourceSession extends ImageSession, LinkOptions {
   /** A connection as `connect` returns it, but for these changes; the caller closes it. */
   connectAnew: (changes: ConnectionChanges) => Promise<Connection>;
   /** How servers other than registries are talked to. */
@@ -73,13 +57,6 @@ export interface SourceSession extends CancelOptions, LinkOptions {
   /** Platform to take from an image index; the host's where it is left out. */
   platform?: Platform | undefined;
   hostPlatform: Platform;
-  cache?: BlobCache | undefined;
-  /** Layers of catalogs by digest, where there is no `cache` that has them. */
-  catalogCache?: (() => Promise<BlobCache | undefined>) | undefined;
-  /** Set where what is attached to images is read once in a run. */
-  signatureReads?: SignatureReads | undefined;
-  limits?: ArchiveLimits | undefined;
-  logger?: Logger | undefined;
 }
 
 export interface NetworkOptions {

@@ -11,7 +11,7 @@ import { type SignatureReads, withRememberedSignatures } from '../signatures/rem
 
 /** What opening images needs of a session. */
 export interface ImageSession extends CancelOptions {
-  /** How registries are reached; called for images that are in one. */
+  /** How registries and other servers are reached; called when the first one is needed. */
   connect: () => Connection | Promise<Connection>;
   cache?: BlobCache | undefined;
   /** Layers of catalogs by digest, where there is no `cache` that has them. */

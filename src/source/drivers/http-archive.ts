@@ -1,10 +1,9 @@
 import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
-import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
 import { type HttpPlace, formatUrl } from '../place.js';
 import type { SourceSession } from '../session.js';
 import { type PlaceState, type ResolvedPlace, type Unpack, nothingToClose } from './driver.js';
-import { checkUrl, receiveFile, requestPlace, getValidator } from './http-request.js';
+import { checkUrl, getValidator, receiveFile, requestPlace, withDownload } from './http-request.js';
 import { directoryBelow, openUnpacked } from './local.js';
 import { unpackArchive } from './unpack-archive.js';
 
@@ -27,51 +26,34 @@ export async function resolveHttp(
       hint: 'use a Secret of type kubernetes.io/basic-auth',
     });
   }
-  const { response, close } = await requestPlace({ url, known }, place, session);
-  try {
-    if (response.status === 304 && known !== undefined) return unchanged(known, shown);
-    const temporary = await makeTemporaryDirectory(session.temporaryDirectory, session.now());
-    try {
-      const file = path.join(temporary.path, 'archive');
-      const digest = await receiveFile(response, shown, file, session);
-      if (checksum !== undefined && checksum !== digest) {
-        throw new OpmateError('DIGEST', `expected ${checksum}, got ${digest}`, {
-          subject: shown,
-          hint: 'check whether the archive has changed, or the checksum is that of another one',
-        });
-      }
-      const ref = `${shown}@${digest}`;
-      const within = directory === undefined ? '' : `${directory}/`;
-      const unpack: Unpack = async (destination, roots) => {
-        const { limits, signal, logger } = session;
-        const wanted = roots.map((root) => within + root);
-        const how = { label: ref, roots: wanted, limits, signal, logger };
-        const { problems } = await unpackArchive(file, destination, how);
-        if (directory === undefined) return { directory: destination, problems };
-        return { directory: await directoryBelow(destination, directory, ref), problems };
-      };
-      const id = `archive ${digest}${directory === undefined ? '' : ` ${directory}`}`;
-      const label = directory === undefined ? ref : `${ref}/${directory}`;
-      return {
-        state: { id, ref, validator: getValidator(response) },
-        isImmutable: true,
-        unpack,
-        open: (allowed) => openUnpacked(unpack, label, session, allowed),
-        close: () => temporary.remove(),
-      };
-    } catch (error) {
-      await temporary.remove();
-      throw error;
+  const download = await requestPlace({ url, known }, place, session);
+  return withDownload({ ...download, shown }, known, session, async (response, temporary) => {
+    const file = path.join(temporary, 'archive');
+    const digest = await receiveFile(response, shown, file, session);
+    if (checksum !== undefined && checksum !== digest) {
+      throw new OpmateError('DIGEST', `expected ${checksum}, got ${digest}`, {
+        subject: shown,
+        hint: 'check whether the archive has changed, or the checksum is that of another one',
+      });
     }
-  } finally {
-    response.body.destroy();
-    close();
-  }
-}
-
-/** A place that is in the state that is known, so that nothing was downloaded. */
-export function unchanged(known: PlaceState, shown: string): ResolvedPlace {
-  const open = (): Promise<never> =>
-    Promise.reject(new OpmateError('INTERNAL', 'has not been downloaded', { subject: shown }));
-  return { state: known, isImmutable: true, open, close: nothingToClose };
+    const ref = `${shown}@${digest}`;
+    const within = directory === undefined ? '' : `${directory}/`;
+    const unpack: Unpack = async (destination, roots) => {
+      const { limits, signal, logger } = session;
+      const wanted = roots.map((root) => within + root);
+      const how = { label: ref, roots: wanted, limits, signal, logger };
+      const { problems } = await unpackArchive(file, destination, how);
+      if (directory === undefined) return { directory: destination, problems };
+      return { directory: await directoryBelow(destination, directory, ref), problems };
+    };
+    const id = `archive ${digest}${directory === undefined ? '' : ` ${directory}`}`;
+    const label = directory === undefined ? ref : `${ref}/${directory}`;
+    return {
+      state: { id, ref, validator: getValidator(response) },
+      isImmutable: true,
+      unpack,
+      open: (allowed) => openUnpacked(unpack, label, session, allowed),
+      close: nothingToClose,
+    };
+  });
 }

@@ -5,11 +5,12 @@ import { pipeline } from 'node:stream/promises';
 import { decompress } from '../../archive/decompress.js';
 import { defaultArchiveLimits, showSize } from '../../archive/limits.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
+import { openInTemporaryDirectory } from '../../files/temporary-directory.js';
 import { readBody } from '../../oci/transport/response-body.js';
 import type { TransportResponse } from '../../oci/transport/transport.js';
 import { type HttpPlace, type ServedPlace, credentialsInUrl, formatUrl } from '../place.js';
 import type { NetworkOptions, SourceSession } from '../session.js';
-import type { PlaceState } from './driver.js';
+import { type PlaceState, type ResolvedPlace, nothingToClose } from './driver.js';
 
 /**
  * Throws OpmateError UNSAFE for plain HTTP that is not allowed: content and credentials would be open to anybody on
@@ -103,6 +104,39 @@ export async function requestPlace(
     close();
     throw error;
   }
+}
+
+/** A response, and how messages name its URL. */
+interface Download {
+  response: TransportResponse;
+  shown: string;
+  close: () => void;
+}
+
+/**
+ * Makes a place of a response by `use`, which puts what it downloads into a temporary directory that stays until the
+ * place is closed; of the response 304 the place that is known. Ends the response and closes its connection.
+ */
+export async function withDownload(
+  { response, shown, close }: Download,
+  known: PlaceState | undefined,
+  session: SourceSession,
+  use: (response: TransportResponse, directory: string) => Promise<ResolvedPlace>,
+): Promise<ResolvedPlace> {
+  try {
+    if (response.status === 304 && known !== undefined) return unchanged(known, shown);
+    return await openInTemporaryDirectory(session, (directory) => use(response, directory));
+  } finally {
+    response.body.destroy();
+    close();
+  }
+}
+
+/** A place that is in the state that is known, so that nothing was downloaded. */
+function unchanged(known: PlaceState, shown: string): ResolvedPlace {
+  const open = (): Promise<never> =>
+    Promise.reject(new OpmateError('INTERNAL', 'has not been downloaded', { subject: shown }));
+  return { state: known, isImmutable: true, open, close: nothingToClose };
 }
 
 /** A validator is an entity tag, which is quoted, or a date. */

@@ -13,15 +13,13 @@ import {
 } from '../../catalog/published/published-index.js';
 import { quoteGo } from '../../document/go-json.js';
 import { readBytes } from '../../files/file-region.js';
-import { makeTemporaryDirectory } from '../../files/temporary-directory.js';
 import { readLimited } from '../../oci/image/read-limited.js';
 import { readBody } from '../../oci/transport/response-body.js';
 import type { TransportResponse } from '../../oci/transport/transport.js';
 import { type ServedPlace, formatUrl } from '../place.js';
 import type { SourceSession } from '../session.js';
-import type { PlaceState, ResolvedPlace } from './driver.js';
-import { unchanged } from './http-archive.js';
-import { checkUrl, receiveFile, requestPlace, getValidator } from './http-request.js';
+import { type PlaceState, type ResolvedPlace, nothingToClose } from './driver.js';
+import { checkUrl, getValidator, receiveFile, requestPlace, withDownload } from './http-request.js';
 import { toSource } from './local.js';
 
 /** Paths below the base of a catalog: all blobs, and those of a query. (Source: catalogd.) */
@@ -44,39 +42,30 @@ export async function resolveServed(
 ): Promise<ResolvedPlace> {
   const base = checkUrl(place, session.network);
   const shownBase = formatUrl(base).replace(/\/+$/, '');
-  const { response, shown, digest: expected, close } = await request(place, shownBase, known, session);
-  try {
-    if (response.status === 304 && known !== undefined) return unchanged(known, shown);
+  const download = await request(place, shownBase, known, session);
+  const { shown, digest: expected } = download;
+  return withDownload(download, known, session, async (response, temporary) => {
     const isCompressed = checkHeaders(response, shown);
-    const temporary = await makeTemporaryDirectory(session.temporaryDirectory, session.now());
-    try {
-      const name = path.posix.basename(shown);
-      const target = path.join(temporary.path, name);
-      const digest = await receiveFile(response, shown, target, session, { isCompressed });
-      if (expected !== undefined && digest !== expected) {
-        throw new DigestMismatchError(`expected ${expected}, got ${digest}`, { subject: shown });
-      }
-      await checkBegin(target, shown);
-      const ref = `${shownBase}@${digest}`;
-      return {
-        state: { id: `served ${digest}`, ref, validator: getValidator(response) },
-        isImmutable: true,
-        open: ({ catalogs }) => {
-          if (!catalogs)
-            throw new OpmateError('UNSUPPORTED', 'is a catalog, not a bundle', { subject: shownBase });
-          const label = path.posix.dirname(shown);
-          return Promise.resolve(toSource(new DirectoryCatalog(temporary.path, label)));
-        },
-        close: () => temporary.remove(),
-      };
-    } catch (error) {
-      await temporary.remove();
-      throw error;
+    const name = path.posix.basename(shown);
+    const target = path.join(temporary, name);
+    const digest = await receiveFile(response, shown, target, session, { isCompressed });
+    if (expected !== undefined && digest !== expected) {
+      throw new DigestMismatchError(`expected ${expected}, got ${digest}`, { subject: shown });
     }
-  } finally {
-    response.body.destroy();
-    close();
-  }
+    await checkBegin(target, shown);
+    const ref = `${shownBase}@${digest}`;
+    return {
+      state: { id: `served ${digest}`, ref, validator: getValidator(response) },
+      isImmutable: true,
+      open: ({ catalogs }) => {
+        if (!catalogs)
+          throw new OpmateError('UNSUPPORTED', 'is a catalog, not a bundle', { subject: shownBase });
+        const label = path.posix.dirname(shown);
+        return Promise.resolve(toSource(new DirectoryCatalog(temporary, label)));
+      },
+      close: nothingToClose,
+    };
+  });
 }
 
 interface BlobsResponse {

@@ -41,26 +41,37 @@ describe('source/content-lock', () => {
   });
 
   it.each([
-    ['', ''],
-    ['[]', 'expected an object'],
-    ['{"kind":"other","version":1,"sources":[]}', 'kind: expected "opmate.bundle.lock"'],
+    ['[]', 'expected an object, got a list'],
+    ['{"kind":"other","version":1,"sources":[]}', 'kind: expected opmate.bundle.lock, got "other"'],
     ['{"kind":"opmate.bundle.lock","version":2,"sources":[]}', 'version: expected 1'],
-    ['{"kind":"opmate.bundle.lock","version":1,"sources":{}}', 'sources: expected a list'],
+    ['{"kind":"opmate.bundle.lock","version":1,"sources":{}}', 'sources: expected a list, got an object'],
     ['{"kind":"opmate.bundle.lock","version":1,"sources":[],"more":1}', 'more: unknown field'],
   ])('refuses %s', (text, problem) => {
     expect(() => parseContentLock(text, 'l.json')).toThrow(`l.json: ${problem}`);
-    if (text !== '') expect(matches(JSON.parse(text))).toBe(false);
+    expect(matches(JSON.parse(text))).toBe(false);
+  });
+
+  it('names the line of what is no JSON, and what to do', () => {
+    const hint = 'name a bundle lock, or rewrite the file with --update-lock';
+    for (const [text, line] of [
+      ['', 1],
+      ['{\n"kind": }', 2],
+    ] as const) {
+      const place = { code: 'SYNTAX', subject: `l.json:${line}`, file: 'l.json', line, hint };
+      expect(() => parseContentLock(text, 'l.json')).toThrow(expect.objectContaining(place) as Error);
+    }
+    expect(() => parseContentLock('[]', 'l.json')).toThrow(expect.objectContaining({ hint }) as Error);
   });
 
   it.each([
-    [{ name: '' }, 'sources[0].name: expected a text'],
-    [{ type: 'upload' }, 'sources[0].type: "upload" is none of'],
-    [{ content: 'sha256:1' }, 'sources[0].content: expected sha256:'],
-    [{ ref: 1 }, 'sources[0].ref: expected a text'],
-    [{ source: undefined }, 'sources[0].source: expected a text'],
+    [{ name: '' }, 'sources[0].name: missing'],
+    [{ type: 'upload' }, 'sources[0].type: unsupported value "upload"'],
+    [{ content: 'sha256:1' }, 'sources[0].content: invalid digest "sha256:1"'],
+    [{ ref: 1 }, 'sources[0].ref: expected a string, got the number 1'],
+    [{ source: undefined }, 'sources[0].source: missing'],
     [{ extra: 1 }, 'sources[0].extra: unknown field'],
     [{ roots: [] }, 'sources[0].roots: expected a list of directories'],
-    [{ roots: ['manifests', 1] }, 'sources[0].roots: expected a list of directories'],
+    [{ roots: ['manifests', 1] }, 'sources[0].roots[1]: expected a string, got the number 1'],
   ])('refuses a source with %o', (change, problem) => {
     const value = { kind: 'opmate.bundle.lock', version: 1, sources: [{ ...pins[0], ...change }] };
     expect(() => parseContentLock(JSON.stringify(value), 'l.json')).toThrow(`l.json: ${problem}`);

@@ -117,7 +117,9 @@ export async function extractConfigMaps(
       findings.push(
         createFault('limit', `${size} bytes, over the limit of ${limit} bytes for a ConfigMap`, {
           file,
-          hint: gzip ? 'reduce the size of the file: a file cannot be split' : 'compress the files with --gzip',
+          hint: gzip
+            ? 'reduce the size of the file: a file cannot be split'
+            : 'compress the files with --gzip',
         }),
       );
     }
@@ -286,7 +288,10 @@ async function tooLarge(
   }
   if (canSplit(entries, limit)) ways.push(`${getParts(entries, limit).length} ConfigMaps with --split`);
   return createFault('limit', message, {
-    hint: ways.length === 0 ? 'reduce the size of the file: a file cannot be split' : ways.join(`add ${ways.join(' or ')}`),
+    hint:
+      ways.length === 0
+        ? 'reduce the size of the file: a file cannot be split'
+        : ways.join(`add ${ways.join(' or ')}`),
   });
 }
 

@@ -108,10 +108,7 @@ describe('names for completion', () => {
       ['beta', 'fast', 'stable', 'stable-1.x'],
     ],
     [['graph', 'flat', '-p', 'w'], ['widget']],
-    [
-      ['catalog', 'diff', 'flat', 'catalog', '--package', 'widget,'],
-      ['widget,gadget', 'widget,widget'],
-    ],
+    [['catalog', 'diff', 'flat', 'catalog', '--package', 'widget,'], ['widget,gadget']],
     [['list', 'channels', "'a b'", 'w'], ['widget']],
     [['list', 'channels', '"a b"', 'w'], ['widget']],
     [['list', 'channels', 'a\\ b', 'w'], ['widget']],

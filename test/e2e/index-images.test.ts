@@ -249,7 +249,9 @@ describe('opmate index: bad input', () => {
   };
 
   it('refuses what is no index image, and says what it is', async () => {
-    expect(await refused('fbc', await makeCatalogImage({}))).toMatch(/file-based catalog.*\nhint: render/);
+    expect(await refused('fbc', await makeCatalogImage({}))).toMatch(
+      /file-based catalog.*\nhint: use opmate render/,
+    );
     expect(await refused('bundle', await makeBundleImage('microcks/0.3.0'))).toMatch(
       /missing label.*\nhint: .*bundle/,
     );
@@ -359,7 +361,7 @@ describe('opmate index: bad input', () => {
       expect(await index('rm', '-o', 'widget', '-f', name, '-t', 'oci:out:x')).toMatchObject({
         code: 1,
         stderr: expect.stringMatching(
-          /is a file, .*\nhint: .*opmate registry add, rm, .* opmate index build/,
+          /is a file, .*\nhint: .*opmate registry add, rm or prune, .* opmate index build/,
         ),
       });
     }

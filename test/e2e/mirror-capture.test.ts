@@ -267,7 +267,7 @@ mirror:
     const blind = await capture('checked.yaml');
     expect(blind).toMatchObject({ code: 0 });
     expect(blind.stderr).toContain(
-      'ClusterExtension engine: not mapped: may be from any of ClusterCatalog one, ClusterCatalog two; name the catalogs with --catalog',
+      'ClusterExtension engine: not mapped: may be from any of ClusterCatalog one, ClusterCatalog two; specify the catalogs with --catalog IMAGE or --catalog IMAGE=DIRECTORY',
     );
     expect(load(blind.stdout)).toMatchObject({
       mirror: { operators: [{ catalog: 'registry.example/two:v1', packages: [{ name: 'valve' }] }] },
@@ -347,7 +347,7 @@ mirror:
     expect(result).toMatchObject({ code: 0 });
     for (const problem of [
       'Subscription operators/far: not mapped: CatalogSource olm/gone is not among the objects',
-      'Subscription operators/served: not mapped: CatalogSource olm/address is not made of an image; name the image',
+      'Subscription operators/served: not mapped: CatalogSource olm/address is not made of an image; set the image of this catalog in the configuration',
       'Subscription operators/odd: not mapped: "a\\n- name: evil" is not a name',
       'ClusterServiceVersion operators/own.v1.0.0: not mapped: no Subscription installs it',
       'broken.yaml',
@@ -360,11 +360,15 @@ mirror:
   });
 
   it.each([
-    ['nothing installed', '{}', 'no Subscription or ClusterExtension found\nhint: use the output of kubectl get'],
+    [
+      'nothing installed',
+      '{}',
+      'no Subscription or ClusterExtension found\nhint: use the output of kubectl get',
+    ],
     [
       'nothing that can be mapped',
       listOf(subscription('far', { name: 'far', source: 'gone' })),
-      'nothing installed could be mapped to a catalog\nhint: Subscription operators/far: not mapped',
+      'nothing installed could be mapped to a catalog\nhint: check Subscription operators/far: not mapped',
     ],
   ])('is an error for %s', async (_what, text, problem) => {
     await sandbox.write({ 'none.json': text });

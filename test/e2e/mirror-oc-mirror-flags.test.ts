@@ -201,7 +201,7 @@ describe('mirror, as scripts call oc-mirror', () => {
         const hinted = await sandbox.run(['mirror', pair, `--${other}-cert-dir=certs`]);
         expect(hinted.stderr).toContain(`use --${side}-tls-verify=false`);
         const untrusted = await sandbox.run(['mirror', pair, `--${side}-tls-verify=false`]);
-        expect(untrusted.stderr).toContain(`accept any by --${other}-tls-verify=false`);
+        expect(untrusted.stderr).toContain(`accept any certificate with --${other}-tls-verify=false`);
         const flags = [`--${side}-tls-verify=false`, `--${other}-cert-dir=certs`];
         expect(await sandbox.run(['mirror', pair, ...flags])).toMatchObject({ code: 0 });
       }

@@ -68,7 +68,7 @@ describe('the package', () => {
       });
       expect(run).toMatchObject({ status: 1, stdout: '' });
       expect(run.stderr).toMatch(
-        /better-sqlite3: release 13\.2\.0 needs Node\.js 22 or later.*\nhint: reinstall/,
+        /better-sqlite3: release 13\.2\.0 needs Node\.js 22 or later.*\nhint: install opmate again with the version of Node\.js that runs it/,
       );
       expect(existsSync(to)).toBe(false);
     },

@@ -192,11 +192,11 @@ describe('opmate registry add', () => {
     [['a:v1', 'x.db', '-d', 'y.db'], 'x.db: --database says y.db', 'once'],
     [['--from-file', 'nowhere.txt'], 'nowhere.txt: no such file', ''],
     [['--from-file', 'bad.txt'], 'bad.txt:3: image reference "Quay.io/A:v1": ', 'lower case'],
-    [['--from-file', 'two.txt'], 'two.txt:1: "a:v1, b:v1": not one reference', 'one reference a line'],
+    [['--from-file', 'two.txt'], 'two.txt:1: "a:v1, b:v1": not one reference', 'use one reference per line'],
     [['-d', 'none/x.db'], 'none/x.db', ''],
     [['-d', 'bad.txt'], 'bad.txt: not a sqlite database', ''],
     [['--require-digest', 'quay.io/a/b:v1'], 'quay.io/a/b:v1: not named by digest', '@sha256:'],
-    [['foo:sha256@abc'], 'foo:sha256@abc: not a digest', 'write foo@sha256:abc'],
+    [['foo:sha256@abc'], 'foo:sha256@abc: not a digest', 'use foo@sha256:abc'],
   ])('refuses %j', async (args, message, hint) => {
     await sandbox.write({ 'bad.txt': '# one\n\nQuay.io/A:v1\n', 'two.txt': 'a:v1, b:v1\n' });
     const database = args.includes('-d') || args.includes('x.db') ? [] : ['-d', 'refused.db'];

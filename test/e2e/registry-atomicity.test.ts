@@ -251,7 +251,7 @@ describe('registry add of bundles that are no good', () => {
     'no ClusterServiceVersion': { bundles: [withCsv(configMap)], says: /no csv in bundle/ },
     'a ClusterServiceVersion that does not parse': {
       bundles: [withCsv('kind: [')],
-      says: /no bundle objects found[^]*correct manifests\/csv\.yaml/,
+      says: /no bundle objects found[^]*fix manifests\/csv\.yaml/,
     },
     'a ClusterServiceVersion without name': {
       bundles: [withCsv(csvWith('spec: {}').replace('widget.v1.0.0', '""'))],

@@ -402,7 +402,9 @@ describe('registry images', () => {
     await sandbox.write(Object.fromEntries(files) as Record<string, string>);
     const { code, stderr } = await sandbox.run(['registry', 'images', '--from', bundle]);
     expect(code).toBe(1);
-    expect(stderr).toContain(`${bundle}: is a bundle, not a catalog\nhint: show the images of a bundle with`);
+    expect(stderr).toContain(
+      `${bundle}: is a bundle, not a catalog\nhint: run opmate bundle show ${bundle} to list the images`,
+    );
   });
 
   it.each(['--packages', '--channels', '--bundle'])('refuses %s without a name', async (flag) => {

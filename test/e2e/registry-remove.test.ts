@@ -167,7 +167,7 @@ describe('opmate registry prune', () => {
   it('does not empty an index for a slip', async () => {
     const { code, stderr } = await onCopy('a.db', ['prune', '-p', 'gadgte', '-d', 'a.db']);
     expect(code).toBe(1);
-    expect(stderr).toContain('no package found of gadgte, pruning would empty the index');
+    expect(stderr).toContain('package "gadgte" not found; pruning would empty the index');
     expect(bundlesOf('a.db')).toHaveLength(4);
   });
 });

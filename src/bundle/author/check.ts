@@ -225,7 +225,10 @@ export function readAnnotations(content: Buffer, file: string): ReadAnnotations 
   const annotations = root['annotations'] ?? null;
   if (!isJsonObject(annotations)) {
     findings.push(
-      createFault('missing-field', 'no annotations', { file, hint: 'create one with opmate bundle generate' }),
+      createFault('missing-field', 'no annotations', {
+        file,
+        hint: 'create one with opmate bundle generate',
+      }),
     );
     return { values, findings };
   }

@@ -1,9 +1,12 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { lstat, readFile, readdir, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { createAuthority } from '../support/certificates.js';
 import { runOpmate } from '../support/command-line.js';
 import { directoryWith } from '../support/temporary.js';
 import { serve } from './served-catalogs.js';
@@ -263,6 +266,43 @@ describe('catalog publish', () => {
     const ambiguous = await runOpmate(['list', 'bundles', directory]);
     expect(ambiguous.stderr).toContain('has 2 published catalogs');
     expect(ambiguous.stderr).toContain(path.join(directory, 'catalogs/two'));
+  });
+
+  it('is read by catalogs status, packages and wait with the authority and credentials that are named', async () => {
+    const catalog = await directoryWith({ 'a.json': catalogText('1.0.0') });
+    const directory = await directoryWith();
+    await publish([catalog, '--name', 'one', '--to', directory]);
+    const authority = createAuthority();
+    const server = createServer(authority.issue(), (request, response) => {
+      if (request.headers.authorization !== `Basic ${btoa('reader:secret')}`) {
+        response.writeHead(401, { 'www-authenticate': 'Basic realm="catalogs"' }).end();
+        return;
+      }
+      readFile(path.join(directory, request.url ?? '')).then(
+        (bytes) => response.end(bytes),
+        () => response.writeHead(404).end(),
+      );
+    });
+    onTestFinished(() => void server.close());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const url = `https://${host}`;
+    const auths = { [host]: { auth: btoa('reader:secret') } };
+    const trust = await directoryWith({ 'ca.pem': authority.cert, 'auth.json': JSON.stringify({ auths }) });
+    const ca = ['--ca-file', path.join(trust, 'ca.pem')];
+    const access = [...ca, '--authfile', path.join(trust, 'auth.json')];
+
+    const status = await runOpmate(['catalogs', 'status', '--url', url, ...access]);
+    expect(status.stdout, status.stderr).toMatch(/^one +True \(Available\)/m);
+    const packages = await runOpmate(['catalogs', 'packages', '--url', url, ...access]);
+    expect(packages).toMatchObject({ code: 0, stdout: 'one/foo\n' });
+    expect((await runOpmate(['catalogs', 'wait', '--url', url, ...access])).code).toBe(0);
+
+    const unknown = await runOpmate(['catalogs', 'status', '--url', url]);
+    expect(unknown).toMatchObject({ code: 1, stdout: '' });
+    expect(unknown.stderr).toContain('certificate');
+    const anonymous = await runOpmate(['catalogs', 'status', '--url', url, ...ca]);
+    expect(anonymous).toMatchObject({ code: 1, stdout: '' });
   });
 
   it('is refused when a file is not that of its digest', async () => {

@@ -15,17 +15,20 @@ import { getText } from '../../document/json-fields.js';
 import { CatalogRecords, getContents } from '../../serve/catalogs/catalog-records.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { text } from '../command/flags.js';
+import type { GlobalOptions } from '../command/global-flags.js';
+import type { Session } from '../../source/session.js';
 import type { CommandContext } from '../context.js';
 import { writeAll } from '../output.js';
 import { printableLine } from '../printable.js';
+import { useSession } from '../session.js';
 import {
   type ServerChoice,
   checkChoice,
-  fetchText,
   findStorage,
   labelsAt,
   listing,
   listingOfDirectory,
+  readUrl,
   serverFlags,
 } from './server-state.js';
 
@@ -90,8 +93,12 @@ interface FoundPackage {
   priority: number;
 }
 
-async function findPackages(context: CommandContext, options: ServerChoice): Promise<FoundPackage[]> {
-  if (options.url !== undefined) return packagesServed(context, options.url);
+async function findPackages(
+  context: CommandContext,
+  options: GlobalOptions & ServerChoice,
+): Promise<FoundPackage[]> {
+  const { url } = options;
+  if (url !== undefined) return useSession(context, options, (session) => packagesServed(url, session));
   if (options.published !== undefined) return packagesOfDirectory(options.published);
   return packagesStored(context, options);
 }
@@ -111,29 +118,29 @@ async function packagesStored(context: CommandContext, options: ServerChoice): P
   return listed;
 }
 
-async function packagesServed(context: CommandContext, url: string): Promise<FoundPackage[]> {
+async function packagesServed(url: string, session: Session): Promise<FoundPackage[]> {
   const root = url.replace(/\/+$/, '').replace(/\/catalogs$/, '');
   const listed: FoundPackage[] = [];
-  for (const value of await listing(context, root)) {
+  for (const value of await listing(root, session)) {
     const name = getText(value, 'name');
     const names = isJsonObject(value['urls'] ?? null)
-      ? await namesServed(context, `${root}/catalogs/${name}/api/v1/metas?schema=olm.package`)
-      : await namesPublished(context, `${root}/${catalogPath(name, catalogIndexName)}`);
+      ? await namesServed(`${root}/catalogs/${name}/api/v1/metas?schema=olm.package`, session)
+      : await namesPublished(`${root}/${catalogPath(name, catalogIndexName)}`, session);
     listed.push(...toPackages(value, names));
   }
   return sorted(listed);
 }
 
-async function namesServed(context: CommandContext, url: string): Promise<string[]> {
-  const lines = (await fetchText(context, url)).split('\n').filter((line) => line !== '');
+async function namesServed(url: string, session: Session): Promise<string[]> {
+  const lines = (await readUrl(url, session)).split('\n').filter((line) => line !== '');
   return lines.flatMap((line) => {
     const value = parseGoJson(line);
     return isJsonObject(value) ? [getText(value, 'name')] : [];
   });
 }
 
-async function namesPublished(context: CommandContext, url: string): Promise<string[]> {
-  const { packages } = parsePublishedCatalog(Buffer.from(await fetchText(context, url)), url);
+async function namesPublished(url: string, session: Session): Promise<string[]> {
+  const { packages } = parsePublishedCatalog(Buffer.from(await readUrl(url, session)), url);
   return packages.map(({ name }) => name);
 }
 

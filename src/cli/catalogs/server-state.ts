@@ -8,12 +8,18 @@ import {
 } from '../../catalog/published/published-index.js';
 import { readdirIfPresent, statIfPresent } from '../../files/file-status.js';
 import { readRegularFile } from '../../files/read-file.js';
-import { OpmateError, UsageError, fileError, getMessage, throwIfCancelled } from '../../core/errors.js';
+import { addContext } from '../../core/diagnostics-error.js';
+import { OpmateError, UsageError, fileError } from '../../core/errors.js';
 import { parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { getText, getValue } from '../../document/json-fields.js';
 import { CatalogRecords, readServerUrl } from '../../serve/catalogs/catalog-records.js';
 import { catalogStatus } from '../../serve/catalogs/catalog-status.js';
+import { checkUrl, requestPlace } from '../../source/drivers/http-request.js';
+import { formatUrl } from '../../source/place.js';
+import { readLimited } from '../../oci/image/read-limited.js';
+import { readBody } from '../../oci/transport/response-body.js';
+import type { Session } from '../../source/session.js';
 import type { CommandContext } from '../context.js';
 import { getStorage, getStorages } from '../serve/catalogs.js';
 
@@ -57,10 +63,11 @@ function serverNotFound(directory: string): OpmateError {
 export async function readStatuses(
   context: CommandContext,
   options: ServerChoice & { externalUrl?: string | undefined },
+  session: Session,
 ): Promise<JsonObject[]> {
   const { published } = options;
   checkChoice(options);
-  if (options.url !== undefined) return statusesOfServer(context, options.url);
+  if (options.url !== undefined) return statusesOfServer(options.url, session);
   if (published !== undefined) {
     const root = options.externalUrl ?? published;
     return (await listingOfDirectory(published)).map((value) =>
@@ -84,11 +91,11 @@ export function checkChoice({ url, storage, published }: ServerChoice): void {
 }
 
 /** What a server tells of its catalogs: of those that it serves at least. */
-async function statusesOfServer(context: CommandContext, url: string): Promise<JsonObject[]> {
+async function statusesOfServer(url: string, session: Session): Promise<JsonObject[]> {
   const root = url.replace(/\/+$/, '').replace(/\/catalogs$/, '');
-  const statuses = await findStatuses(context, root);
+  const statuses = await findStatuses(root, session);
   if (statuses !== undefined) return statuses;
-  return (await listing(context, root)).map((value) => statusOfListed(value, root));
+  return (await listing(root, session)).map((value) => statusOfListed(value, root));
 }
 
 function statusOfListed(value: JsonObject, root: string): JsonObject {
@@ -126,9 +133,9 @@ function getUrls(value: JsonObject, root: string): { base: string; all: string }
 }
 
 /** The statuses that `serve --catalogs` has; undefined where the server serves without them. */
-async function findStatuses(context: CommandContext, root: string): Promise<JsonObject[] | undefined> {
+async function findStatuses(root: string, session: Session): Promise<JsonObject[] | undefined> {
   const url = `${root}/api/v1/catalogs`;
-  const text = await fetchText(context, url, true);
+  const text = await readUrl(url, session, true);
   if (text === undefined) return undefined;
   const value = parseJson(text, url);
   const items = getValue(value, 'items');
@@ -138,15 +145,15 @@ async function findStatuses(context: CommandContext, root: string): Promise<Json
 }
 
 /** Returns the catalogs that a server lists, or those of a published directory. Throws OpmateError. */
-export async function listing(context: CommandContext, root: string): Promise<JsonObject[]> {
+export async function listing(root: string, session: Session): Promise<JsonObject[]> {
   // Web servers have a page of their own for a directory.
   const published = `${root}/${catalogListName}`;
-  const text = await fetchText(context, published, true);
+  const text = await readUrl(published, session, true);
   if (text !== undefined && publishedKind(Buffer.from(text)) === 'list') {
     return parseCatalogList(Buffer.from(text), published).map((publication) => ({ ...publication }));
   }
   const url = `${root}/catalogs`;
-  const value = parseJson(await fetchText(context, url), url);
+  const value = parseJson(await readUrl(url, session), url);
   const catalogs = getValue(value, 'catalogs');
   if (!Array.isArray(catalogs)) {
     throw new OpmateError('INVALID', `${url}: no list of catalogs`, {
@@ -169,44 +176,39 @@ function parseJson(text: string, subject: string): JsonValue {
   try {
     return parseGoJson(text);
   } catch (error) {
-    throw new OpmateError('SYNTAX', `${subject}: ${getMessage(error)}`, { cause: error });
+    throw error instanceof OpmateError ? addContext(error, { subject }) : error;
   }
 }
 
 const maxAnswerBytes = 64 * 1024 * 1024;
 
-export async function fetchText(context: CommandContext, url: string): Promise<string>;
-export async function fetchText(
-  context: CommandContext,
+/**
+ * Returns what a server has at a URL; undefined for a 404 where `mayBeAbsent`. Credentials of the auth file are sent
+ * over HTTPS only, unless plain HTTP is allowed. Throws OpmateError.
+ */
+export async function readUrl(url: string, session: Session): Promise<string>;
+export async function readUrl(url: string, session: Session, mayBeAbsent: true): Promise<string | undefined>;
+export async function readUrl(
   url: string,
-  mayBeAbsent: true,
-): Promise<string | undefined>;
-export async function fetchText(
-  context: CommandContext,
-  url: string,
+  session: Session,
   mayBeAbsent = false,
 ): Promise<string | undefined> {
   if (!URL.canParse(url) || !/^https?:/.test(url))
     throw new UsageError(`--url ${url}: not an http or https URL`);
-  const signal = AbortSignal.any([context.signal, AbortSignal.timeout(30_000)]);
+  const network = { ...session.network, allowHttp: true };
+  const target = checkUrl({ kind: 'http', url }, network);
+  const isAnonymous = target.protocol === 'http:' && !session.network.allowHttp;
   try {
-    const response = await fetch(url, { signal });
-    if (response.status === 404 && mayBeAbsent) return undefined;
-    if (!response.ok) throw new OpmateError('NETWORK', `${url}: the server returned ${response.status}`);
-    const chunks: Uint8Array[] = [];
-    let size = 0;
-    for await (const chunk of response.body ?? []) {
-      size += (chunk as Uint8Array).length;
-      if (size > maxAnswerBytes)
-        throw new OpmateError('LIMIT', `${url}: response larger than ${maxAnswerBytes} bytes`);
-      chunks.push(chunk as Uint8Array);
+    const { response, close } = await requestPlace({ url: target, isAnonymous }, {}, session);
+    try {
+      return (await readLimited(readBody(response), maxAnswerBytes, formatUrl(target))).toString();
+    } finally {
+      response.body.destroy();
+      close();
     }
-    return Buffer.concat(chunks).toString();
   } catch (error) {
-    throwIfCancelled(context.signal);
-    if (error instanceof OpmateError) throw error;
-    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    throw new OpmateError('NETWORK', `${url}: ${getMessage(cause)}`, { cause: error });
+    if (mayBeAbsent && error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
+    throw error;
   }
 }
 

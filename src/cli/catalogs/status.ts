@@ -10,6 +10,7 @@ import { outputFormat } from '../command/shared-flags.js';
 import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
 import { count, printableLine } from '../printable.js';
+import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { findCondition, getName, readStatuses, serverFlags } from './server-state.js';
 
@@ -34,7 +35,7 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [names], options }) {
-    const all = await readStatuses(context, options);
+    const all = await useSession(context, options, (session) => readStatuses(context, options, session));
     const chosen = names.length === 0 ? all : names.map((name) => requireNamed(all, name));
     const failed = chosen.filter((status) => findTrouble(status) !== undefined);
     const shown = options.failed ? failed : chosen;

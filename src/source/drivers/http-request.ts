@@ -57,6 +57,8 @@ interface PlaceRequest {
   /** The state that is known: it alone may be the response 304. */
   known?: PlaceState | undefined;
   headers?: Record<string, string>;
+  /** Without the credentials of the auth file. */
+  isAnonymous?: boolean;
 }
 
 /**
@@ -64,7 +66,7 @@ interface PlaceRequest {
  * 200, or with 304 where a state is known; the body must be read or destroyed. Throws OpmateError.
  */
 export async function requestPlace(
-  { url, known, headers }: PlaceRequest,
+  { url, known, headers, isAnonymous = false }: PlaceRequest,
   { credentials, insecureSkipTlsVerify }: Pick<HttpPlace, 'credentials' | 'insecureSkipTlsVerify'>,
   session: SourceSession,
 ): Promise<{ response: TransportResponse; close: () => void }> {
@@ -89,6 +91,8 @@ export async function requestPlace(
       const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
       const own = { ...request, headers: { ...request.headers, authorization } };
       response = await connection.plainTransport().send(own);
+    } else if (isAnonymous) {
+      response = await connection.plainTransport().send(request);
     } else {
       const endpoints = await connection.endpoints(url.host, 'archive', { withoutMirrors: true, signal });
       const endpoint = endpoints.at(-1);

@@ -1,7 +1,7 @@
 import { parseGoJson } from '../document/go-json.js';
 import { getValue } from '../document/json-fields.js';
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
-import type { BlobOrigin, CatalogFacts } from '../model/facts.js';
+import { type BlobOrigin, type CatalogFacts, emptyFacts } from '../model/facts.js';
 import { findDefaultHeads } from '../graph/list.js';
 import { findCsvText } from '../model/migrations.js';
 import { addToFacts, decodeMeta } from './blob.js';
@@ -21,7 +21,7 @@ interface FactsOptions extends MetasOptions {
  * with file and line for a blob that cannot be loaded, unless `onFault` takes it.
  */
 export async function collectFacts(catalog: Catalog, options: FactsOptions = {}): Promise<CatalogFacts> {
-  const facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
+  const facts = emptyFacts();
   for await (const meta of catalog.metas({ withoutManifests: true, ...options })) {
     try {
       addFacts(facts, meta, options);

@@ -16,6 +16,22 @@ export interface CatalogFacts {
   otherCount?: number;
 }
 
+/** Returns the facts of a catalog without blobs. */
+export function emptyFacts(): CatalogFacts {
+  return { packages: [], channels: [], bundles: [], deprecations: [] };
+}
+
+/** Returns the facts of several parts of a catalog, in their order. */
+export function joinFacts(parts: readonly CatalogFacts[]): CatalogFacts {
+  return {
+    packages: parts.flatMap(({ packages }) => packages),
+    channels: parts.flatMap(({ channels }) => channels),
+    bundles: parts.flatMap(({ bundles }) => bundles),
+    deprecations: parts.flatMap(({ deprecations }) => deprecations),
+    otherCount: parts.reduce((sum, { otherCount = 0 }) => sum + otherCount, 0),
+  };
+}
+
 /** Where a blob was read. The model only passes it on; the reader can find the line of a path in it. */
 export interface BlobOrigin {
   /** The file as the user would name it. */

@@ -32,7 +32,13 @@ import { decodePackage } from '../model/decode.js';
 import { type CatalogDiagnostic, formatCatalogMessage } from '../model/catalog-diagnostic.js';
 import { describeBundle, describeChannel } from '../model/describe.js';
 import type { CatalogFormat } from '../model/encode.js';
-import type { BlobOrigin, BundleFacts, CatalogFacts, ChannelFacts } from '../model/facts.js';
+import {
+  type BlobOrigin,
+  type BundleFacts,
+  type CatalogFacts,
+  type ChannelFacts,
+  emptyFacts,
+} from '../model/facts.js';
 import { findCsvText, migrateBundle } from '../model/migrations.js';
 import { type SemverMember, buildSemverChannels, findVersionConflicts } from '../graph/template-semver.js';
 import { type VersionRelease, compareVersionReleases } from '../graph/bundle-version.js';
@@ -96,7 +102,7 @@ export async function renderTemplate(
 
 class TemplateRendering {
   readonly assembly: Assembly;
-  readonly facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
+  readonly facts = emptyFacts();
   readonly #template: Template;
   readonly #session: SourceSession;
   readonly #options: RenderTemplateOptions;

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../document/json.js';
 import { type BundleBlob, schemas } from '../../model/declarative-config.js';
 import { decodeBundle } from '../../model/decode.js';
 import { detach } from '../../model/describe.js';
-import type { BlobOrigin, BundleFacts, CatalogFacts } from '../../model/facts.js';
+import { type BlobOrigin, type BundleFacts, type CatalogFacts, emptyFacts } from '../../model/facts.js';
 import { addToFacts, decodeMeta } from '../blob.js';
 import { type Catalog, type MetasOptions, isFault } from '../catalog.js';
 import { locate } from '../locate.js';
@@ -43,7 +43,7 @@ export async function takeSnapshot(
   catalog: Catalog,
   options: SnapshotOptions = {},
 ): Promise<CatalogSnapshot> {
-  const facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
+  const facts = emptyFacts();
   const snapshot: CatalogSnapshot = { catalog, facts, blobs: new Map(), images: new Set() };
   for await (const meta of catalog.metas(options)) {
     const { packages } = options;

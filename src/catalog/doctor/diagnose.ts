@@ -4,7 +4,7 @@ import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { type Severity, severities } from '../../core/diagnostic.js';
 import { type CatalogDiagnostic, diagnoseFaults } from '../../model/catalog-diagnostic.js';
-import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
+import { type BundleFacts, emptyFacts } from '../../model/facts.js';
 import { detach } from '../../model/describe.js';
 import { lifecycleSchema } from '../../model/lifecycle.js';
 import { validateInTurns } from '../../graph/validate.js';
@@ -56,7 +56,7 @@ class Diagnosis {
   readonly #catalog: Catalog;
   readonly #list: FindingList;
   readonly #options: DiagnoseOptions;
-  readonly #facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
+  readonly #facts = emptyFacts();
   readonly #records = new Map<BundleFacts, BundleRecord>();
   readonly #described = new Set<string>();
   readonly #images: ImageExamination;

@@ -6,7 +6,7 @@ import { changeDirectory } from '../../files/change-directory.js';
 import { isWithin } from '../../files/directory-root.js';
 import { lstatIfPresent } from '../../files/file-status.js';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
-import type { CatalogFacts } from '../../model/facts.js';
+import { type CatalogFacts, emptyFacts, joinFacts } from '../../model/facts.js';
 import { isOnlyBegun, readPackages } from '../../graph/package-model.js';
 import { writeNewFile } from '../../files/write-new-file.js';
 import { DirectoryCatalog } from '../catalog.js';
@@ -15,7 +15,7 @@ import { openFile, readFully } from '../file-access.js';
 import { IgnoreRules, ignoreFileName } from '../ignore.js';
 import { requireValid } from '../selection/selection.js';
 import { type BlobEdit, type FileEdit, type Splice, planFiles } from './blob-edits.js';
-import { type EditableCatalog, changedMeanwhile, joinedFacts, listVersions } from './editable-catalog.js';
+import { type EditableCatalog, changedMeanwhile, listVersions } from './editable-catalog.js';
 import { diffFiles } from './file-diff.js';
 
 interface ApplyOptions extends CancelOptions {
@@ -225,7 +225,7 @@ async function validateResult(
   for (const { plan, staged: file } of staged) {
     if (plan.kind === 'remove') continue;
     const catalog = new DirectoryCatalog(path.dirname(file), name);
-    const facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
+    const facts = emptyFacts();
     try {
       let blobs = 0;
       for await (const meta of catalog.metas({ signal })) {
@@ -244,7 +244,7 @@ async function validateResult(
   }
   const touched = new Set(staged.map(({ plan }) => getName(plan)));
   const kept = files.filter((file) => !touched.has(file.name));
-  const facts = joinedFacts([...kept, ...edited.values()]);
+  const facts = joinFacts([...kept, ...edited.values()].map((file) => file.facts));
   if (!isWithoutContent(facts)) requireValid(facts, `${name}, as it would be`);
 }
 

@@ -5,7 +5,7 @@ import { schemas } from '../../model/declarative-config.js';
 import { detach } from '../../model/describe.js';
 import { getFileIdentity } from '../../files/file-status.js';
 import { recoverDirectory } from '../../files/journal.js';
-import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
+import { type BlobOrigin, type CatalogFacts, emptyFacts, joinFacts } from '../../model/facts.js';
 import type { LinkOptions } from '../../files/directory-root.js';
 import { DirectoryCatalog, type MetasOptions } from '../catalog.js';
 import { addFacts } from '../facts.js';
@@ -59,7 +59,7 @@ export async function readEditableCatalog(
   const catalog = new DirectoryCatalog(root, directory, options);
   try {
     const files = await readFiles(catalog, directory, options);
-    return { name: directory, root, files, facts: joinedFacts(files), catalog };
+    return { name: directory, root, files, facts: joinFacts(files.map((file) => file.facts)), catalog };
   } catch (error) {
     await catalog.close();
     throw error;
@@ -99,18 +99,8 @@ export async function listVersions(catalog: DirectoryCatalog): Promise<EditableF
     ...file,
     version: versions[index] as string,
     blobs: [],
-    facts: { packages: [], channels: [], bundles: [], deprecations: [] },
+    facts: emptyFacts(),
   }));
-}
-
-/** The facts of several parts of a catalog as those of one. */
-export function joinedFacts(parts: readonly { facts: CatalogFacts }[]): CatalogFacts {
-  return {
-    packages: parts.flatMap(({ facts }) => facts.packages),
-    channels: parts.flatMap(({ facts }) => facts.channels),
-    bundles: parts.flatMap(({ facts }) => facts.bundles),
-    deprecations: parts.flatMap(({ facts }) => facts.deprecations),
-  };
 }
 
 /** The error for a catalog that somebody else writes to. */

@@ -6,7 +6,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, formatVersion, parseVersion, tryParse } from '../../core/semver.js';
 import { type ChannelEntry, schemas } from '../../model/declarative-config.js';
-import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
+import { type CatalogFacts, type ChannelFacts, emptyFacts } from '../../model/facts.js';
 import {
   type ChannelGraph,
   describeGraphFault,
@@ -75,7 +75,7 @@ class CatalogChoice {
   readonly #misnamed = new Set<string | undefined>();
   readonly #result: CatalogSelection = {
     isWhole: false,
-    facts: { packages: [], channels: [], bundles: [], deprecations: [] },
+    facts: emptyFacts(),
     packages: [],
     kept: [],
     warnings: [],

@@ -14,7 +14,7 @@ import {
   schemas,
 } from '../../model/declarative-config.js';
 import { detach } from '../../model/describe.js';
-import type { BlobOrigin, CatalogFacts } from '../../model/facts.js';
+import { type BlobOrigin, type CatalogFacts, emptyFacts } from '../../model/facts.js';
 import { readGraph } from '../../graph/channel-graph.js';
 import { validateInTurns } from '../../graph/validate.js';
 import { encodeFacts, encodeManifests, providedApis } from './bundle-messages.js';
@@ -116,7 +116,7 @@ export class CatalogContent {
   ): Promise<CatalogContent> {
     const index: CatalogIndex = { packages: [], bundles: [], custom: [] };
     const content = new CatalogContent(index, records, catalog, options);
-    const facts: CatalogFacts = { packages: [], channels: [], bundles: [], deprecations: [] };
+    const facts = emptyFacts();
     const faults: OpmateError[] = [];
     const onFault = (fault: OpmateError): void => void faults.push(fault);
     for await (const meta of catalog.metas({ ...options, onFault })) {

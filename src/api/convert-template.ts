@@ -1,7 +1,7 @@
-import { type MetasOptions, isFault, readMetas } from '../catalog/catalog.js';
+import { type MetasOptions, readMetas } from '../catalog/catalog.js';
 import { LineCounter, type OpenFile } from '../catalog/documents.js';
 import { openFile } from '../catalog/file-access.js';
-import { locate } from '../catalog/locate.js';
+import { readLocated } from '../catalog/locate.js';
 import type { Meta } from '../catalog/meta.js';
 import { type ConvertedType, TemplateConversion } from '../catalog/template/convert.js';
 import { addContext, combineErrors } from '../core/diagnostics-error.js';
@@ -93,17 +93,9 @@ async function convertBlobs(
 async function addAll(conversion: TemplateConversion, opened: OpenedBlobs, session: Session): Promise<void> {
   const { logger, signal } = session;
   const faults: OpmateError[] = [];
-  const onFault = (error: OpmateError): void =>
-    void faults.push(addContext(error, { subject: 'converting' }));
-  for await (const meta of opened.metas({ logger, signal, onFault })) {
-    try {
-      await conversion.add(meta);
-    } catch (error) {
-      const located = await locate(opened, meta.origin, error);
-      if (!isFault(located)) throw located;
-      onFault(located);
-    }
-  }
+  const onFault = (fault: OpmateError): void =>
+    void faults.push(addContext(fault, { subject: 'converting' }));
+  await readLocated(opened, { logger, signal, onFault }, (meta) => conversion.add(meta));
   if (faults.length > 0) throw combineErrors(faults);
 }
 

@@ -5,8 +5,8 @@ import { type BlobOrigin, type CatalogFacts, emptyFacts } from '../model/facts.j
 import { findDefaultHeads } from '../graph/list.js';
 import { findCsvText } from '../model/migrations.js';
 import { addToFacts, decodeMeta } from './blob.js';
-import { type Catalog, type MetasOptions, isFault } from './catalog.js';
-import { locate } from './locate.js';
+import type { Catalog, MetasOptions } from './catalog.js';
+import { readLocated } from './locate.js';
 import type { Meta } from './meta.js';
 
 interface FactsOptions extends MetasOptions {
@@ -22,15 +22,9 @@ interface FactsOptions extends MetasOptions {
  */
 export async function collectFacts(catalog: Catalog, options: FactsOptions = {}): Promise<CatalogFacts> {
   const facts = emptyFacts();
-  for await (const meta of catalog.metas({ withoutManifests: true, ...options })) {
-    try {
-      addFacts(facts, meta, options);
-    } catch (error) {
-      const located = await locate(catalog, meta.origin, error);
-      if (options.onFault === undefined || !isFault(located)) throw located;
-      options.onFault(located);
-    }
-  }
+  await readLocated(catalog, { withoutManifests: true, ...options }, (meta) =>
+    addFacts(facts, meta, options),
+  );
   return facts;
 }
 

@@ -4,7 +4,8 @@ import { type CancelOptions, takeTurn } from '../core/concurrency.js';
 import { compareBytes } from '../core/order.js';
 import type { CatalogDiagnostic } from '../model/catalog-diagnostic.js';
 import type { BlobOrigin } from '../model/facts.js';
-import type { Catalog } from './catalog.js';
+import { type Catalog, type MetasOptions, isFault } from './catalog.js';
+import type { Meta } from './meta.js';
 
 /** Whoever can tell the line on which a blob begins. */
 interface LineFinder {
@@ -15,6 +16,26 @@ interface LineFinder {
 export async function locate(catalog: LineFinder, origin: BlobOrigin, error: unknown): Promise<unknown> {
   if (!(error instanceof OpmateError) || error.file !== undefined) return error;
   return addContext(error, { file: origin.file, line: await catalog.lineOf(origin) });
+}
+
+/**
+ * Calls `use` with each blob of a catalog. Throws its OpmateErrors with file and line of the blob, unless `onFault`
+ * takes them.
+ */
+export async function readLocated(
+  catalog: LineFinder & Pick<Catalog, 'metas'>,
+  options: MetasOptions,
+  use: (meta: Meta) => void | Promise<void>,
+): Promise<void> {
+  for await (const meta of catalog.metas(options)) {
+    try {
+      await use(meta);
+    } catch (error) {
+      const located = await locate(catalog, meta.origin, error);
+      if (options.onFault === undefined || !isFault(located)) throw located;
+      options.onFault(located);
+    }
+  }
 }
 
 /** A place in a catalog, where it is known: a blob, and a part of it. */

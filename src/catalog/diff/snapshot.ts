@@ -6,8 +6,8 @@ import { decodeBundle } from '../../model/decode.js';
 import { detach } from '../../model/describe.js';
 import { type BlobOrigin, type BundleFacts, type CatalogFacts, emptyFacts } from '../../model/facts.js';
 import { addToFacts, decodeMeta } from '../blob.js';
-import { type Catalog, type MetasOptions, isFault } from '../catalog.js';
-import { locate } from '../locate.js';
+import type { Catalog, MetasOptions } from '../catalog.js';
+import { readLocated } from '../locate.js';
 import type { Meta } from '../meta.js';
 
 /** What comparing keeps of a catalog: names, edges, images, and of every blob where it stands and a hash of it. */
@@ -45,18 +45,11 @@ export async function takeSnapshot(
 ): Promise<CatalogSnapshot> {
   const facts = emptyFacts();
   const snapshot: CatalogSnapshot = { catalog, facts, blobs: new Map(), images: new Set() };
-  for await (const meta of catalog.metas(options)) {
-    const { packages } = options;
+  const { packages } = options;
+  await readLocated(catalog, options, (meta) => {
     const owner = meta.schema === schemas.package ? meta.name : meta.package;
-    if (packages?.has(owner) === false) continue;
-    try {
-      addBlob(snapshot, meta, options);
-    } catch (error) {
-      const located = await locate(catalog, meta.origin, error);
-      if (options.onFault === undefined || !isFault(located)) throw located;
-      options.onFault(located);
-    }
-  }
+    if (packages?.has(owner) !== false) addBlob(snapshot, meta, options);
+  });
   return snapshot;
 }
 

@@ -9,8 +9,8 @@ import { detach } from '../../model/describe.js';
 import { lifecycleSchema } from '../../model/lifecycle.js';
 import { validateInTurns } from '../../graph/validate.js';
 import { addToFacts, decodeMeta } from '../blob.js';
-import { type Catalog, type MetasOptions, isFault } from '../catalog.js';
-import { locate, placeDiagnostics } from '../locate.js';
+import type { Catalog, MetasOptions } from '../catalog.js';
+import { placeDiagnostics, readLocated } from '../locate.js';
 import type { Meta } from '../meta.js';
 import { readPackages } from '../../graph/package-model.js';
 import { type CheckName, checkNames } from './checks.js';
@@ -73,18 +73,12 @@ class Diagnosis {
   async run(): Promise<void> {
     const { signal, logger } = this.#options;
     const faults: OpmateError[] = [];
-    const onFault = (fault: OpmateError): unknown => faults.push(fault);
-    for await (const meta of this.#catalog.metas({ signal, logger, onFault })) {
+    const onFault = (fault: OpmateError): void => void faults.push(fault);
+    await readLocated(this.#catalog, { signal, logger, onFault }, (meta) => {
       throwIfCancelled(signal);
       this.#list.lookAt(meta);
-      try {
-        this.#examineBlob(meta);
-      } catch (error) {
-        const located = await locate(this.#catalog, meta.origin, error);
-        if (!isFault(located)) throw located;
-        onFault(located);
-      }
-    }
+      this.#examineBlob(meta);
+    });
     this.#list.lookAt(undefined);
     if (faults.length === 0) this.#requirePackages();
     this.#reportFaults(faults);

@@ -1,6 +1,6 @@
 import { addToFacts, decodeMeta } from '../../catalog/blob.js';
-import { type Catalog, type MetasOptions, isFault } from '../../catalog/catalog.js';
-import { locate } from '../../catalog/locate.js';
+import type { Catalog, MetasOptions } from '../../catalog/catalog.js';
+import { readLocated } from '../../catalog/locate.js';
 import type { Meta } from '../../catalog/meta.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
@@ -119,15 +119,7 @@ export class CatalogContent {
     const facts = emptyFacts();
     const faults: OpmateError[] = [];
     const onFault = (fault: OpmateError): void => void faults.push(fault);
-    for await (const meta of catalog.metas({ ...options, onFault })) {
-      try {
-        await content.#add(meta, facts);
-      } catch (error) {
-        const located = await locate(catalog, meta.origin, error);
-        if (!isFault(located)) throw located;
-        faults.push(located);
-      }
-    }
+    await readLocated(catalog, { ...options, onFault }, (meta) => content.#add(meta, facts));
     const [first] = faults;
     if (faults.length === 1) throw first;
     if (first !== undefined) {

@@ -88,6 +88,7 @@ export interface LoadedCatalog extends Catalog {
 export async function loadCatalog(reference: string, session: Session): Promise<LoadedCatalog> {
   const source = await openSource(reference, session);
   if (source.kind === 'bundle') {
+    await source.close();
     throw new OpmateError('UNSUPPORTED', 'is a bundle, not a catalog', {
       subject: reference,
       hint: 'add it to a catalog with opmate render',

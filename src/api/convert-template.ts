@@ -109,8 +109,10 @@ function blobsOfFile(file: OpenFile): Pick<OpenedBlobs, 'metas' | 'lineOf'> {
 
 async function openBlobs(reference: string, session: Session): Promise<OpenedBlobs> {
   const source = await openSource(reference, session, { bundles: false, catalogs: true });
-  if (source.kind === 'bundle')
+  if (source.kind === 'bundle') {
+    await source.close();
     throw new OpmateError('UNSUPPORTED', `${reference}: is a bundle, not a catalog`);
+  }
   return {
     metas: (options) => source.catalog.metas(options),
     lineOf: (origin) => source.catalog.lineOf(origin),

@@ -291,8 +291,10 @@ export interface BundlePlace {
 /** `GET api/problems?from=&package=&severity=&check=`: a window on all problems, the worst first. */
 export interface ProblemWindow {
   problems: LocatedProblem[];
-  /** How many there are with this package and severity. */
+  /** How many there are with this package, severity and check. */
   total: number;
+  /** How many of these have each severity, the worst first; severities without any are left out. */
+  severities: { severity: LocatedProblem['severity']; count: number }[];
   /** The packages that have any, for the choice. */
   packages: string[];
   /** The checks that found any in these packages and of this severity, and how many. */

@@ -36,6 +36,10 @@ export function selectProblems<T>(
   return {
     window: selected.slice(from, from + windowLength).map(({ problem }) => problem),
     total: selected.length,
+    severities: [...groupBy(selected, (item) => item.severity)].map(([level, problems]) => ({
+      severity: level,
+      count: problems.length,
+    })),
     packages: [...new Set(described.map((item) => item.package))]
       .filter((text) => text !== '')
       .sort(compareBytes),

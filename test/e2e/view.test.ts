@@ -694,6 +694,24 @@ withBrowser('the page', () => {
     expect(await page.locator('.canvas .badge', { hasText: 'no bundle' }).count()).toBe(1);
   });
 
+  it('folds a long list of names in a problem', async () => {
+    const relatedImages = ['a', 'b', 'c', 'd', 'e'].map((name) => ({
+      name,
+      image: `registry.test/${name}:v1`,
+    }));
+    await sandbox.write({
+      'long-list/catalog.json': text([...gadget.slice(0, 2), bundle('gadget', '0.1.0', { relatedImages })]),
+    });
+    const { url } = await view('long-list');
+    const page = await open(url, '#/problems?check=related-image-tag');
+    const message = page.locator('.problems .message');
+    await message.getByRole('button', { name: 'and 2 more' }).waitFor();
+    expect(await message.innerText()).not.toContain('registry.test/d:v1');
+    await message.getByRole('button').click();
+    expect(await message.innerText()).toMatch(/"registry\.test\/d:v1", "registry\.test\/e:v1"$/);
+    await page.close();
+  });
+
   it('compares two catalogs', async () => {
     const { url } = await view('catalog', '--compare', 'older');
     const page = await open(url, '#/compare');
@@ -838,6 +856,18 @@ withBrowser('the page', () => {
     await page.locator('.problems > li.error').first().waitFor();
     const badges = await page.locator('.problems > li > .badge').allInnerTexts();
     expect(badges).toEqual([...badges].sort((a, b) => rankOf(a) - rankOf(b)));
+    const amounts = ['error', 'warning', 'notice'].map(
+      (kind) => badges.filter((text) => text === kind).length,
+    );
+    const [errors = 0, warnings = 0, notices = 0] = amounts;
+    // The bar counts what the page names first.
+    expect(await page.locator('.bar .number').innerText()).toBe(String(errors + warnings));
+    const sums = await page.locator('.heading .sums').innerText();
+    expect(sums.match(/\d+ (error|warning|notice)/g)).toEqual(
+      [`${errors} error`, `${warnings} warning`, `${notices} notice`].filter(
+        (text) => !text.startsWith('0 '),
+      ),
+    );
 
     await page.goto(`${url}#/images/widget`);
     await page.getByText('2 images', { exact: true }).waitFor();
@@ -1102,7 +1132,7 @@ withBrowser('the page', () => {
     await page.getByRole('link', { name: 'All packages' }).click();
     await page.locator('.card').first().waitFor();
     await page.goto(`${url}#/nowhere/at/all`);
-    await page.getByText('This page has no view nowhere/at/all').waitFor();
+    await page.getByText('Page not found: nowhere/at/all').waitFor();
     await page.goto(`${url}#/package/widget/nothing`);
     await page.getByText('channel "nothing" not found').waitFor();
     await page.close();

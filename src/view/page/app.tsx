@@ -79,7 +79,7 @@ function View({ catalog }: { catalog: CatalogOverview }) {
     case 'edit':
       return <EditView catalog={catalog} route={route} />;
     case 'unknown':
-      return <Missing error={`This page has no view ${route.path}`} />;
+      return <Missing error={`Page not found: ${route.path}`} />;
   }
 }
 
@@ -115,7 +115,10 @@ function Bar({ catalog }: { catalog: CatalogOverview | undefined }) {
         >
           Problems
           {problems > 0 && (
-            <span class={`number ${(catalog?.errors ?? 0) > 0 ? 'error' : 'warning'}`}>
+            <span
+              class={`number ${(catalog?.errors ?? 0) > 0 ? 'error' : 'warning'}`}
+              title="errors and warnings"
+            >
               {problems.toLocaleString('en')}
             </span>
           )}

@@ -34,7 +34,7 @@ export function PackagesView({ catalog, route }: { catalog: CatalogOverview; rou
       </div>
       <Filters catalog={catalog} route={route} isNarrowed={isNarrowed} />
       {matches.length === 0 && (
-        <p class="note">{isNarrowed ? 'No package matches.' : 'The catalog has no packages.'}</p>
+        <p class="note">{isNarrowed ? 'No matches.' : 'No packages in this catalog.'}</p>
       )}
       <Cards found={matches} run={catalog.run} words={splitWords(query)} />
       <FoundBundles answer={search} words={splitWords(query)} />

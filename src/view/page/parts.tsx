@@ -2,6 +2,7 @@ import { type ComponentChildren, Fragment } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { printable } from '../../core/printable.js';
 import type { LocatedProblem } from '../answers.js';
+import { foldNames } from './fold-names.js';
 import { getAddress, addressOfPackage, allPackages } from './route.js';
 
 /** What is shown in the place of something that is not there yet, or unavailable. */
@@ -171,7 +172,7 @@ export function ProblemList({
         <li key={index} class={problem.severity}>
           <Badge kind={problem.severity}>{problem.severity}</Badge>
           <div>
-            <p class="message">{problem.message}</p>
+            <Message key={problem.message} text={problem.message} />
             {problem.hint !== '' && <p class="hint">{problem.hint}</p>}
             <p class="place">
               {showPackage && problem.package !== '' && (
@@ -191,6 +192,26 @@ export function ProblemList({
         </li>
       ))}
     </ul>
+  );
+}
+
+/** A message; the names beyond the third of a list at its end are shown on request. */
+function Message({ text }: { text: string }) {
+  const [isWhole, setWhole] = useState(false);
+  const folded = foldNames(text);
+  return (
+    <p class="message">
+      {isWhole || folded === undefined ? (
+        text
+      ) : (
+        <>
+          {folded.shown}{' '}
+          <button type="button" class="quiet" onClick={() => setWhole(true)}>
+            and {folded.hidden.toLocaleString('en')} more
+          </button>
+        </>
+      )}
+    </p>
   );
 }
 

@@ -38,7 +38,7 @@ export function ProblemsView({
       <div class="heading">
         <PageHeading title="Problems" />
         <p class="sums" role="status">
-          {value === undefined ? '' : count(value.total, 'finding')}
+          {value?.severities.map((item) => count(item.count, item.severity)).join(' · ')}
           {isChecking && ' · more checks are running'}
         </p>
         <label class="filter">
@@ -77,7 +77,7 @@ export function ProblemsView({
       {value === undefined ? (
         <Waiting error={error} />
       ) : value.total === 0 ? (
-        <p class="note good">The checks found nothing.</p>
+        <p class="note good">No problems found.</p>
       ) : (
         problems.length < value.total &&
         problems.length > 0 && (

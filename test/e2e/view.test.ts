@@ -694,6 +694,17 @@ withBrowser('the page', () => {
     expect(await page.locator('.canvas .badge', { hasText: 'no bundle' }).count()).toBe(1);
   });
 
+  it('says that nothing matches only if no bundle does either', async () => {
+    const { url } = await view('catalog');
+    const page = await open(url, '#/?q=registry.test%2Foperand');
+    await page.getByRole('heading', { name: 'Bundles' }).waitFor();
+    expect(await page.locator('.heading .sums').innerText()).toBe('0 of 2 packages');
+    expect(await page.getByText('No matches.').count()).toBe(0);
+    await page.goto(`${url}#/?q=nothing-has-this`);
+    await page.getByText('No matches.').waitFor();
+    await page.close();
+  });
+
   it('folds a long list of names in a problem', async () => {
     const relatedImages = ['a', 'b', 'c', 'd', 'e'].map((name) => ({
       name,

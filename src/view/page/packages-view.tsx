@@ -18,6 +18,8 @@ export function PackagesView({ catalog, route }: { catalog: CatalogOverview; rou
   const search = useSearch(query.trim());
   const matches = useFoundPackages(catalog, route);
   const isNarrowed = query.trim() !== '' || packageFilters.some(({ field }) => route[field] !== '');
+  const isPending = query.trim() !== '' && search === undefined;
+  const isEmpty = matches.length === 0 && !isPending && (search?.total ?? 0) === 0;
   return (
     <>
       <div class="heading">
@@ -33,9 +35,7 @@ export function PackagesView({ catalog, route }: { catalog: CatalogOverview; rou
         </p>
       </div>
       <Filters catalog={catalog} route={route} isNarrowed={isNarrowed} />
-      {matches.length === 0 && (
-        <p class="note">{isNarrowed ? 'No matches.' : 'No packages in this catalog.'}</p>
-      )}
+      {isEmpty && <p class="note">{isNarrowed ? 'No matches.' : 'No packages in this catalog.'}</p>}
       <Cards found={matches} run={catalog.run} words={splitWords(query)} />
       <FoundBundles answer={search} words={splitWords(query)} />
     </>

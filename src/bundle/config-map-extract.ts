@@ -289,9 +289,7 @@ async function tooLarge(
   if (canSplit(entries, limit)) ways.push(`${getParts(entries, limit).length} ConfigMaps with --split`);
   return createFault('limit', message, {
     hint:
-      ways.length === 0
-        ? 'reduce the size of the file: a file cannot be split'
-        : ways.join(`add ${ways.join(' or ')}`),
+      ways.length === 0 ? 'reduce the size of the file: a file cannot be split' : `add ${ways.join(' or ')}`,
   });
 }
 

@@ -286,7 +286,7 @@ async function tooLarge(
       ways.push(`--gzip --split (${size} bytes in ${getParts(compressed, limit).length} ConfigMaps)`);
     }
   }
-  if (canSplit(entries, limit)) ways.push(`${getParts(entries, limit).length} ConfigMaps with --split`);
+  if (canSplit(entries, limit)) ways.push(`--split (${getParts(entries, limit).length} ConfigMaps)`);
   return createFault('limit', message, {
     hint:
       ways.length === 0 ? 'reduce the size of the file: a file cannot be split' : `add ${ways.join(' or ')}`,

@@ -95,7 +95,12 @@ function findMistypedCommand(
   args: readonly string[],
 ): string | undefined {
   if (group.commands.length === 0 || group === commandLine.program) return undefined;
-  const word = args[args.indexOf(group.name()) + 1];
+  const { options } = commandLine.program;
+  const isValue = (index: number): boolean =>
+    index > 0 &&
+    options.some(({ long, short, required }) => required && [long, short].includes(args[index - 1]));
+  const place = args.findIndex((arg, index) => arg === group.name() && !isValue(index));
+  const word = place < 0 ? undefined : args[place + 1];
   const isName = word !== undefined && /^[a-z][a-z0-9-]*$/.test(word);
   return isName && findCommand(group, word) === undefined ? word : undefined;
 }

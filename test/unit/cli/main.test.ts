@@ -156,6 +156,18 @@ describe('cli/main', () => {
       'did you mean "opmate mirror status"?',
     ],
     [['mirror', 'delte', '--generate'], 1, 'unknown command "delte"', 'did you mean "opmate mirror delete"?'],
+    [
+      ['--log-level', 'debug', 'mirror', 'plna'],
+      1,
+      'unknown command "plna"',
+      'did you mean "opmate mirror plan"?',
+    ],
+    [
+      ['--authfile', 'mirror', 'mirror', 'docker://r.example/m'],
+      1,
+      'nothing to mirror',
+      'specify an image set',
+    ],
     [['mirror', 'verfy'], 1, 'unknown command "verfy"', 'did you mean "opmate verify"?'],
     [['catalog', 'flter', '--nope'], 1, 'unknown command "flter"', 'did you mean "opmate catalog filter"?'],
     [['mirror', 'foo=bar'], 1, 'bar: missing registry', 'use REGISTRY/bar'],

@@ -300,6 +300,8 @@ export { transferImages } from './mirror/transfer/transfer.js';
 export type { Transfer, TransferReport } from './mirror/transfer/transfer-types.js';
 export { type Registry, type RegistryOptions, startRegistry } from './serve/registry/registry.js';
 
+export { type ServedCatalogs, readCatalogStatuses } from './api/served/catalog-statuses.js';
+export { type WaitOptions, waitForCatalogs } from './api/served/wait-for-catalogs.js';
 export { checkServer, type CheckServerOptions } from './api/check-server.js';
 export type { HealthStatus } from './client/health.js';
 export { CatalogClient } from './client/catalog-client.js';

@@ -1,3 +1,4 @@
+import { labelsAt, listing, listingOfDirectory, readUrl } from '../../api/served/catalog-statuses.js';
 import path from 'node:path';
 import {
   catalogIndexName,
@@ -21,16 +22,7 @@ import type { CommandContext } from '../context.js';
 import { writeAll } from '../output.js';
 import { printableLine } from '../printable.js';
 import { useSession } from '../session.js';
-import {
-  type ServerChoice,
-  checkChoice,
-  findStorage,
-  labelsAt,
-  listing,
-  listingOfDirectory,
-  readUrl,
-  serverFlags,
-} from './server-state.js';
+import { type ServerChoice, checkChoice, findStorage, serverFlags } from './server-state.js';
 
 /** `opmate catalogs packages`: the packages of the catalogs, each as CATALOG/PACKAGE. */
 export const command = defineCommand({

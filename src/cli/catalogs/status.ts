@@ -1,3 +1,4 @@
+import { findCondition, getName, readCatalogStatuses } from '../../api/served/catalog-statuses.js';
 import { type Diagnostic, formatWithHint } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson } from '../../document/go-json.js';
@@ -12,7 +13,7 @@ import { writeAll } from '../output.js';
 import { count, printableLine } from '../printable.js';
 import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
-import { findCondition, getName, readStatuses, serverFlags } from './server-state.js';
+import { findServed, serverFlags } from './server-state.js';
 
 /** `opmate catalogs status`: the status of the catalogs of a server, as ClusterCatalogs. */
 export const command = defineCommand({
@@ -35,7 +36,9 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [names], options }) {
-    const all = await useSession(context, options, (session) => readStatuses(context, options, session));
+    const all = await useSession(context, options, async (session) =>
+      readCatalogStatuses(await findServed(context, options), session),
+    );
     const chosen = names.length === 0 ? all : names.map((name) => requireNamed(all, name));
     const failed = chosen.filter((status) => findTrouble(status) !== undefined);
     const shown = options.failed ? failed : chosen;

@@ -53,7 +53,8 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'registry bundles': ['openIndex'],
   serve: ['serveCatalog'],
   probe: ['checkServer'],
-  'catalogs status': ['CatalogClient'],
+  'catalogs status': ['readCatalogStatuses'],
+  'catalogs wait': ['waitForCatalogs'],
   'catalogs packages': ['CatalogClient'],
   'template render': ['renderTemplate'],
   'template convert basic': ['convertToTemplate'],
@@ -93,7 +94,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Commands without a function of the library yet. */
-const pending: readonly string[] = ['catalogs wait', 'view'];
+const pending: readonly string[] = ['view'];
 
 /** Commands about the command line itself. */
 const own: readonly string[] = ['version', 'completion', '__complete', 'help'];
@@ -113,7 +114,6 @@ const aside: readonly string[] = [
   'archive verify',
   'bundle permissions',
   'catalogs packages',
-  'catalogs status',
   'graph',
   'list bundles',
   'list channels',

@@ -1,0 +1,192 @@
+import path from 'node:path';
+import {
+  catalogListName,
+  maxPublishedIndexBytes,
+  parseCatalogList,
+  publishedKind,
+} from '../../catalog/published/published-index.js';
+import { addContext } from '../../core/diagnostics-error.js';
+import { OpmateError, UsageError, fileError } from '../../core/errors.js';
+import { parseGoJson } from '../../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { getText, getValue } from '../../document/json-fields.js';
+import { readRegularFile } from '../../files/read-file.js';
+import { readLimited } from '../../oci/image/read-limited.js';
+import { readBody } from '../../oci/transport/response-body.js';
+import { CatalogRecords, readServerUrl } from '../../serve/catalogs/catalog-records.js';
+import { catalogStatus } from '../../serve/catalogs/catalog-status.js';
+import { checkUrl, requestPlace } from '../../source/drivers/http-request.js';
+import { formatUrl } from '../../source/place.js';
+import type { Session } from '../../source/session.js';
+
+/** Catalogs that are served, by the URL of the server, the storage of one on this machine, or a published directory. */
+export type ServedCatalogs =
+  | { url: string }
+  /** `externalUrl` is the base URL of the catalogs; default as the server was started, of a directory its path. */
+  | { storage: string; externalUrl?: string | undefined }
+  | { published: string; externalUrl?: string | undefined };
+
+/**
+ * Reads the status of served catalogs, each as a ClusterCatalog object. Throws OpmateError NOT_FOUND where the storage
+ * belongs to no server, and for a server that is unavailable.
+ */
+export async function readCatalogStatuses(served: ServedCatalogs, session: Session): Promise<JsonObject[]> {
+  if ('url' in served) return statusesOfServer(served.url, session);
+  const { externalUrl } = served;
+  if ('published' in served) {
+    const root = externalUrl ?? served.published;
+    return (await listingOfDirectory(served.published)).map((value) =>
+      statusOfListed(value, root.replace(/\/+$/, '')),
+    );
+  }
+  const url = externalUrl ?? (await readServerUrl(served.storage));
+  if (url === undefined) throw serverNotFound(served.storage);
+  const records = await new CatalogRecords(served.storage).list();
+  return records.map((record) => catalogStatus(record, url.replace(/\/+$/, '')) as JsonObject);
+}
+
+/** Returns the error for a directory that is no storage of a server. */
+export function serverNotFound(directory: string): OpmateError {
+  return new OpmateError('NOT_FOUND', `${directory}: no catalog server found`, {
+    hint: 'start opmate serve --catalogs DIR, or set --storage or --url',
+  });
+}
+
+/** Reads what a server says of its catalogs, or at least of those that it lists. */
+async function statusesOfServer(url: string, session: Session): Promise<JsonObject[]> {
+  const root = url.replace(/\/+$/, '').replace(/\/catalogs$/, '');
+  const statuses = await findStatuses(root, session);
+  if (statuses !== undefined) return statuses;
+  return (await listing(root, session)).map((value) => statusOfListed(value, root));
+}
+
+function statusOfListed(value: JsonObject, root: string): JsonObject {
+  const changedAt = getText(value, 'changedAt');
+  const lastUnpacked = changedAt === '' ? undefined : `${changedAt.slice(0, 19)}Z`;
+  const { base, all } = getUrls(value, root);
+  const condition = {
+    type: 'Serving',
+    status: 'True',
+    reason: 'Available',
+    message: 'the catalog is served',
+  };
+  return {
+    apiVersion: 'olm.operatorframework.io/v1',
+    kind: 'ClusterCatalog',
+    metadata: { name: getText(value, 'name'), labels: labelsAt(value) },
+    spec: { availabilityMode: 'Available', priority: value['priority'] ?? 0 },
+    status: {
+      conditions: [{ ...condition, ...(lastUnpacked !== undefined && { lastTransitionTime: lastUnpacked }) }],
+      urls: { base },
+      contentURL: all,
+      contentHash: getText(value, 'hash'),
+      ...(lastUnpacked !== undefined && { lastUnpacked }),
+    },
+  };
+}
+
+/** The URLs that a server lists; a published directory lists none, as it does not know where it is served. */
+function getUrls(value: JsonObject, root: string): { base: string; all: string } {
+  const urls = isJsonObject(value['urls'] ?? null) ? (value['urls'] as JsonObject) : undefined;
+  const base = `${root}/catalogs/${getText(value, 'name')}`;
+  return urls === undefined
+    ? { base, all: `${base}/api/v1/all` }
+    : { base: getText(urls, 'base'), all: getText(urls, 'all') };
+}
+
+/** The statuses that `serve --catalogs` has; undefined where the server serves without them. */
+async function findStatuses(root: string, session: Session): Promise<JsonObject[] | undefined> {
+  const url = `${root}/api/v1/catalogs`;
+  const text = await readUrl(url, session, true);
+  if (text === undefined) return undefined;
+  const value = parseJson(text, url);
+  const items = getValue(value, 'items');
+  const isStatus = (item: JsonValue): item is JsonObject =>
+    isJsonObject(item) && isJsonObject(item['metadata'] ?? null) && isJsonObject(item['status'] ?? null);
+  return Array.isArray(items) ? items.filter(isStatus) : undefined;
+}
+
+/** Returns the catalogs that a server lists, or those of a published directory. Throws OpmateError. */
+export async function listing(root: string, session: Session): Promise<JsonObject[]> {
+  // Web servers have a page of their own for a directory.
+  const published = `${root}/${catalogListName}`;
+  const text = await readUrl(published, session, true);
+  if (text !== undefined && publishedKind(Buffer.from(text)) === 'list') {
+    return parseCatalogList(Buffer.from(text), published).map((publication) => ({ ...publication }));
+  }
+  const url = `${root}/catalogs`;
+  const value = parseJson(await readUrl(url, session), url);
+  const catalogs = getValue(value, 'catalogs');
+  if (!Array.isArray(catalogs)) {
+    throw new OpmateError('INVALID', `${url}: no list of catalogs`, {
+      hint: 'specify the server of opmate serve',
+    });
+  }
+  return catalogs.filter((item): item is JsonObject => isJsonObject(item));
+}
+
+/** Returns the catalogs of a published directory. Throws OpmateError. */
+export async function listingOfDirectory(directory: string): Promise<JsonObject[]> {
+  const file = path.join(directory, catalogListName);
+  const bytes = await readRegularFile(file, maxPublishedIndexBytes).catch((error: unknown) => {
+    throw fileError(file, error, { file });
+  });
+  return parseCatalogList(bytes, file).map((publication) => ({ ...publication }));
+}
+
+function parseJson(text: string, subject: string): JsonValue {
+  try {
+    return parseGoJson(text);
+  } catch (error) {
+    throw error instanceof OpmateError ? addContext(error, { subject }) : error;
+  }
+}
+
+const maxAnswerBytes = 64 * 1024 * 1024;
+
+/**
+ * Returns what a server has at a URL; undefined for a 404 where `mayBeAbsent`. Credentials of the auth file are sent
+ * over HTTPS only, unless plain HTTP is allowed. Throws OpmateError.
+ */
+export async function readUrl(url: string, session: Session): Promise<string>;
+export async function readUrl(url: string, session: Session, mayBeAbsent: true): Promise<string | undefined>;
+export async function readUrl(
+  url: string,
+  session: Session,
+  mayBeAbsent = false,
+): Promise<string | undefined> {
+  if (!URL.canParse(url) || !/^https?:/.test(url))
+    throw new UsageError(`--url ${url}: not an http or https URL`);
+  const network = { ...session.network, allowHttp: true };
+  const target = checkUrl({ kind: 'http', url }, network);
+  const isAnonymous = target.protocol === 'http:' && !session.network.allowHttp;
+  try {
+    const { response, close } = await requestPlace({ url: target, isAnonymous }, {}, session);
+    try {
+      return (await readLimited(readBody(response), maxAnswerBytes, formatUrl(target))).toString();
+    } finally {
+      response.body.destroy();
+      close();
+    }
+  } catch (error) {
+    if (mayBeAbsent && error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
+    throw error;
+  }
+}
+
+export function getName(status: JsonObject): string {
+  return getText(status, 'metadata', 'name');
+}
+
+export function findCondition(status: JsonObject, type: string): JsonObject | undefined {
+  const conditions = (status['status'] as JsonObject)['conditions'] as JsonObject[];
+  return conditions.find((condition) => condition['type'] === type);
+}
+
+export function labelsAt(object: JsonObject): Record<string, string> {
+  const labels = object['labels'];
+  if (!isJsonObject(labels ?? null)) return {};
+  return Object.fromEntries(
+    Object.entries(labels as JsonObject).filter(([, value]) => typeof value === 'string'),
+  ) as Record<string, string>;
+}

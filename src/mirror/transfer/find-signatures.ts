@@ -33,7 +33,7 @@ export async function findSignatures(
         ...options,
         continueOnError: false,
         atOnce: imagesAtOnce(options),
-        task: 'look for signatures',
+        task: 'check signatures',
       },
     );
     for (const transfer of results.flatMap(({ attached }) => attached)) {

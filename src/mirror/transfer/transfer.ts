@@ -122,7 +122,7 @@ export async function surveyTransfers(
       const missing = await surveyContents(target, transfer.contents, reference, { ...options, concurrency });
       return { ...transfer, ...missing, firstBlob: target.isNew ? firstBlob?.digest : undefined };
     },
-    { ...options, atOnce, task: 'look at the target' },
+    { ...options, atOnce, task: 'check the target' },
   );
   return { ...faults, surveyed: results };
 }

@@ -142,6 +142,7 @@ describe('readMirrorStatus', () => {
     const { lock, name } = await findMirrorLock(destination, session, { workspace: 'carry' });
     expect(name).toBe(path.join('carry', 'working-dir', 'opmate.lock.json'));
     expect(await readNamedLock('carry', session)).toEqual(lock);
+    expect((await findMirrorLock(destination, session, { lock: 'carry' })).lock).toEqual(lock);
     expect(await readMirrorStatus(lock, destination, session)).toMatchObject({
       isComplete: true,
       images: { total: 1, complete: 1 },

@@ -1,10 +1,13 @@
-import { type WaitOptions, waitForCatalogs } from '../../api/served/wait-for-catalogs.js';
+import { waitForCatalogs } from '../../api/served/wait-for-catalogs.js';
 import { UsageError } from '../../core/errors.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { parsed, text } from '../command/flags.js';
 import { milliseconds } from '../command/values.js';
 import { useSession } from '../session.js';
 import { findServed, serverFlags } from './server-state.js';
+
+const conditions = ['Serving', 'Progressing'] as const;
+const states = ['True', 'False'] as const;
 
 /** `opmate catalogs wait`: ends with 0 as soon as the catalogs, all of them unless named, have the condition. */
 export const command = defineCommand({
@@ -26,8 +29,10 @@ export const command = defineCommand({
     ],
   ],
   async run({ context, args: [names], options }) {
-    const [wanted, state = 'True'] = options.for.split('=');
-    if (!['Serving', 'Progressing'].includes(wanted ?? '') || !['True', 'False'].includes(state)) {
+    const [wanted, value = 'True'] = options.for.split('=');
+    const condition = conditions.find((item) => item === wanted);
+    const state = states.find((item) => item === value);
+    if (condition === undefined || state === undefined) {
       throw new UsageError(`--for ${options.for}: not a condition`, { hint: 'use Serving or Progressing' });
     }
     // Waiting asks again, within the time that is left.
@@ -35,8 +40,8 @@ export const command = defineCommand({
     await useSession(context, attempts, (session) =>
       waitForCatalogs(() => findServed(context, options), session, {
         names,
-        condition: wanted as WaitOptions['condition'],
-        state: state as WaitOptions['state'],
+        condition,
+        state,
         timeoutMs: options.timeout,
       }),
     );

@@ -276,15 +276,17 @@ export class GrpcCall implements CallHeaders {
     const stream = this.#stream;
     if (stream.destroyed || stream.closed) return;
     const trailers = {
-      // A client whose compression is not supported learns from it what is.
-      'grpc-accept-encoding': acceptedEncodings,
       'grpc-status': String(statusCodes[status]),
       'grpc-message': encodeStatusMessage(error),
     };
     if (stream.headersSent) {
       this.#trailers = trailers;
       stream.end();
-    } else stream.respond({ ...baseFields, ...trailers }, endOptions);
+    } else {
+      // A client whose compression is not supported learns from the header which are.
+      const fields = { ...baseFields, 'grpc-accept-encoding': acceptedEncodings };
+      stream.respond({ ...fields, ...trailers }, endOptions);
+    }
     // The rest of the request is of no use; but a reset right behind the status overtakes it in Node.js 22.
     const close = (): void => stream.close(constants.NGHTTP2_NO_ERROR);
     if (!this.#hasEnded) stream.resume().once('finish', () => setTimeout(close, resetDelayMs).unref());

@@ -62,10 +62,13 @@ describe('registry create', () => {
   });
 
   it('makes one of two at once', async () => {
-    const results = await Promise.all([1, 2].map(() => opmate('registry', 'create', 'raced.db')));
-    expect(results.map(({ code }) => code).sort()).toEqual([0, 1]);
-    expect(versionOf('raced.db')).toBe(13);
-    expect((await readdir(sandbox.work)).filter((name) => name.startsWith('raced'))).toEqual(['raced.db']);
+    for (const file of ['raced-1.db', 'raced-2.db', 'raced-3.db', 'raced-4.db']) {
+      await rm(at(file), { force: true });
+      const results = await Promise.all([1, 2].map(() => opmate('registry', 'create', file)));
+      expect(results.map(({ code }) => code).sort()).toEqual([0, 1]);
+      expect(versionOf(file)).toBe(13);
+      expect((await readdir(sandbox.work)).filter((name) => name.startsWith(file))).toEqual([file]);
+    }
   });
 });
 

@@ -10,7 +10,7 @@ import { type CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, UsageError, fileError, systemCode, throwIfCancelled } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { type Database, openDatabase, writesAhead } from './database.js';
-import { checkTables, latestVersion, migrateDatabase, readVersion } from './schema.js';
+import { checkTables, getTables, latestVersion, migrateDatabase, readVersion } from './schema.js';
 
 export interface EditOptions extends CancelOptions {
   /** Where the result goes; the input then stays as it is. */
@@ -46,14 +46,19 @@ export async function editDatabase<T>(
 
 /** Makes an empty index. Throws OpmateError INVALID where there is a file that holds something. */
 export async function createDatabase(file: string, options: CancelOptions = {}): Promise<void> {
-  if (((await statIfPresent(file))?.size ?? 0) > 0) {
+  const refuse = (): never => {
     throw new OpmateError('INVALID', 'there is a file already', {
       subject: file,
       file,
       hint: 'use another name, or remove it first',
     });
-  }
-  await editDatabase(file, { ...options, create: true }, () => undefined);
+  };
+  if (((await statIfPresent(file))?.size ?? 0) > 0) refuse();
+  await changeDatabase(file, { ...options, create: true }, (database) => {
+    // Another process may have made it since.
+    if (getTables(database).size > 0) refuse();
+    migrateDatabase(database);
+  });
 }
 
 /** Brings a database to a schema version, the latest unless told; returns the version it had. */

@@ -49,8 +49,8 @@ function requireKnown(database: Database, version: number): number {
   });
 }
 
-/** The columns of all tables. */
-function getTables(database: Database): Map<string, Set<string>> {
+/** Returns the columns of every table, by the name of the table. */
+export function getTables(database: Database): Map<string, Set<string>> {
   const tables = new Map<string, Set<string>>();
   for (const { name } of database.all<{ name: string }>(
     "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'",

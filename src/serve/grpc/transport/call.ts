@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { type IncomingHttpHeaders, type ServerHttp2Stream, constants } from 'node:http2';
 import { getMessage } from '../../../core/errors.js';
 import type { LogLevel, Logger } from '../../../core/log.js';
+import { encodeHeaderBlock } from '../http2/hpack.js';
+import { errorCodes } from '../http2/protocol.js';
+import type { RequestHeaders } from '../http2/request-headers.js';
+import type { Http2Stream, StreamHandler } from '../http2/stream.js';
 import type { GrpcConnection, GrpcConnections } from './connections.js';
 import { Deadlines } from './deadlines.js';
 import { MessageReader, acceptedEncodings, decompressMessage, frameMessage } from './frames.js';
@@ -22,7 +25,7 @@ export type Messages = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 export interface CallHeaders {
   /** `:authority` or `host`; empty where there is neither. */
   authority: string;
-  headers: IncomingHttpHeaders;
+  headers: RequestHeaders;
 }
 
 /** A method of a service, over messages that are encoded. What it throws is the status of the call. */
@@ -34,15 +37,10 @@ export type GrpcMethod = { level: LogLevel } & (
 );
 type OneRequestMethod = Exclude<GrpcMethod, { kind: 'bidi-stream' }>;
 
-/** Header fields of replies; made once, for they are the same in each. */
-const baseFields = {
-  [constants.HTTP2_HEADER_STATUS]: constants.HTTP_STATUS_OK,
-  [constants.HTTP2_HEADER_CONTENT_TYPE]: 'application/grpc',
-};
-// Node.js adds a date unless told: nobody reads it, and it would be another text each second.
-const replyOptions = { waitForTrailers: true, sendDate: false };
-export const endOptions = { endStream: true, sendDate: false };
-const okTrailers = { 'grpc-status': String(statusCodes.OK) };
+/** Headers of replies; encoded once, for they are the same in each. */
+const baseFields = { ':status': '200', 'content-type': 'application/grpc' };
+const baseBlock = encodeHeaderBlock(baseFields);
+const okTrailers = encodeHeaderBlock({ 'grpc-status': String(statusCodes.OK) });
 
 /** What the calls of a server share: limits, log, and the number of those under way. */
 export class GrpcCalls {
@@ -60,11 +58,11 @@ export class GrpcCalls {
 }
 
 /** One call: reads its request, sends its reply and its status, each once. */
-export class GrpcCall implements CallHeaders {
-  readonly headers: IncomingHttpHeaders;
+export class GrpcCall implements CallHeaders, StreamHandler {
+  readonly headers: RequestHeaders;
   readonly #path: string;
   readonly #method: GrpcMethod;
-  readonly #stream: ServerHttp2Stream;
+  readonly #stream: Http2Stream;
   readonly #connection: GrpcConnection;
   readonly #calls: GrpcCalls;
   readonly #reader = new MessageReader();
@@ -79,18 +77,17 @@ export class GrpcCall implements CallHeaders {
   #unreadBytes = 0;
   #awaken: (() => void) | undefined;
   #isOver = false;
-  #trailers: Record<string, string> = okTrailers;
 
   constructor(
-    stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
+    stream: Http2Stream,
+    headers: RequestHeaders,
     method: GrpcMethod,
     connection: GrpcConnection,
     calls: GrpcCalls,
   ) {
     this.#stream = stream;
     this.headers = headers;
-    this.#path = headers[':path'] as string;
+    this.#path = headers[':path'] ?? '';
     this.#method = method;
     this.#connection = connection;
     this.#calls = calls;
@@ -105,16 +102,12 @@ export class GrpcCall implements CallHeaders {
 
   /** Begins to read the request. */
   start(): void {
-    const stream = this.#stream;
-    stream.on('close', () => this.#close());
+    this.#stream.handler = this;
     const timeout = this.headers['grpc-timeout'];
-    if (timeout !== undefined) {
-      const ms = readTimeout(String(timeout));
-      if (ms === undefined) return this.#fail(new StatusError('INTERNAL', 'invalid grpc-timeout'));
-      this.#calls.deadlines.add(this, ms);
-    }
-    stream.on('data', (piece: Buffer) => this.#receive(piece));
-    stream.on('end', () => this.#end());
+    if (timeout === undefined) return;
+    const ms = readTimeout(timeout);
+    if (ms === undefined) return this.#fail(new StatusError('INTERNAL', 'invalid grpc-timeout'));
+    this.#calls.deadlines.add(this, ms);
   }
 
   /** Ends the call at its deadline. */
@@ -122,7 +115,7 @@ export class GrpcCall implements CallHeaders {
     this.#fail(new StatusError('DEADLINE_EXCEEDED', 'deadline exceeded'));
   }
 
-  #receive(piece: Buffer): void {
+  receive(piece: Buffer): void {
     if (this.#isOver) return;
     try {
       this.#received.push(...this.#reader.read(piece));
@@ -135,7 +128,7 @@ export class GrpcCall implements CallHeaders {
     }
   }
 
-  #end(): void {
+  end(): void {
     this.#hasEnded = true;
     if (this.#isOver) return;
     const method = this.#method;
@@ -153,13 +146,12 @@ export class GrpcCall implements CallHeaders {
     );
   }
 
-  /** A stream is destroyed some time before it tells so by its close event. */
   get #isGone(): boolean {
-    return this.#isOver || this.#stream.destroyed || this.#stream.closed;
+    return this.#isOver || this.#stream.isClosed;
   }
 
   get #encoding(): string {
-    return String(this.headers['grpc-encoding'] ?? 'identity');
+    return this.headers['grpc-encoding'] ?? 'identity';
   }
 
   /** Begins to work on a request that is whole. */
@@ -194,12 +186,9 @@ export class GrpcCall implements CallHeaders {
     this.#finish('OK');
     // Unread until the stream is closed.
     this.#addUnread(message.length);
-    this.#respond();
-    const [first, second] = frameMessage(message);
-    if (second === undefined) return void this.#stream.end(first);
-    this.#stream.cork();
-    this.#stream.write(first);
-    this.#stream.end(second);
+    this.#stream.respond(baseBlock);
+    for (const piece of frameMessage(message)) this.#stream.write(piece);
+    this.#stream.end(okTrailers);
   }
 
   /** Sends messages as fast as they are read at the other end. */
@@ -208,7 +197,7 @@ export class GrpcCall implements CallHeaders {
       if (this.#isGone) return;
       for await (const message of reply(request, this)) {
         if (this.#isGone) return;
-        this.#respond();
+        this.#stream.respond(baseBlock);
         this.#write(message);
         while (this.#unreadBytes > maxUnreadBytes && !this.#isOver) {
           await new Promise<void>((resolve) => (this.#awaken = resolve));
@@ -222,16 +211,12 @@ export class GrpcCall implements CallHeaders {
 
   #write(message: Uint8Array): void {
     this.#addUnread(message.length);
-    const [first, second] = frameMessage(message);
     const whenRead = (): void => {
       this.#addUnread(-message.length);
       if (this.#unreadBytes <= maxUnreadBytes) this.#awaken?.();
     };
-    if (second === undefined) return void this.#stream.write(first, whenRead);
-    this.#stream.cork();
-    this.#stream.write(first);
-    this.#stream.write(second, whenRead);
-    this.#stream.uncork();
+    const pieces = frameMessage(message);
+    for (const piece of pieces) this.#stream.write(piece, piece === pieces.at(-1) ? whenRead : undefined);
   }
 
   /** Replies to one message after the other; what comes next is read when the reply is on its way. */
@@ -246,9 +231,9 @@ export class GrpcCall implements CallHeaders {
         const request = await decompressMessage(message, this.#encoding);
         if (this.#isGone) return;
         const frames = Buffer.concat(frameMessage(reply(request)));
-        this.#respond();
-        await new Promise((resolve) => {
-          this.#awaken = () => resolve(undefined);
+        this.#stream.respond(baseBlock);
+        await new Promise<void>((resolve) => {
+          this.#awaken = resolve;
           this.#stream.write(frames, resolve);
         });
       }
@@ -264,8 +249,8 @@ export class GrpcCall implements CallHeaders {
   #succeed(): void {
     if (this.#isGone) return;
     this.#finish('OK');
-    this.#respond();
-    this.#stream.end();
+    this.#stream.respond(baseBlock);
+    this.#stream.end(okTrailers);
   }
 
   /** Ends the call with the status of a failure; what was sent before is still read. */
@@ -274,29 +259,19 @@ export class GrpcCall implements CallHeaders {
     const status = statusFor(error);
     this.#finish(status, error);
     const stream = this.#stream;
-    if (stream.destroyed || stream.closed) return;
+    if (stream.isClosed) return;
     const trailers = {
       'grpc-status': String(statusCodes[status]),
       'grpc-message': encodeStatusMessage(error),
     };
-    if (stream.headersSent) {
-      this.#trailers = trailers;
-      stream.end();
-    } else {
-      // A client whose compression is not supported learns from the header which are.
-      const fields = { ...baseFields, 'grpc-accept-encoding': acceptedEncodings };
-      stream.respond({ ...fields, ...trailers }, endOptions);
-    }
-    // The rest of the request is of no use; but a reset right behind the status overtakes it in Node.js 22.
-    const close = (): void => stream.close(constants.NGHTTP2_NO_ERROR);
-    if (!this.#hasEnded) stream.resume().once('finish', () => setTimeout(close, resetDelayMs).unref());
-  }
-
-  #respond(): void {
-    const stream = this.#stream;
-    if (stream.headersSent) return;
-    stream.respond(baseFields, replyOptions);
-    stream.on('wantTrailers', () => stream.sendTrailers(this.#trailers));
+    // A client whose compression is not supported learns from the header which are.
+    const fields = { ...baseFields, 'grpc-accept-encoding': acceptedEncodings, ...trailers };
+    if (stream.hasResponded) stream.end(encodeHeaderBlock(trailers));
+    else stream.respond(encodeHeaderBlock(fields), true);
+    if (this.#hasEnded) return;
+    // The rest of the request is of no use; but some clients take a reset right behind the status for the status.
+    stream.resume();
+    setTimeout(() => stream.reset(errorCodes.NO_ERROR), resetDelayMs).unref();
   }
 
   /** The status of the call is known; only the first one counts. */
@@ -323,7 +298,7 @@ export class GrpcCall implements CallHeaders {
   }
 
   /** The stream is gone, read to its end or cancelled. */
-  #close(): void {
+  close(): void {
     if (!this.#isOver) {
       this.#finish('CANCELLED');
       this.#calls.connections.countCancelled(this.#connection);
@@ -336,7 +311,7 @@ export class GrpcCall implements CallHeaders {
   }
 
   #addUnread(bytes: number): void {
-    if (!this.#stream.closed) this.#countUnread(bytes);
+    if (!this.#stream.isClosed) this.#countUnread(bytes);
   }
 
   #countUnread(bytes: number): void {

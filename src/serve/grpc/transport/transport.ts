@@ -1,20 +1,14 @@
-import {
-  type Http2SecureServer,
-  type Http2Server,
-  type IncomingHttpHeaders,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-  constants,
-  createSecureServer,
-  createServer,
-} from 'node:http2';
 import type { Socket } from 'node:net';
-import { createSecureContext } from 'node:tls';
+import { type Server as TlsServer, createSecureContext, createServer as createTlsServer } from 'node:tls';
 import type { Logger } from '../../../core/log.js';
 import { quoteGo } from '../../../document/go-json.js';
 import type { ServerKeyPair } from '../../server/certificate-files.js';
+import { encodeHeaderBlock } from '../http2/hpack.js';
+import type { RequestHeaders } from '../http2/request-headers.js';
+import { Http2Session } from '../http2/session.js';
+import type { Http2Stream } from '../http2/stream.js';
 import { type GrpcConnection, GrpcConnections } from './connections.js';
-import { GrpcCall, GrpcCalls, type GrpcMethod, endOptions } from './call.js';
+import { GrpcCall, GrpcCalls, type GrpcMethod } from './call.js';
 import { acceptedEncodings } from './frames.js';
 import { encodeStatusMessage, statusCodes } from './status.js';
 
@@ -52,12 +46,13 @@ interface GrpcTransportOptions {
  * (Source: grpc/doc/PROTOCOL-HTTP2.md.)
  */
 export class GrpcTransport {
-  readonly #server: Http2Server | Http2SecureServer;
+  /** Does the handshakes; undefined for plain text. */
+  readonly #handshakes: TlsServer | undefined;
   readonly #connections: GrpcConnections;
   readonly #calls: GrpcCalls;
   readonly #methods = new Map<string, GrpcMethod>();
   readonly #services: ReadonlySet<string>;
-  readonly #sessions = new Set<ServerHttp2Session>();
+  readonly #sessions = new Set<Http2Session>();
   #isClosing = false;
 
   constructor({ services, certificate, maxConnections, stalledMs, logger }: GrpcTransportOptions) {
@@ -69,35 +64,32 @@ export class GrpcTransport {
         this.#methods.set(`/${name}/${method}`, definition);
       }
     }
-    const options = {
-      // Replies have a limit of their own, which makes calls wait where this one would refuse them.
-      maxSessionMemory: Number.MAX_SAFE_INTEGER,
-      settings: { maxConcurrentStreams: maxStreamsPerConnection, enablePush: false },
-    };
-    this.#server =
-      certificate === undefined
-        ? createServer(options)
-        : createSecureServer({
-            ...options,
-            ...certificate,
-            minVersion: 'TLSv1.2',
-            handshakeTimeout: handshakeMs,
-          });
-    this.#server.on('session', (session) => this.#open(session));
+    if (certificate === undefined) return;
+    this.#handshakes = createTlsServer({
+      ...certificate,
+      minVersion: 'TLSv1.2',
+      handshakeTimeout: handshakeMs,
+      ALPNProtocols: ['h2'],
+    });
+    this.#handshakes.on('tlsClientError', (_, socket) => socket.destroy());
+    this.#handshakes.on('secureConnection', (socket) => {
+      socket.on('error', ignoreError);
+      this.#open(socket);
+    });
   }
 
   /** Takes a connection, unless there are too many. */
   accept(socket: Socket): void {
-    socket.on('error', () => undefined);
-    if (this.#connections.accept(socket)) this.#server.emit('connection', socket);
+    socket.on('error', ignoreError);
+    if (!this.#connections.accept(socket)) return;
+    if (this.#handshakes === undefined) this.#open(socket);
+    else this.#handshakes.emit('connection', socket);
   }
 
   /** What new connections are shown from now on. Throws for what is no certificate with its key. */
   replaceCertificate(certificate: ServerKeyPair): void {
     createSecureContext(certificate);
-    if ('setSecureContext' in this.#server) {
-      this.#server.setSecureContext({ ...certificate, minVersion: 'TLSv1.2' });
-    }
+    this.#handshakes?.setSecureContext({ ...certificate, minVersion: 'TLSv1.2' });
   }
 
   /** Takes no more calls, finishes those under way for some seconds, and closes all connections. */
@@ -110,31 +102,29 @@ export class GrpcTransport {
     for (const socket of this.#connections.sockets) socket.destroy();
   }
 
-  #open(session: ServerHttp2Session): void {
-    const connection = this.#connections.find(session.socket);
-    if (connection === undefined) return session.destroy();
+  #open(socket: Socket): void {
+    const connection = this.#connections.find(socket);
+    if (connection === undefined) return void socket.destroy();
+    const session = new Http2Session(socket, {
+      maxStreams: maxStreamsPerConnection,
+      onStream: (stream, headers) => this.#call(stream, headers, connection),
+    });
     this.#sessions.add(session);
-    const stopKeepalive = keepAlive(session);
-    session.on('error', () => undefined);
-    session.once('close', () => {
+    const stopKeepalive = keepAlive(socket, session);
+    socket.once('close', () => {
       stopKeepalive();
       this.#sessions.delete(session);
     });
-    session.on('stream', (stream, headers) => this.#call(stream, headers, connection));
     if (this.#isClosing) session.close();
   }
 
-  #call(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, connection: GrpcConnection): void {
-    // Of each error a close follows.
-    stream.on('error', ignoreError);
-    if (headers[':method'] !== 'POST') return refuse(stream, constants.HTTP_STATUS_METHOD_NOT_ALLOWED);
-    if (headers['content-type']?.startsWith('application/grpc') !== true) {
-      return refuse(stream, constants.HTTP_STATUS_UNSUPPORTED_MEDIA_TYPE);
-    }
+  #call(stream: Http2Stream, headers: RequestHeaders, connection: GrpcConnection): void {
+    if (headers[':method'] !== 'POST') return refuse(stream, 405);
+    if (headers['content-type']?.startsWith('application/grpc') !== true) return refuse(stream, 415);
     const path = headers[':path'] ?? '';
     const method = this.#methods.get(path);
     if (method !== undefined) return new GrpcCall(stream, headers, method, connection, this.#calls).start();
-    refuse(stream, constants.HTTP_STATUS_OK, {
+    refuse(stream, 200, {
       'content-type': 'application/grpc',
       'grpc-accept-encoding': acceptedEncodings,
       'grpc-status': String(statusCodes.UNIMPLEMENTED),
@@ -153,22 +143,19 @@ export class GrpcTransport {
 const ignoreError = (): void => undefined;
 
 /** Responds with headers alone, and reads no request. */
-function refuse(stream: ServerHttp2Stream, status: number, headers: Record<string, string> = {}): void {
-  stream.respond({ ':status': status, ...headers }, endOptions);
-  stream.resume();
+function refuse(stream: Http2Stream, status: number, headers: Record<string, string> = {}): void {
+  stream.respond(encodeHeaderBlock({ ':status': String(status), ...headers }), true);
 }
 
 /** Pings a connection from time to time, and closes it without a response. Returns what ends that. */
-function keepAlive(session: ServerHttp2Session): () => void {
+function keepAlive(socket: Socket, session: Http2Session): () => void {
   let expiry: NodeJS.Timeout | undefined;
   const ping = (): void => {
-    if (session.destroyed) return;
-    expiry = setTimeout(() => session.destroy(), keepaliveTimeoutMs).unref();
-    const isSent = session.ping(() => {
+    expiry = setTimeout(() => socket.destroy(), keepaliveTimeoutMs).unref();
+    session.ping(() => {
       clearTimeout(expiry);
       timer.refresh();
     });
-    if (!isSent) session.destroy();
   };
   const timer = setTimeout(ping, keepaliveMs).unref();
   return () => {

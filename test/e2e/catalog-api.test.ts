@@ -702,6 +702,7 @@ describe('what users asked of catalogd', () => {
       base: 'https://catalogs.example/olm/catalogs/cat',
       all: 'https://catalogs.example/olm/catalogs/cat/api/v1/all',
       metas: 'https://catalogs.example/olm/catalogs/cat/api/v1/metas',
+      graphql: 'https://catalogs.example/olm/catalogs/cat/api/v1/graphql',
     });
   });
 

@@ -1,9 +1,9 @@
-import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { ContentCatalog } from '../catalogs/content-catalog.js';
 import type { CatalogSet, ServedCatalog } from '../catalogs/stored-content.js';
 import { type CatalogAnswersOptions, openCatalogAnswers } from './catalog-answers.js';
 import type { RegistryAnswers } from './registry-answers.js';
+import { StatusError } from './transport/status.js';
 
 /** Answers that stay open until they are released. */
 interface AnswersLease {
@@ -13,7 +13,7 @@ interface AnswersLease {
 
 /** Answers by the `:authority` of a call. */
 export interface AnswersSet {
-  /** Throws OpmateError NOT_FOUND where no catalog has that address. */
+  /** Throws StatusError: NOT_FOUND where no catalog has that address, UNAVAILABLE where its catalog has no content yet. */
   lease(authority: string): Promise<AnswersLease>;
 }
 
@@ -126,9 +126,9 @@ function findServed(authority: string, catalogs: CatalogSet): ServedCatalog {
     const name = host.slice(0, end);
     const catalog = catalogs.find(name);
     if (catalog !== undefined) return catalog;
-    if (catalogs.isExpected(name)) throw new OpmateError('NOT_FOUND', `catalog ${name} has no content yet`);
+    if (catalogs.isExpected(name)) throw new StatusError('UNAVAILABLE', `catalog ${name} has no content yet`);
   }
   const [only, ...more] = catalogs.list();
   if (only !== undefined && more.length === 0) return only;
-  throw new OpmateError('NOT_FOUND', `no catalog at ${quoteGo(authority.slice(0, 253))}`);
+  throw new StatusError('NOT_FOUND', `catalog not found for host ${quoteGo(authority.slice(0, 253))}`);
 }

@@ -204,6 +204,7 @@ export class CatalogRequests {
     const root = this.#externalUrl ?? socketUrl(exchange.request, this.#secure);
     const catalogs = this.#catalogs.list().map(({ name, content, labels, priority, changedAt }) => {
       const base = `${root}/catalogs/${name}`;
+      const api = `${base}/api/v1`;
       return {
         name,
         priority,
@@ -213,7 +214,7 @@ export class CatalogRequests {
         count: content.count,
         packages: content.packages.length,
         changedAt: (changedAt ?? content.storedAt).toISOString(),
-        urls: { base, all: `${base}/api/v1/all`, metas: `${base}/api/v1/metas` },
+        urls: { base, all: `${api}/all`, metas: `${api}/metas`, graphql: `${api}/graphql` },
       };
     });
     sendBuffer(exchange, 200, jsonType, Buffer.from(`${JSON.stringify({ catalogs }, null, 2)}\n`));

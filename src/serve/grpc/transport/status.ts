@@ -7,9 +7,11 @@ export const statusCodes = {
   UNKNOWN: 2,
   INVALID_ARGUMENT: 3,
   DEADLINE_EXCEEDED: 4,
+  NOT_FOUND: 5,
   RESOURCE_EXHAUSTED: 8,
   UNIMPLEMENTED: 12,
   INTERNAL: 13,
+  UNAVAILABLE: 14,
 } as const;
 
 export type StatusName = keyof typeof statusCodes;

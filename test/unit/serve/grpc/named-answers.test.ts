@@ -55,14 +55,14 @@ describe('serve/grpc/named-answers', () => {
     expect(await packages('REDHAT')).toEqual(['widget']);
     expect(await packages('redhat.v4.catalogs.svc')).toEqual(['gadget']);
     expect(await packages('redhat.v4')).toEqual(['gadget']);
-    expect(await packages('127.0.0.1')).toBe('2 UNKNOWN: no catalog at "127.0.0.1"');
-    expect(await packages('redhatv4')).toContain('no catalog at');
+    expect(await packages('127.0.0.1')).toBe('5 NOT_FOUND: catalog not found for host "127.0.0.1"');
+    expect(await packages('redhatv4')).toContain('catalog not found for host');
   });
 
   it('tells a catalog without content from one that is unknown', async () => {
     const { held, packages } = await setUp();
     held.expect(['soon']);
-    expect(await packages('soon.svc')).toBe('2 UNKNOWN: catalog soon has no content yet');
+    expect(await packages('soon.svc')).toBe('14 UNAVAILABLE: catalog soon has no content yet');
   });
 
   it('answers from new content at once, while calls under way keep the old', async () => {
@@ -75,7 +75,7 @@ describe('serve/grpc/named-answers', () => {
     expect(String(bundle)).toContain('widget.v1');
     lease.release();
     void held.remove('a');
-    expect(await packages('a')).toContain('no catalog at');
+    expect(await packages('a')).toContain('catalog not found for host');
   });
 
   it('keeps few catalogs open, and opens others again', async () => {

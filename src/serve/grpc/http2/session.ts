@@ -31,6 +31,8 @@ const maxUnreadReplies = 1_000;
 const maxFaults = 1_000;
 /** Streams whose responses may wait for the client, in multiples of those at work. */
 const unreadStreams = 4;
+/** Streams that are remembered after their end: what comes for one that the server reset was on its way. */
+const maxRemembered = 200;
 const abortMs = 1_000;
 const defaultTableSize = 4096;
 
@@ -60,6 +62,8 @@ export class Http2Session implements StreamOwner {
   readonly #writer: FrameWriter;
   readonly #decoder = new HeaderDecoder();
   readonly #streams = new Map<number, Http2Stream>();
+  /** Streams that have ended lately, the newest last, and whether the server reset them. */
+  readonly #ended = new Map<number, boolean>();
   /** Streams that have something to send, in turn. */
   #scheduled: Http2Stream[] = [];
   #openStreams = 0;
@@ -127,7 +131,7 @@ export class Http2Session implements StreamOwner {
 
   reset(stream: Http2Stream, code: ErrorCode): void {
     this.#writer.reset(stream.id, code);
-    this.#closeStream(stream);
+    this.#closeStream(stream, true);
     this.#flushLater();
   }
 
@@ -213,11 +217,14 @@ export class Http2Session implements StreamOwner {
       this.#unreturnedBytes = 0;
     }
     if (piece.length === 0 && !isLast) this.#countFault();
-    // What was on its way when the stream was reset.
-    if (stream === undefined) return;
+    if (stream === undefined) {
+      if (this.#ended.get(id) !== true) this.#refuse(id, errorCodes.STREAM_CLOSED);
+      return;
+    }
     if (stream.isRequestEnded) return this.#fail(stream, errorCodes.STREAM_CLOSED);
     if (payload.length > stream.receiveWindow) return this.#fail(stream, errorCodes.FLOW_CONTROL_ERROR);
     stream.receiveWindow -= payload.length;
+    if (stream.missingBytes !== undefined) stream.missingBytes -= piece.length;
     if (payload.length > 0) stream.receive(piece, payload.length);
     if (isLast) this.#endRequest(stream);
   }
@@ -256,7 +263,12 @@ export class Http2Session implements StreamOwner {
       if (!isLast) return this.#fail(known, errorCodes.PROTOCOL_ERROR);
       return this.#endRequest(known);
     }
-    if (id <= this.#lastId) return;
+    if (id <= this.#lastId) {
+      const isReset = this.#ended.get(id);
+      if (isReset === undefined) throw violation(`stream ${id} behind ${this.#lastId}`);
+      if (isReset) return;
+      throw new ConnectionError(errorCodes.STREAM_CLOSED, `stream ${id} has ended`);
+    }
     this.#lastId = id;
     const { maxStreams, onStream } = this.#options;
     const isFull = this.#openStreams >= maxStreams || this.#streams.size >= unreadStreams * maxStreams;
@@ -264,6 +276,8 @@ export class Http2Session implements StreamOwner {
     const headers = fields && toRequestHeaders(fields);
     if (headers === undefined) return this.#refuse(id, errorCodes.PROTOCOL_ERROR);
     const stream = new Http2Stream(id, this.#streamWindow, this);
+    const length = headers['content-length'];
+    if (length !== undefined) stream.missingBytes = Number(length);
     this.#streams.set(id, stream);
     this.#openStreams++;
     onStream(stream, headers);
@@ -351,6 +365,7 @@ export class Http2Session implements StreamOwner {
 
   #endRequest(stream: Http2Stream): void {
     if (stream.isClosed) return;
+    if ((stream.missingBytes ?? 0) !== 0) return this.#fail(stream, errorCodes.PROTOCOL_ERROR);
     if (stream.isResponseEnded) this.#openStreams--;
     stream.endRequest();
     this.#closeIfDone(stream);
@@ -369,11 +384,20 @@ export class Http2Session implements StreamOwner {
     if (stream.isTaken && stream.isRequestEnded && !stream.isClosed) this.#closeStream(stream);
   }
 
-  #closeStream(stream: Http2Stream): void {
+  #closeStream(stream: Http2Stream, isReset = false): void {
     if (!stream.isRequestEnded || !stream.isResponseEnded) this.#openStreams--;
     this.#streams.delete(stream.id);
+    this.#remember(stream.id, isReset);
     stream.close();
     this.#endIfIdle();
+  }
+
+  #remember(id: number, isReset: boolean): void {
+    this.#ended.set(id, isReset);
+    for (const oldest of this.#ended.keys()) {
+      if (this.#ended.size <= maxRemembered) return;
+      this.#ended.delete(oldest);
+    }
   }
 
   /** Replies to a frame, unless the client reads no replies. */
@@ -388,6 +412,7 @@ export class Http2Session implements StreamOwner {
   #refuse(id: number, code: ErrorCode): void {
     this.#countFault();
     this.#writer.reset(id, code);
+    this.#remember(id, true);
   }
 
   #fail(stream: Http2Stream, code: ErrorCode): void {

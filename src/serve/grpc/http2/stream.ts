@@ -33,6 +33,8 @@ export class Http2Stream {
   receiveWindow = defaultWindow;
   /** Bytes of the receive window that were read and not returned yet. */
   unreturnedBytes = 0;
+  /** Bytes of the request that its `content-length` announces and that have not come. */
+  missingBytes: number | undefined;
   hasResponded = false;
   isRequestEnded = false;
   isResponseEnded = false;

@@ -245,6 +245,12 @@ describe('Http2Session', () => {
       frame(WINDOW_UPDATE, 0, 0, number(2 ** 31 - 1)),
     ],
     ['a continuation of nothing', errorCodes.PROTOCOL_ERROR, frame(CONTINUATION, 0, 1)],
+    ['a stream behind another', errorCodes.PROTOCOL_ERROR, Buffer.concat([begin(5), begin(3)])],
+    [
+      'a request behind the reset of its stream',
+      errorCodes.STREAM_CLOSED,
+      Buffer.concat([begin(1, request, false), frame(RST_STREAM, 0, 1, number(8)), begin(1)]),
+    ],
     [
       'another frame within a header block',
       errorCodes.PROTOCOL_ERROR,
@@ -344,6 +350,19 @@ describe('Http2Session', () => {
       errorCodes.STREAM_CLOSED,
       Buffer.concat([begin(1, encodeHeaderBlock({ ...fields, ':path': '/size=99999' })), frame(DATA, 0, 1)]),
     ],
+    ...[8, 3].map((length): [string, number, Buffer] => [
+      `${length} bytes announced of 5`,
+      errorCodes.PROTOCOL_ERROR,
+      Buffer.concat([
+        begin(1, encodeHeaderBlock({ ...fields, 'content-length': String(length) }), false),
+        frame(DATA, END_STREAM, 1, Buffer.from('bytes')),
+      ]),
+    ]),
+    [
+      'data behind a reset',
+      errorCodes.STREAM_CLOSED,
+      Buffer.concat([begin(1, request, false), frame(RST_STREAM, 0, 1, number(8)), frame(DATA, 0, 1)]),
+    ],
     [
       'trailers without end',
       errorCodes.PROTOCOL_ERROR,
@@ -386,6 +405,17 @@ describe('Http2Session', () => {
     client.socket.write(begin(5, encodeHeaderBlock({ ...fields, ':path': '/resume' })));
     await client.finishes(1);
     expect(client.body(1).toString()).toBe(`${'p'.repeat(49_152)}last`);
+  });
+
+  it('ignores what was on its way to a stream that it reset', async () => {
+    const client = (await start()).open();
+    const bad = encodeHeaderBlock({ ...fields, upgrade: 'x' });
+    client.socket.write(
+      Buffer.concat([begin(1, bad, false), frame(DATA, 0, 1, Buffer.from('x')), begin(1, trailers)]),
+    );
+    client.socket.write(begin(3));
+    await client.finishes(3);
+    expect(client.frames.filter(({ type }) => type === RST_STREAM)).toHaveLength(1);
   });
 
   it('refuses streams beyond the maximum, until one of those that are open has ended', async () => {

@@ -3,8 +3,9 @@ import { isUtf8 } from 'node:buffer';
 import { gzipBytes } from '../archive/tar-writer.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { throwIfCancelled } from '../core/errors.js';
+import { describeKind } from '../document/field.js';
 import { quoteGo } from '../document/go-json.js';
-import { type JsonObject, isJsonObject, setJsonKey } from '../document/json.js';
+import { type JsonObject, setJsonKey } from '../document/json.js';
 import {
   bundleAnnotations,
   gzipEncoding,
@@ -12,8 +13,7 @@ import {
   keptAnnotations,
   looksLikeMetadata,
 } from './config-map.js';
-import { readFirstDocument } from './manifest.js';
-import { getField, scalarText } from './parse.js';
+import { getField, readMetadataFiles, scalarText } from './metadata.js';
 import { labelFault, subdomainFault } from '../kube/names.js';
 import { type Diagnostic, createFault, createWarning } from '../core/diagnostic.js';
 import type { BundleFiles } from './read.js';
@@ -174,18 +174,21 @@ const annotationsFile = `metadata/${annotationsName}`;
 
 /** Every annotation of a bundle, empty where `annotations.yaml` lacks it; none without that file. */
 function getBundleAnnotations(files: BundleFiles, findings: Diagnostic[]): Record<string, string> {
-  const file = files.metadata.find(({ name }) => name === annotationsName);
-  if (file === undefined) return {};
-  const { value, error } = readFirstDocument(file.content);
-  if (error !== undefined) findings.push(diagnoseSyntax(error, annotationsFile));
-  if (value === undefined) return {};
-  const source = isJsonObject(value) ? getField(value, 'annotations') : null;
+  const [read] = readMetadataFiles(files.metadata.filter(({ name }) => name === annotationsName));
+  if (read === undefined) return {};
+  if (read.error !== undefined) {
+    findings.push(diagnoseSyntax(read.error, annotationsFile));
+    return {};
+  }
+  const source = read.annotations ?? {};
   const annotations: Record<string, string> = {};
   for (const key of bundleAnnotations) {
-    const text = isJsonObject(source) ? scalarText(getField(source, key)) : '';
-    if (text === undefined)
-      findings.push(createFault('wrong-type', 'expected a text', { subject: key, file: annotationsFile }));
-    else annotations[key] = text;
+    const value = getField(source, key);
+    const text = scalarText(value);
+    if (text === undefined) {
+      const problem = `expected a string, got ${describeKind(value)}`;
+      findings.push(createFault('wrong-type', problem, { subject: key, file: annotationsFile }));
+    } else annotations[key] = text;
   }
   return annotations;
 }

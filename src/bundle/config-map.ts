@@ -10,7 +10,8 @@ import { describeKind } from '../document/field.js';
 import { getObject } from '../document/json-fields.js';
 import { bundleKeys } from '../model/bundle-keys.js';
 import { readFirstDocument } from './manifest.js';
-import { getField, isKubernetesObject } from './parse.js';
+import { isMetadata } from './metadata.js';
+import { isKubernetesObject } from './parse.js';
 import { type Manifest, getTitle } from '../kube/manifests.js';
 import { type Diagnostic, createFault, createWarning } from '../core/diagnostic.js';
 
@@ -93,8 +94,7 @@ export function isConfigMapKey(key: string): boolean {
 /** Whether a file that nothing else tells of belongs into `metadata/`. */
 export function looksLikeMetadata(content: Buffer): boolean {
   const { value = null } = readFirstDocument(content);
-  if (!isJsonObject(value) || isKubernetesObject(value)) return false;
-  return ['annotations', 'dependencies', 'properties'].some((name) => getField(value, name) !== null);
+  return isJsonObject(value) && !isKubernetesObject(value) && isMetadata(value);
 }
 
 /** What a ConfigMap has under one key. */

@@ -12,6 +12,7 @@ import { TypeMismatchError, findMismatch, structList, readTyped, struct } from '
 import { describeKind } from '../document/field.js';
 import { getText } from '../document/json-fields.js';
 import { locateFault, manifestText, outsideManifestFault, readFirstDocument } from './manifest.js';
+import { scalarText } from './metadata.js';
 import {
   type Bundle,
   annotatedProperties,
@@ -19,7 +20,6 @@ import {
   customResourceApis,
   isKubernetesObject,
   readCsvParts,
-  scalarText,
   sortApis,
 } from './parse.js';
 import { readFileWithin } from './read.js';

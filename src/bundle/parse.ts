@@ -1,6 +1,5 @@
 import { addContext } from '../core/diagnostics-error.js';
-import { encodeGoJson, parseGoJson, sortKeysDeep } from '../document/go-json.js';
-import { findField, findFieldKeys, foldFieldName } from '../document/go-json-fold.js';
+import { encodeGoJson, parseGoJson } from '../document/go-json.js';
 import { OpmateError } from '../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { sortedByBytes } from '../core/order.js';
@@ -13,7 +12,6 @@ import {
   csvRelease,
   csvSpec,
   csvVersion,
-  formatShortest,
   isCsv,
   readCsvMetadata,
 } from '../model/csv.js';
@@ -27,16 +25,11 @@ import { type RelatedImage, propertyTypes } from '../model/declarative-config.js
 import { objectMeta } from '../kube/meta-types.js';
 import { structList, readTyped, strings, struct } from '../kube/struct.js';
 import { describeKind } from '../document/field.js';
-import { type FirstDocument, locateFault, manifestText, readFirstDocument } from './manifest.js';
-import { rawElements, rawFields } from '../document/raw-json.js';
+import { locateFault, manifestText, readFirstDocument } from './manifest.js';
+import { type RawProperty, getField, rawValue, readMetadataFiles, toTexts } from './metadata.js';
+import { rawElements } from '../document/raw-json.js';
 import { getText } from '../document/json-fields.js';
 import type { BundleFile, BundleFiles } from './read.js';
-
-/** A property or dependency with its value as JSON text; `text` is missing where it has no value. */
-export interface RawProperty {
-  type: string;
-  text: string | undefined;
-}
 
 /** A bundle of the format registry+v1. */
 export interface Bundle {
@@ -336,88 +329,20 @@ function readMetadata(origin: Origin): {
   let annotations: BundleAnnotations | undefined;
   let dependencies: RawProperty[] = [];
   let properties: RawProperty[] = [];
-  for (const { name, content } of origin.files.metadata) {
-    const document = readFirstDocument(content);
-    const { value, error } = document;
-    if (error !== undefined && error.code !== 'SYNTAX') throw blamed(error, origin, `metadata/${name}`);
-    if (error !== undefined || !isJsonObject(value)) continue;
-    annotations ??= annotationsIn(value);
-    if (dependencies.length === 0) dependencies = typedValuesIn(document, 'dependencies');
-    if (properties.length === 0) properties = typedValuesIn(document, 'properties');
+  for (const { file, error, ...part } of readMetadataFiles(origin.files.metadata)) {
+    if (error !== undefined && error.code !== 'SYNTAX') throw blamed(error, origin, file);
+    annotations ??= part.annotations && annotationsIn(part.annotations);
+    if (dependencies.length === 0) dependencies = part.dependencies;
+    if (properties.length === 0) properties = part.properties;
   }
   return { annotations, dependencies, properties };
 }
 
-function annotationsIn(document: JsonObject): BundleAnnotations | undefined {
-  const annotations = getField(document, 'annotations');
-  if (!isJsonObject(annotations)) return undefined;
-  const values = new Map<string, string>();
-  for (const key of [bundleKeys.package, bundleKeys.channels, bundleKeys.defaultChannel]) {
-    const text = scalarText(getField(annotations, key));
-    if (text === undefined) return undefined;
-    if (text !== '') values.set(key, text);
-  }
-  return values.size === 0 ? undefined : toBundleAnnotations(values);
-}
-
-/** Returns a field whatever the case of its key; of several keys the last that is not null, null where there is none. */
-export function getField(object: JsonObject, name: string): JsonValue {
-  const key = findFieldKeys(object, name).findLast((candidate) => object[candidate] !== null);
-  return key === undefined ? null : (object[key] as JsonValue);
-}
-
-/** A scalar as text, as Kubernetes' YAML reader makes it where text is wanted; undefined for all else. */
-export function scalarText(value: JsonValue): string | undefined {
-  switch (typeof value) {
-    case 'string':
-      return value;
-    case 'boolean':
-    case 'bigint':
-      return String(value);
-    case 'number':
-      return Number.isInteger(value) ? String(value) : formatShortest(value);
-    default:
-      return value === null ? '' : undefined;
-  }
-}
-
-/** The list of typed values under `name`; empty if missing or any of it has a wrong kind. */
-function typedValuesIn(document: FirstDocument, name: string): RawProperty[] {
-  const list = getField(document.value as JsonObject, name);
-  if (!Array.isArray(list)) return [];
-  // JSON with a type that is no text is read again as YAML, which makes text of it, and of the values.
-  const isTyped = list.every((item) => !isJsonObject(item) || isText(getField(item, 'type')));
-  const texts = document.json === undefined || !isTyped ? undefined : rawListIn(document.json, name);
-  const out: RawProperty[] = [];
-  for (const [index, item] of list.entries()) {
-    if (item !== null && !isJsonObject(item)) return [];
-    const type = item === null ? '' : scalarText(getField(item, 'type'));
-    if (type === undefined) return [];
-    const written = texts?.[index];
-    out.push({ type, text: written === undefined ? valueText(item) : rawValue(written) });
-  }
-  return out;
-}
-
-function isText(value: JsonValue): boolean {
-  return value === null || typeof value === 'string';
-}
-
-function rawListIn(json: string, name: string): string[] | undefined {
-  const list = rawFields(json).findLast(([key, text]) => foldFieldName(key) === name && text !== 'null');
-  return list && rawElements(list[1]);
-}
-
-function rawValue(json: string): string | undefined {
-  if (json === 'null') return undefined;
-  return rawFields(json).findLast(([key]) => foldFieldName(key) === 'value')?.[1];
-}
-
-/** Values from YAML have passed through a JSON writer that sorts keys and escapes HTML characters. */
-function valueText(item: JsonObject | null): string | undefined {
-  if (item === null) return undefined;
-  const value = findField(item, 'value');
-  return value === undefined ? undefined : encodeGoJson(sortKeysDeep(value), { escapeHtml: true });
+function annotationsIn(annotations: JsonObject): BundleAnnotations | undefined {
+  const keys = [bundleKeys.package, bundleKeys.channels, bundleKeys.defaultChannel];
+  const texts = toTexts(keys.map((key) => [key, getField(annotations, key)]));
+  const isEmpty = texts === undefined || [...texts.values()].every((text) => text === '');
+  return isEmpty ? undefined : toBundleAnnotations(texts);
 }
 
 /**

@@ -12,7 +12,8 @@ import {
 } from '../model/declarative-config.js';
 import { migrateBundle } from '../model/migrations.js';
 import type { ImageTemplate } from './image-template.js';
-import { type Bundle, type RawProperty, parseBundle, propertyFields } from './parse.js';
+import type { RawProperty } from './metadata.js';
+import { type Bundle, parseBundle, propertyFields } from './parse.js';
 import type { BundleFiles } from './read.js';
 
 /** A property with the text by which it is ordered. */

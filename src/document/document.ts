@@ -161,7 +161,21 @@ export function readDocument(
   return { name: file, root, diagnostics, findPlace };
 }
 
-/** Reports duplicate keys, and a further document. `linesBefore` precede the document in its file. */
+/** Returns a fault for each duplicate key. `linesBefore` precede the document in its file. */
+export function diagnoseDuplicates(document: PlacedYaml, file: string, linesBefore = 0): Diagnostic[] {
+  return document.duplicates.map(({ path, place, first }) =>
+    createFault('duplicate-key', `duplicate key, first defined on line ${linesBefore + first.line}`, {
+      subject: formatPath(path),
+      file,
+      line: linesBefore + place.line,
+      column: place.column,
+      path,
+      hint: 'keep one of them',
+    }),
+  );
+}
+
+/** Reports duplicate keys, and a further document. */
 function reportWriting(
   document: PlacedYaml,
   file: string,
@@ -169,18 +183,7 @@ function reportWriting(
   diagnostics: DiagnosticList,
   noun: string,
 ): void {
-  for (const { path, place, first } of document.duplicates) {
-    diagnostics.add(
-      createFault('duplicate-key', `duplicate key, first defined on line ${linesBefore + first.line}`, {
-        subject: formatPath(path),
-        file,
-        line: linesBefore + place.line,
-        column: place.column,
-        path,
-        hint: 'keep one of them',
-      }),
-    );
-  }
+  for (const duplicate of diagnoseDuplicates(document, file, linesBefore)) diagnostics.add(duplicate);
   const { furtherDocument } = document;
   if (furtherDocument === undefined) return;
   diagnostics.add(

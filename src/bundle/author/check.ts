@@ -6,8 +6,6 @@ import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
-import { parseYamlWithPlaces } from '../../document/yaml.js';
-import type { PlacedYaml } from '../../document/yaml-full.js';
 import { getObject, getText, getValue } from '../../document/json-fields.js';
 import {
   type ApiKey,
@@ -18,7 +16,8 @@ import {
   readCsvMetadata,
 } from '../../model/csv.js';
 import { findFaultLine, readFirstDocument } from '../manifest.js';
-import { checkOwnedApis, customResourceApis, isKubernetesObject, scalarText } from '../parse.js';
+import { readPlacedMetadata, scalarText } from '../metadata.js';
+import { checkOwnedApis, customResourceApis, isKubernetesObject } from '../parse.js';
 import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
 import { readFileWithin } from '../read.js';
 import { bundleKeys } from '../../model/bundle-keys.js';
@@ -204,36 +203,15 @@ export interface ReadAnnotations {
 /** Reads `annotations.yaml`. Values that are not strings and duplicate keys are findings, which name it `file`. */
 export function readAnnotations(content: Buffer, file: string): ReadAnnotations {
   const values = new Map<string, { value: string; line: number | undefined }>();
-  const findings: Diagnostic[] = [];
-  let placed: PlacedYaml;
-  try {
-    placed = parseYamlWithPlaces(content.toString('utf8'));
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    return { values, findings: [diagnoseSyntax(error, file)] };
-  }
-  for (const { path: yamlPath, place } of placed.duplicates)
-    findings.push(
-      createFault('duplicate-key', 'duplicate key', {
-        file,
-        line: place.line,
-        subject: yamlPath.join('.'),
-        hint: 'keep one of them',
-      }),
-    );
-  const root = getObject(placed.value);
-  const annotations = root['annotations'] ?? null;
+  const { root, findings, lineOf } = readPlacedMetadata(content, file);
+  const annotations = root?.['annotations'] ?? null;
   if (!isJsonObject(annotations)) {
-    findings.push(
-      createFault('missing-field', 'no annotations', {
-        file,
-        hint: 'create one with opmate bundle generate',
-      }),
-    );
+    const hint = 'create one with opmate bundle generate';
+    if (root !== undefined) findings.push(createFault('missing-field', 'no annotations', { file, hint }));
     return { values, findings };
   }
   for (const [key, value] of Object.entries(annotations)) {
-    const line = placed.findPlace(['annotations', key])?.line;
+    const line = lineOf(['annotations', key]);
     const text = scalarText(value);
     if (text === undefined || key === '')
       findings.push(createFault('wrong-type', 'expected a string', { file, line, subject: quoteGo(key) }));

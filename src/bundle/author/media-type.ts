@@ -8,7 +8,8 @@ import { type LinkOptions, requireWithin } from '../../files/directory-root.js';
 import { findPlaces } from '../../document/places.js';
 import { isCsv } from '../../model/csv.js';
 import { readFirstDocument } from '../manifest.js';
-import { isKubernetesObject, scalarText } from '../parse.js';
+import { scalarText } from '../metadata.js';
+import { isKubernetesObject } from '../parse.js';
 import { readFileWithin } from '../read.js';
 import type { MediaType } from '../../model/bundle-keys.js';
 

@@ -1,7 +1,6 @@
-import { decodeUtf8, quoteGo } from '../../document/go-json.js';
-import { findFieldKeys } from '../../document/go-json-fold.js';
+import { decodeUtf8, parseGoJson, quoteGo } from '../../document/go-json.js';
 import { OpmateError } from '../../core/errors.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { isJsonObject } from '../../document/json.js';
 import { SemverError, parseRange } from '../../core/semver.js';
 import { parseYaml } from '../../document/yaml.js';
 import {
@@ -11,8 +10,7 @@ import {
   toBundleAnnotations,
 } from '../../model/bundle-keys.js';
 import { TypeMismatchError, readTyped, struct } from '../../kube/struct.js';
-import { readFirstDocument } from '../manifest.js';
-import { getField, scalarText } from '../parse.js';
+import { type RawProperty, readMetadataFiles, toTexts } from '../metadata.js';
 import type { BundleFile, BundleFiles } from '../read.js';
 import { celFault } from './cel.js';
 import { type CheckDiagnostic, errorAt } from './diagnostic.js';
@@ -52,25 +50,23 @@ export function checkFormat(
   }
   let annotations: Map<string, string> | undefined;
   let annotationsFile = '';
-  let dependencies: Dependency[] = [];
+  let dependencies: RawProperty[] = [];
   let dependenciesFile = '';
   const unread: string[] = [];
-  for (const { name, content } of files.metadata) {
-    const { value, error } = readFirstDocument(content);
+  for (const { file, error, ...part } of readMetadataFiles(files.metadata)) {
     if (error !== undefined) {
       if (error.code !== 'SYNTAX') throw error;
-      unread.push(`metadata/${name} does not parse: ${error.message}`);
+      unread.push(`${file} does not parse: ${error.message}`);
       continue;
     }
-    if (!isJsonObject(value)) continue;
     if (annotations === undefined) {
-      annotations = annotationsIn(value);
-      annotationsFile = `metadata/${name}`;
+      annotations = part.annotations && toTexts(Object.entries(part.annotations));
+      annotationsFile = file;
       if (annotations !== undefined) continue;
     }
     if (dependencies.length > 0) continue;
-    dependencies = dependenciesIn(value);
-    dependenciesFile = `metadata/${name}`;
+    dependencies = part.dependencies;
+    dependenciesFile = file;
   }
   if (annotations === undefined) {
     faults.push(errorAt([], ['Could not find annotations file', ...unread].join('; ')));
@@ -86,18 +82,6 @@ export function checkFormat(
     }
   }
   return { faults, format: toBundleAnnotations(annotations ?? new Map()) };
-}
-
-function annotationsIn(document: JsonObject): Map<string, string> | undefined {
-  const annotations = getField(document, 'annotations');
-  if (!isJsonObject(annotations)) return undefined;
-  const values = new Map<string, string>();
-  for (const [key, value] of Object.entries(annotations)) {
-    const text = scalarText(value);
-    if (text === undefined) return undefined;
-    values.set(key, text);
-  }
-  return values;
 }
 
 function annotationFaults(
@@ -128,35 +112,16 @@ function annotationFaults(
   return faults;
 }
 
-interface Dependency {
-  type: string;
-  value: JsonValue | undefined;
-}
-
-/** None where any of it has a wrong type. */
-function dependenciesIn(document: JsonObject): Dependency[] {
-  const dependencies = getField(document, 'dependencies');
-  if (!Array.isArray(dependencies)) return [];
-  const list: Dependency[] = [];
-  for (const item of dependencies) {
-    if (item !== null && !isJsonObject(item)) return [];
-    const type = item === null ? '' : scalarText(getField(item, 'type'));
-    if (type === undefined) return [];
-    const isGiven = findFieldKeys(item ?? {}, 'value').length > 0;
-    list.push({ type, value: item !== null && isGiven ? getField(item, 'value') : undefined });
-  }
-  return list;
-}
-
 const gvk = struct({ group: 'string', kind: 'string', version: 'string' });
 const packageRange = struct({ packageName: 'string', version: 'string' });
 const label = struct({ label: 'string' });
 const constraint = struct({ failureMessage: 'string', cel: 'raw' });
 const cel = struct({ rule: 'string' });
 
-function dependencyFaults({ type, value }: Dependency): string[] {
+function dependencyFaults({ type, text }: RawProperty): string[] {
   try {
-    if (value === undefined) throw new TypeMismatchError([], 'no value');
+    if (text === undefined) throw new TypeMismatchError([], 'no value');
+    const value = parseGoJson(text);
     const options = { foldNames: true };
     switch (type) {
       case 'olm.gvk': {

@@ -1,6 +1,7 @@
 import { propertiesAnnotation } from '../../model/bundle-keys.js';
 import { addContext } from '../../core/diagnostics-error.js';
-import type { Bundle, RawProperty } from '../../bundle/parse.js';
+import type { RawProperty } from '../../bundle/metadata.js';
+import type { Bundle } from '../../bundle/parse.js';
 import { OpmateError } from '../../core/errors.js';
 import { encodeGoJson, parseGoJson } from '../../document/go-json.js';
 import { type JsonObject, RawJson } from '../../document/json.js';

@@ -220,7 +220,7 @@ describe('bundle/config-map', () => {
       'ConfigMap "Widget": not a DNS-1123 subdomain',
       'namespace "a.b": not a DNS-1123 label',
       'manifests/more: is a directory',
-      `metadata/annotations.yaml: ${prefix}.package.v1: expected a text`,
+      `metadata/annotations.yaml: ${prefix}.package.v1: expected a string, got a list`,
       'manifests/a:b: becomes the key "a-b" of the ConfigMap, as manifests/a b does',
       'manifests/..c: "..c" is not a valid ConfigMap key',
       'metadata/a-b: becomes the key "a-b" of the ConfigMap, as manifests/a b does',

@@ -4,6 +4,7 @@ import { quoteGo } from '../../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../../document/json.js';
 import { parseYamlWithPlaces } from '../../../document/yaml.js';
 import type { PlacedYaml, YamlPath } from '../../../document/yaml-full.js';
+import { diagnoseDuplicates } from '../../../document/document.js';
 import { describeKind } from '../../../document/field.js';
 import { type Of, conform, struct } from '../../../kube/struct.js';
 import { labelFault } from '../../../kube/names.js';
@@ -51,10 +52,7 @@ export function readInstallConfig(
   }
   const finding = (path: YamlPath, message: string, hint?: string): Diagnostic =>
     createFault('invalid-value', message, { file, line: placed.findPlace(path)?.line ?? 1, hint });
-  for (const { path, place, first } of placed.duplicates) {
-    const message = `${path.join('.')}: duplicate key, first defined on line ${first.line}`;
-    findings.push(createFault('duplicate-key', message, { file, line: place.line }));
-  }
+  findings.push(...diagnoseDuplicates(placed, file));
   if (placed.furtherDocument !== undefined) {
     findings.push(
       createFault('second-document', 'a second document begins here', {

@@ -1,9 +1,8 @@
 import { bundleKeys, propertiesAnnotation } from '../../../model/bundle-keys.js';
-import { diagnoseSyntax } from '../../../core/diagnostics-error.js';
-import { decodeUtf8, encodeGoJson, parseGoJson, sortKeysDeep } from '../../../document/go-json.js';
+import { encodeGoJson, parseGoJson, sortKeysDeep } from '../../../document/go-json.js';
 import { OpmateError } from '../../../core/errors.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
-import { parseYaml, parseYamlWithPlaces } from '../../../document/yaml.js';
+import { type JsonObject, type JsonValue } from '../../../document/json.js';
+import { readPlacedMetadata } from '../../metadata.js';
 import { getObject, getText, getValue } from '../../../document/json-fields.js';
 import type { BundleFile, BundleFiles } from '../../read.js';
 import { crdStruct } from '../../../kube/crd-types.js';
@@ -255,18 +254,8 @@ function readMetadataFile(
   const content = files.find((file) => file.name === name)?.content;
   if (content === undefined) return undefined;
   const file = `metadata/${name}`;
-  try {
-    const text = decodeUtf8(content);
-    const value = parseYaml(text);
-    const line = isJsonObject(value) ? parseYamlWithPlaces(text).findPlace([key])?.line : 1;
-    if (value !== null && !isJsonObject(value)) {
-      findings.push(createFault('wrong-type', 'expected an object', { file, line: 1 }));
-      return undefined;
-    }
-    return { value: value?.[key] ?? null, file, line };
-  } catch (error) {
-    if (!(error instanceof OpmateError)) throw error;
-    findings.push(diagnoseSyntax(error, file));
-    return undefined;
-  }
+  const { root, findings: faults, lineOf } = readPlacedMetadata(content, file);
+  findings.push(...faults);
+  if (root === undefined || faults.length > 0) return undefined;
+  return { value: root[key] ?? null, file, line: lineOf([key]) ?? 1 };
 }

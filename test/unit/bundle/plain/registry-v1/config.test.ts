@@ -62,8 +62,8 @@ describe('bundle/plain/registry-v1/config', () => {
     const text =
       'watch: a\ndeploymentConfig:\n  selector: {}\n  env:\n  - name: A\n    value: 5\n  resources:\n    limits:\n      cpu: much\n      cpu: 1\nwatch: b\n';
     expect(read(text, [A]).said).toEqual([
-      'c.yaml:10: deploymentConfig.resources.limits.cpu: duplicate key, first defined on line 9',
-      'c.yaml:11: watch: duplicate key, first defined on line 1',
+      'c.yaml:10:7: deploymentConfig.resources.limits.cpu: duplicate key, first defined on line 9',
+      'c.yaml:11:1: watch: duplicate key, first defined on line 1',
       expect.stringMatching(/^c\.yaml:\d+: unknown field "watch"$/),
       'c.yaml:6: deploymentConfig.env[0].value: expected a string, got the number 5',
       'c.yaml:3: deploymentConfig: unknown field "selector"',

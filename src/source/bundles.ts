@@ -1,8 +1,7 @@
 import { getReferenceNames } from './reference-error.js';
 import { addContext } from '../core/diagnostics-error.js';
-import { defaultArchiveLimits } from '../archive/limits.js';
 import { parseBundle } from '../bundle/parse.js';
-import { type BundleFiles, readBundleFiles, readBundleDirectory } from '../bundle/read.js';
+import { type BundleFiles, readBundleDirectory } from '../bundle/read.js';
 import { mapConcurrent } from '../core/concurrency.js';
 import { CancelledError, OpmateError, UsageError, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
@@ -12,13 +11,11 @@ import {
   type RegistryReference,
   withoutCredentials,
 } from '../core/reference.js';
-import { imageLabels } from '../model/image-labels.js';
-import { type Image, openImage, readImage } from '../oci/image/image.js';
-import { openReference } from '../oci/image/open.js';
 import { toRecord } from '../sqlite/schema/bundle-record.js';
 import { Stage } from '../sqlite/add/stage.js';
 import type { FetchManifests } from '../sqlite/remove/delete-bundle.js';
 import { statIfPresent } from '../files/file-status.js';
+import { readImageBundle, withImage } from './drivers/image.js';
 import { type SourceSession, withChanges } from './session.js';
 
 /** Images whose name begins with `prefix` are pulled from `other` instead: `quay.io/prod`, `registry.internal/stage`. */
@@ -282,43 +279,12 @@ async function readBundle(
   { reference, source }: Located,
   session: SourceSession,
 ): Promise<{ files: BundleFiles; digest?: string }> {
-  const { signal, platform, hostPlatform, limits = defaultArchiveLimits, logger = silentLogger } = session;
-  if (source === undefined) {
-    const { followLinks } = session;
-    return { files: await readBundleDirectory(reference, { signal, followLinks }) };
-  }
-  const task = `pull ${reference}`;
-  logger.progress({ task, state: 'start' });
-  try {
-    const opened = await openReference(source, session);
-    try {
-      const image = await openImage(opened.repository, opened.reference, { platform, hostPlatform, signal });
-      const roots = ['manifests', 'metadata'];
-      const tree = await readImage(image, { roots, limits, signal, logger });
-      if (!roots.some((root) => tree.directories.has(root))) checkKind(reference, image);
-      const files = await readBundleFiles(tree, { subject: reference, signal });
-      return { files, digest: image.root.digest };
-    } finally {
-      await opened.close();
-    }
-  } finally {
-    logger.progress({ task, state: 'done' });
-  }
-}
-
-/** Says what an image without any manifest is instead of a bundle, if its labels do. */
-function checkKind(reference: string, { labels }: Image): void {
-  const kind =
-    labels[imageLabels.configs] !== undefined
-      ? 'a catalog image'
-      : labels[imageLabels.database] !== undefined
-        ? 'an index image'
-        : undefined;
-  if (kind === undefined) return;
-  throw new OpmateError('INVALID', `is ${kind}, not a bundle`, {
-    subject: reference,
-    hint: 'specify the images of its bundles',
-  });
+  const { signal, followLinks } = session;
+  if (source === undefined) return { files: await readBundleDirectory(reference, { signal, followLinks }) };
+  return withImage(source, session, async (image) => ({
+    files: await readImageBundle(image, reference, session),
+    digest: image.root.digest,
+  }));
 }
 
 /** Returns the same error about the reference, without its credentials. */

@@ -1,10 +1,9 @@
 import path from 'node:path';
-import { type BundleFiles, readBundleFiles, readBundleDirectory } from '../../bundle/read.js';
+import { type BundleFiles, readBundleDirectory } from '../../bundle/read.js';
 import { UsageError, redact } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { openContent } from '../../source/content/content.js';
-import { toFileTree } from '../../source/drivers/file-tree.js';
-import { bundleRoots } from '../../source/drivers/local.js';
+import { bundleRoots, readUnpackedBundle } from '../../source/drivers/local.js';
 import { readContentLock, writeContentLock } from '../../source/content/content-lock.js';
 import { type ContentStore, openContentStore } from '../../source/content/content-store.js';
 import { parsePlacedSource } from '../../source/content/placed-source.js';
@@ -144,15 +143,12 @@ async function readBundleOf(
   open: SourceOpener['open'],
   session: Session,
 ): Promise<ReadBundle> {
-  const { limits, signal, followLinks } = session;
+  const { signal, followLinks } = session;
   const content = await open(reference, bundleRoots);
   const { isInPlace, pins } = content;
   const files = isInPlace
     ? await readBundleDirectory(reference, { signal, followLinks })
-    : await readBundleFiles(await toFileTree(content.directory, { roots: bundleRoots, limits, signal }), {
-        subject: redact(reference),
-        signal,
-      });
+    : await readUnpackedBundle(content.directory, redact(reference), session);
   await content.confirm();
   return { files, isInPlace, pins };
 }

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { defaultArchiveLimits } from '../../archive/limits.js';
-import { readBundleFiles } from '../../bundle/read.js';
+import { type BundleFiles, readBundleFiles } from '../../bundle/read.js';
 import { DirectoryCatalog } from '../../catalog/catalog.js';
 import { OpmateError } from '../../core/errors.js';
 import { silentLogger } from '../../core/log.js';
@@ -105,12 +105,37 @@ async function openByLabel(
   }
   if (labels[imageLabels.bundlePackage] !== undefined) {
     if (!allowed.bundles) throw new OpmateError('UNSUPPORTED', 'cannot render bundle image: not allowed');
-    const { limits = defaultArchiveLimits, signal, logger } = session;
-    const tree = await readImage(image, { roots: bundleRoots, limits, signal, logger });
-    const files = await readBundleFiles(tree, { subject: reference, signal });
+    const files = await readImageBundle(image, reference, session);
     return { kind: 'bundle', image: getPullSpec(parsed), files, close: nothingToClose };
   }
   throw unknownKind(reference, labels);
+}
+
+/**
+ * Reads the files of a bundle out of an image, whatever its labels. One without any is INVALID if its labels are those
+ * of a catalog, else NOT_FOUND. Throws OpmateError.
+ */
+export async function readImageBundle(
+  image: Image,
+  subject: string,
+  { limits = defaultArchiveLimits, signal, logger }: SourceSession,
+): Promise<BundleFiles> {
+  const tree = await readImage(image, { roots: bundleRoots, limits, signal, logger });
+  if (!bundleRoots.some((root) => tree.directories.has(root))) checkKind(subject, image);
+  return readBundleFiles(tree, { subject, signal });
+}
+
+/** Says what an image without any manifest is instead of a bundle, if its labels do. */
+function checkKind(subject: string, { labels }: Image): void {
+  const kind =
+    labels[imageLabels.configs] !== undefined
+      ? 'a catalog image'
+      : labels[imageLabels.database] !== undefined
+        ? 'an index image'
+        : undefined;
+  if (kind === undefined) return;
+  const hint = 'specify the images of its bundles';
+  throw new OpmateError('INVALID', `is ${kind}, not a bundle`, { subject, hint });
 }
 
 /** The same image, of which layers that were read before need not be fetched again. */

@@ -1,7 +1,12 @@
 import type { BigIntStats } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { readBundleFiles, isBundleDirectory, readBundleDirectory } from '../../bundle/read.js';
+import {
+  type BundleFiles,
+  readBundleFiles,
+  isBundleDirectory,
+  readBundleDirectory,
+} from '../../bundle/read.js';
 import { type Catalog, DirectoryCatalog } from '../../catalog/catalog.js';
 import { computeDigest } from '../../core/digest.js';
 import { mapConcurrent } from '../../core/concurrency.js';
@@ -112,11 +117,19 @@ export function openUnpacked(
       return toSource(new DirectoryCatalog(directory, label));
     }
     requireBundles(allowed, label);
-    const { limits, signal } = session;
-    const tree = await toFileTree(directory, { roots: bundleRoots, limits, signal });
-    const files = await readBundleFiles(tree, { subject: label, signal });
+    const files = await readUnpackedBundle(directory, label, session);
     return { kind: 'bundle', image: '', files, close: nothingToClose };
   });
+}
+
+/** Reads the files of a bundle in an unpacked directory, which links never lead out of. Throws OpmateError. */
+export async function readUnpackedBundle(
+  directory: string,
+  subject: string,
+  { limits, signal }: SourceSession,
+): Promise<BundleFiles> {
+  const tree = await toFileTree(directory, { roots: bundleRoots, limits, signal });
+  return readBundleFiles(tree, { subject, signal });
 }
 
 /** Returns a directory below an unpacked one. Throws OpmateError NOT_FOUND. */

@@ -54,6 +54,13 @@ export function computeDigest(content: Uint8Array | string, algorithm: DigestAlg
   return `${algorithm}:${createHash(algorithm).update(content).digest('hex')}`;
 }
 
+/** The SHA-256 digest of content that arrives in pieces. Throws what reading it throws. */
+export async function digestPieces(pieces: AsyncIterable<Uint8Array | string>): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const piece of pieces) hash.update(piece);
+  return `sha256:${hash.digest('hex')}`;
+}
+
 interface ExpectedContent {
   digest: string;
   /** Bytes. */

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { CertificateProvider } from '../bundle/plain/registry-v1/certificates.js';
@@ -32,6 +31,7 @@ import { type DeploymentDocument, type Documents, configText } from './documents
 import type { RenderedDeployment } from './rendered-deployment.js';
 import type { DocumentSource, SecretReference } from './source-fields.js';
 import { type SourceAllowances, findRefusals } from './source-rules.js';
+import { digestPieces } from '../core/digest.js';
 
 /** How deployments are to be rendered, in addition to what they say themselves. */
 interface RenderDeploymentsOptions extends SourceAllowances {
@@ -236,9 +236,7 @@ export async function hashOfObjects(
   objects: readonly PlainObject[],
   options: CancelOptions = {},
 ): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const piece of writeObjects(objects, 'yaml', options)) hash.update(piece);
-  return `sha256:${hash.digest('hex')}`;
+  return digestPieces(writeObjects(objects, 'yaml', options));
 }
 
 /** Which of some formats files are of: a chart, a bundle, or else plain manifests. */

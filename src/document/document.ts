@@ -80,6 +80,28 @@ export function parseJsonFile(text: string, file: string): JsonValue {
   }
 }
 
+interface JsonOptions extends DocumentOptions {
+  /** Of the error for what is not JSON. */
+  code?: 'SYNTAX' | 'INVALID';
+  hint?: string;
+}
+
+/**
+ * Opens JSON that a program wrote; its first error is thrown. Throws OpmateError SYNTAX unless `code` is another; its
+ * message has none of the text.
+ */
+export function openJson(bytes: Uint8Array, options: JsonOptions): Field<never> {
+  const { name, kind = 'file', code = 'SYNTAX', hint } = options;
+  let value: JsonValue;
+  try {
+    value = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()) as JsonValue;
+  } catch (cause) {
+    const place = { subject: name, ...(kind === 'file' && { file: name }) };
+    throw new OpmateError(code, 'not valid JSON', { ...place, hint, cause });
+  }
+  return openValue(value, options);
+}
+
 /** Returns the root of a document that collects what is wrong with it in `diagnostics`. */
 export function openValue(
   value: JsonValue | undefined,

@@ -1,8 +1,6 @@
-import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, fileError, getMessage, systemCode } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
@@ -20,6 +18,7 @@ import { type ListedFiles, listFiles } from '../image-files.js';
 import { type LinkOptions, isWithin } from '../../files/directory-root.js';
 import { detectMediaType } from './media-type.js';
 import type { OutputFile } from '../../files/replace-file.js';
+import { digestPieces } from '../../core/digest.js';
 
 /** What a bundle is to be made of; all paths are absolute. */
 export interface BundleRequest {
@@ -213,7 +212,9 @@ export async function planCopies(
       const target = targets.get(file.path);
       if (
         target === undefined ||
-        (target.size === file.size && (await readSum(target.file)) === (await readSum(file.file)))
+        (target.size === file.size &&
+          (await digestPieces(createReadStream(target.file))) ===
+            (await digestPieces(createReadStream(file.file))))
       )
         continue;
       findings.push(
@@ -240,10 +241,4 @@ export async function planCopies(
         }),
       ),
   };
-}
-
-async function readSum(file: string): Promise<string> {
-  const hash = createHash('sha256');
-  await pipeline(createReadStream(file), hash);
-  return hash.digest('hex');
 }

@@ -10,10 +10,8 @@
  * Files by digest never change. Of JSON lines there are compressed forms beside them, with `.gz` and `.zst` appended.
  */
 import { parseDigest } from '../../core/digest.js';
-import { OpmateError } from '../../core/errors.js';
-import { openValue } from '../../document/document.js';
+import { openJson } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
-import type { JsonValue } from '../../document/json.js';
 import { subdomainFault } from '../../kube/names.js';
 
 export const catalogIndexName = 'catalog-index.json';
@@ -156,13 +154,7 @@ export function parseCatalogList(bytes: Buffer, label: string): ListedPublicatio
 }
 
 function openDocument(bytes: Buffer, label: string, kind: string): Field<never> {
-  let value: JsonValue;
-  try {
-    value = JSON.parse(bytes.toString('utf8')) as JsonValue;
-  } catch (cause) {
-    throw new OpmateError('SYNTAX', 'not valid JSON', { subject: label, cause });
-  }
-  const root = openValue(value, { name: label, kind: 'reference' });
+  const root = openJson(bytes, { name: label, kind: 'reference' });
   root.field('kind').constant(kind);
   if (root.field('version').value !== version) {
     const match = JSON.stringify(root.field('version').value)?.slice(0, 100) ?? 'none';

@@ -10,9 +10,8 @@ import path from 'node:path';
 import { computeDigest } from '../../core/digest.js';
 import { OpmateError, fileError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
-import { openValue } from '../../document/document.js';
+import { openJson } from '../../document/document.js';
 import { quoteShort } from '../../document/field.js';
-import type { JsonValue } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { readRegularFile } from '../../files/read-file.js';
 import { type NamedImage, getLayout, maxParts } from './archive-layout.js';
@@ -211,18 +210,7 @@ export function parseArchiveIndex(
   file: string,
   options: { unfinished?: boolean; id?: string | undefined } = {},
 ): ArchiveIndex {
-  let document: JsonValue;
-  try {
-    document = JSON.parse(bytes.toString('utf8')) as JsonValue;
-  } catch (cause) {
-    throw new OpmateError('SYNTAX', 'not valid JSON', {
-      subject: file,
-      file,
-      hint: 'copy the index again: it is damaged',
-      cause,
-    });
-  }
-  const root = openValue(document, { name: file });
+  const root = openJson(bytes, { name: file, hint: 'copy the index again: it is damaged' });
   const fields = root.object(indexKeys, { unknown: 'ignore' });
   if (fields.version.value !== version) {
     const shown = JSON.stringify(fields.version.value)?.slice(0, 100) ?? 'none';

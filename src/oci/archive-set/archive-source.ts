@@ -1,13 +1,11 @@
-import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { decompress } from '../../archive/decompress.js';
 import type { ArchiveLimits } from '../../archive/limits.js';
 import { type TarSlice, indexTar } from '../../archive/tar-index.js';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { computeDigest } from '../../core/digest.js';
+import { computeDigest, digestPieces } from '../../core/digest.js';
 import { LimitError, OpmateError, fileError } from '../../core/errors.js';
-import { isJsonObject } from '../../document/json.js';
 import { openNamelessFile } from '../../files/nameless-file.js';
 import { openRegularFile } from '../../files/read-file.js';
 import { ContentRepository, type ContentSource, type LocalRepository } from '../layout/layout-content.js';
@@ -15,6 +13,7 @@ import { readBytes, readRegion } from '../../files/file-region.js';
 import { readManifestFacts } from '../layout/layout-manifest.js';
 import { parseLayoutIndex, refNameAnnotation } from '../layout/layout-store.js';
 import { type Descriptor, type ImageManifest, mediaTypes, maxManifestBytes } from '../image/types.js';
+import { openJson } from '../../document/document.js';
 
 interface ArchiveOptions extends CancelOptions {
   /** Where a compressed archive is unpacked until `close`; without it one is refused. */
@@ -278,7 +277,7 @@ async function synthesize(
     if (slice === undefined) throw missing(file, path);
     const compressed = isCompressed(await file.readBytes(slice, 4));
     // A plain tar is what the config's diff id is the digest of; reading it checks that.
-    const digest = compressed ? await digestSlice(file, slice) : (diffIds[i] as string);
+    const digest = compressed ? await digestPieces(file.openSlice(slice)) : (diffIds[i] as string);
     const gzip = compressed && (await file.readBytes(slice, 1))[0] === 0x1f;
     const mediaType = !compressed
       ? mediaTypes.ociLayer
@@ -303,49 +302,18 @@ async function synthesize(
   return { mediaType: mediaTypes.ociManifest, digest, size: bytes.length };
 }
 
-async function digestSlice(file: ArchiveFile, slice: TarSlice): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of file.openSlice(slice)) hash.update(chunk as Buffer);
-  return `sha256:${hash.digest('hex')}`;
-}
-
 function readDiffIds(config: Buffer, subject: string): string[] {
-  let document: unknown;
-  try {
-    document = JSON.parse(config.toString('utf8'));
-  } catch (cause) {
-    throw new OpmateError('INVALID', 'not valid JSON', { subject, cause });
-  }
-  const rootfs = isJsonObject(document) && isJsonObject(document.rootfs) ? document.rootfs : {};
-  const diffIds = rootfs.diff_ids ?? [];
-  if (!Array.isArray(diffIds) || diffIds.some((id) => typeof id !== 'string')) {
-    throw new OpmateError('INVALID', 'rootfs.diff_ids is not a list of digests', { subject });
-  }
-  return diffIds as string[];
+  const root = openJson(config, { name: subject, kind: 'reference', code: 'INVALID' });
+  return root.field('rootfs').field('diff_ids').optionalTextList(Infinity) ?? [];
 }
 
 function parseSavedImages(bytes: Buffer, path: string): SavedImage[] {
-  let document: unknown;
-  try {
-    document = JSON.parse(bytes.toString('utf8'));
-  } catch (cause) {
-    throw new OpmateError('INVALID', 'manifest.json: not valid JSON', { subject: path, cause });
-  }
-  if (!Array.isArray(document))
-    throw new OpmateError('INVALID', 'manifest.json: not a list', { subject: path });
-  return document.map((item: unknown, i) => {
-    const { Config, RepoTags, Layers } = isJsonObject(item) ? item : {};
-    const strings = (value: unknown) =>
-      Array.isArray(value) && value.every((text) => typeof text === 'string')
-        ? (value as string[])
-        : undefined;
-    const layers = strings(Layers ?? []);
-    const tags = strings(RepoTags ?? []);
-    if (typeof Config !== 'string' || layers === undefined || tags === undefined) {
-      throw new OpmateError('INVALID', `manifest.json: [${i}] is not an image`, { subject: path });
-    }
-    return { config: Config, tags, layers };
-  });
+  const root = openJson(bytes, { name: `${path}: manifest.json`, kind: 'reference', code: 'INVALID' });
+  return root.list().map((item) => ({
+    config: item.field('Config').anyText(),
+    tags: item.field('RepoTags').optionalTextList(Infinity) ?? [],
+    layers: item.field('Layers').optionalTextList(Infinity) ?? [],
+  }));
 }
 
 /** Docker's short forms: `docker.io/library/` and `docker.io/` may be left out. */

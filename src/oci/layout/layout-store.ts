@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { getFileIdentity, lstatIfPresent, readdirIfPresent, statIfPresent } from '../../files/file-status.js';
 import { isDigest, parseDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, systemCode, systemReason } from '../../core/errors.js';
-import { type JsonObject, isJsonObject } from '../../document/json.js';
+import { type JsonObject } from '../../document/json.js';
 import { openRegularFile, readRegularFile } from '../../files/read-file.js';
 import { findDescriptorProblem } from './layout-manifest.js';
 import { fillDirectory } from '../../files/fill-directory.js';
@@ -13,6 +13,8 @@ import { moveWhole } from '../../files/move-whole.js';
 import { isStagingName, readFileClock, stagingName, sweepLeftovers } from '../../files/staging.js';
 import { writeNewFile } from '../../files/write-new-file.js';
 import { type Descriptor, mediaTypes } from '../image/types.js';
+import { openJson } from '../../document/document.js';
+import type { Field } from '../../document/field.js';
 
 /** The annotation of an index entry that holds its tag (image specification, `annotations.md`). */
 export const refNameAnnotation = 'org.opencontainers.image.ref.name';
@@ -88,9 +90,10 @@ export class LayoutStore {
       await sweepLeftovers(store.#room);
       return store;
     }
-    let marker: unknown;
+    let marker: Field;
     try {
-      marker = JSON.parse(String(await readRegularFile(join(directory, 'oci-layout'), maxMarkerBytes)));
+      const file = join(directory, 'oci-layout');
+      marker = openJson(await readRegularFile(file, maxMarkerBytes), { name: file, code: 'INVALID' });
     } catch (cause) {
       if (systemCode(cause) === 'ENOENT' || systemCode(cause) === 'ENOTDIR') {
         throw new OpmateError('NOT_FOUND', 'not an OCI image layout', {
@@ -100,11 +103,9 @@ export class LayoutStore {
         });
       }
       if (cause instanceof OpmateError) throw cause;
-      if (systemCode(cause) !== undefined) throw ioError(directory, 'cannot be read', cause);
-      throw new OpmateError('INVALID', `${directory}/oci-layout: not valid JSON`, { cause });
+      throw ioError(directory, 'cannot be read', cause);
     }
-    const version = isJsonObject(marker) ? marker.imageLayoutVersion : undefined;
-    if (version !== '1.0.0') {
+    if (marker.field('imageLayoutVersion').value !== '1.0.0') {
       throw new OpmateError('UNSUPPORTED', `${directory}/oci-layout: image layout version is not 1.0.0`);
     }
     await store.entries();
@@ -412,22 +413,16 @@ export function parseLayoutIndex(
   bytes: Uint8Array,
   path: string,
 ): { document: JsonObject; entries: readonly Descriptor[] } {
-  let document: unknown;
-  try {
-    document = JSON.parse(Buffer.from(bytes).toString('utf8'));
-  } catch (cause) {
-    throw new OpmateError('INVALID', 'not valid JSON', { subject: path, cause });
-  }
-  if (!isJsonObject(document)) throw new OpmateError('INVALID', 'not a JSON object', { subject: path });
-  const manifests = document.manifests ?? [];
-  if (!Array.isArray(manifests))
-    throw new OpmateError('INVALID', 'manifests is not a list', { subject: path });
-  manifests.forEach((entry, i) => {
-    const problem = findDescriptorProblem(entry);
-    if (problem !== undefined)
-      throw new OpmateError('INVALID', `manifests[${i}]: ${problem}`, { subject: path });
-  });
-  return { document, entries: manifests as unknown as Descriptor[] };
+  const root = openJson(bytes, { name: path, code: 'INVALID' });
+  const document = root.jsonObject();
+  const entries = root
+    .field('manifests')
+    .optionalList()
+    .map((entry) => {
+      const problem = findDescriptorProblem(entry.value);
+      return problem === undefined ? (entry.value as unknown as Descriptor) : entry.fail(problem);
+    });
+  return { document, entries };
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -24,7 +24,7 @@ import {
 } from '../../catalog/published/published-index.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { addContext } from '../../core/diagnostics-error.js';
-import { parseDigest } from '../../core/digest.js';
+import { digestPieces } from '../../core/digest.js';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
@@ -347,11 +347,10 @@ class FileStore {
     if ((await lstatIfPresent(target))?.isFile() !== true) return false;
     const isPlain = !/\.(?:gz|zst)$/.test(target);
     if (isPlain && (await lstat(target)).size !== size) return false;
-    const actual = createHash('sha256');
     const source = createReadStream(target);
     try {
       const bytes = isPlain ? source : decompress(source, { label: target, signal: this.#options.signal });
-      for await (const piece of bytes as AsyncIterable<Buffer>) actual.update(piece);
+      return (await digestPieces(bytes)) === hash;
     } catch (error) {
       throwIfCancelled(this.#options.signal);
       if (error instanceof OpmateError) return false;
@@ -359,7 +358,6 @@ class FileStore {
     } finally {
       source.destroy();
     }
-    return actual.digest('hex') === parseDigest(hash).hex;
   }
 
   async #move(staged: string, target: string): Promise<void> {

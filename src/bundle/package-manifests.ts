@@ -137,12 +137,12 @@ interface Place {
 
 /** What a file holds. */
 type FileContent =
-  | { kind: 'manifest'; manifest: Manifest }
+  | { kind: 'manifest'; manifest: EncodedManifest }
   | { kind: 'other'; value: JsonObject }
   | Extract<TreeItem, { kind: 'problem' | 'skipped' }>;
 
 /** A Kubernetes object. Only its text is kept: a directory may hold many large ones. */
-export interface Manifest {
+export interface EncodedManifest {
   /** How messages name the file that it is in. */
   file: string;
   /** As compact JSON with sorted keys. */
@@ -154,9 +154,9 @@ export interface Manifest {
 }
 
 async function* readDirectory(files: readonly Place[], signal?: AbortSignal): AsyncGenerator<TreeItem> {
-  const manifests: Manifest[] = [];
+  const manifests: EncodedManifest[] = [];
   const faults: OpmateError[] = [];
-  const csvs: { manifest: Manifest; place: Place }[] = [];
+  const csvs: { manifest: EncodedManifest; place: Place }[] = [];
   let size = 0;
   for (let position = 0; position < files.length; position += filesAtOnce) {
     const some = files.slice(position, position + filesAtOnce);
@@ -204,14 +204,14 @@ async function* readDirectory(files: readonly Place[], signal?: AbortSignal): As
   }
 }
 
-function* bundleItems(csv: Manifest, manifests: readonly Manifest[]): Generator<TreeItem> {
+function* bundleItems(csv: EncodedManifest, manifests: readonly EncodedManifest[]): Generator<TreeItem> {
   const { bundle, missing } = bundleOfManifests(csv, manifests);
   if (missing !== undefined) yield { kind: 'problem', error: missing };
   yield { kind: 'bundle', bundle, file: csv.file };
 }
 
-function twoCsvs(manifests: readonly Manifest[]): OpmateError {
-  const [first, ...others] = manifests as [Manifest, ...Manifest[]];
+function twoCsvs(manifests: readonly EncodedManifest[]): OpmateError {
+  const [first, ...others] = manifests as [EncodedManifest, ...EncodedManifest[]];
   const names = others.map(({ file }) => path.posix.basename(file)).join(', ');
   return new OpmateError(
     'INVALID',
@@ -262,7 +262,9 @@ function isManifestName(name: string): boolean {
 function* parseManifestFile(
   content: Buffer,
   file: string,
-): Generator<TreeItem | { kind: 'manifest'; manifest: Manifest } | { kind: 'fault'; error: OpmateError }> {
+): Generator<
+  TreeItem | { kind: 'manifest'; manifest: EncodedManifest } | { kind: 'fault'; error: OpmateError }
+> {
   const { value, error: fault } = readFirstDocument(content);
   if (fault !== undefined) {
     if (isManifestName(file)) yield { kind: 'problem', error: locateFault(fault, file) };
@@ -295,7 +297,7 @@ function* parseManifestFile(
  * A Kubernetes object as part of a bundle. Throws OpmateError INVALID for a custom resource definition that
  * cannot be read, LIMIT for an object that is nested too deep.
  */
-export function toManifest(value: JsonObject, file: string): Manifest {
+export function toManifest(value: JsonObject, file: string): EncodedManifest {
   const provides = value['kind'] === 'CustomResourceDefinition' ? customResourceApis(value) : [];
   return { file, text: manifestText(value), csvName: isCsv(value) ? getName(value) : undefined, provides };
 }
@@ -310,8 +312,8 @@ function getName(value: JsonObject): string {
  * and no channels, and its properties are those of its annotation. Throws OpmateError INVALID.
  */
 export function bundleOfManifests(
-  csv: Manifest,
-  manifests: readonly Manifest[],
+  csv: EncodedManifest,
+  manifests: readonly EncodedManifest[],
 ): { bundle: Bundle; missing: OpmateError | undefined } {
   const { file } = csv;
   try {

@@ -30,6 +30,7 @@ import { type RawProperty, getField, rawValue, readMetadataFiles, toTexts } from
 import { rawElements } from '../document/raw-json.js';
 import { getText } from '../document/json-fields.js';
 import type { BundleFile, BundleFiles } from './read.js';
+import { splitApiVersion } from '../kube/object.js';
 
 /** A bundle of the format registry+v1. */
 export interface Bundle {
@@ -67,7 +68,7 @@ interface SkippedFile {
 }
 
 /** A manifest with the file it came from. */
-interface Manifest {
+interface ParsedManifest {
   file: string;
   value: JsonObject;
 }
@@ -179,8 +180,8 @@ function blamed(error: unknown, { subject, files }: Origin, file: string): unkno
   return addContext(locateFault(error, file, content), { subject });
 }
 
-function readManifests(origin: Origin): { manifests: Manifest[]; skippedFiles: SkippedFile[] } {
-  const manifests: Manifest[] = [];
+function readManifests(origin: Origin): { manifests: ParsedManifest[]; skippedFiles: SkippedFile[] } {
+  const manifests: ParsedManifest[] = [];
   const skippedFiles: SkippedFile[] = [];
   let csvFound = false;
   for (const { name, content } of origin.files.manifests) {
@@ -244,12 +245,11 @@ function annotationsMissing(subject: string, files: BundleFile[]): OpmateError {
 /** The APIs that a custom resource definition serves; none for a version of the format that is not known. */
 export function customResourceApis(crd: JsonObject): ApiKey[] {
   const apiVersion = getText(crd, 'apiVersion');
-  const slash = apiVersion.indexOf('/');
-  const format = apiVersion.slice(slash + 1);
+  const { group: ownGroup, version: format } = splitApiVersion(apiVersion);
   if (format !== 'v1' && format !== 'v1beta1') return [];
   const fail = (problem: string, cause?: unknown): OpmateError =>
     new OpmateError('INVALID', `error decoding ${format} CRD: ${problem}`, { cause });
-  if (apiVersion.slice(0, Math.max(0, slash)) !== 'apiextensions.k8s.io') {
+  if (ownGroup !== 'apiextensions.k8s.io') {
     throw fail(`no kind "CustomResourceDefinition" is registered for version ${JSON.stringify(apiVersion)}`);
   }
   try {

@@ -1,4 +1,4 @@
-import { addNote } from '../core/diagnostics-error.js';
+import { addNote, withoutHint } from '../core/diagnostics-error.js';
 import { Agent as HttpAgent, STATUS_CODES } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { OpmateError, RegistryError } from '../core/errors.js';
@@ -132,32 +132,29 @@ export function usableValidators(etag: unknown, lastModified: unknown): Validato
   return { etag: usable(etag), lastModified: usable(lastModified) };
 }
 
-function refusal(label: string, status: number): RegistryError {
+function refusal(label: string, status: number, cause?: RegistryError): RegistryError {
   const text = `answered ${status} ${STATUS_CODES[status] ?? ''}`.trimEnd();
   if (status === 404) {
     return new RegistryError('not found', {
       subject: label,
       status,
+      cause,
       code: 'NOT_FOUND',
       hint: 'check the catalog name, and that the server supports this part of the API',
     });
   }
   if (status === 304) return new RegistryError(`${text} without a request`, { subject: label, status });
   if (status === 401 || status === 403)
-    return new RegistryError(text, { subject: label, status, code: 'AUTH' });
-  return new RegistryError(text, { subject: label, status });
+    return new RegistryError(text, { subject: label, status, cause, code: 'AUTH' });
+  return new RegistryError(text, { subject: label, status, cause });
 }
 
 /** The transport speaks of registries and of flags of the command line. */
 function translated(error: unknown, label: string): unknown {
   if (error instanceof RegistryError) {
-    const { subject, problem } = refusal(label, error.status);
-    const refused = new RegistryError(problem, { subject, status: error.status, cause: error });
+    const refused = refusal(label, error.status, error);
     return error.note === undefined ? refused : addNote(refused, error.note);
   }
-  if (error instanceof NetworkError) {
-    const hint = error.hint === certificateHint ? error.hint : undefined;
-    return new NetworkError(error.message, { temporary: error.temporary, hint, cause: error });
-  }
-  return error;
+  const keepsHint = !(error instanceof NetworkError) || error.hint === certificateHint;
+  return keepsHint ? error : withoutHint(error);
 }

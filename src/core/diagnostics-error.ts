@@ -89,6 +89,8 @@ interface ErrorContext {
   hint?: string | undefined;
   /** Replaces a hint that does not fit here. */
   newHint?: string | undefined;
+  /** Becomes the cause instead of the original: the other errors that it stands for. */
+  cause?: unknown;
 }
 
 /**
@@ -99,7 +101,7 @@ export function addContext<E extends OpmateError>(
   error: E,
   { subject, replaces = [], ...context }: ErrorContext,
 ): E {
-  const fields: Record<string, unknown> = { cause: error, stack: error.stack };
+  const fields: Record<string, unknown> = { cause: context.cause ?? error, stack: error.stack };
   let diagnostics = error.diagnostics;
   const { file, line } = context;
   const lacksLine = error.file === file && error.line === undefined;
@@ -127,6 +129,11 @@ export function addContext<E extends OpmateError>(
   }
   if (diagnostics !== undefined) fields['diagnostics'] = diagnostics;
   return copyError(error, fields);
+}
+
+/** Returns the same error without its hint, which does not fit here. */
+export function withoutHint<E extends OpmateError>(error: E): E {
+  return copyError(error, { hint: undefined, cause: error, stack: error.stack });
 }
 
 /** Returns the same error, with a note in parentheses at the end of its message. */

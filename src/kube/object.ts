@@ -15,9 +15,15 @@ export interface PlainObject {
   load(): JsonObject;
 }
 
+/** Takes an `apiVersion` apart at its last slash; the group is empty for the core group. */
+export function splitApiVersion(apiVersion: string): { group: string; version: string } {
+  const slash = apiVersion.lastIndexOf('/');
+  return { group: apiVersion.slice(0, Math.max(0, slash)), version: apiVersion.slice(slash + 1) };
+}
+
 /** The group of an `apiVersion`; empty for the core group. */
 export function getGroup(apiVersion: string): string {
-  return apiVersion.slice(0, Math.max(0, apiVersion.lastIndexOf('/')));
+  return splitApiVersion(apiVersion).group;
 }
 
 /** A generated object, which is complete already. */

@@ -1,4 +1,4 @@
-import { getGroup } from '../../kube/object.js';
+import { splitApiVersion } from '../../kube/object.js';
 import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { TypeMismatchError, conform, readTyped, struct } from '../../kube/struct.js';
@@ -69,8 +69,7 @@ function readObject(file: string, content: Buffer): BundleObject | CheckDiagnost
     file,
     value: kind === 'ConfigMap' || kind === 'Secret' ? getHead(value) : value,
     apiVersion,
-    group: getGroup(apiVersion),
-    version: apiVersion.slice(apiVersion.indexOf('/') + 1),
+    ...splitApiVersion(apiVersion),
     kind,
     name,
   };

@@ -9,6 +9,8 @@ import { type Csv, csvSpecType, csvType, installStrategy } from '../../kube/csv-
 import { isZero } from './is-zero.js';
 import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
 import { labelValueFaults, subdomainFaults } from '../../kube/names.js';
+import { splitApiVersion } from '../../kube/object.js';
+import { getText } from '../../document/json-fields.js';
 
 /** Keys that are taken for others when their case is wrong. */
 const caseSensitiveKeys = new Map(
@@ -56,8 +58,7 @@ export function checkCsv(manifest: JsonObject): { faults: CheckDiagnostic[]; csv
     ...missingFields(manifest),
     ...annotationFaults(csv),
   );
-  const [group, version = group] = (csv.apiVersion ?? '').split('/');
-  if ((version ?? '') === '') told(['apiVersion'], "'apiVersion' is missing");
+  if (splitApiVersion(csv.apiVersion ?? '').version === '') told(['apiVersion'], "'apiVersion' is missing");
   return { faults, csv };
 }
 
@@ -97,10 +98,8 @@ function exampleFaults(csv: Csv, name: string): CheckDiagnostic[] {
     if (!isKubernetesObject(example)) {
       return [...faults, errorAt(path, `${wrong}: Object 'Kind' is missing in example ${index}`)];
     }
-    const { apiVersion, kind } = example;
-    const [group, version] = typeof apiVersion === 'string' ? apiVersion.split('/') : [''];
-    const [shownGroup, shownVersion] = version === undefined ? ['', group] : [group, version];
-    examples.add(gvkText(shownGroup ?? '', shownVersion ?? '', String(kind)));
+    const { group, version } = splitApiVersion(getText(example, 'apiVersion'));
+    examples.add(gvkText(group, version, String(example['kind'])));
   }
   const provided = new Set<string>();
   for (const [index, owned] of (csv.spec.customresourcedefinitions?.owned ?? []).entries()) {

@@ -2,6 +2,7 @@ import type { ObjectMeta } from '../../kube/meta-types.js';
 import type { CheckDiagnostic } from './diagnostic.js';
 import { type Place, child, forbidden, invalid, required } from './field-diagnostics.js';
 import { labelKeyFaults, labelValueFaults } from '../../kube/names.js';
+import { splitApiVersion } from '../../kube/object.js';
 
 const maxAnnotationBytes = 256 * 1024;
 
@@ -82,8 +83,7 @@ function ownerFaults(owners: NonNullable<ObjectMeta['ownerReferences']>, locatio
   let controller = '';
   for (const [index, owner] of owners.entries()) {
     const place = { ...location, path: [...location.path, index] };
-    const [group, version = group] = owner.apiVersion.split('/');
-    if ((version ?? '') === '' || owner.apiVersion.split('/').length > 2) {
+    if (splitApiVersion(owner.apiVersion).version === '' || owner.apiVersion.split('/').length > 2) {
       faults.push(invalid(child(place, 'apiVersion'), owner.apiVersion, 'version must not be empty'));
     }
     for (const field of ['kind', 'name', 'uid'] as const) {

@@ -19,6 +19,7 @@ import { readGraph } from '../../graph/channel-graph.js';
 import { validateInTurns } from '../../graph/validate.js';
 import { encodeFacts, encodeManifests, providedApis } from './bundle-messages.js';
 import type { RecordFile, Slot } from './record-file.js';
+import { addContext } from '../../core/diagnostics-error.js';
 
 /** What is kept in memory of encoded facts, and of messages that were asked for last. */
 const maxFactsBytes = 24 * 1024 * 1024;
@@ -121,12 +122,8 @@ export class CatalogContent {
     const onFault = (fault: OpmateError): void => void faults.push(fault);
     await readLocated(catalog, { ...options, onFault }, (meta) => content.#add(meta, facts));
     const [first] = faults;
-    if (faults.length === 1) throw first;
     if (first !== undefined) {
-      throw new OpmateError(first.code, first.message, {
-        hint: first.hint,
-        cause: new AggregateError(faults),
-      });
+      throw faults.length === 1 ? first : addContext(first, { cause: new AggregateError(faults) });
     }
     const report = await validateInTurns(facts, options);
     if (!report.passed) {

@@ -1,7 +1,7 @@
 import { addContext } from '../../core/diagnostics-error.js';
 import { readFileWithin } from '../../bundle/read.js';
 import {
-  type Manifest,
+  type EncodedManifest,
   bundleOfManifests,
   toManifest,
   readPackageManifest,
@@ -95,7 +95,7 @@ export async function loadManifestData(
   label: string,
   { signal }: CancelOptions,
 ): Promise<void> {
-  const definitions = new Map<string, Manifest>();
+  const definitions = new Map<string, EncodedManifest>();
   for (const { value, subject } of listUnder(loader, data, keys.crds, label)) {
     throwIfCancelled(signal);
     attempt(loader, subject, () => {
@@ -121,7 +121,7 @@ export async function loadManifestData(
     const made = attempt(loader, subject, () => {
       const typed = readTypedCsv(value);
       const csv = toManifest(typed, subject);
-      const own: Manifest[] = [];
+      const own: EncodedManifest[] = [];
       for (const [index, definition] of ownedDefinitions(typed).entries()) {
         const where = `${subject}: spec.customresourcedefinitions.owned[${index}]`;
         attempt(loader, where, () => own.push(...getDefinition(definition, definitions, label)));
@@ -153,9 +153,9 @@ const definitionLists = struct({ owned: definitions, required: definitions });
 /** The manifest that defines what is owned. Throws OpmateError INVALID if missing. */
 function getDefinition(
   owned: JsonValue,
-  definitions: ReadonlyMap<string, Manifest>,
+  definitions: ReadonlyMap<string, EncodedManifest>,
   file: string,
-): Manifest[] {
+): EncodedManifest[] {
   return csvCustomResources({ customresourcedefinitions: { owned: [owned] } }, 'owned').map((api) => {
     const definition = definitions.get(toKey(api));
     if (definition !== undefined) return definition;

@@ -128,7 +128,7 @@ async function attempt<R>(
     if (!skipMissing)
       throw new OpmateError('NOT_FOUND', 'not found', {
         subject: transfer.sourceName,
-        hint: 'skip it with --skip-missing, or with --on-error skip-image and --config',
+        hint: 'check the name and tag, or skip it with --skip-missing, or with --on-error skip-image and --config',
       });
     logger.log('warn', `${transfer.sourceName}: not found, skipped`);
     return outcome;
@@ -146,11 +146,11 @@ async function attempt<R>(
   }
 }
 
-/** Returns an error about a whole registry with the image that it kept from being copied. */
+/** Returns an error about an image, or about a whole registry, with the image that it kept from being copied. */
 function nameImage(error: OpmateError, { sourceName, targetName }: Transfer): OpmateError {
   const { subject } = error;
   if (subject === undefined) return error;
-  const name = [sourceName, targetName].find((image) => image.startsWith(`${subject}/`));
+  const name = [sourceName, targetName].find((image) => image === subject || image.startsWith(`${subject}/`));
   if (name === undefined) return error;
   const hint =
     name === sourceName && error.code === 'NETWORK'

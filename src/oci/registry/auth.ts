@@ -335,8 +335,8 @@ async function refusal(
   options: AuthOptions,
 ): Promise<RegistryError> {
   const credentials = await options.credentials.find(options.registry, request.scope?.repository ?? '');
-  const { summary, codes } = await readRegistryErrors(response);
-  const detail = oneLine(summary.replace(/^registry answered 401 Unauthorized(: )?/, ''), 300);
+  const { detail: full, codes } = await readRegistryErrors(response);
+  const detail = oneLine(full, 300);
   const what = credentials ? 'credentials refused' : 'authentication required';
   return new RegistryError(`${what} (401${detail && `: ${detail}`})`, {
     subject: formatRequestSubject(request),

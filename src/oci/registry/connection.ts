@@ -398,7 +398,7 @@ function createAgents(options: ConnectionOptions, readCertificates: CertificateS
     // Left alone, the agent passes what the proxy says off as the answer of the host, challenges included.
     agent.on('proxyConnect', (response: { statusCode: number }, request: ClientRequest) => {
       if (response.statusCode === 200) return;
-      const error = new Error(`proxy answered ${response.statusCode}`);
+      const error = new Error(`proxy returned ${response.statusCode}`);
       request.destroy(Object.assign(error, { code: `OPMATE_PROXY_${response.statusCode}` }));
     });
     return agent;

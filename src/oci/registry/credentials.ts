@@ -328,7 +328,7 @@ async function runHelper(
   if (!isJsonObject(response)) throw fault('its response is not a JSON object');
   const { Username: username, Secret: secret } = response;
   if (typeof username !== 'string' || typeof secret !== 'string')
-    throw fault('its answer lacks Username or Secret');
+    throw fault('its output lacks Username or Secret');
   if (username === '' && secret === '') return undefined;
   if (username === '<token>') return { username: '', password: '', identityToken: secret, source };
   return { username, password: secret, source };

@@ -91,7 +91,7 @@ class RegistryApiRepository implements RegistryRepository {
 
   async getManifest(reference: string, options: CancelOptions = {}): Promise<ManifestContent> {
     checkReference(this.name, reference);
-    const content = await this.#read(isDigest(reference), options, (requester) =>
+    const content = await this.#readNamed(reference, options, (requester) =>
       readManifest(requester, reference, options),
     );
     return content as ManifestContent;
@@ -99,7 +99,7 @@ class RegistryApiRepository implements RegistryRepository {
 
   async headManifest(reference: string, options: CancelOptions = {}): Promise<Descriptor | undefined> {
     checkReference(this.name, reference);
-    return this.#read(isDigest(reference), options, async (requester) => {
+    return this.#readNamed(reference, options, async (requester) => {
       const response = await requester.send('HEAD', `manifests/${reference}`, 'pull', {
         headers: { accept: manifestMediaTypes.join(', ') },
         signal: options.signal,
@@ -280,7 +280,21 @@ class RegistryApiRepository implements RegistryRepository {
     return readers;
   }
 
-  /** The first endpoint's answer; undefined, or the last one's failure, when none has one. */
+  /** Reads a manifest; an error about the whole registry or repository names the image that was to be read. */
+  async #readNamed<T>(
+    reference: string,
+    options: CancelOptions,
+    work: (requester: RegistryRequester) => Promise<T | undefined>,
+  ): Promise<T | undefined> {
+    const subject = getSubject(this.name, reference);
+    return this.#read(isDigest(reference), options, (requester) =>
+      work(requester).catch((error: unknown) => {
+        throw requester.nameImage(error, subject);
+      }),
+    );
+  }
+
+  /** The first endpoint's result; undefined, or the last one's failure, when none has one. */
   async #read<T>(
     byDigest: boolean,
     options: CancelOptions,

@@ -11,7 +11,7 @@ export async function* readBody({ url, body }: TransportResponse): AsyncGenerato
     for await (const chunk of body as AsyncIterable<Buffer>) yield chunk;
   } catch (error) {
     if (error instanceof OpmateError) throw error;
-    const message = `${new URL(url).host}: connection cut before the end of the answer`;
+    const message = `${new URL(url).host}: connection cut before the end of the response`;
     throw new NetworkError(message, { temporary: true, cause: error });
   }
 }

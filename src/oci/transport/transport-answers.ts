@@ -8,9 +8,11 @@ import type { TransportRequest, TransportResponse } from './transport.js';
 const maxErrorBody = 65_536;
 
 /** What a registry says in an answer that is not a success. */
-interface RegistryComplaint {
-  /** One line: `registry answered 404 Not Found: manifest unknown`. */
+export interface RegistryComplaint {
+  /** One line: `registry returned 404 Not Found: manifest unknown`. */
   summary: string;
+  /** What its body says, in one line; empty where it says nothing. */
+  detail: string;
   /** Codes of the distribution specification, e.g. `MANIFEST_UNKNOWN`. */
   codes: string[];
 }
@@ -26,12 +28,12 @@ export function formatRequestSubject(request: Pick<TransportRequest, 'url' | 'sc
  * Never throws for what the body holds or how it ends.
  */
 export async function readRegistryErrors(response: TransportResponse): Promise<RegistryComplaint> {
-  const status = `registry answered ${response.status} ${STATUS_CODES[response.status] ?? ''}`.trimEnd();
+  const status = `registry returned ${response.status} ${STATUS_CODES[response.status] ?? ''}`.trimEnd();
   let document: JsonValue;
   try {
-    document = JSON.parse((await response.read(maxErrorBody, 'answer')).toString('utf8')) as JsonValue;
+    document = JSON.parse((await response.read(maxErrorBody, 'response')).toString('utf8')) as JsonValue;
   } catch {
-    return { summary: status, codes: [] };
+    return { summary: status, detail: '', codes: [] };
   }
   const list = isJsonObject(document) && Array.isArray(document.errors) ? document.errors : [];
   const errors = list.filter(isJsonObject);
@@ -39,10 +41,8 @@ export async function readRegistryErrors(response: TransportResponse): Promise<R
     ({ message, code }) => [message, code].find((text) => typeof text === 'string') ?? [],
   );
   const codes = errors.flatMap(({ code }) => (typeof code === 'string' ? oneLine(code, 64) : []));
-  return {
-    summary: [status, ...texts.slice(0, 3).map((text) => oneLine(String(text), 300))].join(': '),
-    codes,
-  };
+  const details = texts.slice(0, 3).map((text) => oneLine(String(text), 300));
+  return { summary: [status, ...details].join(': '), detail: details.join(': '), codes };
 }
 
 /** Text of a stranger for one line of a message: printable, without credentials, at most `limit` characters. */

@@ -63,7 +63,7 @@ const connectionFaults: Readonly<Record<string, { text: string; temporary: boole
   ETIMEDOUT: { text: 'connection timed out', temporary: true },
   EHOSTUNREACH: { text: 'host unreachable', temporary: true },
   ENETUNREACH: { text: 'network unreachable', temporary: true },
-  ERR_STREAM_PREMATURE_CLOSE: { text: 'connection closed before the end of the answer', temporary: true },
+  ERR_STREAM_PREMATURE_CLOSE: { text: 'connection closed before the end of the response', temporary: true },
 };
 
 /**

@@ -143,7 +143,7 @@ async function tryOnce(next: Transport, request: TransportRequest, timeMs: numbe
       return { failure: error, status: error.status, retryAfterMs: error.retryAfterMs };
     }
     if (error instanceof CancelledError && isLate() && !request.signal?.aborted) {
-      throw new NetworkError('no answer in the time for retries', {
+      throw new NetworkError('no response within the retry time', {
         subject: formatRequestSubject(request),
         temporary: true,
         hint: 'raise it with --retry-timeout',

@@ -12,6 +12,7 @@ import { makeTemporaryDirectory, openInTemporaryDirectory } from '../../files/te
 import { imageLabels, pathOfLabel } from '../../model/image-labels.js';
 import { type Image, extractImage, openImage, readImage } from '../../oci/image/image.js';
 import { openReference, withCatalogCache } from '../../oci/image/open.js';
+import { missingImageHint } from '../../oci/registry/registry-request.js';
 import type { Repository } from '../../oci/registry/repository.js';
 import { parseImageReference } from '../parse-place.js';
 import { inReference } from '../reference-error.js';
@@ -206,9 +207,9 @@ export async function digestOfImage(reference: Reference, session: SourceSession
   try {
     const descriptor = await opened.repository.headManifest(opened.reference, session);
     if (descriptor !== undefined) return descriptor.digest;
-    throw new OpmateError('NOT_FOUND', 'manifest unknown', {
+    throw new OpmateError('NOT_FOUND', 'not found', {
       subject: formatReference(reference),
-      hint: 'check the repository and tag',
+      hint: missingImageHint,
     });
   } finally {
     await opened.close();

@@ -54,7 +54,7 @@ describe('core/redact', () => {
     '/tmp/db-secret: no such file or directory',
     'author: Jane',
     'render basic template',
-    'quay.io/ns/name: token server auth.quay.io: registry answered 401 Unauthorized',
+    'quay.io/ns/name: token server auth.quay.io: registry returned 401 Unauthorized',
     'put them into a Secret in a file: --secrets DIRECTORY --secret NAME',
     'write http://user:password@host:port',
     'passwordFile=/run/secrets/x',

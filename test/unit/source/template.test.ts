@@ -147,11 +147,11 @@ describe('source/template semver', () => {
       [5, 6, 8, 9, 10].map((line) => `template.yaml:${line}:`),
     );
     for (const [index, said] of [
-      '404 Not Found',
+      '": not found',
       'cannot render declarative config image: not allowed',
       'render reference "/dev": cannot render declarative config directory: not allowed',
       'render reference "oci:a": invalid reference format',
-      '404 Not Found',
+      '": not found',
     ].entries()) {
       expect(faults[index]).toContain(said);
     }

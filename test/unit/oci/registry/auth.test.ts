@@ -214,9 +214,9 @@ describe('oci/auth: Bearer', () => {
       { body: 'x'.repeat(65_536), endless: true },
       'its answer is larger than 1048576 bytes',
     ],
-    ['401', { status: 401, body: '{"details":"incorrect username or password"}' }, 'answered 401'],
-    ['403', { status: 403 }, 'answered 403'],
-    ['404', { status: 404 }, 'answered 404'],
+    ['401', { status: 401, body: '{"details":"incorrect username or password"}' }, 'returned 401'],
+    ['403', { status: 403 }, 'returned 403'],
+    ['404', { status: 404 }, 'returned 404'],
   ])('fails once, and names the token server, when that answers %s', async (_name, answer, problem) => {
     await logIn();
     registry.requireBearer({ realm: serveToken(answer) }, 't1');

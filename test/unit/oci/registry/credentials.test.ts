@@ -252,7 +252,7 @@ describe('oci/credentials: helpers', () => {
       'prints more than 65536 bytes',
     ],
     ['prints no JSON', 'echo hunter2', 'its response is not valid JSON'],
-    ['prints half an answer', `echo '{"Username":"hunter2"}'`, 'its answer lacks Username or Secret'],
+    ['prints half an answer', `echo '{"Username":"hunter2"}'`, 'its output lacks Username or Secret'],
     ['kills itself', 'kill -9 $$', 'ended by SIGKILL'],
   ])('warns, with file and key, and goes on when the helper %s', async (_name, script, problem) => {
     const environment = script === undefined ? { PATH: bench.home } : await helper('test', script);

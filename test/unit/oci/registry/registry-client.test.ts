@@ -171,18 +171,34 @@ describe('oci/registry-client, manifests', () => {
   });
 
   it.each([
-    [404, 'MANIFEST_UNKNOWN', 'NOT_FOUND', 'check the name'],
-    [403, 'DENIED', 'AUTH', ': they do not allow pull here'],
-    [400, 'TAG_INVALID', 'REGISTRY', undefined],
-  ])('reports %s %s', async (status, code, expected, hint) => {
+    [404, 'MANIFEST_UNKNOWN', 'NOT_FOUND', 'not found$', 'check the name'],
+    [404, 'NAME_UNKNOWN', 'NOT_FOUND', 'not found$', 'check the name'],
+    [404, 'TOOMANYTAGS', 'NOT_FOUND', 'not found: it is', 'check the name'],
+    [403, 'DENIED', 'AUTH', 'registry returned 403 Forbidden: it is', ': they do not allow pull here'],
+    [400, 'TAG_INVALID', 'REGISTRY', 'registry returned 400 Bad Request: it is', undefined],
+  ])('reports %s %s', async (status, code, expected, problem, hint) => {
     const body = JSON.stringify({ errors: [{ code, message: `it\nis\u001b[31m password=hunter2` }] });
     server.on({ path: '/v2/ns/name/manifests/v1', respond: { status, body } });
     const failure = await failureOf(open().getManifest('v1'));
     expect(failure).toMatchObject({ code: expected, status, registryCodes: [code] });
-    expect(failure.message).toMatch(new RegExp(`^${name()}:v1: registry answered ${status} .*: it is`));
+    expect(failure.message).toMatch(new RegExp(`^${name()}:v1: ${problem}`));
     expect(failure.message).not.toMatch(/hunter2|\n/);
     if (hint !== undefined) expect(failure.hint).toContain(hint);
   });
+
+  it.each(['getManifest', 'headManifest'] as const)(
+    '%s names the image of an unreachable registry',
+    async (read) => {
+      const repository = createRegistryRepository({
+        connection: bench.connect({ useHttp: true, maxAttempts: 1 }),
+        registry: '127.0.0.1:1',
+        repository: 'ns/name',
+      });
+      const failure = await failureOf(repository[read]('v1'));
+      expect(failure.message).toBe('127.0.0.1:1/ns/name:v1: connection refused');
+      expect(failure.code).toBe('NETWORK');
+    },
+  );
 });
 
 describe('oci/registry-client, reading blobs', () => {
@@ -345,7 +361,7 @@ describe('oci/registry-client, mirrors', () => {
     server.serveManifest('ns/name', 'v3', image.bytes);
     await repository.getManifest('v3');
     const failure = await failureOf(repository.getManifest('v4'));
-    expect(failure.message).toMatch(new RegExp(`^${name()}:v4: registry answered 404`));
+    expect(failure.message).toBe(`${name()}:v4: not found`);
   });
 
   it('does not look elsewhere when a mirror lies, and names it', async () => {
@@ -519,7 +535,7 @@ describe('oci/registry-client, writing', () => {
     server.on({ method: 'POST', path: /uploads/, respond: { status: 403, body } });
     const failure = await failureOf(open().putBlob(bigBlob, () => streamOf(big)));
     expect(failure.message).toBe(
-      `${name()}: blob ${bigBlob.digest}: push failed: registry answered 403 Forbidden: requested access is denied`,
+      `${name()}: blob ${bigBlob.digest}: push failed: registry returned 403 Forbidden: requested access is denied`,
     );
     expect(failure.hint).toBe(`check the credentials for ${server.host}: they do not allow push here`);
   });

@@ -326,7 +326,7 @@ describe('oci/transport: retry', () => {
     const failure = await failureOf(transport.send({ method: 'GET', url: `${registry.origin}/a`, scope }));
     expect(failure).toMatchObject({ status: 503, registryCodes: ['UNAVAILABLE'], code: 'REGISTRY' });
     expect(failure.message).toBe(
-      `${registry.host}/ns/name: registry answered 503 Service Unavailable: back soon (after 5 attempts)`,
+      `${registry.host}/ns/name: registry returned 503 Service Unavailable: back soon (after 5 attempts)`,
     );
     expect(registry.requests).toHaveLength(5);
   });
@@ -339,7 +339,7 @@ describe('oci/transport: retry', () => {
     registry.on({ path: '/a', respond: { status: 429, headers: { 'retry-after': retryAfter } } });
     const transport = await bench.transportTo(registry.host, http);
     const failure = await failureOf(transport.send({ method: 'GET', url: `${registry.origin}/a` }));
-    expect(failure.message).toMatch(/registry answered 429 Too Many Requests \(asks to wait \d+ s/);
+    expect(failure.message).toMatch(/registry returned 429 Too Many Requests \(asks to wait \d+ s/);
     expect(registry.requests).toHaveLength(1);
   });
 

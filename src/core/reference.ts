@@ -84,7 +84,12 @@ function hasRegistry(text: string): boolean {
   return path.length > 0 && (first === 'localhost' || /[.:]/.test(first));
 }
 
-/** Returns the error for a target without a registry; `onHub` is its name on Docker Hub. */
+/** Returns whether a text is a path by the way it is written; nobody writes an image like this. */
+export function looksLikePath(text: string): boolean {
+  return /^(?:\.{0,2}\/|~|\.{1,2}$)/.test(text);
+}
+
+/** Returns the error for a source or target without a registry; `onHub` is its name on Docker Hub. */
 export function missingRegistry(text: string, onHub: string): OpmateError {
   return new UsageError('missing registry', {
     subject: text,

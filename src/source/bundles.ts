@@ -6,6 +6,7 @@ import { mapConcurrent } from '../core/concurrency.js';
 import { CancelledError, OpmateError, UsageError, throwIfCancelled } from '../core/errors.js';
 import { type Logger, silentLogger } from '../core/log.js';
 import {
+  looksLikePath,
   parseReference,
   type Reference,
   type RegistryReference,
@@ -166,7 +167,7 @@ function parseBundleReference(
   reference: string,
   { requireDigest = false }: { requireDigest?: boolean | undefined },
 ): Reference {
-  if (/^(?:\.{0,2}\/|~)/.test(reference)) {
+  if (looksLikePath(reference)) {
     throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: reference });
   }
   const [, name, algorithm, hex] = /^([^@]+):(sha256|sha512)[@:]([0-9a-f]*)$/.exec(reference) ?? [];

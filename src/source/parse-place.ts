@@ -3,7 +3,7 @@ import { addContext } from '../core/diagnostics-error.js';
 import { parseGitRepository } from './git-names.js';
 import { OpmateError, UsageError, redact } from '../core/errors.js';
 import { isDigest } from '../core/digest.js';
-import { type Reference, parseReference } from '../core/reference.js';
+import { type Reference, looksLikePath, parseReference } from '../core/reference.js';
 import { quoteGo } from '../document/go-json.js';
 import { statIfPresent } from '../files/file-status.js';
 import {
@@ -81,8 +81,8 @@ export async function parsePlace(text: string, options: ParsePlaceOptions): Prom
 
 /** Reads the reference of an image, which names no path. Throws OpmateError for one that looks like a path, or has no tag. */
 export function parseImageReference(reference: string): Reference {
-  // Nobody writes an image like this, and a path that existed would have been opened.
-  if (/^(?:\.{0,2}\/|~)/.test(reference)) {
+  // A path that existed would have been opened.
+  if (looksLikePath(reference)) {
     throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: reference });
   }
   const parsed = parseReference(reference);

@@ -491,7 +491,7 @@ describe('opmate mirror', () => {
     await writeFile(at('bad/mapping.txt'), '\nquay.io/a/b:v1\n');
     const result = await sandbox.run(['mirror', '-f', 'bad/mapping.txt']);
     expect(result).toMatchObject({ code: 1, stdout: '' });
-    expect(result.stderr).toContain('bad/mapping.txt: line 2: "quay.io/a/b:v1" has no target');
+    expect(result.stderr).toContain('bad/mapping.txt:2: "quay.io/a/b:v1" has no target');
     expect(await sandbox.run(['mirror'])).toMatchObject({ code: 1, stdout: '' });
   });
 });

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { type Reference, missingRegistry, parseReference } from '../../core/reference.js';
+import { type Reference, looksLikePath, missingRegistry, parseReference } from '../../core/reference.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { getObjectName, maxMirrorSetBytes } from '../../mirror/cluster-manifests.js';
 import {
@@ -79,7 +79,7 @@ export async function mirrorCatalog(
   const { sourceName, manifestsOnly = false, dryRun = false, continueOnError = true } = options;
   const { logger, signal, workingDirectory } = session;
   const target = parseDestination(destination);
-  const name = parseTypedReference(sourceName ?? source);
+  const name = sourceName === undefined ? await parseSource(source) : parseTypedReference(sourceName);
   const roots = resolveRoots(options, session);
   const seconds = Math.floor(session.now().getTime() / 1000);
   const directory = path.resolve(
@@ -151,6 +151,28 @@ function readOutputOptions({
 
 async function openCatalog(from: string | Reference, options: OpenCatalogOptions): Promise<OpenedCatalog> {
   return typeof from === 'string' ? openLocalCatalog(from, options.session) : openCatalogImage(from, options);
+}
+
+/** Reads an image reference. Throws OpmateError for a path, and for a word that may be one: neither registry nor tag. */
+async function parseSource(source: string): Promise<TypedImageReference> {
+  const isPath = looksLikePath(source);
+  if (!isPath) {
+    const place = parseTypedReference(source);
+    const { registry, tag, digest } = place.name;
+    const isNamed = registry !== '' || tag !== undefined || digest !== undefined;
+    if (isNamed || place.scheme === 'file') return place;
+  }
+  if ((await statIfPresent(source)) !== undefined) {
+    throw new UsageError('not an image', {
+      subject: source,
+      hint: 'add --source-name REGISTRY/NAMESPACE/NAME:TAG and --manifests-only for a catalog in files',
+    });
+  }
+  if (isPath) throw new OpmateError('NOT_FOUND', 'no such file or directory', { subject: source });
+  throw new OpmateError('INVALID', 'missing tag or digest', {
+    subject: source,
+    hint: `check the path, or use ${source}:TAG or ${source}@sha256:… for an image`,
+  });
 }
 
 /** What a source is whose name is told apart: an image in files, or the path of a catalog. */

@@ -6,7 +6,7 @@
 import { isDigest } from '../../core/digest.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
-import { checkPullSpec, withoutCredentials } from '../../core/reference.js';
+import { checkPullSpec, looksLikePath, withoutCredentials } from '../../core/reference.js';
 
 /** `[REGISTRY/][NAMESPACE/]NAME[:TAG][@DIGEST]`; what is not written is empty or left out. */
 export interface ImageName {
@@ -34,8 +34,13 @@ export function parseImageName(text: string, options: { isPrefix?: boolean } = {
   const isEmpty = parts.name === '' && !isBare;
   const fault = isEmpty ? 'has no name' : checkPullSpec(isBare ? `${parts.registry}/name` : text);
   if (fault === undefined) return parts;
-  throw new OpmateError('INVALID', `image reference ${quoteGo(withoutCredentials(text))}: ${fault}`, {
-    hint: 'use REGISTRY/NAMESPACE/NAME:TAG or …@sha256:DIGEST',
+  const shown = withoutCredentials(text);
+  const isPath = looksLikePath(text);
+  throw new OpmateError('INVALID', isPath ? 'a path, not an image reference' : fault, {
+    subject: isPath ? shown : `image reference ${quoteGo(shown)}`,
+    hint: isPath
+      ? 'use REGISTRY/NAMESPACE/NAME:TAG, or file://PATH'
+      : 'use REGISTRY/NAMESPACE/NAME:TAG or …@sha256:DIGEST',
   });
 }
 

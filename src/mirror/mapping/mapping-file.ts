@@ -1,7 +1,8 @@
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
-import { LimitError, OpmateError } from '../../core/errors.js';
+import { DiagnosticsError, addContext, diagnosticsFrom } from '../../core/diagnostics-error.js';
+import { OpmateError } from '../../core/errors.js';
+import { missingRegistry, withoutCredentials } from '../../core/reference.js';
 import { quoteGo } from '../../document/go-json.js';
-import { missingRegistry } from '../../core/reference.js';
 import {
   type TypedImageReference,
   formatImageName,
@@ -39,10 +40,7 @@ export function parseMappings(text: string, file: string): MappingPair[] {
   return text.split('\n').flatMap((line, i) => {
     const place = { file, line: i + 1 };
     if (Buffer.byteLength(line) > maxLineLength)
-      throw new LimitError(`line ${place.line} is longer than ${maxLineLength} bytes`, {
-        subject: file,
-        ...place,
-      });
+      throw mappingError('LIMIT', `line longer than ${maxLineLength} bytes`, place);
     const tokens = line
       .split('#', 1)[0]
       ?.trim()
@@ -52,7 +50,7 @@ export function parseMappings(text: string, file: string): MappingPair[] {
   });
 }
 
-/** The pairs of one line, or of the arguments of a command. */
+/** Returns the pairs of one line, or of the arguments of a command. Throws OpmateError that names the pair. */
 export function parseTokens(tokens: readonly string[], place?: MappingPlace): MappingPair[] {
   const fail = (message: string, hint?: string): never => {
     throw mappingError('INVALID', message, place, hint);
@@ -74,35 +72,57 @@ export function parseTokens(tokens: readonly string[], place?: MappingPlace): Ma
     });
   }
   return pairs.map(([from, to]) => {
-    if (from === '' || to === '') fail(`${quoteGo(`${from}=${to}`)}: both source and target are needed`);
+    const subject = quoteGo(`${withoutCredentials(from)}=${withoutCredentials(to)}`);
+    if (from === '' || to === '') fail(`${subject}: both source and target are needed`);
     try {
       return { ...parsePair(from, to), place };
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
-      return fail(error.message, error.hint);
+      throw place === undefined ? addContext(error, { subject }) : addPlace(error, place);
     }
   });
 }
 
 function mappingError(
-  code: 'INVALID' | 'NOT_FOUND',
+  code: 'INVALID' | 'LIMIT' | 'NOT_FOUND',
   message: string,
   place: MappingPlace | undefined,
   hint?: string,
 ): OpmateError {
-  if (place === undefined) return new OpmateError(code, message, { hint });
-  return new OpmateError(code, `line ${place.line}: ${message}`, { subject: place.file, ...place, hint });
+  const error = new OpmateError(code, message, { hint });
+  return place === undefined ? error : addPlace(error, place);
+}
+
+/** Returns the error with the line of the file at the beginning of its message. */
+function addPlace(error: OpmateError, place: MappingPlace): OpmateError {
+  const diagnostics = diagnosticsFrom(error).map((diagnostic) => ({ ...diagnostic, ...place }));
+  return new DiagnosticsError(diagnostics, { code: error.code, cause: error });
+}
+
+/** Reads one side of a pair; an error says which one it is. */
+function parseSide(side: 'source' | 'target', text: string): TypedImageReference {
+  const shown = withoutCredentials(text);
+  const subject = `${side} ${shown}`;
+  try {
+    const reference = parseTypedReference(text);
+    const { scheme, name } = reference;
+    if (scheme === 'file' || name.registry !== '') return reference;
+    // One name alone is a typing error rather than all tags of a repository of Docker Hub.
+    const isWord = name.namespace === '' && name.tag === undefined && name.digest === undefined;
+    if (side === 'source' && !isWord) return reference;
+    throw missingRegistry(shown, formatImageName(withDockerDefaults(name)));
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    throw addContext(error, { subject, replaces: [text, shown, `image reference ${quoteGo(shown)}`] });
+  }
 }
 
 function parsePair(from: string, to: string): Omit<MappingPair, 'place'> {
   const [, bare = from, glob] = /^(.*):([^:/@]*\*[^:/@]*)$/.exec(from) ?? [];
-  const source = parseTypedReference(bare);
+  const source = parseSide('source', bare);
   const isOne = source.name.tag !== undefined || source.name.digest !== undefined;
   const tagPattern = isOne ? undefined : (glob ?? '*');
-  const target = parseTypedReference(to);
-  if (target.scheme === 'registry' && target.name.registry === '') {
-    throw missingRegistry(to, formatImageName(withDockerDefaults(target.name)));
-  }
+  const target = parseSide('target', to);
   if (target.name.digest !== undefined) {
     throw new OpmateError('INVALID', 'a target cannot have a digest', {
       subject: to,
@@ -189,7 +209,7 @@ function checkPairs(pairs: readonly ResolvedPair[]): void {
     const other = seen.get(target);
     if (other !== undefined) {
       const [a, b] = [other, pair].map(({ source }) => formatTypedReference(source));
-      const where = other.place === undefined ? '' : ` in line ${other.place.line}`;
+      const where = other.place === undefined ? '' : ` on line ${other.place.line}`;
       fail(`is the target of ${a}${where} and of ${b}`);
     }
     seen.set(target, pair);

@@ -170,7 +170,10 @@ describe('cli/main', () => {
     ],
     [['mirror', 'verfy'], 1, 'unknown command "verfy"', 'did you mean "opmate verify"?'],
     [['catalog', 'flter', '--nope'], 1, 'unknown command "flter"', 'did you mean "opmate catalog filter"?'],
-    [['mirror', 'foo=bar'], 1, 'bar: missing registry', 'use REGISTRY/bar'],
+    [['mirror', 'foo.io/a:v1=bar'], 1, '"foo.io/a:v1=bar": target bar: missing registry', 'use REGISTRY/bar'],
+    [['mirror', 'foo=bar'], 1, '"foo=bar": source foo: missing registry', 'use REGISTRY/foo'],
+    [['catalog', 'mirror', 'nope', 'file://out'], 1, 'nope: missing tag or digest', 'check the path'],
+    [['catalog', 'mirror', '.', 'file://out'], 1, '.: not an image', 'add --source-name'],
     [
       ['index', 'export', '-i', 'x', '-o', 'yaml'],
       1,
@@ -187,6 +190,13 @@ describe('cli/main', () => {
     expect(failure.code).toBe(code);
     expect(failure.stderr).toContain(problem);
     expect(failure.stderr).toContain(`hint: ${hint}`);
+  });
+
+  it('takes no path for an image to mirror', async () => {
+    for (const name of ['./nope', '../nope', '/nope', '~/nope']) {
+      const { code, stderr } = await failureOf('catalog', 'mirror', name, 'file://out');
+      expect({ code, stderr }).toEqual({ code: 1, stderr: `${name}: no such file or directory\n` });
+    }
   });
 
   it('prints help for help help, and draws no graph of an unknown package', async () => {

@@ -36,7 +36,10 @@ describe('mirror/mapping-file', () => {
     ['\n\na.io/x:1=', 3, 'both source and target are needed'],
     ['=b.io/x', 1, 'both source and target are needed'],
     ['a.io/x:1=b.io/x:1 c.io/y', 1, '"c.io/y" has no target'],
-    ['a.io/X:1=b.io/x:1', 1, 'must be lowercase'],
+    ['a.io/X:1=b.io/x:1', 1, 'source a.io/X:1: invalid reference format: repository name must be lowercase'],
+    ['a.io/x:1=word', 1, 'target word: missing registry'],
+    ['word=b.io/x', 1, 'source word: missing registry'],
+    ['./word=b.io/x', 1, 'source ./word: a path, not an image reference'],
     [`a.io/x:1=b.io/x@${digest}`, 1, 'a target cannot have a digest'],
     ['a.io/x:v*=b.io/x:1', 1, 'a target of several tags cannot have one'],
     ['a.io/x:y*=b.io/x', 1, 'a.io/x: no tag matches y*'],
@@ -44,14 +47,14 @@ describe('mirror/mapping-file', () => {
     [
       'a.io/x:1=b.io/x:1\na.io/y:1=b.io/x:1',
       2,
-      'b.io/x:1: is the target of a.io/x:1 in line 1 and of a.io/y:1',
+      'b.io/x:1: is the target of a.io/x:1 on line 1 and of a.io/y:1',
     ],
     [`a.io/x:1=b.io/${'y'.repeat(70_000)}`, 1, 'longer than 65536 bytes'],
     ['a.io/x:1\tb.io/x:1', 1, 'has no target'],
   ])('refuses %j', async (text, line, message) => {
     const error = (await failureOf(resolve(text))) as OpmateError;
     expect(error.message).toContain(message);
-    expect(error.message).toMatch(new RegExp(`^mapping.txt: line ${line}\\b`));
+    expect(error.message).toMatch(new RegExp(`^mapping.txt:${line}: `));
     expect([error.file, error.line]).toEqual(['mapping.txt', line]);
   });
 

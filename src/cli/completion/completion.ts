@@ -1,5 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { UsageError } from '../../core/errors.js';
+import { findNearest } from '../../document/field.js';
+import { quoteGo } from '../../document/go-json.js';
 import { writeAll } from '../output.js';
 import { completionScript, shells } from './scripts.js';
 
@@ -14,8 +16,9 @@ export const command = defineCommand({
   async run({ context, args: [shell], commands }) {
     const known = shells.find((name) => name === shell);
     if (known === undefined) {
-      throw new UsageError(`${shell}: unsupported shell`, {
-        hint: `use one of ${shells.join(', ')}`,
+      const near = findNearest(shell, shells);
+      throw new UsageError(`unsupported shell ${quoteGo(shell)}`, {
+        hint: `${near === undefined ? '' : `did you mean ${quoteGo(near)}? `}use one of ${shells.join(', ')}`,
       });
     }
     await writeAll(context.stdout, completionScript(known, commands.program.name()));

@@ -16,12 +16,12 @@ import { getArchiveDirectory, readProof } from './options.js';
 import { exitCodes } from '../exit-codes.js';
 import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
-import { amountOfBytes, count } from '../printable.js';
+import { amountOfBytes, count, printable } from '../printable.js';
 import { writeReport } from '../reports/report.js';
 
 /**
- * `opmate archive verify DIR`: reads all of an archive. Says on stdout that it is sound, or each fault on stderr;
- * with `-o json` the verdict is data on stdout. Exit code 3 when it is damaged, 1 when it is not the one that `--id` or
+ * `opmate archive verify DIR`: reads all of an archive. Prints on stdout that it is sound, or each fault, as text or in
+ * the format of `-o`. Exit code 3 when it is damaged, 1 when it is not the one that `--id` or
  * `--verify-key` wants.
  */
 export const command = defineCommand({
@@ -58,7 +58,9 @@ export const command = defineCommand({
       const value = (): JsonObject => toValue(index, faults);
       await writeReport(context, { command: 'opmate archive verify', diagnostics: named, value }, format);
     } else if (faults.length > 0) {
-      for (const fault of named) logger.log('error', formatDiagnostic(fault));
+      const lines = [...named.map(formatDiagnostic), `${directory}: ${count(named.length, 'problem')} found`];
+      const text = lines.map((line) => `${printable(redact(line))}\n`).join('');
+      await writeAll(context.stdout, text, context.signal);
     } else if (index !== undefined) {
       const { parts, blobs, images, bytes } = getAmounts(index);
       const amounts = `${count(parts, 'part')}, ${count(images, 'image')}, ${count(blobs, 'blob')}, ${amountOfBytes(bytes)}`;

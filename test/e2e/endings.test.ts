@@ -132,4 +132,44 @@ describe('the ending', () => {
     expect(code).toBe(0);
     expect(stderr).toMatch(/^info: mirrored 5 images: copied /m);
   });
+
+  it('of an image that the tag has already says so', async () => {
+    const build = 'catalog build ./catalog -t registry.example.com/again/catalog:v1 -i scratch';
+    const push = 'bundle push ./bundle registry.example.com/again/bundle:v1';
+    for (const line of [build, push]) {
+      expect((await run(line)).stderr).toMatch(/^info: pushed .* in new layers$/m);
+      const { code, stderr } = await run(line);
+      expect(code).toBe(0);
+      expect(stderr).toMatch(/^info: \S+\/again\/\w+:v1: already up to date$/m);
+      expect(stderr).not.toContain('new layers');
+    }
+  });
+
+  it.each([
+    `index add -b ${bundle} ${from}`,
+    `index rm --package demo ${from}`,
+    `index delete-latest demo ${from}`,
+    `index deprecatetruncate -b registry.example.com/demo/bundle:v1.1.0 ${from}`,
+  ])('of opmate %s says what changed only once the image is pushed', async (line) => {
+    const failed = await run(`${line} -t 127.0.0.1:1/ns/index:v1 --retry-timeout 2s`);
+    expect(failed.code).toBe(1);
+    expect(failed.stderr).toMatch(/^127\.0\.0\.1:1\/ns\/index:v1: .*connection refused/m);
+    expect(failed.stderr).not.toMatch(/added|removed|deprecated/);
+    const { code, stderr } = await run(`${line} -t registry.example.com/endings/changed:v1`);
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/: (?:added|removed|deprecated) [^]*\ninfo: pushed /);
+  });
+
+  it('of many added bundles is a summary, and a list with --verbose', async () => {
+    const bundles = ['v1.2.0', 'v1.3.0'].map((version) => `registry.example.com/demo/bundle:${version}`);
+    const line = `catalog add ./older-catalog ${bundles.join(' ')} --channel alpha,stable,beta,next`;
+    const { code, stderr } = await run(line);
+    expect(code).toBe(0);
+    const lines = stderr.trimEnd().split('\n');
+    expect(lines.length).toBeLessThanOrEqual(5);
+    expect(lines.at(-2)).toMatch(/^info: … and \d+ more changes; --verbose lists all$/);
+    expect(lines.at(-1)).toMatch(/^info: \.\/older-catalog: \d+ files? changed$/);
+    const all = await run(`${line} --verbose`);
+    expect(all.stderr.match(/^info: /gm)?.length).toBeGreaterThan(5);
+  });
 });

@@ -93,6 +93,8 @@ export interface StoredImage {
   platforms: Platform[];
   /** Bytes of the layers on top of the base, over all platforms, a layer that several have once. */
   layerBytes: number;
+  /** Whether the tag was this image before, so that nothing of it was sent. */
+  isUnchanged: boolean;
 }
 
 /** Throws UsageError where an output cannot hold what a flag attaches to the image. */
@@ -159,14 +161,15 @@ export async function putImages(
   images: readonly BuiltImage[],
   directory: string,
 ): Promise<StoredImage> {
-  const name = await writeImages(session, output, images, directory);
+  const { name, isUnchanged = false } = await writeImages(session, output, images, directory);
   const layers = new Map(
     images.flatMap((image) =>
       [...image.layers, ...image.layerFiles].map(({ descriptor }) => [descriptor.digest, descriptor.size]),
     ),
   );
   const layerBytes = [...layers.values()].reduce((sum, bytes) => sum + bytes, 0);
-  return { name, to: output.to, platforms: images.map(({ platform }) => platform), layerBytes };
+  const platforms = images.map(({ platform }) => platform);
+  return { name, to: output.to, platforms, layerBytes, isUnchanged };
 }
 
 async function writeImages(
@@ -174,7 +177,7 @@ async function writeImages(
   output: ImageOutput,
   images: readonly BuiltImage[],
   directory: string,
-): Promise<string> {
+): Promise<{ name: string; isUnchanged?: boolean }> {
   const { signal } = session;
   const { to, name } = output;
   if (to.transport === 'docker-archive') {
@@ -188,7 +191,7 @@ async function writeImages(
     }
     const { saveDockerArchive } = await import('../../oci/image/docker-archive.js');
     const { digest } = await saveDockerArchive(image, to.path, { name, directory, signal });
-    return getSubject(`docker-archive:${to.path}`, digest);
+    return { name: getSubject(`docker-archive:${to.path}`, digest) };
   }
   if (to.transport === 'oci-archive') {
     const [{ openLayout }, { packLayout }] = await Promise.all([
@@ -200,14 +203,31 @@ async function writeImages(
     const image = await pushIndexImages(target, to.tag ?? 'latest', images, session);
     await attachToStored(session, target, image, output);
     await packLayout(layout, to.path, { signal });
-    return getSubject(`oci-archive:${to.path}`, image.digest);
+    return { name: getSubject(`oci-archive:${to.path}`, image.digest) };
   }
   const target = await openTarget(to, session);
   try {
-    const image = await pushIndexImages(target.repository, target.reference, images, session);
-    await attachToStored(session, target.repository, image, output);
-    return getSubject(target.repository.name, image.digest);
+    const { repository, reference } = target;
+    const before = await findDigest(repository, reference, session);
+    const image = await pushIndexImages(repository, reference, images, session);
+    await attachToStored(session, repository, image, output);
+    return { name: getSubject(repository.name, image.digest), isUnchanged: image.digest === before };
   } finally {
     await target.close();
+  }
+}
+
+/** Returns the digest of a tag; undefined where it cannot be read, which says nothing about pushing. */
+async function findDigest(
+  repository: WritableRepository,
+  reference: string,
+  { signal }: Session,
+): Promise<string | undefined> {
+  try {
+    return (await repository.headManifest(reference, { signal }))?.digest;
+  } catch (error) {
+    if (error instanceof OpmateError && ['AUTH', 'REGISTRY', 'UNSUPPORTED'].includes(error.code))
+      return undefined;
+    throw error;
   }
 }

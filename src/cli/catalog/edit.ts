@@ -1,12 +1,13 @@
 import type { CatalogEdit } from '../../api/edit-catalog.js';
 import type { AppliedEdits } from '../../catalog/edit/apply-edits.js';
 import type { CommandContext } from '../context.js';
+import { reportEnding, summarizeItems } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { count, printable } from '../printable.js';
 import type { CommandSession } from '../session.js';
 
-/** Logs the changes of a catalog directory; with `--dry-run`, prints them as a diff. */
+/** Logs the changes of a catalog directory in a few lines, all with `--verbose`; with `--dry-run`, prints them as a diff. */
 export async function reportEdit(
   context: CommandContext,
   session: CommandSession,
@@ -14,8 +15,9 @@ export async function reportEdit(
   { dryRun }: { dryRun: boolean },
   edit: CatalogEdit,
 ): Promise<number> {
-  for (const change of edit.changes) session.logger.log('info', change);
-  session.logger.log('info', `${directory}: ${formatSummary(edit, dryRun)}`);
+  const { logger } = session;
+  const changes = summarizeItems(edit.changes, 'change', logger);
+  reportEnding(logger, [...changes, `${directory}: ${formatSummary(edit, dryRun)}`]);
   if (dryRun) await writeAll(context.stdout, printable(edit.diff), context.signal);
   return exitCodes.done;
 }

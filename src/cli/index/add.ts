@@ -42,15 +42,18 @@ export const command = defineCommand({
       options.fromFile === undefined ? requireFlag(options.bundles, 'bundles') : options.bundles;
     const flags = { ...options, containerTool: 'none' };
     const plan = await planAdd(context, flags, bundles ?? []);
+    let name = '';
     let code: number = exitCodes.done;
-    await printIndexImage(context, options, async (session, image) => {
-      const { logger } = session;
-      warnOfFlags(flags, plan.options, logger);
-      return addToIndexImage(plan.references, session, {
-        ...{ ...plan.options, ...image },
-        onEdited: (added, name) => (code = reportAdded(logger, added, name)),
-      });
-    });
+    await printIndexImage(
+      context,
+      options,
+      (session, image) => {
+        warnOfFlags(flags, plan.options, session.logger);
+        const onEdited = (_added: unknown, indexName: string): void => void (name = indexName);
+        return addToIndexImage(plan.references, session, { ...plan.options, ...image, onEdited });
+      },
+      ({ result }, logger) => (code = reportAdded(logger, result, name)),
+    );
     return code;
   },
 });

@@ -25,8 +25,8 @@ type IndexImageFlags = GlobalOptions &
   Partial<FlagValues<typeof toolFlags>> & { fromIndex?: string | undefined };
 
 /**
- * Checks where the flags send an index image, has `make` make it, and prints what was made. Throws UsageError, and what
- * `make` throws.
+ * Checks where the flags send an index image, has `make` make it, and prints what was made: `report` logs what changed
+ * in it, which is not said of an image that could not be pushed. Throws UsageError, and what `make` throws.
  */
 export async function printIndexImage<M extends MadeIndexImage>(
   context: CommandContext,
@@ -35,6 +35,7 @@ export async function printIndexImage<M extends MadeIndexImage>(
     session: CommandSession,
     options: IndexImageOptions & { fromIndex?: string | undefined },
   ) => Promise<M>,
+  report?: (made: M, logger: Logger) => void,
 ): Promise<M> {
   const planned = planOutput(flags);
   const signingKey = await readSignBy(flags, context);
@@ -50,6 +51,7 @@ export async function printIndexImage<M extends MadeIndexImage>(
     const { logger } = session;
     noticeFlags(flags, output, logger);
     const made = await make(session, { output, binaryImage, fromIndex });
+    report?.(made, logger);
     await printMade(context, logger, made);
     return made;
   });
@@ -84,13 +86,14 @@ export async function changeIndex<R>(
 ): Promise<void> {
   requireFlag(flags.fromIndex, 'from-index');
   const { change, report } = plan();
-  await printIndexImage(context, flags, (session, options) =>
-    editIndexImage(
+  let name = '';
+  const edit = (session: CommandSession, options: IndexImageOptions & { fromIndex?: string | undefined }) =>
+    editIndexImage<R>(
       session,
-      { ...options, onEdited: (result: R, name) => report(session.logger, name, result) },
+      { ...options, onEdited: (_result, indexName) => (name = indexName) },
       (database) => change(database, session),
-    ),
-  );
+    );
+  await printIndexImage(context, flags, edit, ({ result }, logger) => report(logger, name, result));
 }
 
 function planOutput(flags: IndexImageFlags): IndexImageOptions['output'] {

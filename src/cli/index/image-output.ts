@@ -73,8 +73,9 @@ function parseTag(text: string): RegistryReference {
   return reference;
 }
 
-/** Returns the line for an image that was pushed or saved: its name and the size of its new layers, over all platforms. */
-export function describeOutput({ to, platforms, layerBytes }: StoredImage): string {
+/** Returns the line for an image: its name and the size of its new layers over all platforms, unless the tag has it already. */
+export function describeOutput({ to, platforms, layerBytes, isUnchanged }: StoredImage): string {
+  if (isUnchanged) return `${to.text}: already up to date`;
   const amount = `${count(platforms.length, 'image')}, ${amountOfBytes(layerBytes)} in new layers`;
   return `${to.transport === 'docker' ? 'pushed' : 'saved'} ${to.text}: ${amount}`;
 }

@@ -126,7 +126,7 @@ describe('index images', () => {
       platforms: [{ os: 'linux', architecture: 'amd64' }],
     });
     expect(first.image?.layerBytes).toBeGreaterThan(0);
-    expect(again.image).toEqual(first.image);
+    expect(again.image).toEqual({ ...first.image, isUnchanged: true });
     expect(first.result.added.get('widget')).toEqual(['widget.v1.0.0']);
     const tasks = progress.filter(({ state }) => state === 'done').map(({ task }) => task);
     expect(tasks).toContain(`pull ${imageOf('bundle:v1.0.0')}`);

@@ -14,7 +14,7 @@ import {
 } from './struct.js';
 import { objectMeta, time } from './meta-types.js';
 
-/** Custom resource definitions, field by field. (Source: Kubernetes 1.35, apiextensions/v1.) */
+/** Types of custom resource definitions. (Source: Kubernetes 1.35, apiextensions/v1.) */
 
 const schema: LaterType = { later: () => schemaStruct };
 
@@ -39,7 +39,7 @@ const schemaOrStrings: ChoiceType = {
   expected: 'a schema or a list of names',
 };
 
-/** A schema of OpenAPI v3 with the extensions of Kubernetes. */
+/** An OpenAPI v3 schema with the Kubernetes extensions. */
 export const schemaStruct: StructType = struct({
   'id?': 'string',
   '$schema?': 'string',
@@ -94,7 +94,7 @@ export const schemaStruct: StructType = struct({
   }),
 });
 
-/** What the resources of a definition are called. */
+/** Names of the resources of a definition. */
 const crdNames = struct({
   plural: 'string',
   'singular?': 'string',
@@ -114,7 +114,7 @@ const subresources = optionalStruct({
   }),
 });
 
-/** How the webhook that converts resources is reached. */
+/** Address of a conversion webhook. */
 const clientConfig = optionalStruct({
   'url?': pointerTo('string'),
   'service?': optionalStruct({
@@ -126,7 +126,7 @@ const clientConfig = optionalStruct({
   'caBundle?': 'string',
 });
 
-/** `status` of a definition, whose conditions have the time of their last change as `changed` says. */
+/** Returns the fields of `status`, whose conditions have their transition time as `changed`. */
 const statusFields = <const F extends Fields>(changed: F) =>
   struct({
     conditions: structList({
@@ -142,7 +142,7 @@ const statusFields = <const F extends Fields>(changed: F) =>
     'observedGeneration?': 'int64',
   });
 
-/** A custom resource definition of the version v1. */
+/** A v1 custom resource definition. */
 export const crdStruct = struct({
   'kind?': 'string',
   'apiVersion?': 'string',
@@ -193,7 +193,7 @@ const oldColumns = structList({
 });
 const validation = optionalStruct({ 'openAPIV3Schema?': pointerTo(schema) });
 const selectableFieldsType = structList({ jsonPath: 'string' });
-/** A custom resource definition of the version v1beta1. (Source: apiextensions/v1beta1.) */
+/** A v1beta1 custom resource definition. (Source: apiextensions/v1beta1.) */
 export const oldCrdStruct = struct({
   'kind?': 'string',
   'apiVersion?': 'string',

@@ -14,7 +14,7 @@ import {
   struct,
 } from './struct.js';
 
-/** ClusterServiceVersions, field by field. (Source: operator-framework/api, operators/v1alpha1.) */
+/** Types of ClusterServiceVersions. (Source: operator-framework/api, operators/v1alpha1.) */
 
 /** Permissions of one service account. */
 const permission = struct({ serviceAccountName: 'string', rules: { list: policyRule } });
@@ -25,7 +25,7 @@ export type Permission = Of<typeof permission>;
 /** A deployment of the operator. */
 const strategyDeployment = struct({ name: 'string', spec: deploymentSpec, 'label?': stringMap });
 
-/** How the operator itself is installed. */
+/** Install strategy of the operator. */
 export const installStrategy = struct({
   strategy: 'string',
   'spec?': struct({
@@ -67,7 +67,7 @@ const installModes = structList(
   'v1alpha1.InstallMode',
 );
 
-/** A version, which may lack its last parts. */
+/** A version, whose last parts may be missing. */
 export const version: TextType<string, undefined> = {
   read: (value) =>
     typeof value === 'string' && findProblem(() => parseTolerantVersion(value)) === undefined
@@ -259,7 +259,7 @@ const container = structList({
   imagePullPolicy: 'string',
 });
 
-/** The images that an operator is installed from. Reading whole pods takes several times as long. */
+/** Images that an operator is installed from. Reading whole pods takes several times as long. */
 export const installImages = struct({
   strategy: 'string',
   spec: struct({
@@ -289,7 +289,7 @@ export const installImages = struct({
   }),
 });
 
-/** The parts of a ClusterServiceVersion that are shown of an operator. */
+/** Parts of a ClusterServiceVersion shown for an operator. */
 export const shownCsv = struct({
   apiVersion: 'string',
   kind: 'string',
@@ -299,11 +299,11 @@ export const shownCsv = struct({
 
 export type Csv = Of<typeof csvType>;
 
-/** APIs as some readers look at them: definitions and API services alike. */
+/** APIs without their details, for definitions and API services. */
 const apis = structList({ group: 'string', kind: 'string', name: 'string', version: 'string' });
 export const apiDefinitions = struct({ owned: apis, required: apis });
 
-/** The parts of a ClusterServiceVersion that installing it depends on; all else may be of any form. */
+/** Parts of a ClusterServiceVersion that its installation depends on; others may have any form. */
 export const csvStruct = struct({
   'metadata?': objectMeta,
   'kind?': 'string',

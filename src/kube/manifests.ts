@@ -11,38 +11,37 @@ import { endOfValue, skipSpace } from '../document/raw-json.js';
 import { getObject, getValue } from '../document/json-fields.js';
 import { type Diagnostic, createFault } from '../core/diagnostic.js';
 
-/** An object of Kubernetes in a file; what it holds is parsed again when it is needed, if it is large. */
+/** A Kubernetes object in a file; large content is parsed again on demand. */
 export interface Manifest {
-  /** Where it stands, as in `manifests/service.yaml`. */
+  /** Place of the object: `manifests/service.yaml`. */
   file: string;
   apiVersion: string;
   kind: string;
   name: string;
   namespace: string;
-  /** The object itself. Callers must not change it. */
+  /** Returns the object, which callers must not change. */
   load(): JsonObject;
-  /** The line in its file, from 1, of what a path leads to, or of the innermost part on the way to it. */
+  /** Returns the one-based line in the file of a path, or of its innermost existing part. */
   lineOf(path?: readonly (string | number)[]): number | undefined;
 }
 
-/** How the files of a directory are read. */
+/** Options for reading the files of a directory. */
 export interface ReadManifestsOptions {
-  /** What the names of the files are shown with in front, as in `manifests/`. */
+  /** Prefix of file names in messages: `manifests/`. */
   prefix: string;
-  /** Bytes of all files up to which what was parsed is kept; beyond, memory is spared. */
+  /** Maximum bytes of all files for which parsed objects are kept; larger input saves memory instead. */
   keepBelow?: number | undefined;
 }
 
-/** Objects that the files of one directory may hold. */
+/** Maximum number of objects in the files of a directory. */
 const maxObjects = 100_000;
 const defaultKeepBelow = 32 * 1024 * 1024;
-/** How far into a file Kubernetes' decoder looks for the brace that makes it JSON. */
+/** Bytes of a file that Kubernetes' decoder searches for the brace of JSON. */
 const lookAhead = 4096;
 
 /**
- * Reads the objects in files as `kubectl` does: every document of each, lists taken apart, empty documents
- * passed over. What cannot be read is told with file and line, and the rest is still read. Throws
- * LimitError.
+ * Reads the objects in files as `kubectl` does: every document, lists expanded, empty documents skipped. Unreadable
+ * documents are reported with file and line, and the others are still read. Throws LimitError.
  */
 export function readManifests(
   files: readonly { name: string; content: Buffer }[],
@@ -75,12 +74,12 @@ export function readManifests(
 /** One document of a file. */
 interface Document {
   bytes: Buffer;
-  /** Of its first byte, from 1. */
+  /** One-based line of its first byte. */
   line: number;
   isJson: boolean;
 }
 
-/** Cuts a file into its documents. (Source: apimachinery's YAMLOrJSONDecoder.) */
+/** Splits a file into documents. (Source: apimachinery's YAMLOrJSONDecoder.) */
 function getDocuments(content: Buffer): Document[] {
   const isJson = /^[ \t\n\v\f\r]*\{/.test(content.subarray(0, lookAhead).toString('latin1'));
   return isJson ? jsonDocuments(content) : yamlDocuments(content);
@@ -129,7 +128,7 @@ function endOfLine(content: Buffer, from: number): number {
   return end < 0 ? content.length : end + 1;
 }
 
-/** Nothing but a comment may follow the dashes. */
+/** Only a comment may follow the dashes. */
 function checkSeparator(rest: string, line: number): void {
   const text = rest.trim();
   if (text === '' || text.startsWith('#')) return;
@@ -194,12 +193,12 @@ function addObjects(
   }
 }
 
-/** A text of its own: what the parser gives may be a slice that keeps the whole document alive. */
+/** Copies a text: a parsed one may be a slice that keeps the whole document in memory. */
 function ownText(text: string): string {
   return Buffer.from(text).toString();
 }
 
-// The functions that a manifest holds are made apart, where no parsed value is in reach: they would keep it alive.
+// Created apart from any parsed value, which the functions of a manifest would keep in memory.
 function getManifest(
   document: PlacedDocument,
   whole: Loader,
@@ -221,7 +220,7 @@ function keeping(value: JsonValue): Loader {
   return () => value;
 }
 
-/** What was parsed last of each kind. More would be too much memory, and weak references live as long as a whole job. */
+/** Last parsed value of each kind. More would need too much memory, and weak references live as long as a whole job. */
 const latest: {
   document?: Document;
   value?: JsonValue;
@@ -229,14 +228,14 @@ const latest: {
   placed?: PlacedYaml | undefined;
 } = {};
 
-/** Of a list that is read item by item, the document is parsed once. */
+/** Returns a loader that parses on demand; consecutive items of a list share one parse. */
 function parsingAnew(document: Document): Loader {
   return () => parseLatest(document);
 }
 
 function parseLatest(document: Document): JsonValue {
   if (latest.document !== document) {
-    // The one before goes first, so that there are never two in memory.
+    // Drops the previous one first, so that memory never holds two.
     delete latest.value;
     delete latest.document;
     latest.value = parseDocument(document);
@@ -261,13 +260,13 @@ function parseDocument({ bytes, isJson }: Document): JsonValue {
   }
 }
 
-/** A last line without a line break gets one, as upstream joins lines: block scalars keep it. */
+/** Adds a missing line break at the end, as upstream joins lines: block scalars keep it. */
 function yamlText(text: string): string {
   const joined = text.includes('\r\n') ? text.replaceAll('\r\n', '\n') : text;
   return joined.endsWith('\n') ? joined : `${joined}\n`;
 }
 
-/** Where the objects of a document stand in it: at the top, or in the lists that it is made of. */
+/** Returns the paths of the objects in a document: its root, or the items of nested lists. */
 function* objectPaths(value: JsonValue, path: (string | number)[]): Generator<(string | number)[]> {
   const items = getValue(value, 'items');
   if (!Array.isArray(items) || path.length > 20) {
@@ -283,7 +282,7 @@ function valueAt(value: JsonValue, path: readonly (string | number)[]): JsonValu
   return place;
 }
 
-/** Places are only looked for when there is something to tell, for it means to parse anew. */
+/** Finds the line of a path; called for messages only, as it parses again. */
 function lineIn(document: Document, path: readonly (string | number)[]): number | undefined {
   const { bytes } = document;
   if (latest.placedBytes !== bytes) {
@@ -302,7 +301,7 @@ function leadingBlankLines({ bytes }: Document): number {
   return lineBreaks(bytes, 0, start.length);
 }
 
-/** What messages call an object: `Service "name"`. */
+/** Returns the name of an object in messages: `Service "name"`. */
 export function getTitle({ kind, name }: { kind: string; name: string }): string {
   return `${kind} ${quoteGo(name)}`;
 }

@@ -2,9 +2,9 @@ import type { JsonValue } from '../document/json.js';
 import { type Of, type TextType, struct, structList, pointerTo, stringMap, strings } from './struct.js';
 import { canonicalQuantity } from './quantity.js';
 
-/** Types of Kubernetes that every kind of object uses. (Source: apimachinery, meta/v1 and api/resource.) */
+/** Types that all Kubernetes objects use. (Source: apimachinery, meta/v1 and api/resource.) */
 
-/** A point in time, to the second and in UTC. */
+/** A point in time in UTC, to the second. */
 export const time: TextType<string, undefined> = {
   read: (value) => {
     if (typeof value !== 'string' || !timePattern.test(value)) return undefined;
@@ -29,14 +29,14 @@ export const quantity: TextType<string, string> = {
   expected: 'a quantity such as 500m or 1Gi',
 };
 
-/** A number, or a text such as a percentage or the name of a port. */
+/** A number, or a string such as a percentage or port name. */
 export const intOrString: TextType<string | number, number> = {
   read: (value: JsonValue) => {
     if (typeof value === 'string') return value;
     return typeof value === 'number' && (value | 0) === value ? value : undefined;
   },
   zero: 0,
-  expected: 'a whole number or a text',
+  expected: 'an integer or a string',
 };
 
 export const quantities = { map: quantity } as const;

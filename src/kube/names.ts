@@ -1,6 +1,6 @@
 /**
- * What Kubernetes lets names be, each with what is wrong in its words; an empty list where nothing is. (Source:
- * apimachinery, api/validate/content.)
+ * Name formats of Kubernetes, with its error texts; no errors for a valid name. (Source: apimachinery,
+ * api/validate/content.)
  */
 
 const dnsLabel = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
@@ -8,7 +8,7 @@ const dnsSubdomain = `${dnsLabel}(\\.${dnsLabel})*`;
 const dns1035Label = '[a-z]([-a-z0-9]*[a-z0-9])?';
 const labelKey = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';
 
-/** A pattern, what a text that does not match is told, and whether it matches: without backtracking. */
+/** A pattern, its error text, and its match without backtracking. */
 interface Rule {
   matches: (text: string) => boolean;
   message: string;
@@ -64,22 +64,22 @@ function getFaults(text: string, maxLength: number, { matches, message }: Rule, 
   return faults;
 }
 
-/** What is wrong with a text as a DNS subdomain (RFC 1123), which most names are. */
+/** Returns the errors of a text as a DNS subdomain (RFC 1123), the format of most names. */
 export function subdomainFaults(text: string): string[] {
   return getFaults(text, 253, subdomainRule, 'characters');
 }
 
-/** What is wrong with a text as a DNS label (RFC 1035), which names of resources and of API versions are. */
+/** Returns the errors of a text as a DNS label (RFC 1035), the format of names of resources and API versions. */
 export function dns1035LabelFaults(text: string): string[] {
   return getFaults(text, 63, dns1035Rule, 'characters');
 }
 
-/** What is wrong with a text as the value of a label. */
+/** Returns the errors of a text as the value of a label. */
 export function labelValueFaults(text: string): string[] {
   return getFaults(text, 63, valueRule, 'bytes');
 }
 
-/** What is wrong with a text as the key of a label, or, in lower case, of an annotation. */
+/** Returns the errors of a text as the key of a label or, in lower case, of an annotation. */
 export function labelKeyFaults(text: string): string[] {
   const parts = text.split('/');
   if (parts.length > 2) {
@@ -103,7 +103,7 @@ const labelPattern = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?';
 const subdomain = new RegExp(`^${labelPattern}(?:\\.${labelPattern})*$`);
 const label = new RegExp(`^${labelPattern}$`);
 
-/** Why a text is no DNS subdomain (RFC 1123), in a few words; undefined if it is one. */
+/** Returns the problem of a text as a DNS subdomain (RFC 1123), in brief; undefined if valid. */
 export function subdomainFault(text: string): string | undefined {
   if (text.length > 253) return 'longer than 253 characters';
   return subdomain.test(text)
@@ -111,7 +111,7 @@ export function subdomainFault(text: string): string | undefined {
     : 'not a DNS-1123 subdomain: lower case letters, digits, - and ., with a letter or digit at both ends';
 }
 
-/** Why a text is no DNS label (RFC 1123), as names of namespaces are; undefined if it is one. */
+/** Returns the problem of a text as a DNS label (RFC 1123), the format of namespaces, in brief; undefined if valid. */
 export function labelFault(text: string): string | undefined {
   if (text.length > 63) return 'longer than 63 characters';
   return label.test(text)
@@ -119,7 +119,7 @@ export function labelFault(text: string): string | undefined {
     : 'not a DNS-1123 label: lower case letters, digits and -, with a letter or digit at both ends';
 }
 
-/** Kinds whose names only must fit into a URL. */
+/** Kinds whose names only have to fit into a URL. */
 const rightsKinds: ReadonlySet<string> = new Set([
   'ClusterRole',
   'ClusterRoleBinding',
@@ -127,7 +127,7 @@ const rightsKinds: ReadonlySet<string> = new Set([
   'RoleBinding',
 ]);
 
-/** Why no cluster would take an object of this kind by this name; undefined if one would. (Source: Kubernetes.) */
+/** Returns the problem of a name that clusters reject for this kind; undefined if valid. (Source: Kubernetes.) */
 export function objectNameFault(kind: string, name: string): string | undefined {
   if (rightsKinds.has(kind)) {
     return name === '.' || name === '..' || /[/%]/.test(name) ? 'not one that fits into a path' : undefined;

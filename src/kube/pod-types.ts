@@ -10,7 +10,7 @@ import {
 } from './struct.js';
 import { intOrString, labelSelector, objectMeta, quantities, quantity } from './meta-types.js';
 
-/** Deployments and what is in their pods, field by field. (Source: Kubernetes 1.35, api/apps/v1 and api/core/v1.) */
+/** Types of Deployments and their pods. (Source: Kubernetes 1.35, api/apps/v1 and api/core/v1.) */
 
 const optionalBool = pointerTo('bool');
 const optionalInt32 = pointerTo('int32');
@@ -475,7 +475,7 @@ const podSpec = struct({
 export type PodSpec = Of<typeof podSpec>;
 export type Container = NonNullable<PodSpec['containers']>[number];
 
-/** What a Deployment is to be. */
+/** `spec` of a Deployment. */
 export const deploymentSpec = struct({
   'replicas?': optionalInt32,
   selector: pointerTo(labelSelector),
@@ -493,7 +493,7 @@ export const deploymentSpec = struct({
   'progressDeadlineSeconds?': optionalInt32,
 });
 
-/** The parts of a pod that a user may set for all deployments of an operator, by their names. */
+/** Fields of a pod, by name, that a user may set for all deployments of an operator. */
 export const deploymentConfigFields = {
   'nodeSelector?': pointerTo(stringMap),
   'tolerations?': tolerations,

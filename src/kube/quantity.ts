@@ -13,13 +13,13 @@ const decimalPowers: Readonly<Record<string, number>> = {
 };
 const decimalSuffixes = new Map(Object.entries(decimalPowers).map(([suffix, power]) => [power, suffix]));
 
-/** Digits that a quantity may have, and its exponent, before it is refused. */
+/** Maximum digits and exponent of a quantity. */
 const maxLength = 100;
 
 /**
- * A quantity of Kubernetes in the one form in which it is written: `1000m` is `1`, `0.5` is `500m`, `1024Mi`
- * is `1Gi`. What is smaller than a billionth is rounded away from zero, what is beyond 63 bits is cut.
- * Undefined where the text is no quantity. (Source: apimachinery's resource quantities.)
+ * Returns the canonical form of a Kubernetes quantity: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`. Parts
+ * below one billionth are rounded away from zero, amounts beyond 63 bits are capped. Undefined for invalid text.
+ * (Source: apimachinery's resource quantities.)
  */
 export function canonicalQuantity(text: string): string | undefined {
   const match = /^([+-]?)(\d*)(?:\.(\d*))?(|[numkMGTPE]|[KMGTPE]i|[eE][+-]?\d{1,3})$/.exec(text.trim());
@@ -28,7 +28,7 @@ export function canonicalQuantity(text: string): string | undefined {
   if (whole === '' && fraction === '') return undefined;
   const exponent = /^[eE][+-]?\d/.test(suffix) ? Number(suffix.slice(1)) : undefined;
   const binary = binaryPowers[suffix];
-  // The amount in billionths.
+  // Amount in billionths.
   let scaled = BigInt(whole + fraction);
   if (binary !== undefined) scaled <<= BigInt(binary);
   const power = 9 - fraction.length + (exponent ?? (binary === undefined ? (decimalPowers[suffix] ?? 0) : 0));

@@ -6,13 +6,13 @@ import { foldFieldName } from '../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../document/json.js';
 
 /**
- * Tables that describe Go structs, and the one reader for all of them. It reads JSON as typed clients do, and returns
- * what they would write: unknown fields are dropped, missing required fields have their zero value, empty optional
- * ones disappear, null is the zero value. `Of` is the type of what it returns. (Source: encoding/json, and
- * apimachinery's converter of unstructured objects.)
+ * Tables that describe Go structs, and their only reader. It reads JSON as typed clients do, and returns what they
+ * would write: unknown fields are dropped, missing required fields have their zero value, empty optional fields are
+ * omitted, null is the zero value. `Of` is the type of the result. (Source: encoding/json, and apimachinery's
+ * converter of unstructured objects.)
  */
 
-/** A value that does not have its type; `path` leads to it from the root of the document. */
+/** A value is not of its type; `path` leads to it from the root of the document. */
 export class TypeMismatchError extends OpmateError {
   declare readonly path: DocumentPath;
   constructor(path: DocumentPath, problem: string) {
@@ -20,7 +20,7 @@ export class TypeMismatchError extends OpmateError {
   }
 }
 
-/** Returns the mismatch that an error is, or was caused by. */
+/** Returns the mismatch that an error is or was caused by. */
 export function findMismatch(error: unknown): TypeMismatchError | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof TypeMismatchError) return cause;
@@ -28,10 +28,10 @@ export function findMismatch(error: unknown): TypeMismatchError | undefined {
   return undefined;
 }
 
-/** Both `any` and `raw` are kept as they are: null is no value of `any` (a pointer), but one of `raw` (json.RawMessage). */
+/** `any` and `raw` are kept unchanged: null is no value of `any` (a pointer), but one of `raw` (json.RawMessage). */
 type ScalarType = 'string' | 'bool' | 'int32' | 'int64' | 'float' | 'any' | 'raw';
 
-/** A type of Go. */
+/** A Go type. */
 export type Type =
   ScalarType | ListType | MapType | PointerType | LaterType | ChoiceType | TextType | StructType;
 
@@ -43,7 +43,7 @@ interface MapType<T extends Type = Type> {
   readonly map: T;
 }
 
-/** Left out when absent or null; otherwise kept, however empty. */
+/** Omitted when absent or null; otherwise kept, even if empty. */
 export interface PointerType<T extends Type = Type> {
   readonly pointer: T;
 }
@@ -53,43 +53,43 @@ export interface LaterType {
   readonly later: () => Type;
 }
 
-/** One of several types, by the value. `choose` returns undefined for a value of none of them. */
+/** One of several types, depending on the value. `choose` returns undefined for other values. */
 export interface ChoiceType {
   readonly choose: (value: JsonValue) => Type | undefined;
-  /** What messages call it, with its article. */
+  /** Name in messages, with its article. */
   readonly expected: string;
 }
 
-/** A type with its own text or number form. */
+/** A type with its own string or number form. */
 export interface TextType<
   V extends JsonValue = JsonValue,
   Z extends JsonValue | undefined = JsonValue | undefined,
 > {
   /** Returns undefined for a value without that form. */
   readonly read: (value: JsonValue) => V | undefined;
-  /** Written where there is no value; undefined leaves the field out. */
+  /** Written for a missing value; undefined omits the field. */
   readonly zero: Z;
-  /** What messages call it, with its article. */
+  /** Name in messages, with its article. */
   readonly expected: string;
-  /** What Go calls it, as in `v1alpha1.InstallModeType`. */
+  /** Name in Go: `v1alpha1.InstallModeType`. */
   readonly goName?: string;
-  /** Says why `read` returned undefined, in place of `expected X, found Y`. */
+  /** Returns why `read` returned undefined, in place of `expected X, got Y`. */
   readonly explain?: (value: JsonValue) => string;
 }
 
-/** Types by name; a name that ends in `?` is left out when empty (Go's `omitempty`). */
+/** Types by name; a field whose name ends in `?` is omitted when empty (Go's `omitempty`). */
 export interface Fields {
   readonly [name: string]: Type;
 }
 
 export interface StructType<F extends Fields = Fields> {
-  /** By name, in the order of the table. */
+  /** Fields by name, in the order of the table. */
   readonly fields: ReadonlyMap<string, Field>;
-  /** Names by their folded form. */
+  /** Field names by their folded form. */
   readonly folded: ReadonlyMap<string, string>;
-  /** Fields that are written even where there is no value. */
+  /** Fields that are written even without a value. */
   readonly always: readonly (readonly [string, Field])[];
-  /** What Go calls it, as in `property.GVK`. */
+  /** Name in Go: `property.GVK`. */
   readonly goName: string | undefined;
   /** Exists for `Of` only. */
   readonly table?: F;
@@ -100,7 +100,7 @@ interface Field {
   readonly optional: boolean;
 }
 
-/** The value of a type, where there is one. */
+/** Value of a type. */
 export type Of<T extends Type> = T extends 'string'
   ? string
   : T extends 'bool'
@@ -123,7 +123,7 @@ export type Of<T extends Type> = T extends 'string'
                     ? JsonObject
                     : JsonValue;
 
-/** The same where there may be none, which is null. */
+/** Value of a type that may be null. */
 export type Nullable<T extends Type> = T extends
   ListType<Type> | MapType<Type> | PointerType<Type> | TextType<JsonValue, undefined>
   ? Of<T> | null
@@ -133,7 +133,7 @@ type StructValue<F extends Fields> = {
   -readonly [K in keyof F as WrittenName<K, F[K]>]: Nullable<F[K]>;
 } & { -readonly [K in keyof F as OmittedName<K, F[K]>]?: Of<F[K]> };
 
-/** Structs and texts with a zero form are written even where they are optional. */
+/** Structs and texts with a zero form are written even if optional. */
 type IsWritten<T extends Type> = T extends StructType
   ? true
   : T extends TextType<JsonValue, infer Z>
@@ -150,7 +150,7 @@ type OmittedName<K, T extends Type> = K extends `${infer N}?`
     : N
   : never;
 
-/** Makes a struct of a table of its fields. */
+/** Creates a struct from a table of its fields. */
 export function struct<const F extends Fields>(table: F, goName?: string): StructType<F> {
   const entries = Object.entries(table).map(([key, type]): [string, Field] => {
     const optional = key.endsWith('?');
@@ -167,7 +167,7 @@ export function struct<const F extends Fields>(table: F, goName?: string): Struc
   };
 }
 
-/** Makes a string with a type name of its own. */
+/** Creates a string type with its own name. */
 export function namedString(goName: string): TextType<string, string> {
   return {
     read: (value) => (typeof value === 'string' ? value : undefined),
@@ -180,40 +180,40 @@ export function namedString(goName: string): TextType<string, string> {
 export const strings = { list: 'string' } as const satisfies Type;
 export const stringMap = { map: 'string' } as const satisfies Type;
 
-/** Makes a list of structs. */
+/** Creates a list of structs. */
 export function structList<const F extends Fields>(table: F, goName?: string): ListType<StructType<F>> {
   return { list: struct(table, goName) };
 }
 
-/** Makes a pointer. */
+/** Creates a pointer. */
 export function pointerTo<const T extends Type>(type: T): PointerType<T> {
   return { pointer: type };
 }
 
-/** Makes a pointer to a struct. */
+/** Creates a pointer to a struct. */
 export function optionalStruct<const F extends Fields>(table: F): PointerType<StructType<F>> {
   return { pointer: struct(table) };
 }
 
 interface ReadOptions {
-  /** Where the value stands in its document. */
+  /** Path of the value in its document. */
   path?: readonly (string | number)[] | undefined;
-  /** Whether names of fields match in any case, as with encoding/json; not within the struct `except`. */
+  /** Match field names in any case, as encoding/json does, except within the struct `except`. */
   foldNames?: boolean | { except: StructType } | undefined;
-  /** Whether fields are in the order of the table, as Go writes them, not in that of the document. */
+  /** Order fields as in the table, as Go writes them, instead of the document. */
   inTableOrder?: boolean | undefined;
 }
 
 /** A value read as a type. */
 export interface Conformed<V = JsonValue> {
-  /** Has its type only where there are no faults. */
+  /** Of its type only if there are no faults. */
   value: V;
   faults: TypeMismatchError[];
-  /** Paths of the fields that no type has. */
+  /** Paths of unknown fields. */
   dropped: (string | number)[][];
 }
 
-/** Reads `value` as `type`, and collects what is wrong. Never throws. */
+/** Reads `value` as `type` and collects all faults. Never throws. */
 export function conform<T extends Type>(
   value: JsonValue | undefined,
   type: T,
@@ -226,8 +226,8 @@ export function conform<T extends Type>(
 }
 
 /**
- * Reads `value` as `type`. Throws TypeMismatchError for the first value that does not have its type, such as
- * `spec.replaces: expected a string, got the number 1`.
+ * Reads `value` as `type`. Throws TypeMismatchError for the first value of the wrong type: `spec.replaces: expected a
+ * string, got the number 1`.
  */
 export function readTyped<T extends Type>(
   value: JsonValue | undefined,
@@ -241,7 +241,7 @@ export function readTyped<T extends Type>(
 }
 
 /**
- * Returns the first value of the wrong type, with folded names, or undefined. It makes no value, and so takes half the
+ * Returns the first value of the wrong type, with folded names, or undefined. Builds no value, and so takes half the
  * time of `conform`.
  */
 export function findTypeFault(value: JsonValue, type: Type): TypeMismatchError | undefined {
@@ -253,7 +253,7 @@ export function findTypeFault(value: JsonValue, type: Type): TypeMismatchError |
 
 interface State {
   fail: (fault: TypeMismatchError) => void;
-  /** Whether nothing is made of lists, maps and structs. */
+  /** Builds no lists, maps and structs. */
   checksOnly: boolean;
   dropped: (string | number)[][] | undefined;
   foldNames: boolean;
@@ -281,7 +281,7 @@ function readRoot(
   return read(value ?? null, type, root, state) ?? null;
 }
 
-/** A place, put together only when it is needed. */
+/** A place whose path is built on demand. */
 interface Place {
   key: string | number;
   parent: Place | undefined;
@@ -293,7 +293,7 @@ function getPath(place: Place | undefined): (string | number)[] {
   return path.reverse();
 }
 
-/** Undefined stands for what is left out wherever it may be. */
+/** Reads a value; undefined if it is to be omitted wherever possible. */
 function read(value: JsonValue, type: Type, place: Place | undefined, state: State): JsonValue | undefined {
   if (typeof type === 'string') return readScalar(value, type, place, state);
   if ('later' in type) return read(value, type.later(), place, state);
@@ -350,7 +350,7 @@ function readStruct(value: JsonObject, type: StructType, place: Place | undefine
       if (item !== null) state.dropped?.push(getPath({ key, parent: place }));
       continue;
     }
-    // Null leaves what another spelling of the same field gave.
+    // Null keeps the value of another spelling of the field.
     if (item === null && field.type !== 'raw' && inner.foldNames && Object.hasOwn(out, name)) continue;
     const conformed = read(item, field.type, { key, parent: place }, inner);
     if (state.checksOnly) continue;
@@ -425,10 +425,13 @@ function findZero(type: Type): JsonValue | undefined {
   return undefined;
 }
 
-/** Nothing can be wrong with an empty struct. */
+/** An empty struct has no faults. */
 const zeroState = getState({ inTableOrder: true }, () => undefined);
 
-/** Go leaves out zero scalars and empty lists and maps, never a struct, nor what a pointer leads to. */
+/**
+ * Reports whether Go omits a value: zero scalars, empty lists and maps, but never a struct or the target of a
+ * pointer.
+ */
 function isEmpty(value: JsonValue, type: Type): boolean {
   if (type === 'any' || type === 'raw') return false;
   if (typeof type === 'string') return value === '' || value === 0 || value === false;

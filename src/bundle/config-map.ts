@@ -1,6 +1,6 @@
 import { gunzipSync } from 'node:zlib';
 import { normalizeEntryPath } from '../archive/entry-path.js';
-import { base64Fault } from '../core/base64.js';
+import { findBase64Error } from '../core/base64.js';
 import { LimitError, systemCode } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
@@ -271,11 +271,11 @@ class Reader {
     let content: Buffer;
     if (field === 'data') content = Buffer.from(value);
     else {
-      if (base64Fault(value) !== undefined) return fail('not base64');
+      if (findBase64Error(value) !== undefined) return fail('not base64');
       content = Buffer.from(value, 'base64');
       if (isGzip) {
         const text = content.toString('latin1');
-        if (base64Fault(text) !== undefined)
+        if (findBase64Error(text) !== undefined)
           return fail(`not base64, as ${keptAnnotations.encoding} says it is`);
         try {
           content = gunzipSync(Buffer.from(text, 'base64'), { maxOutputLength: maxFileSize });

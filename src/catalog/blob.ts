@@ -1,4 +1,4 @@
-import { base64Fault } from '../core/base64.js';
+import { findBase64Error } from '../core/base64.js';
 import { OpmateError } from '../core/errors.js';
 import { decodeUtf8, getGoKind, quoteGo } from '../document/go-json.js';
 import { findField } from '../document/go-json-fold.js';
@@ -76,7 +76,7 @@ function checkBundleObjects(blob: BundleBlob): void {
     if (property.valueMissing) throw fail(`${parse}: unexpected end of JSON input`);
     const data = objectData(property.value);
     if (data instanceof OpmateError) throw fail(`${parse}: ${data.message}`);
-    const fault = base64Fault(data);
+    const fault = findBase64Error(data);
     if (fault !== undefined) {
       throw fail(
         `${parse}: illegal base64 data at input byte ${fault}`,

@@ -1,16 +1,16 @@
 /**
- * Finds out whether text is standard base64 with padding, in which line breaks may stand anywhere.
- * Returns the offset of the first character that breaks it, or undefined. (Source: Go's
- * base64.StdEncoding, which decodes catalog icons and bundle objects.)
+ * Returns the offset of the first character that makes text invalid as standard padded base64, undefined for valid
+ * text. Line breaks are allowed anywhere. (Source: Go's base64.StdEncoding, which decodes catalog icons and bundle
+ * objects.)
  */
-export function base64Fault(text: string): number | undefined {
+export function findBase64Error(text: string): number | undefined {
   if (text.length % 4 === 0 && isCleanBase64(text)) return undefined;
   return slowFault(text);
 }
 
 /**
- * Decoding skips what is not base64, so the decoded length tells whether anything was skipped. The
- * decoder also takes the URL alphabet, which is not allowed here.
+ * The decoder skips invalid characters, so a shorter result shows that some were skipped. It also accepts the URL
+ * alphabet, which is invalid here.
  */
 function isCleanBase64(text: string): boolean {
   const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
@@ -24,7 +24,7 @@ function isCleanBase64(text: string): boolean {
 }
 
 const maxScratch = 8 * 1024 * 1024;
-/** What is decoded is not kept: only its length counts. */
+/** Receives decoded bytes, of which only the length is used. */
 let scratch = Buffer.allocUnsafeSlow(64 * 1024);
 
 function slowFault(text: string): number | undefined {

@@ -1,17 +1,17 @@
 import { CancelledError, systemCode, throwIfCancelled } from './errors.js';
 
-/** Options that every long operation takes. */
+/** Options of every long operation. */
 export interface CancelOptions {
-  /** Stops the operation: it rejects with CancelledError and cleans up after itself. */
+  /** Cancels the operation: it rejects with CancelledError and cleans up. */
   signal?: AbortSignal | undefined;
 }
 
-/** What waits for signals: of each signal all of it behind one listener. */
+/** Callbacks per signal, so that each signal has a single listener. */
 const waiting = new WeakMap<AbortSignal, { calls: Set<() => void>; stop: () => void }>();
 
 /**
- * Calls `fn` once when `signal` fires, at once when it has fired already. Returns what takes `fn` off again, to
- * be called when there is nothing left to stop. Any number may wait for one signal; it has one listener for all.
+ * Calls `fn` once when `signal` is aborted, immediately if it already is. Returns a function that unregisters `fn`;
+ * call it when nothing is left to cancel. All callbacks of a signal share one listener.
  */
 export function onAbort(signal: AbortSignal | undefined, fn: () => void): () => void {
   if (signal === undefined) return () => undefined;
@@ -42,7 +42,7 @@ function startWaiting(signal: AbortSignal): { calls: Set<() => void>; stop: () =
   return started;
 }
 
-/** Resolves after this time, in milliseconds, or as soon as `signal` fires. */
+/** Resolves after `ms` milliseconds, or as soon as `signal` is aborted. */
 export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     let unwatch = (): void => undefined;
@@ -57,9 +57,9 @@ export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void
 }
 
 /**
- * Runs `work` over `items`, at most `limit` at a time, and returns the results in the order of `items`.
- * The first failure stops new work, is awaited with what is under way, and is thrown; one that is more than the end of
- * aborted work takes precedence over those that are not.
+ * Runs `work` over `items`, at most `limit` at a time, and returns the results in the order of `items`. The first
+ * failure starts no new work, waits for running work, and is thrown; a failure other than cancellation takes
+ * precedence.
  */
 export async function mapConcurrent<T, R>(
   items: readonly T[],
@@ -78,7 +78,7 @@ export async function mapConcurrent<T, R>(
         throwIfCancelled(options.signal);
         results[index] = await work(items[index] as T, index);
       } catch (error) {
-        // What the first failure aborts elsewhere may reject earlier than it does.
+        // Work aborted by the first failure may reject before it.
         if (!failed || (isAborted(failure) && !isAborted(error))) failure = error;
         failed = true;
       }
@@ -89,7 +89,7 @@ export async function mapConcurrent<T, R>(
   return results;
 }
 
-/** Whether an error says only that the work was told to end. */
+/** Reports whether an error only says that work was cancelled. */
 function isAborted(error: unknown): boolean {
   return (
     error instanceof CancelledError ||
@@ -98,19 +98,19 @@ function isAborted(error: unknown): boolean {
   );
 }
 
-/** Milliseconds that long work keeps the event loop before others have their turn. */
+/** Maximum time that long work blocks the event loop, in milliseconds. */
 const maxTurn = 20;
 let turnStart = 0;
-/** Milliseconds; Node.js would have to load a module for `performance`, which commands that end soon do not need. */
+/** Returns milliseconds; `performance` would load a module that short commands do not need. */
 const now = (): number => new Date().getTime();
 const waitingForTurn: (() => void)[] = [];
 
 /**
- * Lets timers, sockets and other work go on where long work has kept the event loop for 20 ms; to be awaited
- * between the steps of whatever may take long. Of several long works, one goes on per turn of the loop.
+ * Yields to timers, sockets and other work if the event loop has been blocked for 20 ms. Await it between the steps
+ * of long work. Of several waiters, one continues per turn of the loop.
  */
 export function takeTurn(): Promise<void> | undefined {
-  // A clock that is set back ends the turn.
+  // The turn also ends when the clock is set back.
   if (Math.abs(now() - turnStart) < maxTurn) return undefined;
   return new Promise((resolve) => {
     if (waitingForTurn.push(resolve) === 1) setImmediate(startTurn);

@@ -1,52 +1,52 @@
 import { quoteGo } from './go-json-quote.js';
 
 /**
- * The one form of a finding or fault that has a place. Text is made of it at the edge, once; reports for machines
- * (JSON, SARIF, JUnit, GitHub annotations) are made from the same fields.
+ * The only form of a finding or fault with a place. The command line formats it as text; machine-readable reports
+ * (JSON, SARIF, JUnit, GitHub annotations) use the same fields.
  */
 
 /** Keys and indexes from the root of a document. */
 export type DocumentPath = readonly (string | number)[];
 
-/** A place in a text: line and column, from 1. */
+/** A place in a text: one-based line and column. */
 export interface Place {
   line: number;
   column: number;
 }
 
-/** `notice` is worth knowing, `warning` worth changing, `error` must be changed. */
+/** `error` must be fixed, `warning` should be, `notice` is informational. */
 export type Severity = (typeof severities)[number];
 
-/** The worst first. */
+/** Severities, worst first. */
 export const severities = ['error', 'warning', 'notice'] as const;
 
-/** One thing that is wrong, or worth attention, with something that was read. */
+/** A problem, or something noteworthy, in an input. */
 export interface Diagnostic {
   severity: Severity;
-  /** The rule, kebab-case: `unknown-field`, `skipped-in-chain`. */
+  /** Rule in kebab case: `unknown-field`, `skipped-in-chain`. */
   code: string;
-  /** Names what it is about, begins the message: a field path, a package. */
+  /** Start of the message: a field path, a package. */
   subject?: string | undefined;
-  /** Lower case, no full stop. */
+  /** Problem in lower case, without a full stop. */
   problem: string;
-  /** As the user named it. */
+  /** File as the user named it. */
   file?: string | undefined;
-  /** From 1. */
+  /** One-based line. */
   line?: number | undefined;
-  /** From 1. */
+  /** One-based column. */
   column?: number | undefined;
-  /** Leads to the value in its document. */
+  /** Path of the value in its document. */
   path?: DocumentPath | undefined;
-  /** One imperative. */
+  /** Suggested action, in the imperative. */
   hint?: string | undefined;
 }
 
-/** Returns an error; `code` is the rule, kebab-case, and `problem` in lower case, without a full stop. */
+/** Returns an error diagnostic. `code` is in kebab case, `problem` in lower case without a full stop. */
 export function createFault(code: string, problem: string, details: DiagnosticDetails = {}): Diagnostic {
   return createDiagnostic('error', code, problem, details);
 }
 
-/** Returns a warning, as `createFault` returns an error. */
+/** Returns a warning diagnostic; see `createFault`. */
 export function createWarning(code: string, problem: string, details: DiagnosticDetails = {}): Diagnostic {
   return createDiagnostic('warning', code, problem, details);
 }
@@ -63,7 +63,7 @@ function createDiagnostic(
   return { severity, code, ...(subject !== undefined && { subject }), problem, ...place };
 }
 
-/** Returns `spec.sources[0]["a.b/c"]`, the path of a field as messages show it. */
+/** Returns a field path as messages show it: `spec.sources[0]["a.b/c"]`. */
 export function formatPath(path: DocumentPath): string {
   let text = '';
   for (const key of path) {
@@ -74,7 +74,7 @@ export function formatPath(path: DocumentPath): string {
   return text;
 }
 
-/** Returns `FILE:LINE:COLUMN`, as far as it is known; undefined without a file. */
+/** Returns `FILE:LINE:COLUMN` without the unknown parts; undefined without a file. */
 export function formatPlace({
   file,
   line,
@@ -96,19 +96,19 @@ export function formatDiagnostic(diagnostic: Diagnostic): string {
   return place === undefined ? message : `${place}: ${message}`;
 }
 
-/** Returns a diagnostic whose message begins with one more subject. */
+/** Returns a diagnostic with another subject in front of its message. */
 export function withSubject<D extends Diagnostic>(diagnostic: D, subject: string): D {
   const inner = diagnostic.subject ?? '';
   return { ...diagnostic, subject: inner === '' ? subject : `${subject}: ${inner}` };
 }
 
-/** Orders diagnostics by file, line and column; what has no place keeps its place in the order. */
+/** Compares diagnostics by file, line and column; those without a place keep their order. */
 export function compareDiagnostics(a: Diagnostic, b: Diagnostic): number {
   if (a.file !== b.file) return (a.file ?? '') < (b.file ?? '') ? -1 : 1;
   return (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0);
 }
 
-/** Returns a diagnostic on one line, its hint in parentheses. */
+/** Returns a diagnostic on one line, with its hint in parentheses. */
 export function formatWithHint(diagnostic: Diagnostic): string {
   const text = formatDiagnostic(diagnostic);
   return diagnostic.hint === undefined ? text : `${text} (${diagnostic.hint})`;

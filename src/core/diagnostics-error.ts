@@ -8,12 +8,12 @@ const errorCodes: Readonly<Record<string, ErrorCode>> = {
   'not-found': 'NOT_FOUND',
 };
 
-/** Everything that is wrong with one input. The message has all of it; the command line writes each on its own line. */
+/** All problems of one input. The message lists all of them; the command line prints one per line. */
 export class DiagnosticsError extends OpmateError {
   override readonly name: string = 'DiagnosticsError';
   declare readonly diagnostics: readonly Diagnostic[];
 
-  /** `diagnostics` must not be empty. */
+  /** Requires at least one diagnostic. */
   constructor(diagnostics: readonly Diagnostic[], options: { code?: ErrorCode; cause?: unknown } = {}) {
     const [first] = diagnostics as [Diagnostic];
     const { file, line, column, path, hint } = first;
@@ -30,22 +30,22 @@ export class DiagnosticsError extends OpmateError {
   }
 }
 
-/** Returns what an error says as diagnostics: its own, or one made of its fields. */
+/** Returns the diagnostics of an error, or one made from its fields. */
 export function diagnosticsFrom(error: OpmateError): readonly Diagnostic[] {
   if (error.diagnostics !== undefined) return error.diagnostics;
   const { problem, file, line, column, path, hint } = error;
   const code = error.code.toLowerCase().replace('_', '-');
-  // A place is a subject of messages only.
+  // A place is the subject of a message, not of a diagnostic.
   const subject = isPlace(error) ? undefined : error.subject;
   return [{ severity: 'error', code, subject, problem, file, line, column, path, hint }];
 }
 
-/** Returns the diagnostic of a file that cannot be parsed, with the line of the error unless another is known. */
+/** Returns a diagnostic for a file that does not parse, at the line of the error unless it is known. */
 export function diagnoseSyntax(error: OpmateError, file: string, line = error.line): Diagnostic {
   return { severity: 'error', code: 'syntax', problem: error.message, file, line };
 }
 
-/** Whether the message of an error, or of one that it adds context to, begins with its line. */
+/** Reports whether the message of an error, or of the error it wraps, starts with its line. */
 export function namesLine(error: OpmateError): boolean {
   const place = formatPlace(error);
   for (let item: unknown = error; item instanceof OpmateError; item = item.cause) {
@@ -58,7 +58,7 @@ function isPlace(error: OpmateError): boolean {
   return error.file !== undefined && [error.file, formatPlace(error)].includes(error.subject);
 }
 
-/** Whether the message of an error begins with a subject, or with a place in the file of that name. */
+/** Reports whether the message of an error starts with a subject, or with a place in a file of that name. */
 function hasSubject(error: OpmateError, subject: string): boolean {
   const { diagnostics: [first, second] = [] } = error;
   if (first !== undefined && second !== undefined) return isAbout(first, subject);
@@ -71,31 +71,34 @@ function isAbout(diagnostic: Diagnostic, subject: string): boolean {
   return file === subject || formatPlace(diagnostic) === subject;
 }
 
-/** Returns one error for several, each of whose diagnostics is kept; a single one as it is. Must not be empty. */
+/**
+ * Returns one error for several, with all of their diagnostics; a single error unchanged. Requires at least one
+ * error.
+ */
 export function combineErrors(errors: readonly OpmateError[]): OpmateError {
   const [first] = errors as [OpmateError];
   if (errors.length === 1) return first;
   return new DiagnosticsError(errors.flatMap(diagnosticsFrom), { code: first.code });
 }
 
-/** What `addContext` may add to an error that lacks it. */
+/** Context that `addContext` adds where the error lacks it. */
 interface ErrorContext {
-  /** Becomes the subject, unless it is that already; the subject that there was then begins the problem. */
+  /** New subject; the previous one becomes the start of the problem. */
   subject?: string | undefined;
-  /** Subjects that `subject` takes the place of: other names of the same thing. */
+  /** Other names of the same thing, which `subject` replaces. */
   replaces?: readonly string[] | undefined;
   file?: string | undefined;
   line?: number | undefined;
   hint?: string | undefined;
-  /** Replaces a hint that does not fit here. */
+  /** Replacement for an unsuitable hint. */
   newHint?: string | undefined;
   /** Becomes the cause instead of the original: the other errors that it stands for. */
   cause?: unknown;
 }
 
 /**
- * Returns the same error with a subject, place or hint added. Its class, code, fields and diagnostics stay; what it
- * has already is not replaced. The original becomes its cause.
+ * Returns the error with a subject, place or hint added. Its class, code, fields and diagnostics stay; existing
+ * values are not replaced. The original becomes its cause.
  */
 export function addContext<E extends OpmateError>(
   error: E,
@@ -143,8 +146,8 @@ export function addNote<E extends OpmateError>(error: E, note: string): E {
 }
 
 /**
- * Returns the same error with another name for a directory, in all texts: those of programs that ran in it name it
- * too. For content that was unpacked to a place that means nothing to the user.
+ * Returns the error with a directory renamed in all texts, including those of programs that ran in it. For content
+ * unpacked to a path that means nothing to the user.
  */
 export function renameDirectory<E extends OpmateError>(error: E, directory: string, name: string): E {
   const rename = <T extends string | undefined>(text: T): T => text?.replaceAll(directory, name) as T;

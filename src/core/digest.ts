@@ -5,38 +5,38 @@ import { quoteGo } from './go-json-quote.js';
 
 export type DigestAlgorithm = 'sha256' | 'sha384' | 'sha512';
 
-/** A digest taken apart; its parts are safe to build a path or URL with. */
+/** Parts of a digest, which are safe in paths and URLs. */
 interface Digest {
   algorithm: DigestAlgorithm;
-  /** Lower case, of the length that the algorithm has. */
+  /** Digest in lower case, of the length of the algorithm. */
   hex: string;
 }
 
 const hexLengths: Readonly<Record<DigestAlgorithm, number>> = { sha256: 64, sha384: 96, sha512: 128 };
 
 /**
- * Takes `algorithm:hex` apart. Only the algorithms of the OCI image specification's registry and SHA-384
- * pass, in lower case and full length. Throws OpmateError INVALID.
+ * Parses `algorithm:hex`. Accepts SHA-256, SHA-384 and SHA-512 in lower case and full length. Throws OpmateError
+ * INVALID.
  */
 export function parseDigest(text: string): Digest {
-  const fault = digestFault(text);
+  const fault = findDigestError(text);
   if (fault !== undefined) {
     const shown = text.length > 200 ? `${text.slice(0, 200)}…` : text;
     throw new OpmateError('INVALID', `digest ${quoteGo(shown)}: ${fault}`, {
-      hint: 'use sha256: and 64 hexadecimal digits in lower case',
+      hint: 'use sha256: and 64 lower-case hexadecimal digits',
     });
   }
   const colon = text.indexOf(':');
   return { algorithm: text.slice(0, colon) as DigestAlgorithm, hex: text.slice(colon + 1) };
 }
 
-/** Whether `parseDigest` accepts the text. */
+/** Reports whether `parseDigest` accepts a text. */
 export function isDigest(text: string): boolean {
-  return digestFault(text) === undefined;
+  return findDigestError(text) === undefined;
 }
 
-/** What is wrong with a digest, in the words of the tools that people know; undefined when nothing is. */
-export function digestFault(text: string): string | undefined {
+/** Returns the problem of a digest in the words of the distribution tools; undefined for a valid one. */
+export function findDigestError(text: string): string | undefined {
   const colon = text.indexOf(':');
   if (colon <= 0 || colon === text.length - 1) return 'invalid checksum digest format';
   const algorithm = text.slice(0, colon);
@@ -49,7 +49,7 @@ export function digestFault(text: string): string | undefined {
   return /^[a-f0-9]+$/.test(hex) ? undefined : 'invalid checksum digest format';
 }
 
-/** The digest of content that is in memory. */
+/** Returns the digest of content in memory. */
 export function computeDigest(content: Uint8Array | string, algorithm: DigestAlgorithm = 'sha256'): string {
   return `${algorithm}:${createHash(algorithm).update(content).digest('hex')}`;
 }
@@ -63,16 +63,16 @@ export async function digestPieces(pieces: AsyncIterable<Uint8Array | string>): 
 
 interface ExpectedContent {
   digest: string;
-  /** Bytes. */
+  /** Size in bytes. */
   size: number;
-  /** How messages name the content. */
+  /** Name of the content in messages. */
   subject: string;
 }
 
 /**
- * A stream that passes content on and fails with DigestMismatchError when it is longer (then at once),
- * shorter, or other than expected. Never passes on more than `size` bytes; whoever reads it may trust
- * the content only after its end. Throws OpmateError INVALID when `digest` is not one.
+ * Returns a stream that passes content on and fails with DigestMismatchError as soon as it is too long, or at its end
+ * if it is too short or has another digest. Readers may trust the content only after its end. Throws OpmateError
+ * INVALID for an invalid `digest`.
  */
 export function verifyContent({ digest, size, subject }: ExpectedContent): Transform {
   const { algorithm } = parseDigest(digest);

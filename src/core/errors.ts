@@ -3,56 +3,55 @@ import { type Diagnostic, type DocumentPath, formatMessage } from './diagnostic.
 /**
  * The errors that opmate reports.
  *
- * Every failure that a user can cause or meet is an OpmateError: a subject, what is wrong, and where it
- * helps, a hint that says what to do. The command line prints exactly `message`, then `hint: …`; a
- * library caller switches on `code`.
+ * Every failure that a user can cause or meet is an OpmateError: a subject, a problem and, where useful, a hint. The
+ * command line prints `message`, then `hint: …`; library callers switch on `code`.
  */
 
-/** Which kind of failure this is; the set is closed, so callers can switch on it. */
+/** Kind of a failure; the set is closed, so callers can switch on it. */
 export type ErrorCode =
-  | 'USAGE' // wrong flags or arguments
-  | 'NOT_FOUND' // a file, directory, manifest, blob, package … that does not exist
+  | 'USAGE' // invalid flags or arguments
+  | 'NOT_FOUND' // file, directory, manifest, blob, package … not found
   | 'IO' // reading or writing failed: permissions, disk full, broken pipe
-  | 'SYNTAX' // bytes that do not parse
-  | 'INVALID' // parsed, but breaks a rule
-  | 'UNSUPPORTED' // valid, but nothing that opmate handles (yet)
-  | 'LIMIT' // a size, count or ratio cap was reached
-  | 'DIGEST' // content does not have the digest or size that was promised
-  | 'UNSAFE' // a path, link or reference that would leave its place
-  | 'AUTH' // credentials are missing, refused or unreadable
+  | 'SYNTAX' // content does not parse
+  | 'INVALID' // content parses, but breaks a rule
+  | 'UNSUPPORTED' // valid, but not supported
+  | 'LIMIT' // size, count or ratio limit exceeded
+  | 'DIGEST' // content differs from the expected digest or size
+  | 'UNSAFE' // a path, link or reference leaves its directory
+  | 'AUTH' // credentials are missing, rejected or unreadable
   | 'NETWORK' // connection, TLS, proxy, time-out
-  | 'REGISTRY' // a registry answered with an error
-  | 'CANCELLED' // stopped by the caller's AbortSignal
+  | 'REGISTRY' // error response of a registry
+  | 'CANCELLED' // cancelled by the caller's AbortSignal
   | 'INTERNAL'; // a defect of opmate itself
 
-/** What an error may carry in addition to its message. */
+/** Optional fields of an error. */
 export interface ErrorDetails {
-  /** Names what the error is about, begins the message: a file, a reference, a package. */
+  /** Start of the message: a file, a reference, a package. */
   subject?: string | undefined;
-  /** What the reader should do, as one sentence without a final full stop. */
+  /** Suggested action, one sentence without a full stop. */
   hint?: string | undefined;
-  /** The file that the message is about, as the user named it. */
+  /** File as the user named it. */
   file?: string | undefined;
-  /** Line in `file`, from 1. */
+  /** One-based line in `file`. */
   line?: number | undefined;
-  /** Column in `line`, from 1. */
+  /** One-based column in `line`. */
   column?: number | undefined;
-  /** Leads to the value in its document. */
+  /** Path of the value in its document. */
   path?: DocumentPath | undefined;
-  /** The error that led to this one; shown with `--debug` only. */
+  /** Cause of the error; shown with `--debug` only. */
   cause?: unknown;
-  /** All that is wrong, where the message sums up several things. */
+  /** All problems, where the message summarizes several. */
   diagnostics?: readonly Diagnostic[] | undefined;
 }
 
 /**
- * Base of all reported errors. `message` is one line, `subject: problem`, has no final full stop, and never contains
- * a credential (see `redact`).
+ * Base class of all reported errors. `message` is one line, `subject: problem`, without a full stop, and never
+ * contains a credential (see `redact`).
  */
 export class OpmateError extends Error {
   override readonly name: string = 'OpmateError';
   readonly code: ErrorCode;
-  /** Names what the error is about; undefined where the problem names it. */
+  /** Subject; undefined where the problem names it. */
   readonly subject: string | undefined;
   readonly problem: string;
   readonly hint: string | undefined;
@@ -61,7 +60,7 @@ export class OpmateError extends Error {
   readonly column: number | undefined;
   readonly path: DocumentPath | undefined;
   readonly diagnostics: readonly Diagnostic[] | undefined;
-  /** What was tried before giving up; ends the message in parentheses. See `addNote`. */
+  /** Attempts before the failure, appended to the message in parentheses. See `addNote`. */
   declare readonly note?: string;
 
   constructor(code: ErrorCode, problem: string, details: ErrorDetails = {}) {
@@ -79,7 +78,7 @@ export class OpmateError extends Error {
   }
 }
 
-/** Wrong use of a command: unknown flag, missing or contradictory argument. Exit code 2. */
+/** Invalid use of a command: unknown flag, missing or conflicting argument. Exit code 2. */
 export class UsageError extends OpmateError {
   override readonly name: string = 'UsageError';
   constructor(message: string, details: ErrorDetails = {}) {
@@ -87,7 +86,7 @@ export class UsageError extends OpmateError {
   }
 }
 
-/** A cap was reached; the message names the cap and the hint names the flag that raises it. */
+/** A limit is exceeded; the message names the limit and the hint the flag that raises it. */
 export class LimitError extends OpmateError {
   override readonly name: string = 'LimitError';
   constructor(message: string, details: ErrorDetails = {}) {
@@ -95,7 +94,7 @@ export class LimitError extends OpmateError {
   }
 }
 
-/** Content whose digest or size differs from what its descriptor promised. */
+/** Content differs from the digest or size in its descriptor. */
 export class DigestMismatchError extends OpmateError {
   override readonly name: string = 'DigestMismatchError';
   constructor(message: string, details: ErrorDetails = {}) {
@@ -103,12 +102,12 @@ export class DigestMismatchError extends OpmateError {
   }
 }
 
-/** An answer of a registry that is not a success. */
+/** An error response of a registry. */
 export class RegistryError extends OpmateError {
   override readonly name: string = 'RegistryError';
-  /** HTTP status of the last answer. */
+  /** HTTP status of the last response. */
   readonly status: number;
-  /** Error codes of the distribution specification that the body carried, e.g. `MANIFEST_UNKNOWN`. */
+  /** Error codes in the response body, such as `MANIFEST_UNKNOWN`. (Source: OCI distribution specification.) */
   readonly registryCodes: readonly string[];
   constructor(
     message: string,
@@ -120,7 +119,7 @@ export class RegistryError extends OpmateError {
   }
 }
 
-/** Thrown when the caller's AbortSignal fires. Exit code 130 on the command line. */
+/** The caller's AbortSignal was aborted. Exit code 130 on the command line. */
 export class CancelledError extends OpmateError {
   override readonly name: string = 'CancelledError';
   constructor(message = 'cancelled', details: ErrorDetails = {}) {
@@ -128,23 +127,26 @@ export class CancelledError extends OpmateError {
   }
 }
 
-/** Throws CancelledError when `signal` has fired. */
+/** Throws CancelledError if `signal` is aborted. */
 export function throwIfCancelled(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw new CancelledError('cancelled', { cause: signal.reason });
 }
 
-/** The message of anything that was thrown; that of a system error with a path or address as Go has it, `open FILE: why`. */
+/**
+ * Returns the message of any thrown value; that of a system error with a path or address as in Go: `open FILE:
+ * reason`.
+ */
 export function getMessage(error: unknown): string {
   return systemMessage(error) ?? (error instanceof Error ? error.message : String(error));
 }
 
-/** The `code` of a Node.js system error (`ENOENT`, `EPIPE` …), if it is one. */
+/** Returns the `code` of a Node.js system error (`ENOENT`, `EPIPE` …); undefined for other errors. */
 export function systemCode(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** What system errors mean, in the words that `opm` and the shell use. */
+/** Meanings of system errors, in the words of `opm` and the shell. */
 const systemReasons: Readonly<Record<string, string>> = {
   ENOENT: 'no such file or directory',
   ENOTDIR: 'not a directory',
@@ -154,7 +156,7 @@ const systemReasons: Readonly<Record<string, string>> = {
   EROFS: 'read-only file system',
   ENOSPC: 'no space left on device',
   ETXTBSY: 'in use',
-  EXDEV: 'on another file system',
+  EXDEV: 'invalid cross-device link',
   ENAMETOOLONG: 'name too long',
   ENOTEMPTY: 'directory not empty',
   EEXIST: 'already exists',
@@ -166,12 +168,12 @@ const systemReasons: Readonly<Record<string, string>> = {
   ENOTFOUND: 'no such host',
 };
 
-/** Why a file operation failed, in a few words without the path. */
+/** Returns why a file operation failed, in a few words without the path. */
 export function systemReason(error: unknown): string {
   return systemReasons[systemCode(error) ?? ''] ?? getMessage(error);
 }
 
-/** The operation of a system error, what it was about, and why it failed; undefined for any other error. */
+/** Returns the operation, path or address, and reason of a system error; undefined for other errors. */
 function systemMessage(error: unknown): string | undefined {
   const reason = systemReasons[systemCode(error) ?? ''];
   if (reason === undefined || !(error instanceof Error)) return undefined;
@@ -197,8 +199,8 @@ interface SystemErrorFields extends Error {
 }
 
 /**
- * Turns what Node.js throws for a cause outside of opmate into the error that is reported: a system error, a text or
- * buffer beyond the limits of the engine, an invalid URL. Returns any other error as it is.
+ * Converts what Node.js throws for an external cause into a reported error: a system error, a text or buffer beyond
+ * the limits of the engine, an invalid URL. Returns other errors unchanged.
  */
 export function reportedError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof OpmateError) return error;
@@ -220,7 +222,7 @@ export function reportedError(error: unknown): unknown {
   return error;
 }
 
-/** The error of a file operation: `what: why`, NOT_FOUND where there is nothing of that name, else IO. */
+/** Returns the error of a file operation: `what: reason`, NOT_FOUND for a missing file, otherwise IO. */
 export function fileError(what: string, error: unknown, details: ErrorDetails = {}): OpmateError {
   if (error instanceof OpmateError) return error;
   const code = systemCode(error);

@@ -1,6 +1,7 @@
 /**
- * Whether a shell pattern matches a path: `*` and `?` match within a component, `[a-z]` and `[^a]` one character, `\\`
- * quotes the next. A malformed pattern matches nothing. Linear in both. (Source: Go, path/filepath.Match.)
+ * Reports whether a shell pattern matches a path: `*` and `?` match within a component, `[a-z]` and `[^a]` one
+ * character, `\\` quotes the next. A malformed pattern matches nothing. Runs in linear time. (Source: Go,
+ * path/filepath.Match.)
  */
 export function matchGlob(glob: string, path: string): boolean {
   const pattern = [...glob];
@@ -28,7 +29,7 @@ export function matchGlob(glob: string, path: string): boolean {
   return p === pattern.length;
 }
 
-/** Pattern offset after matching one character, `star` at a `*`, undefined when it does not match. */
+/** Returns the pattern offset after matching one character, `star` at a `*`, undefined for a mismatch. */
 function matchOne(
   pattern: readonly string[],
   position: number,

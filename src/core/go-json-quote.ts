@@ -10,7 +10,7 @@ const shortEscapes: Readonly<Record<string, string>> = {
   '"': '\\"',
 };
 
-/** Quotes text as Go's `%q` does: printable characters stay, everything else becomes an escape. */
+/** Quotes text as Go's `%q` does: everything but printable characters is escaped. */
 export function quoteGo(text: string): string {
   return `"${text.replace(/["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, escapeCharacter)}"`;
 }
@@ -20,7 +20,7 @@ function escapeCharacter(character: string): string {
   if (short !== undefined) return short;
   const code = character.codePointAt(0) as number;
   if (code < 0x20 || code === 0x7f) return `\\x${code.toString(16).padStart(2, '0')}`;
-  // Half a surrogate pair stands for bytes that were not UTF-8.
+  // A lone surrogate stands for bytes that were not UTF-8.
   if (code >= 0xd800 && code <= 0xdfff) return '\ufffd';
   return code < 0x10000
     ? `\\u${code.toString(16).padStart(4, '0')}`

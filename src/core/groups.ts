@@ -1,16 +1,16 @@
-/** Returns what a map has under a key; what `make` returns becomes that where it has nothing. */
+/** Returns the value of a key, after setting it to the result of `make` if it is missing. */
 export function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   let value = map.get(key);
   if (value === undefined) map.set(key, (value = make()));
   return value;
 }
 
-/** Puts an item behind those that a map has under a key. */
+/** Appends an item to the list of a key. */
 export function pushTo<K, T>(lists: Map<K, T[]>, key: K, item: T): void {
   getOrAdd(lists, key, () => []).push(item);
 }
 
-/** Items by their key, keys and items in the order in which they come. */
+/** Groups items by key, keys and items in order of appearance. */
 export function groupBy<K, T>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>();
   for (const item of items) pushTo(groups, keyOf(item), item);

@@ -1,4 +1,4 @@
-/** Runs work on the same key one after the other, in the order of arrival; other keys do not wait. */
+/** Runs work on the same key in order of arrival, one at a time; other keys do not wait. */
 export class KeyedLock {
   readonly #last = new Map<string, Promise<void>>();
 

@@ -1,14 +1,14 @@
-/** Runs a piece of work as soon as there is room for it. */
+/** Runs work as soon as a slot is free. */
 export type Limiter = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** What is faster than this is bound by processors, not by the way to another machine. */
+/** Faster work is limited by processors, not by the network. */
 const distantMs = 20;
-/** Pieces of work after which the fastest of them tells how far away it is done. */
+/** Number of runs whose fastest one decides between near and distant. */
 const probed = 16;
 
 /**
- * Lets at most `limit` pieces of work run at a time, and `distantLimit` while even the fastest of the last ones took as
- * long as a way to another machine and back.
+ * Returns a limiter of `limit` concurrent runs, and of `distantLimit` while even the fastest recent run took as long
+ * as a round trip to another machine.
  */
 export function createDistanceLimiter(limit: number, distantLimit: number): Limiter {
   const near = createLimiter(limit);
@@ -29,7 +29,7 @@ export function createDistanceLimiter(limit: number, distantLimit: number): Limi
     });
 }
 
-/** Lets at most `limit` pieces of work run at a time; the others wait, first come first served. */
+/** Returns a limiter of `limit` concurrent runs; others wait, first come, first served. */
 export function createLimiter(limit: number): Limiter {
   const waiting: (() => void)[] = [];
   let running = 0;
@@ -39,7 +39,7 @@ export function createLimiter(limit: number): Limiter {
     try {
       return await work();
     } finally {
-      // Whoever waits takes the place over.
+      // The slot passes to the next waiter.
       const next = waiting.shift();
       if (next !== undefined) next();
       else running--;

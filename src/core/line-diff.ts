@@ -1,13 +1,13 @@
 import { structuredPatch } from 'diff';
 
-/** The hunks of a unified diff, and by how many lines the second text is longer. */
+/** Hunks of a unified diff, and the number of lines by which the second text is longer. */
 interface LineDiff {
   text: string;
   addedLines: number;
 }
 
 interface LineDiffOptions {
-  /** Line numbers of the first lines of both texts, counted from 1. */
+  /** One-based numbers of the first lines of both texts. */
   firstOldLine?: number;
   firstNewLine?: number;
 }
@@ -20,14 +20,14 @@ interface Hunk {
   lines: string[];
 }
 
-/** Lines shown around a change. */
+/** Unchanged lines shown around a change. */
 const context = 3;
-/** Maximum number of changed lines for which the smallest difference is searched. */
+/** Maximum number of changed lines for the smallest difference. */
 const maxEditLength = 2000;
 
 /**
- * Returns the hunks of a unified diff of two texts; empty when they are equal. Texts that differ in more than 2,000
- * lines are shown as one replaced region between their common first and last lines.
+ * Returns the hunks of a unified diff of two texts; none for equal texts. More than 2,000 changed lines are shown as
+ * one replaced region between the common first and last lines.
  */
 export function diffLines(
   before: string,
@@ -39,7 +39,7 @@ export function diffLines(
   let text = '';
   let addedLines = 0;
   for (const { oldStart, oldLines, newStart, newLines, lines } of hunks) {
-    // An empty side is given as the line before it.
+    // The number of an empty side is that of the line before it.
     const oldLine = oldStart + firstOldLine - 1 - (oldLines === 0 ? 1 : 0);
     const newLine = newStart + firstNewLine - 1 - (newLines === 0 ? 1 : 0);
     text += `@@ -${oldLine},${oldLines} +${newLine},${newLines} @@\n${lines.join('\n')}\n`;
@@ -48,7 +48,7 @@ export function diffLines(
   return { text, addedLines };
 }
 
-/** Returns the lines of a text with their line ends. */
+/** Returns the lines of a text with their line endings. */
 export function splitLines(text: string): string[] {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }

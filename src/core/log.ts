@@ -1,24 +1,24 @@
-/** How the library tells what it does. It never prints: whoever calls it decides where this goes. */
+/** Log levels. The library logs through the caller's Logger and never prints. */
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
 
-/** Fields of a log line in addition to its message; values must not hold credentials. */
+/** Additional fields of a log line; values must not hold credentials. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** Takes what there is to tell. Neither method may throw, nor take long: work waits for both. */
+/** Receives log messages. Its methods must not throw and must return quickly: work waits for them. */
 export interface Logger {
-  /** Takes one message; whether a level is shown is for the logger to decide. */
+  /** Logs one message; the logger decides which levels to show. */
   log(level: LogLevel, message: string, fields?: LogFields): void;
-  /** The same for messages that come by the thousand: they may be written together, a moment later. */
+  /** Logs one of many messages; the logger may delay and batch them. */
   logOften?(level: LogLevel, message: string, fields?: LogFields): void;
-  /** Whether a level is shown, for messages that cost something to make; all are where it is missing. */
+  /** Reports whether a level is shown, for messages that are expensive to create. If missing, all levels are shown. */
   shows?(level: LogLevel): boolean;
-  /** Tells how far a named piece of work is; `total` is left out where it is not known. */
+  /** Reports the progress of an operation; `total` is omitted if unknown. */
   progress(event: ProgressEvent): void;
 }
 
-/** How far a piece of work is: one `start` or none, any number of `update`, one `done` or `failed`. */
+/** Progress of an operation: at most one `start`, any number of `update`, one `done` or `failed`. */
 export interface ProgressEvent {
-  /** What is being done, e.g. `pull quay.io/ns/name:v1`; stays the same through one piece of work. */
+  /** Name of the operation, constant through its events: `pull quay.io/ns/name:v1`. */
   task: string;
   state: 'start' | 'update' | 'done' | 'failed';
   current?: number;
@@ -26,5 +26,5 @@ export interface ProgressEvent {
   unit?: 'bytes' | 'items';
 }
 
-/** A logger that drops everything; the default of every library function. */
+/** Logger that drops everything; the default of library functions. */
 export const silentLogger: Logger = { log: () => undefined, progress: () => undefined };

@@ -1,6 +1,6 @@
 /**
- * Compares two strings by their UTF-8 bytes, as Go does. UTF-16 order, which `<` uses, differs from it
- * for characters beyond U+FFFF only.
+ * Compares two strings by their UTF-8 bytes, as Go does. Differs from the UTF-16 order of `<` for characters beyond
+ * U+FFFF only.
  */
 export function compareBytes(a: string, b: string): number {
   if (a === b) return 0;
@@ -9,7 +9,7 @@ export function compareBytes(a: string, b: string): number {
     const x = a.charCodeAt(i);
     const y = b.charCodeAt(i);
     if (x !== y) {
-      // A surrogate stands for a character above all others of the basic plane.
+      // A surrogate is part of a character beyond U+FFFF, which sorts last.
       const xRank = x >= 0xd800 && x <= 0xdfff ? x + 0x10000 : x;
       const yRank = y >= 0xd800 && y <= 0xdfff ? y + 0x10000 : y;
       return xRank < yRank ? -1 : 1;
@@ -18,7 +18,7 @@ export function compareBytes(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** A sorted copy, in byte order. */
+/** Returns a copy sorted in byte order. */
 export function sortedByBytes(strings: Iterable<string>): string[] {
   return [...strings].sort(compareBytes);
 }

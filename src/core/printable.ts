@@ -1,13 +1,13 @@
 /**
- * Control characters, and those that are not seen but change the order or place of others: bidirectional controls,
- * line separators, zero-width spaces, tags. Joiners stay, for words and emoji are written with them.
+ * Control characters and invisible characters that reorder or hide others: bidirectional controls, line separators,
+ * zero-width spaces, tags. Joiners are safe: words and emoji need them.
  */
 const unsafe =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
 
 /**
- * Makes text from elsewhere fit to be shown on a terminal: what could rewrite it, or make text read otherwise than it is,
- * becomes `\xNN`, `\uNNNN` or `\UNNNNNNNN`. Tabs and line feeds stay.
+ * Escapes untrusted text for a terminal: control and invisible characters become `\xNN`, `\uNNNN` or `\UNNNNNNNN`.
+ * Tabs and line feeds stay.
  */
 export function printable(text: string): string {
   return text.replace(unsafe, (character) =>
@@ -15,7 +15,7 @@ export function printable(text: string): string {
   );
 }
 
-/** The same for one line or one cell of a table: tabs and line feeds are escaped too. */
+/** Escapes untrusted text for one line or table cell: as `printable`, tabs and line feeds included. */
 export function printableLine(text: string): string {
   return text.replace(unsafe, escapeCharacter);
 }

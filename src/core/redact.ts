@@ -1,23 +1,23 @@
 /**
- * Removing secrets from text that is shown. Messages quote registries, git, credential helpers and catalogs, so this
- * is the last line before a terminal or a log. Every pattern takes time in proportion to the text: what repeats is
- * bounded or cannot start within its own match.
+ * Removes secrets from text that is shown. Messages quote registries, git, credential helpers and catalogs, so this
+ * is the last defense before a terminal or log. Every pattern runs in linear time: repetition is bounded or cannot
+ * start within its own match.
  */
 
 const mask = '***';
 
-/** Names whose value is a secret in whatever way it is written: `db_password`, `dbPassword`, `PASSWD`. */
+/** Names of secrets in any spelling: `db_password`, `dbPassword`, `PASSWD`. */
 const passwordNames = 'pass(?:word|wd|phrase|code)s?';
-/** Names of secrets that are also names of fields and files, so that `pullSecret: not found` is a message. */
+/** Names of secrets that are field or file names too: `pullSecret: not found` is a message. */
 const secretNames =
   '(?:secret|token|credentials?|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key|encryption[_-]?key|pwd)' +
   '(?:[_-]?(?:access[_-]?)?(?:key|id|value|string))?';
 const authNames = '(?<![a-z])(?:identity)?auth(?![a-z])';
 const secretName = `(?:${passwordNames}|${secretNames}|${authNames})`;
 
-/** A quoted value with its escapes, or what reaches to the next blank or delimiter. */
+/** A quoted value with escapes, or text up to the next blank or delimiter. */
 const value = String.raw`(?:\\"[^"\\]*(?:\\[^"][^"\\]*)*(?:\\")?|"[^"\\]*(?:\\.[^"\\]*)*"?|'[^'\r\n]*'?|[^\s"'&,;}\])]+)`;
-/** How a message goes on after `subject:`, which is no value. */
+/** Words after `subject:` that start a problem rather than a value. */
 const problem =
   '(?!(?:no such|not |expected |unknown |missing |must |is |are |has |have |holds |lacks |there |needs |cannot |' +
   'could |does |was |were |invalid |duplicate |unsupported |unavailable|permission |already |neither |wrong ))';
@@ -28,13 +28,13 @@ const labeled = new RegExp(
   `((?:${passwordNames}|(?<![a-z0-9])${secretNames}|${authNames}):[ \\t]*)${problem}(?!\\s)${value}`,
   'gi',
 );
-/** Flags with their value; upper case is the placeholder of a hint. */
+/** Flags with their value; an upper-case value is the placeholder of a hint. */
 const flag = new RegExp(
   `(--[a-z-]{0,30}(?:${passwordNames}|token|api-key)[ \\t]+)(?!-|[A-Z_]+\\b|<)${value}`,
   'g',
 );
 
-/** `Authorization` and cookies, whose value has blanks in it and ends with the line or the quotes around it. */
+/** `Authorization` and cookies, whose values contain blanks and end at a quote or the end of the line. */
 const header =
   /(\b(?:proxy-)?authorization["']?[ \t]*[:=][ \t]*["']?|\b(?:set-)?cookie:[ \t]*)(?:(basic|bearer|digest|negotiate|token|aws4-hmac-sha256)[ \t]+)?[^\s"'][^\r\n"']*/gi;
 
@@ -43,19 +43,19 @@ const schemeValue = /\b(bearer|basic)\s+([A-Za-z0-9._~+/=-]{6,})/gi;
 const signedParameter =
   /([?&](?:X-(?:Amz|Goog)-[A-Za-z-]{1,40}|sig|signature|se|sp|code|state|Expires|Key-Pair-Id|Policy)=)[^&\s"']+/gi;
 
-/** Tokens that are known by their form: JSON web tokens, those of GitHub, GitLab, npm, Slack, AWS. */
+/** Tokens with a known form: JSON web tokens and those of GitHub, GitLab, npm, Slack and AWS. */
 const knownToken =
   /(?<![\w-])(?:eyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?|gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|npm_[A-Za-z0-9]{30,}|xox[abprs]-[\w-]{10,}|A[KS]IA[0-9A-Z]{16}(?!\w))/g;
 
 const privateKey = /(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[^-]*/g;
 
-/** What text has that any of the patterns matches: most text has none of it. */
+/** Quick test: text that no pattern matches, as most text is, fails it. */
 const suspicious =
   /:\/\/|[?&]|pass|secret|token|credential|key|pwd|auth|cookie|bearer|basic|-----BEGIN|eyJ|gh[opsur]_|github_pat_|glpat-|npm_|xox|A[KS]IA/i;
 
 /**
- * Removes credentials from text that may be shown: user information in URLs, `Authorization` values, bearer and
- * identity tokens, passwords and other named secrets, private keys, and signed-URL parameters.
+ * Removes credentials from text: user information in URLs, `Authorization` values, bearer and identity tokens,
+ * passwords and other named secrets, private keys, signed-URL parameters.
  */
 export function redact(text: string): string {
   if (!suspicious.test(text)) return text;
@@ -75,7 +75,10 @@ export function redact(text: string): string {
     .replace(knownToken, mask);
 }
 
-/** Whether this is a word or flag, as in `basic template`: credentials of that scheme are base64 of text with a colon. */
+/**
+ * Reports whether text after `basic` is a word or flag, as in `basic template`: real credentials are base64 of text
+ * with a colon.
+ */
 function isWordAfterBasic(scheme: string, credentials: string): boolean {
   if (scheme.toLowerCase() !== 'basic') return false;
   if (credentials.startsWith('--')) return true;
@@ -84,8 +87,8 @@ function isWordAfterBasic(scheme: string, credentials: string): boolean {
 }
 
 /**
- * Masks `user:password@` of every URL. A password that was not encoded may hold `@`, `/`, `?` and `#`, so the last
- * `@` counts: before the path, or where the text before it is no `host:port`, in the whole word.
+ * Masks `user:password@` in all URLs. An unencoded password may contain `@`, `/`, `?` and `#`, so the last `@` before
+ * the path ends it, or of the whole word if no `host:port` precedes the path.
  */
 function withoutUserInformation(text: string): string {
   if (!text.includes('://')) return text;
@@ -98,9 +101,9 @@ function withoutUserInformation(text: string): string {
   return parts.join('://');
 }
 
-/** What follows `scheme://`, up to the next URL of the text. */
+/** Masks the user information after `scheme://`, up to the next URL of the text. */
 function withoutUser(rest: string): string {
-  // What hints say is to be written there.
+  // Placeholders of hints stay.
   if (rest.startsWith('user:password@')) return rest;
   const end = rest.search(/\s/);
   const word = end < 0 ? rest : rest.slice(0, end);

@@ -1,51 +1,51 @@
 /**
- * Image references: what users write to name an image, in a registry or in a file. The grammar of
- * registry references is that of the `docker/reference` package that opm, skopeo and podman share.
+ * Image references: names of images in registries and files. Registry references have the grammar of the
+ * `docker/reference` package, which opm, skopeo and podman share.
  */
 import { isIPv6 } from 'node:net';
-import { digestFault, parseDigest } from './digest.js';
+import { findDigestError, parseDigest } from './digest.js';
 import { OpmateError, UsageError } from './errors.js';
 import { quoteGo } from './go-json-quote.js';
 
 /** An image in a registry. */
 export interface RegistryReference {
   transport: 'docker';
-  /** As the user wrote it. */
+  /** Reference as the user wrote it. */
   text: string;
-  /** `host[:port]`, an IPv6 host in brackets; `docker.io` where none was written. */
+  /** `host[:port]`, IPv6 hosts in brackets; default: `docker.io`. */
   registry: string;
-  /** Without registry, tag and digest; `library/` stands before the short names of docker.io. */
+  /** Repository without registry; `library/` is added to short names of docker.io. */
   repository: string;
   tag?: string;
-  /** Wins over `tag` where both are given. */
+  /** Takes precedence over `tag`. */
   digest?: string;
 }
 
 /** An image in a directory or file. */
 export interface LayoutReference {
   transport: 'oci' | 'oci-archive' | 'docker-archive';
-  /** As the user wrote it. */
+  /** Reference as the user wrote it. */
   text: string;
   path: string;
-  /** The name of the image in there; for `docker-archive` as it was written, e.g. `ns/name:v1`. */
+  /** Name of the image in the layout or archive; for `docker-archive` as written: `ns/name:v1`. */
   tag?: string;
-  /** Wins over `tag` where both are given. */
+  /** Takes precedence over `tag`. */
   digest?: string;
 }
 
-/** An image, wherever it is. */
+/** An image in a registry, directory or file. */
 export type Reference = RegistryReference | LayoutReference;
 
 /**
- * Parses a reference in any of these forms; `oci:` and the like are always transports, so a registry of
- * such a name cannot be written without `docker://`.
+ * Parses a reference in any of these forms; `oci:` and the like are always transports, so a registry of such a name
+ * cannot be written without `docker://`.
  *
  * - `[docker://][REGISTRY/]REPOSITORY[:TAG][@DIGEST]`; without registry it is docker.io
- * - `oci:DIR[:TAG][@DIGEST]`, `oci-archive:FILE[:TAG][@DIGEST]`: the tag follows the last colon, unless a
- *   slash comes after that, so a path may hold colons in all but its last part
+ * - `oci:DIR[:TAG][@DIGEST]`, `oci-archive:FILE[:TAG][@DIGEST]`: the tag follows the last colon, unless a   slash
+ *   comes after that, so a path may hold colons in all but its last part
  * - `docker-archive:FILE[:REFERENCE]`: FILE ends at the first colon
  *
- * Nothing is made up: without tag and digest both stay undefined. Throws OpmateError INVALID.
+ * A missing tag or digest stays undefined. Throws OpmateError INVALID.
  */
 export function parseReference(text: string): Reference {
   const [, transport, rest] = /^(oci|oci-archive|docker-archive):(.*)$/s.exec(text) ?? [];
@@ -54,11 +54,12 @@ export function parseReference(text: string): Reference {
   const name = text.startsWith('docker://') ? text.slice('docker://'.length) : text;
   const parts = splitNormalized(name);
   const fault = typeof parts === 'string' ? parts : registryFault(parts.registry);
-  if (typeof parts === 'string' || fault !== undefined) throw invalid(text, fault as string, hintFor(name));
+  if (typeof parts === 'string' || fault !== undefined)
+    throw invalidReference(text, fault as string, hintFor(name));
   return { transport: 'docker', text, ...parts };
 }
 
-/** Returns the reference that a text is; undefined for one that is none. */
+/** Returns a parsed reference; undefined for an invalidReference one. */
 export function findReference(text: string): Reference | undefined {
   try {
     return parseReference(text);
@@ -69,8 +70,8 @@ export function findReference(text: string): Reference | undefined {
 }
 
 /**
- * Parses a reference that is written to. Its registry has to be given: a mistyped word must never become a repository
- * of docker.io. Throws OpmateError INVALID, and USAGE for a missing registry.
+ * Parses a reference to write to. Its registry is required, so that a mistyped word never becomes a repository of
+ * docker.io. Throws OpmateError INVALID, and USAGE for a missing registry.
  */
 export function parseTargetReference(text: string): Reference {
   const reference = parseReference(text);
@@ -78,7 +79,7 @@ export function parseTargetReference(text: string): Reference {
   throw missingRegistry(text, formatReference(reference));
 }
 
-/** Returns whether a registry reference names its registry. */
+/** Reports whether a registry reference names its registry. */
 function hasRegistry(text: string): boolean {
   const [first = '', ...path] = text.replace(/^docker:\/\//, '').split('/');
   return path.length > 0 && (first === 'localhost' || /[.:]/.test(first));
@@ -97,12 +98,12 @@ export function missingRegistry(text: string, onHub: string): OpmateError {
   });
 }
 
-/** Returns the same repository with another tag, or alone where none is given. */
+/** Returns the repository with another tag, or without a tag if none is passed. */
 export function withReferenceTag<R extends Reference>(reference: R, tag?: string): R {
   return { ...reference, tag, digest: undefined };
 }
 
-/** The normalized text of a reference; parsing it gives the same reference again. */
+/** Returns the normalized text of a reference, which parses to the same reference. */
 export function formatReference(reference: Reference): string {
   const { transport, tag, digest } = reference;
   const name =
@@ -113,13 +114,13 @@ export function formatReference(reference: Reference): string {
 }
 
 /**
- * Checks an image reference in a catalog by the rules of `opm validate`: registry references only, short
- * names included. Returns what is wrong in the words of `opm`, or undefined.
+ * Checks an image reference of a catalog as `opm validate` does: registry references only, short names included.
+ * Returns the problem in the words of `opm`, or undefined.
  */
 export function checkPullSpec(text: string): string | undefined {
   const parts = splitNormalized(text);
   if (typeof parts === 'string') return parts;
-  // opm knows no IPv6 registries.
+  // opm does not support IPv6 registries.
   return parts.registry.startsWith('[') ? invalidFormat : undefined;
 }
 
@@ -136,10 +137,13 @@ const componentPattern = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*$/;
 const tagPattern = /^\w[\w.-]{0,127}$/;
 const digestPattern = /^[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}$/;
 
-/** The longest registry and repository together. */
+/** Maximum length of registry and repository together. */
 const maxNameLength = 255;
 
-/** Takes a registry reference apart after filling in docker.io; returns text for what is wrong with it. */
+/**
+ * Splits a registry reference, with docker.io as the default registry; returns a string with the problem of an
+ * invalidReference one.
+ */
 function splitNormalized(text: string): NameParts | string {
   if (/^[a-f0-9]{64}$/.test(text)) {
     return `invalid repository name (${text}), cannot specify 64-byte hexadecimal strings`;
@@ -164,12 +168,12 @@ function splitNormalized(text: string): NameParts | string {
   if (registry.length + 1 + repository.length > maxNameLength) {
     return `repository name must not be more than ${maxNameLength} characters`;
   }
-  const fault = digest === undefined ? undefined : digestFault(digest);
+  const fault = digest === undefined ? undefined : findDigestError(digest);
   if (fault !== undefined) return fault;
   return { registry, repository, ...(tag !== undefined && { tag }), ...(digest !== undefined && { digest }) };
 }
 
-/** What stands before the first slash is a registry when it cannot be anything else. */
+/** Text before the first slash is a registry if it cannot be part of a repository. */
 function splitRegistry(text: string): { registry: string; remainder: string } {
   const slash = text.indexOf('/');
   const first = slash < 0 ? '' : text.slice(0, slash);
@@ -186,7 +190,7 @@ function isRegistry(text: string): boolean {
   return host.split('.').every((label) => hostPattern.test(label));
 }
 
-/** What the grammar lets pass but no URL can hold: a port or an address out of range. */
+/** Returns the problem of a registry that the grammar accepts but no URL can hold: a port or address out of range. */
 function registryFault(registry: string): string | undefined {
   return URL.canParse(`http://${registry}/`)
     ? undefined
@@ -204,9 +208,13 @@ function parseLayout(text: string, transport: 'oci' | 'oci-archive', rest: strin
   const tag = hasTag ? named.slice(colon + 1) : undefined;
   const kind = transport === 'oci' ? 'DIR' : 'FILE';
   if (path === '' || path.includes('\0'))
-    throw invalid(text, 'has no path', `use ${transport}:${kind}[:TAG]`);
+    throw invalidReference(text, 'has no path', `use ${transport}:${kind}[:TAG]`);
   if (tag === '')
-    throw invalid(text, 'has an empty tag', `remove the last colon, or use ${transport}:${kind}:TAG`);
+    throw invalidReference(
+      text,
+      'has an empty tag',
+      `remove the last colon, or use ${transport}:${kind}:TAG`,
+    );
   return {
     transport,
     text,
@@ -221,11 +229,11 @@ function parseDockerArchive(text: string, rest: string): LayoutReference {
   const colon = rest.indexOf(':');
   const path = colon < 0 ? rest : rest.slice(0, colon);
   const hint = 'use docker-archive:FILE or docker-archive:FILE:NAME:TAG';
-  if (path === '' || path.includes('\0')) throw invalid(text, 'has no path', hint);
+  if (path === '' || path.includes('\0')) throw invalidReference(text, 'has no path', hint);
   if (colon < 0) return { transport, text, path };
   const tag = rest.slice(colon + 1);
   const parts = splitNormalized(tag);
-  if (typeof parts === 'string') throw invalid(text, parts, hint);
+  if (typeof parts === 'string') throw invalidReference(text, parts, hint);
   return { transport, text, path, tag };
 }
 
@@ -237,18 +245,18 @@ function hintFor(name: string): string {
   return 'use REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST';
 }
 
-/** Whether something like `user:password@` stands before a slash. */
+/** Reports whether text like `user:password@` precedes a slash. */
 function hasCredentials(text: string): boolean {
   const position = text.indexOf('@');
   return position >= 0 && text.lastIndexOf('/') > position;
 }
 
-/** A reference as a message may show it: what stands before an `@` in front of a slash may be a password. */
+/** Returns a reference for messages: text before an `@` that precedes a slash may be a password. */
 export function withoutCredentials(text: string): string {
   return hasCredentials(text) ? `***${text.slice(text.lastIndexOf('@', text.lastIndexOf('/')))}` : text;
 }
 
-function invalid(text: string, fault: string, hint: string): OpmateError {
+function invalidReference(text: string, fault: string, hint: string): OpmateError {
   const safe = withoutCredentials(text);
   const shown = safe.length > 200 ? `${safe.slice(0, 200)}…` : safe;
   return new OpmateError('INVALID', fault, { subject: `image reference ${quoteGo(shown)}`, hint });

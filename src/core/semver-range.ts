@@ -15,12 +15,15 @@ import {
   tryParse,
 } from './semver.js';
 
-/** Bytes of a constraint and of a version in it, and groups: the limits of that library. */
+/** Limits of that library: bytes of a constraint, bytes of a version in it, groups. */
 const maxLength = 512;
 const maxVersionLength = 256;
 const maxGroups = 32;
 
-/** What may stand for a version in a constraint. That `|` is among its characters only makes another error. */
+/**
+ * A version in a constraint. The `
+ * ` among its characters only selects another error text.
+ */
 const versionPattern =
   'v?([0-9|xX*]+)(\\.[0-9|xX*]+)?(\\.[0-9|xX*]+)?' +
   '(-([0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*))?' +
@@ -52,16 +55,16 @@ const operators: Readonly<Record<string, Operator>> = {
 /** One comparison. */
 interface Term {
   operator: Operator;
-  /** With zeros for what is left out. */
+  /** Version with zeros for omitted parts. */
   version: Version;
-  /** Whether any part of the version is left open, and which is the first; a version that is all open has neither. */
+  /** First open part of the version; a fully open version has none. */
   isOpen: boolean;
   openFrom: 'minor' | 'patch' | undefined;
 }
 
 /**
- * Parses a range in the syntax of catalogs, or one that is none in that of OLM v1; `prefer` names the syntax of what is
- * valid in both. Throws the SemverError of that one.
+ * Parses a range of catalogs or OLM v1. `prefer` selects the syntax for ranges valid in both, and the SemverError to
+ * throw for ranges valid in neither.
  */
 export function parseVersionRange(text: string, prefer: 'catalog' | 'olm-v1'): VersionRange {
   const [first, second] =
@@ -76,8 +79,8 @@ export function parseVersionRange(text: string, prefer: 'catalog' | 'olm-v1'): V
 }
 
 /**
- * Parses a constraint. A version with a prerelease meets a group of comparisons only where one of these has a
- * prerelease too. Throws SemverError.
+ * Parses a constraint. A prerelease version satisfies a group of comparisons only if one of them has a prerelease
+ * too. Throws SemverError.
  */
 export function parseConstraint(text: string): VersionRange {
   if (Buffer.byteLength(text) > maxLength) {
@@ -97,7 +100,7 @@ export function parseConstraint(text: string): VersionRange {
   };
 }
 
-/** `A - B` becomes two comparisons, wherever it stands. */
+/** Replaces each `A - B` by two comparisons. */
 function rewriteHyphens(text: string): string {
   let rewritten = text;
   for (const match of text.matchAll(new RegExp(hyphenPattern, 'g'))) {
@@ -134,7 +137,7 @@ function parseTerm(match: RegExpExecArray): Term {
   const [, operator = '', whole = '', major, minor, patch, , prerelease = ''] = match;
   const isAny = (part: string | undefined): boolean => part === undefined || /^\.?[xX*]$/.test(part);
   const open = isAny(major) ? 'major' : isAny(minor) ? 'minor' : isAny(patch) ? 'patch' : undefined;
-  // Where a part is open, neither what follows it nor build metadata is looked at.
+  // What follows an open part, and build metadata, is ignored.
   const read =
     open === undefined
       ? whole
@@ -156,7 +159,7 @@ function parseTerm(match: RegExpExecArray): Term {
   };
 }
 
-/** Leading zeros do not matter here. */
+/** Leading zeros are allowed. */
 function parseNumber(part: string | undefined): VersionNumber {
   const digits = (part ?? '').replace(/^\./, '');
   const number = /^\d+$/.test(digits) ? toUint64(digits) : undefined;
@@ -164,7 +167,7 @@ function parseNumber(part: string | undefined): VersionNumber {
   return number;
 }
 
-/** Numbers beyond 64 bits count as words, as there. */
+/** Numbers beyond 64 bits compare as words, as in that library. */
 function prereleasePart(part: string): VersionNumber | string {
   if (!/^\d+$/.test(part)) return part;
   if (/^0./.test(part)) throw new SemverError('constraint parser error');
@@ -192,7 +195,7 @@ const tests: Readonly<Record<Operator, (version: Version, term: Term) => boolean
 
 function isOther(version: Version, { version: other, openFrom }: Term): boolean {
   if (openFrom === 'minor') return version.major !== other.major;
-  // Of a version whose patch is open, prereleases still count.
+  // A version whose patch is open still compares prereleases.
   const patch = openFrom === 'patch' ? other.patch : version.patch;
   return compareVersions({ ...version, patch }, other) !== 0;
 }
@@ -209,7 +212,10 @@ function isAtMost(version: Version, { version: other, isOpen, openFrom }: Term):
   return openFrom === 'minor' || version.minor <= other.minor;
 }
 
-/** At least the version, and of its minor, or where that is open, of its major. 0.0.0 and `*` are met by all above. */
+/**
+ * Accepts versions at or above this one of the same minor, or of the same major if minor is open. 0.0.0 and `*`
+ * accept all versions above.
+ */
 function isNear(version: Version, { version: other, openFrom }: Term): boolean {
   if (compareVersions(version, other) < 0) return false;
   const isZero = other.major === 0 && other.minor === 0 && other.patch === 0;
@@ -217,7 +223,7 @@ function isNear(version: Version, { version: other, openFrom }: Term): boolean {
   return version.major === other.major && (openFrom === 'minor' || version.minor === other.minor);
 }
 
-/** At least the version, and the same in the first part that is not zero. */
+/** Accepts versions at or above this one whose first nonzero part is the same. */
 function isCompatible(version: Version, { version: other, openFrom }: Term): boolean {
   if (compareVersions(version, other) < 0) return false;
   if (version.major !== other.major) return false;

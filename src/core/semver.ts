@@ -1,16 +1,16 @@
 /**
- * Versions and version ranges as OLM reads them, by the rules of the Go library blang/semver v4: numbers
- * are 64 bits wide, ranges compare by plain precedence, and the error texts are that library's. What it
- * does with odd ranges is kept too, because catalogs in the field were accepted by it.
+ * Versions and version ranges as OLM reads them, by the rules of the Go library blang/semver v4: 64-bit numbers,
+ * ranges that compare by plain precedence, that library's error texts. Its handling of odd ranges is kept, because
+ * published catalogs rely on it.
  */
 import { OpmateError } from './errors.js';
 import { quoteGo } from './go-json-quote.js';
 import { compareBytes } from './order.js';
 
-/** A number below 2^53, a bigint from there to 2^64. */
+/** A number below 2^53; a bigint from 2^53 to 2^64. */
 export type VersionNumber = number | bigint;
 
-/** One part of a prerelease: a number where the text is one. */
+/** A prerelease part; a number if it is numeric. */
 type PrereleasePart = VersionNumber | string;
 
 export interface Version {
@@ -18,7 +18,7 @@ export interface Version {
   readonly minor: VersionNumber;
   readonly patch: VersionNumber;
   readonly pre: readonly PrereleasePart[];
-  /** Has no say in any comparison. */
+  /** Build metadata, which does not affect precedence. */
   readonly build: readonly string[];
 }
 
@@ -26,10 +26,10 @@ export interface VersionRange {
   contains(version: Version): boolean;
 }
 
-/** The release of a bundle of a version: the segments that dots separate; empty for none. */
+/** Release of a bundle version: its dot-separated segments, none for an empty release. */
 export type Release = readonly PrereleasePart[];
 
-/** A version, range or release that breaks the rules. The message is Go's. */
+/** An invalid version, range or release. The message is Go's. */
 export class SemverError extends OpmateError {
   override readonly name: string = 'SemverError';
   constructor(message: string) {
@@ -69,8 +69,8 @@ export function parseVersion(text: string): Version {
 }
 
 /**
- * Parses a version in the loose form too: white space around it, a leading `v`, leading zeros, and
- * minor and patch left out. Throws SemverError.
+ * Parses a version that may also have white space around it, a leading `v`, leading zeros, or no minor and patch.
+ * Throws SemverError.
  */
 export function parseTolerantVersion(text: string): Version {
   const trimmed = text.trim().replace(/^v/, '');
@@ -85,7 +85,7 @@ export function parseTolerantVersion(text: string): Version {
   return parseVersion(stripped.join('.'));
 }
 
-/** Returns what a parser of this module reads in a text; undefined where the text breaks its rules. */
+/** Returns the result of a parser of this module; undefined for invalid text. */
 export function tryParse<T>(parse: (text: string) => T, text: string): T | undefined {
   try {
     return parse(text);
@@ -95,26 +95,26 @@ export function tryParse<T>(parse: (text: string) => T, text: string): T | undef
   }
 }
 
-/** The text that `parseVersion` reads back as the same version. */
+/** Returns the text of a version, which `parseVersion` reads as the same version. */
 export function formatVersion(version: Version): string {
   const { major, minor, patch, pre, build } = version;
   const prerelease = pre.length > 0 ? `-${pre.join('.')}` : '';
   return `${major}.${minor}.${patch}${prerelease}${build.length > 0 ? `+${build.join('.')}` : ''}`;
 }
 
-/** Orders versions by precedence; build metadata does not count. */
+/** Compares versions by precedence; build metadata is ignored. */
 export function compareVersions(a: Version, b: Version): number {
   const order =
     compareNumbers(a.major, b.major) || compareNumbers(a.minor, b.minor) || compareNumbers(a.patch, b.patch);
   if (order !== 0) return order;
-  // A version with a prerelease comes before the one without.
+  // A prerelease precedes its release.
   if (a.pre.length === 0 || b.pre.length === 0) return Math.sign(b.pre.length - a.pre.length);
   return compareParts(a.pre, b.pre);
 }
 
 /**
- * Parses the release of a bundle: at most 20 characters, segments as in a prerelease. Empty text is no
- * release. Throws SemverError with a line for each bad segment.
+ * Parses the release of a bundle: at most 20 characters, segments as in a prerelease. Empty text is no release.
+ * Throws SemverError with a line for each invalid segment.
  */
 export function parseRelease(text: string): Release {
   if (text === '') return [];
@@ -162,7 +162,7 @@ function parseUint(digits: string): VersionNumber {
   if (digits === '') throw new SemverError('strconv.ParseUint: parsing "": invalid syntax');
   const value = Number(digits);
   if (Number.isSafeInteger(value)) return value;
-  // Comparing lengths first keeps endless digits out of BigInt.
+  // The length check keeps long digit strings out of BigInt.
   if (digits.length > 20 || BigInt(digits) >= 1n << 64n) {
     throw new SemverError(`strconv.ParseUint: parsing ${quoteGo(digits)}: value out of range`);
   }
@@ -181,7 +181,7 @@ function compareNumbers(a: VersionNumber, b: VersionNumber): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Numbers come before words; the shorter list comes first where the longer one begins with it. */
+/** Compares prereleases: numbers precede words, a prefix precedes the longer list. */
 function compareParts(a: readonly PrereleasePart[], b: readonly PrereleasePart[]): number {
   const length = Math.min(a.length, b.length);
   for (let i = 0; i < length; i++) {
@@ -200,7 +200,7 @@ interface Comparison {
   version: Version;
 }
 
-/** What each operator asks of how a version compares with its own. */
+/** Conditions of the operators on the order of a version and the operand. */
 const operators: Readonly<Record<string, (order: number) => boolean>> = {
   '': (order) => order === 0,
   '=': (order) => order === 0,
@@ -214,8 +214,9 @@ const operators: Readonly<Record<string, (order: number) => boolean>> = {
 };
 
 /**
- * Parses a range: comparisons such as `>=1.2.3`, of which all that spaces join must hold, in groups
- * joined by ` || `, of which one must hold. `x` may stand for minor and patch. Throws SemverError.
+ * Parses a range: comparisons such as `>=1.2.3`. Those joined by spaces must all hold, of those joined by `
+ *
+ * ` at least one. `x` may replace minor and patch. Throws SemverError.
  */
 export function parseRange(text: string): VersionRange {
   const groups = splitGroups(splitTerms(text))
@@ -225,7 +226,8 @@ export function parseRange(text: string): VersionRange {
     contains: (version) =>
       groups.some(
         (group) =>
-          // Nothing between two `||`; the Go library crashes there.
+          // Empty between two `
+          // `; the Go library panics here.
           group.length > 0 &&
           group.every((comparison) =>
             operators[comparison.operator]?.(compareVersions(version, comparison.version)),
@@ -235,8 +237,8 @@ export function parseRange(text: string): VersionRange {
 }
 
 /**
- * Cuts at spaces, except those that follow an operator. A term of one byte is lost on the way: that is
- * what lets `1.0.0 - 2.0.0` pass, as two equalities.
+ * Splits at spaces, except after an operator. One-byte terms are dropped, as in the Go library: `1.0.0 - 2.0.0` is
+ * two equalities.
  */
 function splitTerms(text: string): string[] {
   const terms: string[] = [];
@@ -268,7 +270,7 @@ function splitGroups(terms: string[]): string[][] {
   return groups;
 }
 
-/** The operator is whatever stands before the first digit. */
+/** Splits a term before its first digit. */
 function splitOperator(term: string): { operator: string; version: string } {
   const position = term.search(/\p{Nd}/u);
   if (position < 0) throw new SemverError(`Could not get version from string: ${quoteGo(term)}`);
@@ -292,8 +294,8 @@ function parseComparison(term: string): Comparison {
 }
 
 /**
- * Turns a term with an `x` into plain comparisons. An `x` anywhere but in the last place leaves a term
- * without a version, which is refused later.
+ * Expands a term with an `x` into plain comparisons. An `x` in another place than the last leaves a term without a
+ * version, which fails later.
  */
 function expandWildcard(term: string): string[] {
   if (!term.includes('x')) return [term];
@@ -311,7 +313,7 @@ function expandWildcard(term: string): string[] {
       return [`>=${lowest}`, `<${next}`];
     case '!':
     case '!=':
-      // Both can never hold at once; the library that OLM uses has it so.
+      // Both can never hold, as in the Go library.
       return [`<${lowest}`, `>=${next}`];
     case '>=':
     case '<':
@@ -326,7 +328,7 @@ function withoutWildcard(version: string): string {
   return zeroed.split('.').length === 2 ? `${zeroed}.0` : zeroed;
 }
 
-/** The lowest version that the wildcard leaves out; empty if missing. */
+/** Returns the lowest version above a wildcard; empty if missing. */
 function aboveWildcard(version: string, lowest: string): string {
   const places = version.split('.');
   if (places.at(-1) !== 'x' || places.length < 2 || places.length > 3) return '';

@@ -2,18 +2,18 @@ import { OpmateError } from './errors.js';
 import { quoteGo } from './go-json-quote.js';
 import { sortedByBytes } from './order.js';
 
-/** How many candidates with the same digits are compared letter by letter. */
+/** Maximum number of candidates with the same digits that are compared letter by letter. */
 const maxCandidates = 16;
 
-/** Shorter names are not taken for the rest of a name whose beginning or end was forgotten. */
+/** Minimum length of a name that may be completed at its start or end. */
 const minAffix = 3;
 
-/** How many comparisons one index makes in all; a catalog full of wrong names gets no advice on the rest. */
+/** Maximum number of comparisons per index; further unknown names of a broken catalog get no suggestion. */
 const maxComparisons = 50_000;
 
 /**
- * Finds the name that a misspelled one was meant to be. Names of bundles differ from each other in their
- * digits, and slips hardly ever touch these: candidates are the names with the same digits.
+ * Finds the name that a misspelled one stands for. Bundle names differ in their digits, which typos rarely affect:
+ * candidates have the same digits.
  */
 export class NameIndex {
   private readonly byDigits = new Map<string, string[]>();
@@ -23,7 +23,7 @@ export class NameIndex {
   constructor(names: Iterable<string>) {
     this.names = new Set(names);
     for (const name of this.names) {
-      // An empty name is a fault of the catalog, and no advice.
+      // An empty name is a fault of the catalog, not a suggestion.
       if (name === '') continue;
       const digits = getDigits(name);
       const same = this.byDigits.get(digits);
@@ -32,7 +32,7 @@ export class NameIndex {
     }
   }
 
-  /** The nearest other spelling of `name`; undefined when it is known as it is or nothing is near. */
+  /** Returns the most similar known name; undefined if `name` is known or nothing is similar. */
   nearest(name: string): string | undefined {
     if (name === '' || this.names.has(name)) return undefined;
     let best: string | undefined;
@@ -51,8 +51,8 @@ function getDigits(name: string): string {
 }
 
 /**
- * Edits between two names, or `limit` where there are as many or more. A forgotten or added beginning or
- * end, as of `widget.` in `widget.v1`, is one edit.
+ * Returns the edit distance of two names, at most `limit`. A missing or extra start or end, such as `widget.` in
+ * `widget.v1`, is one edit.
  */
 function spellingDistance(a: string, b: string, limit: number): number {
   const [short, long] = a.length < b.length ? [a, b] : [b, a];
@@ -70,7 +70,7 @@ function spellingDistance(a: string, b: string, limit: number): number {
   return row[short.length] as number;
 }
 
-/** What has a name in a catalog. */
+/** Kinds of named things in a catalog. */
 export type NamedKind = 'package' | 'channel' | 'bundle';
 
 /** Returns `package "a", "b" not found in SCOPE`. */
@@ -79,7 +79,7 @@ export function describeMissing(kind: NamedKind, names: string | readonly string
   return `${kind} ${quoted} not found${scope === undefined ? '' : ` in ${scope}`}`;
 }
 
-/** Returns the hint for a name that is not known: the nearest name, else the last ones with its stem, else all. */
+/** Returns the hint for an unknown name: the nearest name, else the last ones with its stem, else all names. */
 export function suggestName(
   kind: NamedKind,
   name: string,
@@ -91,17 +91,17 @@ export function suggestName(
   if (names.size === 0) return `check the catalog: it has no ${kind}s`;
   const nearest = (index ?? new NameIndex(names)).nearest(name);
   if (nearest !== undefined) return `did you mean ${quoteGo(nearest)}?`;
-  // Other versions of the same operator, perhaps.
+  // These may be other versions of the same operator.
   const stem = /^\D*/.exec(name)?.[0] ?? '';
   const related = stem === '' ? [] : [...names].filter((other) => other.startsWith(stem));
   const shown = related.length > 0 ? sortedByBytes(related).slice(-maxRelated) : names;
   return listNames(`use a known ${kind}:`, shown);
 }
 
-/** How many names with the same stem a hint lists. */
+/** Maximum number of names with the same stem in a hint. */
 const maxRelated = 5;
 
-/** Returns the error for names that are not known, with the hint for the first of them. */
+/** Returns the error for unknown names, with the hint for the first of them. */
 export function notFound(
   kind: NamedKind,
   names: string | readonly string[],
@@ -113,7 +113,7 @@ export function notFound(
   return new OpmateError('NOT_FOUND', message, { hint: suggestName(kind, first, known), file });
 }
 
-/** Throws OpmateError NOT_FOUND, with the nearest name, for the first of these names that is not known. */
+/** Throws OpmateError NOT_FOUND with the nearest name for the first unknown name. */
 export function requireKnown(
   kind: NamedKind,
   names: readonly string[],
@@ -123,16 +123,16 @@ export function requireKnown(
   for (const name of names) if (!all.has(name)) throw notFound(kind, name, all);
 }
 
-/** How many names one message lists. */
+/** Maximum number of names in a message. */
 const maxListed = 10;
 
-/** Ends a sentence with names in byte order: `it has "a", "b" and 7 more`. */
+/** Appends names in byte order to a sentence: `it has "a", "b" and 7 more`. */
 export function listNames(begin: string, names: Iterable<string>): string {
   const sorted = sortedByBytes(names).filter((name) => name !== '');
   return `${begin} ${joinNames(sorted) || 'nothing'}`;
 }
 
-/** Joins names in the given order: `"a", "b" and 7 more`. */
+/** Joins names in order: `"a", "b" and 7 more`. */
 export function joinNames(names: readonly string[]): string {
   const more = names.length - maxListed;
   const shown = names.slice(0, maxListed).map(quoteGo).join(', ');

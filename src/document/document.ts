@@ -16,10 +16,10 @@ import { YamlError, parseYamlWithPlaces } from './yaml.js';
 import type { PlacedYaml } from './yaml-full.js';
 import { Field, type FieldReport } from './field.js';
 
-/** Diagnostics that one document keeps; further ones are counted. */
+/** Maximum number of diagnostics kept per document; further ones are counted only. */
 const maxKept = 1000;
 
-/** Collects what is wrong with one or several documents. */
+/** Collects the diagnostics of one or several documents. */
 export class DiagnosticList {
   readonly #kept: Diagnostic[] = [];
   #dropped = 0;
@@ -29,7 +29,7 @@ export class DiagnosticList {
     else this.#dropped++;
   }
 
-  /** All that was reported, in the order of files, lines and columns. */
+  /** Returns all diagnostics by file, line and column. */
   get all(): readonly Diagnostic[] {
     return [...this.#kept].sort(compareDiagnostics);
   }
@@ -42,7 +42,10 @@ export class DiagnosticList {
     return this.all.filter(({ severity }) => severity !== 'error');
   }
 
-  /** Throws DiagnosticsError with the errors, if there are any: at most `max`, and the number of the others. */
+  /**
+   * Throws DiagnosticsError with the first `max` errors and the number of further ones; returns if there are no
+   * errors.
+   */
   throwIfErrors(max = maxKept): void {
     const errors = this.errors;
     if (errors.length === 0) return;
@@ -56,20 +59,20 @@ export class DiagnosticList {
 }
 
 interface DocumentOptions {
-  /** Begins every message: the file as the user named it, or the reference of what was fetched. */
+  /** Start of every message: the file as the user named it, or the reference of fetched content. */
   name: string;
-  /** `reference` for content that is not a file of the user. */
+  /** Kind of `name`: `reference` for content that is not a file of the user. */
   kind?: 'file' | 'reference';
-  /** Takes the diagnostics; without it the first error is thrown. */
+  /** Receives the diagnostics; if missing, the first error is thrown. */
   diagnostics?: DiagnosticList | undefined;
-  /** Names the object among several of the file: `BundleDeployment "widget"`. */
+  /** Name of an object among several of a file: `BundleDeployment "widget"`. */
   subject?: string | undefined;
-  /** Where a path, or the nearest thing above it, is written. */
+  /** Finds the place of a path, or of its nearest parent. */
   findPlace?: ((path: DocumentPath) => Partial<Place>) | undefined;
   textAsWritten?: FieldReport['textAsWritten'];
 }
 
-/** Parses the JSON of a file as Go does. Throws OpmateError SYNTAX with the file and line of the fault. */
+/** Parses the JSON of a file as Go does. Throws OpmateError SYNTAX with the file and line of the error. */
 export function parseJsonFile(text: string, file: string): JsonValue {
   try {
     return parseGoJson(text);
@@ -107,7 +110,7 @@ export function openValue(
   value: JsonValue | undefined,
   options: DocumentOptions & { diagnostics: DiagnosticList },
 ): Field;
-/** Returns the root of a document whose first error is thrown, as DiagnosticsError. */
+/** Returns the root of a document whose first error is thrown as DiagnosticsError. */
 export function openValue(value: JsonValue | undefined, options: DocumentOptions): Field<never>;
 export function openValue(
   value: JsonValue | undefined,
@@ -137,7 +140,7 @@ function joinSubjects(outer: string, inner: string | undefined): string {
   return inner === undefined || inner === '' ? outer : `${outer}: ${inner}`;
 }
 
-/** A YAML or JSON document that a person wrote, with the place of each of its fields. */
+/** A hand-written YAML or JSON document with the places of its fields. */
 export interface WrittenDocument {
   name: string;
   root: Field;
@@ -146,15 +149,15 @@ export interface WrittenDocument {
 }
 
 interface ReadOptions {
-  /** Characters. */
+  /** Maximum length in characters. */
   maxLength: number;
-  /** What one file holds, for the message about a second one: `configuration`. */
+  /** Content of a file, for the message about a second document: `configuration`. */
   noun?: string;
 }
 
 /**
- * Reads one YAML or JSON document that a person wrote. Duplicate keys and further documents are reported; syntax
- * errors are thrown. Throws OpmateError SYNTAX or LIMIT.
+ * Reads one hand-written YAML or JSON document. Reports duplicate keys and further documents. Throws OpmateError
+ * SYNTAX or LIMIT.
  */
 export function readDocument(
   text: string,
@@ -172,7 +175,7 @@ export function readDocument(
     document = parseYamlWithPlaces(text);
   } catch (error) {
     if (!(error instanceof YamlError)) throw error;
-    // The line that Go's words name is one short for some faults.
+    // The line in Go's message is one short for some errors.
     const place = formatPlace({ file, line: error.line });
     throw new OpmateError('SYNTAX', error.withoutLine, { subject: place, file, line: error.line });
   }
@@ -209,7 +212,7 @@ function reportWriting(
   const { furtherDocument } = document;
   if (furtherDocument === undefined) return;
   diagnostics.add(
-    createFault('second-document', 'a second document begins here', {
+    createFault('second-document', 'unexpected second document', {
       file,
       line: linesBefore + furtherDocument.line,
       column: furtherDocument.column,
@@ -218,20 +221,20 @@ function reportWriting(
   );
 }
 
-/** The objects of one file: its documents, and the items of Lists among them. */
+/** Objects of a file: its documents, with Lists expanded. */
 interface WrittenObjects {
-  /** Each with diagnostics of its own, and paths from its own root. */
+  /** Objects, each with its own diagnostics and paths from its own root. */
   objects: WrittenDocument[];
-  /** What is wrong with the file rather than with one of its objects. */
+  /** Diagnostics of the file rather than of one object. */
   diagnostics: DiagnosticList;
 }
 
-/** Levels of an object that a person writes. */
+/** Maximum nesting of a hand-written object. */
 const maxObjectDepth = 100;
 
 /**
- * Reads the objects of a file of several YAML or JSON documents, Lists opened. Syntax errors, duplicate keys and
- * documents that are no objects are reported; empty documents are skipped.
+ * Reads the objects of a file with several YAML or JSON documents, with Lists expanded. Reports syntax errors,
+ * duplicate keys and documents other than objects; skips empty documents.
  */
 export function readObjects(text: string, file: string): WrittenObjects {
   const diagnostics = new DiagnosticList();
@@ -267,12 +270,12 @@ export function readObjects(text: string, file: string): WrittenObjects {
   return { objects, diagnostics };
 }
 
-/** Returns the items of a List as Kubernetes has it; undefined for another object. */
+/** Returns the items of a Kubernetes List; undefined for other objects. */
 function findItems({ kind, items }: JsonObject): readonly JsonValue[] | undefined {
   return typeof kind === 'string' && kind.endsWith('List') && Array.isArray(items) ? items : undefined;
 }
 
-/** Returns the first line that is neither empty nor a comment, from 1. */
+/** Returns the one-based number of the first line that is neither empty nor a comment. */
 function getFirstLine(body: string): number {
   return /^(?:\s*(?:#.*)?\n)*/.exec(body)?.[0].split('\n').length ?? 1;
 }
@@ -288,7 +291,7 @@ function splitDocuments(text: string): { linesBefore: number; body: string }[] {
     }
     documents.push({ linesBefore, body: lines.join('\n') });
     linesBefore = index;
-    // What stands on the line of the mark belongs to the document.
+    // Content on the line of the separator belongs to the document.
     lines = [`   ${line.slice(3)}`];
   }
   documents.push({ linesBefore, body: lines.join('\n') });

@@ -12,29 +12,26 @@ import { quoteGo } from '../core/go-json-quote.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from './json.js';
 import { NameIndex } from '../core/suggest.js';
 
-/** What a field reports to: the document that it is part of. */
+/** Receiver of the reports of a field: its document. */
 export interface FieldReport {
-  /**
-   * Takes a diagnostic whose place is not known yet. A document that collects returns; one that stops at its first
-   * fault throws.
-   */
+  /** Receives a diagnostic without its place. Collecting documents return; others throw at the first error. */
   report(path: DocumentPath, diagnostic: Omit<Diagnostic, 'file' | 'line' | 'column' | 'path'>): void;
-  /** Returns the plain scalar at a path as its file has it, where that is to be read as a string, with a warning. */
+  /** Returns the plain scalar at a path as written, if it is to be read as a string with a warning. */
   textAsWritten?: ((path: DocumentPath) => string | undefined) | undefined;
-  /** Returns where a path, or the nearest thing above it, is written. */
+  /** Returns the place of a path, or of its nearest parent. */
   findPlace?: ((path: DocumentPath) => Partial<Place>) | undefined;
 }
 
-/** What an object does with keys that it does not know: report an error, a warning, or nothing. */
+/** Treatment of unknown keys of an object: an error, a warning, or none. */
 type UnknownKeys = 'refuse' | 'warn' | 'ignore';
 
-/** Longest text of a field, in UTF-16 units, unless told otherwise. */
+/** Default maximum length of a text, in UTF-16 units. */
 const defaultMaxLength = 4096;
 
-/** Characters of a foreign text that a message shows. */
+/** Maximum characters of an input value in a message. */
 const maxShown = 100;
 
-/** Returns foreign text for a message: quoted, short and on one line. */
+/** Returns an input value for a message: quoted, shortened, on one line. */
 export function quoteShort(text: string): string {
   return quoteGo(text.length > maxShown ? `${text.slice(0, maxShown)}…` : text);
 }
@@ -56,12 +53,11 @@ export function describeKind(value: JsonValue): string {
 }
 
 /**
- * A value of a document and its path. Each reader checks the value, reports what is wrong with it, and returns it
- * typed. A field that is absent or null is not present; readers named `optional…` take that, all others report it as
- * missing.
+ * A value of a document with its path. Readers check the value, report problems, and return it typed. An absent or
+ * null field is missing, which readers named `optional…` accept and others report.
  *
- * `Failure` is what a reader returns after it has reported: `undefined` in a document that collects everything, `never`
- * in one that throws at its first fault.
+ * `Failure` is the return type of readers that reported a problem: `undefined` in a document that collects, `never`
+ * in one that throws.
  */
 export class Field<Failure extends undefined = undefined> {
   readonly value: JsonValue | undefined;
@@ -69,7 +65,7 @@ export class Field<Failure extends undefined = undefined> {
   readonly #parent: Field<Failure> | undefined;
   readonly #key: string | number;
 
-  /** `parent` and `key` say where it stands; the root of a document has neither. */
+  /** `parent` and `key` locate the field; the root of a document has neither. */
   constructor(
     value: JsonValue | undefined,
     report: FieldReport,
@@ -82,22 +78,25 @@ export class Field<Failure extends undefined = undefined> {
     this.#key = key;
   }
 
-  /** Keys and indexes from the root; put together when it is asked for, as large documents have many fields. */
+  /** Keys and indexes from the root; built on demand, as large documents have many fields. */
   get path(): DocumentPath {
     return this.#parent === undefined ? [] : [...this.#parent.path, this.#key];
   }
 
-  /** Where it, or the nearest thing above it, is written; the beginning where that is unknown. */
+  /** Place of the field or its nearest parent; the start of the document if unknown. */
   get place(): Place {
     return { line: 1, column: 1, ...this.#report.findPlace?.(this.path) };
   }
 
-  /** Whether it has a value other than null. */
+  /** Reports whether the field has a value other than null. */
   get isPresent(): boolean {
     return this.value !== undefined;
   }
 
-  /** Whether it has a value other than null and the empty string, which many writers leave for "not set". */
+  /**
+   * Reports whether the field has a value other than null and the empty string, which many writers emit for "not
+   * set".
+   */
   get isSet(): boolean {
     return this.isPresent && this.value !== '';
   }
@@ -117,19 +116,19 @@ export class Field<Failure extends undefined = undefined> {
     this.#report.report(path, createWarning(code, problem, { subject: formatPath(path), hint }));
   }
 
-  /** Reports that it is missing. */
+  /** Reports the field as missing. */
   missing(hint?: string): Failure {
     return this.fail('missing', { code: 'missing-field', hint });
   }
 
-  /** Reports a value of another type: `expected X, got Y`. */
+  /** Reports a type mismatch: `expected X, got Y`. */
   mismatch(expected: string, hint?: string): Failure {
     if (!this.isPresent) return this.missing(hint);
     const got = describeKind(this.value as JsonValue);
     return this.fail(`expected ${expected}, got ${got}`, { code: 'wrong-type', hint });
   }
 
-  /** Returns field `key` of the object that this is; absent where it is no object. Does not check other keys. */
+  /** Returns the field `key` of this object; absent if this is no object. Does not check other keys. */
   field(key: string | number): Field<Failure> {
     const { value } = this;
     const child =
@@ -143,7 +142,7 @@ export class Field<Failure extends undefined = undefined> {
     return new Field<Failure>(child, this.#report, this, key);
   }
 
-  /** Returns the fields of an object that may have these keys. Unknown keys are reported with the nearest name. */
+  /** Returns the fields of an object with these keys. Reports unknown keys with the nearest name. */
   object<K extends string>(
     keys: readonly K[],
     options: { unknown?: UnknownKeys; hints?: Readonly<Record<string, string>> } = {},
@@ -154,7 +153,7 @@ export class Field<Failure extends undefined = undefined> {
     return Object.fromEntries(keys.map((key) => [key, this.field(key)])) as Record<K, Field<Failure>>;
   }
 
-  /** The same; undefined where it is absent. */
+  /** Reads like `object`; undefined if absent. */
   optionalObject<K extends string>(
     keys: readonly K[],
     options: { unknown?: UnknownKeys; hints?: Readonly<Record<string, string>> } = {},
@@ -173,19 +172,19 @@ export class Field<Failure extends undefined = undefined> {
       const near = findNearest(key, keys);
       const known = Object.hasOwn(hints, key) ? hints[key] : suggest(near, keys);
       const field = this.field(key);
-      // A near name is a typo, which must not be passed over in silence.
+      // A similar name indicates a typo, which must not be ignored.
       if (unknown === 'refuse' || near !== undefined) {
         field.fail('unknown field', { code: 'unknown-field', hint: known });
       } else field.warn('unknown field, ignored', { code: 'unknown-field', hint: known });
     }
   }
 
-  /** Returns the object as it is. */
+  /** Returns the object unchecked. */
   jsonObject(): JsonObject | Failure {
     return isJsonObject(this.value) ? this.value : this.mismatch('an object');
   }
 
-  /** Returns the fields of an object with keys of any name. */
+  /** Returns the fields of an object with arbitrary keys. */
   entries(max: number): [key: string, field: Field<Failure>][] | Failure {
     const object = this.jsonObject();
     if (object === undefined) return undefined as Failure;
@@ -194,7 +193,7 @@ export class Field<Failure extends undefined = undefined> {
     return keys.map((key) => [key, this.field(key)]);
   }
 
-  /** Returns an object of strings with keys of any name; undefined where it is absent. */
+  /** Returns an object of strings with arbitrary keys; undefined if absent. */
   optionalTexts(max = 10_000): Record<string, string> | undefined {
     if (!this.isPresent) return undefined;
     const texts: Record<string, string> = {};
@@ -205,7 +204,7 @@ export class Field<Failure extends undefined = undefined> {
     return texts;
   }
 
-  /** Returns a list of strings; undefined where it is absent. */
+  /** Returns a list of strings; undefined if absent. */
   optionalTextList(max = 10_000): string[] | undefined {
     if (!this.isPresent) return undefined;
     return (this.list(max) ?? []).flatMap((item) => item.anyText(Infinity) ?? []);
@@ -219,7 +218,7 @@ export class Field<Failure extends undefined = undefined> {
     return value.map((item, index) => new Field<Failure>(item, this.#report, this, index));
   }
 
-  /** Returns the items of a list; none where it is absent. */
+  /** Returns the items of a list; none if absent. */
   optionalList(max = Infinity): Field<Failure>[] {
     return this.isPresent ? (this.list(max) ?? []) : [];
   }
@@ -228,17 +227,17 @@ export class Field<Failure extends undefined = undefined> {
     return this.fail(`more than the maximum of ${max} entries`, { code: 'limit' });
   }
 
-  /** Returns a string that is not empty. */
+  /** Returns a nonempty string. */
   text(max = defaultMaxLength): string | Failure {
     return this.isSet || typeof this.value !== 'string' ? this.anyText(max) : this.missing();
   }
 
-  /** Returns a string that is not empty; undefined where it is absent or empty. */
+  /** Returns a nonempty string; undefined if absent or empty. */
   optionalText(max = defaultMaxLength): string | undefined {
     return this.isSet ? this.anyText(max) : undefined;
   }
 
-  /** Returns a string, which may be empty. */
+  /** Returns a string, possibly empty. */
   anyText(max = defaultMaxLength): string | Failure {
     const { value } = this;
     if (typeof value !== 'string') {
@@ -261,7 +260,7 @@ export class Field<Failure extends undefined = undefined> {
     return value;
   }
 
-  /** Returns a string as `parse` reads it. An OpmateError that `parse` throws is reported with its hint. */
+  /** Returns a string parsed by `parse`. Reports an OpmateError thrown by `parse`, hint included. */
   parsed<T>(parse: (text: string) => T, max = defaultMaxLength): T | Failure {
     const text = this.text(max);
     if (text === undefined) return undefined as Failure;
@@ -273,19 +272,19 @@ export class Field<Failure extends undefined = undefined> {
     }
   }
 
-  /** The same; undefined where it is absent or empty. */
+  /** Reads like `parsed`; undefined if absent or empty. */
   optionalParsed<T>(parse: (text: string) => T, max = defaultMaxLength): T | undefined {
     return this.isSet ? this.parsed(parse, max) : undefined;
   }
 
-  /** Returns a string of a form; `expected` names it, as in `a tag`. */
+  /** Returns a string that matches; `expected` describes its form: `a tag`. */
   matching(isMatch: (text: string) => boolean, expected: string, max = defaultMaxLength): string | Failure {
     const text = this.text(max);
     if (text === undefined || isMatch(text)) return text as string | Failure;
     return this.fail(`expected ${expected}, got ${quoteShort(text)}`);
   }
 
-  /** The same; undefined where it is absent or empty. */
+  /** Reads like `matching`; undefined if absent or empty. */
   optionalMatching(
     isMatch: (text: string) => boolean,
     expected: string,
@@ -294,7 +293,7 @@ export class Field<Failure extends undefined = undefined> {
     return this.isSet ? this.matching(isMatch, expected, max) : undefined;
   }
 
-  /** Returns one of a closed set of strings. */
+  /** Returns one of a set of strings. */
   choice<T extends string>(choices: readonly T[]): T | Failure {
     const text = this.text();
     if (text === undefined) return undefined as Failure;
@@ -304,7 +303,7 @@ export class Field<Failure extends undefined = undefined> {
     return this.fail(`unsupported value ${quoteShort(text)}`, { hint });
   }
 
-  /** The same; undefined where it is absent or empty. */
+  /** Reads like `choice`; undefined if absent or empty. */
   optionalChoice<T extends string>(choices: readonly T[]): T | undefined {
     return this.isSet ? this.choice(choices) : undefined;
   }
@@ -319,12 +318,12 @@ export class Field<Failure extends undefined = undefined> {
     }
   }
 
-  /** Returns true or false. */
+  /** Returns a boolean. */
   boolean(): boolean | Failure {
     return typeof this.value === 'boolean' ? this.value : this.mismatch('true or false');
   }
 
-  /** Returns true or false; false where it is absent. */
+  /** Returns a boolean; false if absent. */
   optionalBoolean(): boolean {
     return this.isPresent && this.boolean() === true;
   }
@@ -338,7 +337,7 @@ export class Field<Failure extends undefined = undefined> {
     return this.fail(`expected ${expected}, got ${value}`, { code: 'out-of-range' });
   }
 
-  /** The same; undefined where it is absent. */
+  /** Reads like `integer`; undefined if absent. */
   optionalInteger(min: number, max: number): number | undefined {
     return this.isPresent ? this.integer(min, max) : undefined;
   }
@@ -359,7 +358,7 @@ export class Field<Failure extends undefined = undefined> {
     return this.fail(`invalid digest ${quoteShort(text)}`);
   }
 
-  /** Reports when more than one of these fields is set. */
+  /** Reports an error if more than one of these fields is set. */
   exclusive(keys: readonly string[]): void {
     const set = keys.filter((key) => this.field(key).isSet);
     const [first, ...others] = set;
@@ -372,13 +371,13 @@ export class Field<Failure extends undefined = undefined> {
   }
 }
 
-/** Returns the known name that another one is most likely a misspelling of. */
+/** Returns the known name most similar to a misspelled one. */
 export function findNearest<T extends string>(name: string, known: readonly T[]): T | undefined {
   const near = known.find((item) => item.toLowerCase() === name.toLowerCase());
   return near ?? (new NameIndex(known).nearest(name) as T | undefined);
 }
 
-/** Returns the hint for a name that is not known. */
+/** Returns the hint for an unknown name. */
 function suggest(near: string | undefined, known: readonly string[]): string | undefined {
   if (near !== undefined) return `use ${quoteGo(near)}`;
   if (known.length === 0) return undefined;

@@ -1,13 +1,13 @@
 import { encodeGoJson } from './go-json.js';
 import { type EncodableJson, RawJson } from './json.js';
 
-/** How deep values are followed. */
+/** Maximum depth of comparison. */
 const maxDepth = 200;
 
 /**
- * Whether `text` is what `encodeGoJson(value, { indent })` would write, found out without writing it: long
- * strings are compared where they stand. May say no where the answer is yes for rare values (index-like
- * keys, deep nesting, raw parts), never yes where it is no. `text` must be valid JSON.
+ * Reports whether `text` equals `encodeGoJson(value, { indent })`, without encoding the value: long strings are
+ * compared in place. May return false for equal rare values (index-like keys, deep nesting, raw parts), but never
+ * true for different ones. `text` must be valid JSON.
  */
 export function isEncodedAs(text: string, value: EncodableJson, indent: number): boolean {
   return new Matcher(text, ' '.repeat(indent)).matches(value);
@@ -47,7 +47,7 @@ class Matcher {
     const isLiteral =
       text.charCodeAt(start - 1) === 0x22 &&
       text.charCodeAt(end) === 0x22 &&
-      // Comparing a slice is quicker than `startsWith` for long strings.
+      // Comparing a slice is faster than `startsWith` for long strings.
       text.slice(start, end) === value &&
       !value.includes('\u2028') &&
       !value.includes('\u2029');
@@ -70,7 +70,7 @@ class Matcher {
     const keys = Object.keys(object);
     if (keys.length === 0) return this.#take('{}');
     const first = (keys[0] as string).charCodeAt(0);
-    // Keys like array indexes are out of order in JavaScript, and come first.
+    // Index-like keys come first in JavaScript, in another order.
     if (first >= 0x30 && first <= 0x39) return false;
     const inner = this.#indents[depth + 1] as string;
     for (const [index, key] of keys.entries()) {

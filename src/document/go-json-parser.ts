@@ -3,13 +3,13 @@ import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 import { type JsonObject, type JsonValue, setJsonKey } from './json.js';
 
-/** Levels of arrays and objects that Go's decoder allows. */
+/** Maximum nesting that Go's decoder allows. */
 const maxDepth = 10_000;
 
-/** Text that is not JSON. The message is Go's. */
+/** Text is not JSON. The message is Go's. */
 export class GoJsonError extends OpmateError {
   override readonly name: string = 'GoJsonError';
-  /** Characters (UTF-16 units) into the text, where the mistake was noticed. */
+  /** Offset of the error in the text, in UTF-16 units. */
   readonly offset: number;
   constructor(message: string, offset: number) {
     super('SYNTAX', message);
@@ -18,8 +18,8 @@ export class GoJsonError extends OpmateError {
 }
 
 /**
- * Parses JSON that JSON.parse refuses or does not read exactly; see `parseGoJson`. Needs no stack,
- * however deep the value. Throws GoJsonError.
+ * Parses JSON that JSON.parse rejects or reads inexactly; see `parseGoJson`. Needs no stack for deep values. Throws
+ * GoJsonError.
  */
 export function parseExactly(text: string): JsonValue {
   return new Parser(text).parse();
@@ -39,7 +39,7 @@ class Parser {
   parse(): JsonValue {
     for (;;) {
       let value = this.#readValue();
-      // An object or array that has just been opened has no value yet.
+      // A container that was just opened has no value yet.
       if (value === undefined) continue;
       for (;;) {
         const container = this.#open.at(-1);
@@ -194,7 +194,7 @@ class Parser {
     if (this.#at >= this.#text.length)
       return new GoJsonError('unexpected end of JSON input', this.#text.length);
     const codePoint = this.#text.codePointAt(this.#at) as number;
-    // Go looks at bytes, and shows the first of a character as if it were one.
+    // Go reports bytes, and shows the first byte of a character as if it were one.
     const byte = Buffer.from(String.fromCodePoint(codePoint))[0] as number;
     const character = String.fromCharCode(byte);
     const shown = character === "'" ? "\\'" : character === '"' ? '"' : quoteGo(character).slice(1, -1);

@@ -7,21 +7,20 @@ import { compareBytes } from '../core/order.js';
 export { GoJsonError } from './go-json-parser.js';
 export { quoteGo } from '../core/go-json-quote.js';
 
-/** How deep the recursive functions go before they hand over to ones that need no stack. */
+/** Maximum depth of recursion; deeper values are processed iteratively. */
 const recursionLimit = 500;
 
 /**
- * Parses exactly one JSON value, which white space may surround, with the results and the error texts of
- * Go's encoding/json. Differs from JSON.parse in that integers beyond 2^53 become bigints, a number
- * beyond float64 is an error, half a surrogate pair becomes U+FFFD, and nesting ends at 10,000.
- * Throws GoJsonError.
+ * Parses exactly one JSON value, with optional white space around it, with the results and error texts of Go's
+ * encoding/json. Differs from JSON.parse: integers beyond 2^53 become bigints, numbers beyond float64 are errors, a
+ * lone surrogate becomes U+FFFD, and the maximum nesting is 10,000. Throws GoJsonError.
  */
 export function parseGoJson(text: string): JsonValue {
   let value: JsonValue;
   try {
     value = JSON.parse(text) as JsonValue;
   } catch {
-    // The other parser knows what to call the mistake.
+    // The other parser has the message for this error.
     return parseExactly(text);
   }
   if (!isExactlyParsed(value, 0)) return parseExactly(text);
@@ -30,7 +29,7 @@ export function parseGoJson(text: string): JsonValue {
   return mayHoldSurrogates ? parseExactly(text) : value;
 }
 
-/** Whether JSON.parse can have lost nothing: it rounds large numbers, and it has no limit of depth. */
+/** Reports whether JSON.parse lost nothing: it rounds large numbers and has no nesting limit. */
 function isExactlyParsed(value: JsonValue, depth: number): boolean {
   if (typeof value === 'number') return value < 2 ** 53 && value > -(2 ** 53);
   if (typeof value !== 'object' || value === null) return true;
@@ -43,7 +42,7 @@ function isExactlyParsed(value: JsonValue, depth: number): boolean {
   return true;
 }
 
-/** The text of UTF-8 bytes. Each byte that is not part of valid UTF-8 becomes one U+FFFD, as in Go. */
+/** Decodes UTF-8 as Go does: each byte that is not part of valid UTF-8 becomes one U+FFFD. */
 export function decodeUtf8(bytes: Uint8Array): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (isUtf8(buffer)) return buffer.toString('utf8');
@@ -71,26 +70,25 @@ function validWidth(bytes: Buffer, position: number): number {
 }
 
 interface EncodeOptions {
-  /** Spaces for each level; compact when left out. */
+  /** Spaces per level; compact if omitted. */
   indent?: number;
-  /** Writes `<`, `>` and `&` as `\u003c`, `\u003e` and `\u0026`. */
+  /** Escapes `<`, `>` and `&` as `\u003c`, `\u003e` and `\u0026`. */
   escapeHtml?: boolean;
 }
 
 /**
- * Writes JSON with the bytes of Go's encoder, without a newline at its end. Keys come in the order given;
- * an object with keys that look like array indexes, whose order JavaScript does not keep, is sorted by
- * bytes. Of a RawJson only the white space changes (and what `escapeHtml` asks for).
- * Throws OpmateError INVALID for a number that is not finite.
+ * Encodes JSON with the bytes of Go's encoder, without a trailing newline. Keys keep their order; objects with
+ * index-like keys, whose order JavaScript does not keep, are sorted by bytes. A RawJson changes in white space and
+ * `escapeHtml` escapes only. Throws OpmateError INVALID for numbers that are not finite.
  */
 export function encodeGoJson(value: EncodableJson, options: EncodeOptions = {}): string {
   const { indent = 0, escapeHtml = false } = options;
   const counts: Counts = { parts: 0, longText: 0 };
-  // JSON.stringify is the fastest for many parts, not for long text.
+  // JSON.stringify is fastest for many parts, but not for long text.
   const suitsStringify = indent <= 10 && isPlain(value, 0, counts) && counts.longText < counts.parts * 200;
   let text = suitsStringify ? JSON.stringify(value, null, indent) : undefined;
   if (text === undefined || text.includes('\\ud')) {
-    // Half a surrogate pair may be there, which JSON.stringify writes in another way than Go does.
+    // JSON.stringify writes lone surrogates differently from Go.
     text = encodeStepwise(value, indent);
     if (escapeHtml) text = escapeLineSeparators(text);
   } else text = escapeLineSeparators(text);
@@ -105,14 +103,14 @@ function escapeLineSeparators(text: string): string {
 
 interface Counts {
   parts: number;
-  /** Characters in long strings. */
+  /** Number of characters in long strings. */
   longText: number;
 }
 
-/** A string of at least this many characters is looked at for being base64. */
+/** Minimum length of strings that are checked for base64. */
 const longString = 1024;
 
-/** Whether JSON.stringify writes the value as Go does, as far as its structure and numbers tell. */
+/** Reports whether JSON.stringify encodes the structure and numbers of a value as Go does. */
 function isPlain(value: EncodableJson, depth: number, counts: Counts): boolean {
   counts.parts++;
   switch (typeof value) {
@@ -136,7 +134,7 @@ function isPlain(value: EncodableJson, depth: number, counts: Counts): boolean {
   }
   let isFirst = true;
   for (const key in value) {
-    // Keys that look like indexes come first, so one look is enough.
+    // Index-like keys come first, so one check is enough.
     if (isFirst && looksLikeIndex(key)) return false;
     isFirst = false;
     const item = (value as { [key: string]: EncodableJson })[key] as EncodableJson;
@@ -152,12 +150,12 @@ function looksLikeIndex(key: string): boolean {
 
 interface Level {
   value: EncodableJson[] | { [key: string]: EncodableJson };
-  /** Undefined for an array. */
+  /** Keys of the object; undefined for an array. */
   keys: string[] | undefined;
   next: number;
 }
 
-/** Encodes anything, however deep, without recursion. */
+/** Encodes a value of any depth without recursion. */
 function encodeStepwise(root: EncodableJson, indent: number): string {
   const levels: Level[] = [];
   let text = '';
@@ -219,7 +217,7 @@ function encodeString(text: string): string {
   return `"${escapeLineSeparators(encoded)}"`;
 }
 
-/** Whether text is nothing but base64; decoding, which skips what is not, is the fastest way to know. */
+/** Reports whether text is pure base64; decoding, which skips other characters, is the fastest test. */
 function isBase64(text: string): boolean {
   if (text.length % 4 !== 0 || /[\ud800-\udfff]/.test(text)) return false;
   const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
@@ -234,7 +232,7 @@ function lineBreak(indent: number, depth: number): string {
   return `\n${width <= spaces.length ? spaces.slice(0, width) : ' '.repeat(width)}`;
 }
 
-/** Sets the white space of valid JSON text; everything else stays. `depth` is where its first line stands. */
+/** Rewrites the white space of valid JSON text; `depth` is the level of its first line. */
 function respace(text: string, indent: number, depth: number): string {
   const colon = indent > 0 ? ': ' : ':';
   let result = '';
@@ -281,7 +279,7 @@ function respace(text: string, indent: number, depth: number): string {
   return result;
 }
 
-/** Where the string that opens at `start` closes. */
+/** Returns the offset of the closing quote of the string at `start`. */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
     let backslashes = 0;
@@ -291,8 +289,8 @@ function endOfString(text: string, start: number): number {
 }
 
 /**
- * The value with the keys of every object in byte order; the same value where nothing has to move.
- * Keys that look like array indexes stay where JavaScript puts them; `encodeGoJson` sorts those.
+ * Returns the value with all object keys in byte order; the same value if already sorted. Index-like keys stay where
+ * JavaScript places them; `encodeGoJson` sorts those.
  */
 export function sortKeysDeep(value: JsonValue): JsonValue {
   return sortKeys(value, 0);
@@ -324,7 +322,7 @@ function sortKeys(value: JsonValue, depth: number): JsonValue {
 function areSorted(value: JsonObject): boolean {
   let last: string | undefined;
   for (const key in value) {
-    // Native comparison is by UTF-16, which only characters from U+D800 on make different.
+    // Native comparison is by UTF-16, which differs for characters from U+D800 only.
     if (last !== undefined && (!(last < key) || /[\ud800-\uffff]/.test(key))) {
       if (compareBytes(last, key) > 0) return false;
     }
@@ -339,7 +337,7 @@ function sortOneObject(value: JsonObject): JsonObject {
   return copy;
 }
 
-/** Copies and sorts without recursion, for what is nested deeply. */
+/** Copies and sorts deeply nested values without recursion. */
 function sortCopy(root: JsonValue): JsonValue {
   const holder: JsonValue[] = [root];
   const waiting: (JsonValue[] | JsonObject)[] = [holder];
@@ -355,7 +353,7 @@ function sortCopy(root: JsonValue): JsonValue {
   return holder[0] as JsonValue;
 }
 
-/** What encoding/json calls the kind of a value in `cannot unmarshal … into …`. */
+/** Returns the kind of a value as encoding/json names it in `cannot unmarshal … into …`. */
 export function getGoKind(value: JsonValue): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';

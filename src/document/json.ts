@@ -1,20 +1,19 @@
-/** Values of JSON as opmate holds them. */
+/** JSON values in memory. */
 
 /**
- * A JSON value. An integer beyond 2^53 is a bigint, so no digit is lost; every other number is a number.
- * An object's keys are in the order in which they are to be written; keys that look like array indexes
- * are the exception (JavaScript moves them to the front), and writers sort an object that has any.
+ * A JSON value. Integers beyond 2^53 are bigints, so that no digit is lost. Object keys are in output order, except
+ * index-like keys, which JavaScript moves to the front: writers sort objects with such keys.
  */
 export type JsonValue = null | boolean | number | bigint | string | JsonValue[] | JsonObject;
 
-/** A JSON object. May have a key named `__proto__` as an own property; never read it with a dot. */
+/** A JSON object. May have an own property `__proto__`; never read it with a dot. */
 export interface JsonObject {
   [key: string]: JsonValue;
 }
 
 /**
- * A JSON value kept as the text it came in. Writers change its white space only. Its text is always
- * valid JSON: whoever makes one has parsed it.
+ * A JSON value kept as text. Writers change its white space only. The text is always valid JSON: its creator has
+ * parsed it.
  */
 export class RawJson {
   readonly text: string;
@@ -23,10 +22,10 @@ export class RawJson {
   }
 }
 
-/** A value to be written: JSON, in which any part may be given as text. */
+/** A JSON value to encode, of which any part may be text. */
 export type EncodableJson = JsonValue | RawJson | EncodableJson[] | { [key: string]: EncodableJson };
 
-/** What a value of declared fields must be made of to be JSON. */
+/** Maps a type of declared fields to its JSON form. */
 type Encodable<T> = T extends JsonValue | undefined
   ? T
   : T extends readonly (infer I)[]
@@ -35,17 +34,17 @@ type Encodable<T> = T extends JsonValue | undefined
       ? never
       : { [K in keyof T]: Encodable<T[K]> };
 
-/** Returns a value of declared fields as JSON; fields that are undefined are not written. */
+/** Returns a value of declared fields as JSON; undefined fields are not written. */
 export function asJson<const T extends object>(value: T & Encodable<T>): JsonObject {
   return value as unknown as JsonObject;
 }
 
-/** Whether a value is a JSON object (neither null nor an array). */
+/** Reports whether a value is a JSON object, neither null nor an array. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof RawJson);
 }
 
-/** Sets a key so that `__proto__` becomes an ordinary own property. */
+/** Sets a key; `__proto__` becomes an ordinary own property. */
 export function setJsonKey<V>(object: { [key: string]: V }, key: string, value: V): void {
   if (key === '__proto__') {
     Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });

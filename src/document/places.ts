@@ -3,7 +3,7 @@ import { OpmateError } from '../core/errors.js';
 import { parseYamlWithPlaces } from './yaml.js';
 import type { PlacedYaml } from './yaml-full.js';
 
-/** Returns the first document of a YAML or JSON text with its places; undefined where it does not parse. */
+/** Returns the first document of a YAML or JSON text with its places; undefined if it does not parse. */
 export function findPlaces(text: string): PlacedYaml | undefined {
   try {
     return parseYamlWithPlaces(text);
@@ -13,7 +13,7 @@ export function findPlaces(text: string): PlacedYaml | undefined {
   }
 }
 
-/** Returns where a path is written, or the nearest thing above it. */
+/** Returns the place of a path, or of its nearest parent. */
 export function nearestPlace(document: PlacedYaml, path: DocumentPath): Place | undefined {
   for (let length = path.length; length > 0; length--) {
     const place = document.findPlace(path.slice(0, length));

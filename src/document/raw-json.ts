@@ -1,16 +1,16 @@
 /**
- * Cuts the texts of elements and fields out of JSON text, for values that must be kept as they were
- * written. The text must be valid JSON; whoever calls these has parsed it.
+ * Slices the texts of elements and fields out of JSON text, for values that must be kept as written. The text must be
+ * valid JSON that the caller has parsed.
  */
 
-/** The texts of the elements of a list, in order. */
+/** Returns the texts of the elements of a list, in order. */
 export function rawElements(text: string): string[] {
   const elements: string[] = [];
   eachValue(text, (_key, value) => elements.push(value));
   return elements;
 }
 
-/** The fields of an object as pairs of name and text, in order; a name may come twice. */
+/** Returns the fields of an object as pairs of name and text, in order; names may be duplicate. */
 export function rawFields(text: string): [string, string][] {
   const fields: [string, string][] = [];
   eachValue(text, (key, value) => fields.push([JSON.parse(key) as string, value]));
@@ -35,17 +35,14 @@ function eachValue(text: string, take: (key: string, value: string) => void): vo
   }
 }
 
-/** The offset after white space. */
+/** Returns the offset after white space. */
 export function skipSpace(text: string, from: number): number {
   let position = from;
   while (position < text.length && ' \t\n\r'.includes(text[position] as string)) position++;
   return position;
 }
 
-/**
- * The offset after the value that begins at `from`. Where the text is not JSON, some offset at which it
- * stops to look like a value.
- */
+/** Returns the offset after the value at `from`; for invalid JSON some offset where it no longer resembles a value. */
 export function endOfValue(text: string, from: number): number {
   let depth = 0;
   let position = from;

@@ -3,20 +3,19 @@ import { type EncodableJson, RawJson } from './json.js';
 import { compareYamlKeys } from './yaml-order.js';
 import { formatFloat, isWellFormed, mayResolve, resolveScalar } from './yaml-scalar.js';
 
-/** Column behind which a text may be folded at its next single space. */
+/** Column after which text folds at its next single space. */
 const BEST_WIDTH = 80;
-/** Bytes of a key that may stand before its colon without `? `. */
+/** Maximum bytes of a key without `? `. */
 const MAX_SIMPLE_KEY = 128;
 
 /**
- * Writes one value as YAML with the bytes of Go's sigs.k8s.io/yaml (go-yaml 2): keys sorted at every
- * level in natural order, sequences not indented under their key, texts folded behind column 80 or
- * written as literal blocks, whatever would not read back as text in double quotes. Ends with a line
- * break.
+ * Writes one value as YAML with the bytes of Go's sigs.k8s.io/yaml (go-yaml 2): keys in natural order, sequences not
+ * indented under their key, text folded after column 80 or written as literal blocks, ambiguous text in double
+ * quotes. Ends with a line break.
  *
- * Numbers are written as Go would after a pass through JSON text; a bigint keeps all its digits. Lone
- * surrogates become U+FFFD. A key `<<` is quoted, which Go forgets. Throws LimitError for a value of
- * some thousand levels. With `foldsLines` false, lines are as long as their texts: as go-yaml 3 writes them.
+ * Numbers are written as Go writes them after a pass through JSON text; a bigint keeps all digits. Lone surrogates
+ * become U+FFFD. A key `<<` is quoted, which Go forgets. `foldsLines: false` does not fold lines, as go-yaml 3.
+ * Throws LimitError for values nested some thousand levels deep.
  */
 export function encodeYaml(value: EncodableJson, { foldsLines = true } = {}): string {
   try {
@@ -27,12 +26,12 @@ export function encodeYaml(value: EncodableJson, { foldsLines = true } = {}): st
   }
 }
 
-/** Where a node stands: at the top, behind `key:`, or behind `-` or the `:` of a long key. */
+/** Position of a node: at the top, after `key:`, or after `-` or the `:` of a long key. */
 type Place = 'root' | 'value' | 'item';
 
 class YamlWriter {
   #out = '';
-  /** Nothing stands on the line yet. */
+  /** The current line is empty. */
   #lineStart = true;
   readonly #keys = new Map<string, string | undefined>();
   readonly #foldsLines: boolean;
@@ -47,7 +46,7 @@ class YamlWriter {
     return this.#out;
   }
 
-  /** `indent` is that of the collection which holds the node, `column` where its line ends now. */
+  /** Writes a node; `indent` is that of its collection, `column` the end of the current line. */
   #node(value: WritableJson, indent: number, column: number, place: Place): void {
     if (typeof value === 'string') {
       this.#scalar(value, Math.max(indent, 0) + 2, this.#foldsLines ? column : -Infinity);
@@ -108,13 +107,13 @@ class YamlWriter {
     }
   }
 
-  /** The key with its colon, where it can stand on one line. */
+  /** Returns a key with its colon if it fits on one line. */
   #simpleKey(key: string): string | undefined {
     let text = this.#keys.get(key);
     if (text !== undefined || this.#keys.has(key)) return text;
     if (!BREAKS.test(key) && (key.length <= 42 || Buffer.byteLength(key) <= MAX_SIMPLE_KEY)) {
       const writer = new YamlWriter(false);
-      // Go leaves the quotes away here, and what it wrote then reads as a merge.
+      // Go omits the quotes, and its output then reads as a merge.
       if (key === '<<') writer.#plain('"<<"');
       else writer.#scalar(key, 0, -Infinity);
       text = `${writer.#out}:`;
@@ -143,7 +142,7 @@ class YamlWriter {
     else this.#singleQuoted(text, indent, column);
   }
 
-  /** Writes text with a line break for each single space that comes behind the best width. */
+  /** Writes text with line breaks for single spaces after the best width. */
   #folded(text: string, indent: number, column: number): void {
     const position = column + 1;
     if (position + text.length <= BEST_WIDTH) return this.#plain(text);
@@ -152,7 +151,7 @@ class YamlWriter {
 
   #singleQuoted(text: string, indent: number, column: number): void {
     const position = column + 1;
-    // Lines that LINE SEPARATOR and its kin begin are indented like any other.
+    // Lines after LINE SEPARATOR and the like are indented like any other.
     const pieces = text.split(/(?<=[\u2028\u2029])(?![\u2028\u2029]|$)/);
     const written = pieces.map((piece, index) => {
       const quoted = piece.replaceAll("'", "''");
@@ -190,7 +189,7 @@ class YamlWriter {
   #doubleQuoted(text: string, indent: number, column: number): void {
     let position = column + 2;
     if (!DOUBLE_ESCAPED.test(text) && position + text.length <= BEST_WIDTH) return this.#plain(`"${text}"`);
-    // Go looks for a byte order mark at the start of the text whichever character it is at.
+    // Go looks for a byte order mark at the start of the text at every character.
     const escapeAll = text.charCodeAt(0) === 0xfeff;
     const parts: string[] = [];
     let spaces = false;
@@ -227,8 +226,8 @@ class YamlWriter {
 }
 
 /**
- * Breaks text at single spaces behind the best width. `column` is where it begins; only spaces at
- * `from` to `to` (exclusive) count.
+ * Breaks text at single spaces after the best width. `column` is its start; only spaces from `from` to `to`
+ * (exclusive) are used.
  */
 function fold(text: string, indent: number, column: number, from: number, to: number): string {
   let out = '';
@@ -251,22 +250,22 @@ function fold(text: string, indent: number, column: number, from: number, to: nu
 }
 
 const BREAKS = /[\n\r\x85\u2028\u2029]/;
-/** What keeps a text of several lines out of a literal block. */
+/** Characters that rule out a literal block. */
 const BLOCK_FAULT = / $| [\n\u2028\u2029]|[^\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
-/** Characters that double quotes escape; with the surrogates each for itself. */
+/** Characters escaped in double quotes; lone surrogates included. */
 const DOUBLE_ESCAPED = /["\\\u2028\u2029]|[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
 const QUICK_PLAIN = /^[A-Za-z0-9_/$(^<=;\\+~][!-~]*(?: [!"$-~][!-~]*)*$/;
 const SPECIAL = /[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
 const BASE60 = /^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$/;
 
-/** Whether unquoted text would be read as something else, or was by readers of old. */
+/** Reports whether unquoted text would read as another type, now or by older readers. */
 function resolves(text: string): boolean {
   return resolveScalar(text).type !== 'str' || BASE60.test(text);
 }
 
-/** The style of a text without `\n` that would be read back as text. */
+/** Returns the style for a text without `\n` that must read as text. */
 function chooseStyle(text: string): 'plain' | 'single' | 'double' {
-  // A space before or behind a break is lost in the other styles.
+  // Other styles lose a space before or after a break.
   if (SPECIAL.test(text) || / [\u2028\u2029]|[\u2028\u2029] /.test(text)) return 'double';
   const indicator =
     /^(?:[#,[\]{}&*!|>'"%@`]|---|\.\.\.|[-?:](?: |$))/.test(text) || /:(?: |$)|[ \u2028\u2029]#/.test(text);
@@ -327,12 +326,12 @@ function pad(width: number): string {
 const HARD_NUMBER = /[[:,]\s*-?[0-9]+(?:[.eE]|[0-9]{15})|^\s*-?[0-9]/;
 const JSON_TOKEN = /"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?/g;
 
-/** A number that JSON.parse would round, or would forget to have been written with a point. */
+/** A number that JSON.parse would round, or whose decimal point it would drop. */
 class NumberText {
   readonly yaml: string;
   constructor(text: string) {
     const { type, value } = resolveScalar(text);
-    // An integer beyond 64 bits would be a float to Go; its digits are worth more.
+    // Go would read an integer beyond 64 bits as a float; its digits matter more.
     if (type === 'float' && /[.eE]/.test(text)) this.yaml = formatFloat(value);
     else this.yaml = type === 'int' ? String(value) : text;
   }
@@ -342,7 +341,7 @@ type WritableJson = EncodableJson | NumberText | WritableJson[] | { [key: string
 
 function parseRawJson(text: string): WritableJson {
   if (!HARD_NUMBER.test(text)) return JSON.parse(text) as WritableJson;
-  // A mark that no string of the text begins with, be it as such or escaped.
+  // A marker that no string of the text starts with, escaped or not.
   let code = 0xe000;
   for (let used = true; used; code++) {
     const hex = (code + 1).toString(16);

@@ -1,12 +1,12 @@
 import { OpmateError } from '../core/errors.js';
 
 /**
- * Text that is not the YAML that Go's tools read. The message begins with `yaml: ` and has Go's words
- * (its line numbers too, which are one short for some faults); `line` is the true one, from 1.
+ * Text is not valid YAML for Go's tools. The message starts with `yaml: ` and is Go's, line numbers included, which
+ * are one short for some errors; `line` is the actual one, one-based.
  */
 export class YamlError extends OpmateError {
   override readonly name: string = 'YamlError';
-  /** The message without a line number, for a text that is part of another. */
+  /** Message without a line number, for text within another file. */
   readonly withoutLine: string;
 
   constructor(message: string, line?: number, withoutLine = message) {

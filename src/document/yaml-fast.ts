@@ -1,14 +1,14 @@
 import { type JsonObject, type JsonValue, setJsonKey } from './json.js';
 import { SINGLE_ESCAPES, isWellFormed, mayResolve, resolveScalar } from './yaml-scalar.js';
 
-/** What a document in the plain style has none of; line breaks other than `\n` among it. */
+/** Characters that the plain style does not use, line breaks other than `\n` included. */
 const UNUSUAL = /[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/;
-/** Indicators that no plain scalar begins with, and `?` and `:`, with which one may. */
+/** Indicators that cannot start a plain scalar, and `?` and `:`, which can. */
 const INDICATORS = new Uint8Array(128);
 for (const char of '?:,[]{}#&*!|>\'"%@`\t') INDICATORS[char.charCodeAt(0)] = 1;
-/** A scalar of a flow collection as people mostly write them. */
+/** A scalar in a flow collection in its common form. */
 const FLOW_WORD = /[A-Za-z0-9_./][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]+)*/y;
-/** Simple keys may have 1024 characters. */
+/** Maximum length of a simple key. */
 const MAX_KEY = 1000;
 
 const SPACE = 0x20;
@@ -21,16 +21,16 @@ const QUOTE = 0x27;
 const DOUBLE_QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Thrown where the text is not plain enough; says nothing about its being valid. */
+/** Thrown for text outside the plain style, valid or not. */
 const GIVE_UP = new Error('not plain YAML');
 
 /**
- * Reads a document of the plain style that tools write: block mappings and sequences, scalars of every
- * style, flow collections within a line, comments. Undefined for any other, valid or not; what it does
- * read is what the full reader reads, which tests keep so.
+ * Reads a document in the plain style that tools write: block mappings and sequences, scalars of every style, flow
+ * collections on one line, comments. Returns undefined for other documents, valid or not; its results equal those of
+ * the full reader, as tests verify.
  */
 export function parseFastYaml(source: string, maxDepth: number): { value: JsonValue } | undefined {
-  // In scalars too, every line break reads as `\n`.
+  // Every line break reads as `\n`, in scalars too.
   const text = source.includes('\r') ? source.replaceAll('\r\n', '\n') : source;
   if (UNUSUAL.test(text) || !isWellFormed(text)) return undefined;
   try {
@@ -44,11 +44,11 @@ export function parseFastYaml(source: string, maxDepth: number): { value: JsonVa
 class FastReader {
   readonly #text: string;
   readonly #end: number;
-  /** Where the next content begins; always the first of its line when a node has been read. */
+  /** Start of the next content; the first of its line after a node was read. */
   #pos = 0;
   /** Column of the content; -1 at the end of the text. */
   #column = -1;
-  /** Whether the last way to the content went over a comment. */
+  /** A comment precedes the content. */
   #passedComment = false;
   #depth: number;
 
@@ -70,7 +70,7 @@ class FastReader {
     return value;
   }
 
-  /** Goes from the start of a line to the first content, over empty lines and comments. */
+  /** Moves from the start of a line to the next content, past empty lines and comments. */
   #toContent(lineStart: number): void {
     const text = this.#text;
     this.#passedComment = false;
@@ -99,7 +99,7 @@ class FastReader {
     }
   }
 
-  /** From behind a value: nothing but blanks and a comment may follow on its line. */
+  /** Moves past the end of a line that may hold blanks and a comment only. */
   #restOfLine(): void {
     const text = this.#text;
     let pos = this.#pos;
@@ -122,7 +122,7 @@ class FastReader {
     return next === SPACE || next === LF || this.#pos + 1 >= this.#end;
   }
 
-  /** A node that begins at the current content; `parent` is the column of what holds it. */
+  /** Reads the node at the current content; `parent` is the column of its collection. */
   #blockNode(parent: number, column: number): JsonValue {
     if (this.#isEntry()) return this.#sequence(column);
     const key = this.#tryKey();
@@ -153,7 +153,7 @@ class FastReader {
     return items;
   }
 
-  /** Reads a mapping whose first key, with its colon, has been taken. */
+  /** Reads a mapping whose first key and colon were read. */
   #mapping(column: number, firstKey: string): JsonObject {
     if (--this.#depth < 0) throw GIVE_UP;
     const object: JsonObject = {};
@@ -183,14 +183,14 @@ class FastReader {
     return object;
   }
 
-  /** Takes a key with its colon if the line has one. */
+  /** Reads a key with its colon if the line has one. */
   #tryKey(): string | undefined {
     const text = this.#text;
     const start = this.#pos;
     const first = text.charCodeAt(start);
     if (first === DOUBLE_QUOTE || first === QUOTE) return this.#tryQuotedKey(first);
     if (first < 128 && INDICATORS[first] === 1) {
-      // A value of another kind may stand here, but no plain key.
+      // Another kind of value may stand here, but no plain key.
       if (first === 0x5b || first === 0x7b || first === 0x7c || first === 0x3e) return undefined;
       throw GIVE_UP;
     }
@@ -237,7 +237,7 @@ class FastReader {
     return key;
   }
 
-  /** Reads a scalar or flow collection and what belongs to it on the following lines. */
+  /** Reads a scalar or flow collection with its continuation lines. */
   #inlineValue(parent: number): JsonValue {
     const text = this.#text;
     const first = text.charCodeAt(this.#pos);
@@ -280,7 +280,7 @@ class FastReader {
       this.#restOfLine();
       return line;
     }
-    // Lines that are indented deeper than the parent belong to the scalar.
+    // Lines indented deeper than the parent belong to the scalar.
     this.#skipToContent(lineEnd, parent);
     if (this.#column <= parent) return line;
     let value = line;
@@ -296,16 +296,13 @@ class FastReader {
     }
   }
 
-  /** To the content behind a line of a plain scalar; a comment there ends the scalar. */
+  /** Moves to the content after a line of a plain scalar; a comment ends the scalar. */
   #skipToContent(lineEnd: number, parent: number): void {
     this.#toContent(lineEnd < this.#end ? lineEnd + 1 : this.#end);
     if (this.#column > parent && this.#passedComment) throw GIVE_UP;
   }
 
-  /**
-   * The rest of the line from `start` without the blanks at its end; goes to its line break or to the
-   * `#` of a comment.
-   */
+  /** Returns the rest of the line without trailing blanks; moves to its line break or the `#` of a comment. */
   #plainLine(start: number): string {
     const text = this.#text;
     const end = text.indexOf('\n', start);
@@ -313,7 +310,7 @@ class FastReader {
     let line = text.slice(start, lineEnd);
     this.#pos = lineEnd;
     if (line.includes('\t') || line.includes(': ')) {
-      // Fine behind a comment only.
+      // Valid after a comment only.
       const comment = line.indexOf(' #');
       if (comment < 0 || line.slice(0, comment).includes(': ') || line.includes('\t')) throw GIVE_UP;
     }
@@ -355,7 +352,7 @@ class FastReader {
       this.#pos = end + 1;
       return simple.includes('\n') ? foldQuoted(simple) : simple;
     }
-    // A quote behind an odd number of backslashes is part of the text.
+    // A quote after an odd number of backslashes is part of the text.
     while (isEscaped(text, end, start)) {
       end = text.indexOf('"', end + 1);
       if (end < 0) throw GIVE_UP;
@@ -419,7 +416,7 @@ class FastReader {
     return parts.length === 2 && parts[0] === '' ? (parts[1] as string) : parts.join('');
   }
 
-  /** Column of the first line that is not empty, from the start of a line. */
+  /** Returns the column of the first nonempty line, from the start of a line. */
   #detectIndent(lineStart: number): number {
     const text = this.#text;
     let start = lineStart;
@@ -437,7 +434,7 @@ class FastReader {
     }
   }
 
-  /** A flow collection that ends on its line. */
+  /** Reads a flow collection that ends on its line. */
   #flow(): JsonValue {
     if (--this.#depth < 0) throw GIVE_UP;
     const close = this.#text.charCodeAt(this.#pos) === 0x5b ? 0x5d : 0x7d;
@@ -527,17 +524,17 @@ function isEscaped(text: string, position: number, from: number): boolean {
 /** Folds the lines of a quoted scalar without escapes. */
 function foldQuoted(raw: string): string {
   if (/\n(?:---|\.\.\.)/.test(raw)) throw GIVE_UP;
-  // Looking behind keeps long runs of blanks from being tried from each of them.
+  // The lookbehind prevents quadratic time on long runs of blanks.
   return raw.replace(/(?<![ \t])[ \t]*\n[ \t\n]*/g, (space) => {
     const breaks = countBreaks(space, 0, space.length);
     return breaks === 1 ? ' ' : '\n'.repeat(breaks - 1);
   });
 }
 
-/** Escapes, and line breaks with the blanks around them; an escaped blank is none of these. */
+/** Escapes, and line breaks with adjacent blanks; an escaped blank does not match. */
 const UNFOLD = /\\(?:\n[ \t\n]*|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^])|(?<!(?<!\\)[ \t])[ \t]*\n[ \t\n]*/g;
 
-/** The text of a double-quoted scalar. */
+/** Returns the text of a double-quoted scalar. */
 function unescape(raw: string): string {
   if (/\n(?:---|\.\.\.)/.test(raw)) throw GIVE_UP;
   return raw.replace(UNFOLD, (match) => {

@@ -9,7 +9,7 @@ interface ScalarNode {
   column: number;
   value: string;
   tag: string;
-  /** Unquoted and untagged, so its text decides what it is. */
+  /** Unquoted and untagged: the text determines its type. */
   implicit: boolean;
 }
 interface AliasNode {
@@ -30,7 +30,7 @@ interface MappingNode {
   kind: 'mapping';
   line: number;
   column: number;
-  /** Keys and values, taking turns. */
+  /** Keys and values, alternating. */
   items: YamlNode[];
 }
 type YamlNode = ScalarNode | AliasNode | SequenceNode | MappingNode;
@@ -53,14 +53,14 @@ const DOCUMENT_STOPS: ReadonlySet<number> = new Set([
 ]);
 const FORBIDDEN = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]|\p{Surrogate}/u;
 
-/** Reads the first document of a text, every construct of YAML 1.1 included. Throws YamlError. */
+/** Reads the first document of a text with every construct of YAML 1.1. Throws YamlError. */
 export function parseFullYaml(text: string, limits: FullYamlLimits): JsonValue {
   const body = textToParse(text);
   const root = new DocumentParser(body, limits).parse();
   return root === undefined ? null : new Decoder(body.length).decode(root, false);
 }
 
-/** A place in a text: line and column, from 1. */
+/** A place in a text: one-based line and column. */
 interface YamlPlace {
   line: number;
   column: number;
@@ -69,18 +69,18 @@ interface YamlPlace {
 /** Keys and indexes from the root. */
 export type YamlPath = readonly (string | number)[];
 
-/** A document together with where its parts are written. */
+/** A document with the places of its parts. */
 export interface PlacedYaml {
   value: JsonValue;
-  /** Where the key at the end of a path stands, or the item; what an alias brings stands at its anchor. */
+  /** Finds the key or item at a path; aliased content is at its anchor. */
   findPlace(path: YamlPath): YamlPlace | undefined;
-  /** Keys that their mapping has already; those that a merge brings are not among them. */
+  /** Keys that already exist in their mapping, without those of merges. */
   duplicates: { path: YamlPath; place: YamlPlace; first: YamlPlace }[];
-  /** Where a second document begins. */
+  /** Start of a second document. */
   furtherDocument: YamlPlace | undefined;
 }
 
-/** Reads the first document of a text as `parseFullYaml` does, and keeps places. Throws YamlError. */
+/** Reads the first document of a text like `parseFullYaml`, with places. Throws YamlError. */
 export function parseFullYamlWithPlaces(text: string, limits: FullYamlLimits): PlacedYaml {
   const body = textToParse(text);
   const parser = new DocumentParser(body, limits);
@@ -109,11 +109,11 @@ class PlaceRecorder {
   readonly duplicates: PlacedYaml['duplicates'] = [];
   readonly #path: (string | number)[] = [];
 
-  /** Does `work` one level further down; the key or item `name` is written at `node`. */
+  /** Runs `work` one level down; the key or item `name` is at `node`. */
   within<T>(name: string | number, node: YamlNode, work: () => T): T {
     this.#path.push(name);
     const key = JSON.stringify(this.#path);
-    // An alias repeats what was recorded for its anchor's own path.
+    // An alias repeats what was recorded at its anchor.
     this.byPath.set(key, toPlace(node));
     const result = work();
     this.#path.pop();
@@ -144,7 +144,7 @@ function lineAt(text: string, offset: number): number {
   return line;
 }
 
-/** Builds the nodes of one document out of tokens. */
+/** Builds the nodes of one document from tokens. */
 class DocumentParser {
   readonly #scanner: YamlScanner;
   readonly #limits: FullYamlLimits;
@@ -180,7 +180,7 @@ class DocumentParser {
     return root;
   }
 
-  /** Where a document after the one that was parsed begins. */
+  /** Returns the start of a further document. */
   furtherDocument(): YamlPlace | undefined {
     while (this.#scanner.peek().type === TOKEN.documentEnd) this.#scanner.skip();
     const { type, line, column } = this.#scanner.peek();
@@ -277,7 +277,7 @@ class DocumentParser {
     }
     const items: YamlNode[] = [];
     const node: YamlNode = { kind: isSequence ? 'sequence' : 'mapping', ...place, items };
-    // Known before its content is read, so that content which refers to it is told apart.
+    // Registered before its content is read, to detect content that refers to it.
     if (anchor !== undefined) this.#anchors.set(anchor, node);
     if (type === TOKEN.blockMappingStart) this.#blockMapping(items);
     else if (type === TOKEN.flowMappingStart) this.#flowMapping(items);
@@ -288,7 +288,7 @@ class DocumentParser {
     return node;
   }
 
-  /** Takes an entry's indicator, then its node, unless one of `stops` shows that it has none. */
+  /** Reads the indicator of an entry, then its node, unless one of `stops` follows. */
   #entry(stops: ReadonlySet<number>, indentless: boolean): YamlNode {
     const start = this.#scanner.peek();
     this.#scanner.skip();
@@ -356,7 +356,7 @@ class DocumentParser {
     }
   }
 
-  /** Takes the comma between two entries, or the end of the collection. */
+  /** Reads the comma between two entries, or the end of the collection. */
   #flowEnds(end: number, first: boolean, problem: string): boolean {
     let token = this.#scanner.peek();
     if (token.type !== end && !first) {
@@ -383,7 +383,7 @@ class DocumentParser {
 }
 
 function fail(line: number, problem: string): never {
-  // Go counts the line of these from 0.
+  // Go counts these lines from 0.
   const place = line > 0 ? `line ${line}: ` : '';
   throw new YamlError(`yaml: ${place}${problem}`, line + 1, `yaml: ${problem}`);
 }
@@ -392,14 +392,14 @@ function emptyNode({ line, column }: Token): ScalarNode {
   return { kind: 'scalar', line, column, value: '', tag: '', implicit: true };
 }
 
-/** Documents up to this many nodes may come from aliases for 99 %, … */
+/** Documents with up to this many nodes may have 99 % from aliases, … */
 const ALIAS_RATIO_LOW = 400_000;
-/** … those beyond this many for 10 %. */
+/** … larger ones than this 10 %. */
 const ALIAS_RATIO_HIGH = 4_000_000;
-/** Text that aliases may repeat, beside that of the document itself. */
+/** Maximum text repeated by aliases, in addition to the document. */
 const ALIAS_TEXT = 16 * 1024 * 1024;
 
-/** Turns nodes into values. What aliases may multiply is bounded as in go-yaml, and in text too. */
+/** Converts nodes into values. Expansion of aliases is limited as in go-yaml, and by text. */
 class Decoder {
   readonly #textLimit: number;
   #nodes = 0;
@@ -457,7 +457,7 @@ class Decoder {
     }
   }
 
-  /** Decodes what stands under a key or index that is written at `at`. */
+  /** Decodes the value of a key or index that is written at `yamlNode`. */
   #decodeAt(name: string | number, yamlNode: YamlNode, node: YamlNode): JsonValue {
     if (this.#places === undefined) return this.decode(node, false);
     return this.#places.within(name, yamlNode, () => this.decode(node, false));
@@ -480,7 +480,7 @@ class Decoder {
     }
   }
 
-  /** Go takes merged keys at the place of the merge: they replace what stands before it. */
+  /** Merged keys replace those before the merge, as in Go. */
   #merge(object: JsonObject, node: YamlNode, mayBeList: boolean): void {
     if (node.kind === 'mapping') {
       this.#count(node);

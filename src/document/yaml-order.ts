@@ -1,6 +1,6 @@
 /**
- * Compares two keys in the order in which go-yaml 2 writes them: letters by code point and behind all
- * else, runs of digits as numbers, anything else by code point.
+ * Compares two keys in the order of go-yaml 2: letters by code point after everything else, runs of digits as
+ * numbers, other characters by code point.
  */
 export function compareYamlKeys(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
@@ -14,7 +14,7 @@ export function compareYamlKeys(a: string, b: string): number {
   const yLetter = isLetter(y);
   if (xLetter !== yLetter) return yLetter ? -1 : 1;
   if (xLetter || !(isDigit(x) || isDigit(y))) return x - y;
-  // A zero inside a number has a value of its own.
+  // A zero inside a number has its own value.
   const inNumber = (x === 0x30 || y === 0x30) && followsNonZero(a, i);
   const xRun = digitRun(a, i, inNumber);
   const yRun = digitRun(b, i, inNumber);
@@ -38,7 +38,7 @@ function digitRun(text: string, start: number, inNumber: boolean): { value: bigi
   for (const char of text.slice(start)) {
     const code = char.codePointAt(0) as number;
     if (!isDigit(code)) break;
-    // 64 bits, which wrap around.
+    // 64 bits, with overflow.
     value = BigInt.asIntN(64, value * 10n + BigInt(code - 0x30));
     length++;
   }

@@ -1,6 +1,6 @@
-/** What go-yaml 2 makes of a scalar, by the rules of YAML 1.1 as it has them. */
+/** Scalars of YAML 1.1 as go-yaml 2 resolves them. */
 
-/** The type that an unquoted text has, with its value; timestamps keep their text. */
+/** Type of an unquoted text with its value; timestamps keep their text. */
 export type ResolvedScalar =
   | { type: 'null'; value: null }
   | { type: 'bool'; value: boolean }
@@ -34,7 +34,7 @@ const TIMESTAMP = new RegExp(
     '(?:(?:[Tt]| +)([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:[.,][0-9]+)?(Z|[-+][0-9]{2}:[0-9]{2})?)?$',
 );
 
-/** Whether text that begins with this character (code unit) can be anything but a string. */
+/** Reports whether text starting with this character (code unit) can be anything but a string. */
 export function mayResolve(first: number): boolean {
   return first < 128 && FIRST[first] === 1;
 }
@@ -67,7 +67,7 @@ function resolveNumber(text: string): ResolvedScalar {
     const value = Number(plain);
     if (Number.isFinite(value)) return { type: 'float', value };
   }
-  // Go's own slip: a sign is taken after the binary prefix.
+  // A bug of Go's: it accepts a sign after the binary prefix.
   const binary = /^0b([-+])([01]+)$/.exec(plain);
   if (binary !== null) {
     const value = signed(binary[1] === '-', BigInt(`0b${binary[2] as string}`));
@@ -88,7 +88,7 @@ function parseInteger(text: string): number | bigint | undefined {
       : match[3] !== undefined
         ? `0b${match[3]}`
         : `0o${match[4] ?? (match[5] as string)}`);
-  // 2^64 has 20 digits; anything much longer is out of range without looking at it.
+  // 2^64 has 20 digits; longer ones are out of range.
   if (decimal !== undefined && digits.length > 20) return undefined;
   const value = BigInt(digits);
   if (match[1] === '') return value <= MAX_UINT64 ? narrow(value) : undefined;
@@ -105,13 +105,13 @@ function narrow(value: bigint): number | bigint {
   return Number.isSafeInteger(number) ? number : value;
 }
 
-/** Whether go-yaml takes the text for a date or a point in time. */
+/** Reports whether go-yaml reads the text as a date or timestamp. */
 function isTimestamp(text: string): boolean {
   if (text.charCodeAt(4) !== 0x2d) return false;
   const match = TIMESTAMP.exec(text);
   if (match === null) return false;
   const [, year, month, day, hour, minute, second, zone] = match;
-  // A zone belongs to the form with T and only to it.
+  // Only the form with T has a zone, and requires it.
   if (hour !== undefined && (zone === undefined) !== text.includes(' ')) return false;
   if (zone !== undefined && zone !== 'Z') {
     if (Number(zone.slice(1, 3)) > 24 || Number(zone.slice(4)) > 60) return false;
@@ -127,7 +127,7 @@ function daysIn(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-/** Formats a number as Go's `%g` with the shortest digits does: `1e+06`, `1.5`, `1e-05`. */
+/** Formats a number as Go's shortest `%g`: `1e+06`, `1.5`, `1e-05`. */
 export function formatFloat(value: number): string {
   if (Number.isNaN(value)) return '.nan';
   if (!Number.isFinite(value)) return value > 0 ? '.inf' : '-.inf';
@@ -140,7 +140,7 @@ export function formatFloat(value: number): string {
   return `${sign}${digits as string}e${match[4] as string}${(match[5] as string).padStart(2, '0')}`;
 }
 
-/** The text of a number that was a mapping key: Go formats it with the precision of 32 bits. */
+/** Returns the text of a numeric mapping key, which Go formats with 32-bit precision. */
 export function formatFloatKey(value: number): string {
   const single = Math.fround(value);
   if (!Number.isFinite(single) || single === 0) return formatFloat(single);
@@ -153,12 +153,12 @@ export function formatFloatKey(value: number): string {
 
 const SURROGATE = /[\ud800-\udfff]/;
 
-/** Whether every surrogate of a text has its other half. */
+/** Reports whether all surrogates of a text are paired. */
 export function isWellFormed(text: string): boolean {
   return !SURROGATE.test(text) || !/\p{Surrogate}/u.test(text);
 }
 
-/** What one character after a backslash means in double quotes. Go refuses `\/`, which JSON may hold. */
+/** Meanings of single characters after a backslash in double quotes. Go rejects `\/`, which JSON allows. */
 export const SINGLE_ESCAPES: ReadonlyMap<string, string> = new Map([
   ['0', '\0'],
   ['a', '\x07'],

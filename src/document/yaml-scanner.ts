@@ -1,7 +1,7 @@
 import { YamlError } from './yaml-error.js';
 import { SINGLE_ESCAPES } from './yaml-scalar.js';
 
-/** What a token is. */
+/** Kinds of tokens. */
 export const TOKEN = {
   streamEnd: 0,
   versionDirective: 1,
@@ -27,15 +27,15 @@ export const TOKEN = {
 
 export interface Token {
   type: number;
-  /** Line in the text, from 0. */
+  /** Zero-based line in the text. */
   line: number;
-  /** UTF-16 units before it in that line. */
+  /** Zero-based column, in UTF-16 units. */
   column: number;
   /** Text of a scalar, name of an anchor, handle of a tag, version of a directive. */
   value: string;
   /** Suffix of a tag, prefix of a tag directive. */
   suffix: string;
-  /** Of a scalar: written without quotes. */
+  /** Scalar without quotes. */
   plain: boolean;
 }
 
@@ -48,7 +48,7 @@ interface SimpleKey {
   column: number;
 }
 
-/** Nesting that Go's scanner allows, for each of block and flow collections. */
+/** Maximum nesting in Go's scanner, for block and flow collections each. */
 const MAX_LEVELS = 10_000;
 
 const SPACE = 0x20;
@@ -57,8 +57,8 @@ const LF = 0x0a;
 const CR = 0x0d;
 
 /**
- * Splits the text of YAML 1.1 into tokens as libyaml does: a colon turns what stands before it into a
- * key, so tokens are held back while that can still happen; changes of indentation become tokens.
+ * Splits YAML 1.1 into tokens as libyaml does: a colon turns preceding content into a key, so tokens are held back
+ * while that is possible; changes of indentation become tokens.
  */
 export class YamlScanner {
   readonly #text: string;
@@ -76,22 +76,22 @@ export class YamlScanner {
   #head = 0;
   #taken = 0;
   #ready = false;
-  /** Where the token that is being read begins in its line. */
+  /** Column of the current token. */
   #startColumn = 0;
 
-  /** `text` must hold no NUL. */
+  /** Requires a text without NUL. */
   constructor(text: string) {
     this.#end = text.length;
     this.#text = `${text}\0`;
   }
 
-  /** The next token, which stays. */
+  /** Returns the next token without removing it. */
   peek(): Token {
     if (!this.#ready) this.#fill();
     return this.#tokens[this.#head] as Token;
   }
 
-  /** Drops the next token. */
+  /** Removes the next token. */
   skip(): void {
     this.#head++;
     this.#taken++;
@@ -131,7 +131,7 @@ export class YamlScanner {
     this.#tokens.push({ type, line, column: this.#startColumn, value, suffix, plain });
   }
 
-  /** Inserts a token before the one with a number; where that one is gone already, at the end. */
+  /** Inserts a token before the one with a number; at the end if that one was removed. */
   #insert(number: number, type: number, line: number, column: number): void {
     const token = { type, line, column, value: '', suffix: '', plain: false };
     const index = number < 0 ? -1 : number - this.#taken;
@@ -224,7 +224,7 @@ export class YamlScanner {
     }
   }
 
-  /** Takes a line break; returns what it stands for in a scalar. */
+  /** Reads a line break; returns its replacement in a scalar. */
   #skipBreak(): string {
     const char = this.#at(0);
     this.#pos += char === CR && this.#at(1) === LF ? 2 : 1;
@@ -233,7 +233,7 @@ export class YamlScanner {
     return char === 0x2028 || char === 0x2029 ? String.fromCharCode(char) : '\n';
   }
 
-  /** Whether `---` or `...` stands here as a word; only asked at the start of a line. */
+  /** Reports whether `---` or `...` stands here as a word; called at the start of a line only. */
   #isDocumentMark(): boolean {
     const char = this.#at(0);
     if (char !== 0x2d && char !== 0x2e) return false;
@@ -284,7 +284,7 @@ export class YamlScanner {
   }
 
   #fetchStreamEnd(): void {
-    // The end stands on a line of its own.
+    // The end of the stream is on its own line.
     if (this.#column() !== 0) {
       this.#line++;
       this.#lineStart = this.#pos;
@@ -460,7 +460,7 @@ export class YamlScanner {
     while (isBlank(this.#at(0))) this.#pos++;
   }
 
-  /** Takes blanks, a comment and the line break after them. */
+  /** Reads blanks, a comment and the line break after them. */
   #finishLine(): void {
     this.#skipBlanks();
     if (this.#at(0) === 0x23) {
@@ -516,7 +516,7 @@ export class YamlScanner {
     this.#put(TOKEN.scalar, parts.join(''), '', false, line);
   }
 
-  /** Takes empty lines and the indentation after them; finds out the indentation where it is 0. */
+  /** Reads empty lines and the following indentation; detects the indentation if it is 0. */
   #takeBlockBreaks(indent: number): [number, string] {
     let breaks = '';
     let widest = 0;
@@ -533,8 +533,8 @@ export class YamlScanner {
   }
 
   /**
-   * Takes blanks and line breaks between two pieces of a quoted or plain scalar and returns what they
-   * fold to, and whether there was a break.
+   * Reads blanks and line breaks between two pieces of a scalar; returns their folded text, and whether it had a
+   * break.
    */
   #takeFold(escapedBreak: boolean, indent: number): [string, boolean] {
     const start = this.#pos;
@@ -623,7 +623,7 @@ export class YamlScanner {
     }
     let code = Number.parseInt(digits, 16);
     this.#pos += length;
-    // Go refuses every surrogate; a pair is what JSON writes for a character beyond U+FFFF.
+    // Go rejects every surrogate; JSON writes a pair for a character beyond U+FFFF.
     if (code >= 0xd800 && code < 0xdc00) {
       const low = /^\\u(d[c-f][0-9a-f]{2})$/i.exec(this.#text.slice(this.#pos, this.#pos + 6));
       if (low !== null) {
@@ -670,7 +670,7 @@ export class YamlScanner {
   }
 }
 
-/** An escaped tab is a tab too; the quick parser leaves texts with tabs in them to this one. */
+/** Includes the escaped tab; the fast reader leaves texts with tabs to this one. */
 const ESCAPES = new Map([...SINGLE_ESCAPES, ['\t', '\t']]);
 
 const FLOW_STOPS = toCodes(',?[]{}');

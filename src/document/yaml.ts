@@ -6,25 +6,24 @@ import { type PlacedYaml, parseFullYaml, parseFullYamlWithPlaces } from './yaml-
 export { encodeYaml } from './yaml-encode.js';
 export { YamlError };
 
-/** Caps on what one document may make of its reader. */
+/** Limits of one document. */
 interface YamlLimits {
-  /** Aliases (`*name`) in the document; 10,000 by default. */
+  /** Maximum number of aliases (`*name`); default: 10,000. */
   maxAliases?: number;
-  /** Nesting of mappings and sequences; 1,000 by default. */
+  /** Maximum nesting of mappings and sequences; default: 1,000. */
   maxDepth?: number;
 }
 
 /**
- * Reads one YAML document as Go's sigs.k8s.io/yaml does (YAML 1.1 over go-yaml 2).
+ * Reads one YAML document like Go's sigs.k8s.io/yaml (YAML 1.1, go-yaml 2).
  *
- * `yes`, `on`, `y` and their kin are booleans; `017`, `0x1F`, `0b1`, `1_000` are integers, exact up to
- * 64 bits; timestamps stay text; the last of equal keys wins; `<<` merges; keys that are numbers or
- * booleans become text. Keys are in the order of the text. An empty text is null, and of several
- * documents the first one counts. Texts of 13 characters and more may be slices that keep the whole
- * `text` alive: copy what outlives it.
+ * `yes`, `on`, `y` and the like are booleans; `017`, `0x1F`, `0b1`, `1_000` are integers, exact to 64 bits;
+ * timestamps stay text; the last duplicate key takes precedence; `<<` merges; numeric and boolean keys become text.
+ * Keys keep the order of the text. Empty text is null. Documents after the first are ignored. Texts of 13 characters
+ * and more may be slices that keep the whole `text` in memory: copy what outlives it.
  *
- * Throws YamlError for what Go refuses (null keys, `.inf` and `.nan` among it) and where a limit is
- * reached. Taken although Go refuses it: `\/` and surrogate pairs in double quotes, as JSON has them.
+ * Throws YamlError for what Go rejects (null keys, `.inf` and `.nan` included) and for exceeded limits. Accepts `\/`
+ * and surrogate pairs in double quotes, as JSON has them, although Go rejects both.
  */
 export function parseYaml(text: string, options: YamlLimits = {}): JsonValue {
   return withinStack(options, (limits) => {
@@ -34,8 +33,8 @@ export function parseYaml(text: string, options: YamlLimits = {}): JsonValue {
 }
 
 /**
- * Reads one YAML document as `parseYaml` does, and keeps where its keys and items stand, which keys are
- * duplicate and whether another document follows: for files that people write by hand. Throws YamlError.
+ * Reads one YAML document like `parseYaml`, with the places of keys and items, duplicate keys and a further document:
+ * for hand-written files. Throws YamlError.
  */
 export function parseYamlWithPlaces(text: string, options: YamlLimits = {}): PlacedYaml {
   return withinStack(options, (limits) => parseFullYamlWithPlaces(text, limits));
@@ -47,7 +46,7 @@ function withinStack<T>(options: YamlLimits, read: (limits: Required<YamlLimits>
   try {
     return read({ maxAliases, maxDepth });
   } catch (error) {
-    // A caller may have asked for more levels than the stack holds.
+    // `maxDepth` may exceed what the stack holds.
     if (error instanceof RangeError) throw new YamlError('yaml: nested too deeply');
     throw error;
   }

@@ -23,29 +23,29 @@ import { isWithoutLinks } from './replace-file.js';
 import { changedName, journalName, stagingName } from './staging.js';
 import { writeNewFile } from './write-new-file.js';
 
-/** Changes of a directory that are made together. */
+/** Changes of a directory that take effect together. */
 interface DirectoryChange {
-  /** An empty directory on the same file system, for what is being written. */
+  /** Empty directory on the same file system for new content. */
   readonly staging: string;
   /**
-   * Puts a file or directory from below `staging` at a path relative to the directory; replaces one of the same kind
-   * that is there, and fails where it is of the other.
+   * Moves a file or directory from below `staging` to a path relative to the directory. Replaces an existing one of
+   * the same kind, fails for one of another kind.
    */
   put(staged: string, place: string): void;
-  /** Puts it there unless something has that name: then the whole change fails. */
+  /** Moves an entry to a new path; if the path exists, the whole change fails. */
   add(staged: string, place: string): void;
-  /** Removes a file or directory, if there is one, and the directory that it was in where that is empty then. */
+  /** Removes a file or directory, if it exists, and its parent directory if it is then empty. */
   remove(place: string): void;
 }
 
 interface ChangeOptions {
-  /** Work beside the directory where that is on the same file system, so that nothing shows before the end. */
+  /** Stage next to the directory, if on the same file system, so that nothing is visible before the end. */
   beside?: boolean | undefined;
-  /** Nobody may read the directory from now on: it is being filled. */
+  /** Keep readers out of the directory while it is filled. */
   filling?: boolean | undefined;
-  /** A file that hides the staging directory from readers, where it stands in the directory that is changed. */
+  /** Ignore file that hides a staging directory inside the directory from readers. */
   hiddenBy?: { name: string; text: string } | undefined;
-  /** How messages name the directory; its path where it is left out. */
+  /** Name of the directory in messages; default: its path. */
   subject?: string | undefined;
 }
 
@@ -55,14 +55,14 @@ interface Plan {
   isNew: boolean;
 }
 
-/** How often the journal of a running change is touched, for processes on other machines. */
+/** Interval at which a running change touches its journal, for processes on other machines. */
 const beatMs = 20_000;
 
 /**
- * Changes files and directories below `root`, which is created if missing, as one step: `work` writes below
- * `staging` and says what goes where, then all is moved. A failure takes everything back, and after a kill the next
- * change of the same directory does so first. While entries are moved, the directory has a journal, and readers of
- * catalogs refuse it. Throws OpmateError, and what `work` throws.
+ * Changes files and directories below `root`, which is created if missing, in one step: `work` writes below `staging`
+ * and registers the changes, then everything is moved. A failure rolls back, and so does the next change of the
+ * directory after a kill. During the move the directory has a journal, and readers of catalogs refuse it. Throws
+ * OpmateError, and what `work` throws.
  */
 export async function changeDirectory<T>(
   root: string,
@@ -125,7 +125,7 @@ async function change<T>(
       await move(root, staging, plans, journal.entries);
     }
     if (hasJournal) {
-      // What was done stands from here on.
+      // The change is committed from here on.
       await rm(path.join(root, journalName));
       hasJournal = false;
       await syncDirectory(root);
@@ -135,7 +135,7 @@ async function change<T>(
     if (hasJournal) {
       await undo(root, journal).catch((cause: unknown) => {
         isLost = true;
-        throw new OpmateError('IO', 'could be neither written nor restored', {
+        throw new OpmateError('IO', 'cannot be written or restored', {
           subject,
           hint: `run the command again to restore it; the original files are in ${path.join(staging, 'old')}`,
           cause,
@@ -149,7 +149,7 @@ async function change<T>(
   }
 }
 
-/** Whether the directory above can hold what is moved into `root`: writable, and no mount between. */
+/** Reports whether the parent directory can stage content for `root`: writable, with no mount in between. */
 async function canStageBeside(root: string): Promise<boolean> {
   const parent = path.dirname(root);
   if (parent === root) return false;
@@ -158,7 +158,7 @@ async function canStageBeside(root: string): Promise<boolean> {
   try {
     if ((await lstat(parent)).dev !== (await lstat(root)).dev) return false;
     await mkdir(probe, { mode: 0o700 });
-    // Two mounts of one file system have the same number.
+    // Two mounts of one file system have the same device number.
     await rename(probe, moved);
     return true;
   } catch {
@@ -220,7 +220,7 @@ async function move(
   }
 }
 
-/** Keeps what is replaced. A file keeps its name until the new one takes it, where the file system has links. */
+/** Keeps the replaced entry. A file keeps its name until the new one takes it, where the file system has links. */
 async function setAside(target: string, old: string, isReplaced: boolean): Promise<void> {
   if (isReplaced && (await lstat(target)).isFile()) {
     try {

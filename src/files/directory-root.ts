@@ -3,22 +3,21 @@ import path from 'node:path';
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 
-/** Which links of a directory a reader follows. */
+/** Treatment of links in a directory. */
 export interface LinkOptions {
-  /** Follow links that lead out of the directory; they are refused where left out. */
+  /** Follow links that lead out of the directory; default: refuse them. */
   followLinks?: boolean | undefined;
 }
 
-/** Whether a path is a directory or lies below it. Both are absolute. */
+/** Reports whether a path is a directory or lies below it. Both are absolute. */
 export function isWithin(directory: string, file: string): boolean {
   const relative = path.relative(directory, file);
   return relative !== '..' && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative);
 }
 
 /**
- * Returns where a path below a directory leads to, if links lead it out of that directory; undefined where it stays
- * inside, and where it leads nowhere. Whoever reads a directory that others may have written asks this of each link:
- * a pull request must not choose which files of this machine are read.
+ * Returns the target of a path that links lead out of its directory; undefined if it stays inside or does not exist.
+ * Check every path of a directory that others may have written: a pull request must not select files of this machine.
  */
 async function targetOutside(root: string, file: string): Promise<string | undefined> {
   const [directory, target] = await Promise.all(
@@ -28,7 +27,7 @@ async function targetOutside(root: string, file: string): Promise<string | undef
   return target;
 }
 
-/** Returns the error for a path that leads out of its directory; undefined for any other. `label` is its name. */
+/** Returns the error for a path that leads out of its directory; undefined for other paths. `label` is its name. */
 export async function outsideError(
   root: string,
   file: string,

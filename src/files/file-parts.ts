@@ -2,32 +2,32 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { OpmateError } from '../core/errors.js';
 import { openRegularFile } from './read-file.js';
 
-/** A file, or a part of one, that is read when its turn comes. */
+/** A file, or a part of one, to be read later. */
 export interface FilePart {
   file: string;
-  /** Where the part starts; undefined for the whole file, which must have exactly `size` bytes. */
+  /** Offset of the part; undefined for the whole file, which must have exactly `size` bytes. */
   offset?: number | undefined;
   size: number;
 }
 
-/** Maximum bytes of a piece, and of what is read ahead. */
+/** Maximum bytes of a piece and of read-ahead. */
 const maxPiece = 256 * 1024;
 
 /**
- * Reads parts of files, one at a time. Parts of one file share a handle, and parts that follow each other are read
- * together: opening and reading thousands of small files takes longer than anything that is done with them.
+ * Reads parts of files, one at a time. Parts of a file share a handle, and adjacent parts are read together: opening
+ * thousands of small files costs more than processing them.
  */
 export class FilePartReader {
   #opened: { file: string; handle: FileHandle } | undefined;
-  /** What was read last, from `#start` on. */
+  /** Buffer of the last read, from `#start` on. */
   #bytes = Buffer.alloc(0);
   #start = 0;
-  /** Where the last part ended. */
+  /** End of the last part. */
   #end = -1;
 
   /**
-   * Yields the bytes of a part, in pieces of at most 256 KiB that are the caller's. Throws OpmateError INVALID for a
-   * file that is shorter or longer than it was, IO for what is no regular file, and errors of the system as they are.
+   * Yields the bytes of a part in pieces of at most 256 KiB, which the caller owns. Throws OpmateError INVALID for a
+   * file whose length changed, IO for a file that is not regular, and system errors unchanged.
    */
   async *read({ file, offset, size }: FilePart, subject = file): AsyncGenerator<Buffer> {
     const handle = await this.#open(file);
@@ -61,7 +61,7 @@ export class FilePartReader {
     return handle;
   }
 
-  /** The reader can be used again. */
+  /** Closes the file; the reader remains usable. */
   async close(): Promise<void> {
     const opened = this.#opened;
     this.#opened = undefined;
@@ -75,27 +75,27 @@ function changed(size: 'shorter' | 'longer', expected: number, subject: string):
   return new OpmateError('INVALID', `${size} than the ${expected} bytes that it had`, { subject });
 }
 
-/** Bytes that wait until they are written together. */
+/** Maximum bytes buffered before a write. */
 const heldBytes = 1024 * 1024;
 
-/** Writes many small pieces into a new file, of mode 0600. Throws errors of the system as they are. */
+/** Writes many small pieces into a new file with mode 0600. Throws system errors unchanged. */
 export class JoinedFileWriter {
   readonly #handle: FileHandle;
   readonly #held = Buffer.allocUnsafeSlow(heldBytes);
   #length = 0;
-  /** Bytes written so far: where the next piece starts. */
+  /** Bytes written so far, the offset of the next piece. */
   size = 0;
 
   private constructor(handle: FileHandle) {
     this.#handle = handle;
   }
 
-  /** The file must not exist. */
+  /** Creates the file, which must not exist. */
   static async create(file: string): Promise<JoinedFileWriter> {
     return new JoinedFileWriter(await open(file, 'wx', 0o600));
   }
 
-  /** Takes a copy of the bytes. */
+  /** Copies the bytes into the buffer. */
   async write(bytes: Buffer): Promise<void> {
     this.size += bytes.length;
     if (this.#length + bytes.length > heldBytes) await this.flush();
@@ -103,14 +103,14 @@ export class JoinedFileWriter {
     else this.#length += bytes.copy(this.#held, this.#length);
   }
 
-  /** Everything is in the file when this returns. */
+  /** Writes all buffered bytes to the file. */
   async flush(): Promise<void> {
     const length = this.#length;
     this.#length = 0;
     if (length > 0) await this.#handle.writeFile(this.#held.subarray(0, length));
   }
 
-  /** What was not flushed is lost. */
+  /** Closes the file; buffered bytes are lost. */
   close(): Promise<void> {
     return this.#handle.close();
   }

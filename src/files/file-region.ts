@@ -4,8 +4,8 @@ import { OpmateError } from '../core/errors.js';
 const chunkSize = 1024 * 1024;
 
 /**
- * Reads a part of a file; the next piece is read while one is worked on. A piece holds until the next is asked
- * for. Throws OpmateError DIGEST, naming `subject`, where the file ends before.
+ * Reads a part of a file, one piece ahead. A piece is valid until the next is requested. Throws OpmateError DIGEST,
+ * naming `subject`, if the file is too short.
  */
 export async function* readRegion(
   handle: FileHandle,
@@ -30,7 +30,7 @@ export async function* readRegion(
       position += piece.length;
       [current, other] = [other, current];
       next = position < start + length ? read(position, current) : undefined;
-      // A failure is met when its turn comes, or by nobody.
+      // A read-ahead error is thrown when its piece is requested, if ever.
       next?.catch(() => undefined);
       yield piece;
     }
@@ -40,8 +40,8 @@ export async function* readRegion(
 }
 
 /**
- * Fills `target` with what stands from `position` on, however many calls of the system that takes. Returns how many bytes
- * there are, which is less only when the file ends. Throws errors of the system as they are.
+ * Fills `target` from `position` on, with as many reads as needed. Returns the number of bytes read, which is smaller
+ * only at the end of the file. Throws system errors unchanged.
  */
 export async function fillBuffer(handle: FileHandle, target: Buffer, position: number): Promise<number> {
   let filled = 0;
@@ -54,13 +54,13 @@ export async function fillBuffer(handle: FileHandle, target: Buffer, position: n
   return filled;
 }
 
-/** Reads the bytes from `position` on: `length` of them, or less where the file ends. Throws as `fillBuffer` does. */
+/** Returns `length` bytes from `position` on, fewer at the end of the file. Throws as `fillBuffer`. */
 export async function readBytes(handle: FileHandle, position: number, length: number): Promise<Buffer> {
   const bytes = Buffer.allocUnsafe(length);
   return bytes.subarray(0, await fillBuffer(handle, bytes, position));
 }
 
-/** Writes all of `bytes` at a place of a file. Throws errors of the system as they are. */
+/** Writes all of `bytes` at a position. Throws system errors unchanged. */
 export async function writeBytes(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
   for (let done = 0; done < bytes.length;) {
     const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, position + done);

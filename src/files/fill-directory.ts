@@ -8,7 +8,7 @@ import { recoverDirectory } from './journal.js';
 import { makeDirectory, missingDirectories, removeEmptyDirectories } from './make-directory.js';
 import { stagingBeside, sweepLeftovers } from './staging.js';
 
-/** Throws OpmateError unless a directory is absent or empty, or holds only what a killed run has left: that is removed. */
+/** Requires that a directory is missing or empty, after removing what a killed run left in it. Throws OpmateError. */
 export async function requireEmptyDirectory(directory: string): Promise<void> {
   requireName(directory);
   try {
@@ -27,7 +27,7 @@ async function readNames(directory: string): Promise<string[]> {
   });
 }
 
-/** To the file system an empty name is a file that does not exist, to path.resolve the working directory. */
+/** An empty name does not exist for the file system, but is the working directory for path.resolve. */
 function requireName(directory: string): void {
   if (directory === '') throw new OpmateError('NOT_FOUND', 'output dir "": no such file or directory');
 }
@@ -39,11 +39,10 @@ function notEmpty(directory: string): OpmateError {
 }
 
 /**
- * Fills a directory that is absent or empty with what `write` puts into the one that it is given: all of it appears
- * when the last is complete; a failure leaves nothing. One that exists may be a mount point or somebody's working
- * directory: it is filled, not replaced, and has a journal from the first byte to the last, so that nobody takes it for
- * a catalog before. With `isShared` it may hold other things, as long as no name at its top is taken. Throws
- * OpmateError, and what `write` throws.
+ * Fills a missing or empty directory with what `write` writes to its argument: everything appears when it is
+ * complete; a failure leaves nothing. An existing directory may be a mount point or a working directory: it is filled
+ * in place, with a journal until it is complete, so that it is not read as a catalog before. With `isShared` it may
+ * hold other entries, but none of the same names. Throws OpmateError, and what `write` throws.
  */
 export async function fillDirectory(
   directory: string,
@@ -58,7 +57,7 @@ export async function fillDirectory(
     if ((await statIfPresent(target)) === undefined) await makeFilled(target, write);
     else await fillExisting(target, directory, write, isShared);
   } catch (error) {
-    // Somebody else was faster.
+    // Another process created it first.
     if (systemCode(error) === 'ENOTEMPTY' || systemCode(error) === 'EEXIST') throw notEmpty(directory);
     throw fileError(subject, error);
   }

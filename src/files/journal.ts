@@ -11,40 +11,40 @@ import { publishNewFile } from './replace-file.js';
 import { isStagingName, journalName, readFileClock, stagingName, sweepLeftovers } from './staging.js';
 import { writeNewFile } from './write-new-file.js';
 
-/** No journal is larger; what is was not written here. */
+/** Maximum size of a journal; larger files are not journals. */
 const maxJournalBytes = 64 * 1024 * 1024;
-/** A process of another machine touches its journal more often than this while it runs. */
+/** Age after which a journal of another machine is stale: running processes touch theirs more often. */
 const staleMs = 2 * 60 * 1000;
 
-/** What tells a file from one that took its place: renaming keeps it. */
+/** Identity of a file, which renaming keeps. */
 type FileIdentity = string;
 
-/** One entry that is put, replaced or removed. */
+/** One added, replaced or removed entry. */
 export interface JournalEntry {
-  /** Slash path relative to the directory. */
+  /** Slash-separated path relative to the directory. */
   place: string;
-  /** Identity of what was there before, which waits as `old/N` in the staging directory. */
+  /** Identity of the previous entry, kept as `old/N` in the staging directory. */
   before: FileIdentity | undefined;
-  /** Identity of what takes the place; undefined where the entry is removed. */
+  /** Identity of the new entry; undefined for a removal. */
   after: FileIdentity | undefined;
 }
 
-/** What is needed to take a change back. */
+/** Record for rolling back a change. */
 export interface Journal {
   /** Name of the staging directory. */
   staging: string;
-  /** Whether it stands beside the directory instead of in it. */
+  /** The staging directory is next to the directory, not inside. */
   isBeside: boolean;
   entries: readonly JournalEntry[];
-  /** Directories that the change makes, relative, the topmost first. */
+  /** Relative paths of new directories, topmost first. */
   directories: readonly string[];
 }
 
-/** Returns the identity of a file, link or directory; undefined if missing. Throws the error of the system. */
+/** Returns the identity of a file, link or directory; undefined if missing. Throws system errors. */
 export async function readIdentity(file: string): Promise<FileIdentity | undefined> {
   const stats = await lstatIfPresent(file);
   if (stats === undefined) return undefined;
-  // The date of a directory changes with what is in it.
+  // The date of a directory changes with its entries.
   return stats.isDirectory() ? `d${stats.ino}` : `f${stats.ino}-${stats.size}-${stats.mtimeMs}`;
 }
 
@@ -53,8 +53,8 @@ export function isDirectoryIdentity(identity: FileIdentity): boolean {
 }
 
 /**
- * Writes the journal of a directory that has none, by way of a file in `directory`. Throws OpmateError IO where another
- * process was faster.
+ * Writes the journal of a directory without one, via a file in `directory`. Throws OpmateError IO if another process
+ * was first.
  */
 export async function writeJournal(root: string, journal: Journal, directory: string): Promise<void> {
   const file = path.join(root, journalName);
@@ -70,7 +70,7 @@ export async function writeJournal(root: string, journal: Journal, directory: st
   }
 }
 
-/** Replaces the journal that this process has written. Throws the error of the system. */
+/** Replaces the journal of this process. Throws system errors. */
 export async function rewriteJournal(root: string, journal: Journal, directory: string): Promise<void> {
   const file = path.join(root, journalName);
   const staging = path.join(directory, stagingName());
@@ -85,14 +85,14 @@ export async function rewriteJournal(root: string, journal: Journal, directory: 
 
 function encodeJournal(journal: Journal): string {
   const about =
-    'an unfinished change of this directory; the next opmate command that writes here takes it back';
+    'an unfinished change of this directory; the next opmate command that writes here rolls it back';
   return `${JSON.stringify({ about, process: formatProcess(ownProcess()), ...journal }, null, 2)}\n`;
 }
 
 /**
- * Takes back what a killed process has begun to change in a directory, and sweeps what it left in and beside it, also
- * where it was done but for that. Throws OpmateError: IO
- * where another process changes it now, UNSAFE for a journal that names other places, and where it cannot be restored.
+ * Rolls back the change of a killed process, and sweeps its leftovers in and next to the directory. Throws
+ * OpmateError: IO if another process is changing the directory or if it cannot be restored, UNSAFE for a journal with
+ * paths outside of it.
  */
 export async function recoverDirectory(root: string): Promise<void> {
   await takeBack(root);
@@ -101,8 +101,8 @@ export async function recoverDirectory(root: string): Promise<void> {
 }
 
 /**
- * Waits while another process changes a directory, at most `waitMilliseconds`. Throws OpmateError CANCELLED, and UNSAFE
- * for a file that is no journal.
+ * Waits while another process changes a directory, at most `waitMilliseconds`. Throws OpmateError CANCELLED, and
+ * UNSAFE for an invalid journal.
  */
 export async function waitForChange(
   root: string,
@@ -123,7 +123,7 @@ async function takeBack(root: string): Promise<void> {
   await undo(root, journal);
 }
 
-/** Returns the journal of a directory, and whether its writer may still be at work; undefined without a journal. */
+/** Returns the journal of a directory, and whether its writer may still be running; undefined without a journal. */
 async function readPresentJournal(
   root: string,
 ): Promise<(Awaited<ReturnType<typeof readJournal>> & { isRunning: boolean }) | undefined> {
@@ -133,7 +133,7 @@ async function readPresentJournal(
   try {
     content = await readJournal(root);
   } catch (error) {
-    // The change has ended meanwhile.
+    // The change ended meanwhile.
     if (systemCode(error) === 'ENOENT') return undefined;
     throw error;
   }
@@ -148,7 +148,7 @@ function busy(root: string, holder: string): OpmateError {
   });
 }
 
-/** The error of reading a directory while its journal is there. */
+/** Returns the error for reading a directory with a journal. */
 export async function unfinishedError(root: string, label: string): Promise<OpmateError> {
   const { writer } = await readJournal(root).catch(() => ({ writer: undefined }));
   if (writer !== undefined && isRunning(writer) === true) {
@@ -165,7 +165,7 @@ export async function unfinishedError(root: string, label: string): Promise<Opma
   });
 }
 
-/** Takes a change back: whatever was done of it, and as often as it takes. Throws the error of the system, OpmateError. */
+/** Rolls back a change, however far it got; may be repeated. Throws system errors and OpmateError. */
 export async function undo(root: string, journal: Journal): Promise<void> {
   const staging = getStagingName(root, journal);
   for (const [i, { place, before, after }] of [...journal.entries.entries()].reverse()) {
@@ -173,7 +173,7 @@ export async function undo(root: string, journal: Journal): Promise<void> {
     await requireNoLinks(root, place);
     const now = await readIdentity(target);
     const old = path.join(staging, 'old', String(i));
-    // What somebody else has put there meanwhile stays.
+    // Entries that others wrote meanwhile stay.
     const isOurs = now !== undefined && now === after;
     if (before !== undefined && (await lstatIfPresent(old)) !== undefined) {
       if (isOurs) await rename(target, path.join(staging, `undone-${i}`));
@@ -191,7 +191,7 @@ export async function undo(root: string, journal: Journal): Promise<void> {
   await rm(path.join(root, journalName), { force: true });
 }
 
-/** The staging directory that a journal names. */
+/** Returns the staging directory of a journal. */
 export function getStagingName(
   root: string,
   { staging, isBeside }: Pick<Journal, 'staging' | 'isBeside'>,
@@ -199,7 +199,7 @@ export function getStagingName(
   return path.join(isBeside ? path.dirname(root) : root, staging);
 }
 
-/** A journal may come from elsewhere, with a repository: no path of it may lead out of its directory. */
+/** Reads a journal, which may come with a repository: no path of it may lead out of the directory. */
 async function readJournal(
   root: string,
 ): Promise<{ journal: Journal; writer: ReturnType<typeof parseProcess> }> {

@@ -17,10 +17,10 @@ import {
 } from './process-identity.js';
 import { openRegularFile } from './read-file.js';
 
-/** How often a holder renews its lock, and after how long without that a lock of another host is stale. */
+/** Renewal interval of a holder, and age at which a lock of another host is stale. */
 const renewalMilliseconds = 10_000;
 const staleMilliseconds = 300_000;
-/** Attempts of processes that published their locks at the same moment. */
+/** Maximum attempts of processes that publish locks simultaneously. */
 const maxTies = 20;
 const maxLockBytes = 4096;
 
@@ -28,19 +28,19 @@ const lockPattern = /^\.opmate\.lock-[0-9a-f]{16}$/;
 const unfinishedPattern = /^\.opmate\.lock-[0-9a-f]{16}\.new$/;
 
 interface LockOptions extends CancelOptions {
-  /** The holder's work as others are told of it, e.g. `opmate mirror`. */
+  /** Work of the holder, shown to others: `opmate mirror`. */
   task: string;
-  /** How long to wait for another holder; 0 when left out. */
+  /** Maximum wait for another holder, in milliseconds; default: 0. */
   waitMilliseconds?: number | undefined;
 }
 
-/** A lock that is held. */
+/** An acquired lock. */
 interface DirectoryLock {
-  /** Gives it back; does nothing the second time. */
+  /** Releases the lock; further calls do nothing. */
   release(): Promise<void>;
 }
 
-/** What a lock file says of its holder. */
+/** Holder as recorded in a lock file. */
 interface Holder {
   process: ProcessIdentity;
   host: string;
@@ -48,7 +48,7 @@ interface Holder {
   task: string;
 }
 
-/** Runs `work` while holding the lock of a directory. Throws what `acquireLock` and `work` throw. */
+/** Runs `work` with the lock of a directory. Throws what `acquireLock` and `work` throw. */
 export async function withLock<T>(
   directory: string,
   options: LockOptions,
@@ -63,10 +63,10 @@ export async function withLock<T>(
 }
 
 /**
- * Takes the lock of an existing directory: at most one holder at a time, in this process or another. The lock of a
- * process that has ended is taken over; that of a process on another host when it was not renewed for five minutes.
- * Every contender publishes a file of its own and then looks for others, so that nothing but files of the dead is
- * ever removed, and two never hold the lock. Throws OpmateError IO, which names the holder, and NOT_FOUND.
+ * Acquires the lock of an existing directory, which has one holder at a time across processes. Locks of ended
+ * processes are taken over, those of other hosts after five minutes without renewal. Contenders publish separate
+ * files and then look for others, so that only files of ended processes are removed and two never hold the lock.
+ * Throws OpmateError IO, naming the holder, and NOT_FOUND.
  */
 export async function acquireLock(directory: string, options: LockOptions): Promise<DirectoryLock> {
   const deadline = performance.now() + (options.waitMilliseconds ?? 0);
@@ -89,7 +89,7 @@ export async function acquireLock(directory: string, options: LockOptions): Prom
       });
       if (holder === undefined) return hold(file);
       await rm(file, { force: true });
-      // Both stand back; chance decides who is first the next time.
+      // Both back off; a random delay decides who is first next time.
       if (++ties < maxTies) {
         await sleep(randomInt(20 * ties));
         continue;
@@ -114,7 +114,7 @@ function hold(file: string): DirectoryLock {
   };
 }
 
-/** Publishes a lock whole, under its own name. */
+/** Publishes a complete lock file under its own name. */
 async function publish(directory: string, file: string, holder: Holder): Promise<void> {
   const unfinished = `${file}.new`;
   try {
@@ -133,11 +133,11 @@ async function publish(directory: string, file: string, holder: Holder): Promise
 
 interface FoundLock {
   file: string;
-  /** Undefined for a file that says nothing of its holder. */
+  /** Undefined for a file without a readable holder. */
   holder: Holder | undefined;
 }
 
-/** A lock that is held by another, and removes those of the dead. */
+/** Returns a lock held by another process, and removes those of ended ones. */
 async function findHolder(directory: string, ownName: string | undefined): Promise<FoundLock | undefined> {
   const names = await readdir(directory).catch((error: unknown) => {
     throw fileError(directory, error);
@@ -151,14 +151,14 @@ async function findHolder(directory: string, ownName: string | undefined): Promi
     const lock = await readLockFile(file);
     if (lock === undefined) continue;
     const alive = isAlive(lock);
-    // Only what has its final name is a lock.
+    // Only a file with its final name is a lock.
     if (alive && !isUnfinished) held ??= { file, holder: lock.holder };
     if (!alive) await rm(file, { force: true }).catch(() => undefined);
   }
   return held;
 }
 
-/** Undefined for a file that is gone by now. */
+/** Reads a lock file; undefined if it disappeared. */
 async function readLockFile(
   file: string,
 ): Promise<{ holder: Holder | undefined; modified: number } | undefined> {
@@ -195,7 +195,7 @@ function parseHolder(text: string): Holder | undefined {
   return { process: identity, host, since, task };
 }
 
-/** Whether a holder may still be at work. */
+/** Reports whether a holder may still be running. */
 function isAlive({ holder, modified }: { holder: Holder | undefined; modified: number }): boolean {
   return (holder && isRunning(holder.process)) ?? getAge({ modified }) < staleMilliseconds;
 }

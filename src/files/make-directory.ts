@@ -4,9 +4,9 @@ import { systemCode } from '../core/errors.js';
 import { statIfPresent } from './file-status.js';
 
 /**
- * Makes a directory and those above it, unless they are there. Node's own `recursive` tells of a full
- * disk as ENOENT, and never ends where the parent exists and ENOENT is still returned, as in /proc.
- * Throws the error of the system, ENOTDIR or EEXIST where a file is in the way.
+ * Creates a directory and its missing parents. Node.js's own `recursive` reports a full disk as ENOENT, and never
+ * ends if the parent exists and ENOENT is still returned, as in /proc. Throws system errors, ENOTDIR or EEXIST if a
+ * file is in the way.
  */
 export async function makeDirectory(directory: string, mode?: number): Promise<void> {
   try {
@@ -27,7 +27,7 @@ async function makeOne(directory: string, mode: number | undefined): Promise<voi
   }
 }
 
-/** Returns the directories that making `directory` would make, the topmost first. Throws the error of the system. */
+/** Returns the directories that creating `directory` would create, topmost first. Throws system errors. */
 export async function missingDirectories(directory: string): Promise<string[]> {
   const missing: string[] = [];
   for (
@@ -41,12 +41,12 @@ export async function missingDirectories(directory: string): Promise<string[]> {
   return missing;
 }
 
-/** Removes directories that are empty, the last first. Never throws: what holds something stays. */
+/** Removes empty directories, last first. Never throws; other directories stay. */
 export async function removeEmptyDirectories(directories: readonly string[]): Promise<void> {
   for (const directory of [...directories].reverse()) await rmdir(directory).catch(() => undefined);
 }
 
-/** Brings the names in a directory to the disk, where the file system can. Never throws. */
+/** Syncs a directory to disk, if the file system can. Never throws. */
 export async function syncDirectory(directory: string): Promise<void> {
   try {
     const handle = await open(directory, 'r');

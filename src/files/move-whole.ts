@@ -5,8 +5,8 @@ import { makeDirectory } from './make-directory.js';
 import { stagingBeside, stagingName } from './staging.js';
 
 /**
- * Gives a finished file, or a directory where there is none or an empty one, its place on the same file system, in one
- * step; makes the directory above it, with `mode`, if missing. Throws the error of the system.
+ * Moves a finished file or directory to its final path on the same file system in one step; a directory only over a
+ * missing or empty one. Creates the parent directory with `mode` if missing. Throws system errors.
  */
 export async function moveWhole(from: string, to: string, mode?: number): Promise<void> {
   try {
@@ -18,7 +18,7 @@ export async function moveWhole(from: string, to: string, mode?: number): Promis
   }
 }
 
-/** Moves a finished directory to its place; a directory or file that is there is removed. Throws the error of the system. */
+/** Moves a finished directory to its final path, replacing an existing file or directory. Throws system errors. */
 export async function replaceDirectory(from: string, to: string): Promise<void> {
   try {
     await moveWhole(from, to);
@@ -35,8 +35,8 @@ export async function replaceDirectory(from: string, to: string): Promise<void> 
 }
 
 /**
- * Removes a file or directory in one step, so that nobody finds half of it; returns false if missing. It goes
- * by way of `aside`, a directory that is swept, or the one that it is in. Throws the error of the system.
+ * Removes a file or directory in one step, so that it is never seen partly removed; returns false if missing. Moves
+ * it to `aside`, a swept directory, or its own parent first. Throws system errors.
  */
 export async function removeWhole(target: string, aside = path.dirname(target)): Promise<boolean> {
   const leftover = path.join(aside, stagingName());

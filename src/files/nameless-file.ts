@@ -3,8 +3,8 @@ import path from 'node:path';
 import { stagingName } from './staging.js';
 
 /**
- * Opens a new file for writing and reading that has no name any more: it is gone when it is closed, however the process
- * ends. Throws the error of the system.
+ * Opens a new file without a name for reading and writing: it disappears when closed, however the process ends.
+ * Throws system errors.
  */
 export async function openNamelessFile(directory: string): Promise<FileHandle> {
   const file = path.join(directory, stagingName());

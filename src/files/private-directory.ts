@@ -1,17 +1,15 @@
 import { stat } from 'node:fs/promises';
 import { getuid } from 'node:process';
 
-/** Write permission of the group and of all others. */
+/** Write permission for group or others. */
 const othersMayWrite = 0o022;
 
 /**
- * Returns why a directory is not this user's alone, undefined where it is, or is not there yet. Whoever else may write
- * to a cache decides what is read from it. The superuser's directories are trusted; systems without users have no rule.
+ * Returns the problem of a directory that other users may change; undefined if it is private or missing. Write access
+ * to a cache controls what is read from it. Directories of the superuser are trusted; systems without users have no
+ * rule.
  */
-export async function sharedDirectoryFault(
-  directory: string,
-  user = getuid?.(),
-): Promise<string | undefined> {
+export async function findSharingProblem(directory: string, user = getuid?.()): Promise<string | undefined> {
   if (user === undefined) return undefined;
   const stats = await stat(directory).catch(() => undefined);
   if (stats === undefined) return undefined;

@@ -4,12 +4,12 @@ import { hostname } from 'node:os';
 import { kill, pid as ownPid } from 'node:process';
 import { systemCode } from '../core/errors.js';
 
-/** A process as other processes can recognize it, also after its number was given to another one. */
+/** A process that others can recognize even after its number is reused. */
 export interface ProcessIdentity {
-  /** Eight hex digits for the running system and its process numbers; a container has its own. */
+  /** Eight hexadecimal digits that identify the running system and its process namespace; a container has its own. */
   machine: string;
   pid: number;
-  /** When it was started, in ticks since the system's start; 0 where the system does not tell. */
+  /** Start time in ticks since boot; 0 if unknown. */
   started: number;
 }
 
@@ -22,12 +22,12 @@ export function ownProcess(): ProcessIdentity {
   return own;
 }
 
-/** Writes an identity as `MACHINE-PID-STARTED`, which may stand in a file name. */
+/** Formats an identity as `MACHINE-PID-STARTED`, which is safe in file names. */
 export function formatProcess({ machine, pid, started }: ProcessIdentity): string {
   return `${machine}-${pid}-${started}`;
 }
 
-/** Reads what `formatProcess` writes; undefined for anything else. */
+/** Parses the output of `formatProcess`; undefined for other text. */
 export function parseProcess(text: string): ProcessIdentity | undefined {
   const [, machine, pid, started] = identityPattern.exec(text) ?? [];
   if (machine === undefined) return undefined;
@@ -35,8 +35,8 @@ export function parseProcess(text: string): ProcessIdentity | undefined {
 }
 
 /**
- * Whether a process still runs. Undefined for one of another machine or container, or of before the last start of the
- * system: then only the age of what it wrote can tell.
+ * Reports whether a process is running. Undefined for processes of another machine, container or boot, for which only
+ * the age of their files is known.
  */
 export function isRunning({ machine, pid, started }: ProcessIdentity): boolean | undefined {
   const { machine: here, started: ownStart } = ownProcess();
@@ -69,7 +69,7 @@ function readMachine(): string {
   return createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 8);
 }
 
-/** Fields 3 and 22 of `/proc/PID/stat` (proc(5)); the name in field 2 may hold anything. */
+/** Returns fields 3 and 22 of `/proc/PID/stat` (proc(5)); the name in field 2 may hold any character. */
 function readStart(pid: number): { started: number; isDead: boolean } | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');

@@ -3,19 +3,19 @@ import { type FileHandle, open, stat } from 'node:fs/promises';
 import { LimitError, OpmateError, fileError, systemCode } from '../core/errors.js';
 
 interface OpenRegularFileOptions {
-  /** Refuses a symbolic link in the last component (ELOOP). */
+  /** Refuse a symbolic link in the last component (ELOOP). */
   noFollow?: boolean;
-  /** Name of the file in errors; the path by default. */
+  /** Name of the file in errors; default: its path. */
   name?: string;
-  /** Subject of messages; `name` by default. */
+  /** Subject of messages; default: `name`. */
   label?: string;
 }
 
 /**
- * Opens a file for reading, at once whatever it is: opening a named pipe would wait for its writer, and reading a
- * device need not end. A directory is opened; reading it fails with EISDIR.
+ * Opens a file for reading without blocking: a named pipe would wait for its writer, and a device may never end. A
+ * directory opens; reading it fails with EISDIR.
  *
- * Throws OpmateError IO for a pipe or device, and errors of the system as they are.
+ * Throws OpmateError IO for a pipe or device, and system errors unchanged.
  */
 export async function openRegularFile(
   file: string,
@@ -34,15 +34,15 @@ export async function openRegularFile(
 }
 
 /**
- * Opens a regular file for reading, links followed. Returns undefined where the name leads to nothing or to something
- * else: a directory, pipe, socket or device, a circle of links. Throws errors of the system as they are.
+ * Opens a regular file for reading, following links. Returns undefined for anything else: missing files, directories,
+ * pipes, sockets, devices, link loops. Throws system errors unchanged.
  */
 export async function openIfRegularFile(file: string): Promise<FileHandle | undefined> {
   let handle: FileHandle;
   try {
     handle = await openRegularFile(file);
   } catch (error) {
-    // A socket cannot be opened (ENXIO); a device or pipe opens, and is refused with an error of our own.
+    // A socket cannot be opened (ENXIO); a device or pipe opens and is then refused.
     if (error instanceof OpmateError || ['ENOENT', 'ELOOP', 'ENXIO'].includes(systemCode(error) ?? '')) {
       return undefined;
     }
@@ -59,8 +59,8 @@ export async function openIfRegularFile(file: string): Promise<FileHandle | unde
 }
 
 /**
- * Reads a regular file of at most `limit` bytes whole: one of a directory, layout or archive, which others may have
- * filled. Throws what `openRegularFile` throws, and LimitError.
+ * Reads a whole regular file of at most `limit` bytes: one of a directory, layout or archive, which others may have
+ * written. Throws as `openRegularFile`, and LimitError.
  */
 export async function readRegularFile(
   file: string,
@@ -71,7 +71,7 @@ export async function readRegularFile(
   try {
     const { size } = await handle.stat();
     if (size > limit) throw tooLarge(options.label ?? options.name ?? file, limit);
-    // Files of /proc have no size, and others may grow.
+    // Files in /proc report no size, and others may grow.
     return await collect(
       handle.createReadStream({ autoClose: false }),
       options.label ?? options.name ?? file,
@@ -83,9 +83,9 @@ export async function readRegularFile(
 }
 
 /**
- * Reads a file that a person named on the command line, in a variable or as a well-known place, of at most `limit`
- * bytes. It may be `/dev/stdin`, `/dev/null` or a pipe (`<(…)` of a shell), whose writer is waited for.
- * Throws LimitError, and errors of the system as they are.
+ * Reads a file of at most `limit` bytes that the user named on the command line, in a variable or by convention. It
+ * may be `/dev/stdin`, `/dev/null` or a pipe (`<(…)` of a shell), whose writer is awaited. Throws LimitError, and
+ * system errors unchanged.
  */
 export async function readNamedFile(file: string, limit: number): Promise<Buffer> {
   const stats = await stat(file);
@@ -96,7 +96,7 @@ export async function readNamedFile(file: string, limit: number): Promise<Buffer
 /** Maximum size of an input file. */
 export const maxInputSize = 64 * 1024 * 1024;
 
-/** Reads an input file that a person named, of at most 64 MiB, or a pipe. Throws OpmateError with `open FILE`. */
+/** Reads an input file or pipe that the user named, of at most 64 MiB. Throws OpmateError with `open FILE`. */
 export async function readInputFile(file: string): Promise<Buffer> {
   try {
     return await readNamedFile(file, maxInputSize);

@@ -8,15 +8,15 @@ import { makeDirectory, missingDirectories, removeEmptyDirectories } from './mak
 import { stagingBeside, sweepLeftovers } from './staging.js';
 import { type FileContent, writeNewFile } from './write-new-file.js';
 
-/** A file to write, with its content or what it is a copy of. */
+/** An output file, with its content or the source of a copy. */
 export type OutputFile = { target: string } & ({ text: string } | { copyOf: string; mode: number });
 
 /**
- * The name under which a finished file has to be moved to take the place of `file`: where a link of that name
- * leads to, else `file` itself. A device, pipe or socket is never replaced: `/dev/null` would be gone for
- * everybody. Throws OpmateError INVALID for these, NOT_FOUND for a link to nothing, IO for a directory.
+ * Returns the path to which a finished file is moved to replace `file`: the target of a link, otherwise `file`. A
+ * device, pipe or socket is never replaced: `/dev/null` would disappear for everybody. Throws OpmateError INVALID for
+ * these, NOT_FOUND for a dangling link, IO for a directory.
  */
-export async function replacedFile(file: string): Promise<string> {
+export async function resolveReplacedFile(file: string): Promise<string> {
   try {
     const stats = await statIfPresent(file);
     if (stats === undefined) {
@@ -37,7 +37,7 @@ export async function replacedFile(file: string): Promise<string> {
   }
 }
 
-/** Checks that the directory of a file to be written exists. Throws OpmateError NOT_FOUND or IO. */
+/** Requires the parent directory of an output file. Throws OpmateError NOT_FOUND or IO. */
 export async function requireParentDirectory(file: string): Promise<void> {
   const directory = path.dirname(path.resolve(file));
   await stat(directory + path.sep).catch((error: unknown) => {
@@ -46,8 +46,7 @@ export async function requireParentDirectory(file: string): Promise<void> {
 }
 
 /**
- * Writes a file whole, in the place of what has that name. Throws what `replacedFile` throws, what `content` throws, and
- * OpmateError IO.
+ * Replaces a file with complete content. Throws as `resolveReplacedFile`, what `content` throws, and OpmateError IO.
  */
 export async function replaceFile(
   file: string,
@@ -58,11 +57,11 @@ export async function replaceFile(
 }
 
 /**
- * Replaces a file by what `write` writes, to the disk, under the name that it is given. Throws what `replacedFile` and
- * `write` throw, errors of the system as OpmateError.
+ * Replaces a file with what `write` writes and syncs to the path it receives. Throws as `resolveReplacedFile`, what
+ * `write` throws, and system errors as OpmateError.
  */
 export async function replaceFileBy(file: string, write: (staging: string) => Promise<void>): Promise<void> {
-  const target = await replacedFile(file);
+  const target = await resolveReplacedFile(file);
   const staging = stagingBeside(target);
   await sweepLeftovers(path.dirname(target));
   try {
@@ -75,14 +74,13 @@ export async function replaceFileBy(file: string, write: (staging: string) => Pr
 }
 
 interface ReplaceOptions extends CancelOptions {
-  /** What belongs to the files, such as the directory that a report is of: where it fails, the files are taken back. */
+  /** Step after the files are in place, such as moving the directory of a report; its failure rolls the files back. */
   then?: (() => Promise<void>) | undefined;
 }
 
 /**
- * Writes files, and the directories that they need: all of them are complete before the first appears, and a failure
- * takes back those that appeared. What has their names is replaced. Throws OpmateError IO, CANCELLED, and what
- * `replacedFile` and `then` throw.
+ * Writes files and their directories: all are complete before the first appears, and a failure rolls back. Existing
+ * files are replaced. Throws OpmateError IO, CANCELLED, as `resolveReplacedFile`, and what `then` throws.
  */
 export async function replaceFiles(
   files: readonly OutputFile[],
@@ -97,7 +95,7 @@ export async function replaceFiles(
       subject = file.target;
       made.push(...(await missingDirectories(path.dirname(file.target))));
       await makeDirectory(path.dirname(file.target));
-      const target = await replacedFile(file.target);
+      const target = await resolveReplacedFile(file.target);
       await sweepLeftovers(path.dirname(target));
       const [staging, before] = [stagingBeside(target), stagingBeside(target)];
       const had = (await lstatIfPresent(target)) !== undefined;
@@ -138,7 +136,7 @@ async function keepBefore(file: string, before: string): Promise<void> {
   }
 }
 
-/** Copies a file to a name that is not taken, with a mode, down to the disk. Throws the error of the system. */
+/** Copies a file to a new name with a mode, and syncs it. Throws system errors. */
 async function copyNewFile(from: string, to: string, mode: number): Promise<void> {
   await copyFile(from, to);
   await chmod(to, mode & 0o777);
@@ -146,17 +144,17 @@ async function copyNewFile(from: string, to: string, mode: number): Promise<void
   await handle.sync().finally(() => handle.close());
 }
 
-/** Codes of file systems without hard links, and of files that may have no further ones. */
+/** Error codes of file systems without hard links, and of files at their maximum of links. */
 const noLinks = new Set(['EPERM', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK']);
 
-/** Whether an error says that the file system cannot link a file, while it might be copied or moved. */
+/** Reports whether an error says that the file system cannot link a file that might still be copied or moved. */
 export function isWithoutLinks(error: unknown): boolean {
   return noLinks.has(systemCode(error) ?? '');
 }
 
 /**
- * Gives a finished file its name, unless something else has it: then throws the system's EEXIST. The staging name is
- * gone afterwards, or left for the caller to remove.
+ * Gives a finished file its name; throws the system's EEXIST if the name exists. The staging name is gone afterwards,
+ * or left for the caller to remove.
  */
 export async function publishNewFile(staging: string, file: string): Promise<void> {
   try {

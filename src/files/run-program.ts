@@ -20,35 +20,35 @@ import {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 interface RunProgramOptions extends CancelOptions {
-  /** What messages call the program. */
+  /** Name of the program in messages. */
   name: string;
-  /** All that it has in its environment. */
+  /** Complete environment of the program. */
   environment: Environment;
-  /** That of opmate where it is left out. */
+  /** Working directory; default: that of opmate. */
   workingDirectory?: string | undefined;
-  /** What it reads on its standard input. */
+  /** Standard input. */
   input?: string | undefined;
-  /** How long it may take to end once it is no longer wanted; it is killed at once where this is left out. */
+  /** Grace period after cancellation, in milliseconds; default: none. */
   graceMs?: number | undefined;
-  /** It is killed, with all that it has started, after this time; 5 minutes. */
+  /** Time-out in milliseconds, after which the program and its descendants are killed; default: 5 minutes. */
   timeoutMs?: number | undefined;
-  /** Code of the error where it takes longer; LIMIT. */
+  /** Error code of a time-out; default: LIMIT. */
   timeoutCode?: ErrorCode | undefined;
-  /** Bytes that it may print where its output is collected; 64 MiB. */
+  /** Maximum bytes of collected output; default: 64 MiB. */
   maxOutput?: number | undefined;
-  /** What to do where it is not installed: then the error is UNSUPPORTED instead of IO. */
+  /** Hint for a program that is not installed, whose error is then UNSUPPORTED instead of IO. */
   installHint?: string | undefined;
 }
 
 const defaultTimeoutMs = 5 * 60_000;
 const defaultMaxOutput = 64 * 1024 * 1024;
-/** What is kept of its messages: the end of them. */
+/** Maximum kept of stderr: its end. */
 const maxMessages = 256 * 1024;
 const maxMessage = 500;
 
 /**
- * Where a program is: the first executable file of that name in the absolute directories of PATH. Others are passed
- * over, for they would look into the directory that is worked on. Undefined if missing.
+ * Returns the path of a program: the first executable file of that name in the absolute directories of PATH. Relative
+ * ones are skipped, as they depend on the working directory. Undefined if missing.
  */
 export async function findProgram(name: string, environment: Environment): Promise<string | undefined> {
   for (const directory of (environment['PATH'] ?? '').split(':')) {
@@ -65,8 +65,8 @@ export async function findProgram(name: string, environment: Environment): Promi
 }
 
 /**
- * Runs a program to its end, and gives what it prints. Throws OpmateError INVALID with the last line of its messages
- * where it fails, LIMIT beyond the time and the size.
+ * Runs a program and returns its output. Throws OpmateError INVALID with its last line of stderr if it fails, LIMIT
+ * for time-out and size.
  */
 export async function runProgram(
   file: string,
@@ -78,18 +78,18 @@ export async function runProgram(
   throw failure(options.name, end);
 }
 
-/** How a program has ended. */
+/** Exit of a program. */
 export interface ProgramEnd {
-  /** The end of what is on stderr. */
+  /** End of stderr. */
   messages: string;
-  /** Null where a signal ended it. */
+  /** Exit code; null if ended by a signal. */
   code: number | null;
   signalName: string | null;
 }
 
 /**
- * Runs a program to its end, however it ends. Throws CancelledError, OpmateError LIMIT beyond the time and the size, IO
- * where it cannot be started, UNSUPPORTED where it is not installed and there is an `installHint`.
+ * Runs a program to its end, successful or not. Throws CancelledError; OpmateError LIMIT for time-out and size, IO if
+ * it cannot be started, UNSUPPORTED if it is not installed and there is an `installHint`.
  */
 export async function runToEnd(
   file: string,
@@ -107,15 +107,15 @@ export async function runToEnd(
       program.stop(new LimitError(`prints more than ${maxOutput} bytes`, { subject: name }));
     } else chunks.push(chunk);
   });
-  // Whatever still holds its output does not matter once it is gone itself.
+  // Descendants that still hold the output do not matter once the program ended.
   program.onLingering(() => program.stdout.destroy());
   const end = await program.end;
   return { ...end, stdout: Buffer.concat(chunks) };
 }
 
 /**
- * Runs a program and gives what it prints as a stream, which fails at its end where the program did: with the error that
- * `toError` makes of it, else as `runToEnd` throws. Whoever destroys the stream ends the program.
+ * Runs a program and returns its output as a stream, which fails at its end if the program fails: with the error of
+ * `toError`, else as `runToEnd`. Destroying the stream ends the program.
  */
 export function streamProgram(
   file: string,
@@ -134,24 +134,24 @@ export function streamProgram(
   return output;
 }
 
-/** A program under way. */
+/** A running program. */
 interface StartedProgram {
   stdout: Readable;
-  /** Fulfilled when it has ended and its output is read; fails as `runToEnd` does. */
+  /** Resolves when the program ended and its output is read; rejects as `runToEnd`. */
   end: Promise<ProgramEnd>;
-  /** Ends it and all that it has started; `end` fails with the error. */
+  /** Ends the program and its descendants; `end` rejects with the error. */
   stop: (error: OpmateError) => void;
-  /** Calls `fn` where its output is still open a while after its end. */
+  /** Calls `fn` if the output is still open some time after the end. */
   onLingering: (fn: () => void) => void;
 }
 
-/** How long what a program has started may go on printing after its end. */
+/** Time that descendants may keep the output open after the end. */
 const lingeringMs = 2000;
 
 function startProgram(file: string, args: readonly string[], options: RunProgramOptions): StartedProgram {
   const { name, input, signal, graceMs = 0 } = options;
   const { timeoutMs = defaultTimeoutMs, timeoutCode = 'LIMIT' } = options;
-  // A group of its own, so that what it has started ends with it, and Ctrl-C on a terminal is for opmate alone.
+  // A separate process group: descendants end with it, and Ctrl-C on a terminal reaches opmate alone.
   const child = spawn(file, args, {
     cwd: options.workingDirectory,
     env: { ...options.environment },
@@ -186,7 +186,7 @@ function startProgram(file: string, args: readonly string[], options: RunProgram
   stderr.on('data', (chunk: Buffer) => {
     messages = Buffer.concat([messages, chunk]).subarray(-maxMessages);
   });
-  // It may end without having read everything; how it ended is told elsewhere.
+  // The program may end before reading everything; its exit is reported elsewhere.
   stdin?.on('error', () => undefined);
   stdin?.end(input);
   const finish = (): void => {

@@ -4,26 +4,26 @@ import path from 'node:path';
 import { geteuid } from 'node:process';
 import { formatProcess, isRunning, ownProcess, parseProcess } from './process-identity.js';
 
-/** Names of what is being written begin with this; names of temporary directories with the other. */
+/** Prefixes of the names of staged content and of temporary directories. */
 const hiddenPrefix = '.opmate-';
 export const temporaryPrefix = 'opmate-tmp-';
-/** Longer than any run takes: age of leftovers of processes that cannot be asked for. */
+/** Longer than any run: age of leftovers whose processes cannot be checked. */
 const orphanAgeMs = 7 * 24 * 60 * 60 * 1000;
 
 /**
- * Name of the file that says that a directory is being changed. It is the first that appears and the last that goes:
- * while it is there, what is beside it may be a mixture. It is JSON without a schema, so that tools that read every
- * file of a catalog refuse it too.
+ * Name of the file that marks a directory as changing. It appears first and disappears last: while it exists, its
+ * siblings may be inconsistent. It is JSON without a schema, so that tools that read all files of a catalog reject it
+ * too.
  */
 export const journalName = '.opmate-journal.json';
-/** In a staging directory: the name of the directory beside it that is being changed. */
+/** File in a staging directory with the name of the sibling directory that is being changed. */
 export const changedName = 'changes';
 
 const namePattern = /^(?:\.opmate-|opmate-tmp-)([0-9a-f]{8}-\d+-\d+)-[0-9a-f]{16}(?:-journal|-wal|-shm)?$/;
 
 /**
- * Returns a new name for what is being written: `.opmate-PROCESS-RANDOM`. It depends on no other name, so it is never
- * too long, and it tells which process writes there, so that the next run can sweep what a killed one left.
+ * Returns a new staging name, `.opmate-PROCESS-RANDOM`. It contains no other name, so it is never too long, and
+ * identifies its process, so that the next run can sweep the leftovers of a killed one.
  */
 export function stagingName(prefix = hiddenPrefix): string {
   return `${prefix}${formatProcess(ownProcess())}-${randomBytes(8).toString('hex')}`;
@@ -34,19 +34,19 @@ export function stagingBeside(target: string): string {
   return path.join(path.dirname(target), stagingName());
 }
 
-/** Whether a file name is one that `stagingName` makes. */
+/** Reports whether `stagingName` made a file name. */
 export function isStagingName(name: string): boolean {
   return namePattern.test(name);
 }
 
 interface SweepOptions {
-  /** Age from which what another machine, container or start of the system has left is removed; a week by default. */
+  /** Minimum age at which leftovers of other machines, containers or boots are removed; default: one week. */
   maxAgeMs?: number | undefined;
 }
 
 /**
- * Removes what killed processes of this user left in a directory: at once where the process is known to be gone, else
- * when nothing has changed in it for a week. Never throws: what cannot be removed stays.
+ * Removes what killed processes of this user left in a directory: immediately if the process is known to have ended,
+ * otherwise after a week without change. Never throws; what cannot be removed stays.
  */
 export async function sweepLeftovers(
   directory: string,
@@ -70,7 +70,7 @@ export async function sweepLeftovers(
   }
 }
 
-/** The date of a directory does not change while a file in it grows. */
+/** Returns the last change in a leftover: the date of a directory does not change while a file in it grows. */
 async function lastChange(leftover: string, { mtimeMs }: { mtimeMs: number }): Promise<number> {
   let last = mtimeMs;
   for (const name of await readdir(leftover).catch(() => [])) {
@@ -80,7 +80,7 @@ async function lastChange(leftover: string, { mtimeMs }: { mtimeMs: number }): P
   return last;
 }
 
-/** Whether a change that has a journal is taken back from what is in a staging directory. */
+/** Reports whether a change with a journal needs a staging directory for its rollback. */
 async function isNeeded(directory: string, leftover: string, isDirectory: boolean): Promise<boolean> {
   if (!isDirectory) return false;
   const names = ['.'];
@@ -94,8 +94,8 @@ async function isNeeded(directory: string, leftover: string, isDirectory: boolea
 }
 
 /**
- * Returns the time by the clock of a directory's file system, in milliseconds as `stat` has it: another machine may have
- * dated what is there. Throws the error of the system.
+ * Returns the current time of a directory's file system, in milliseconds as in `stat`: another machine may have dated
+ * its files. Throws system errors.
  */
 export async function readFileClock(directory: string): Promise<number> {
   const probe = path.join(directory, stagingName());

@@ -3,22 +3,19 @@ import path from 'node:path';
 import { OpmateError, systemReason } from '../core/errors.js';
 import { stagingName, sweepLeftovers, temporaryPrefix } from './staging.js';
 
-/** A private directory; whoever made it calls `remove` when it is done. */
+/** A private directory; its creator calls `remove` after use. */
 interface TemporaryDirectory {
   path: string;
   remove(): Promise<void>;
 }
 
-/**
- * Makes a private directory below `parent`, and sweeps those of this user's runs that were killed. Throws OpmateError
- * IO.
- */
+/** Creates a private directory below `parent`, and sweeps those of killed runs of this user. Throws OpmateError IO. */
 export async function makeTemporaryDirectory(parent: string, now?: Date): Promise<TemporaryDirectory> {
   const directory = path.join(parent, stagingName(temporaryPrefix));
   try {
     await mkdir(directory, { mode: 0o700 });
   } catch (error) {
-    throw new OpmateError('IO', `cannot make a temporary directory: ${systemReason(error)}`, {
+    throw new OpmateError('IO', `cannot create a temporary directory: ${systemReason(error)}`, {
       subject: parent,
       cause: error,
       hint: 'set TMPDIR to a writable directory',
@@ -28,13 +25,13 @@ export async function makeTemporaryDirectory(parent: string, now?: Date): Promis
   return { path: directory, remove: () => rm(directory, { recursive: true, force: true }) };
 }
 
-/** Where temporary directories are made, and when that is. */
+/** Parent of temporary directories, and the current time. */
 export interface TemporaryPlace {
   temporaryDirectory: string;
   now: () => Date;
 }
 
-/** Runs `work` with the path of a private directory, which is gone afterwards. */
+/** Runs `work` with the path of a private directory, which is removed afterwards. */
 export async function withTemporaryDirectory<T>(
   place: TemporaryPlace,
   work: (directory: string) => Promise<T>,
@@ -47,7 +44,7 @@ export async function withTemporaryDirectory<T>(
   }
 }
 
-/** Opens what needs a private directory for as long as it is open: closing it, or failing, removes that too. */
+/** Opens a resource that needs a private directory while open; closing it, or failing, removes the directory. */
 export async function openInTemporaryDirectory<T extends { close(): Promise<void> }>(
   place: TemporaryPlace,
   openIn: (directory: string) => Promise<T>,

@@ -1,9 +1,9 @@
 import { open } from 'node:fs/promises';
 
-/** Text, or pieces of a file as they are made. */
+/** Text, or the pieces of a file. */
 export type FileContent = string | Uint8Array | AsyncIterable<string | Uint8Array>;
 
-/** Writes a file that is not there yet, down to the disk. Throws the error of the system, and what `content` throws. */
+/** Writes and syncs a new file. Throws system errors, and what `content` throws. */
 export async function writeNewFile(
   file: string,
   content: FileContent,

@@ -10,21 +10,21 @@ import {
 } from '../core/semver.js';
 import type { BundleFacts } from '../model/facts.js';
 
-/** A version and the release of it; builds of one version differ in the latter. */
+/** A version with its release, which distinguishes builds of one version. */
 export interface VersionRelease {
   version: Version;
   release: Release;
 }
 
-/** A version with its release, and the text of it. */
+/** A version with its release and text. */
 export interface BundleVersion extends VersionRelease {
-  /** As the bundle has it. */
+  /** Version as the bundle has it. */
   text: string;
 }
 
 /**
- * Reads a version. Where no release is given beside it, its build metadata is the release if it can be one, as in
- * `1.0.0+2`. Throws SemverError. (Source: operator-controller.)
+ * Parses a version. Without a separate release, build metadata that is a valid release is the release: `1.0.0+2`.
+ * Throws SemverError. (Source: operator-controller.)
  */
 export function parseBundleVersion(text: string, separateRelease?: string): BundleVersion {
   const version = parseVersion(text);
@@ -38,47 +38,47 @@ export function parseBundleVersion(text: string, separateRelease?: string): Bund
   }
 }
 
-/** Orders by version, then by release; a version without a release comes before those with one. */
+/** Compares by version, then by release; a version without a release precedes those with one. */
 export function compareVersionReleases(a: VersionRelease, b: VersionRelease): number {
   return compareVersions(a.version, b.version) || compareReleases(a.release, b.release);
 }
 
-/** Orders the newest first; what has no version comes last. */
+/** Compares newest first; undefined versions are last. */
 export function compareNewestFirst(a: VersionRelease | undefined, b: VersionRelease | undefined): number {
   if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
   return compareVersionReleases(b, a);
 }
 
-/** Orders by version, equal ones by their build metadata as if it were a prerelease; none comes before any. */
+/** Compares by version, then by build metadata as if it were a prerelease; undefined precedes all versions. */
 export function compareVersionBuilds(a: Version, b: Version): number {
   return compareVersions(a, b) || compareReleases(readBuild(a), readBuild(b));
 }
 
 function readBuild({ build }: Version): Release {
-  // A number with a leading zero, which no prerelease has, compares as text.
+  // A number with a leading zero, invalid in a prerelease, compares as text.
   return build.map((part) => tryParse(parseVersion, `0.0.0-${part}`)?.pre[0] ?? part);
 }
 
-/** Segments compare as those of a prerelease do. */
+/** Compares releases, whose segments compare like those of a prerelease. */
 function compareReleases(a: Release, b: Release): number {
   if (a.length === 0 || b.length === 0) return Math.sign(a.length - b.length);
   const plain = { major: 0, minor: 0, patch: 0, build: [] };
   return compareVersions({ ...plain, pre: a }, { ...plain, pre: b });
 }
 
-/** Writes version and release as bundle names have them: `1.2.0-3`; empty without a property. */
+/** Formats version and release as in bundle names: `1.2.0-3`; empty without a property. */
 export function formatBundleVersion(property: { version: string; release: string } | undefined): string {
   const { version, release } = property ?? { version: '', release: '' };
   return release === '' ? version : `${version}-${release}`;
 }
 
-/** Returns the version of a bundle; undefined where it has none that parses, which validation reports. */
+/** Returns the version of a bundle; undefined if missing or invalid, which validation reports. */
 export function readBundleVersion(bundle: BundleFacts | undefined): Version | undefined {
   const [property] = bundle?.packageProperties ?? [];
   return property === undefined ? undefined : tryParse(parseVersion, property.version);
 }
 
-/** Returns versions by bundle name, without bundles whose version does not parse. */
+/** Returns versions by bundle name, without bundles whose version is invalid. */
 export function readBundleVersions(bundles: Iterable<BundleFacts>): Map<string, Version> {
   const versions = new Map<string, Version>();
   for (const bundle of bundles) {
@@ -88,7 +88,7 @@ export function readBundleVersions(bundles: Iterable<BundleFacts>): Map<string, 
   return versions;
 }
 
-/** Orders by version, or as `compare` does; bundles without one come before all others. */
+/** Compares by version, or by `compare`; bundles without a version precede all others. */
 export function compareKnownVersions(
   a: Version | undefined,
   b: Version | undefined,
@@ -109,7 +109,7 @@ export function sortNewestFirst(
   );
 }
 
-/** Returns the versions that several bundles have, sorted, each with the names of these, sorted. */
+/** Returns the versions that several bundles have, each with their names, all sorted. */
 export function findDuplicateVersions(
   namesByVersion: ReadonlyMap<string, readonly string[]>,
 ): [string, string[]][] {
@@ -119,7 +119,7 @@ export function findDuplicateVersions(
     .sort(([a], [b]) => compareBytes(a, b));
 }
 
-/** Describes versions that several bundles have, in the words of `opm`. */
+/** Describes duplicate versions in the words of `opm`. */
 export function describeDuplicateVersions(duplicates: readonly [string, readonly string[]][]): string {
   const list = duplicates.map(([version, names]) => `{${version}: [${names.join(', ')}]}`);
   return `duplicate versions found in bundles: [${list.join(' ')}]`;

@@ -2,28 +2,28 @@ import type { ChannelEntry } from '../model/declarative-config.js';
 import { compareBytes } from '../core/order.js';
 
 /**
- * The upgrade graph of one channel. Its head is the one entry that no entry replaces or skips; the chain
- * leads from the head along `replaces`. Every entry must be on the chain or skipped by some entry.
- * (Source: model.Channel of operator-registry.)
+ * Upgrade graph of a channel. Its head is the only entry that no entry replaces or skips; the chain follows
+ * `replaces` from the head. Every entry must be on the chain or skipped by an entry. (Source: model.Channel of
+ * operator-registry.)
  */
 export interface ChannelGraph {
-  /** Entries by name; of several with one name, the first. */
+  /** Entries by name; the first of duplicates. */
   entries: ReadonlyMap<string, ChannelEntry>;
-  /** Entries that no entry replaces or skips, in byte order. A sound channel has exactly one. */
+  /** Entries that no entry replaces or skips, in byte order. A valid channel has exactly one. */
   heads: string[];
-  /** Every name that some entry skips, an entry's or not. */
+  /** All skipped names, of entries or not. */
   skipped: ReadonlySet<string>;
-  /** From the only head along `replaces`; empty without an only head. */
+  /** Names from the only head along `replaces`; empty without an only head. */
   chain: string[];
-  /** Why the chain ends after its last entry; `none` when there is no chain. */
+  /** Reason why the chain ends; `none` without a chain. */
   end: 'none' | 'tail' | 'missing' | 'skipped' | 'cycle';
-  /** The names around a cycle of the chain, the first repeated at the end. */
+  /** Names of a cycle in the chain, the first repeated at the end. */
   cycle: string[];
-  /** Entries neither on the chain nor skipped, in byte order; empty where there is no chain, or a cycle. */
+  /** Entries neither on the chain nor skipped, in byte order; empty without a chain, or with a cycle. */
   stranded: string[];
 }
 
-/** Reads the graph in time and memory linear in entries and skips. */
+/** Builds the graph in linear time and memory. */
 export function readGraph(list: readonly ChannelEntry[]): ChannelGraph {
   const entries = new Map<string, ChannelEntry>();
   for (const entry of list) if (!entries.has(entry.name)) entries.set(entry.name, entry);
@@ -61,19 +61,19 @@ export function readGraph(list: readonly ChannelEntry[]): ChannelGraph {
   return graph;
 }
 
-/** Returns the head of a channel; undefined where it has none, or several. */
-export function onlyHead({ heads }: Pick<ChannelGraph, 'heads'>): string | undefined {
+/** Returns the head of a channel; undefined without a head or with several. */
+export function getOnlyHead({ heads }: Pick<ChannelGraph, 'heads'>): string | undefined {
   return heads.length === 1 ? heads[0] : undefined;
 }
 
-/** Returns the head of a channel with these entries; empty where it has none, or several. */
+/** Returns the head of a channel with these entries; empty without a head or with several. */
 export function findHead(entries: readonly ChannelEntry[]): string {
-  return onlyHead(readGraph(entries)) ?? '';
+  return getOnlyHead(readGraph(entries)) ?? '';
 }
 
 /**
- * Follows `replaces` from the first head, past entries that are skipped: all names in turn, also a last one that is no
- * entry. It ends where it would come back to itself, which is a cycle.
+ * Follows `replaces` from the first head, past skipped entries. Returns all names in order, including a last one that
+ * is no entry. Ends before a cycle.
  */
 export function followReplaces({
   heads,
@@ -88,14 +88,14 @@ export function followReplaces({
   return { names: [...names], isCycle: name !== '' };
 }
 
-/** Why a channel has no head, in the words of `opm`; undefined when it has one. */
+/** Returns why a channel has no head, in the words of `opm`; undefined if it has one. */
 export function describeHeadFault(graph: ChannelGraph): string | undefined {
   if (graph.heads.length === 1) return undefined;
   if (graph.heads.length === 0) return 'no channel head found in graph';
   return `multiple channel heads found in graph: ${graph.heads.join(', ')}`;
 }
 
-/** What is wrong with a graph that has entries, in the words of `opm`; undefined when it is sound. */
+/** Returns the problem of a graph with entries, in the words of `opm`; undefined if valid. */
 export function describeGraphFault(graph: ChannelGraph): string | undefined {
   const fault = describeHeadFault(graph);
   if (fault !== undefined) return fault;

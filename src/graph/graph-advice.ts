@@ -4,23 +4,20 @@ import type { ChannelGraph } from './channel-graph.js';
 import { findWaysTo } from './ways.js';
 import { NameIndex } from '../core/suggest.js';
 
-/** What to change in a faulty channel, and in which entry, if one is to blame. */
+/** Suggested change of a faulty channel, with the entry to change, if known. */
 interface GraphAdvice {
   hint: string;
   entry?: string;
   field?: 'name' | 'replaces' | 'skips';
 }
 
-/** Compares two bundles by version; undefined when one of the versions is not known. */
+/** Compares two bundles by version; undefined if a version is unknown. */
 export type CompareBundles = (a: string, b: string) => number | undefined;
 
-/** How many surplus heads an advice goes into. */
+/** Maximum number of surplus heads in a suggestion. */
 const maxHeadsNamed = 3;
 
-/**
- * Says what to change in a channel whose graph is at fault. Takes time linear in the number of entries and
- * skips.
- */
+/** Suggests how to fix a faulty channel. Takes linear time. */
 export function adviseOnGraph(graph: ChannelGraph, compare: CompareBundles): GraphAdvice {
   if (graph.heads.length === 0) return adviseOnNoHead(graph, compare);
   if (graph.heads.length > 1) return adviseOnHeads(graph, compare);
@@ -29,8 +26,8 @@ export function adviseOnGraph(graph: ChannelGraph, compare: CompareBundles): Gra
 }
 
 /**
- * Finds where a sound chain runs into an entry that one of a dead end skips: `from` replaces `to`, which `by` skips,
- * and nothing leads from `by` to the head. A skip by an entry that leads on to the head strands nothing.
+ * Returns the entry `from` of a valid chain whose replaced entry `to` is skipped by a dead end `by`: nothing leads
+ * from `by` to the head. A skip by an entry that leads to the head strands nothing.
  */
 export function findSkippedInChain(
   graph: ChannelGraph,
@@ -41,7 +38,7 @@ export function findSkippedInChain(
   if (!graph.entries.has(to)) return undefined;
   const { reached: leading } = findWaysTo(graph.heads, graph.entries);
   for (const entry of graph.entries.values()) {
-    // What a range covers is for those to say who know versions.
+    // Ranges are checked elsewhere, where versions are known.
     if (leading.has(entry.name) && entry.skipRange !== '') return undefined;
   }
   for (const { name: by, skips } of graph.entries.values()) {
@@ -68,7 +65,7 @@ function findNewest(names: Iterable<string>, compare: CompareBundles): string | 
   return newest;
 }
 
-/** The oldest entry that is newer than `name`, among those given. */
+/** Returns the oldest of `names` that is newer than `name`. */
 function findSuccessor(name: string, names: Iterable<string>, compare: CompareBundles): string | undefined {
   let successor: string | undefined;
   for (const candidate of names) {

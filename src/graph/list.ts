@@ -1,28 +1,25 @@
 import { notFound } from '../core/suggest.js';
 import { compareBytes } from '../core/order.js';
 import type { CatalogFacts } from '../model/facts.js';
-import { type ChannelGraph, describeHeadFault, onlyHead, readGraph } from './channel-graph.js';
+import { type ChannelGraph, describeHeadFault, getOnlyHead, readGraph } from './channel-graph.js';
 
-/**
- * The rows that `list` prints of a valid catalog. An invalid one gives rows too, of its first blobs with
- * each name.
- */
+/** Rows that `list` prints. For an invalid catalog they come from the first blob with each name. */
 
-/** One row of `list packages`. */
+/** A row of `list packages`. */
 export interface PackageRow {
   name: string;
   displayName: string;
   defaultChannel: string;
 }
 
-/** One row of `list channels`; `head` is `ERROR: …` where there is no only one. */
+/** A row of `list channels`; `head` is `ERROR: …` without an only head. */
 export interface ChannelRow {
   package: string;
   channel: string;
   head: string;
 }
 
-/** One row of `list bundles`: a bundle in one channel. */
+/** A row of `list bundles`: a bundle in one channel. */
 export interface BundleRow {
   package: string;
   channel: string;
@@ -33,7 +30,7 @@ export interface BundleRow {
   image: string;
 }
 
-/** Every package by name. The caller knows display names, which stand in manifests. */
+/** Returns all packages by name. The caller reads display names from manifests. */
 export function listPackages(
   facts: CatalogFacts,
   displayNames: ReadonlyMap<string, string> = new Map(),
@@ -44,8 +41,8 @@ export function listPackages(
 }
 
 /**
- * Every channel by package and name, of one package where `packageName` is given. Throws OpmateError
- * NOT_FOUND for a package that is not in the catalog.
+ * Returns all channels by package and name, optionally of one package. Throws OpmateError NOT_FOUND for an unknown
+ * package.
  */
 export function listChannels(facts: CatalogFacts, packageName = ''): ChannelRow[] {
   return selectChannels(facts, packageName).map((channel) => ({
@@ -60,7 +57,7 @@ function headCell(graph: ChannelGraph): string {
   return fault === undefined ? (graph.heads[0] as string) : `ERROR: ${fault}`;
 }
 
-/** Every bundle of every channel by package, channel and name. Throws like `listChannels`. */
+/** Returns the bundles of all channels by package, channel and name. Throws as `listChannels`. */
 export function listBundles(facts: CatalogFacts, packageName = ''): BundleRow[] {
   const images = new Map<string, Map<string, string>>();
   for (const bundle of facts.bundles) {
@@ -94,15 +91,15 @@ function selectChannels(facts: CatalogFacts, packageName: string): CatalogFacts[
 }
 
 /**
- * The bundle at the head of each package's default channel, by package; packages whose default channel
- * has no only head are left out. Display names are read from the manifest of these.
+ * Returns the head bundle of each package's default channel, by package. Omits packages whose default channel has no
+ * only head. Display names are read from its manifest.
  */
 export function findDefaultHeads(facts: CatalogFacts): Map<string, string> {
   const defaults = new Map(facts.packages.map(({ name, defaultChannel }) => [name, defaultChannel]));
   const heads = new Map<string, string>();
   for (const channel of facts.channels) {
     if (channel.name === '' || defaults.get(channel.package) !== channel.name) continue;
-    const head = onlyHead(readGraph(channel.entries));
+    const head = getOnlyHead(readGraph(channel.entries));
     if (head !== undefined) heads.set(channel.package, head);
   }
   return heads;

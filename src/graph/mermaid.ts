@@ -8,42 +8,41 @@ import { type ChannelEntry, propertyTypes, schemas } from '../model/declarative-
 import type { CatalogFacts, ChannelFacts } from '../model/facts.js';
 import { SkipRanges } from './skip-ranges.js';
 
-/** What to draw, and how. */
+/** Options of a drawing. */
 export interface DrawOptions {
-  /** Leave out everything below this bundle, and every package but its own. */
+  /** Omit everything below this bundle, and all other packages. */
   minimumEdge?: string | undefined;
-  /** Draw these packages only; all of them if empty. */
+  /** Draw only these packages; all if empty. */
   packages?: readonly string[] | undefined;
-  /** Mark skipped bundles, and the links that lead to what is skipped, in red. */
+  /** Mark skipped bundles, and links to them, in red. */
   drawV0Semantics?: boolean | undefined;
   /**
-   * Links that the ranges of one channel may make. In a channel with more of them each range is drawn as one node and
-   * leads to the entries that have it, so that the drawing grows with the channel and not with its square. Unlimited
-   * by default, as in `opm`.
+   * Maximum number of links from the ranges of a channel. Beyond it each range is drawn as one node that leads to its
+   * entries, so that the drawing grows linearly. Default: unlimited, as in `opm`.
    */
   maxRangeLinks?: number | undefined;
-  /** Characters of a name; longer ones are drawn shortened. Unlimited by default, as in `opm`. */
+  /** Maximum characters of a name; longer names are shortened. Default: unlimited, as in `opm`. */
   maxNameLength?: number | undefined;
 }
 
-/** The drawing, in pieces that need not be joined, and what was left out of it. It can be read repeatedly. */
+/** A drawing in pieces, which can be read repeatedly, with warnings about omissions. */
 export interface GraphDrawing {
   text: Iterable<string>;
   warnings: string[];
 }
 
-/** A channel with what the filters left of it, in the order of all channels by name. */
+/** A filtered channel, in the order of all channels by name. */
 interface Plan {
   package: string;
   name: string;
   id: string;
   entries: ChannelEntry[];
   newestFirst: ChannelEntry[];
-  /** Whether each range is a node, as there are too many links for one to each entry in it. */
+  /** Each range is a node, as it has too many links. */
   drawsRangesOnce: boolean;
 }
 
-/** How many links a channel has, and which of them lead to what is skipped, as runs: ranges make millions of them. */
+/** Number of links of a channel, and runs of those to skipped entries: ranges make millions of them. */
 interface Links {
   count: number;
   skipped: { start: number; end: number }[];
@@ -52,15 +51,15 @@ interface Links {
 type BundleClass = 'deprecated' | 'deprecatedskipped' | 'skipped';
 
 /**
- * Limits of a drawing that need not have the bytes of `opm`. Names are repeated in every link, ranges in every link they
- * make, and Mermaid itself refuses more than 500 links by default.
+ * Limits of drawings other than those of `opm`. Names are repeated in every link, ranges in each of their links, and
+ * Mermaid rejects more than 500 links by default.
  */
 export const drawingLimits = { maxRangeLinks: 2_000, maxNameLength: 253 } as const;
 
 /**
- * Draws the upgrade graph of a catalog in the language of mermaid, as `opm alpha render-graph` does. The
- * catalog need not be valid, but each bundle must have one `olm.package` property with a version. Throws
- * OpmateError INVALID where one has not, NOT_FOUND for an unknown minimum edge.
+ * Draws the upgrade graph of a catalog in Mermaid, as `opm alpha render-graph` does. The catalog may be invalid, but
+ * each bundle needs one `olm.package` property with a version. Throws OpmateError INVALID otherwise, NOT_FOUND for an
+ * unknown minimum edge.
  */
 export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): GraphDrawing {
   const versions = readVersions(facts);
@@ -109,9 +108,7 @@ export function drawGraph(facts: CatalogFacts, options: DrawOptions = {}): Graph
   return { text: { [Symbol.iterator]: write }, warnings };
 }
 
-/**
- * Returns the channels that a drawing shows, with the entries that are left of them. Throws what `drawGraph` throws.
- */
+/** Returns the channels of a drawing with their remaining entries. Throws as `drawGraph`. */
 export function selectDrawn(
   facts: CatalogFacts,
   options: Pick<DrawOptions, 'minimumEdge' | 'packages'>,
@@ -177,7 +174,7 @@ function* writeGraph(
     if (classes[name].length === 0) continue;
     yield* writeList('class ', classes[name].sort(compareBytes), ` ${name}\n`);
   }
-  // Links are numbered in the order of all channels by name, whatever their package, as upstream.
+  // Links are numbered across packages, by channel name, as upstream.
   const skippedLinks = numberSkipped(plans.map((plan) => links.get(plan) as Links));
   const style = ' stroke:#FF0000,stroke-width:3px,stroke-dasharray:5;\n';
   if (plans.some((plan) => links.get(plan)?.skipped.length)) {
@@ -271,23 +268,23 @@ function* writeChannel(
   yield '    end\n';
 }
 
-/** Adds the next link of a channel to those that lead to what is skipped. */
+/** Counts the next link of a channel as one to a skipped entry. */
 function addSkipped(links: Links): void {
   const last = links.skipped.at(-1);
   if (last?.end === links.count) last.end++;
   else links.skipped.push({ start: links.count, end: links.count + 1 });
 }
 
-/** Comparisons with ranges after which a channel has too many links, whatever their number. */
+/** Maximum comparisons with ranges per channel, whatever its number of links. */
 const maxRangeChecks = 4_000_000;
 
-/** Characters of a range that pass as one comparison. */
+/** Characters of a range equivalent to one comparison. */
 const checkLength = 64;
 
-/** Characters that the ranges may have in all links of a channel. */
+/** Maximum characters of ranges in all links of a channel. */
 const maxRangeText = 1 << 18;
 
-/** Returns how the ranges of a channel exceed a limit: links, their text, or the time to find them. */
+/** Returns the limit that the ranges of a channel exceed: links, their text, or comparisons. */
 function findExcess(
   entries: readonly ChannelEntry[],
   versions: ReadonlyMap<string, Version>,
@@ -314,7 +311,7 @@ function findExcess(
   return undefined;
 }
 
-/** Text is handed out from this length on, so one range over a large channel does not pile up. */
+/** Maximum length of pending text, so that a range over a large channel does not accumulate. */
 const maxPiece = 1 << 16;
 
 function findClass(deprecated: boolean, skipped: boolean): BundleClass | undefined {
@@ -322,7 +319,7 @@ function findClass(deprecated: boolean, skipped: boolean): BundleClass | undefin
   return skipped ? 'skipped' : undefined;
 }
 
-/** Deprecated channels and bundles are known by name alone, whatever their package, as upstream. */
+/** Returns deprecated channels and bundles by name, whatever their package, as upstream. */
 function readDeprecated(facts: CatalogFacts): Record<'packages' | 'channels' | 'bundles', Set<string>> {
   const out = { packages: new Set<string>(), channels: new Set<string>(), bundles: new Set<string>() };
   for (const deprecations of facts.deprecations) {
@@ -335,7 +332,7 @@ function readDeprecated(facts: CatalogFacts): Record<'packages' | 'channels' | '
   return out;
 }
 
-/** Versions by bundle name; the first bundle of a name counts, whatever its package, as upstream. */
+/** Returns versions by bundle name, of the first bundle with a name, whatever its package, as upstream. */
 function readVersions(facts: CatalogFacts): Map<string, Version> {
   const versions = new Map<string, Version>();
   for (const bundle of facts.bundles) {
@@ -366,14 +363,14 @@ function readVersions(facts: CatalogFacts): Map<string, Version> {
 
 const zeroVersion = parseVersion('0.0.0');
 
-/** A bundle without a blob counts as version 0.0.0. */
+/** Returns the version of an entry, 0.0.0 without a bundle blob. */
 function versionIn(versions: ReadonlyMap<string, Version>, entry: { name: string }): Version {
   return versions.get(entry.name) ?? zeroVersion;
 }
 
 type ChannelFilter = (channel: ChannelFacts) => ChannelEntry[] | undefined;
 
-/** Cuts channels down to what the options ask for; undefined for a channel of which nothing is left. */
+/** Returns a filter that reduces channels to the requested part; it returns undefined for an empty channel. */
 function channelFilter(
   channels: readonly ChannelFacts[],
   versions: ReadonlyMap<string, Version>,
@@ -413,7 +410,7 @@ function channelFilter(
   };
 }
 
-/** Shortens names of more than `maxLength` characters, each to a text of its own. */
+/** Shortens names of more than `maxLength` characters, each to a unique text. */
 class DrawnNames {
   private readonly maxLength: number;
   private readonly numbers = new Map<string, number>();
@@ -422,7 +419,7 @@ class DrawnNames {
     this.maxLength = maxLength;
   }
 
-  /** How many names were shortened. */
+  /** Number of shortened names. */
   get count(): number {
     return this.numbers.size;
   }

@@ -1,13 +1,13 @@
 import { pushTo } from '../core/groups.js';
 import type { Need, Offer } from '../model/dependency-needs.js';
 
-/** Offers of bundles by package and API, and the needs that they meet. Offers may be added between questions. */
+/** Offers of bundles by package and API, with the needs that they meet. Offers may be added at any time. */
 export class OfferIndex {
   readonly #byPackage = new Map<string, Offer[]>();
   readonly #byApi = new Map<string, Offer[]>();
   readonly #meetsUnclear: boolean;
 
-  /** `meetsUnclear` says whether what cannot be judged is taken for met. */
+  /** `meetsUnclear`: treat what cannot be evaluated as met. */
   constructor(options: { meetsUnclear: boolean }) {
     this.#meetsUnclear = options.meetsUnclear;
   }
@@ -37,7 +37,7 @@ export class OfferIndex {
     }
   }
 
-  /** Returns the parts of a need that are not met and can be reported alone. */
+  /** Returns the unmet parts of a need that can be reported separately. */
   unmetParts(need: Need): Need[] {
     if (this.meets(need)) return [];
     return need.kind === 'every' ? need.parts.flatMap((part) => this.unmetParts(part)) : [need];

@@ -10,7 +10,7 @@ import type {
 } from '../model/facts.js';
 import { compareKnownVersions } from './bundle-version.js';
 
-/** A package with all that belongs to it, of each name the first. */
+/** A package with its blobs, the first of each name. */
 export interface PackageModel {
   facts: PackageFacts;
   channels: Map<string, ChannelFacts>;
@@ -18,7 +18,7 @@ export interface PackageModel {
   deprecations: DeprecationsFacts[];
 }
 
-/** Returns the packages of a catalog by name; of several blobs with one name, the first. */
+/** Returns the packages of a catalog by name; the first of duplicate blobs. */
 export function readPackages(facts: CatalogFacts): Map<string, PackageModel> {
   const models = new Map<string, PackageModel>();
   for (const packageFacts of facts.packages) {
@@ -43,12 +43,12 @@ export function readPackages(facts: CatalogFacts): Map<string, PackageModel> {
   return models;
 }
 
-/** Tells whether a package is only begun: an `olm.package` blob to which nothing belongs yet. */
+/** Reports whether a package has an `olm.package` blob only. */
 export function isOnlyBegun({ channels, bundles, deprecations }: PackageModel): boolean {
   return channels.size === 0 && bundles.size === 0 && deprecations.length === 0;
 }
 
-/** Returns deprecations without those of removed channels and bundles; none where nothing is left. */
+/** Returns deprecations without those of removed channels and bundles; none if nothing remains. */
 export function keepDeprecations(
   facts: DeprecationsFacts,
   channels: ReadonlySet<string>,
@@ -62,8 +62,8 @@ export function keepDeprecations(
 }
 
 /**
- * Returns the channel whose head has the highest version, of equal ones the first by name; empty without channels.
- * `heads` are by channel, `versions` by bundle, as far as they are known.
+ * Returns the channel whose head has the highest version, the first by name of equal ones; empty without channels.
+ * `heads` are by channel, known `versions` by bundle.
  */
 export function findHighestChannel(
   heads: ReadonlyMap<string, string>,

@@ -17,13 +17,13 @@ import { dependencyTypes } from '../model/dependency-needs.js';
 import { describeChannel, describeDeprecations, detach } from '../model/describe.js';
 import { findPropertyFault, parsePackageProperty, unwrap } from '../model/properties.js';
 
-/** What a catalog has of one package, as far as choosing one of its bundles needs it. */
+/** Content of a package in a catalog that matters for resolution. */
 export interface PackageContent {
-  /** Whether the catalog has any blob of the package. */
+  /** The catalog has a blob of the package. */
   isFound: boolean;
   channels: PackageChannel[];
   bundles: PackageBundle[];
-  /** Of the first `olm.deprecations`, as OLM v1 reads them; undefined before one was read. */
+  /** Deprecations of the first `olm.deprecations`, as OLM v1 reads them; undefined before one was read. */
   deprecations: readonly DeprecationEntry[] | undefined;
 }
 
@@ -32,13 +32,13 @@ export interface PackageChannel {
   entries: readonly ChannelEntry[];
 }
 
-/** A bundle as it can be chosen. */
+/** A bundle as a candidate. */
 export interface PackageBundle {
   name: string;
   image: string;
-  /** A message where the version cannot be read. */
+  /** Error message for an unreadable version. */
   version: BundleVersion | string;
-  /** Types of its properties that need something of other bundles, each once. */
+  /** Types of properties that require other bundles, without duplicates. */
   dependencies: string[];
 }
 
@@ -46,14 +46,14 @@ export function emptyContent(): PackageContent {
   return { isFound: false, channels: [], bundles: [], deprecations: undefined };
 }
 
-/** A blob of the package, typed as far as it matters. */
+/** A blob of the package, typed as needed here. */
 type PackageBlobs =
   | { kind: 'package' | 'other' }
   | { kind: 'channel'; blob: ChannelBlob }
   | { kind: 'bundle'; blob: BundleBlob }
   | { kind: 'deprecations'; blob: DeprecationsBlob };
 
-/** Adds what a blob of the package tells; what is kept holds nothing of the blob. */
+/** Adds the content of a blob, without keeping the blob in memory. */
 export function addToContent(content: PackageContent, decoded: PackageBlobs): void {
   content.isFound = true;
   switch (decoded.kind) {
@@ -97,20 +97,23 @@ function readVersion(properties: readonly Property[]): BundleVersion | string {
   }
 }
 
-/** Whether the release is given at all; an empty one is. */
+/** Reports whether the release is set, possibly to an empty one. */
 function hasRelease({ value: properties }: Property): boolean {
   const value = unwrap(properties);
   return isJsonObject(value) && findFieldKeys(value, 'release').some((key) => value[key] !== null);
 }
 
-/** Why something of the package is deprecated; undefined where it is not. `name` is empty for the package. */
+/**
+ * Returns the deprecation message of a package, channel or bundle; undefined if not deprecated. `name` is empty for
+ * the package.
+ */
 export function findDeprecation(content: PackageContent, schema: string, name: string): string | undefined {
   return content.deprecations?.find(
     ({ reference }) => reference.schema === schema && (reference.name === name || schema === schemas.package),
   )?.message;
 }
 
-/** Why bundles are deprecated, by name; of several entries for one, the first. */
+/** Returns deprecation messages by bundle name, the first of duplicates. */
 export function bundleDeprecations({ deprecations }: PackageContent): Map<string, string> {
   const messages = new Map<string, string>();
   for (const { reference, message } of deprecations ?? []) {

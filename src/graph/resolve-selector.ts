@@ -1,18 +1,18 @@
 import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../core/go-json-quote.js';
 
-/** Returns whether labels match. */
+/** Reports whether labels match. */
 export type LabelSelector = (labels: Readonly<Record<string, string>>) => boolean;
 
-/** A name of a label, or its value. */
+/** Name or value of a label. */
 const word = '[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?';
 const requirement = new RegExp(
   `^(?:(!)\\s*(${word})|(${word})(?:\\s*(==?|!=)\\s*(${word}|)|\\s+(in|notin)\\s*\\(([^()]*)\\))?)$`,
 );
 
 /**
- * Reads a selector of labels as kubectl does: `k=v`, `k!=v`, `k in (a, b)`, `k notin (a)`, `k`, `!k`, joined by `,`,
- * of which all must hold. Throws OpmateError USAGE.
+ * Parses a label selector as kubectl does: `k=v`, `k!=v`, `k in (a, b)`, `k notin (a)`, `k`, `!k`, joined by `,`, all
+ * of which must match. Throws OpmateError USAGE.
  */
 export function parseLabelSelector(text: string): LabelSelector {
   const tests = text
@@ -26,7 +26,7 @@ export function parseLabelSelector(text: string): LabelSelector {
 function parseRequirement(text: string): LabelSelector {
   const match = requirement.exec(text);
   if (match === null) {
-    throw new OpmateError('USAGE', `selector ${quoteGo(text)}: not a requirement`, {
+    throw new OpmateError('USAGE', `selector ${quoteGo(text)}: invalid requirement`, {
       hint: 'use KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY',
     });
   }

@@ -14,21 +14,21 @@ import {
   type UpgradeEdge,
   UpgradeGraph,
   describeEdge,
-  readableVersion,
+  findReadableVersion,
   findStream,
 } from './upgrade-graph.js';
 import { schemas } from '../model/declarative-config.js';
 
-/** What is to be resolved, as in a ClusterExtension. */
+/** Resolution request, as in a ClusterExtension. */
 export interface ResolveRequest {
   packageName: string;
-  /** See `parseVersionRange`; empty for any. */
+  /** Version range, see `parseVersionRange`; empty for any version. */
   versionRange: string;
-  /** Empty for all. */
+  /** Allowed channels; empty for all. */
   channels: readonly string[];
-  /** What is installed already. */
+  /** Installed bundle. */
   installed?: { name: string; version: BundleVersion } | undefined;
-  /** Whether only what the catalog says to be an upgrade may follow what is installed. */
+  /** Restrict the result to upgrades defined by the catalog. */
   policy: 'catalog-provided' | 'self-certified';
 }
 
@@ -38,24 +38,24 @@ export interface ResolveCatalog {
   content: PackageContent;
 }
 
-/** A bundle of the package, and what became of it. */
+/** A bundle of the package with its verdict. */
 interface Candidate {
   name: string;
   version: string;
   image: string;
-  /** Of those that may be used, the ones that it is in, sorted. */
+  /** Allowed channels that contain the bundle, sorted. */
   channels: string[];
-  /** Why it is deprecated, where it is. */
+  /** Deprecation message. */
   deprecation?: string;
-  /** How it takes the place of what is installed. */
+  /** Upgrade from the installed bundle. */
   upgrade?: string;
-  /** Whether it passes all filters. */
+  /** The bundle passes all filters. */
   isMatch: boolean;
-  /** Why it was not chosen; empty for the one that was. */
+  /** Why the bundle was not chosen; empty for the chosen one. */
   reasons: string[];
 }
 
-/** What became of a catalog. */
+/** Verdict on a catalog. */
 interface CatalogTrace {
   name: string;
   priority: number;
@@ -63,18 +63,18 @@ interface CatalogTrace {
   total: number;
   matched: number;
   verdict: string;
-  /** Best first: matches, then by deprecation, version and name. */
+  /** Candidates, best first: matches, then by deprecation, version and name. */
   candidates: Candidate[];
 }
 
-/** Something that is deprecated and has to do with the answer. */
+/** A deprecation that affects the result. */
 export interface DeprecationNotice {
   kind: 'package' | 'channel' | 'bundle' | 'installed';
   name: string;
   message: string;
 }
 
-/** The best upgrade of what is installed within a stream, whatever version was asked for. */
+/** Best upgrade of the installed bundle within a stream, whatever the requested version. */
 interface StreamSuccessor {
   stream: Stream;
   name: string;
@@ -84,27 +84,27 @@ interface StreamSuccessor {
 }
 
 /**
- * `none`: nothing matches; `ambiguous`: catalogs of one priority have a match; `unsupported`: what was chosen cannot
- * be installed by OLM v1.
+ * `none`: no match; `ambiguous`: matches in catalogs of equal priority; `unsupported`: OLM v1 cannot install the
+ * chosen bundle.
  */
 export interface Resolution {
   outcome: 'resolved' | 'none' | 'ambiguous' | 'unsupported';
-  /** Why, on one line. */
+  /** Reason, on one line. */
   reason: string;
-  /** What was chosen, also where it is unsupported. */
+  /** Chosen bundle, even if unsupported. */
   chosen?: Candidate & { catalog: string };
-  /** By name. */
+  /** Catalogs by name. */
   catalogs: CatalogTrace[];
   deprecations: DeprecationNotice[];
-  /** Where nothing was found. */
+  /** Error message if no bundle was chosen. */
   successors: StreamSuccessor[];
 }
 
 /**
- * Chooses the bundle that OLM v1 would install: of each catalog the best match (not deprecated first, then the highest
- * version and release, then the first name), of these the ones that are not deprecated if there are any, of these the
- * one from the catalog of highest priority. The order in which catalogs and blobs come does not matter.
- * Throws SemverError for a range that cannot be read. (Source: operator-controller, resolve/catalog.go.)
+ * Chooses the bundle that OLM v1 would install: the best match of each catalog (not deprecated first, then the
+ * highest version and release, then the first name), of these those not deprecated, if any, of these the one of the
+ * catalog with the highest priority. The order of catalogs and blobs does not matter. Throws SemverError for an
+ * invalid range. (Source: operator-controller, resolve/catalog.go.)
  */
 export function resolveBundle(request: ResolveRequest, unsorted: readonly ResolveCatalog[]): Resolution {
   const { versionRange } = request;
@@ -122,7 +122,7 @@ export function resolveBundle(request: ResolveRequest, unsorted: readonly Resolv
     if (finalists.some((finalist) => finalist.trace === trace)) continue;
     trace.verdict = eligible.some((other) => other.trace === trace)
       ? `lower priority than that of ${getNames(finalists)}`
-      : `its best match is deprecated, and that of ${getNames(fresh)} is not`;
+      : `its best match is deprecated, unlike that of ${getNames(fresh)}`;
     best?.candidate.reasons.push(trace.verdict);
   }
   const catalogs = judged.map(({ trace }) => trace);
@@ -188,7 +188,7 @@ function judgeCatalog(
   const deprecations = bundleDeprecations(content);
   const isBound = installed !== undefined && policy === 'catalog-provided';
   const judge = (bundle: PackageBundle): JudgedBundle => {
-    const version = readableVersion(bundle);
+    const version = findReadableVersion(bundle);
     const upgrade = upgrades.get(bundle.name);
     const isInstalled =
       installed !== undefined &&
@@ -204,7 +204,7 @@ function judgeCatalog(
     if (isBound && upgrade === undefined && !isInstalled) reasons.push(`no upgrade of ${installed.name}`);
     const deprecation = deprecations.get(bundle.name);
     const how =
-      upgrade !== undefined ? describeEdge(upgrade) : isInstalled ? 'has its version already' : undefined;
+      upgrade !== undefined ? describeEdge(upgrade) : isInstalled ? 'version already installed' : undefined;
     return {
       bundle,
       candidate: {
@@ -232,26 +232,25 @@ function judgeCatalog(
       isPackageFound: content.isFound,
       total: content.bundles.length,
       matched: matches.length,
-      verdict: content.isFound ? 'no bundle matches' : 'does not have the package',
+      verdict: content.isFound ? 'no bundle matches' : 'package not found',
       candidates: judged.map(({ candidate }) => candidate),
     },
   };
 }
 
 function outOfRange(bundle: PackageBundle, version: BundleVersion | undefined, range: string): string {
-  if (version === undefined) return `its version cannot be read: ${String(bundle.version)}`;
-  const asks =
-    version.version.pre.length > 0 && !range.includes('-') ? ', which asks for no prereleases' : '';
+  if (version === undefined) return `invalid version: ${String(bundle.version)}`;
+  const asks = version.version.pre.length > 0 && !range.includes('-') ? ', which excludes prereleases' : '';
   return `version ${version.text} is not in ${quoteGo(range)}${asks}`;
 }
 
-/** Matches first, then as OLM v1 sorts; what is the same in all that it looks at, by name and image. */
+/** Compares matches first, then in the order of OLM v1, and finally by name and image. */
 function byPreference(a: JudgedBundle, b: JudgedBundle): number {
   const rank = ({ candidate }: JudgedBundle): number =>
     (candidate.isMatch ? 0 : 2) + (candidate.deprecation === undefined ? 0 : 1);
   return (
     rank(a) - rank(b) ||
-    compareNewestFirst(readableVersion(a.bundle), readableVersion(b.bundle)) ||
+    compareNewestFirst(findReadableVersion(a.bundle), findReadableVersion(b.bundle)) ||
     compareBytes(a.bundle.name, b.bundle.name) ||
     compareBytes(a.bundle.image, b.bundle.image)
   );
@@ -261,7 +260,7 @@ function whyWorse(other: JudgedBundle, best: JudgedBundle): string {
   if (other.candidate.deprecation !== undefined && best.candidate.deprecation === undefined) {
     return 'deprecated';
   }
-  const order = compareNewestFirst(readableVersion(best.bundle), readableVersion(other.bundle));
+  const order = compareNewestFirst(findReadableVersion(best.bundle), findReadableVersion(other.bundle));
   if (order === 0) return `the same version as ${best.bundle.name}`;
   return `a lower version than ${best.bundle.name}`;
 }
@@ -270,11 +269,11 @@ function whyChosen({ trace, best }: Judged, eligible: number, withMatch: number)
   const { matched, priority } = trace;
   const { deprecation, upgrade } = best?.candidate ?? {};
   return [
-    matched === 1 ? 'the only bundle that matches' : `the best of ${matched} bundles that match`,
-    ...(deprecation === undefined ? [] : ['deprecated, as all that match are']),
-    ...(upgrade === undefined ? [] : [`of what is installed, it ${upgrade}`]),
+    matched === 1 ? 'the only matching bundle' : `the best of ${matched} matching bundles`,
+    ...(deprecation === undefined ? [] : ['deprecated, as are all matching bundles']),
+    ...(upgrade === undefined ? [] : [`it ${upgrade}`]),
     ...(eligible > 1 ? [`its catalog has the highest priority, ${priority}`] : []),
-    ...(eligible < withMatch ? ['what matches in other catalogs is deprecated'] : []),
+    ...(eligible < withMatch ? ['matches in other catalogs are deprecated'] : []),
   ].join('; ');
 }
 
@@ -282,7 +281,7 @@ function getNames(judged: readonly Judged[]): string {
   return judged.map(({ trace }) => trace.name).join(', ');
 }
 
-/** In the words of operator-controller. */
+/** Returns the error in the words of operator-controller. */
 function describeFailure(request: ResolveRequest, tied: readonly Judged[]): string {
   const { packageName, versionRange, channels, installed } = request;
   const parts = [
@@ -299,7 +298,7 @@ function describeFailure(request: ResolveRequest, tied: readonly Judged[]): stri
   return parts.join(' ');
 }
 
-/** Why OLM v1 would not install a bundle that it has chosen. It does not take the next one then. */
+/** Returns why OLM v1 would not install the chosen bundle; it does not try another one. */
 function unsupportedFault({ name, version, dependencies }: PackageBundle): string | undefined {
   const bundle = `bundle ${quoteGo(name)}`;
   if (typeof version === 'string') return `error getting resolved bundle version for ${bundle}: ${version}`;
@@ -334,7 +333,7 @@ function getNotices(
   });
 }
 
-/** What the catalogs have for what is installed, in any channel. */
+/** Returns the best upgrades of the installed bundle in any channel. */
 function streamSuccessors(
   { installed }: ResolveRequest,
   catalogs: readonly ResolveCatalog[],
@@ -347,7 +346,7 @@ function streamSuccessors(
     }
     const deprecations = bundleDeprecations(content);
     return content.bundles.flatMap((bundle) => {
-      const version = readableVersion(bundle);
+      const version = findReadableVersion(bundle);
       const stream = version && findStream(installed.version, version);
       const channels = channelsByBundle.get(bundle.name);
       if (version === undefined || stream === undefined || channels === undefined) return [];

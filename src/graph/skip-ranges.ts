@@ -1,13 +1,13 @@
 import { getMessage } from '../core/errors.js';
 import { type VersionRange, parseRange } from '../core/semver.js';
 
-/** A range that entries skip; `fault` says why one does not parse. Neither for an empty text. */
+/** A skip range, or why it is invalid in `fault`; neither for empty text. */
 interface SkipRange {
   range?: VersionRange;
   fault?: string;
 }
 
-/** The ranges that entries skip, each text parsed once. */
+/** Skip ranges, each text parsed once. */
 export class SkipRanges {
   readonly #parsed = new Map<string, SkipRange>([['', {}]]);
 
@@ -17,7 +17,7 @@ export class SkipRanges {
     return parsed;
   }
 
-  /** Undefined for no range, and for one that does not parse: nothing is in it, and validation reports it. */
+  /** Returns a range; undefined for empty and invalid text: validation reports the latter. */
   get(text: string): VersionRange | undefined {
     return this.read(text).range;
   }

@@ -4,34 +4,34 @@ import { quoteGo } from '../document/go-json.js';
 import { type ChannelBlob, type ChannelEntry, schemas } from '../model/declarative-config.js';
 
 /**
- * The channels that a semver template stands for: which there are, what is in them and what replaces what
- * follows from versions alone. (Source: alpha/template/semver of operator-registry.)
+ * Channels of a semver template, whose names, entries and edges follow from versions alone. (Source:
+ * alpha/template/semver of operator-registry.)
  */
 
-/** What channels of a template are named after, the least stable first. */
+/** Channel archetypes, least stable first. */
 export const archetypes = ['candidate', 'fast', 'stable'] as const;
 
 export type Archetype = (typeof archetypes)[number];
 
-/** Channels by major version, as `stable-v1`, or by minor version, as `stable-v1.2`. */
+/** Channels per major version, `stable-v1`, or per minor version, `stable-v1.2`. */
 export type ChannelKind = 'major' | 'minor';
 
-/** Which channels are wanted. */
+/** Requested channels. */
 export interface SemverChannelOptions {
   major: boolean;
   minor: boolean;
-  /** The kind that a default channel has, all else being equal. */
+  /** Preferred kind of the default channel. */
   preference: ChannelKind;
 }
 
-/** A bundle in one of the lists of a template. */
+/** A bundle in a list of a template. */
 export interface SemverMember {
   archetype: Archetype;
   name: string;
   version: Version;
 }
 
-/** An entry that has no edges yet, and what decides about them. */
+/** An entry without edges, and the versions that determine them. */
 interface Unlinked {
   archetype: Archetype;
   kind: ChannelKind;
@@ -47,13 +47,13 @@ interface Candidate {
 }
 
 /**
- * Makes the channels of a package, sorted by name, and picks the default one: of the most stable archetype,
- * then the one that begins with the highest version, then the preferred kind. Names and versions must be
- * unique within an archetype (`findVersionConflicts`).
+ * Returns the channels of a package, sorted by name, with the default channel: of the most stable archetype, then
+ * with the highest version, then of the preferred kind. Names and versions must be unique within an archetype
+ * (`findVersionConflicts`).
  *
- * Only the highest patch of a minor version has edges: it replaces the highest patch of the minor version
- * before it, and skips all else of its major version that is lower. So the head of a minor channel may
- * replace a bundle that is in another channel only.
+ * Only the highest patch of a minor version has edges: it replaces the highest patch of the previous minor version
+ * and skips all other lower versions of its major version. So the head of a minor channel may replace a bundle of
+ * another channel.
  */
 export function buildSemverChannels(
   packageName: string,
@@ -128,8 +128,8 @@ function linkEntries(unlinked: readonly Unlinked[]): void {
 }
 
 /**
- * The members of an archetype whose version another member before them has, build metadata aside, in the words
- * of `opm`; such versions have no order.
+ * Returns errors for versions of an archetype that are equal to an earlier one except for build metadata, in the
+ * words of `opm`: such versions have no order.
  */
 export function findVersionConflicts<T extends SemverMember>(
   members: readonly T[],

@@ -14,16 +14,16 @@ import { findCsvText } from '../model/migrations.js';
 import { parsePackageProperty } from '../model/properties.js';
 
 /**
- * How a bundle takes the place of another in the channels of a catalog. (Source: alpha/template/substitutes and
+ * Substitution of a bundle in the channels of a catalog. (Source: alpha/template/substitutes and
  * declcfg.Bundle.VersionRelease of operator-registry.)
  */
 
 const substitutesFor = 'olm.substitutesFor';
 
 /**
- * The version and release of a bundle by its `olm.package` property. Without a release there, the build metadata
- * counts as one in bundles that are annotated with what they substitute. `csvText` is the bundle's
- * ClusterServiceVersion where the caller has it. Throws OpmateError INVALID.
+ * Returns the version and release of a bundle from its `olm.package` property. In bundles annotated as substitutes,
+ * build metadata is the release if none is set. `csvText` is the bundle's ClusterServiceVersion, if at hand. Throws
+ * OpmateError INVALID.
  */
 export function readVersionRelease(blob: BundleBlob, csvText?: string): VersionRelease {
   const name = quoteGo(blob.name);
@@ -68,25 +68,25 @@ function hasSubstitutesFor(blob: BundleBlob, csvText = findCsvText(blob)): boole
   if (csvText !== undefined && csvText !== '') return hasAnnotation(parseGoJson(csvText));
   for (const { type, value } of blob.properties) {
     if (type !== propertyTypes.csvMetadata || !isJsonObject(value)) continue;
-    if (isGiven(value['annotations'])) return true;
+    if (isSet(value['annotations'])) return true;
   }
   return false;
 }
 
 function hasAnnotation(csv: JsonValue): boolean {
   const metadata = getValue(csv, 'metadata');
-  return isJsonObject(metadata) && isGiven(metadata['annotations']);
+  return isJsonObject(metadata) && isSet(metadata['annotations']);
 }
 
-function isGiven(annotations: unknown): boolean {
+function isSet(annotations: unknown): boolean {
   if (!isJsonObject(annotations)) return false;
   const value = annotations[substitutesFor];
   return typeof value === 'string' && value !== '';
 }
 
 /**
- * Puts the bundle `name` where the bundle `base` is, in every channel, which change: a new entry has the edges of
- * the base and skips it, the base has none any more, and what replaced or skipped the base does so with the new one.
+ * Substitutes the bundle `name` for `base` in every channel, in place: a new entry takes the edges of the base and
+ * skips it, the base loses its edges, and entries that replaced or skipped the base now do so with the new one.
  */
 export function substituteInChannels(channels: readonly ChannelBlob[], base: string, name: string): void {
   for (const channel of channels) {

@@ -7,42 +7,42 @@ import { type BundleVersion, compareVersionReleases } from './bundle-version.js'
 import { SkipRanges } from './skip-ranges.js';
 import type { PackageBundle, PackageChannel } from './resolve-content.js';
 
-/** The bundle that an upgrade begins with. Without a version, no range can tell whether it skips it. */
+/** Start of an upgrade. Without a version, ranges are not evaluated. */
 export interface UpgradeFrom {
   name: string;
   version: BundleVersion | undefined;
 }
 
-/** The same without the text of the version. */
+/** Start of an upgrade, without the text of its version. */
 export interface UpgradeSource {
   name: string;
   version: { version: Version } | undefined;
 }
 
-/** Why a bundle may take the place of another: an entry of a channel says so. */
+/** An upgrade edge, defined by a channel entry. */
 export interface UpgradeEdge {
-  /** Name of the bundle that takes the place. */
+  /** Name of the new bundle. */
   to: string;
   channel: string;
   kind: 'replaces' | 'skips' | 'skipRange';
-  /** The range, for one of that kind. */
+  /** Range of a skip-range edge. */
   range?: string;
 }
 
-/** `z` for the same minor version, `y` for another of the same major version, `x` for another major version. */
+/** `z`: same minor version; `y`: another minor version of the same major version; `x`: another major version. */
 export type Stream = 'x' | 'y' | 'z';
 
-/** An entry of a channel, and its place among all. */
+/** An entry of a channel with its position among all. */
 interface Target {
   to: string;
   channel: string;
   place: number;
 }
 
-/** Steps of looking for ways that a catalog may ask for; real ones ask for thousands. */
+/** Maximum search steps; published catalogs need thousands. */
 const maxSteps = 50_000_000;
 
-/** Upgrade edges of channels. A range that cannot be read skips nothing. */
+/** Upgrade edges of channels. Invalid ranges skip nothing. */
 export class UpgradeGraph {
   readonly #byName = new Map<string, { target: Target; kind: 'replaces' | 'skips' }[]>();
   readonly #byRange = new Map<string, Target[]>();
@@ -66,7 +66,7 @@ export class UpgradeGraph {
   }
 
   /**
-   * The edges from a bundle by one step, in order of channels and entries; of each entry the first kind that holds.
+   * Returns the direct edges from a bundle, in order of channels and entries, of each entry the first matching kind.
    * Throws LimitError for a graph that would take minutes.
    */
   edgesFrom(from: UpgradeSource): UpgradeEdge[] {
@@ -99,8 +99,8 @@ export class UpgradeGraph {
 }
 
 /**
- * Yields the bundles that upgrades lead to from some, step by step, each once; not those that it begins with. It goes
- * through known bundles only. `versions` are those of the bundles by name, as far as they are known.
+ * Yields the bundles reachable by upgrades, each once, without the start. Only known bundles are passed. `versions`
+ * are the known ones by bundle name.
  */
 export function* walkUpgrades(
   graph: UpgradeGraph,
@@ -121,13 +121,14 @@ export function* walkUpgrades(
   }
 }
 
-/** An edge in words, for `A VERB B in channel C`. */
+/** Describes an edge from the installed bundle: `replaces the installed bundle in channel C`. */
 export function describeEdge({ kind, channel, range }: UpgradeEdge): string {
-  const how = kind === 'skipRange' ? `skips the range ${quoteGo(range ?? '')}, and so it,` : `${kind} it`;
+  const how =
+    kind === 'skipRange' ? `skips the range ${quoteGo(range ?? '')}` : `${kind} the installed bundle`;
   return `${how} in channel ${channel}`;
 }
 
-/** In which stream an upgrade stays; undefined where it leads to no higher version. */
+/** Returns the stream of an upgrade; undefined unless the version increases. */
 export function findStream(from: BundleVersion | undefined, to: BundleVersion): Stream | undefined {
   if (from === undefined || compareVersionReleases(from, to) >= 0) return undefined;
   const isSame = (part: keyof Pick<Version, 'major' | 'minor'>): boolean =>
@@ -136,21 +137,21 @@ export function findStream(from: BundleVersion | undefined, to: BundleVersion): 
   return isSame('minor') ? 'z' : 'y';
 }
 
-/** Bundles by name; of several with one name, the first. */
+/** Returns bundles by name, the first of duplicates. */
 export function bundlesByName(bundles: readonly PackageBundle[]): Map<string, PackageBundle> {
   const byName = new Map<string, PackageBundle>();
   for (const bundle of bundles) if (!byName.has(bundle.name)) byName.set(bundle.name, bundle);
   return byName;
 }
 
-/** The version of a bundle that has one. */
-export function readableVersion(bundle: PackageBundle | undefined): BundleVersion | undefined {
+/** Returns the version of a bundle; undefined if invalid. */
+export function findReadableVersion(bundle: PackageBundle | undefined): BundleVersion | undefined {
   return bundle === undefined || typeof bundle.version === 'string' ? undefined : bundle.version;
 }
 
 /**
- * The fewest upgrades that lead from a bundle to one that is wanted: none where it is wanted itself, undefined where
- * nothing leads there. Of several such ways the one whose names come first.
+ * Returns the shortest upgrade path from a bundle to a wanted one, by name of equal ones: empty if the start is
+ * wanted, undefined if unreachable.
  */
 export function shortestPath(
   graph: UpgradeGraph,
@@ -171,7 +172,7 @@ export function shortestPath(
         if (bundle === undefined || seen.has(edge.to)) continue;
         seen.add(edge.to);
         ways.set(edge.to, { edge, before: upgradeFrom === from ? undefined : upgradeFrom.name });
-        next.push({ name: edge.to, version: readableVersion(bundle) });
+        next.push({ name: edge.to, version: findReadableVersion(bundle) });
       }
     }
     const target = next.find(({ name }) => isWanted(bundles.get(name) as PackageBundle));
@@ -196,8 +197,8 @@ function wayTo(
 }
 
 /**
- * The most upgrades that lead from a bundle to another, each to a higher version: what passing through every version
- * takes. Undefined where nothing leads there.
+ * Returns the longest upgrade path between two bundles through ascending versions, which passes as many versions as
+ * possible. Undefined if unreachable.
  */
 export function longestPath(
   graph: UpgradeGraph,
@@ -208,10 +209,10 @@ export function longestPath(
   if (from.name === to) return [];
   const start = from.version;
   if (start === undefined) return undefined;
-  // Every step leads up, so ascending order reaches each bundle after all from which it can be reached.
+  // Every step ascends, so ascending order visits each bundle after all its predecessors.
   const higher = [...bundles.values()]
     .flatMap((bundle) => {
-      const version = readableVersion(bundle);
+      const version = findReadableVersion(bundle);
       const isHigher = version !== undefined && compareVersionReleases(version, start) > 0;
       return isHigher && bundle.name !== from.name ? [{ name: bundle.name, version }] : [];
     })

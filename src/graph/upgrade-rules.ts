@@ -2,7 +2,7 @@ import type { Version } from '../core/semver.js';
 import type { ChannelEntry } from '../model/declarative-config.js';
 import { SkipRanges } from './skip-ranges.js';
 
-/** Tells which bundles entries skip by their ranges, where bundles have these `versions`. */
+/** Evaluates the skip ranges of entries against bundle `versions`. */
 export class UpgradeRules {
   readonly #versions: ReadonlyMap<string, Version>;
   readonly ranges = new SkipRanges();
@@ -11,7 +11,7 @@ export class UpgradeRules {
     this.#versions = versions;
   }
 
-  /** Whether an entry skips a bundle by its range. */
+  /** Reports whether the skip range of an entry contains a bundle. */
   isInSkipRange(name: string, { skipRange }: ChannelEntry): boolean {
     const version = this.#versions.get(name);
     return version !== undefined && this.ranges.get(skipRange)?.contains(version) === true;

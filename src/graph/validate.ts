@@ -27,27 +27,25 @@ import { formatMessage, formatPath } from '../core/diagnostic.js';
 import { NameIndex } from '../core/suggest.js';
 import type { CatalogDiagnostic, CatalogSubject } from '../model/catalog-diagnostic.js';
 
-/** The code of a warning of validation. */
+/** Codes of warnings. */
 type WarningCode = 'empty-catalog' | 'skipped-in-chain' | 'misspelled-name' | 'equal-versions';
 
-/** The outcome of validating a catalog. */
+/** Result of validating a catalog. */
 export interface ValidationReport {
   passed: boolean;
-  /** The message of `opm validate` for this catalog, possibly of several lines; undefined when it passes. */
+  /** Message of `opm validate`, possibly of several lines; undefined if valid. */
   message?: string;
-  /** Every problem, in order of package, channel, bundle. Empty exactly when it passes. */
+  /** All problems, in order of package, channel, bundle. Empty only for a valid catalog. */
   problems: CatalogDiagnostic<'invalid'>[];
-  /** What `opm` lets pass but its author hardly meant, in the same order. */
+  /** Findings that `opm` accepts but are probably mistakes, in the same order. */
   warnings: CatalogDiagnostic<WarningCode>[];
 }
 
 /**
- * Checks a catalog as `opm validate` does, in two stages: how blobs refer to each other, where the first
- * fault ends it, then each package, channel and bundle, as a tree of all faults. The verdict and `message`
- * are `opm`'s; `problems` has every fault of both stages, each once, without those that only follow from
- * another. Where `opm` has a random order, the order here is that of the blobs. Takes time linear in the
- * size of the catalog, whatever its graphs look like. (Source: ConvertToModel and model.Validate of
- * operator-registry.)
+ * Validates a catalog as `opm validate` does, in two stages: references between blobs, which stop at the first error,
+ * then each package, channel and bundle, as a tree of all errors. The verdict and `message` are `opm`'s; `problems`
+ * has all errors of both stages once, without consequential ones. Where `opm` has a random order, blobs are in their
+ * own order. Takes linear time for any graph. (Source: ConvertToModel and model.Validate of operator-registry.)
  */
 export function validateCatalog(facts: CatalogFacts): ValidationReport {
   const steps = new Validation(facts).run();
@@ -57,7 +55,7 @@ export function validateCatalog(facts: CatalogFacts): ValidationReport {
   }
 }
 
-/** The same for servers: the event loop is left to others between its steps, also within a long channel. */
+/** Validates as `validateCatalog`, for servers: yields to the event loop between steps, even within a long channel. */
 export async function validateInTurns(
   facts: CatalogFacts,
   { signal }: CancelOptions = {},
@@ -74,36 +72,36 @@ export async function validateInTurns(
   }
 }
 
-/** Work that may stop at each yield and go on later. */
+/** Work that can pause at each yield. */
 type Steps<T> = Generator<void, T, void>;
 
-/** A package, and the state of its validation. */
+/** A package with its validation state. */
 interface CheckedPackage extends Omit<PackageModel, 'deprecations'> {
-  /** Names in the entries of all channels, duplicates of channels included. */
+  /** Names in the entries of all channels, including duplicate channels. */
   entryNames: Set<string>;
   lastChannel: ChannelFacts | undefined;
   hasUnnamedChannel: boolean;
   /** Bundles whose blob names an unknown package instead of this one. */
   misplaced: Set<string>;
-  /** Bundles that no entry names. */
+  /** Bundles without an entry. */
   unlisted: BundleFacts[];
   deprecated: boolean;
   /** References with an empty message, by `schema/name`. */
   emptyDeprecations: Set<string>;
-  /** Made when an advice needs them, once all blobs are known. */
+  /** Created on demand, when all blobs are known. */
   indexes: { bundles?: NameIndex; channels?: NameIndex };
-  /** Parsed when an advice needs to know which of two bundles is newer. */
+  /** Parsed on demand, to compare bundles. */
   versions: Map<string, Version | undefined>;
 }
 
-/** A fault of one bundle in one channel. */
+/** A problem of a bundle in a channel. */
 interface BundleFault {
   text: string;
   path: (string | number)[];
-  /** Where the fault is written: in the bundle's blob or in the channel's entry. */
+  /** Place of the problem: the blob of the bundle or the entry of the channel. */
   in: 'bundle' | 'entry';
   hint: string;
-  /** The fault follows from another one, which is reported. */
+  /** The problem results from another one, which is reported. */
   follows?: true;
 }
 
@@ -117,7 +115,7 @@ class Validation {
   private readonly unknownPackages = new Set<string>();
   private readonly ranges = new SkipRanges();
   private packageIndex: NameIndex | undefined;
-  /** The first fault of the first stage, as `opm` words it. */
+  /** First error of the first stage, in the words of `opm`. */
   private fatal: string | undefined;
 
   constructor(facts: CatalogFacts) {
@@ -151,7 +149,7 @@ class Validation {
     return { passed: message === undefined, ...(message !== undefined && { message }), problems, warnings };
   }
 
-  /** Reports a fault of the first stage. */
+  /** Reports an error of the first stage. */
   private fail(message: string, place: CatalogSubject, hint: string): void {
     this.fatal ??= message;
     this.report(message, place, hint);
@@ -239,7 +237,7 @@ class Validation {
     model.lastChannel = channel;
   }
 
-  /** Reports an unknown package once, however many blobs name it. */
+  /** Reports an unknown package once, however many blobs refer to it. */
   private failUnknownPackage(message: string, place: CatalogSubject, meant?: string): void {
     const name = place.package ?? '';
     if (this.unknownPackages.has(name)) return;
@@ -329,7 +327,7 @@ class Validation {
     }
   }
 
-  /** Bundles without an entry. They wait for this until it is known which entries lack a bundle. */
+  /** Reports bundles without an entry; called when the entries without a bundle are known. */
   private reportUnlisted(model: CheckedPackage): void {
     if (model.unlisted.length === 0) return;
     const index = new NameIndex([...model.entryNames].filter((entry) => !model.bundles.has(entry)));
@@ -348,7 +346,7 @@ class Validation {
     }
   }
 
-  /** Entries without a bundle. `opm` looks at the last channel of each package only. */
+  /** Checks for entries without a bundle. `opm` checks only the last channel of each package. */
   private *checkMissingBundles(): Steps<void> {
     const names = [...this.packages.keys()].sort(compareBytes);
     for (const name of names) {
@@ -365,7 +363,7 @@ class Validation {
     }
   }
 
-  /** Parses the versions of bundles ahead of work that compares all of them. */
+  /** Parses the versions of bundles before comparing all of them. */
   private *readVersions(model: CheckedPackage, names: Iterable<string>): Steps<void> {
     for (const name of names) {
       this.bundleVersion(model, name);
@@ -435,7 +433,7 @@ class Validation {
       seen.add(key);
       if (schema === schemas.bundle || schema === schemas.channel) {
         const kind = schema === schemas.bundle ? 'bundle' : 'channel';
-        // A default channel that has no blob counts as a channel here.
+        // A default channel without a blob counts as a channel here.
         if (
           !model[`${kind}s`].has(name) &&
           !(kind === 'channel' && name !== '' && name === model.facts.defaultChannel)
@@ -504,7 +502,7 @@ class Validation {
     return tree;
   }
 
-  /** `opm` makes up an empty channel for a default channel that has no blob, and finds that one empty. */
+  /** `opm` creates an empty channel for a default channel without a blob, and reports it as empty. */
   private addMissingDefault(model: CheckedPackage, tree: ErrorTree, place: CatalogSubject): void {
     const { name, defaultChannel } = model.facts;
     const channel: ErrorTree = { message: `invalid channel ${quoteGo(defaultChannel)}`, children: [] };
@@ -512,7 +510,7 @@ class Validation {
     if (model.emptyDeprecations.has(`${schemas.channel}/${defaultChannel}`))
       addLeaf(channel, emptyDeprecation);
     tree.children.push(channel);
-    // The channel without a name, which is reported, may be the one.
+    // The channel without a name, already reported, may be the default.
     if (model.hasUnnamedChannel) return;
     const near = nearestIn(model, 'channels', defaultChannel);
     const known = [...model.channels.keys()]
@@ -696,13 +694,13 @@ class Validation {
     );
   }
 
-  // What passes, but was hardly meant.
+  // Valid for `opm`, but probably a mistake.
 
   private warn(code: WarningCode, message: string, place: CatalogSubject, hint: string): void {
     this.warnings.push({ severity: 'warning', code, problem: message, ...place, hint });
   }
 
-  /** `opm` lets a catalog without blobs pass, but it is hardly more than a file that was cut off. */
+  /** Warns about a catalog without blobs, which `opm` accepts: its files were probably truncated. */
   private warnOfEmptiness(): void {
     const { packages, channels, bundles, deprecations, otherCount = 0 } = this.facts;
     if (packages.length + channels.length + bundles.length + deprecations.length + otherCount > 0) return;
@@ -710,7 +708,7 @@ class Validation {
     this.warn('empty-catalog', 'the catalog has no blobs', {}, hint);
   }
 
-  /** Versions that differ in build metadata only are equal to whoever compares them. */
+  /** Warns about versions that differ in build metadata only, which have no order. */
   private warnOfEqualVersions(model: CheckedPackage, byVersion: ReadonlyMap<string, string[]>): void {
     if (![...byVersion.keys()].some((version) => version.includes('+'))) return;
     const builds = new Map<string, string>();
@@ -755,7 +753,7 @@ class Validation {
     );
   }
 
-  /** Names that are no entry, but look like one. That they are none is ordinary: catalogs are cut short. */
+  /** Warns about names similar to those of entries. Unknown names are normal: catalogs are pruned. */
   private *warnOfNames(channel: ChannelFacts, entries: ReadonlyMap<string, ChannelEntry>): Steps<void> {
     let index: NameIndex | undefined;
     for (const [position, entry] of channel.entries.entries()) {
@@ -849,7 +847,7 @@ function toFault(parse: (text: string) => unknown, text: string): string | undef
 
 const labelPattern = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 
-/** What keeps a name from being an RFC 1123 label. (Source: IsDNS1123Label of k8s.io/apimachinery.) */
+/** Returns the problems of a name as an RFC 1123 label. (Source: IsDNS1123Label of k8s.io/apimachinery.) */
 export function labelFaults(name: string): string[] {
   const faults: string[] = [];
   if (Buffer.byteLength(name) > maxNameLength)
@@ -864,7 +862,7 @@ const labelRule =
   "and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is " +
   "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
-/** By package; in it faults of the package itself, of channels, of bundles, each as they were found. */
+/** Sorts by package; within it problems of the package, its channels and its bundles, each in order of detection. */
 function sortFindings(findings: CatalogDiagnostic[]): void {
   const rank = ({ channel, bundle }: CatalogDiagnostic): number =>
     channel !== undefined ? 1 : bundle !== undefined ? 2 : 0;

@@ -1,24 +1,24 @@
 import type { OpmateError } from '../core/errors.js';
 import { type Version, compareVersions, formatVersion, parseVersion } from '../core/semver.js';
 
-/** A bundle on the way from the head of a channel to its end. */
+/** A bundle on the chain from the head of a channel to its end. */
 export interface ChainNode {
   name: string;
-  /** As its catalog has it. */
+  /** Bundle as its catalog has it. */
   version: string;
-  /** The node that this one replaces. */
+  /** Replaced node. */
   next: ChainNode | undefined;
-  /** The node that replaces this one; the head has none. */
+  /** Replacing node; undefined for the head. */
   previous: ChainNode | undefined;
-  /** Names that it skips in addition; there need be no bundles of these names. */
+  /** Other skipped names, with or without bundles. */
   skips: Set<string>;
 }
 
-/** The upgrade path of a channel: from the head along `replaces`, each bundle with what it skips. */
+/** Upgrade chain of a channel: from the head along `replaces`, each bundle with its skips. */
 export interface ReplacesChain {
   name: string;
   head: ChainNode | undefined;
-  /** Bundles that the channel leads to without their being nodes, and their versions. */
+  /** Skipped bundles without a node, with their versions. */
   skipped: Map<string, string>;
 }
 
@@ -49,15 +49,15 @@ interface Place {
 }
 
 /**
- * A channel whose nodes can be found by version, and into which bundles are put by it. `parse` gives a node's version,
- * or throws; `fail` makes the error for a graph that does not go by version.
+ * A channel whose nodes are found and inserted by version. `parse` returns the version of a node or throws; `fail`
+ * creates the error for a graph that is not ordered by version.
  */
 export class VersionLine {
   readonly #graph: ReplacesChain;
   readonly #fail: (what: string, hint?: string) => OpmateError;
   /** Nodes by ascending version, whatever their order in the graph. */
   readonly #places: Place[] = [];
-  /** Who has which version, skipped bundles too. */
+  /** Bundle names by version, including skipped bundles. */
   readonly #owners = new Map<string, string>();
 
   constructor(
@@ -82,7 +82,7 @@ export class VersionLine {
     }
   }
 
-  /** Takes a version for a bundle. Returns the name of the bundle that has it already, if there is one. */
+  /** Claims a version for a bundle. Returns the name of the bundle that already has it, if any. */
   claim(version: Version, name: string): string | undefined {
     const key = getPrecedence(version);
     const owner = this.#owners.get(key);
@@ -91,8 +91,8 @@ export class VersionLine {
   }
 
   /**
-   * Puts a bundle between the lowest version above it and the highest below it. With `skipPatch`, of its major.minor only
-   * the highest version stays in the line; it skips all others of that major.minor, and what these skipped.
+   * Inserts a bundle between the next higher and the next lower version. With `skipPatch`, only the highest version
+   * of its major.minor stays in the line; it skips the others, and everything they skipped.
    */
   add(record: { name: string; version: string }, version: Version, skipPatch: boolean): void {
     const position = this.#lowerBound(version);
@@ -113,7 +113,7 @@ export class VersionLine {
     let end = position;
     while (isMate(this.#places[first - 1])) first--;
     while (isMate(this.#places[end])) end++;
-    // The highest takes in all others; the new bundle may be one of these.
+    // The highest version absorbs all others, possibly the new bundle.
     const highest = end > position ? (this.#places[end - 1] as Place).node : node;
     for (const { node: mate } of this.#places.slice(first, end)) {
       if (mate !== highest) this.#fold(mate, highest);
@@ -127,7 +127,7 @@ export class VersionLine {
     }
   }
 
-  /** Position of the first node that has this version or a higher one. */
+  /** Returns the position of the first node with this version or a higher one. */
   #lowerBound(version: Version): number {
     let low = 0;
     let high = this.#places.length;
@@ -161,7 +161,7 @@ export class VersionLine {
     }
   }
 
-  /** Takes a node out of the line, to be skipped by another one with all that it skipped. */
+  /** Removes a node from the line; another one skips it with everything it skipped. */
   #fold(mate: ChainNode, into: ChainNode): void {
     if (mate.previous === undefined) this.#graph.head = mate.next;
     else mate.previous.next = mate.next;
@@ -170,7 +170,7 @@ export class VersionLine {
   }
 }
 
-/** The same text for versions that are equal in precedence. */
+/** Returns the same text for versions of equal precedence. */
 function getPrecedence(version: Version): string {
   return formatVersion({ ...version, build: [] });
 }

@@ -1,28 +1,28 @@
 import type { ChannelEntry } from '../model/declarative-config.js';
 import type { UpgradeRules } from './upgrade-rules.js';
 
-/** What leads to some bundles of a channel. */
+/** Paths to some bundles of a channel. */
 interface Ways {
-  /** The targets and all names that lead to one of them, step by step. */
+  /** Targets, and all names that lead to one of them. */
   reached: ReadonlySet<string>;
-  /** By name, the entry to go on to; nothing for targets. By name alone, on as few steps as possible. */
+  /** Next entry by name; none for targets. Follows names only, with as few steps as possible. */
   next: ReadonlyMap<string, string>;
 }
 
 interface WayOptions {
-  /** Follow ranges as well; without it only `replaces` and `skips` lead on. */
+  /** Follow ranges as well as `replaces` and `skips`. */
   rules?: UpgradeRules;
-  /** Names that may lead on by a range; by default all entries. */
+  /** Names that may upgrade by a range; default: all entries. */
   candidates?: Iterable<string>;
-  /** Names that may lead on at all; by default all entries. */
+  /** Names that may upgrade; default: all entries. */
   isKnown?: (name: string) => boolean;
-  /** Counts comparisons with ranges down; below zero the search ends early. */
+  /** Remaining comparisons with ranges, which are counted down; below zero the search stops early. */
   budget?: { left: number };
 }
 
 /**
- * Finds what leads to `targets` over any number of upgrades: first by name, then by the ranges that entries
- * skip. Takes time linear in entries and skips, and one comparison for each range and candidate.
+ * Finds the names that lead to `targets` over any number of upgrades: first by name, then by skip ranges. Takes time
+ * linear in entries and skips, plus one comparison per range and candidate.
  */
 export function findWaysTo(
   targets: Iterable<string>,
@@ -52,7 +52,7 @@ export function findWaysTo(
   };
   takeNamed();
   const ranges = new Set<string>();
-  // A set can be added to while it is gone through, and deleted from.
+  // A set may be changed during iteration.
   for (const to of rules === undefined ? [] : reached) {
     if (open.size === 0) break;
     const entry = entries.get(to);
@@ -69,7 +69,7 @@ export function findWaysTo(
   return { reached, next };
 }
 
-/** Returns what a name leads to over any number of edges, itself included. */
+/** Returns the names reachable over any number of edges, including the start. */
 export function reachableFrom(name: string, edges: ReadonlyMap<string, Iterable<string>>): Set<string> {
   const reached = new Set([name]);
   for (const from of reached) for (const to of edges.get(from) ?? []) reached.add(to);

@@ -1,4 +1,4 @@
-import { base64Fault } from '../core/base64.js';
+import { findBase64Error } from '../core/base64.js';
 import { OpmateError } from '../core/errors.js';
 import { describeKind } from '../document/field.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
@@ -131,7 +131,9 @@ export function csvIcon(csv: JsonValue): PackageIcon | undefined {
   const { base64data, mediatype } = icon;
   if (typeof base64data !== 'string') return undefined;
   // Some tools have wrapped it with blanks.
-  const data = [base64data, base64data.replaceAll(' ', '')].find((text) => base64Fault(text) === undefined);
+  const data = [base64data, base64data.replaceAll(' ', '')].find(
+    (text) => findBase64Error(text) === undefined,
+  );
   if (data === undefined) return undefined;
   const written = Buffer.from(data, 'base64').toString('base64');
   if (written === '') return undefined;

@@ -1,6 +1,6 @@
 import { addContext } from '../core/diagnostics-error.js';
 import { OpmateError } from '../core/errors.js';
-import { base64Fault } from '../core/base64.js';
+import { findBase64Error } from '../core/base64.js';
 import { getGoKind, sortKeysDeep } from '../document/go-json.js';
 import { foldFieldName } from '../document/go-json-fold.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
@@ -138,7 +138,7 @@ const getProperty =
 const notGiven: JsonObject = {};
 
 function base64(data: string): string {
-  const fault = base64Fault(data);
+  const fault = findBase64Error(data);
   if (fault !== undefined) throw new OpmateError('INVALID', `illegal base64 data at input byte ${fault}`);
   // Written again from its bytes, as the reference implementation does.
   return Buffer.from(data, 'base64').toString('base64');

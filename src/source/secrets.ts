@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { type Manifest, readManifests } from '../kube/manifests.js';
 import { readFileWithin } from '../bundle/read.js';
-import { base64Fault } from '../core/base64.js';
+import { findBase64Error } from '../core/base64.js';
 import { LimitError, OpmateError, fileError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
@@ -208,7 +208,7 @@ function findValue(
       });
     if (typeof value !== 'string') throw fail('not a string');
     if (field === 'stringData') return value;
-    if (base64Fault(value) !== undefined) throw fail('not base64');
+    if (findBase64Error(value) !== undefined) throw fail('not base64');
     return Buffer.from(value, 'base64').toString('utf8');
   }
   return undefined;

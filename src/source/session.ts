@@ -2,7 +2,7 @@ import path from 'node:path';
 import { type ArchiveLimits, defaultArchiveLimits } from '../archive/limits.js';
 import type { CancelOptions } from '../core/concurrency.js';
 import { type Logger, silentLogger } from '../core/log.js';
-import { sharedDirectoryFault } from '../files/private-directory.js';
+import { findSharingProblem } from '../files/private-directory.js';
 import type { LinkOptions } from '../files/directory-root.js';
 import type { BlobCache } from '../oci/registry/blob-cache.js';
 import type { Connection, ConnectionOptions } from '../oci/registry/connection.js';
@@ -165,7 +165,7 @@ function lazyCatalogCache(
   };
   let opened: Promise<BlobCache | undefined> | undefined;
   async function open(where: string): Promise<BlobCache | undefined> {
-    const fault = await sharedDirectoryFault(where);
+    const fault = await findSharingProblem(where);
     if (fault !== undefined) {
       quiet.log('debug', `${where}: cache not used: ${fault}`);
       return undefined;
@@ -183,7 +183,7 @@ function lazyCatalogCache(
 
 /** The directory, unless others could put something into it: then nothing is cached, and the user is told. */
 async function privateCache(directory: string | undefined, logger: Logger): Promise<string | undefined> {
-  const fault = directory === undefined ? undefined : await sharedDirectoryFault(directory);
+  const fault = directory === undefined ? undefined : await findSharingProblem(directory);
   if (directory === undefined || fault === undefined) return directory;
   logger.log('warn', `${directory}: cache not used: ${fault}; use a directory of your own: chmod go-w`);
   return undefined;

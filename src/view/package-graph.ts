@@ -8,7 +8,7 @@ import { notFound } from '../core/suggest.js';
 import { formatBundleVersion, parseBundleVersion } from '../graph/bundle-version.js';
 import { type ChannelGraph, describeGraphFault, readGraph } from '../graph/channel-graph.js';
 import type { PackageBundle } from '../graph/resolve-content.js';
-import { UpgradeGraph, longestPath, readableVersion, shortestPath } from '../graph/upgrade-graph.js';
+import { UpgradeGraph, longestPath, findReadableVersion, shortestPath } from '../graph/upgrade-graph.js';
 import { type ChannelEntry, schemas } from '../model/declarative-config.js';
 import type { ChannelLayout, GraphEdge, GraphRow, UpgradePath, PathStep, RowMark } from './answers.js';
 import { layOutChannel } from './channel-rows.js';
@@ -176,7 +176,7 @@ export class PackageGraph {
       [...bundles.values()].find(({ version }) => typeof version !== 'string' && version.text === text);
     const installed = find(fromText);
     const version =
-      installed === undefined ? tryParse(parseBundleVersion, fromText) : readableVersion(installed);
+      installed === undefined ? tryParse(parseBundleVersion, fromText) : findReadableVersion(installed);
     if (installed === undefined && version === undefined) {
       throw new OpmateError('USAGE', `from: ${quoteGo(fromText)} is neither a bundle nor a version`);
     }
@@ -189,7 +189,7 @@ export class PackageGraph {
     const steps = edges?.map(({ to: name, channel, kind, range }, place): PathStep => ({
       from: edges[place - 1]?.to ?? installed?.name ?? fromText,
       to: name,
-      version: readableVersion(bundles.get(name))?.text ?? '',
+      version: findReadableVersion(bundles.get(name))?.text ?? '',
       ...{ channel, kind },
       ...(range !== undefined && { range }),
     }));

@@ -64,7 +64,7 @@ describe('opmate bundle resolve', () => {
     expect(json).toMatchObject({
       request: { packageName: 'widget', installed: { name: 'widget.v1.1.0', version: '1.1.0' } },
       outcome: 'resolved',
-      chosen: { name: 'widget.v1.2.0', upgrade: 'replaces it in channel beta' },
+      chosen: { name: 'widget.v1.2.0', upgrade: 'replaces the installed bundle in channel beta' },
     });
     expect(load((await sandbox.run([...args, 'yaml'])).stdout)).toEqual(json);
   });
@@ -151,7 +151,7 @@ describe('opmate bundle resolve', () => {
     [['widget', '--catalog=a=plain,priority=x'], 2, 'priority "x" is not a number of 32 bits'],
     [['widget', '--catalog=a=plain,labels=x'], 2, 'label "x" is not KEY=VALUE'],
     [['widget', '--catalog=a=plain', '--selector=x=y'], 2, '--selector x=y: no catalog has such labels'],
-    [['widget', '--catalog=a=plain', '--selector=x y'], 2, '--selector "x y": not a requirement'],
+    [['widget', '--catalog=a=plain', '--selector=x y'], 2, '--selector "x y": invalid requirement'],
     [['widget', '--catalog=./none'], 1, './none: no such file or directory'],
     [['widget', '--catalog=plain', '--catalog=broken'], 1, 'at: broken/catalog.json:1'],
   ])('refuses %j', async (args, wanted, said) => {

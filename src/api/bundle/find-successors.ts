@@ -21,7 +21,7 @@ import {
   UpgradeGraph,
   bundlesByName,
   longestPath,
-  readableVersion,
+  findReadableVersion,
   shortestPath,
   findStream,
 } from '../../graph/upgrade-graph.js';
@@ -98,7 +98,7 @@ export async function findSuccessors(
 /** Returns whether a bundle is of a version; a version without a release stands for all of its releases. */
 function isOfVersion(wanted: BundleVersion): (bundle: PackageBundle) => boolean {
   return (bundle) => {
-    const version = readableVersion(bundle);
+    const version = findReadableVersion(bundle);
     if (version === undefined) return false;
     return wanted.release.length === 0
       ? compareVersions(version.version, wanted.version) === 0
@@ -120,7 +120,7 @@ function getStart(
   }
   const known = bundles.get(installed.name);
   if (installed.version !== undefined || known !== undefined) {
-    return { name: installed.name, version: installed.version ?? readableVersion(known) };
+    return { name: installed.name, version: installed.version ?? findReadableVersion(known) };
   }
   throw new OpmateError(
     'NOT_FOUND',
@@ -155,7 +155,7 @@ function stepsFrom(
     let before = from.version;
     return edges.map(({ to, channel, kind, range }) => {
       const bundle = bundles.get(to);
-      const version = readableVersion(bundle);
+      const version = findReadableVersion(bundle);
       const deprecation = deprecations.get(to);
       const stream = (version && findStream(before, version)) ?? '';
       if (isPath) before = version;
@@ -180,7 +180,8 @@ function successorsIn(
 ): ChannelSuccessors {
   const graph = new UpgradeGraph([channel]);
   const head = findHead(channel.entries);
-  const findVersion = ({ to }: UpgradeEdge): BundleVersion | undefined => readableVersion(bundles.get(to));
+  const findVersion = ({ to }: UpgradeEdge): BundleVersion | undefined =>
+    findReadableVersion(bundles.get(to));
   const direct = graph
     .edgesFrom(from)
     .sort((a, b) => compareNewestFirst(findVersion(a), findVersion(b)) || compareBytes(a.to, b.to));

@@ -7,7 +7,7 @@ import {
   type ResolveRequest,
   resolveBundle as resolveFrom,
 } from '../../graph/resolve.js';
-import { readableVersion } from '../../graph/upgrade-graph.js';
+import { findReadableVersion } from '../../graph/upgrade-graph.js';
 import type { Session } from '../../source/session.js';
 import { type NamedCatalog, readNamedCatalog } from '../named-catalogs.js';
 
@@ -49,7 +49,7 @@ function findInstalled(
   const matches = new Map<string, BundleVersion>();
   for (const { content } of catalogs) {
     for (const bundle of content.bundles) {
-      const known = bundle.name === name ? readableVersion(bundle) : undefined;
+      const known = bundle.name === name ? findReadableVersion(bundle) : undefined;
       if (known !== undefined) matches.set(JSON.stringify([known.text, known.release.map(String)]), known);
     }
   }

@@ -5,7 +5,7 @@ import { addContext } from '../../core/diagnostics-error.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { type Reference, parseReference } from '../../core/reference.js';
 import { readInputFile } from '../../files/read-file.js';
-import { replacedFile, requireParentDirectory } from '../../files/replace-file.js';
+import { resolveReplacedFile, requireParentDirectory } from '../../files/replace-file.js';
 import type { Image } from '../../oci/image/image.js';
 import { type BuiltImage, openBases, pushImage, pushImageIndex } from '../../oci/image/image-builder.js';
 import { type OpenedReference, openReference, openTarget } from '../../oci/image/open.js';
@@ -137,7 +137,7 @@ export async function attachToStored(
 }
 
 /**
- * Checks that what is to be written has a place. Throws OpmateError NOT_FOUND or IO, what `replacedFile` throws, and
+ * Checks that what is to be written has a place. Throws OpmateError NOT_FOUND or IO, what `resolveReplacedFile` throws, and
  * UsageError for a reference that cannot be pushed to.
  */
 export async function checkImageOutput({ to }: ImageOutput): Promise<void> {
@@ -148,7 +148,7 @@ export async function checkImageOutput({ to }: ImageOutput): Promise<void> {
   }
   if (to.transport === 'docker' || to.transport === 'oci') return;
   await requireParentDirectory(to.path);
-  await replacedFile(to.path);
+  await resolveReplacedFile(to.path);
 }
 
 /**

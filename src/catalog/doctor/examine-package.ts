@@ -4,7 +4,7 @@ import { compareBytes } from '../../core/order.js';
 import { type Version, compareVersions, formatVersion } from '../../core/semver.js';
 import { schemas } from '../../model/declarative-config.js';
 import type { BundleFacts, ChannelFacts } from '../../model/facts.js';
-import { onlyHead, readGraph } from '../../graph/channel-graph.js';
+import { getOnlyHead, readGraph } from '../../graph/channel-graph.js';
 import { readBundleVersions } from '../../graph/bundle-version.js';
 import { type PackageModel } from '../../graph/package-model.js';
 import { SkipRanges } from '../../graph/skip-ranges.js';
@@ -75,7 +75,7 @@ class PackageExamination {
       const graph = readGraph(facts.entries);
       await takeTurn();
       await examineChannel(facts, graph, this.#versions, this.#findings);
-      const head = onlyHead(graph);
+      const head = getOnlyHead(graph);
       if (head === undefined) continue;
       const isDeprecated = this.#deprecated.channels.has(facts.name);
       const name = readVersionedName(facts.name);

@@ -11,7 +11,7 @@ import {
   type ChannelGraph,
   describeGraphFault,
   describeHeadFault,
-  onlyHead,
+  getOnlyHead,
   readGraph,
 } from '../../graph/channel-graph.js';
 import { type CatalogFilter, type Criteria, type RequestPlace, describeCriteria } from './catalog-filter.js';
@@ -385,7 +385,7 @@ class PackageFilter {
       if (reason === undefined) continue;
       this.#kept.push({ package: this.#name, channel: channel.name, bundle, reason });
     }
-    const head = onlyHead(graph);
+    const head = getOnlyHead(graph);
     const [newHead] = readGraph(entries).heads;
     if (newHead !== head) {
       const subject = `package ${quoteGo(this.#name)}, channel ${quoteGo(channel.name)}`;
@@ -421,7 +421,7 @@ class PackageFilter {
     if (all.size === requested.names.size) return requested;
     // One bundle alone is a valid channel.
     if (all.size === 1) return { ...alone, names: all };
-    if (onlyHead(graph) === undefined) return undefined;
+    if (getOnlyHead(graph) === undefined) return undefined;
     const longer = keepChain(channel.entries, graph, (name) => (all.has(name) ? name : undefined));
     if (longer === undefined) return undefined;
     // What only skipped entries skip is not found along the chain.

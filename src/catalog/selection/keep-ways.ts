@@ -2,7 +2,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { listNames } from '../../core/suggest.js';
 import type { Version } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
-import { describeGraphFault, followReplaces, onlyHead, readGraph } from '../../graph/channel-graph.js';
+import { describeGraphFault, followReplaces, getOnlyHead, readGraph } from '../../graph/channel-graph.js';
 import { sortNewestFirst } from '../../graph/bundle-version.js';
 import { UpgradeGraph, type UpgradeSource, walkUpgrades } from '../../graph/upgrade-graph.js';
 import { UpgradeRules } from '../../graph/upgrade-rules.js';
@@ -34,7 +34,7 @@ export class ChannelWays {
     this.#entries = entries;
     this.#versions = versions;
     this.#rules = new UpgradeRules(versions);
-    this.head = onlyHead(graph);
+    this.head = getOnlyHead(graph);
     if (this.head !== undefined) this.chain = followReplaces(graph).names.filter((name) => entries.has(name));
     for (const { name, skips } of entries.values()) {
       for (const skip of skips) {

@@ -3,7 +3,7 @@ import { LimitError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { Version } from '../../core/semver.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
-import { onlyHead, readGraph } from '../../graph/channel-graph.js';
+import { getOnlyHead, readGraph } from '../../graph/channel-graph.js';
 import { sortNewestFirst } from '../../graph/bundle-version.js';
 import { UpgradeGraph, walkUpgrades } from '../../graph/upgrade-graph.js';
 import { UpgradeRules } from '../../graph/upgrade-rules.js';
@@ -70,7 +70,7 @@ class ChannelRepair {
 
   run(): RepairedChannel {
     if (this.#kept.size === 0) return { entries: [], changes: [] };
-    const oldHead = onlyHead(readGraph(this.#before));
+    const oldHead = getOnlyHead(readGraph(this.#before));
     const hadWay = oldHead === undefined ? new Set<string>() : this.#leadingTo(oldHead, this.#before);
     for (const entry of [...this.#kept.values()]) this.#kept.set(entry.name, this.#withoutGone(entry));
     const head = this.#chooseHead(oldHead);

@@ -13,7 +13,7 @@ import { decodeUtf8, quoteGo } from '../../document/go-json.js';
 import { withoutCredentials } from '../../core/reference.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
 import { requireEmptyDirectory } from '../../files/fill-directory.js';
-import { replaceFiles, replacedFile } from '../../files/replace-file.js';
+import { replaceFiles, resolveReplacedFile } from '../../files/replace-file.js';
 import { readFilterFile } from '../../catalog/selection/filter-file.js';
 import { addFlags } from './filter-request.js';
 import { type FilterReport, filterReport, filterText } from './filter-text.js';
@@ -114,7 +114,7 @@ async function* beforeFirst<T>(pieces: AsyncIterable<T>, act: () => void): Async
 
 /** Finds out before anything is written whether a file can be. */
 async function requirePlace(file: string): Promise<void> {
-  const target = await replacedFile(file);
+  const target = await resolveReplacedFile(file);
   try {
     await access(path.dirname(target), constants.W_OK);
   } catch (error) {

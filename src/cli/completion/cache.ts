@@ -3,7 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
 import { makeDirectory } from '../../files/make-directory.js';
-import { sharedDirectoryFault } from '../../files/private-directory.js';
+import { findSharingProblem } from '../../files/private-directory.js';
 import { replaceFile } from '../../files/replace-file.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import type { CommandContext } from '../context.js';
@@ -65,7 +65,7 @@ async function getCacheFile(context: CommandContext, reference: string): Promise
   const { getStorages: storagesOf } = await import('../serve/catalogs.js');
   const name = createHash('sha256').update(reference).digest('hex');
   const directory = path.join(path.dirname(storagesOf(context)), 'names');
-  const fault = await sharedDirectoryFault(directory);
+  const fault = await findSharingProblem(directory);
   if (fault !== undefined) throw new OpmateError('UNSAFE', `${directory}: ${fault}`);
   return path.join(directory, `${name}.json`);
 }

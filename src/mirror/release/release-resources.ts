@@ -1,4 +1,4 @@
-import { base64Fault } from '../../core/base64.js';
+import { findBase64Error } from '../../core/base64.js';
 import { OpmateError } from '../../core/errors.js';
 import { pushTo } from '../../core/groups.js';
 import { sortedByBytes } from '../../core/order.js';
@@ -107,7 +107,7 @@ export function parseSignatures(text: string, file: string): ReleaseSignatures {
   const signatures = new Map<string, Buffer[]>();
   for (const [key, content] of Object.entries(data)) {
     const [, hex] = /^sha256-([0-9a-f]{64})-\d+$/.exec(key) ?? [];
-    if (hex === undefined || typeof content !== 'string' || base64Fault(content) !== undefined) {
+    if (hex === undefined || typeof content !== 'string' || findBase64Error(content) !== undefined) {
       const problem = `binaryData.${key.slice(0, 100)}: not a release signature`;
       throw new OpmateError('INVALID', problem, { subject: file, file, hint: moveHint });
     }

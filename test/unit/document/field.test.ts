@@ -66,7 +66,7 @@ describe('document/field', () => {
       'a second document',
       'a: 1\n---\nb: 1',
       () => undefined,
-      'x.yaml:2:1: a second document begins here (use one list per file)',
+      'x.yaml:2:1: unexpected second document (use one list per file)',
     ],
     [
       'an unsupported value',

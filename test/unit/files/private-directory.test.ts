@@ -2,22 +2,22 @@ import { chmod, mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../../src/core/log.js';
-import { sharedDirectoryFault } from '../../../src/files/private-directory.js';
+import { findSharingProblem } from '../../../src/files/private-directory.js';
 import { openSession } from '../../../src/source/session.js';
 import { directoryWith } from '../../support/temporary.js';
 
 describe.skipIf(process.getuid === undefined)('files/private-directory', () => {
   it('takes a directory of this user or of the superuser, and one that is not there yet', async () => {
     const directory = await directoryWith();
-    expect(await sharedDirectoryFault(directory)).toBeUndefined();
-    expect(await sharedDirectoryFault('/')).toBeUndefined();
-    expect(await sharedDirectoryFault(path.join(directory, 'missing'))).toBeUndefined();
+    expect(await findSharingProblem(directory)).toBeUndefined();
+    expect(await findSharingProblem('/')).toBeUndefined();
+    expect(await findSharingProblem(path.join(directory, 'missing'))).toBeUndefined();
   });
 
   it.each([0o777, 0o1777, 0o775, 0o757])('refuses one that others may write to: mode %o', async (mode) => {
     const directory = await directoryWith();
     await chmod(directory, mode);
-    expect(await sharedDirectoryFault(directory)).toBe(
+    expect(await findSharingProblem(directory)).toBe(
       `writable by other users (mode ${mode.toString(8).padStart(4, '0')})`,
     );
   });
@@ -26,7 +26,7 @@ describe.skipIf(process.getuid === undefined)('files/private-directory', () => {
     const directory = await directoryWith();
     await chmod(directory, 0o755);
     const mine = process.getuid?.() ?? 0;
-    const fault = await sharedDirectoryFault(directory, mine + 1);
+    const fault = await findSharingProblem(directory, mine + 1);
     expect(fault).toBe(mine === 0 ? undefined : `owned by another user (${mine})`);
   });
 

@@ -23,6 +23,6 @@ describe('graph/resolve-selector', () => {
   });
 
   it.each(['=a', 'a b', 'a in', 'a in b', 'a=b=c', 'a>1', '!', 'a in (b'])('refuses %j', (selector) => {
-    expect(() => parseLabelSelector(selector)).toThrow('not a requirement');
+    expect(() => parseLabelSelector(selector)).toThrow('invalid requirement');
   });
 });

@@ -5,7 +5,7 @@ import { parseRange, parseVersion } from '../../../src/core/semver.js';
 import { decodeBundle, decodeChannel, decodeDeprecations } from '../../../src/model/decode.js';
 import { compareVersionReleases, parseBundleVersion } from '../../../src/graph/bundle-version.js';
 import { type PackageContent, addToContent, emptyContent } from '../../../src/graph/resolve-content.js';
-import { readableVersion } from '../../../src/graph/upgrade-graph.js';
+import { findReadableVersion } from '../../../src/graph/upgrade-graph.js';
 import {
   type Resolution,
   type ResolveCatalog,
@@ -178,7 +178,7 @@ describe('graph/resolve', () => {
     expect(catalogs.map(({ name, verdict }) => [name, verdict])).toEqual([
       ['high', 'chosen'],
       ['low', 'lower priority than that of high'],
-      ['old', 'its best match is deprecated, and that of high, low is not'],
+      ['old', 'its best match is deprecated, unlike that of high, low'],
     ]);
   });
 
@@ -302,7 +302,9 @@ describe('graph/resolve', () => {
           else if (other.deprecation !== undefined) continue;
           expect(other.catalog.priority).toBeLessThanOrEqual(source.priority as number);
           if (other.catalog.name !== chosen.catalog || outcome === 'unsupported') continue;
-          const theirs = readableVersion(contentOf(source).bundles.find((one) => one.name === other.name));
+          const theirs = findReadableVersion(
+            contentOf(source).bundles.find((one) => one.name === other.name),
+          );
           if (theirs === undefined) continue;
           expect(compareVersionReleases(theirs, chosenVersion(source, chosen.name))).toBeLessThanOrEqual(0);
         }
@@ -335,7 +337,7 @@ describe('graph/resolve', () => {
 });
 
 function chosenVersion(source: Given, name: string) {
-  const found = readableVersion(contentOf(source).bundles.find((bundle) => bundle.name === name));
+  const found = findReadableVersion(contentOf(source).bundles.find((bundle) => bundle.name === name));
   return found ?? parseBundleVersion('0.0.0');
 }
 

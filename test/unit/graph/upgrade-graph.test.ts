@@ -51,9 +51,9 @@ describe('graph/upgrade-graph', () => {
   it('finds direct successors, each entry once and with the first kind that holds', () => {
     const graph = new UpgradeGraph([stable, channel('fast', { name: 'w.v2.0.0', skipRange: '<2.0.0' })]);
     expect(graph.edgesFrom(from('1.0.1')).map((edge) => `${edge.to} ${describeEdge(edge)}`)).toEqual([
-      'w.v1.1.0 replaces it in channel stable',
-      'w.v1.2.0 skips it in channel stable',
-      'w.v2.0.0 skips the range "<2.0.0", and so it, in channel fast',
+      'w.v1.1.0 replaces the installed bundle in channel stable',
+      'w.v1.2.0 skips the installed bundle in channel stable',
+      'w.v2.0.0 skips the range "<2.0.0" in channel fast',
     ]);
     expect(graph.edgesFrom({ name: 'other', version: undefined })).toEqual([]);
     expect(graph.edgesFrom({ name: '', version: undefined })).toEqual([]);

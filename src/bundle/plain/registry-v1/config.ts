@@ -55,7 +55,7 @@ export function readInstallConfig(
   findings.push(...diagnoseDuplicates(placed, file));
   if (placed.furtherDocument !== undefined) {
     findings.push(
-      createFault('second-document', 'a second document begins here', {
+      createFault('second-document', 'unexpected second document', {
         file,
         line: placed.furtherDocument.line,
       }),

@@ -146,7 +146,7 @@ const refusedByReader: Record<string, [text: string, fault: string]> = {
   ],
   'a second document': [
     `${operator}---\nkind: Other\n`,
-    'set.yaml:6:1: a second document begins here (use one configuration per file)',
+    'set.yaml:6:1: unexpected second document (use one configuration per file)',
   ],
   'a package that is there twice': [
     `${operator}    packages:\n    - name: widget\n    - name: widget\n`,

@@ -540,7 +540,7 @@ describe('mirror/rebuilt-catalog', () => {
     });
     expect(await failureOf(missing)).toMatchObject({
       code: 'IO',
-      message: expect.stringContaining('cannot make a temporary directory') as string,
+      message: expect.stringContaining('cannot create a temporary directory') as string,
     });
   });
 });

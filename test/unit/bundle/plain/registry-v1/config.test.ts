@@ -70,7 +70,7 @@ describe('bundle/plain/registry-v1/config', () => {
     ]);
     expect(read('- a\n', [A]).said).toEqual(['c.yaml:1: expected an object, got a list']);
     expect(read('a: [', [A]).said[0]).toMatch(/^c\.yaml:\d+: yaml: /);
-    expect(read('{}\n---\n{}\n', [A]).said).toEqual(['c.yaml:2: a second document begins here']);
+    expect(read('{}\n---\n{}\n', [A]).said).toEqual(['c.yaml:2: unexpected second document']);
   });
 
   it('refuses a configuration that says something else than the command', () => {

@@ -6,25 +6,24 @@ import { ArchiveMeter, type ArchiveLimits } from './limits.js';
 import { decompressZstd } from './zstd.js';
 
 export interface DecompressOptions extends CancelOptions {
-  /** What messages call the stream, e.g. `layer sha256:…`. */
+  /** Name of the stream in messages: `layer sha256:…`. */
   label: string;
   limits?: ArchiveLimits | undefined;
-  /** Counts this stream together with others; replaces `limits`. */
+  /** Meter shared with other streams; replaces `limits`. */
   meter?: ArchiveMeter | undefined;
 }
 
 /**
- * The bytes of a stream without their compression, which is told by the first bytes alone: gzip (also of
- * several members), zstd, or none. `source` is always read to its end, so that a source which checks its
- * digest there gets to do so, and destroyed in any case.
+ * Returns the decompressed bytes of a stream, whose compression is detected by its first bytes: gzip (several members
+ * included), zstd, or none. Always reads `source` to its end, where it may verify its digest, and then destroys it.
  *
- * Throws OpmateError SYNTAX (truncated, damaged, or followed by other bytes), UNSUPPORTED (bzip2, xz),
- * LIMIT (total size or ratio), CANCELLED, and whatever `source` fails with, also where it fails after the damage.
+ * Throws OpmateError SYNTAX (truncated, damaged or trailing data), UNSUPPORTED (bzip2, xz), LIMIT (total size or
+ * ratio), CANCELLED, and what `source` throws, even after damage.
  */
 export async function* decompress(source: Readable, options: DecompressOptions): AsyncGenerator<Buffer> {
   const { label, signal } = options;
   const meter = options.meter ?? new ArchiveMeter(options.limits);
-  // Destroying a stream that nobody reads any more can make it emit an error that is of no interest.
+  // A destroyed stream may emit errors that no longer matter.
   source.on('error', () => undefined);
   const unwatch = onAbort(signal, () => void source.destroy(new CancelledError()));
   let compressed = 0;
@@ -63,12 +62,12 @@ export async function* decompress(source: Readable, options: DecompressOptions):
   }
 }
 
-/** Reads the rest of a stream whose data is damaged: its digest says whether it arrived so. */
+/** Reads the rest of a stream with damaged data: its digest shows whether it arrived damaged. */
 async function readToEnd(input: AsyncIterator<Buffer>): Promise<void> {
   while ((await input.next()).done !== true);
 }
 
-/** Bytes that tell the format; fewer when the stream is shorter. */
+/** Maximum bytes that identify the format. */
 const headLength = 10;
 
 async function readHead(input: AsyncIterator<Buffer>): Promise<Buffer> {
@@ -102,7 +101,7 @@ async function* gunzip(chunks: AsyncIterable<Buffer>, label: string): AsyncGener
   let wake: () => void = () => undefined;
   inflater.on('drain', () => wake());
   inflater.on('close', () => wake());
-  // After the last chunk nobody reads any more, but what follows it may still be wrong.
+  // After the last chunk nothing is read, but trailing data may be invalid.
   inflater.on('error', () => undefined);
   let stopped = false;
   let damage: OpmateError | undefined;
@@ -111,8 +110,8 @@ async function* gunzip(chunks: AsyncIterable<Buffer>, label: string): AsyncGener
       if (stopped) return;
       if (damage !== undefined) continue;
       if (inflater.readableEnded || inflater.destroyed) {
-        // Zeros end the data: some writers fill up their last block.
-        if (chunk.some((byte) => byte !== 0)) damage = damaged(label, 'other bytes follow it');
+        // Zeros end the data: some writers pad their last block.
+        if (chunk.some((byte) => byte !== 0)) damage = damaged(label, 'trailing data');
       } else if (!inflater.write(chunk)) {
         await new Promise<void>((resolve) => {
           wake = resolve;
@@ -133,8 +132,8 @@ async function* gunzip(chunks: AsyncIterable<Buffer>, label: string): AsyncGener
   } catch (error) {
     const code = systemCode(error);
     if (failures.length > 0 || code === undefined || !code.startsWith('Z_')) throw failures[0] ?? error;
-    damage = damaged(label, code === 'Z_BUF_ERROR' ? 'it ends early' : getMessage(error), error);
-    // The source may fail at its end, with its digest.
+    damage = damaged(label, code === 'Z_BUF_ERROR' ? 'unexpected end' : getMessage(error), error);
+    // The source may fail at its end because of its digest.
     await feeding;
     throw failures[0] ?? damage;
   } finally {

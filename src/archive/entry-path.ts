@@ -1,20 +1,20 @@
 import { LimitError, OpmateError } from '../core/errors.js';
 
-/** Longest name or link target that an entry may have, in UTF-16 units; PATH_MAX of Linux. */
+/** Maximum length of an entry name or link target in UTF-16 units; PATH_MAX of Linux. */
 export const maxPathLength = 4096;
 
-/** A name for a message: quoted, control characters escaped, cut when long. */
+/** Returns a name for a message: quoted, escaped, shortened. */
 export function showName(name: string): string {
   return JSON.stringify(name.length > 120 ? `${name.slice(0, 117)}...` : name);
 }
 
 /**
- * Brings the name of an archive entry into the form `a/b/c`: relative to the root, without `.`, `..` or
- * empty parts; `''` is the root itself. A leading `/` counts as the root.
+ * Normalizes the name of an archive entry to `a/b/c`: relative to the root, without `.`, `..` or empty parts; `''` is
+ * the root. A leading `/` is the root.
  *
- * Throws OpmateError UNSAFE for a name that leads out of the root, read with either kind of slash, that
- * starts with a drive letter or that contains NUL; and LIMIT for one of more than 4096 characters.
- * A backslash in the middle of a name is an ordinary character: systemd units have it.
+ * Throws OpmateError UNSAFE for a name that leaves the root with either kind of slash, starts with a drive letter or
+ * contains NUL, and LIMIT for more than 4096 characters. A backslash within a name is an ordinary character, as in
+ * systemd units.
  */
 export function normalizeEntryPath(name: string, label: string): string {
   if (name.length > maxPathLength) {
@@ -30,7 +30,7 @@ export function normalizeEntryPath(name: string, label: string): string {
   return resolveDots(name.split('/'), name, label).join('/');
 }
 
-// A leading, trailing or doubled slash, a part that starts with a dot, or a backslash.
+// A leading, trailing or double slash, a part that starts with a dot, or a backslash.
 const needsWork = /^[./]|\/[./]|\/$|\\/;
 
 function resolveDots(parts: string[], name: string, label: string): string[] {

@@ -2,16 +2,16 @@
 export interface FileEntry {
   size: number;
   /**
-   * The content. Throws OpmateError LIMIT for a file of more than `maxMetadataFileSize`, NOT_FOUND for a
-   * symbolic link that leads to no file, UNSUPPORTED for a sparse file.
+   * Returns the content. Throws OpmateError LIMIT for a file of more than `maxMetadataFileSize`, NOT_FOUND for a
+   * dangling symbolic link, UNSUPPORTED for a sparse file.
    */
   read(): Promise<Buffer>;
 }
 
-/** Part of the file system of an image, links resolved. */
+/** Part of the file system of an image, with links resolved. */
 export interface FileTree {
-  /** By slash path relative to the image's root, in byte order. */
+  /** Files by slash-separated path from the root of the image, in byte order. */
   files: Map<string, FileEntry>;
-  /** In byte order; the image's root is left out. */
+  /** Directories in byte order, without the root of the image. */
   directories: Set<string>;
 }

@@ -6,7 +6,7 @@ import type { TarEntry } from './tar-reader.js';
 
 /** Content of a file, shared by its hard links. */
 export interface FileBody {
-  /** Which layer and which entry of it holds the content, both from 0. */
+  /** Layer and entry that hold the content, both zero-based. */
   layer: number;
   entry: number;
   path: string;
@@ -14,15 +14,15 @@ export interface FileBody {
   type: 'file' | 'unsupported';
 }
 
-/** An entry of a layer with its number in that layer. */
+/** An entry of a layer with its number in the layer. */
 export type LayerEntry = Pick<TarEntry, 'path' | 'type' | 'size' | 'linkName'> & { entry: number };
 
 interface DirectoryNode {
   kind: 'directory';
-  /** The layer that last named it; whiteouts spare what their own layer brings. */
+  /** Layer that last named it; whiteouts spare entries of their own layer. */
   layer: number;
   parent: DirectoryNode | undefined;
-  /** How many directories are above it. */
+  /** Number of parent directories. */
   depth: number;
   children: Map<string, Node>;
 }
@@ -31,23 +31,22 @@ type Node =
   | { kind: 'file'; layer: number; body: FileBody }
   | { kind: 'symlink'; layer: number; target: string };
 
-/** What stands at a path of the final image. A broken one is a link that leads to no file. */
+/** A file of the final image; a broken one is a dangling link. */
 export type FinalFile = { body: FileBody; broken?: undefined } | { body?: undefined; broken: OpmateError };
 
 const whiteoutPrefix = '.wh.';
 const opaqueMarker = '.wh..wh..opq';
 const maxLinks = 40;
-/** Directories in each other: as many as a name can have, which links would otherwise multiply. */
+/** Maximum nesting of directories, as a name allows; links would multiply it. */
 const maxDepth = maxPathLength / 2;
-/** Path components looked at for one image; only links that lead through each other reach it. */
+/** Maximum path components resolved per image; only links through other links reach it. */
 const maxSteps = 20_000_000;
-/** Characters of all names, so that 200,000 entries cannot each have a long one. */
+/** Maximum characters of all names, so that 200,000 entries cannot each have a long one. */
 const maxNames = 64 * 1024 * 1024;
 
 /**
- * The file system of an image without its content: layers are applied lowest first, by the rules of the
- * OCI image specification ("Applying Changesets"), with links followed inside this tree alone. Nothing
- * in it can name anything outside of it.
+ * File system of an image without its content: applies layers lowest first, as the OCI image specification defines
+ * ("Applying Changesets"), and follows links inside this tree only. No path leaves the tree.
  */
 export class ImageTree {
   readonly #root: DirectoryNode = {
@@ -65,7 +64,7 @@ export class ImageTree {
     this.#meter = meter;
   }
 
-  /** Applies one layer on top. Throws OpmateError UNSAFE, INVALID or LIMIT, naming layer and entry. */
+  /** Applies one layer on top. Throws OpmateError UNSAFE, INVALID or LIMIT with the layer and entry. */
   apply(layer: number, label: string, entries: Iterable<LayerEntry>): void {
     for (const entry of entries) {
       this.#countNames(label, entry.path.length + entry.linkName.length);
@@ -79,8 +78,8 @@ export class ImageTree {
       const fail = (problem: string): OpmateError =>
         new OpmateError('INVALID', `entry ${showName(entry.path)}: ${problem}`, { subject: label });
       const parent = this.#resolve(label, this.#root, parentPath, layer);
-      if (typeof parent === 'string') throw fail(`its directory ${describe(parent)}`);
-      if (parent.kind !== 'directory') throw fail('its directory is a file');
+      if (typeof parent === 'string') throw fail(`its parent ${describe(parent)}`);
+      if (parent.kind !== 'directory') throw fail('its parent is a file');
       const existing = parent.children.get(name);
       switch (entry.type) {
         case 'directory':
@@ -93,14 +92,14 @@ export class ImageTree {
         case 'link': {
           const target = this.#hardLinkTarget(label, entry);
           if (target === undefined)
-            throw fail(`hard link to ${showName(entry.linkName)}, which is not there`);
+            throw fail(`hard link to ${showName(entry.linkName)}, which does not exist`);
           if (target.kind === 'directory')
             throw fail(`hard link to ${showName(entry.linkName)}, a directory`);
           parent.children.set(name, { ...target, layer });
           break;
         }
         case 'other':
-          // A device or pipe hides what it replaces, and is itself nothing to read.
+          // A device or pipe hides what it replaces, and has no content.
           parent.children.delete(name);
           break;
         default: {
@@ -116,14 +115,13 @@ export class ImageTree {
   }
 
   /**
-   * Everything under `roots`, by the path at which it is seen there, in byte order: through symbolic
-   * links, so one file may stand at several paths. A link that leads nowhere, in a circle, or back to a
-   * directory around it is a broken file. Throws LimitError.
+   * Returns the files under `roots` by path, in byte order, following symbolic links, so that a file may have several
+   * paths. A dangling or circular link, or one to a parent directory, is a broken file. Throws LimitError.
    */
   collect(roots: readonly string[]): { files: Map<string, FinalFile>; directories: Set<string> } {
     const files = new Map<string, FinalFile>();
     const directories = new Set<string>();
-    // The directories that the path leads through, with all that contain them.
+    // Directories on the path, with all of their parents.
     const around = new Set<DirectoryNode>();
     const label = 'image';
     const visit = (path: string, node: Node, parent: DirectoryNode): void => {
@@ -144,7 +142,7 @@ export class ImageTree {
           return;
         }
       }
-      // What links repeat counts again, so that a few of them cannot stand for millions of files.
+      // Repeated content counts each time, so that a few links cannot stand for millions of files.
       if (files.size + directories.size >= this.#meter.limits.maxEntries) this.#meter.countEntry(label);
       if (target.kind === 'file') files.set(path, { body: target.body });
       if (target.kind !== 'directory') return;
@@ -181,8 +179,8 @@ export class ImageTree {
   }
 
   /**
-   * Follows `path` from `from`; `..` of the root is the root, and so is a leading slash. With `create`,
-   * directories that are missing come into being as that layer's. Returns why when it leads nowhere.
+   * Follows `path` from `from`; `..` of the root and a leading slash are the root. With `create`, missing directories
+   * are created as part of that layer. Returns the reason if it does not resolve.
    */
   #resolve(
     label: string,
@@ -229,7 +227,7 @@ export class ImageTree {
 
   #whiteOut(layer: number, label: string, parentPath: string, name: string): void {
     const hidden = name.slice(whiteoutPrefix.length);
-    // Names that no file has, and the bookkeeping of aufs (`.wh..wh.plnk`), mean nothing.
+    // Invalid names and aufs metadata (`.wh..wh.plnk`) are ignored.
     if (hidden === '' || hidden === '.' || hidden === '..') return;
     if (hidden.startsWith(whiteoutPrefix) && name !== opaqueMarker) return;
     const parent = this.#resolve(label, this.#root, parentPath);
@@ -242,7 +240,7 @@ export class ImageTree {
     for (const name of [...directory.children.keys()]) this.#removeLowerChild(directory, name, layer, label);
   }
 
-  /** Removes a child, but for what `layer` itself has put there or below. */
+  /** Removes a child except for what `layer` itself added at or below it. */
   #removeLowerChild(parent: DirectoryNode, name: string, layer: number, label: string): void {
     this.#countStep(label);
     const child = parent.children.get(name);
@@ -257,7 +255,7 @@ export class ImageTree {
   #addDirectory(label: string, parent: DirectoryNode, name: string, layer: number): DirectoryNode {
     const depth = parent.depth + 1;
     if (depth > maxDepth)
-      throw new LimitError(`more than ${maxDepth} directories in each other`, { subject: label });
+      throw new LimitError(`more than ${maxDepth} nested directories`, { subject: label });
     const directory: DirectoryNode = { kind: 'directory', layer, parent, depth, children: new Map() };
     parent.children.set(name, directory);
     return directory;
@@ -265,13 +263,12 @@ export class ImageTree {
 
   #countStep(label: string): void {
     if (++this.#steps > maxSteps)
-      throw new LimitError('links or whiteouts that take too many steps', { subject: label });
+      throw new LimitError('too many steps to resolve links and whiteouts', { subject: label });
   }
 
   #countNames(label: string, length: number): void {
     this.#names += length;
-    if (this.#names > maxNames)
-      throw new LimitError('names of more than 64 MiB together', { subject: label });
+    if (this.#names > maxNames) throw new LimitError('more than 64 MiB of names', { subject: label });
   }
 }
 

@@ -13,33 +13,32 @@ import { type FileBody, type FinalFile, ImageTree, type LayerEntry } from './ima
 import { type ArchiveLimits, ArchiveMeter, defaultArchiveLimits, showSize } from './limits.js';
 import { type TarEntry, readTar } from './tar-reader.js';
 
-/** A layer of an image: a tar archive, compressed or not. */
+/** A layer of an image: a tar archive, possibly compressed. */
 export interface LayerInput {
-  /** How messages name it: its digest. */
+  /** Name in messages: its digest. */
   label: string;
-  /** Opens it from its first byte; called a second time when links lead out of the wanted roots. */
+  /** Opens the layer at its first byte; called again if links lead out of the selected roots. */
   open(): Promise<Readable>;
 }
 
 export interface ReadLayersOptions extends CancelOptions {
-  /** Paths in the image, with or without leading slash; `''` is everything. */
+  /** Paths in the image, with or without a leading slash; `''` selects everything. */
   roots: readonly string[];
   limits?: ArchiveLimits | undefined;
-  /** Layers read at the same time; 4 unless told. */
+  /** Maximum number of layers read concurrently; default: 4. */
   concurrency?: number | undefined;
   logger?: Logger | undefined;
 }
 
-/** Files of up to this many bytes in all are kept in memory, by multiples of the largest that may be read. */
+/** Maximum total of files kept in memory, as a multiple of the largest readable file. */
 const memoryFactor = 4;
 
 /**
- * Applies layers in order, lowest first, and reads what is under `roots` into memory, as an image has it
- * there: whiteouts done, links followed inside the image. Each layer is streamed once; once more where a
- * link leads to a file outside `roots`.
+ * Applies layers, lowest first, and reads the files under `roots` into memory as the image has them: whiteouts
+ * applied, links followed inside the image. Each layer is streamed once, and again if a link leads out of `roots`.
  *
- * Throws OpmateError UNSAFE, SYNTAX, INVALID, UNSUPPORTED, LIMIT (also when the wanted files are together
- * more than four times `maxMetadataFileSize`: `extractLayers` is for those) or CANCELLED.
+ * Throws OpmateError UNSAFE, SYNTAX, INVALID, UNSUPPORTED, LIMIT (also for a total of more than four times
+ * `maxMetadataFileSize`: use `extractLayers`) or CANCELLED.
  */
 export async function readLayers(
   layers: readonly LayerInput[],
@@ -72,26 +71,26 @@ export async function readLayers(
       },
     });
   }
-  // The functions above keep this scope alive, and with it what upper layers have replaced.
+  // The functions above keep this scope in memory, including content that upper layers replaced.
   contents.clear();
   return { files, directories: tree.directories };
 }
 
-/** What `extractLayers` has written. */
+/** Result of `extractLayers`. */
 export interface ExtractedLayers {
-  /** Slash paths relative to the destination, in byte order. */
+  /** Slash-separated paths relative to the destination, in byte order. */
   files: string[];
   directories: string[];
-  /** Those of `files` that are not on disk, with the reason, as `FileEntry.read` gives it. */
+  /** Files that are not on disk, with the reason, as in `FileEntry.read`. */
   problems: Map<string, OpmateError>;
 }
 
 /**
- * Like `readLayers`, but writes the files below `destination`: modes 0600 and 0700, owned by whoever runs
- * this; what links repeat becomes hard links. `destination` must be missing or an empty directory. It
- * gets its content in one rename, from a directory beside it that is gone when this returns or throws.
+ * Applies layers like `readLayers`, but writes the files below `destination`: modes 0600 and 0700, owned by the
+ * current user; repeated files become hard links. `destination` must be missing or empty. Its content appears in one
+ * rename from a sibling directory, which is removed afterwards.
  *
- * Throws what `readLayers` throws, and OpmateError IO.
+ * Throws as `readLayers`, and OpmateError IO.
  */
 export async function extractLayers(
   layers: readonly LayerInput[],
@@ -116,7 +115,7 @@ export async function extractLayers(
     for (const path of tree.directories) {
       await makeDirectory(join(target, path), 0o700);
     }
-    // A root that is a file may have directories above it that are not part of the result.
+    // A root that is a file may have parent directories outside the result.
     for (const root of tree.roots) {
       if (tree.files.has(root)) await makeDirectory(join(target, dirname(root)), 0o700);
     }
@@ -141,7 +140,7 @@ export async function extractLayers(
       throwIfCancelled(signal);
       const from = join(target, first.get(body) as string);
       await link(from, join(target, path)).catch(async () => {
-        // Not every file system has hard links, or as many as are wanted.
+        // The file system may lack hard links, or limit their number.
         copied += body.size;
         if (copied > limits.maxUnpackedSize) {
           throw new LimitError(`image: unpacks to more than ${showSize(limits.maxUnpackedSize)}`, {
@@ -167,8 +166,8 @@ export async function extractLayers(
 type Keep = (key: string, entry: TarEntry, label: string) => Promise<void>;
 
 /**
- * Reads all layers, builds the tree, and sees to it that `keep` has been called for every file in it
- * that can be read (and for some that layers above have replaced).
+ * Reads all layers, builds the tree, and calls `keep` for every readable file in it, and for some that upper layers
+ * replaced.
  */
 async function loadTree(
   layers: readonly LayerInput[],
@@ -177,7 +176,7 @@ async function loadTree(
 ): Promise<{ roots: string[]; files: Map<string, FinalFile>; directories: Set<string> }> {
   const { concurrency = 4, limits, logger = silentLogger } = options;
   const { maxFiles = Infinity } = limits ?? {};
-  // The first failure ends the reading of the other layers.
+  // The first failure stops reading the other layers.
   const failed = new AbortController();
   const signal =
     options.signal === undefined ? failed.signal : AbortSignal.any([options.signal, failed.signal]);
@@ -225,7 +224,7 @@ async function loadTree(
   deltas.forEach((entries, index) => tree.apply(index, `layer ${layers[index]?.label}`, entries));
   const result = tree.collect(roots);
 
-  // Links can make a path under a root of content that stands elsewhere in its layer.
+  // Links can select content from outside a root of its layer.
   const missing = new Set<string>();
   const behind = new Set<number>();
   for (const { body } of result.files.values()) {
@@ -253,7 +252,7 @@ function toKey(layer: number, entry: number): string {
 }
 
 function joined(chunks: Buffer[]): Buffer {
-  // A chunk is a piece of a buffer of up to 256 KiB, which it would keep alive.
+  // A chunk is a slice of a buffer of up to 256 KiB, which it would keep in memory.
   return chunks.length === 1 ? Buffer.from(chunks[0] as Buffer) : Buffer.concat(chunks);
 }
 

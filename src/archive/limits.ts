@@ -1,20 +1,20 @@
 import { LimitError } from '../core/errors.js';
 
-/** Caps on what reading an image or archive may cost. All sizes are bytes. */
+/** Limits for reading an image or archive. Sizes are in bytes. */
 export interface ArchiveLimits {
-  /** Entries over all layers of an image, directories that names imply included. */
+  /** Maximum entries over all layers of an image, including implied directories. */
   maxEntries: number;
-  /** Files that are kept of them; as many as there are where left out. */
+  /** Maximum files kept of them; default: unlimited. */
   maxFiles?: number;
-  /** Decompressed bytes over all layers of an image, skipped entries included. */
+  /** Maximum decompressed bytes over all layers of an image, including skipped entries. */
   maxUnpackedSize: number;
-  /** One file that is kept; entries that are skipped may be larger. */
+  /** Maximum size of a kept file; skipped entries may be larger. */
   maxFileSize: number;
-  /** One file that is read into memory. */
+  /** Maximum size of a file read into memory. */
   maxMetadataFileSize: number;
-  /** How many times its size a compressed layer may expand to. */
+  /** Maximum decompression ratio of a layer. */
   maxRatio: number;
-  /** The ratio counts once a layer has expanded to more than this. */
+  /** Decompressed size below which the ratio is not checked. */
   ratioThreshold: number;
 }
 
@@ -29,7 +29,7 @@ export const defaultArchiveLimits: ArchiveLimits = {
   ratioThreshold: 64 * mebibyte,
 };
 
-/** A size for a message: `64 MiB`, `1.5 GiB`, `712 bytes`. */
+/** Formats a size for a message: `64 MiB`, `1.5 GiB`, `712 bytes`. */
 export function showSize(bytes: number): string {
   const units = ['KiB', 'MiB', 'GiB', 'TiB'];
   if (bytes < 1024) return `${bytes} bytes`;
@@ -43,8 +43,8 @@ export function showSize(bytes: number): string {
 }
 
 /**
- * Counts what has been unpacked, for one archive or all layers of one image together.
- * Every method throws LimitError, which names the cap and the flag that raises it.
+ * Counts unpacked content, for one archive or all layers of an image. Every method throws LimitError with the limit
+ * and its flag.
  */
 export class ArchiveMeter {
   readonly limits: ArchiveLimits;
@@ -72,7 +72,7 @@ export class ArchiveMeter {
     });
   }
 
-  /** Judges one compressed stream by its bytes so far. */
+  /** Checks the ratio of one compressed stream by its bytes so far. */
   checkRatio(label: string, compressed: number, unpacked: number): void {
     const { maxRatio, ratioThreshold } = this.limits;
     if (unpacked <= ratioThreshold || unpacked <= compressed * maxRatio) return;

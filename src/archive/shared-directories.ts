@@ -1,11 +1,11 @@
 import type { TarInput } from './tar-writer.js';
 
-/** Directories of images that programs write to: what is in them may go, they themselves may not. */
+/** Directories of images that programs write to: their content may be removed, but not the directories. */
 export const sharedDirectories: ReadonlySet<string> = new Set(['tmp', 'var/tmp']);
 
 /**
- * What a layer needs in addition to its entries: directories are written with all above them, and those that everybody may
- * write to would lose their sticky bit.
+ * Returns the directories that a layer needs in addition to its entries: parent directories are written too, and
+ * shared ones would lose their sticky bit.
  */
 export function listSharedDirectories(entries: readonly TarInput[]): TarInput[] {
   return [...sharedDirectories]

@@ -1,29 +1,29 @@
 import { maxPathLength } from './entry-path.js';
 import { tarBlockSize } from './tar-header.js';
 
-/** Kind of an entry. `other` has no content to read: devices, pipes, sockets. */
+/** Kind of an entry. `other` has no content: devices, pipes, sockets. */
 export type TarEntryType = 'file' | 'directory' | 'symlink' | 'link' | 'other' | 'unsupported';
 
-/** Header of an entry with everything that extension headers say of it. */
+/** Header of an entry, including its extension headers. */
 export interface TarHeader {
-  /** As it stands in the archive: not checked at all. */
+  /** Name as in the archive, unchecked. */
   name: string;
-  /** Target of a `symlink` or `link`, not checked either; `''` for others. */
+  /** Unchecked target of a `symlink` or `link`; otherwise `''`. */
   linkName: string;
-  /** `unsupported`: a sparse file, or of an unknown type. */
+  /** `unsupported`: a sparse file, or an unknown type. */
   type: TarEntryType;
-  /** Bytes of content that follow, without padding; 0 for entries that have none. */
+  /** Bytes of content without padding; 0 for entries without content. */
   size: number;
   mode: number;
 }
 
-/** Bytes of an archive, one after the other. */
+/** Sequential bytes of an archive. */
 export interface TarSource {
-  /** Returns the next `length` bytes, or fewer at the end of the archive. */
+  /** Returns the next `length` bytes, fewer at the end of the archive. */
   read(length: number): Promise<Buffer>;
 }
 
-/** An archive that cannot be read; the message is a phrase that goes behind the archive's name. */
+/** An unreadable archive; the message is a phrase that follows the name of the archive. */
 export class TarProblem extends Error {
   readonly kind: 'truncated' | 'bad header' | 'ambiguous';
   constructor(kind: TarProblem['kind'], message: string) {
@@ -36,13 +36,12 @@ export class TarProblem extends Error {
 const maxExtensionSize = 1024 * 1024;
 
 /**
- * Reads the next header of a tar archive: v7, ustar, GNU and PAX. `source` stands at a header, which is where the
- * caller brings it by reading the content of an entry and its padding. Returns undefined at the end of the archive;
- * what follows that is not part of it.
+ * Reads the next header of a tar archive: v7, ustar, GNU and PAX. `source` is at a header: the caller reads the
+ * content of an entry and its padding. Returns undefined at the end of the archive; what follows is ignored.
  *
- * An archive is read as GNU tar and Go's `archive/tar`, which every image tool stands on, both read it. Where they
- * disagree on a name, a size or a boundary the archive is refused, so that nobody can show two readers two archives.
- * Throws TarProblem.
+ * Reads archives as GNU tar and Go's `archive/tar`, the base of all image tools, both do. An archive for which they
+ * disagree on a name, size or boundary is rejected, so that no archive reads differently elsewhere. Throws
+ * TarProblem.
  */
 export async function readTarHeader(source: TarSource): Promise<TarHeader | undefined> {
   let records: ReadonlyMap<string, string> | undefined;
@@ -51,7 +50,7 @@ export async function readTarHeader(source: TarSource): Promise<TarHeader | unde
   for (;;) {
     const block = await readBlock(source);
     if (block === undefined || isZero(block)) {
-      // One block of zeros is enough at the very end; before anything else readers disagree.
+      // One block of zeros suffices at the very end; elsewhere readers disagree.
       const second = block && (await readBlock(source));
       if (second !== undefined && !isZero(second)) throw ambiguous('single block of zeros before an entry');
       return undefined;
@@ -105,7 +104,7 @@ function toHeader(
   const declared = recorded === undefined ? readNumber(block.subarray(124, 136)) : Number(recorded);
   const kind = getType(flag, name);
   const hasContent = kind === 'file' || kind === 'unsupported';
-  // Go gives such an entry content, GNU tar makes a directory and takes what follows for the next header.
+  // Go gives such an entry content; GNU tar creates a directory and reads the content as the next header.
   const slashed = name.endsWith('/') && name.length <= maxPathLength;
   if (slashed && declared > 0 && !'\x00123456D'.includes(flag)) throw ambiguous('directory with content');
   return {
@@ -122,7 +121,7 @@ function getType(flag: string, name: string): TarEntryType {
     case '0':
     case '\0':
     case '7':
-      // Archives from before POSIX mark a directory like this.
+      // Pre-POSIX archives mark directories like this.
       return name.endsWith('/') ? 'directory' : 'file';
     case '1':
       return 'link';
@@ -139,7 +138,7 @@ function getType(flag: string, name: string): TarEntryType {
   }
 }
 
-/** GNU tar lets the PAX record take precedence, Go the GNU header. */
+/** Returns the agreed value of both: GNU tar prefers the PAX record, Go the GNU header. */
 function agreed(key: string, record: string | undefined, long: string | undefined): string | undefined {
   if (record !== undefined && long !== undefined && record !== long) {
     throw ambiguous(`PAX ${JSON.stringify(key)} and GNU long name differ`);
@@ -147,20 +146,20 @@ function agreed(key: string, record: string | undefined, long: string | undefine
   return record ?? long;
 }
 
-/** The name in the header itself, with the prefix that ustar has for long ones. */
+/** Returns the name in the header itself, with the ustar prefix of long names. */
 function plainName(block: Buffer): string {
   const name = readText(block, 0, 100);
   const magic = block.toString('latin1', 257, 265);
   if (magic.startsWith('ustar\0')) {
     const prefix = readText(block, 345, 500);
-    // Archives of star have times behind the first 131 bytes.
+    // star archives have times after the first 131 bytes.
     if (block.toString('latin1', 508, 512) === 'tar\0' && prefix.length > 131) {
       throw ambiguous('name prefix that runs into the times of star');
     }
     return prefix === '' ? name : `${prefix}/${name}`;
   }
   if (magic === 'ustar  \0' && block[345] !== 0) {
-    // GNU tar has times here; old archives of Go programs have a prefix, which Go still reads as one.
+    // GNU tar stores times here; old archives of Go programs have a prefix, which Go still reads.
     if (!isNumber(block.subarray(345, 357)) || !isNumber(block.subarray(357, 369))) {
       throw ambiguous('name prefix in a GNU header');
     }
@@ -168,7 +167,7 @@ function plainName(block: Buffer): string {
   return name;
 }
 
-/** Reads PAX records: `LENGTH KEY=VALUE\n`, the length being that of the whole record. */
+/** Reads PAX records, `LENGTH KEY=VALUE\n` with the length of the whole record. */
 function readRecords(bytes: Buffer): Map<string, string> {
   const records = new Map<string, string>();
   for (let index = 0; index < bytes.length;) {
@@ -191,7 +190,7 @@ function readRecords(bytes: Buffer): Map<string, string> {
     if (value === '' && (key === 'path' || key === 'linkpath')) {
       throw ambiguous(`empty PAX ${JSON.stringify(key)}`);
     }
-    // NUL in a path is refused with every other unsafe name.
+    // NUL in a path is rejected with all other unsafe names.
     if (key === 'linkpath' && value.includes('\0')) throw ambiguous('NUL in PAX "linkpath"');
     if (key === 'size') checkRecordedSize(value);
     records.set(key, value);
@@ -208,16 +207,16 @@ function checkRecordedSize(value: string): void {
 }
 
 function checkSize(size: number): void {
-  // No archive is as long.
+  // No archive is that large.
   if (!Number.isSafeInteger(size)) throw truncated();
 }
 
-/** Whether a record decides on a name, a size or a boundary. */
+/** Reports whether a record determines a name, size or boundary. */
 function isSignificant(key: string): boolean {
   return key === 'path' || key === 'linkpath' || key === 'size' || key.startsWith('GNU.sparse.');
 }
 
-/** Whether PAX records make a sparse file. Throws where only GNU tar thinks so. */
+/** Reports whether PAX records mark a sparse file. Throws if only GNU tar reads them so. */
 function isSparse(records: ReadonlyMap<string, string>): boolean {
   if (![...records.keys()].some((key) => key.startsWith('GNU.sparse.'))) return false;
   const [major, minor] = [records.get('GNU.sparse.major'), records.get('GNU.sparse.minor')];
@@ -241,7 +240,7 @@ function readLongName(bytes: Buffer): string {
   return name;
 }
 
-/** Old GNU sparse files have more blocks of their map behind the header. */
+/** Skips the map blocks after the header of an old GNU sparse file. */
 async function skipSparseMaps(source: TarSource, block: Buffer): Promise<void> {
   for (let more = block[482] !== 0; more;) {
     const map = await readBlock(source);
@@ -267,17 +266,17 @@ function readText(bytes: Buffer, from: number, to: number): string {
   return bytes.toString('utf8', from, end < 0 ? to : from + end);
 }
 
-// Octal digits with blanks before, blanks or NUL behind; what follows a NUL is of no meaning.
+// Octal digits with leading blanks and trailing blanks or NUL; text after NUL is ignored.
 const octal = /^\0? *([0-7]+)(?:\0.*|[ \0]*)$/s;
 
-/** Whether a field has a number, or nothing. */
+/** Reports whether a field holds a number or is empty. */
 function isNumber(field: Buffer): boolean {
   const first = field[0] as number;
   const text = field.toString('latin1');
   return first === 0x80 || first === 0xff || octal.test(text) || /^[ \0]*$/.test(text);
 }
 
-/** Reads octal digits, or behind the byte 0x80 a big-endian number (GNU, for sizes from 8 GiB). */
+/** Reads octal digits or, after the byte 0x80, a big-endian number (GNU, for sizes from 8 GiB). */
 function readNumber(field: Buffer): number {
   if (field[0] === 0x80) {
     const size = field.subarray(1).reduce((value, byte) => value * 256 + byte, 0);
@@ -293,7 +292,7 @@ function readNumber(field: Buffer): number {
 function hasValidChecksum(block: Buffer): boolean {
   const expected = octal.exec(block.toString('latin1', 148, 156))?.[1];
   if (expected === undefined) return false;
-  // The sum counts its own field as spaces; some old writers summed signed bytes.
+  // The checksum reads its own field as spaces; some old writers summed signed bytes.
   let unsigned = 8 * 0x20;
   let negative = 0;
   for (let i = 0; i < tarBlockSize; i++) {
@@ -311,5 +310,5 @@ function ambiguous(problem: string): TarProblem {
 }
 
 function truncated(): TarProblem {
-  return new TarProblem('truncated', 'it ends early');
+  return new TarProblem('truncated', 'unexpected end');
 }

@@ -1,27 +1,27 @@
-/** Length of the units that a tar archive consists of. */
+/** Size of a tar block in bytes. */
 export const tarBlockSize = 512;
 
-/** Two empty blocks end an archive. */
+/** Two empty blocks, which end an archive. */
 export const tarEnd: Buffer = Buffer.alloc(2 * tarBlockSize);
 
-/** The largest size that eleven octal digits can say: 8 GiB - 1. */
+/** Maximum size in eleven octal digits: 8 GiB - 1. */
 const maxPlainSize = 0o77777777777;
 const maxPlainName = 100;
 
-/** Bytes of content in an archive: whole blocks. */
+/** Returns the bytes of content in an archive, padded to whole blocks. */
 export function paddedSize(size: number): number {
   return Math.ceil(size / tarBlockSize) * tarBlockSize;
 }
 
-/** Length of what `tarFileHeader` makes. */
+/** Returns the length of the result of `tarFileHeader`. */
 export function tarHeaderSize(path: string, size: number): number {
   return isPlain(path, size) ? tarBlockSize : 3 * tarBlockSize;
 }
 
 /**
- * What stands before the content of a file in an archive: a ustar header (POSIX.1-1988), with PAX records before
- * it (POSIX.1-2001) for a long name or a large file. Mode 0644, owner and group 0, modified in 1970. `path` is
- * ASCII of at most 256 characters.
+ * Returns the bytes before the content of a file: a ustar header (POSIX.1-1988), preceded by PAX records
+ * (POSIX.1-2001) for a long name or large file. Mode 0644, owner and group 0, modification time 1970. `path` is ASCII
+ * of at most 256 characters.
  */
 export function tarFileHeader(path: string, size: number): Buffer {
   if (isPlain(path, size)) return header(path, size, '0');
@@ -40,7 +40,7 @@ function isPlain(path: string, size: number): boolean {
   return path.length <= maxPlainName && size <= maxPlainSize;
 }
 
-/** `LENGTH KEY=VALUE\n`, the length being that of the whole record. */
+/** Returns the PAX record `LENGTH KEY=VALUE\n` with the length of the whole record. */
 function record(key: string, value: string): string {
   const rest = ` ${key}=${value}\n`;
   let length = rest.length + 1;
@@ -62,7 +62,7 @@ function header(name: string, size: number, type: '0' | 'x'): Buffer {
   block.write('ustar\u000000', 257, 'latin1');
   octal(0, 7, 329);
   octal(0, 7, 337);
-  // The sum counts its own field as spaces.
+  // The checksum reads its own field as spaces.
   block.fill(0x20, 148, 156);
   octal(
     block.reduce((sum, byte) => sum + byte, 0),

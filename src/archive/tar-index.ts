@@ -6,26 +6,26 @@ import { normalizeEntryPath, showName } from './entry-path.js';
 import { type TarHeader, TarProblem, type TarSource, readTarHeader } from './tar-entries.js';
 import { paddedSize } from './tar-header.js';
 
-/** Where the content of a file lies in an uncompressed tar archive. */
+/** Position of the content of a file in an uncompressed tar archive. */
 export interface TarSlice {
   offset: number;
   size: number;
 }
 
 interface TarIndexOptions {
-  /** Entries, links and directories included; 200,000 when left out. */
+  /** Maximum entries, including links and directories; default: 200,000. */
   maxEntries?: number;
-  /** The open file to read, which stays open; the path then only names it in messages. */
+  /** Open file to read, which stays open; the path is then used in messages only. */
   handle?: FileHandle;
 }
 
 /**
- * Finds every regular file of an uncompressed tar archive without reading content. Names are as
- * `normalizeEntryPath` gives them; of a name that occurs twice the last counts, as when unpacking. Links to a
- * file of the archive stand for that file; others are left out.
+ * Returns every regular file of an uncompressed tar archive without reading content. Names are normalized as by
+ * `normalizeEntryPath`; the last duplicate takes precedence, as when unpacking. Links to a file of the archive
+ * resolve to it; others are omitted.
  *
- * Throws OpmateError NOT_FOUND or IO, SYNTAX (no tar archive, damaged, or shorter than it says),
- * UNSUPPORTED (a compressed or sparse one), UNSAFE (names) or LIMIT.
+ * Throws OpmateError NOT_FOUND or IO, SYNTAX (no tar archive, damaged or truncated), UNSUPPORTED (compressed or
+ * sparse), UNSAFE (names) or LIMIT.
  */
 export async function indexTar(path: string, options: TarIndexOptions = {}): Promise<Map<string, TarSlice>> {
   let own: FileHandle | undefined;
@@ -77,7 +77,7 @@ class Indexer {
           });
         }
         const end = position + paddedSize(header.size);
-        if (end > total) throw new TarProblem('truncated', 'it ends early');
+        if (end > total) throw new TarProblem('truncated', 'unexpected end');
         this.#add(header, { offset: position, size: header.size });
         position = end;
       }
@@ -114,20 +114,20 @@ class Indexer {
       const directory = linkName.startsWith('/') ? '' : `${name}/../`;
       this.#links.set(name, normalizeEntryPath(`${directory}${linkName}`, this.#path));
     } else if (target !== undefined) {
-      // A hard link stays with the content that the name had then.
+      // A hard link keeps the content that the name had then.
       const [file, link] = [this.#files.get(target), this.#links.get(target)];
       if (file !== undefined) this.#files.set(name, file);
       else if (link !== undefined) this.#links.set(name, link);
     }
   }
 
-  /** What is below a file or link is unpacked elsewhere, or not at all. */
+  /** Rejects entries below a file or link, which are unpacked elsewhere or not at all. */
   #checkParents(): void {
     for (const name of [...this.#files.keys(), ...this.#links.keys()]) {
       for (let slash = name.indexOf('/'); slash >= 0; slash = name.indexOf('/', slash + 1)) {
         const parent = name.slice(0, slash);
         if (!this.#files.has(parent) && !this.#links.has(parent)) continue;
-        throw new OpmateError('INVALID', `entry ${showName(name)}: its directory is a file`, {
+        throw new OpmateError('INVALID', `entry ${showName(name)}: its parent is a file`, {
           subject: this.#path,
         });
       }

@@ -1,2 +1,2 @@
-// An ES module of its own, since a bundle gives a CommonJS module that is imported late no named exports.
+// A separate ES module: in the published bundle, a CommonJS module imported lazily has no named exports.
 export { pack } from 'tar-stream';

@@ -6,25 +6,25 @@ import { ArchiveMeter } from './limits.js';
 import { type TarEntryType, TarProblem, type TarSource, readTarHeader } from './tar-entries.js';
 import { paddedSize } from './tar-header.js';
 
-/** One entry of a tar archive. */
+/** An entry of a tar archive. */
 export interface TarEntry {
-  /** `a/b/c`: relative to the root, without `.`, `..`, empty parts; never empty. */
+  /** Path `a/b/c` relative to the root, without `.`, `..` or empty parts; never empty. */
   path: string;
   type: TarEntryType;
   size: number;
   mode: number;
-  /** Target of a `symlink` or `link` as it stands there: not checked at all. `''` for others. */
+  /** Unchecked target of a `symlink` or `link`; otherwise `''`. */
   linkName: string;
-  /** The content, to be read before the next entry is asked for, if at all, and once. */
+  /** Content, to be read at most once and before the next entry. */
   body: AsyncIterable<Buffer>;
 }
 
 /**
- * Reads a tar archive, compressed or not, entry by entry, as `readTarHeader` understands them; what is not read of
- * a body is skipped. Entries for the root itself are left out. `source` is read to its end.
+ * Reads a tar archive, possibly compressed, entry by entry like `readTarHeader`; unread content is skipped. Omits
+ * entries for the root itself. Reads `source` to its end.
  *
- * Throws OpmateError UNSAFE (see `normalizeEntryPath`), SYNTAX (not a tar archive, damaged, or ambiguous), LIMIT
- * (number of entries, names), and what `decompress` throws.
+ * Throws OpmateError UNSAFE (see `normalizeEntryPath`), SYNTAX (no tar archive, damaged or ambiguous), LIMIT (number
+ * of entries, names), and as `decompress`.
  */
 export async function* readTar(source: Readable, options: DecompressOptions): AsyncGenerator<TarEntry> {
   const { label } = options;
@@ -33,7 +33,7 @@ export async function* readTar(source: Readable, options: DecompressOptions): As
   let last: string | undefined;
   const explain = async (error: unknown): Promise<unknown> => {
     if (!(error instanceof TarProblem)) return error;
-    // What arrived damaged reads like a bad archive: then the digest, checked at the end, is what is wrong.
+    // Content damaged in transfer reads like a damaged archive: the digest, checked at the end, takes precedence.
     const mismatch = await bytes.drain().catch((other: unknown) => other);
     if (mismatch instanceof OpmateError && mismatch.code === 'DIGEST') return mismatch;
     if (last === undefined && error.kind === 'bad header') {
@@ -73,7 +73,7 @@ export async function* readTar(source: Readable, options: DecompressOptions): As
       if (path !== '') yield { path, type, size, mode, linkName, body: body() };
       await bytes.skip(left + paddedSize(size) - size);
     }
-    // Some sources check their digest at the end.
+    // Some sources verify their digest at the end.
     await bytes.drain();
   } catch (error) {
     throw await explain(error);
@@ -83,7 +83,7 @@ export async function* readTar(source: Readable, options: DecompressOptions): As
   }
 }
 
-/** Reads as many bytes of chunks as are wanted. */
+/** Reads a requested number of bytes from chunks. */
 class ByteReader implements TarSource {
   readonly #chunks: AsyncGenerator<Buffer>;
   #buffered: Buffer = Buffer.alloc(0);
@@ -105,7 +105,7 @@ class ByteReader implements TarSource {
 
   /** Returns between one and `limit` bytes. Throws TarProblem at the end. */
   async readSome(limit: number): Promise<Buffer> {
-    if (!(await this.#fill())) throw new TarProblem('truncated', 'it ends early');
+    if (!(await this.#fill())) throw new TarProblem('truncated', 'unexpected end');
     return this.#take(limit);
   }
 

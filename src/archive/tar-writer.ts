@@ -10,30 +10,29 @@ import { type FilePart, FilePartReader } from '../files/file-parts.js';
 
 type Pack = ReturnType<typeof import('./tar-pack.js').pack>;
 
-/** A file or directory to write; every directory above it is written too. */
+/** A file or directory to write; parent directories are written too. */
 export interface TarInput {
-  /** `a/b/c`: relative, without `.`, `..` or empty parts. */
+  /** Relative path `a/b/c`, without `.`, `..` or empty parts. */
   path: string;
-  /** `file` unless told. */
+  /** Default: `file`. */
   type?: 'file' | 'directory';
-  /** Bytes of a file, or where they are read from when its turn comes. */
+  /** Content of a file, or its source. */
   content?: Buffer | FilePart;
-  /** 0644 for files and 0755 for directories unless told. */
+  /** Default: 0644 for files, 0755 for directories. */
   mode?: number;
 }
 
 interface WriteTarOptions {
-  /** Modification time of every entry; 1970 unless told. */
+  /** Modification time of all entries; default: 1970. */
   mtime?: Date;
 }
 
 /**
- * Writes a tar archive whose bytes depend on paths, modes, contents and `mtime` alone: entries in byte
- * order of their paths, owner and group 0 without names, ustar, with PAX records where a name does not
- * fit. Names are collected before the first byte comes out; contents are streamed.
+ * Writes a tar archive whose bytes depend on paths, modes, contents and `mtime` alone: entries in byte order, owner
+ * and group 0 without names, ustar, with PAX records for long names. Names are collected before the first byte;
+ * contents are streamed.
  *
- * The stream fails with OpmateError INVALID for a bad or repeated path, or a file that is not as long as
- * it said.
+ * The stream fails with OpmateError INVALID for an invalid or duplicate path, or a file whose length changed.
  */
 export function writeTar(
   entries: AsyncIterable<TarInput> | Iterable<TarInput>,
@@ -42,7 +41,7 @@ export function writeTar(
   return Readable.from(tarChunks(entries, options), { objectMode: false });
 }
 
-/** Maximum size of a file that is read before it is packed, not in turns with packing it. */
+/** Maximum size of a file that is read whole before it is packed. */
 const maxHeldFile = 256 * 1024;
 
 async function* tarChunks(
@@ -66,9 +65,9 @@ async function orderInputs(entries: AsyncIterable<TarInput> | Iterable<TarInput>
   for await (const input of entries) {
     const { path } = input;
     if (path.includes('\0') || path.split('/').some((part) => part === '' || part === '.' || part === '..')) {
-      throw new OpmateError('INVALID', 'not a path for an archive', { subject: JSON.stringify(path) });
+      throw new OpmateError('INVALID', 'invalid path in an archive', { subject: JSON.stringify(path) });
     }
-    if (inputs.has(path)) throw new OpmateError('INVALID', 'twice in one archive', { subject: path });
+    if (inputs.has(path)) throw new OpmateError('INVALID', 'duplicate path in an archive', { subject: path });
     inputs.set(path, input);
   }
   for (const path of [...inputs.keys()]) {
@@ -109,14 +108,14 @@ async function fill(archive: Pack, inputs: TarInput[], mtime: Date): Promise<voi
   archive.finalize();
 }
 
-/** A gzip compressor whose output depends on its input alone: level 6, no name, no time, no system. */
+/** Compresses with gzip reproducibly: level 6, without name, time or system. */
 async function* gzip(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const deflater = createGzip({ level: 6, chunkSize: 64 * 1024 });
   const feeding = pipeline(source, deflater);
   feeding.catch(() => undefined);
   let offset = 0;
   for await (const chunk of deflater as AsyncIterable<Buffer>) {
-    // Byte 9 of the header names the operating system: 255 is "unknown". RFC 1952, 2.3.1.
+    // Byte 9 of the header is the operating system: 255 is "unknown". RFC 1952, 2.3.1.
     if (offset <= 9 && offset + chunk.length > 9) chunk[9 - offset] = 255;
     offset += chunk.length;
     yield chunk;
@@ -124,32 +123,32 @@ async function* gzip(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   await feeding;
 }
 
-/** Compresses bytes; the same ones give the same result. */
+/** Compresses bytes reproducibly. */
 export async function gzipBytes(bytes: Buffer): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of gzip(Readable.from([bytes], { objectMode: false }))) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
 
-/** A layer ready to be pushed. */
+/** A layer in memory. */
 export interface Layer {
-  /** A gzip-compressed tar archive. */
+  /** gzip-compressed tar archive. */
   bytes: Buffer;
-  /** Of `bytes`. */
+  /** Digest of `bytes`. */
   digest: string;
-  /** Of the archive before compression. */
+  /** Digest of the archive before compression. */
   diffId: string;
   /** Length of `bytes`. */
   size: number;
 }
 
-/** A layer that waits in a file, because it may be larger than memory. */
+/** A layer in a file, as it may exceed memory. */
 export interface LayerFile extends Omit<Layer, 'bytes'> {
   /** Path of the gzip-compressed tar archive. */
   file: string;
 }
 
-/** Makes a layer of `writeTar`'s archive. Throws what that stream fails with. */
+/** Builds a layer from the archive of `writeTar`. Throws as its stream. */
 export async function layerOf(
   entries: AsyncIterable<TarInput> | Iterable<TarInput>,
   options: WriteTarOptions = {},
@@ -160,8 +159,8 @@ export async function layerOf(
 }
 
 /**
- * Makes a layer, with the bytes of `layerOf`, in a new file; whoever names the file removes it, also after
- * a failure. Throws what `writeTar` fails with, OpmateError IO and CANCELLED.
+ * Builds a layer with the bytes of `layerOf` in a new file, which the caller removes, even after a failure. Throws as
+ * `writeTar`, and OpmateError IO and CANCELLED.
  */
 export async function writeLayer(
   file: string,

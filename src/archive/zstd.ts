@@ -2,22 +2,21 @@ import { LimitError, OpmateError, getMessage } from '../core/errors.js';
 import { showSize } from './limits.js';
 
 /**
- * Largest window of a frame. The tools that write images use up to 32 MiB; only `zstd --ultra` and
- * `--long` use more, and every layer under way holds its window in memory.
+ * Maximum window of a frame. Image tools use up to 32 MiB; only `zstd --ultra` and `--long` exceed it, and every open
+ * layer holds its window in memory.
  */
 const maxWindow = 32 * 1024 * 1024;
-/** RFC 8878, 3.1.1.2.4: no block holds more. */
+/** Maximum size of a block. RFC 8878, 3.1.1.2.4. */
 const maxBlock = 128 * 1024;
 const gibibyte = 1024 ** 3;
 
 /**
- * Decompresses a stream of zstd frames (RFC 8878), skippable frames included. Yields at most 128 KiB at
- * a time, so that a bomb is noticed before its output fills memory.
+ * Decompresses zstd frames (RFC 8878), including skippable ones. Yields at most 128 KiB at a time, so that limits
+ * apply before the output fills memory.
  *
- * The frames are walked here and handed to fzstd one block at a time: it checks neither window nor block
- * sizes, and moves its whole window for each block, which a file of empty blocks would turn into minutes.
- * Node's own decoder is not used where it exists: it ends after the first frame, and layers that can be
- * pulled in parts (zstd:chunked) have one for each file.
+ * Passes frames to fzstd block by block: fzstd checks neither window nor block sizes, and moves its whole window for
+ * each block, which takes minutes for a file of empty blocks. Node.js's own decoder ends after the first frame, while
+ * zstd:chunked layers have one per file.
  *
  * Throws OpmateError SYNTAX, UNSUPPORTED (window, dictionary) or LIMIT.
  */
@@ -79,10 +78,10 @@ export async function* decompressZstd(source: AsyncIterable<Buffer>, label: stri
         if (pending.length < end) break;
         moved += window;
         if (moved > 16 * gibibyte + 512 * unpacked) {
-          throw new LimitError('zstd data of very many tiny blocks', { subject: label });
+          throw new LimitError('zstd data with too many tiny blocks', { subject: label });
         }
         const unit = pending.subarray(0, end);
-        // fzstd wants the header in one piece with what follows it.
+        // fzstd needs the header in one piece with the following data.
         for (const data of decode(header.length === 0 ? unit : Buffer.concat([header, unit]))) {
           unpacked += data.length;
           yield data;
@@ -100,13 +99,13 @@ export async function* decompressZstd(source: AsyncIterable<Buffer>, label: stri
     }
   }
   if (pending.length > 0 || position === 'block' || skip > 0 || (position === 'checksum' && hasChecksum)) {
-    throw damaged(label, 'it ends early');
+    throw damaged(label, 'unexpected end');
   }
-  // Frames of less than 18 bytes stay in fzstd until it knows that nothing follows.
+  // fzstd holds frames of less than 18 bytes back until the input ends.
   yield* decode(pending, true);
 }
 
-/** Length of a frame header with its magic number, by its descriptor byte. RFC 8878, 3.1.1.1. */
+/** Returns the length of a frame header with its magic number, by its descriptor byte. RFC 8878, 3.1.1.1. */
 function frameHeaderLength(descriptor: number): number {
   const single = (descriptor >> 5) & 1;
   const sizeFlag = descriptor >> 6;

@@ -271,12 +271,12 @@ class Reader {
     let content: Buffer;
     if (field === 'data') content = Buffer.from(value);
     else {
-      if (findBase64Error(value) !== undefined) return fail('not base64');
+      if (findBase64Error(value) !== undefined) return fail('invalid base64');
       content = Buffer.from(value, 'base64');
       if (isGzip) {
         const text = content.toString('latin1');
         if (findBase64Error(text) !== undefined)
-          return fail(`not base64, as ${keptAnnotations.encoding} says it is`);
+          return fail(`expected base64, as set in ${keptAnnotations.encoding}`);
         try {
           content = gunzipSync(Buffer.from(text, 'base64'), { maxOutputLength: maxFileSize });
         } catch (error) {

@@ -7,14 +7,14 @@ interface Rule {
   pattern: string;
   isNegated: boolean;
   directoriesOnly: boolean;
-  /** Compared with the whole path, and not with its last part alone. */
+  /** Compare with the whole path instead of its last part. */
   isWhole: boolean;
 }
 
 const maxRules = 1000;
 
 /**
- * Returns the files of a chart directory without those that its `.helmignore` names. Throws OpmateError for `**`, as
+ * Returns the files of a chart directory that its `.helmignore` does not exclude. Throws OpmateError for `**`, as
  * Helm does. (Source: Helm 3, ignore.Rules.)
  */
 export function withoutIgnored(files: ChartFiles, label: string): ChartFiles {
@@ -32,7 +32,7 @@ export function withoutIgnored(files: ChartFiles, label: string): ChartFiles {
   return new Map([...files].filter(([path]) => !isIgnored(path, false)));
 }
 
-/** A rule that is met decides; a negated one ignores what it does not match. */
+/** Reports whether a rule matches; a negated one ignores what it does not match. */
 function matches(rules: readonly Rule[], path: string, isDirectory: boolean): boolean {
   const base = path.slice(path.lastIndexOf('/') + 1);
   for (const { pattern, isNegated, directoriesOnly, isWhole } of rules) {

@@ -12,19 +12,19 @@ import { type FaultyTemplate, type RenderOptions, renderChart } from './render-c
 import { printValue, toJsonValue } from './template/go-values.js';
 import { checkValues } from './values-schema.js';
 
-/** An image that a chart needs. */
+/** An image required by a chart. */
 interface ChartImage {
-  /** As the chart writes it; it has a tag or a digest. */
+  /** Reference as the chart writes it, with a tag or digest. */
   text: string;
-  /** Where it was found, from the root of the chart. */
+  /** File of the reference, from the root of the chart. */
   file: string;
-  /** Read from a template or from values that could not be rendered, so that it may be one too many. */
+  /** Read from a template or values that could not be rendered, and possibly not required. */
   isGuess: boolean;
 }
 
 export interface ChartImages {
   images: ChartImage[];
-  /** One sentence each, which names chart and file. */
+  /** One sentence each, with chart and file. */
   warnings: string[];
 }
 
@@ -32,19 +32,19 @@ interface FindImagesOptions extends RenderOptions {
   paths?: readonly JsonPath[] | undefined;
 }
 
-/** Documents of one chart. */
+/** Maximum documents of one chart. */
 const maxDocuments = 50_000;
-/** Warnings of one kind that are spelled out. */
+/** Maximum warnings of one kind that are listed. */
 const maxNamed = 20;
 
 /**
- * Renders a chart with its default values and returns the images of all pods that its manifests describe: of
- * workloads, CronJobs, hooks, tests and lists of these, of init and ephemeral containers and image volumes, and what
- * `paths` lead to. Of templates that cannot be evaluated the images are read from their text and from the values, and
- * marked. `label` names the chart in messages.
+ * Renders a chart with its default values and returns the images of all pods in its manifests: of workloads,
+ * CronJobs, hooks, tests and lists of them, in init and ephemeral containers and image volumes, and at `paths`. The
+ * images of templates that cannot be evaluated are read from their text and the values, and marked. `label` is the
+ * name of the chart in messages.
  *
- * Throws OpmateError for a chart that Helm would refuse too: default values that its schema refuses, a template that does
- * not parse, calls `fail` or `required`, or renders no YAML.
+ * Throws OpmateError for a chart that Helm rejects too: default values that violate its schema, a template that does
+ * not parse, calls `fail` or `required`, or renders invalid YAML.
  */
 export async function findChartImages(
   chart: Chart,
@@ -66,7 +66,7 @@ export async function findChartImages(
   const { files, faulty } = renderChart(prepared, options);
   for (const { path, text, fault } of faulty) {
     if (fault.kind !== 'syntax' && fault.kind !== 'refused') continue;
-    // Only with what the template lies in does its own line make sense.
+    // The line is meaningful with its template only.
     const place = `${fault.template ?? path}:${fault.line ?? 1}`;
     throw new OpmateError('INVALID', `${label}: ${place}: ${fault.message}`, {
       ...(text === '' ? {} : getHint(fault.kind)),
@@ -107,14 +107,14 @@ class ImageCollection {
     this.#label = label;
     this.#paths = paths;
     for (const { text, hasPaths } of paths)
-      if (!hasPaths) this.warn(`imagePaths: ${quoteGo(text)} has no braces: it leads nowhere`);
+      if (!hasPaths) this.warn(`imagePaths: ${quoteGo(text)} has no braces and selects nothing`);
   }
 
   warn(sentence: string): void {
     this.#warnings.push(`${this.#label}: ${sentence}`);
   }
 
-  /** Adds the images of a file with any number of documents. Throws OpmateError for one that is no YAML. */
+  /** Adds the images of a file with any number of documents. Throws OpmateError for invalid YAML. */
   addFile(path: string, text: string): void {
     for (const part of splitDocuments(text)) {
       if (++this.#documents > maxDocuments)
@@ -158,10 +158,10 @@ class ImageCollection {
     };
     for (const text of this.#images.keys()) this.#elsewhere.delete(text);
     if (this.#untagged.size > 0)
-      this.warn(`not mirrored, neither tag nor digest: ${named(this.#untagged).join(', ')}`);
+      this.warn(`not mirrored, no tag or digest: ${named(this.#untagged).join(', ')}`);
     if (this.#elsewhere.size > 0)
       this.warn(
-        `not mirrored, in no pod: ${named(this.#elsewhere).join(', ')}; add imagePaths for what is needed`,
+        `not mirrored, used by no pod: ${named(this.#elsewhere).join(', ')}; add imagePaths for required ones`,
       );
     return { images, warnings: this.#warnings };
   }
@@ -172,7 +172,7 @@ function splitDocuments(text: string): string[] {
   return text.split(/(?:^|\n)---[^\S\n]*(?=\n|$|[^\s-])/).filter((part) => part.trim() !== '');
 }
 
-/** Whether a text names an image with tag or digest. */
+/** Reports whether text is an image reference with a tag or digest. */
 function isTagged(text: string): boolean {
   if (text === '' || text.length > 500) return false;
   const reference = findReference(text);
@@ -182,7 +182,7 @@ function isTagged(text: string): boolean {
 const maxListDepth = 10;
 const containerKeys = ['initContainers', 'containers', 'ephemeralContainers'];
 
-/** The images of an object that is, or makes, pods; and of the items of a list. */
+/** Returns the images of an object that is or creates pods, and of the items of a list. */
 function podImages(value: JsonValue | undefined, depth: number): string[] {
   if (!isJsonObject(value) || depth > maxListDepth) return [];
   const items = Array.isArray(value['items'])
@@ -205,7 +205,7 @@ function containerImages(spec: JsonObject): string[] {
 
 const maxDepth = 200;
 
-/** Texts of keys that end in `image`, wherever they are. */
+/** Returns the values of keys that end in `image`, at any depth. */
 function imageFields(value: JsonValue, depth: number): string[] {
   if (typeof value !== 'object' || value === null || depth > maxDepth) return [];
   if (Array.isArray(value)) return value.flatMap((item) => imageFields(item, depth + 1));
@@ -214,7 +214,7 @@ function imageFields(value: JsonValue, depth: number): string[] {
   );
 }
 
-/** A line that names an image in a template. */
+/** A template line with an image. */
 const imageLine = /^[ \t]*(?:-[ \t]+)?["']?[\w.-]*image["']?[ \t]*:[ \t]*(.+?)[ \t]*$/gim;
 
 /** Reads images from the text of templates that were not rendered, and from the values. */
@@ -228,7 +228,7 @@ function guessImages(
     const place = `${fault.template ?? path}:${fault.line ?? 1}`;
     const of = fault.template === undefined || fault.template === path ? '' : `${path}: `;
     collection.warn(
-      `${of}${place}: not evaluated: ${fault.message}; images are read from its text and from the values, check them`,
+      `${of}${place}: not evaluated: ${fault.message}; check its images, which are read from its text and the values`,
     );
     for (const [, written = ''] of text.matchAll(imageLine)) {
       const made = written.includes('{{') ? evaluate(written) : written;
@@ -244,7 +244,7 @@ function withoutQuotes(text: string): string {
   return /^(["']).*\1$/.test(plain) ? plain.slice(1, -1) : plain;
 }
 
-/** Images in values: texts of `image` keys, and repository, tag and digest beside each other. */
+/** Returns the images in values: `image` keys, and repository, tag and digest in one object. */
 function valueImages(values: JsonValue, root: EnabledChart): ChartImage[] {
   const file = `${root.name}/values.yaml`;
   const appVersion = root.chart.metadata['appVersion'];

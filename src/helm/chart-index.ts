@@ -10,27 +10,27 @@ import { parseYaml } from '../document/yaml.js';
 import { getValue } from '../document/json-fields.js';
 import { parseLooseVersion } from './template/functions/versions.js';
 
-/** One version of a chart in the index of a repository. */
+/** A chart version in a repository index. */
 export interface IndexedChart {
   name: string;
-  /** As it is written. */
+  /** Version as written. */
   version: string;
   urls: string[];
-  /** `sha256:…` of the archive, where the index tells it. */
+  /** `sha256:…` of the archive, if the index has it. */
   digest: string | undefined;
   isLibrary: boolean;
 }
 
-/** The charts of a repository by name, the newest version first. */
+/** Charts of a repository by name, newest version first. */
 export type ChartIndex = ReadonlyMap<string, readonly IndexedChart[]>;
 
-/** Bytes of an index; public ones have up to 30 MiB. */
+/** Maximum bytes of an index; public ones have up to 30 MiB. */
 export const maxIndexBytes = 64 * 1024 * 1024;
 const maxVersions = 500_000;
 
 /**
- * Reads the `index.yaml` of a repository. Entries without version or address are left out, as by Helm. Throws
- * OpmateError, which `label` begins.
+ * Reads the `index.yaml` of a repository. Omits entries without version or URL, as Helm does. Throws OpmateError that
+ * starts with `label`.
  */
 export function parseChartIndex(text: string, label: string): ChartIndex {
   let value: JsonValue;
@@ -63,7 +63,7 @@ function readEntry(name: string, entry: JsonObject): IndexedChart[] {
   return [{ name, version, urls: usable, digest: hex && `sha256:${hex}`, isLibrary: type === 'library' }];
 }
 
-/** Returns items by version, newest first; what is no version comes last. */
+/** Returns items by version, newest first; invalid versions are last. */
 export function newestFirst<T extends { version: string }>(items: readonly T[]): T[] {
   return items
     .map((item) => ({ item, parsed: tryParse(parseLooseVersion, item.version) }))
@@ -72,9 +72,9 @@ export function newestFirst<T extends { version: string }>(items: readonly T[]):
 }
 
 /**
- * Returns the version of a chart that a configuration asks for: the one that is written so, else the newest that meets
- * the constraint; the newest stable one where none is asked for. Throws OpmateError NOT_FOUND, and INVALID for what is
- * no constraint. (Source: Helm 3, repo.IndexFile.Get.)
+ * Returns a chart by version: the exact version, else the newest that satisfies the constraint; the newest stable one
+ * without a constraint. Throws OpmateError NOT_FOUND, and INVALID for an invalid constraint. (Source: Helm 3,
+ * repo.IndexFile.Get.)
  */
 export function findChart(
   index: ChartIndex,
@@ -98,7 +98,7 @@ export function findChart(
   );
 }
 
-/** Returns the item that a version or constraint means, of items that are sorted newest first. Throws OpmateError. */
+/** Returns the item that a version or constraint selects from items sorted newest first. Throws OpmateError. */
 export function matchVersion<T extends { version: string }>(
   items: readonly T[],
   version: string | undefined,

@@ -6,12 +6,12 @@ import type { Chart, ChartDependency } from './chart.js';
 import { type GoMap, deepCopy, getKey, isGoMap, setKey } from './template/go-values.js';
 import { parseLooseVersion } from './template/functions/versions.js';
 
-/** A chart as it takes part in a rendering: under its alias, with the sub-charts that are enabled. */
+/** A chart to render, under its alias, with its enabled sub-charts. */
 export interface EnabledChart {
   chart: Chart;
-  /** The alias, else the name. */
+  /** Alias, or name without one. */
   name: string;
-  /** Default values, with those that it imports. */
+  /** Default values, including imported ones. */
   values: JsonObject;
   charts: EnabledChart[];
 }
@@ -19,7 +19,7 @@ export interface EnabledChart {
 export interface PreparedChart {
   root: EnabledChart;
   values: GoMap;
-  /** Dependencies that Chart.yaml names and `charts/` lacks, with the chart that names them. */
+  /** Dependencies in Chart.yaml that are missing in `charts/`, with their chart. */
   absent: { chart: string; name: string }[];
 }
 
@@ -36,7 +36,7 @@ export function prepareChart(chart: Chart): PreparedChart {
   return { root, values, absent };
 }
 
-/** All sub-charts by alias, with those that nothing names; disabled ones are left out, from the top downwards. */
+/** Returns all sub-charts by alias, including unlisted ones, without disabled ones, from the top down. */
 function enable(chart: Chart, name: string, values: GoMap, absent: PreparedChart['absent']): EnabledChart {
   const made: EnabledChart = { chart, name, values: deepCopy(chart.values) as JsonObject, charts: [] };
   const named = new Set(chart.dependencies.map((dependency) => dependency.name));
@@ -50,7 +50,7 @@ function enable(chart: Chart, name: string, values: GoMap, absent: PreparedChart
     if (subchart === undefined) absent.push({ chart: chart.name, name: dependency.name });
     else candidates.push({ chart: subchart, name: dependency.alias ?? dependency.name, dependency });
   }
-  // What conditions ask: the values from above over those of this chart and all below it.
+  // Conditions see the values from above over those of this chart and all charts below.
   const merged = deepCopy(values) as GoMap;
   coalesce({ ...made, charts: candidates.map((item) => everything(item.chart, item.name)) }, merged);
   for (const { chart: inner, name: alias, dependency } of candidates) {
@@ -77,7 +77,7 @@ function fits(version: string, constraint: string): boolean {
   return range !== undefined && parsed !== undefined && range.contains(parsed);
 }
 
-/** A condition that is set takes precedence over tags. */
+/** Reports whether a dependency is enabled; a set condition takes precedence over tags. */
 function isEnabled({ conditions, tags }: ChartDependency, values: GoMap): boolean {
   for (const path of conditions) {
     const switched = valueAt(values, path);
@@ -98,7 +98,7 @@ function valueAt(values: GoMap, path: string): unknown {
     );
 }
 
-/** Copies values of sub-charts into those of their parents, from the bottom upwards. */
+/** Copies values of sub-charts into those of their parents, from the bottom up. */
 function importValues(chart: EnabledChart): void {
   for (const inner of chart.charts) importValues(inner);
   for (const dependency of chart.chart.dependencies) {
@@ -132,7 +132,7 @@ function tableAt(values: GoMap, path: string): GoMap {
   return table;
 }
 
-/** Fills `values` with the defaults of a chart, and below its sub-charts' names with theirs. */
+/** Fills `values` with the defaults of a chart and, below their names, of its sub-charts. */
 function coalesce(chart: EnabledChart, values: GoMap, depth = 0): void {
   if (depth > 50) throw new OpmateError('LIMIT', `chart ${chart.name}: values nested too deeply`);
   for (const [key, value] of Object.entries(chart.values)) {
@@ -145,10 +145,7 @@ function coalesce(chart: EnabledChart, values: GoMap, depth = 0): void {
   for (const inner of chart.charts) {
     const own = getKey(values, inner.name);
     if (own !== undefined && own !== null && !isGoMap(own))
-      throw new OpmateError(
-        'INVALID',
-        `chart ${chart.name}: values of ${inner.name}: expected keys and values`,
-      );
+      throw new OpmateError('INVALID', `chart ${chart.name}: values of ${inner.name}: expected an object`);
     const table: GoMap = isGoMap(own) ? own : {};
     setKey(values, inner.name, table);
     shareGlobals(values, table);
@@ -156,7 +153,7 @@ function coalesce(chart: EnabledChart, values: GoMap, depth = 0): void {
   }
 }
 
-/** Globals of a parent take precedence. */
+/** Copies globals of a parent, which take precedence. */
 function shareGlobals(from: GoMap, to: GoMap): void {
   const [parent, own] = [getKey(from, 'global'), getKey(to, 'global')];
   const made = isGoMap(parent) ? (deepCopy(parent) as GoMap) : {};

@@ -11,28 +11,28 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.
 import { parseYaml } from '../document/yaml.js';
 import { getList } from '../document/json-fields.js';
 
-/** A chart with its sub-charts, as it was packed: no condition or alias is applied yet. */
+/** A chart with its sub-charts as packed, before conditions and aliases. */
 export interface Chart {
   name: string;
   version: string;
   isLibrary: boolean;
-  /** Chart.yaml. */
+  /** Content of Chart.yaml. */
   metadata: JsonObject;
-  /** values.yaml. */
+  /** Content of values.yaml. */
   values: JsonObject;
-  /** values.schema.json. */
+  /** Content of values.schema.json. */
   schema: string | undefined;
   dependencies: ChartDependency[];
-  /** Files below templates/ by path within the chart. */
+  /** Files below templates/ by path in the chart. */
   templates: ReadonlyMap<string, string>;
-  /** Definitions of custom resources by path within the chart. */
+  /** Custom resource definitions by path in the chart. */
   crds: ReadonlyMap<string, string>;
-  /** What is none of the above, by path within the chart. */
+  /** Other files by path in the chart. */
   files: ReadonlyMap<string, Buffer>;
   charts: Chart[];
 }
 
-/** A dependency as Chart.yaml, or requirements.yaml of older charts, names it. */
+/** A dependency in Chart.yaml, or in requirements.yaml of older charts. */
 export interface ChartDependency {
   name: string;
   version: string;
@@ -42,12 +42,12 @@ export interface ChartDependency {
   importValues: JsonValue[];
 }
 
-/** Files of a chart by path within it. */
+/** Files of a chart by path in it. */
 export type ChartFiles = ReadonlyMap<string, Buffer>;
 
 const mebibyte = 1024 * 1024;
 
-/** Caps on one chart with all its sub-charts. */
+/** Limits of a chart with all its sub-charts. */
 export const chartLimits: ArchiveLimits = {
   maxEntries: 20_000,
   maxUnpackedSize: 100 * mebibyte,
@@ -57,13 +57,13 @@ export const chartLimits: ArchiveLimits = {
   ratioThreshold: 16 * mebibyte,
 };
 
-/** How deep charts may be within each other. */
+/** Maximum nesting of charts. */
 const maxDepth = 20;
 const maxDependencies = 1000;
 
 /**
- * Reads the files of a packed chart, whose paths begin with the name of the chart. Throws OpmateError for what is no
- * chart archive, for paths that lead out of it, and beyond limits.
+ * Reads the files of a packed chart, whose paths start with the name of the chart. Throws OpmateError for other
+ * archives, paths outside the chart, and exceeded limits.
  */
 export async function readChartArchive(
   source: Readable,
@@ -85,8 +85,8 @@ export async function readChartArchive(
 }
 
 /**
- * Makes a chart of its files, with the sub-charts in `charts/`. Throws OpmateError for missing or faulty Chart.yaml and
- * values.yaml.
+ * Builds a chart from its files, including the sub-charts in `charts/`. Throws OpmateError for a missing or invalid
+ * Chart.yaml, and for an invalid values.yaml.
  */
 export async function loadChart(
   files: ChartFiles,
@@ -130,7 +130,7 @@ export async function loadChart(
   const charts: Chart[] = [];
   for (const [part, own] of inner) {
     const packed = own.get('');
-    // A file that is no archive is nothing to Helm either.
+    // Helm ignores files that are not archives, too.
     if (packed !== undefined && !part.endsWith('.tgz')) continue;
     const where = `${label}: charts/${part}`;
     const content =
@@ -178,7 +178,7 @@ function readObject(files: ChartFiles, path: string, label: string): JsonObject 
   }
   if (value === null) return {};
   if (isJsonObject(value)) return value;
-  throw new OpmateError('INVALID', `${file}: expected keys and values`);
+  throw new OpmateError('INVALID', `${file}: expected an object`);
 }
 
 function toText(bytes: Buffer): string {
@@ -186,7 +186,7 @@ function toText(bytes: Buffer): string {
   return text.startsWith('\ufeff') ? text.slice(1) : text;
 }
 
-/** A version may be written as a number. */
+/** Returns a version, which may be written as a number. */
 function toVersionText(value: JsonValue | undefined): string {
   if (typeof value === 'string') return value;
   return typeof value === 'number' || typeof value === 'bigint' ? String(value) : '';

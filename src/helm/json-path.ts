@@ -4,12 +4,12 @@ import { sortedByBytes } from '../core/order.js';
 import { type JsonValue, isJsonObject } from '../document/json.js';
 import { unquote } from './template/parse.js';
 
-/** A path as kubectl reads it: text, and in braces what leads to values. */
+/** A path in kubectl syntax: text, with expressions in braces. */
 export interface JsonPath {
   text: string;
-  /** Whether any braces are in it; without them it is only text. */
+  /** The text has braces; otherwise it is literal. */
   hasPaths: boolean;
-  /** Results as text, in order; missing keys yield none. Throws LIMIT. */
+  /** Returns the results as text, in order; missing keys have none. Throws LIMIT. */
   find: (root: JsonValue) => string[];
 }
 
@@ -28,7 +28,7 @@ const maxLength = 4096;
 const maxResults = 100_000;
 
 /**
- * Parses a path in the dialect of kubectl: `{.a.b[*].c}`, `['a']`, `[0:2]`, `[0,1]`, `..`, `[?(@.name=="x")]`. Throws
+ * Parses a path in kubectl syntax: `{.a.b[*].c}`, `['a']`, `[0:2]`, `[0,1]`, `..`, `[?(@.name=="x")]`. Throws
  * OpmateError INVALID, and UNSUPPORTED for `range`. (Source: k8s.io/client-go/util/jsonpath.)
  */
 export function parseJsonPath(text: string): JsonPath {
@@ -57,7 +57,7 @@ export function parseJsonPath(text: string): JsonPath {
 }
 
 function fault(text: string, problem: string): OpmateError {
-  const hint = 'use the syntax of kubectl, e.g. {.spec.template.spec.containers[*].image}';
+  const hint = 'use the syntax of kubectl, such as {.spec.template.spec.containers[*].image}';
   return new OpmateError('INVALID', `invalid path ${quoteGo(text)}: ${problem}`, { hint });
 }
 
@@ -70,7 +70,7 @@ class PathParser {
     this.#at = position;
   }
 
-  /** Behind the closing brace. */
+  /** Offset after the closing brace. */
   get end(): number {
     return this.#at;
   }
@@ -86,7 +86,7 @@ class PathParser {
       }
       if (/\s/.test(name)) this.#at++;
       else if (name === '"' || name === "'") {
-        // A text in quotes is no image.
+        // A quoted text is not an image.
         this.#quoted();
       } else if (/^(?:range|end)\b/.test(this.#text.slice(this.#at)))
         throw new OpmateError('UNSUPPORTED', `invalid path ${quoteGo(this.#text)}: range is not supported`);
@@ -106,7 +106,7 @@ class PathParser {
       return [];
     }
     if (text.startsWith('..', this.#at)) {
-      // The dot before a name is left for the next step.
+      // The next step reads the dot before a name.
       this.#at += /^\.\.[[.]/.test(text.slice(this.#at, this.#at + 3)) ? 2 : 1;
       return [{ kind: 'recursive' }];
     }

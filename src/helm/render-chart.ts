@@ -19,19 +19,19 @@ import {
 } from './template/go-values.js';
 import { runWithin } from './time-limit.js';
 
-/** A file of a chart as it was rendered. */
+/** A rendered file of a chart. */
 interface RenderedFile {
-  /** Path from the root chart, which its name begins. */
+  /** Path from the root chart, starting with its name. */
   path: string;
   text: string;
 }
 
-/** A template that was not rendered, and what it is evaluated with. */
+/** A template that was not rendered, with its data. */
 export interface FaultyTemplate {
   path: string;
   text: string;
   fault: TemplateFault;
-  /** Evaluates a piece of it; undefined where that fails too. */
+  /** Evaluates an expression of the template; undefined on failure. */
   evaluate: (text: string) => string | undefined;
 }
 
@@ -42,20 +42,20 @@ interface RenderedChart {
 
 export interface RenderOptions {
   limits?: Partial<EvaluationLimits> | undefined;
-  /** For all templates of the chart; 20 seconds by default. */
+  /** Time limit for all templates of the chart; default: 20 seconds. */
   maxMilliseconds?: number | undefined;
 }
 
 /**
- * Renders a chart with its default values, as oc-mirror does: no release name, no namespace, Kubernetes v1.20.0 and the
- * API versions that Helm assumes without a cluster. Templates are rendered one by one; what cannot be evaluated is
- * told per template. Notes are left out. Hooks and tests are rendered as all else.
+ * Renders a chart with its default values, as oc-mirror does: no release name, no namespace, Kubernetes v1.20.0, and
+ * the API versions that Helm assumes without a cluster. Templates are rendered one by one; failures are reported per
+ * template. Omits notes; includes hooks and tests.
  */
 export function renderChart(prepared: PreparedChart, options: RenderOptions = {}): RenderedChart {
   const rendering = new Rendering(prepared, options);
   const { maxMilliseconds = 20_000 } = options;
   if (!runWithin(maxMilliseconds, () => rendering.run()))
-    rendering.stop(new TemplateFault('limit', `rendering takes longer than ${maxMilliseconds} ms`));
+    rendering.stop(new TemplateFault('limit', `rendering timed out after ${maxMilliseconds} ms`));
   return rendering.result;
 }
 
@@ -74,7 +74,7 @@ class Rendering {
   constructor({ root, values }: PreparedChart, { limits }: RenderOptions) {
     this.#set = new TemplateSet({ functions: helmFunctions, limits });
     this.#collect(root, root.name, values, true);
-    // Deeper ones first, so that a chart can define anew what its sub-charts define.
+    // Deeper ones first, so that a chart can redefine templates of its sub-charts.
     this.#templates.sort((a, b) => getDepth(b) - getDepth(a) || compareBytes(b.path, a.path));
   }
 
@@ -90,7 +90,7 @@ class Rendering {
     const rendered = this.#templates.filter(({ path }) => isRendered(path) && !failed.has(path));
     for (const template of rendered) {
       try {
-        // All templates of a chart share their data: some change it for those that are rendered after them.
+        // Templates of a chart share their data: some change it for later ones.
         template.data['Template'] = { Name: template.path, BasePath: template.basePath };
         this.result.files.push({ path: template.path, text: this.#set.render(template.path, template.data) });
       } catch (error) {
@@ -100,7 +100,7 @@ class Rendering {
     this.result.files.sort((a, b) => compareBytes(a.path, b.path));
   }
 
-  /** What is not rendered yet is faulty. */
+  /** Marks all templates that are not rendered yet as faulty. */
   stop(fault: TemplateFault): void {
     const done = new Set([...this.result.files, ...this.result.faulty].map(({ path }) => path));
     for (const template of this.#templates)
@@ -212,7 +212,7 @@ function structs(
   });
 }
 
-/** Files of a chart that are no templates, as templates see them. */
+/** Returns the other files of a chart as templates see them. */
 function getFiles(files: ReadonlyMap<string, Buffer>): GoStruct {
   const read = (name: GoValue | undefined): string => files.get(toText(name ?? ''))?.toString() ?? '';
   const content: GoMap = {};
@@ -241,7 +241,10 @@ function getFiles(files: ReadonlyMap<string, Buffer>): GoStruct {
   );
 }
 
-/** A pattern of the library that Helm matches files with: `*` within a directory, `**` over all, `{a,b}`. */
+/**
+ * Translates a glob of the library that Helm matches files with: `*` within a directory, `**` across directories,
+ * `{a,b}`.
+ */
 function globPattern(glob: string): RegExp {
   let source = '';
   let depth = 0;
@@ -271,7 +274,7 @@ function globPattern(glob: string): RegExp {
   }
 }
 
-/** What Helm assumes without a cluster. (Source: chartutil.DefaultCapabilities.) */
+/** Capabilities that Helm assumes without a cluster. (Source: chartutil.DefaultCapabilities.) */
 const apiVersions = new Set(
   [
     'v1 admissionregistration.k8s.io/v1 admissionregistration.k8s.io/v1alpha1 admissionregistration.k8s.io/v1beta1',

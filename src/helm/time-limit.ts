@@ -4,8 +4,8 @@ import { systemCode } from '../core/errors.js';
 const script = new Script('work()');
 
 /**
- * Runs `work` and returns whether it ended within the limit. Also ends what counts no steps, such as a regular
- * expression that backtracks. Throws what `work` throws.
+ * Runs `work` and returns whether it finished within the limit. Also stops work without steps, such as a backtracking
+ * regular expression. Throws what `work` throws.
  */
 export function runWithin(maxMilliseconds: number, work: () => void): boolean {
   try {

@@ -8,21 +8,21 @@ import { compilePattern } from './template/functions/patterns.js';
 import { type GoMap, getKey, isGoMap, toJsonValue } from './template/go-values.js';
 import { runWithin } from './time-limit.js';
 
-/** What is wrong with values, or with the schema that they are held against. */
+/** Problems of values and of their schemas. */
 interface SchemaFaults {
-  /** One phrase each, with the path of the value; Helm refuses the chart for any of them. */
+  /** One phrase each, with the path of the value; any of them makes Helm reject the chart. */
   faults: string[];
-  /** Reasons why values were not held against a schema. */
+  /** Reasons why values were not checked. */
   unchecked: string[];
 }
 
-/** Bytes of one `values.schema.json`. */
+/** Maximum bytes of a `values.schema.json`. */
 const maxSchemaBytes = 4 * 1024 * 1024;
 const maxFaults = 20;
 
 /**
- * Holds the default values of a chart and its enabled sub-charts against their `values.schema.json`, of any draft
- * from 4 on. References to other documents and values of `format` are not followed or checked. (Source: Helm 3,
+ * Checks the default values of a chart and its enabled sub-charts against their `values.schema.json`, drafts 4 and
+ * later. Does not follow references to other documents or check `format`. (Source: Helm 3,
  * chartutil.ValidateAgainstSchema.)
  */
 export async function checkValues(
@@ -51,12 +51,12 @@ export async function checkValues(
         const validate = compile(schema.document);
         if (!validate(toJsonValue(own))) errors = validate.errors ?? [];
       });
-      if (!isDone) fault(`takes longer than ${maxMilliseconds} ms`);
+      if (!isDone) fault(`timed out after ${maxMilliseconds} ms`);
     } catch (error) {
       const reference = (error as { missingRef?: unknown }).missingRef;
       if (typeof reference === 'string')
         result.unchecked.push(
-          `${file}: values not checked: it refers to ${quoteGo(reference.slice(0, 200))}, which is not read`,
+          `${file}: values not checked: unsupported reference ${quoteGo(reference.slice(0, 200))}`,
         );
       else if (error instanceof RangeError) fault('nested too deeply');
       else if (systemCode(error) === undefined && error instanceof Error)
@@ -86,7 +86,7 @@ function* chartsWithSchema({ chart, charts }: EnabledChart, values: GoMap): Iter
 
 type Draft = '7' | '2019' | '2020';
 
-/** Returns a schema without what names its draft; undefined for what is no JSON schema. */
+/** Returns a schema without its draft; undefined for invalid schemas. */
 function parseSchema(text: string): { document: JsonObject | boolean; draft: Draft } | undefined {
   try {
     const isDraft4 = /"\$schema"\s*:\s*"https?:\/\/json-schema\.org\/draft-04\//.test(text);
@@ -102,7 +102,7 @@ function parseSchema(text: string): { document: JsonObject | boolean; draft: Dra
   }
 }
 
-/** Writes what draft 4 has under other names, or as a boolean, as draft 7 has it. */
+/** Converts keywords of draft 4 that have another name or are booleans to draft 7. */
 function upgradeDraft4(_key: string, value: unknown): unknown {
   if (!isJsonObject(value as JsonObject)) return value;
   const { id, exclusiveMinimum: above, exclusiveMaximum: below, ...rest } = value as JsonObject;
@@ -111,7 +111,7 @@ function upgradeDraft4(_key: string, value: unknown): unknown {
   if (below === true && maximum !== undefined) delete rest['maximum'];
   return {
     ...rest,
-    // A property may have the name of a keyword: its value is a schema then.
+    // A property may have the name of a keyword; its value is a schema then.
     ...(id !== undefined && (typeof id === 'string' ? { $id: id } : { id })),
     ...exclusiveBound('exclusiveMinimum', above, minimum),
     ...exclusiveBound('exclusiveMaximum', below, maximum),
@@ -148,7 +148,7 @@ async function loadCompiler(draft: Draft): Promise<Compile> {
   return (schema) => ajv.compile(schema);
 }
 
-/** A pattern that only Go reads matches everything. */
+/** Compiles a pattern; one that only Go supports matches everything. */
 function readPattern(pattern: string): RegExp {
   try {
     return compilePattern(pattern);

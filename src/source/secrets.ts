@@ -208,7 +208,7 @@ function findValue(
       });
     if (typeof value !== 'string') throw fail('not a string');
     if (field === 'stringData') return value;
-    if (findBase64Error(value) !== undefined) throw fail('not base64');
+    if (findBase64Error(value) !== undefined) throw fail('invalid base64');
     return Buffer.from(value, 'base64').toString('utf8');
   }
   return undefined;

@@ -12,10 +12,10 @@ const maxScopes = 10_000;
 const kinds = ['ClusterImagePolicy', 'ImagePolicy'];
 
 /**
- * Reads ClusterImagePolicy and ImagePolicy documents of OpenShift (config.openshift.io/v1). Images outside their scopes
- * are accepted, as a cluster does; where several name one scope, all of them must be met.
+ * Reads ClusterImagePolicy and ImagePolicy documents of OpenShift (config.openshift.io/v1). Images outside their
+ * scopes are accepted, as in a cluster; policies for the same scope must all be satisfied.
  *
- * Throws OpmateError with all that is wrong.
+ * Throws OpmateError with all problems.
  */
 export function parseClusterPolicies(text: string, file: string): SignaturePolicy {
   const { objects, diagnostics } = readObjects(text, file);

@@ -7,13 +7,13 @@ const block =
   /-----BEGIN ENCRYPTED (?:SIGSTORE|COSIGN) PRIVATE KEY-----([^-]+)-----END ENCRYPTED (?:SIGSTORE|COSIGN) PRIVATE KEY-----/;
 const maxCost = 2 ** 20;
 
-/** Whether text is a private key as `cosign generate-key-pair` writes it. */
+/** Reports whether text is a private key in the format of `cosign generate-key-pair`. */
 export function isCosignKey(text: string): boolean {
   return block.test(text);
 }
 
 /**
- * Decrypts a private key of cosign: scrypt and NaCl secretbox around PKCS#8 (secure-systems-lab/go-securesystemslib,
+ * Decrypts a cosign private key: scrypt and NaCl secretbox around PKCS#8 (secure-systems-lab/go-securesystemslib,
  * encrypted). Throws OpmateError INVALID, or AUTH for a wrong password.
  */
 export async function decryptCosignKey(

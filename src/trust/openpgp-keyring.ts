@@ -4,15 +4,15 @@ import { type Packet, packetType, readArmor, readPackets } from './openpgp-packe
 import { type PublicKeyPacket, readPublicKey } from './openpgp-public-key.js';
 import { type SignaturePacket, readSignature, signatureProblem } from './openpgp-signature.js';
 
-/** A key or subkey of a keyring, with what its owner says of it. */
+/** A key or subkey of a keyring, with its self-signed properties. */
 export interface SigningKey extends PublicKeyPacket {
-  /** Fingerprint of the primary key, which names the owner; of a primary key its own. */
+  /** Fingerprint of the primary key, which identifies the owner. */
   primaryFingerprint: string;
-  /** Seconds since 1970 after which it is no longer valid; undefined: never. */
+  /** Expiry in seconds since 1970; undefined: never. */
   expires: number | undefined;
 }
 
-/** Public keys that signatures are verified with. */
+/** Public keys for verification. */
 export interface OpenPgpKeyring {
   readonly keys: readonly SigningKey[];
 }
@@ -24,16 +24,16 @@ interface Certificate {
   subkeys: { key: PublicKeyPacket; signatures: SignaturePacket[] }[];
 }
 
-/** Maximum signatures of one owner over its own key that are looked at. */
+/** Maximum number of self-signatures evaluated per owner. */
 const maxSelfSignatures = 1000;
 const signingFlag = 0x02;
 
 /**
- * Reads public keys: binary, as `gpg --export` writes them, or in ASCII armor, of which a file may hold several blocks.
- * Third-party certifications are not looked at. `subject` names the keyring in messages.
+ * Reads public keys: binary, as written by `gpg --export`, or ASCII-armored, in one or several blocks. Ignores
+ * third-party certifications. `subject` is the name of the keyring in messages.
  *
- * Throws OpmateError SYNTAX, INVALID for private keys and data without public keys, UNSUPPORTED for GnuPG keyboxes and
- * keys of versions other than 4.
+ * Throws OpmateError SYNTAX, INVALID for private keys and data without public keys, UNSUPPORTED for GnuPG keyboxes
+ * and keys of versions other than 4.
  */
 export function parseKeyring(bytes: Buffer, subject: string): OpenPgpKeyring {
   try {
@@ -62,7 +62,7 @@ function readKeyringPackets(bytes: Buffer): Packet[][] {
   return blocks.map((block) => readPackets(block.bytes));
 }
 
-/** Groups packets by primary key, leaving out other people's signatures. */
+/** Groups packets by primary key, without third-party signatures. */
 function getCertificates(packets: Packet[]): Certificate[] {
   const certificates: Certificate[] = [];
   let current: Certificate | undefined;
@@ -107,7 +107,7 @@ function hashedUser(type: number, body: Buffer): Buffer {
   return Buffer.concat([header, body]);
 }
 
-/** Undefined for signatures of others, and for forms that cannot be read. */
+/** Returns undefined for third-party and unreadable signatures. */
 function readOwnSignature(body: Buffer, primary: PublicKeyPacket): SignaturePacket | undefined {
   try {
     const signature = readSignature(body);
@@ -118,7 +118,7 @@ function readOwnSignature(body: Buffer, primary: PublicKeyPacket): SignaturePack
   }
 }
 
-/** Whether a signature names this key as its signer. */
+/** Reports whether a signature names this key as its issuer. */
 export function isIssuedBy({ issuer, issuerFingerprint }: SignaturePacket, key: PublicKeyPacket): boolean {
   if (issuerFingerprint !== undefined) return issuerFingerprint === key.fingerprint;
   return issuer === key.keyId;
@@ -127,8 +127,7 @@ export function isIssuedBy({ issuer, issuerFingerprint }: SignaturePacket, key: 
 function signingKeys(certificate: Certificate): SigningKey[] {
   const { primary, subkeys } = certificate;
   const { problem, expires, flags } = judgePrimary(certificate);
-  const signingProblem =
-    flags !== undefined && (flags & signingFlag) === 0 ? 'not a key for signatures' : undefined;
+  const signingProblem = flags !== undefined && (flags & signingFlag) === 0 ? 'not a signing key' : undefined;
   const shared = { primaryFingerprint: primary.fingerprint };
   return [
     { ...primary, ...shared, expires, problem: problem ?? primary.problem ?? signingProblem },
@@ -161,7 +160,7 @@ function judgePrimary({ primary, primarySignatures, users }: Certificate): Judge
     return newest === undefined || newest.type === 0x30 ? [] : [newest];
   });
   const newest = findNewest([...overKey, ...certifications]);
-  if (newest === undefined) return { problem: primary.problem ?? 'without a valid self-signature' };
+  if (newest === undefined) return { problem: primary.problem ?? 'no valid self-signature' };
   return { expires: findExpiry(primary, newest), flags: newest.keyFlags };
 }
 
@@ -178,13 +177,13 @@ function judgeSubkey(
   const binding = findNewest(own);
   if (binding === undefined) return { problem: 'not bound to its primary key' };
   const expires = findExpiry(key, binding);
-  if (((binding.keyFlags ?? 0) & signingFlag) === 0) return { expires, problem: 'not a key for signatures' };
-  // Without this anybody could pass somebody else's signing key off as a subkey of their own.
+  if (((binding.keyFlags ?? 0) & signingFlag) === 0) return { expires, problem: 'not a signing key' };
+  // Otherwise anybody could claim a foreign signing key as a subkey.
   const { embedded } = binding;
   const isMutual = embedded?.type === 0x19 && signatureProblem(embedded, content, key, true) === undefined;
   return {
     expires,
-    problem: isMutual ? undefined : 'without a signature of the subkey over its primary key',
+    problem: isMutual ? undefined : 'no signature of the subkey over its primary key',
   };
 }
 

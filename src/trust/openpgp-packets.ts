@@ -1,7 +1,7 @@
 import { constants, inflateRawSync, inflateSync } from 'node:zlib';
 import { LimitError, OpmateError } from '../core/errors.js';
 
-/** Packet types of RFC 9580, section 5, that are handled here. */
+/** Supported packet types of RFC 9580, section 5. */
 export const packetType = {
   encryptedSessionKey: 1,
   signature: 2,
@@ -28,11 +28,11 @@ export interface Packet {
   body: Buffer;
 }
 
-/** Maximum packets of a message or keyring. */
+/** Maximum number of packets in a message or keyring. */
 const maxPackets = 50_000;
-/** Maximum compressed packets within each other. */
+/** Maximum nesting of compressed packets. */
 const maxNesting = 4;
-/** Packets that carry data: these alone may have partial or indeterminate lengths. */
+/** Data packets, which alone may have partial or indeterminate lengths. */
 const dataPackets: readonly number[] = [
   packetType.compressedData,
   packetType.encryptedData,
@@ -41,7 +41,7 @@ const dataPackets: readonly number[] = [
   packetType.aeadEncryptedData,
 ];
 
-/** Reads integers and bytes from the front of a packet. Throws OpmateError SYNTAX where bytes are missing. */
+/** Reads integers and bytes from the start of a packet. Throws OpmateError SYNTAX for missing bytes. */
 export class PacketReader {
   #offset = 0;
   readonly #bytes: Buffer;
@@ -65,12 +65,12 @@ export class PacketReader {
     return taken;
   }
 
-  /** An unsigned integer of 1, 2 or 4 bytes. */
+  /** Reads an unsigned integer of 1, 2 or 4 bytes. */
   uint(bytes: 1 | 2 | 4): number {
     return this.take(bytes).readUIntBE(0, bytes);
   }
 
-  /** A multiprecision integer, without leading zeros. */
+  /** Reads a multiprecision integer, without leading zeros. */
   mpi(): Buffer {
     const bits = this.uint(2);
     const value = this.take(Math.ceil(bits / 8));
@@ -117,7 +117,7 @@ function readNewPacket(header: number, reader: PacketReader): Packet {
   }
 }
 
-/** A length of the new format, which subpackets use too (these have no partial ones). */
+/** Reads a length of the new format, which subpackets use too, without partial ones. */
 export function readNewLength(reader: PacketReader): { length: number; isPartial: boolean } {
   const first = reader.uint(1);
   if (first < 192) return { length: first, isPartial: false };
@@ -132,8 +132,8 @@ function requireDataPacket(type: number): void {
 }
 
 /**
- * Returns the packets of a message with compressed ones replaced by what they hold, and without those that carry no
- * meaning. `limit` is the maximum of bytes after decompression. Throws OpmateError SYNTAX, UNSUPPORTED or LIMIT.
+ * Returns the packets of a message, with compressed ones expanded and meaningless ones omitted. `limit` is the
+ * maximum of bytes after decompression. Throws OpmateError SYNTAX, UNSUPPORTED or LIMIT.
  */
 export function readMessagePackets(bytes: Buffer, limit: number, depth = 0): Packet[] {
   return readPackets(bytes).flatMap((packet) => {
@@ -151,13 +151,13 @@ function decompress(body: Buffer, limit: number): Buffer {
   if (algorithm !== 1 && algorithm !== 2) {
     const name = algorithm === 3 ? 'BZip2' : String(algorithm ?? 'none');
     throw new OpmateError('UNSUPPORTED', `OpenPGP compression ${name}`, {
-      hint: 'use a message that is compressed with ZIP or ZLIB, or not at all',
+      hint: 'use a message compressed with ZIP or ZLIB, or uncompressed',
     });
   }
   const options = { maxOutputLength: limit, finishFlush: constants.Z_FINISH, info: true as const };
   let result: { buffer: Buffer; engine: { bytesWritten: number } };
   try {
-    // The types of Node lack the result of `info`.
+    // The types of Node.js lack the result of `info`.
     result = (algorithm === 1 ? inflateRawSync : inflateSync)(
       compressed,
       options,
@@ -177,7 +177,7 @@ function decompress(body: Buffer, limit: number): Buffer {
 const armorBlock =
   /-----BEGIN PGP ([A-Z ,/0-9]{1,60})-----[ \t]*\r?\n([^]*?)-----END PGP \1-----[ \t]*(?:\r?\n|$)/g;
 
-/** One decoded block of ASCII armor; `kind` is as in its first line, e.g. `PUBLIC KEY BLOCK`. */
+/** A decoded block of ASCII armor; `kind` is that of its first line: `PUBLIC KEY BLOCK`. */
 interface ArmorBlock {
   kind: string;
   bytes: Buffer;
@@ -210,12 +210,12 @@ function decodeArmor(content: string): Buffer {
     checksum !== undefined &&
     Buffer.from(checksum.slice(1), 'base64').readUIntBE(0, 3) !== crc24(decoded)
   ) {
-    throw new OpmateError('SYNTAX', 'damaged ASCII armor: its checksum differs');
+    throw new OpmateError('SYNTAX', 'damaged ASCII armor: checksum mismatch');
   }
   return decoded;
 }
 
-/** RFC 9580, section 6.1.1. */
+/** Computes the checksum of RFC 9580, section 6.1.1. */
 function crc24(bytes: Buffer): number {
   let crc = 0xb704ce;
   for (const byte of bytes) {

@@ -5,21 +5,21 @@ import { PacketReader } from './openpgp-packets.js';
 export interface PublicKeyPacket {
   /** 40 upper-case hexadecimal digits. */
   fingerprint: string;
-  /** The last 16 of `fingerprint`. */
+  /** Last 16 digits of `fingerprint`. */
   keyId: string;
   /** Seconds since 1970. */
   created: number;
   algorithm: number;
-  /** Undefined where the key cannot verify; `problem` says why. */
+  /** Undefined for a key that cannot verify; `problem` is the reason. */
   publicKey: KeyObject | undefined;
   problem: string | undefined;
-  /** What signatures over the key hash: the packet with a fixed header. */
+  /** Bytes of the key in signature hashes: the packet with a fixed header. */
   hashed: Buffer;
 }
 
 const minRsaBits = 2048;
 const encryptionAlgorithms: readonly number[] = [2, 16, 18, 25, 26];
-/** Object identifiers of curves, as hexadecimal bytes without the first two of DER. */
+/** Object identifiers of curves, in hexadecimal without the first two bytes of DER. */
 const curves: Readonly<Record<string, { crv: string; bytes: number }>> = {
   '2a8648ce3d030107': { crv: 'P-256', bytes: 32 },
   '2b81040022': { crv: 'P-384', bytes: 48 },
@@ -55,8 +55,7 @@ function readKeyMaterial(algorithm: number, reader: PacketReader): KeyMaterial {
 }
 
 function parseKeyMaterial(algorithm: number, reader: PacketReader): KeyMaterial {
-  if (encryptionAlgorithms.includes(algorithm))
-    return { problem: 'a key for encryption, not for signatures' };
+  if (encryptionAlgorithms.includes(algorithm)) return { problem: 'an encryption key, not a signing key' };
   const base64 = (bytes: Buffer): string => bytes.toString('base64url');
   const fromJwk = (key: Record<string, string>): KeyMaterial => ({
     publicKey: createPublicKey({ key, format: 'jwk' }),

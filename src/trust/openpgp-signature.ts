@@ -3,27 +3,27 @@ import { OpmateError } from '../core/errors.js';
 import { PacketReader, readNewLength } from './openpgp-packets.js';
 import type { PublicKeyPacket } from './openpgp-public-key.js';
 
-/** A signature packet of version 3 or 4 (RFC 9580, section 5.2), read but not verified. */
+/** A parsed, unverified signature packet of version 3 or 4 (RFC 9580, section 5.2). */
 export interface SignaturePacket {
-  /** 0x00 over bytes, 0x01 over text, others over keys. */
+  /** 0x00 for bytes, 0x01 for text, others for keys. */
   type: number;
   algorithm: number;
   hash: number;
   /** Seconds since 1970. */
   created: number | undefined;
-  /** Seconds after `created`; 0 or undefined: never. */
+  /** Lifetime in seconds; 0 or undefined: unlimited. */
   expiresAfter: number | undefined;
-  /** Seconds after the creation of the key that it certifies. */
+  /** Lifetime in seconds of the certified key. */
   keyExpiresAfter: number | undefined;
   keyFlags: number | undefined;
-  /** Key id of the signer, 16 upper-case hexadecimal digits. */
+  /** Key ID of the issuer, 16 upper-case hexadecimal digits. */
   issuer: string | undefined;
   issuerFingerprint: string | undefined;
   /** Signature of a subkey over its primary key. */
   embedded: SignaturePacket | undefined;
-  /** Reason why it must not be believed, whatever it signs. */
+  /** Why the signature is invalid for any content. */
   problem: string | undefined;
-  /** What is hashed after the signed content. */
+  /** Bytes hashed after the signed content. */
   trailer: Buffer;
   /** Multiprecision integers, or native bytes, of the signature. */
   values: Buffer;
@@ -40,7 +40,7 @@ const hashNames: Readonly<Record<number, string>> = {
 };
 const weakHashes: Readonly<Record<number, string>> = { 1: 'MD5', 2: 'SHA-1', 3: 'RIPEMD-160' };
 
-/** Subpackets that are read here, or that say nothing about whether a signature holds (RFC 9580, section 5.2.3.7). */
+/** Subpackets that are read here or do not affect validity (RFC 9580, section 5.2.3.7). */
 const harmlessSubpackets = new Set([
   2, 3, 4, 5, 7, 9, 11, 16, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 39,
 ]);
@@ -104,7 +104,7 @@ function readSubpacket(
   }: { type: number; isCritical: boolean; body: Buffer; isHashed: boolean },
 ): void {
   const reader = new PacketReader(body);
-  // Whoever forwards a signature can change its unhashed part: only hints, and what is signed itself, count there.
+  // The unhashed part can be changed in transit: only hints and self-contained signatures are read from it.
   if (type === 16) signature.issuer ??= reader.take(8).toString('hex').toUpperCase();
   else if (type === 33) {
     signature.issuerFingerprint ??= reader.rest().subarray(1).toString('hex').toUpperCase();
@@ -120,13 +120,13 @@ function readSubpacket(
 }
 
 function readEmbedded(outer: SignaturePacket, body: Buffer): SignaturePacket | undefined {
-  // One level is all that a binding needs; deeper ones could nest without end.
+  // A binding needs one level; deeper nesting could be endless.
   return outer.type === 0x18 ? readSignature(body) : undefined;
 }
 
 /**
- * Returns why a signature does not hold over `content` with this key; undefined when it does. SHA-1 is accepted
- * only where `isSelfSignature`: keys of 2009 that are still in use have no other.
+ * Returns why a signature by this key over `content` is invalid; undefined if valid. Accepts SHA-1 only if
+ * `isSelfSignature`: keys of 2009 that are still in use have no other.
  */
 export function signatureProblem(
   signature: SignaturePacket,
@@ -135,18 +135,17 @@ export function signatureProblem(
   isSelfSignature = false,
 ): string | undefined {
   const weak = weakHashes[signature.hash];
-  if (weak !== undefined && !(isSelfSignature && signature.hash === 2))
-    return `made with the weak hash ${weak}`;
+  if (weak !== undefined && !(isSelfSignature && signature.hash === 2)) return `weak hash ${weak}`;
   const name = hashNames[signature.hash];
   if (name === undefined) return `unknown hash ${signature.hash}`;
   if (signature.problem !== undefined) return signature.problem;
-  if (signature.created === undefined) return 'without a creation time';
+  if (signature.created === undefined) return 'missing creation time';
   if (key.publicKey === undefined) return key.problem;
-  // RSA has an older number for keys that only sign.
+  // RSA has an older number for sign-only keys.
   const algorithm = signature.algorithm === 3 ? 1 : signature.algorithm;
-  if (algorithm !== (key.algorithm === 3 ? 1 : key.algorithm)) return 'made with another kind of key';
+  if (algorithm !== (key.algorithm === 3 ? 1 : key.algorithm)) return 'made with a key of another algorithm';
   const data = Buffer.concat([...content, signature.trailer]);
-  return verifyValues(signature, name, data, key.publicKey) ? undefined : 'not over this content';
+  return verifyValues(signature, name, data, key.publicKey) ? undefined : 'does not match the content';
 }
 
 function verifyValues(signature: SignaturePacket, hash: string, data: Buffer, key: KeyObject): boolean {

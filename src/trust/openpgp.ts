@@ -4,44 +4,44 @@ import { type OpenPgpKeyring, type SigningKey, isIssuedBy } from './openpgp-keyr
 import { type Packet, packetType, readArmor, readMessagePackets } from './openpgp-packets.js';
 import { type SignaturePacket, readSignature, signatureProblem } from './openpgp-signature.js';
 
-/** A signature that holds. */
+/** A valid signature. */
 interface VerifiedSignature {
-  /** The key that made it: 16 upper-case hexadecimal digits. */
+  /** ID of the signing key: 16 upper-case hexadecimal digits. */
   keyId: string;
-  /** Fingerprint of that key, 40 upper-case hexadecimal digits. */
+  /** Fingerprint of the signing key, 40 upper-case hexadecimal digits. */
   fingerprint: string;
-  /** Fingerprint of the primary key that it belongs to. */
+  /** Fingerprint of its primary key. */
   primaryFingerprint: string;
-  /** Time that the signer states. */
+  /** Signing time as stated by the signer. */
   created: Date;
 }
 
-/** A message with a signature that holds. */
+/** A message with a valid signature. */
 interface VerifiedMessage extends VerifiedSignature {
   /** Signed bytes. */
   content: Buffer;
 }
 
 interface VerifyMessageOptions {
-  /** Names the message in errors: a file or URL. */
+  /** Name of the message in errors: a file or URL. */
   subject: string;
   /** Time at which keys and signatures must be valid. */
   now: Date;
-  /** Maximum bytes of the signed content; 1 MiB by default. */
+  /** Maximum bytes of the signed content; default: 1 MiB. */
   limit?: number;
 }
 
 const defaultLimit = 1024 * 1024;
-/** Maximum size of a signed message above that of its content, and of a detached signature. */
+/** Maximum size of a signed message beyond its content, and of a detached signature. */
 const maxEnvelope = 256 * 1024;
 const maxSignatures = 16;
 
 /**
- * Verifies a signed message (RFC 9580, section 10.3), binary or in ASCII armor, compressed or not, and returns what it
- * signs. One signature of a key of the keyring must hold; the key must be neither expired nor revoked at `now`.
+ * Verifies a signed message (RFC 9580, section 10.3), binary or ASCII-armored, optionally compressed, and returns its
+ * content. Requires one valid signature by a key of the keyring that is neither expired nor revoked at `now`.
  *
- * Throws OpmateError: SYNTAX for data that is no message, INVALID for one without a valid signature, LIMIT and
- * UNSUPPORTED (encryption, unknown versions, BZip2).
+ * Throws OpmateError: SYNTAX for other data, INVALID without a valid signature, LIMIT, and UNSUPPORTED (encryption,
+ * unknown versions, BZip2).
  */
 export function verifySignedMessage(
   message: Buffer,
@@ -56,9 +56,7 @@ export function verifySignedMessage(
   });
 }
 
-/**
- * Verifies a detached signature, binary or in ASCII armor, over `content`. Otherwise as `verifySignedMessage`.
- */
+/** Verifies a detached signature, binary or ASCII-armored, over `content`. Otherwise like `verifySignedMessage`. */
 export function verifyDetachedSignature(
   content: Buffer,
   signature: Buffer,
@@ -84,7 +82,7 @@ function withSubject<T>(subject: string, verify: () => T): T {
 }
 
 function readMessage(bytes: Buffer, kind: 'MESSAGE' | 'SIGNATURE', limit: number): Packet[] {
-  // Armor is a third longer than what it holds.
+  // Armor is a third larger than its content.
   if (bytes.length > (limit + maxEnvelope) * 1.4) {
     throw new LimitError(`OpenPGP ${kind.toLowerCase()} of more than ${limit} bytes`);
   }
@@ -98,7 +96,7 @@ function readMessage(bytes: Buffer, kind: 'MESSAGE' | 'SIGNATURE', limit: number
   return packets;
 }
 
-/** Takes a signed message apart: one-pass signatures, content, signatures; or signatures, content. */
+/** Splits a signed message: one-pass signatures, content, signatures; or signatures, content. */
 function readSignedContent(packets: readonly Packet[]): { content: Buffer; signatures: SignaturePacket[] } {
   const kinds = packets.map(({ type }) => type);
   const encrypted = [1, 3, 9, 18, 20];
@@ -121,7 +119,7 @@ function readSignedContent(packets: readonly Packet[]): { content: Buffer; signa
   const isPrefixed = after.length === 0 && before.every(({ type }) => type === packetType.signature);
   const isUnfinished = after.length < before.length && before[0]?.type === packetType.onePassSignature;
   if (!isOnePass && !isPrefixed) {
-    const problem = isUnfinished ? 'truncated: a signature is missing' : 'not a signed OpenPGP message';
+    const problem = isUnfinished ? 'truncated: missing signature' : 'not a signed OpenPGP message';
     throw new OpmateError('SYNTAX', problem);
   }
   const signatures = readSignatures(isOnePass ? after : before);
@@ -130,7 +128,7 @@ function readSignedContent(packets: readonly Packet[]): { content: Buffer; signa
   return { content: readLiteral((packets[literal] as Packet).body), signatures };
 }
 
-/** Requires that each one-pass signature announces its signature: the first the last, as brackets do. */
+/** Requires that one-pass signatures match their signatures like brackets: the first announces the last. */
 function requireAnnounced(onePass: readonly Packet[], signatures: readonly SignaturePacket[]): void {
   const announced = onePass.toReversed().every(({ body }, index) => {
     const { type, hash, algorithm, ...names } = signatures[index] as SignaturePacket;
@@ -155,7 +153,7 @@ function readSignatures(packets: readonly Packet[]): SignaturePacket[] {
   return packets.map(({ body }) => readSignature(body));
 }
 
-/** Returns the first signature that holds. Throws with the reason of each otherwise. */
+/** Returns the first valid signature. Throws with the reasons of all otherwise. */
 function findValidSignature(
   signatures: readonly SignaturePacket[],
   content: Buffer,
@@ -166,7 +164,7 @@ function findValidSignature(
   for (const signature of signatures) {
     const keys = keyring.keys.filter((key) => isIssuedBy(signature, key));
     const id = signature.issuerFingerprint?.slice(-16) ?? signature.issuer ?? 'unknown';
-    if (keys.length === 0) problems.push(`signed by key ${id}, which is not trusted`);
+    if (keys.length === 0) problems.push(`signed by untrusted key ${id}`);
     for (const key of keys) {
       const problem = messageSignatureProblem(signature, content, key, now);
       if (problem === undefined) {
@@ -187,15 +185,15 @@ function messageSignatureProblem(
   key: SigningKey,
   now: Date,
 ): string | undefined {
-  if (key.problem !== undefined) return `the key is unusable: ${key.problem}`;
+  if (key.problem !== undefined) return `unusable key: ${key.problem}`;
   if (signature.type !== 0x00 && signature.type !== 0x01) return 'not a signature over a document';
   const signed = signature.type === 0x01 ? withNetworkLineEnds(content) : content;
   const problem = signatureProblem(signature, [signed], key);
   if (problem !== undefined) return problem;
   const seconds = now.getTime() / 1000;
   const { created = 0, expiresAfter = 0 } = signature;
-  if (created > seconds) return `made in the future, at ${showTime(created)}`;
-  if (created < key.created) return 'made before its key';
+  if (created > seconds) return `created in the future, at ${showTime(created)}`;
+  if (created < key.created) return 'created before its key';
   if (expiresAfter !== 0 && created + expiresAfter <= seconds)
     return `expired at ${showTime(created + expiresAfter)}`;
   if (key.expires !== undefined && key.expires <= seconds)

@@ -13,13 +13,13 @@ const maxScopes = 10_000;
 const maxRequirements = 100;
 const maxKeys = 100;
 
-/** Reads a file that a policy names, by absolute path. Throws OpmateError. */
+/** Reads a file named in a policy by absolute path. Throws OpmateError. */
 type ReadPolicyFile = (path: string) => Promise<Buffer>;
 
 /**
- * Reads a policy.json of containers (containers-policy.json(5)), and the keys that it names. `readFile` reads these.
+ * Reads a policy.json of containers (containers-policy.json(5)), and its keys via `readFile`.
  *
- * Throws OpmateError with all that is wrong: unknown types and fields, unreadable keys, keys of the wrong kind.
+ * Throws OpmateError with all problems: unknown types and fields, unreadable keys, keys of the wrong kind.
  */
 export async function parsePolicyFile(
   text: string,
@@ -98,9 +98,9 @@ class RequirementReader {
     let signer: SigstoreSigner | undefined;
     if (fields.fulcio.isPresent) {
       for (const key of own)
-        if (field.field(key).isPresent) field.field(key).fail('not together with fulcio');
+        if (field.field(key).isPresent) field.field(key).fail('cannot be combined with fulcio');
       if (rekorKeys.length === 0)
-        fields.fulcio.fail('needs the public key of a transparency log', { hint: 'add rekorPublicKeyPath' });
+        fields.fulcio.fail('missing public key of a transparency log', { hint: 'add rekorPublicKeyPath' });
       signer = await this.#readFulcio(fields.fulcio, rekorKeys);
     } else {
       signer = { kind: 'key', keys: await this.#readKeys(field, own, parseVerificationKey), rekorKeys };
@@ -119,7 +119,7 @@ class RequirementReader {
     return { kind: 'certificate', trust, oidcIssuer, identity };
   }
 
-  /** Reads keys from the one of `names` that is there: a path, paths, base64 data or a list of that. */
+  /** Reads keys from whichever of `names` is set: a path, paths, base64 data or a list of them. */
   async #readKeys<T>(
     field: Field,
     names: readonly string[],
@@ -132,7 +132,7 @@ class RequirementReader {
       if (isRequired) field.fail('missing key', { code: 'missing-field', hint: `add ${names[0] ?? ''}` });
       return [];
     }
-    for (const other of present.slice(1)) field.field(other).fail(`not together with ${name}`);
+    for (const other of present.slice(1)) field.field(other).fail(`cannot be combined with ${name}`);
     const values = /s$/.test(name) ? (field.field(name).list(maxKeys) ?? []) : [field.field(name)];
     const read: T[] = [];
     for (const value of values) {
@@ -154,7 +154,7 @@ class RequirementReader {
 /** Decodes base64 of a policy. Throws OpmateError SYNTAX. */
 export function readBase64(text: string): Buffer {
   if (/^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(text)) return Buffer.from(text, 'base64');
-  throw new OpmateError('SYNTAX', 'not base64');
+  throw new OpmateError('SYNTAX', 'invalid base64');
 }
 
 const identityTypes = [

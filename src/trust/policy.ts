@@ -3,7 +3,7 @@ import type { OpenPgpKeyring } from './openpgp-keyring.js';
 import type { SignedIdentity } from './signed-identity.js';
 import type { SigstoreSigner } from './sigstore-types.js';
 
-/** One demand on an image; all of a scope must be met. */
+/** A requirement for an image; all requirements of a scope must be satisfied. */
 export type PolicyRequirement =
   | { type: 'insecureAcceptAnything' }
   | { type: 'reject' }
@@ -11,26 +11,26 @@ export type PolicyRequirement =
   | {
       type: 'sigstoreSigned';
       signer: SigstoreSigner;
-      /** Undefined: the reference in the signature is not looked at, as `cosign verify` has it. */
+      /** Identity of the signature; undefined: unchecked, as in `cosign verify`. */
       identity: SignedIdentity | undefined;
     };
 
-/** Rules that say which images may be used, by the place that they come from. */
+/** Rules for the use of images, by origin. */
 export interface SignaturePolicy {
-  /** File, or flag, for messages. */
+  /** File or flag, for messages. */
   name: string;
   default: readonly PolicyRequirement[];
-  /** By transport and scope; scope `""` is the default of the transport. */
+  /** Requirements by transport and scope; scope `""` is the default of the transport. */
   transports: ReadonlyMap<string, ReadonlyMap<string, readonly PolicyRequirement[]>>;
 }
 
-/** The rule for an image, and the scope that led to it. */
+/** Rule for an image with its matching scope. */
 export interface PolicyRule {
   scope: string;
   requirements: readonly PolicyRequirement[];
 }
 
-/** Returns the rule of the most specific scope that an image lies in. */
+/** Returns the rule of the most specific scope of an image. */
 export function findRule(policy: SignaturePolicy, reference: Reference): PolicyRule {
   const scopes = policy.transports.get(reference.transport);
   for (const scope of [...getScopes(reference), '']) {
@@ -40,7 +40,10 @@ export function findRule(policy: SignaturePolicy, reference: Reference): PolicyR
   return { scope: 'default', requirements: policy.default };
 }
 
-/** Scopes from the reference outwards (containers-policy.json(5), "Supported transports and their scopes"). */
+/**
+ * Returns the scopes of a reference, innermost first (containers-policy.json(5), "Supported transports and their
+ * scopes").
+ */
 function getScopes(reference: Reference): string[] {
   if (reference.transport !== 'docker') return pathScopes(reference.path, reference.tag);
   const { registry, repository, tag, digest } = reference;
@@ -61,7 +64,7 @@ function pathScopes(path: string, tag: string | undefined): string[] {
   return scopes;
 }
 
-/** A policy that demands a signature of this signer of every image. */
+/** Returns a policy that requires a signature by this signer for every image. */
 export function signerPolicy(name: string, signer: SigstoreSigner): SignaturePolicy {
   return { name, default: [{ type: 'sigstoreSigned', signer, identity: undefined }], transports: new Map() };
 }

@@ -1,7 +1,10 @@
 import { type Reference, parseReference } from '../core/reference.js';
 import { OpmateError } from '../core/errors.js';
 
-/** How the reference in a signature must relate to that of the image (containers-policy.json(5), signedIdentity). */
+/**
+ * Required relation between the reference in a signature and that of the image (containers-policy.json(5),
+ * signedIdentity).
+ */
 export type SignedIdentity =
   | { type: 'matchExact' | 'matchRepoDigestOrExact' | 'matchRepository' }
   | { type: 'exactReference'; dockerReference: string }
@@ -9,20 +12,20 @@ export type SignedIdentity =
   | { type: 'remapIdentity'; prefix: string; signedPrefix: string };
 
 interface NamedImage {
-  /** `host/path`, as `quay.io/ns/name`. */
+  /** Name `host/path`: `quay.io/ns/name`. */
   repository: string;
   tag: string | undefined;
   digest: string | undefined;
 }
 
-/** Returns why the reference that a signature states is not that of the image; undefined where it is. */
-export function identityProblem(
+/** Returns why the reference in a signature does not match that of the image; undefined if it does. */
+export function findIdentityProblem(
   identity: SignedIdentity,
   image: Reference,
   stated: string | undefined,
 ): string | undefined {
   const signed = stated === undefined ? undefined : parseStated(stated);
-  if (signed === undefined) return `the signature states no reference${stated ? `, but "${stated}"` : ''}`;
+  if (signed === undefined) return `no reference in the signature${stated ? `, but "${stated}"` : ''}`;
   const problem = `signed as ${stated}`;
   switch (identity.type) {
     case 'exactReference':
@@ -31,7 +34,7 @@ export function identityProblem(
       return signed.repository === parseStated(identity.dockerRepository)?.repository ? undefined : problem;
     default: {
       const own = findName(image);
-      if (own === undefined) return 'the image has no name that a signature could state';
+      if (own === undefined) return 'the image has no name to compare with the signature';
       return matches(identity, own, signed) ? undefined : problem;
     }
   }
@@ -53,7 +56,7 @@ function remapped(
   return isBelow ? { ...own, repository: `${signedPrefix}${own.repository.slice(prefix.length)}` } : own;
 }
 
-/** Neither tag nor digest is no exact name. */
+/** A reference without tag and digest is not exact. */
 function isSame(a: NamedImage, b: NamedImage | undefined): boolean {
   if (b === undefined || a.repository !== b.repository) return false;
   if (a.digest !== undefined || b.digest !== undefined) return a.digest === b.digest;

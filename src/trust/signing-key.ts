@@ -7,8 +7,8 @@ const supported = 'ECDSA P-256, P-384 or P-521, Ed25519 or RSA of at least 2048 
 const supportedCurves: readonly (string | undefined)[] = ['prime256v1', 'secp384r1', 'secp521r1'];
 
 /**
- * Reads a private key that signs, from PEM: PKCS#8, SEC 1 or PKCS#1, not encrypted, or the encrypted form of cosign
- * with its `password`. `subject` names it in messages. Throws OpmateError INVALID, UNSUPPORTED or AUTH.
+ * Reads a private signing key from PEM: unencrypted PKCS#8, SEC 1 or PKCS#1, or the encrypted format of cosign with
+ * its `password`. `subject` is its name in messages. Throws OpmateError INVALID, UNSUPPORTED or AUTH.
  */
 export async function parseSigningKey(pem: Buffer, subject: string, password?: string): Promise<KeyObject> {
   const text = pem.toString('latin1');
@@ -16,26 +16,26 @@ export async function parseSigningKey(pem: Buffer, subject: string, password?: s
   if (/-----BEGIN ENCRYPTED |Proc-Type: 4,ENCRYPTED/.test(text)) {
     throw new OpmateError('UNSUPPORTED', 'encrypted private key', {
       subject,
-      hint: 'decrypt it to a file that only you can read, e.g. with openssl pkey',
+      hint: 'decrypt it to a private file, for example with openssl pkey',
     });
   }
   return requireSupported(parseKey(createPrivateKey, pem, subject, 'private'), subject);
 }
 
-/** A public key that verifies, from PEM; of a private key its public half. Throws as `parseSigningKey` does. */
+/** Reads a public verification key from PEM, or the public half of a private key. Throws as `parseSigningKey`. */
 export function parseVerificationKey(pem: Buffer, subject: string): KeyObject {
   return requireSupported(parseKey(createPublicKey, pem, subject, 'public'), subject);
 }
 
 /**
- * Signs bytes: base64 and a line end. Forms are those of `cosign sign-blob` and `openssl dgst -sha256 -sign`: ECDSA
- * over SHA-256 in DER, RSA PKCS#1 v1.5 over SHA-256, plain Ed25519.
+ * Signs bytes; returns base64 with a line ending. Formats are those of `cosign sign-blob` and `openssl dgst -sha256
+ * -sign`: ECDSA over SHA-256 in DER, RSA PKCS#1 v1.5 over SHA-256, plain Ed25519.
  */
 export function signDetached(bytes: Buffer, key: KeyObject): string {
   return `${sign(hashFor(key), bytes, key).toString('base64')}\n`;
 }
 
-/** Whether `signature`, as `signDetached` writes it, is that of the key's owner over these bytes. */
+/** Reports whether `signature`, in the format of `signDetached`, is valid for the bytes and key. */
 export function verifyDetached(bytes: Buffer, signature: string, key: KeyObject): boolean {
   const text = signature.trim();
   if (!/^[A-Za-z0-9+/]{1,4096}={0,2}$/.test(text)) return false;

@@ -1,4 +1,4 @@
-// An ES module of its own, since a bundle gives CommonJS modules that are imported late no named exports.
+// A separate ES module: in the published bundle, CommonJS modules imported lazily have no named exports.
 export { bundleFromJSON } from '@sigstore/bundle';
 export { X509Certificate } from '@sigstore/core';
 export { TrustedRoot } from '@sigstore/protobuf-specs';

@@ -9,13 +9,13 @@ import { parseSimpleSigning } from './simple-signing.js';
 import { verifyDetached } from './signing-key.js';
 import type { SigstoreSignature, SigstoreSigner } from './sigstore-types.js';
 
-/** What a signature that holds says. */
+/** Content of a valid signature. */
 interface SignedClaim {
   /** Digest of the signed manifest. */
   digest: string;
-  /** Reference that the signer gave the image; undefined in bundles, which state none. */
+  /** Reference of the image as signed; undefined in bundles, which have none. */
   reference: string | undefined;
-  /** The signer for reports. */
+  /** Name of the signer for reports. */
   signer: string;
 }
 
@@ -23,8 +23,8 @@ interface SignedClaim {
 export const maxSignatureBytes = 1024 * 1024;
 
 /**
- * Verifies a cosign signature: its signer, its entry in a transparency log where the signer requires one, and that it
- * is over the manifest with this digest. Throws OpmateError INVALID, SYNTAX or DIGEST.
+ * Verifies a cosign signature: its signer, its transparency log entry if required, and the digest of the signed
+ * manifest. Throws OpmateError INVALID, SYNTAX or DIGEST.
  */
 export async function verifySigstoreSignature(
   signature: SigstoreSignature,
@@ -45,7 +45,7 @@ async function verifyClaim(signature: SigstoreSignature, signer: SigstoreSigner)
   const isPlain = signer.kind === 'key' && signer.rekorKeys.length === 0 && signature.kind === 'simple';
   if (isPlain) {
     if (!signer.keys.some((key) => verifyDetached(signature.payload, signature.signature, key))) {
-      throw new OpmateError('INVALID', 'not signed by the key, or changed after it was signed');
+      throw new OpmateError('INVALID', 'not signed by the key, or modified after signing');
     }
     return { ...readPayload(signature.payload), signer: 'key' };
   }
@@ -60,7 +60,7 @@ async function verifyClaim(signature: SigstoreSignature, signer: SigstoreSigner)
 
 function readPayload(payload: Buffer): { digest: string; reference: string } {
   const { type, digest, reference } = parseSimpleSigning(payload, 'payload');
-  // cosign takes any type; the others of containers are never signed with such keys.
+  // cosign accepts any type; the other types of containers are never signed with such keys.
   if (!/^(?:cosign container image signature|atomic container signature)$/.test(type)) {
     throw new OpmateError('INVALID', `payload of unknown type "${type.slice(0, 100)}"`);
   }
@@ -69,7 +69,7 @@ function readPayload(payload: Buffer): { digest: string; reference: string } {
 
 const signStatement = 'https://sigstore.dev/cosign/sign/v1';
 
-/** Returns the digest that an in-toto statement of `cosign sign` is about. */
+/** Returns the digest in an in-toto statement of `cosign sign`. */
 function readStatement(bytes: Buffer): string {
   const value = parseGoJson(decodeUtf8(bytes));
   const root = openValue(value, { name: 'statement', kind: 'reference' });
@@ -84,10 +84,10 @@ function readStatement(bytes: Buffer): string {
   const hex = digests[0]?.field('sha256').text() ?? '';
   const digest = `sha256:${hex}`;
   if (isDigest(digest)) return digest;
-  throw new OpmateError('INVALID', 'statement without a digest');
+  throw new OpmateError('INVALID', 'missing digest in the statement');
 }
 
-/** Whether a bundle is a signature of an image, and no attestation about it. Unreadable ones are no signatures. */
+/** Reports whether a bundle is an image signature rather than an attestation. Unreadable bundles are not signatures. */
 export function isSignatureBundle(bundle: Buffer): boolean {
   try {
     const value = parseGoJson(decodeUtf8(bundle));

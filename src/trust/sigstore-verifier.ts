@@ -31,7 +31,7 @@ export async function verifyLoggedPayload(
     throw new OpmateError('INVALID', 'signed with a key, not with a certificate');
   }
   if (signature.logEntry === undefined) {
-    throw new OpmateError('INVALID', 'without an entry of a transparency log');
+    throw new OpmateError('INVALID', 'no transparency log entry');
   }
   const bundle = toBundle(signature, signature.logEntry);
   return verifyWith(bundle, signer, signature.payload, signature.chain);
@@ -44,7 +44,7 @@ export async function verifyBundle(
 ): Promise<{ statement: Buffer; signer: string }> {
   const bundle = readLibrary('bundle', () => bundleFromJSON(JSON.parse(decodeUtf8(bytes))));
   if (bundle.content.$case !== 'dsseEnvelope') {
-    throw new OpmateError('INVALID', 'bundle without a signed statement');
+    throw new OpmateError('INVALID', 'no signed statement in the bundle');
   }
   const { payload, payloadType } = bundle.content.dsseEnvelope;
   if (payloadType !== 'application/vnd.in-toto+json') {
@@ -62,7 +62,7 @@ function verifyWith(
   try {
     return verifySigner(bundle, signer, payload, chain);
   } catch (error) {
-    // The library throws errors of many kinds at damaged certificates.
+    // The library throws many kinds of errors for damaged certificates.
     throw error instanceof OpmateError ? error : refused(error);
   }
 }
@@ -94,7 +94,7 @@ function verifySigner(
   return requireIdentity(match, signer);
 }
 
-/** Log entries are checked by the library whenever they are there; without keys of logs they mean nothing. */
+/** Removes log entries, which the library checks if present; without log keys they are meaningless. */
 function withoutLogEntries(bundle: Bundle): Bundle {
   return {
     ...bundle,
@@ -132,7 +132,7 @@ function verifyByKeys(
   throw refused(failures[0]);
 }
 
-/** Reads a trusted_root.json of Sigstore. Throws OpmateError SYNTAX, or INVALID for one without authorities. */
+/** Reads a Sigstore trusted_root.json. Throws OpmateError SYNTAX, or INVALID without authorities. */
 export function checkTrustedRoot(json: string, subject: string): void {
   const root = readTrustedRoot(json, subject);
   if (root.certificateAuthorities.length > 0) return;
@@ -164,8 +164,8 @@ function verifyByTrustedRoot(bundle: Bundle, json: string, payload: Buffer | und
 }
 
 /**
- * Verifies by certificate authorities and log keys alone, as policy.json names them: certificate transparency is not
- * looked at, and intermediates come from the signature, as containers/image has it.
+ * Verifies by the certificate authorities and log keys of a policy.json alone: ignores certificate transparency and
+ * takes intermediates from the signature, as containers/image does.
  */
 function verifyByAuthorities(
   bundle: Bundle,
@@ -183,8 +183,8 @@ function verifyByAuthorities(
   const leaf = readLibrary('certificate', () =>
     X509Certificate.parse(Buffer.from(listed[0]?.rawBytes ?? [])),
   );
-  // The time of a single entry is the one that its log has signed.
-  if (tlogEntries.length !== 1) throw new OpmateError('INVALID', 'expected one entry of a transparency log');
+  // The time of a single entry is the one signed by its log.
+  if (tlogEntries.length !== 1) throw new OpmateError('INVALID', 'expected one transparency log entry');
   const publicKey = createPublicKey({ key: leaf.publicKey, format: 'der', type: 'spki' });
   const options = { ctlogThreshold: 0, tlogThreshold: 1, timestampThreshold: 1 };
   verifyByKeys(bundle, [publicKey], rekorKeys, options, payload);
@@ -235,7 +235,7 @@ function getIdentity(leaf: X509Certificate): { extensions: { issuer?: string } }
   const first = leaf.extension('1.3.6.1.4.1.57264.1.1')?.value;
   const issuer = (second ?? first)?.toString('latin1');
   if (first !== undefined && first.toString('latin1') !== issuer) {
-    throw new OpmateError('INVALID', 'certificate with two different issuers of the identity');
+    throw new OpmateError('INVALID', 'two different identity issuers in the certificate');
   }
   return { extensions: issuer === undefined ? {} : { issuer } };
 }
@@ -269,7 +269,7 @@ function getLog(publicKey: KeyObject): TrustMaterial['tlogs'][number] {
   return { logID, publicKey, baseURL: '', validFor: always };
 }
 
-/** Brings the annotations of a cosign signature into the form of a bundle. */
+/** Converts the annotations of a cosign signature into a bundle. */
 function toBundle({ payload, signature, certificate }: SimpleSignature, logEntry: string): Bundle {
   const root = openValue(parseJson(logEntry, 'log entry'), { name: 'log entry', kind: 'reference' });
   const entry = root.field('Payload');
@@ -318,7 +318,7 @@ function parseJson(text: string, what: string) {
   }
 }
 
-/** Certificates of PEM text as DER. */
+/** Returns the certificates of PEM text as DER. */
 function getDer(pem: string, what: string): Buffer[] {
   const blocks = [...pem.matchAll(/-----BEGIN CERTIFICATE-----([^-]*)-----END CERTIFICATE-----/g)];
   if (blocks.length === 0 && pem.trim() !== '') throw new OpmateError('SYNTAX', `damaged ${what}`);

@@ -4,26 +4,26 @@ import { openValue } from '../document/document.js';
 import { decodeUtf8, parseGoJson } from '../document/go-json.js';
 import type { JsonValue } from '../document/json.js';
 
-/** Document that a signature of an image is over: the "simple signing" format of containers and cosign. */
+/** Content of an image signature in the "simple signing" format of containers and cosign. */
 interface SimpleSigning {
-  /** `atomic container signature` (OpenPGP), `cosign container image signature` and the like. */
+  /** `atomic container signature` (OpenPGP), `cosign container image signature` or similar. */
   type: string;
   /** Digest of the signed manifest. */
   digest: string;
-  /** Reference that the signer gave the image; cosign leaves it without tag. */
+  /** Reference of the image as signed; cosign omits the tag. */
   reference: string;
-  /** Seconds since 1970, where the signer states it as a number. */
+  /** Signing time in seconds since 1970, if stated as a number. */
   timestamp: number | undefined;
 }
 
-/** Type of documents under OpenPGP signatures, release signatures among them. */
+/** Type of documents with OpenPGP signatures, including those of releases. */
 export const atomicSignatureType = 'atomic container signature';
 /** Type that `cosign sign` writes. */
 export const cosignSignatureType = 'cosign container image signature';
 
 /**
- * Reads a simple signing document (containers/image, docs/containers-signature.5.md). Unknown fields of `critical` are
- * refused: the signer demands that they are understood.
+ * Reads a simple signing document (containers/image, docs/containers-signature.5.md). Rejects unknown fields of
+ * `critical`, which the signer requires readers to know.
  *
  * Throws OpmateError SYNTAX or INVALID.
  */
@@ -53,8 +53,8 @@ function parseContent(content: Buffer, subject: string): JsonValue {
 }
 
 /**
- * Reads the content of a verified OpenPGP signature of a release image, and requires that it is over `digest`.
- * Returns what it says, with the reference that the release is published as.
+ * Reads the content of a verified OpenPGP signature of a release image, and requires that it is for `digest`. Returns
+ * the content with the reference of the published release.
  *
  * Throws OpmateError SYNTAX, INVALID, or DIGEST for a signature of another image.
  */
@@ -73,7 +73,7 @@ export function checkReleaseSignature(content: Buffer, digest: string, subject: 
   return signed;
 }
 
-/** Requires that a signature is over the manifest with this digest. Throws OpmateError DIGEST. */
+/** Requires that a signature is for the manifest with this digest. Throws OpmateError DIGEST. */
 export function requireSignedDigest(signed: SimpleSigning, digest: string, subject: string): void {
   if (signed.digest === digest) return;
   throw new OpmateError('DIGEST', `signature of another image: expected ${digest}, got ${signed.digest}`, {

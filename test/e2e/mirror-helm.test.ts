@@ -310,7 +310,7 @@ describe('opmate mirror of charts', () => {
     const result = await dryRun('guess');
     expect(result.code).toBe(0);
     expect(result.stderr).toContain(
-      'odd/templates/pod.yaml:1: not evaluated: function toToml: TOML is not written',
+      'odd/templates/pod.yaml:1: not evaluated: function toToml: TOML is not supported',
     );
     expect(await mappingOf('guess')).toContain(`docker://${image}=`);
   });

@@ -1,15 +1,15 @@
 import { TemplateFault } from './fault.js';
 import { type GoValue, isGoMap, maxTextLength } from './go-values.js';
 
-/** Caps on what the templates of one chart may cost. */
+/** Limits of the evaluation of a chart's templates. */
 export interface EvaluationLimits {
-  /** Actions, function calls and turns of loops. */
+  /** Maximum actions, function calls and loop iterations. */
   maxSteps: number;
-  /** Characters that are written, those of included templates each time. */
+  /** Maximum characters of output, including that of included templates each time. */
   maxOutput: number;
-  /** Templates that include each other. */
+  /** Maximum nesting of included templates. */
   maxDepth: number;
-  /** Items of one list or map. */
+  /** Maximum items of one list or map. */
   maxItems: number;
 }
 
@@ -20,7 +20,7 @@ const defaultEvaluationLimits: EvaluationLimits = {
   maxItems: 100_000,
 };
 
-/** Counts what an evaluation costs. Every method throws TemplateFault of the kind `limit`. */
+/** Counts the cost of an evaluation. Every method throws a TemplateFault of the kind `limit`. */
 export class Budget {
   readonly limits: EvaluationLimits;
   #steps = 0;
@@ -57,7 +57,7 @@ export class Budget {
     }
   }
 
-  /** Returns a value that a function has made, unless it is too large. */
+  /** Returns the result of a function, unless it is too large. */
   checkValue(value: GoValue): GoValue {
     if (typeof value === 'string') this.requireLength(value.length);
     else if (Array.isArray(value)) this.requireItems(value.length);
@@ -65,7 +65,7 @@ export class Budget {
     return value;
   }
 
-  /** Throws LimitError before a text becomes longer than the budget. */
+  /** Throws LimitError before a text exceeds the budget. */
   requireLength(length: number): void {
     if (length > maxTextLength)
       throw new TemplateFault('limit', `a text of more than ${maxTextLength} characters`);

@@ -4,16 +4,16 @@ import { type GoValue, GoStruct, getField, isGoMap, isTrue, getKeys, printValue 
 import { type ParsedTemplate, parseTemplate } from './parse.js';
 import type { Operand, Pipeline, TemplateNode } from './syntax.js';
 
-/** What a function may ask of the evaluator that calls it. */
+/** Evaluator interface for functions. */
 export interface CallContext {
   budget: Budget;
   /** Renders a named template. */
   include: (name: string, data: GoValue) => string;
-  /** Renders a text as a template. */
+  /** Renders text as a template. */
   renderText: (text: string, data: GoValue) => string;
 }
 
-/** A function of templates; it checks what it is passed. Throws TemplateFault. */
+/** A template function, which checks its arguments. Throws TemplateFault. */
 export type TemplateFunction = (args: readonly GoValue[], context: CallContext) => GoValue;
 
 interface TemplateSetOptions {
@@ -21,7 +21,7 @@ interface TemplateSetOptions {
   limits?: Partial<EvaluationLimits> | undefined;
 }
 
-/** How control leaves a list of nodes. */
+/** Control flow out of a list of nodes. */
 type Flow = 'next' | 'break' | 'continue';
 
 interface Variable {
@@ -29,7 +29,7 @@ interface Variable {
   value: GoValue;
 }
 
-/** Where a node is evaluated. */
+/** Scope of an evaluation. */
 interface Scope {
   template: string;
   variables: Variable[];
@@ -37,8 +37,8 @@ interface Scope {
 }
 
 /**
- * Templates that know each other by name, as those of one chart do. A later definition of a name replaces an earlier
- * one. All evaluations share one budget. (Source: Go, text/template.)
+ * Templates that refer to each other by name, as those of a chart do. A later definition replaces an earlier one. All
+ * evaluations share one budget. (Source: Go, text/template.)
  */
 export class TemplateSet {
   readonly #options: TemplateSetOptions;
@@ -56,7 +56,7 @@ export class TemplateSet {
     };
   }
 
-  /** Parses a template and takes what it defines. Throws TemplateFault of the kind `syntax` or `limit`. */
+  /** Parses a template and adds its definitions. Throws TemplateFault of the kind `syntax` or `limit`. */
   add(name: string, text: string): void {
     const parsed = this.#parse(name, text);
     this.#named.set(name, { body: parsed.body, template: name });
@@ -68,7 +68,7 @@ export class TemplateSet {
     return this.#capture(name, data);
   }
 
-  /** Renders a text with the templates of this set. Throws TemplateFault. */
+  /** Renders text with the templates of this set. Throws TemplateFault. */
   renderText(text: string, data: GoValue): string {
     return this.#renderText(text, data);
   }
@@ -88,7 +88,7 @@ export class TemplateSet {
     return this.#evaluate(body.body, body.template, data);
   }
 
-  /** What the text defines is known to it alone. */
+  /** Renders text whose definitions are private to it. */
   #renderText(text: string, data: GoValue): string {
     const name = 'tpl';
     const parsed = this.#parse(name, text);
@@ -213,7 +213,7 @@ export class TemplateSet {
     return value ?? null;
   }
 
-  /** `last` is the result of the command before, which becomes the last argument. */
+  /** Evaluates a command; `last` is the result of the previous one and becomes the last argument. */
   #command(command: readonly Operand[], last: GoValue | undefined, dot: GoValue, scope: Scope): GoValue {
     const [first, ...rest] = command as [Operand, ...Operand[]];
     this.#budget.countSteps(1);
@@ -231,7 +231,7 @@ export class TemplateSet {
     return this.#operand(first, dot, scope);
   }
 
-  /** Of nothing at all every field is nil; of a nil on the way to one it is a fault. */
+  /** Reads fields: all fields of nil are nil, but a nil on the path is an error. */
   #fields(value: GoValue, names: readonly string[], args: readonly GoValue[]): GoValue {
     if (value === null) return null;
     const path = names.slice(0, -1).reduce<GoValue>((value, name) => getField(value, name), value);
@@ -246,7 +246,7 @@ export class TemplateSet {
     scope: Scope,
   ): GoValue {
     if (name === 'and' || name === 'or') {
-      // Operands after the one that decides are not evaluated.
+      // Operands after the deciding one are not evaluated.
       let value: GoValue = null;
       for (const operand of operands) {
         value = this.#operand(operand, dot, scope);
@@ -311,7 +311,7 @@ function* iterateItems(value: GoValue): Generator<[GoValue, GoValue]> {
   const content = value instanceof GoStruct ? value.content : value;
   if (content === null) return;
   if (Array.isArray(content)) {
-    // What a body appends is not gone through, as in Go.
+    // Items appended in the body are not visited, as in Go.
     const items = [...content];
     for (const [i, item] of items.entries()) yield [BigInt(i), item];
   } else if (isGoMap(content)) {
@@ -321,7 +321,10 @@ function* iterateItems(value: GoValue): Generator<[GoValue, GoValue]> {
   } else throw evaluationFault(`range can't iterate over ${printValue(content).slice(0, 100)}`);
 }
 
-/** Errors of the engine are limits: the stack ends before the budget where values are nested in odd ways. */
+/**
+ * Adds the place of an error. Errors of the engine are limits: the stack may end before the budget for oddly nested
+ * values.
+ */
 function placed(error: unknown, template: string, line: number): unknown {
   if (error instanceof TemplateFault) return error.at(template, line);
   if (error instanceof RangeError) return new TemplateFault('limit', 'nested too deeply', { template, line });

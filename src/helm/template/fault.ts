@@ -1,11 +1,11 @@
 /**
- * Why a template could not be evaluated. `syntax`: it does not parse, or calls a function that Helm does not have.
- * `refused`: the template itself ends the rendering (`fail`, `required`). `evaluation`: a value has another type than a
- * step needs. `unsupported`: a function of Helm that this evaluator lacks. `limit`: a cap was reached.
+ * Kind of a template failure. `syntax`: does not parse, or calls an unknown function. `refused`: the template stops
+ * rendering (`fail`, `required`). `evaluation`: a value of the wrong type. `unsupported`: a Helm function that this
+ * evaluator lacks. `limit`: an exceeded limit.
  */
 type TemplateFaultKind = 'syntax' | 'refused' | 'evaluation' | 'unsupported' | 'limit';
 
-/** A fault in a template, with its place once that is known. */
+/** A failure in a template, with its place once known. */
 export class TemplateFault extends Error {
   override readonly name = 'TemplateFault';
   readonly kind: TemplateFaultKind;
@@ -19,7 +19,7 @@ export class TemplateFault extends Error {
     this.line = place.line;
   }
 
-  /** Adds the innermost place; a later call changes nothing. */
+  /** Adds the innermost place; later calls have no effect. */
   at(template: string, line: number): this {
     this.template ??= template;
     this.line ??= line;
@@ -27,7 +27,7 @@ export class TemplateFault extends Error {
   }
 }
 
-/** Returns the fault for a value that a step cannot work with. */
+/** Returns the fault for a value of the wrong type. */
 export function evaluationFault(message: string): TemplateFault {
   return new TemplateFault('evaluation', message);
 }

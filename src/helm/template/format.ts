@@ -12,12 +12,12 @@ import {
 } from './go-values.js';
 import { TemplateFault } from './fault.js';
 
-/** Returns a text as `%q` prints it. */
+/** Returns text as `%q` prints it. */
 export function goQuoted(text: string): string {
   return quoteGo(text);
 }
 
-/** Widths and precisions beyond it are refused, as by Go. */
+/** Maximum width and precision, as in Go. */
 const maxWidth = 10_000;
 
 interface Directive {
@@ -27,7 +27,7 @@ interface Directive {
   verb: string;
 }
 
-/** Formats as Go's `fmt.Sprintf` does; a verb that does not fit its value is printed as Go prints it. */
+/** Formats like Go's `fmt.Sprintf`, mismatched verbs included. */
 export function sprintf(format: string, args: readonly GoValue[]): string {
   let next = 0;
   let length = 0;
@@ -64,7 +64,7 @@ export function sprintf(format: string, args: readonly GoValue[]): string {
   return `${text}%!(EXTRA ${extra.map((item) => (item === null ? '<nil>' : `${getType(item)}=${print(item)}`)).join(', ')})`;
 }
 
-/** Prints operands as `fmt.Sprint`: with a space between two that are no text. */
+/** Prints operands like `fmt.Sprint`, with a space between two that are not strings. */
 export function sprint(args: readonly GoValue[]): string {
   let text = '';
   for (const [i, arg] of args.entries()) {

@@ -4,7 +4,7 @@ import { type JsonValue, setJsonKey } from '../../document/json.js';
 import { TemplateFault, evaluationFault } from './fault.js';
 
 /**
- * A value of a template: nil is null, a float a number, an int a bigint; bytes are text. Numbers of values files are
+ * A template value: null is nil, number is float, bigint is int; bytes are strings. Numbers of values files are
  * floats, as in Helm.
  */
 export type GoValue = null | boolean | number | bigint | string | GoValue[] | GoMap | GoStruct;
@@ -13,14 +13,14 @@ export interface GoMap {
   [key: string]: GoValue;
 }
 
-/** A method takes what the template passes. */
+/** A method, which receives the arguments of the template. */
 export type GoMethod = (args: readonly GoValue[]) => GoValue;
 
-/** A Go value with fields and methods of its own. */
+/** A Go value with fields and methods. */
 export class GoStruct {
   readonly type: string;
   readonly members: ReadonlyMap<string, GoValue | GoMethod>;
-  /** What it is as JSON, and what a range goes through. */
+  /** Content as JSON, and for ranges. */
   readonly content: GoValue;
 
   constructor(type: string, members: Readonly<Record<string, GoValue | GoMethod>>, content: GoValue = null) {
@@ -34,7 +34,7 @@ export function isGoMap(value: GoValue | undefined): value is GoMap {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof GoStruct);
 }
 
-/** Returns a key's value; undefined where the map does not have it. */
+/** Returns the value of a key; undefined if missing. */
 export function getKey(map: GoMap, key: string): GoValue | undefined {
   return Object.hasOwn(map, key) ? map[key] : undefined;
 }
@@ -45,7 +45,7 @@ export function getKeys(map: GoMap): string[] {
   return sortedByBytes(Object.keys(map));
 }
 
-/** Whether a condition holds for a value. (Source: text/template, IsTrue.) */
+/** Reports whether a value is true in a condition. (Source: text/template, IsTrue.) */
 export function isTrue(value: GoValue): boolean {
   if (value === null || value === false || value === '') return false;
   if (typeof value === 'number') return value !== 0;
@@ -54,11 +54,11 @@ export function isTrue(value: GoValue): boolean {
   return !isGoMap(value) || Object.keys(value).length > 0;
 }
 
-/** Values that one conversion may visit: what shares parts would otherwise grow without bound. */
+/** Maximum values visited per conversion: shared parts could grow without bound. */
 const maxNodes = 1_000_000;
 const maxDepth = 500;
 
-/** Returns a copy that shares nothing, as JSON. Throws TemplateFault beyond limits, as for a value that contains itself. */
+/** Returns a copy as JSON that shares nothing. Throws TemplateFault for exceeded limits, as for a circular value. */
 export function toJsonValue(value: GoValue): JsonValue {
   let nodes = 0;
   const copy = (entry: GoValue, depth: number): JsonValue => {
@@ -80,7 +80,7 @@ export function toJsonValue(value: GoValue): JsonValue {
   return copy(value, 0);
 }
 
-/** Returns a copy that shares nothing. Throws as `toJsonValue` does. */
+/** Returns a copy that shares nothing. Throws as `toJsonValue`. */
 export function deepCopy(value: GoValue): GoValue {
   let nodes = 0;
   const copy = (entry: GoValue, depth: number): GoValue => {
@@ -94,7 +94,7 @@ export function deepCopy(value: GoValue): GoValue {
   return copy(value, 0);
 }
 
-/** Returns the name of a value's type, as `%T`. */
+/** Returns the type of a value as `%T` prints it. */
 export function getType(value: GoValue): string {
   if (value === null) return '<nil>';
   if (typeof value === 'bigint') return 'int';
@@ -134,10 +134,10 @@ function plainDigits(mantissa: string, power: number): string {
   return `${sign}${digits.slice(0, power + 1)}.${digits.slice(power + 1)}`;
 }
 
-/** Characters that one printed value may have. */
+/** Maximum characters of a printed value. */
 export const maxTextLength = 16 * 1024 * 1024;
 
-/** Returns a value as `%v` prints it. Throws TemplateFault beyond limits. */
+/** Returns a value as `%v` prints it. Throws TemplateFault for exceeded limits. */
 export function printValue(value: GoValue): string {
   let nodes = 0;
   let length = 0;
@@ -163,13 +163,13 @@ export function printValue(value: GoValue): string {
   return print(value, 0);
 }
 
-/** Returns a value as text, as sprig's `toString`. */
+/** Returns a value as text, like sprig's `toString`. */
 export function toText(value: GoValue): string {
   if (typeof value === 'string') return value;
   return value === null ? '<nil>' : printValue(value);
 }
 
-/** Returns a value as an int64, as cast.ToInt64 does: what is no number is 0. */
+/** Returns a value as int64, like cast.ToInt64: 0 unless numeric. */
 export function toInt(value: GoValue): bigint {
   if (typeof value === 'bigint') return value;
   if (typeof value === 'number') return Number.isFinite(value) ? BigInt(Math.trunc(value)) : 0n;
@@ -186,7 +186,7 @@ export function toFloat(value: GoValue): number {
   return value === true ? 1 : 0;
 }
 
-/** Whether two values are equal in all their parts; an int equals a float of its value. */
+/** Reports whether two values are deeply equal; an int equals a float of the same value. */
 export function isEqual(a: GoValue, b: GoValue): boolean {
   if (isNumber(a) && isNumber(b)) return Number(a) === Number(b);
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return a === b;

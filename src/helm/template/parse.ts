@@ -1,20 +1,20 @@
 import { TemplateFault } from './fault.js';
 import type { Operand, Pipeline, TemplateNode } from './syntax.js';
 
-/** A parsed template and those that it defines. */
+/** A parsed template with its definitions. */
 export interface ParsedTemplate {
   body: TemplateNode[];
-  /** By name. */
+  /** Definitions by name. */
   defined: Map<string, TemplateNode[]>;
 }
 
 interface ParseOptions {
-  /** Names the template in faults. */
+  /** Name of the template in messages. */
   name: string;
   isFunction: (name: string) => boolean;
 }
 
-/** How deep blocks and parentheses may be nested. */
+/** Maximum nesting of blocks and parentheses. */
 const maxDepth = 200;
 
 /** Parses a template. Throws TemplateFault of the kind `syntax` or `limit`. (Source: Go, text/template/parse.) */
@@ -29,7 +29,7 @@ interface Token {
   hasSpaceBefore: boolean;
 }
 
-/** A piece of a template between its delimiters. */
+/** Part of a template: text or an action. */
 type Piece = { kind: 'text'; text: string } | { kind: 'action'; tokens: Token[]; line: number };
 
 const keywords = new Set([
@@ -51,7 +51,7 @@ class Parser {
   readonly #defined = new Map<string, TemplateNode[]>();
   #next = 0;
   #depth = 0;
-  /** Variables in scope, as Go refuses those that are not. */
+  /** Variables in scope; Go rejects unknown ones. */
   readonly #variables: string[] = ['$'];
   #rangeDepth = 0;
 
@@ -155,7 +155,7 @@ class Parser {
     this.#rangeDepth = range;
     this.#variables.splice(1, this.#variables.length, ...outer);
     const key = String(name.value);
-    // An empty definition does not replace one.
+    // An empty definition does not replace another.
     if (!this.#defined.has(key) || !isEmptyBody(body)) this.#defined.set(key, body);
     return undefined;
   }
@@ -317,7 +317,7 @@ class TokenReader {
     return this.#tokens[this.#next++];
   }
 
-  /** Takes `$x :=`, `$x =` and, in a range, `$i, $x :=`. */
+  /** Reads `$x :=`, `$x =` and, in a range, `$i, $x :=`. */
   declaration(isRange: boolean): { names: string[]; isAssignment: boolean } | undefined {
     const names: string[] = [];
     let position = this.#next;
@@ -450,7 +450,7 @@ class Scanner {
     throw this.#fault(`unexpected ${JSON.stringify(text[position])} in command`, line);
   }
 
-  /** Asked for ascending offsets only. */
+  /** Returns the line of an offset; requires ascending offsets. */
   #lineOf(offset: number): number {
     for (
       let position = this.#text.indexOf('\n', this.#lineAt);
@@ -468,7 +468,7 @@ class Scanner {
   }
 }
 
-/** Without a regular expression, which would be quadratic in runs of spaces. */
+/** Avoids a regular expression, which would be quadratic in runs of spaces. */
 function trimEnd(text: string): string {
   let end = text.length;
   while (end > 0 && ' \t\r\n'.includes(text[end - 1] as string)) end--;
@@ -501,7 +501,7 @@ const escapes: Readonly<Record<string, string>> = {
   ...{ '\\': '\\', "'": "'", '"': '"' },
 };
 
-/** Reads the inside of a Go string; undefined for an escape that Go does not have. */
+/** Returns the content of a Go string; undefined for an invalid escape. */
 export function unquote(text: string): string | undefined {
   let isInvalid = false;
   const value = text.replace(

@@ -12,11 +12,14 @@ export type TemplateNode =
   | { kind: 'template'; name: string; pipe: Pipeline | undefined; line: number }
   | { kind: 'break' | 'continue'; line: number };
 
-/** Commands joined by `|`, and the variables that take the result. */
+/**
+ * Commands joined by `
+ * `, with the variables for the result.
+ */
 export interface Pipeline {
   line: number;
   variables: string[];
-  /** `=` instead of `:=`. */
+  /** Operator `=` instead of `:=`. */
   isAssignment: boolean;
   commands: Operand[][];
 }

@@ -318,7 +318,7 @@ function readTemplate(text: string, file: string): CatalogSourceTemplate {
   if (kind !== 'CatalogSource' || apiVersion !== 'operators.coreos.com/v1alpha1') {
     throw fail('not a CatalogSource of operators.coreos.com/v1alpha1');
   }
-  if (!isJsonObject(spec)) throw fail('spec: expected keys and values');
+  if (!isJsonObject(spec)) throw fail('spec: expected an object');
   const { sourceType = '', configMap = '' } = spec;
   if (sourceType !== '' && sourceType !== 'grpc') throw fail('spec.sourceType: not grpc');
   if (configMap !== '') throw fail('spec.configMap: a mirrored catalog is an image');

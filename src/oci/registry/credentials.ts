@@ -271,7 +271,7 @@ function readEntry(entry: JsonValue | undefined, path: string, key: string): Cre
     const bytes = /^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(auth) ? Buffer.from(auth, 'base64') : undefined;
     const text = bytes?.toString('utf8').replace(/\0+$/, '') ?? '';
     const colon = text.indexOf(':');
-    if (colon < 0) throw broken(path, `entry "${key}": auth is not base64 of "user:password"`);
+    if (colon < 0) throw broken(path, `entry "${key}": auth: expected base64 of "user:password"`);
     return { username: text.slice(0, colon), password: text.slice(colon + 1), ...token, source };
   }
   if (typeof username === 'string' && username !== '' && typeof password === 'string') {

@@ -9,7 +9,7 @@ import {
   type SignaturePolicy,
   findRule,
 } from '../../trust/policy.js';
-import { identityProblem } from '../../trust/signed-identity.js';
+import { findIdentityProblem } from '../../trust/signed-identity.js';
 import { verifySigstoreSignature } from '../../trust/sigstore-signature.js';
 import { type ImageContents } from '../image/contents.js';
 import { isIndexType } from '../image/manifest.js';
@@ -142,7 +142,7 @@ async function meetSigstoreSigned(
   const signatures = await readAttachedSignatures(repository, digest, options);
   return firstVerified(signatures, async (signature, subject) => {
     const claim = await verifySigstoreSignature(signature, signer, { digest, subject });
-    requireIdentity(identity && identityProblem(identity, options.reference, claim.reference), subject);
+    requireIdentity(identity && findIdentityProblem(identity, options.reference, claim.reference), subject);
     return claim.signer === 'key' ? 'signed with the key' : `signed by ${claim.signer}`;
   });
 }
@@ -161,7 +161,7 @@ async function meetSignedBy(
       throw new OpmateError('INVALID', `expected type "${atomicSignatureType}"`, { subject });
     }
     requireSignedDigest(signed, digest, subject);
-    requireIdentity(identityProblem(identity, options.reference, signed.reference), subject);
+    requireIdentity(findIdentityProblem(identity, options.reference, signed.reference), subject);
     return `signed with OpenPGP key ${keyId}`;
   });
 }

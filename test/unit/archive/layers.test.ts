@@ -215,7 +215,7 @@ describe('archive/layers', () => {
     });
     it('names the target of a hard link to what has been removed, or to a directory (row 5)', async () => {
       await expect(read([[file('o/a')], [file('.wh.o')], [hard('configs/a', 'o/a')]])).rejects.toThrow(
-        /hard link to "o\/a", which is not there/,
+        /hard link to "o\/a", which does not exist/,
       );
       await expect(read([[dir('o'), hard('configs/a', 'o')]])).rejects.toThrow(/a directory/);
     });

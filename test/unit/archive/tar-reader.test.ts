@@ -62,14 +62,14 @@ describe('archive/tar-reader', () => {
 
   it.each<[string, Buffer, RegExp]>([
     ['text', Buffer.from('<html>'.repeat(500)), /^layer x: not a tar archive$/],
-    ['less than a header', Buffer.from('{}'), /^layer x: damaged tar archive: it ends early$/],
+    ['less than a header', Buffer.from('{}'), /^layer x: damaged tar archive: unexpected end$/],
     ['gzip in gzip', gzipSync(gzipSync('x'.repeat(600_000), { level: 0 })), /^layer x: not a tar archive$/],
     [
       'a truncated body',
       rawTar([a, { ...a, content: 'x'.repeat(5000) }]).subarray(0, 3000),
-      /it ends early after entry "a"$/,
+      /unexpected end after entry "a"$/,
     ],
-    ['a truncated header', rawTar([a, a]).subarray(0, 1200), /it ends early after entry "a"$/],
+    ['a truncated header', rawTar([a, a]).subarray(0, 1200), /unexpected end after entry "a"$/],
     [
       'a broken second header',
       Buffer.concat([rawTar([a], { end: false }), Buffer.alloc(512, 1)]),
@@ -83,7 +83,7 @@ describe('archive/tar-reader', () => {
     [
       'a size of 2^80',
       rawTar([{ ...a, sizeField: Buffer.from('800000000100000000000000', 'hex') }]),
-      /it ends early/,
+      /unexpected end/,
     ],
     ['a PAX size below zero', rawTar([{ ...a, pax: { size: '-1' } }]), /not a tar archive|bad header/],
     [

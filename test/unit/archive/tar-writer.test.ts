@@ -104,7 +104,7 @@ describe('archive/tar-writer', () => {
     await expect(bytesOf([{ path, content: Buffer.alloc(0) }])).rejects.toMatchObject({ code: 'INVALID' });
   });
   it('refuses a path twice, and one under a file', async () => {
-    await expect(bytesOf([{ path: 'a' }, { path: 'a' }])).rejects.toThrow('a: twice in one archive');
+    await expect(bytesOf([{ path: 'a' }, { path: 'a' }])).rejects.toThrow('a: duplicate path in an archive');
     await expect(bytesOf([{ path: 'a' }, { path: 'a/b' }])).rejects.toThrow('a: both a file and a directory');
   });
   it.each([

@@ -97,7 +97,7 @@ describe('values.schema.json of a chart', () => {
     );
     expect(images).toHaveLength(1);
     expect(warnings).toEqual([
-      'chart portal: portal: values.schema.json: values not checked: it refers to "https://a.example/b.json", which is not read',
+      'chart portal: portal: values.schema.json: values not checked: unsupported reference "https://a.example/b.json"',
     ]);
   });
 

@@ -59,7 +59,7 @@ describe('source/secrets', () => {
 
   it.each([
     [basic, { stringData: { username: 'me' } }, 'missing password'],
-    [basic, { data: { password: '%s3cret%' } }, 'data: "password" is not base64'],
+    [basic, { data: { password: '%s3cret%' } }, 'data: "password" is invalid base64'],
     [basic, { stringData: { password: 17 } }, 'stringData: "password" is not a string'],
     [ssh, { stringData: { 'ssh-publickey': 's3cret' } }, 'missing ssh-privatekey'],
     [

@@ -3,7 +3,7 @@ import { parseReference } from '../../../src/core/reference.js';
 import { parseClusterPolicies } from '../../../src/trust/cluster-policy.js';
 import { findRule } from '../../../src/trust/policy.js';
 import { parsePolicyFile } from '../../../src/trust/policy-file.js';
-import { type SignedIdentity, identityProblem } from '../../../src/trust/signed-identity.js';
+import { type SignedIdentity, findIdentityProblem } from '../../../src/trust/signed-identity.js';
 import { OpmateError } from '../../../src/core/errors.js';
 import { pemPair } from '../../support/sigstore.js';
 
@@ -86,7 +86,7 @@ describe('parsePolicyFile', () => {
     [
       'two keys',
       { default: [{ type: 'sigstoreSigned', keyPath: '/keys/own.pub', keyData }] },
-      'default[0].keyData: not together with keyPath',
+      'default[0].keyData: cannot be combined with keyPath',
     ],
     [
       'a missing file',
@@ -94,9 +94,9 @@ describe('parsePolicyFile', () => {
       'default[0].keyPath: /keys/none: no such file',
     ],
     [
-      'data that is not base64',
+      'data that is invalid base64',
       { default: [{ type: 'sigstoreSigned', keyData: '!' }] },
-      'default[0].keyData: not base64',
+      'default[0].keyData: invalid base64',
     ],
     [
       'an OpenPGP rule with a PEM key',
@@ -116,7 +116,7 @@ describe('parsePolicyFile', () => {
           { type: 'sigstoreSigned', fulcio: { caData: keyData, oidcIssuer: 'x', subjectEmail: 'y' } },
         ],
       },
-      'default[0].fulcio: needs the public key of a transparency log',
+      'default[0].fulcio: missing public key of a transparency log',
     ],
     [
       'an unknown identity',
@@ -221,15 +221,15 @@ describe('identityProblem', () => {
     [{ type: 'exactRepository', dockerRepository: 'quay.io/x' }, 'other.io/y:v2', 'quay.io/x:v7', true],
     [{ type: 'exactRepository', dockerRepository: 'quay.io/x' }, 'quay.io/y:v2', 'quay.io/y:v2', false],
   ])('%j: %s signed as %s is %s', (identity, image, signed, isFine) => {
-    expect(identityProblem(identity, parseReference(image), signed) === undefined).toBe(isFine);
+    expect(findIdentityProblem(identity, parseReference(image), signed) === undefined).toBe(isFine);
   });
 
   it('refuses signatures that state no reference', () => {
-    expect(identityProblem(repository, parseReference('quay.io/a/b:v1'), undefined)).toBe(
-      'the signature states no reference',
+    expect(findIdentityProblem(repository, parseReference('quay.io/a/b:v1'), undefined)).toBe(
+      'no reference in the signature',
     );
-    expect(identityProblem(repository, parseReference('quay.io/a/b:v1'), '!')).toBe(
-      'the signature states no reference, but "!"',
+    expect(findIdentityProblem(repository, parseReference('quay.io/a/b:v1'), '!')).toBe(
+      'no reference in the signature, but "!"',
     );
   });
 });

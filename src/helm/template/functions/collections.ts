@@ -25,7 +25,7 @@ function dict(values: readonly GoValue[]): GoMap {
   return made;
 }
 
-/** Fills in what a map lacks, or with `isOverwriting` replaces what another has; nothing is replaced by an empty value. */
+/** Adds missing keys to a map, or with `isOverwriting` replaces existing ones; empty values replace nothing. */
 function mergeInto(target: GoMap, source: GoMap, isOverwriting: boolean, depth = 0): GoMap {
   if (depth > 500) throw new LimitError('merge: nested too deeply');
   for (const [key, value] of Object.entries(source)) {
@@ -50,7 +50,7 @@ const asList = (value: GoValue): GoValue[] => {
   throw evaluationFault(`type ${getType(value)} is not a list`);
 };
 
-/** A function of a list also by its name with `must`. */
+/** Returns a list function under its name and its `must` variant. */
 function both(name: string, call: FunctionTable[string]): FunctionTable {
   return { [name]: call, [`must${name.slice(0, 1).toUpperCase()}${name.slice(1)}`]: call };
 }
@@ -84,7 +84,7 @@ function index(value: GoValue, keys: readonly GoValue[]): GoValue {
   }, value);
 }
 
-/** Functions on lists and maps, and on the types of values. (Source: Masterminds/sprig v3, text/template.) */
+/** Functions for lists, maps and types. (Source: Masterminds/sprig v3, text/template.) */
 export const collectionFunctions: FunctionTable = {
   list: define('a*', (values) => values),
   tuple: define('a*', (values) => values),

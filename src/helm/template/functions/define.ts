@@ -2,11 +2,11 @@ import type { CallContext, TemplateFunction } from '../evaluate.js';
 import { TemplateFault, evaluationFault } from '../fault.js';
 import { type GoMap, type GoValue, isGoMap, getType } from '../go-values.js';
 
-/** What a letter of a signature stands for. */
+/** Types of the letters of a signature. */
 interface Kinds {
-  /** Text. */
+  /** A string. */
   s: string;
-  /** An int; a whole float too, of which Go demands a conversion. */
+  /** An int, or a whole float, for which Go requires a conversion. */
   i: number;
   l: GoValue[];
   m: GoMap;
@@ -21,8 +21,8 @@ type Arguments<S extends string> = S extends `${infer K extends keyof Kinds}*`
     : [];
 
 /**
- * Makes a function whose arguments are checked against a signature: one letter each, of which the last may be followed
- * by `*` for any number. Faults are TemplateFaults of the kind `evaluation`.
+ * Creates a function whose arguments are checked against a signature: one letter each, the last optionally followed
+ * by `*` for any number. Failures are TemplateFaults of the kind `evaluation`.
  */
 export function define<const S extends string>(
   signature: S,
@@ -46,7 +46,7 @@ export function define<const S extends string>(
 function convert(value: GoValue, kind: keyof Kinds): unknown {
   if (kind === 'a') return value;
   if (kind === 'i' && (typeof value === 'bigint' || Number.isInteger(value))) return Number(value);
-  // A nil is an empty map or list where one is expected.
+  // Nil is an empty map or list where one is expected.
   if (value === null && (kind === 'm' || kind === 'l')) return kind === 'm' ? {} : [];
   const isOfKind =
     (kind === 's' && typeof value === 'string') ||
@@ -62,7 +62,7 @@ function convert(value: GoValue, kind: keyof Kinds): unknown {
   );
 }
 
-/** A function of Helm that is not evaluated; `why` says what it would need. */
+/** Returns a Helm function that is not supported, with the reason. */
 export function lacking(name: string, why: string): TemplateFunction {
   return () => {
     throw new TemplateFault('unsupported', `function ${name}: ${why}`);

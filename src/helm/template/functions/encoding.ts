@@ -12,7 +12,7 @@ function toYaml(value: GoValue): string {
   return encodeYaml(toJsonValue(value)).replace(/\n$/, '');
 }
 
-/** YAML or JSON as Helm hands it out: what does not parse is a map with the fault in it. */
+/** Parses YAML or JSON like Helm: invalid text becomes a map with the error. */
 function readMap(text: string, parse: (text: string) => JsonValue): GoValue {
   try {
     const value = parse(text);
@@ -102,9 +102,9 @@ export const encodingFunctions: FunctionTable = {
   mustToRawJson: json(0, false),
   toPrettyJson: json(2, true),
   mustToPrettyJson: json(2, true),
-  toToml: lacking('toToml', 'TOML is not written'),
-  mustToToml: lacking('mustToToml', 'TOML is not written'),
-  fromToml: lacking('fromToml', 'TOML is not read'),
+  toToml: lacking('toToml', 'TOML is not supported'),
+  mustToToml: lacking('mustToToml', 'TOML is not supported'),
+  fromToml: lacking('fromToml', 'TOML is not supported'),
   b64enc: define('s', ([text]) => Buffer.from(text).toString('base64')),
   b64dec: decode('base64'),
   b32enc: define('s', ([text]) => toBase32(text)),

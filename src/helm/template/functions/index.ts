@@ -27,7 +27,7 @@ const helmOwn: FunctionTable = {
   }),
 };
 
-/** The functions of Helm 3 by name: those of Go's templates, of sprig without `env` and `expandenv`, and Helm's own. */
+/** Functions of Helm 3 by name: those of Go templates, of sprig without `env` and `expandenv`, and of Helm. */
 export const helmFunctions: ReadonlyMap<string, TemplateFunction> = new Map(
   [
     ...[textFunctions, pathFunctions, collectionFunctions, numberFunctions, encodingFunctions],

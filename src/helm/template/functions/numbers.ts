@@ -10,7 +10,7 @@ const nonZero = (value: bigint): bigint => {
   return value;
 };
 
-/** Numbers from `start` to before `stop`. */
+/** Returns the numbers from `start` to before `stop`. */
 function counting(start: number, stop: number, step: number, budget: Budget): GoValue[] {
   if (step === 0 || (stop > start ? step < 0 : step > 0)) return [];
   const count = Math.ceil((stop - start) / step);
@@ -33,7 +33,7 @@ function round(value: number, places: number): number {
   return (value < 0 ? -1 : 1) * (Math.round(Math.abs(value) * factor) / factor);
 }
 
-/** Numbers and comparisons. An int equals a float of its value, which Go refuses to compare. */
+/** Functions for numbers and comparisons. An int equals a float of the same value, which Go cannot compare. */
 export const numberFunctions: FunctionTable = {
   int: define('a', ([value]) => toInt(value)),
   int64: define('a', ([value]) => toInt(value)),
@@ -90,7 +90,7 @@ export const numberFunctions: FunctionTable = {
   gt: define('aa', ([a, b]) => compare(a, b) > 0),
   ge: define('aa', ([a, b]) => compare(a, b) >= 0),
   not: define('a', ([value]) => !isTrue(value)),
-  // Both are evaluated operand by operand where they are called.
+  // Both evaluate their operands lazily at the call.
   and: define('a*', (values) => values.find((item) => !isTrue(item)) ?? values.at(-1) ?? null),
   or: define('a*', (values) => values.find(isTrue) ?? values.at(-1) ?? null),
 };

@@ -14,7 +14,7 @@ const classes: Readonly<Record<string, string>> = {
   ...{ punct: '!-\\/:-@\\[-`{-~', space: '\\s', upper: 'A-Z', word: '\\w', xdigit: '0-9A-Fa-f' },
 };
 
-/** Translates a pattern of Go's RE2. Patterns that backtrack without end meet the time limit of a rendering. */
+/** Translates a Go RE2 pattern. Catastrophic backtracking ends at the time limit of a rendering. */
 export function compilePattern(pattern: string, flags = ''): RegExp {
   const [, own = '', rest = pattern] = /^\(\?([imsU]+)\)([\s\S]*)$/.exec(pattern) ?? [];
   const source = rest

@@ -1,7 +1,7 @@
 import { type GoMap, GoStruct } from '../go-values.js';
 import { type FunctionTable, define, lacking } from './define.js';
 
-/** What is random in Helm is the same in every run here: it names no image. */
+/** Constant results for random functions of Helm, which name no image. */
 const text = 'opmate';
 
 const letters = define('i', ([length], { budget }) => {
@@ -30,8 +30,8 @@ export const placeholderFunctions: FunctionTable = {
   ...{ genSelfSignedCert: certificate, genSelfSignedCertWithKey: certificate },
   ...{ genSignedCert: certificate, genSignedCertWithKey: certificate },
   getHostByName: define('s', () => ''),
-  // As without a cluster: `helm template` finds nothing either.
+  // Finds nothing, as `helm template` does without a cluster.
   lookup: define('ssss', (): GoMap => ({})),
   encryptAES: define('ss', () => text),
-  decryptAES: lacking('decryptAES', 'nothing is decrypted'),
+  decryptAES: lacking('decryptAES', 'decryption is not supported'),
 };

@@ -40,7 +40,7 @@ function truncate(length: number, text: string): string {
   return bytes > length ? byteSlice(text, 0, length) : text;
 }
 
-/** Parts by number, as `_0`. */
+/** Returns parts by number: `_0`. */
 function numbered(parts: readonly string[]): GoMap {
   const made: GoMap = {};
   for (const [i, part] of parts.entries()) setKey(made, `_${i}`, part);
@@ -66,7 +66,7 @@ function wrap(width: number, text: string, separator: string): string {
   return [...lines, line].join(separator);
 }
 
-/** Functions on text. (Source: Masterminds/sprig v3.) */
+/** Functions for text. (Source: Masterminds/sprig v3.) */
 export const textFunctions: FunctionTable = {
   trim: define('s', ([text]) => text.trim()),
   trimAll,

@@ -17,7 +17,7 @@ const months = [
 ];
 const days = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 
-/** Formats a time in UTC by a layout of Go. */
+/** Formats a time in UTC with a Go layout. */
 function formatTime(layout: string, time: Date): string {
   const two = (value: number): string => String(value).padStart(2, '0');
   const hour = time.getUTCHours();
@@ -51,7 +51,7 @@ function formatTime(layout: string, time: Date): string {
   );
 }
 
-/** The same in every run, so that a chart that prints the time renders alike. */
+/** Constant time, so that charts that print the time render reproducibly. */
 const epoch = new Date(0);
 
 const parseTime = (value: GoValue): Date => {
@@ -100,7 +100,7 @@ const toDate = define('ss', ([, text]) => {
   return timeStruct(Number.isNaN(time.getTime()) ? epoch : time);
 });
 
-/** Functions on times; `now` is the beginning of 1970. */
+/** Functions for times; `now` is the start of 1970. */
 export const timeFunctions: FunctionTable = {
   now: define('', () => timeStruct(epoch)),
   date: define('sa', ([layout, time]) => formatTime(layout, parseTime(time))),
@@ -111,7 +111,7 @@ export const timeFunctions: FunctionTable = {
   ...{ toDate, mustToDate: toDate },
   unixEpoch: define('a', ([time]) => String(Math.floor(parseTime(time).getTime() / 1000))),
   ago: define('a', () => '0s'),
-  // Of an int sprig makes nothing.
+  // sprig ignores an int.
   duration: define('a', ([seconds]) =>
     durationText(typeof seconds === 'string' ? Number(toInt(seconds)) : 0),
   ),

@@ -6,8 +6,8 @@ import { GoStruct, toText } from '../go-values.js';
 import { type FunctionTable, define } from './define.js';
 
 /**
- * Parses a version of which minor and patch may be left out, and that may begin with `v`. Throws OpmateError.
- * (Source: Masterminds/semver v3, NewVersion.)
+ * Parses a version with an optional leading `v`, and optional minor and patch. Throws OpmateError. (Source:
+ * Masterminds/semver v3, NewVersion.)
  */
 export function parseLooseVersion(text: string): Version {
   const match = /^v?(\d+)(?:\.(\d+))?(?:\.(\d+))?((?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?)$/.exec(text);

@@ -150,7 +150,7 @@ describe('mirror/image-set-resources', () => {
       'not grpc',
     ],
     ['apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nspec: {configMap: a}', 'is an image'],
-    ['apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nspec: 1', 'expected keys and values'],
+    ['apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nspec: 1', 'expected an object'],
   ])('refuses the template %j', async (text, fault) => {
     const directory = await directoryWith({ 'cs.yaml': text });
     const operator = { targetCatalogSourceTemplate: 'cs.yaml' } as OperatorConfig;

@@ -79,7 +79,7 @@ describe('sqlite/appregistry', () => {
     expect(bundles).toEqual(['flat.v1']);
     expect(problems.map(({ message }) => message)).toEqual([
       expect.stringMatching(/^ns\/a\.tar\.gz: /),
-      'ns/b.tar.gz: damaged gzip data: it ends early',
+      'ns/b.tar.gz: damaged gzip data: unexpected end',
     ]);
   });
 

@@ -2,15 +2,15 @@ import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { type Version, parseRange } from '../core/semver.js';
-import { propertyTypes } from './declarative-config.js';
-import { parseGvkProperty, parsePackageRequiredProperty } from './properties.js';
+import { type Property, propertyTypes } from './declarative-config.js';
+import { parseGvkProperty, parsePackageRequiredProperty, unwrap } from './properties.js';
 
 /** What a bundle is to those that need something. */
 export interface Offer {
   package: string;
   /** Undefined for a bundle without a version that can be read. */
   version: Version | undefined;
-  /** Keys of the APIs that it provides, see `getApiKey`. */
+  /** Keys of the APIs that it provides, see `readProvidedApi`. */
   apis: readonly string[];
 }
 
@@ -83,9 +83,23 @@ export function readNeed(type: string, value: JsonValue): Need | undefined {
 }
 
 /** One text for an API of a bundle, by which two are equal. Throws OpmateError INVALID. */
-export function getApiKey(value: JsonValue): string {
+function getApiKey(value: JsonValue): string {
   const { group, version, kind } = parseGvkProperty(value);
   return `${group}/${version}/${kind}`;
+}
+
+/**
+ * Returns the key of the API that a property says its bundle provides, undefined for other properties,
+ * and for one that names no API, which validation reports.
+ */
+export function readProvidedApi({ type, value }: Pick<Property, 'type' | 'value'>): string | undefined {
+  if (type !== propertyTypes.gvk) return undefined;
+  try {
+    return getApiKey(unwrap(value));
+  } catch (error) {
+    if (error instanceof OpmateError) return undefined;
+    throw error;
+  }
 }
 
 function packageNeed(value: JsonValue, excluded: readonly Test[]): SingleNeed {
@@ -219,13 +233,11 @@ function readTest(constraint: JsonValue, depth: number): Test {
       return packageNeed(value, []).isMetBy;
     case 'gvk':
       return apiNeed(value, []).isMetBy;
-    case 'all': {
-      const tests = getParts(value).map((part) => readTest(part, depth + 1));
-      return (offer) => tests.every((test) => test(offer));
-    }
+    case 'all':
     case 'any': {
       const tests = getParts(value).map((part) => readTest(part, depth + 1));
-      return (offer) => tests.some((test) => test(offer));
+      const isMet = (offer: Offer) => (test: Test) => test(offer);
+      return kind === 'all' ? (offer) => tests.every(isMet(offer)) : (offer) => tests.some(isMet(offer));
     }
     case 'not': {
       const test = notTest(constraint, depth);

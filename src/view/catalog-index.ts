@@ -1,12 +1,10 @@
-import { OpmateError } from '../core/errors.js';
 import type { Meta } from '../catalog/meta.js';
 import { DiagnosticList } from '../document/document.js';
 import type { JsonObject } from '../document/json.js';
-import { type BundleBlob, propertyTypes } from '../model/declarative-config.js';
-import { getApiKey } from '../model/dependency-needs.js';
+import type { BundleBlob } from '../model/declarative-config.js';
+import { readProvidedApi } from '../model/dependency-needs.js';
 import { detach } from '../model/describe.js';
 import { type LifecycleVersion, lifecycleSchema, readLifecycle } from '../model/lifecycle.js';
-import { unwrap } from '../model/properties.js';
 
 /** What is kept of blobs while a catalog is read, in addition to facts: images, provided APIs, lifecycles. */
 export class CatalogIndex {
@@ -29,15 +27,9 @@ export class CatalogIndex {
     this.#imagesOfBundles.set(key, [own, ...related]);
     let apis = this.#apis.get(blob.package);
     if (apis === undefined) this.#apis.set(detach(blob.package), (apis = new Set()));
-    for (const { type, value } of blob.properties) {
-      if (type !== propertyTypes.gvk) continue;
-      try {
-        const api = getApiKey(unwrap(value));
-        if (!apis.has(api)) apis.add(detach(api));
-      } catch (error) {
-        // Validation reports it.
-        if (!(error instanceof OpmateError)) throw error;
-      }
+    for (const property of blob.properties) {
+      const api = readProvidedApi(property);
+      if (api !== undefined && !apis.has(api)) apis.add(detach(api));
     }
   }
 

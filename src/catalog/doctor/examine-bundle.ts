@@ -8,7 +8,7 @@ import { unwrap } from '../../model/properties.js';
 import { type Version, parseTolerantVersion } from '../../core/semver.js';
 import { csvDeploymentImages, csvSpec } from '../../model/csv.js';
 import { type BundleBlob, type Property, propertyTypes } from '../../model/declarative-config.js';
-import { type Need, dependencyTypes, getApiKey, readNeed } from '../../model/dependency-needs.js';
+import { type Need, dependencyTypes, readNeed, readProvidedApi } from '../../model/dependency-needs.js';
 import { detach } from '../../model/describe.js';
 import type { BlobOrigin } from '../../model/facts.js';
 import { findCsvText } from '../../model/migrations.js';
@@ -18,7 +18,7 @@ import { type OpenShiftVersion, isInVersions, readOpenShiftVersion } from './ope
 
 /** What is kept of a bundle once its blob is gone, in addition to its facts: what checks of heads and of several bundles need. */
 export interface BundleRecord {
-  /** What it provides to others, see `getApiKey`. */
+  /** What it provides to others, see `readProvidedApi`. */
   apis: readonly string[];
   needs: readonly { need: Need; path: (string | number)[] }[];
   /** How its ClusterServiceVersion is there. */
@@ -214,15 +214,8 @@ function readDependencies(
   const needs: { need: Need; path: (string | number)[] }[] = [];
   for (const [index, property] of properties.entries()) {
     const path = ['properties', index];
-    if (property.type === propertyTypes.gvk) {
-      try {
-        apis.push(detach(getApiKey(unwrap(property.value))));
-      } catch (error) {
-        // Validation reports it.
-        if (!(error instanceof OpmateError)) throw error;
-      }
-      continue;
-    }
+    const api = readProvidedApi(property);
+    if (api !== undefined) apis.push(detach(api));
     if (!dependencyTypes.has(property.type)) continue;
     const need = readNeed(property.type, unwrap(property.value));
     if (need?.kind === 'unclear' && !need.isCel) {

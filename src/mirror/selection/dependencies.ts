@@ -1,19 +1,25 @@
 import { OfferIndex } from '../../graph/offer-index.js';
 import type { Catalog } from '../../catalog/catalog.js';
-import { type CancelOptions } from '../../core/concurrency.js';
+import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { compareVersions, formatVersion } from '../../core/semver.js';
-import { propertyTypes, schemas } from '../../model/declarative-config.js';
-import { type Need, type Offer, type SingleNeed, getApiKey, readNeed } from '../../model/dependency-needs.js';
+import { schemas } from '../../model/declarative-config.js';
+import {
+  type Need,
+  type Offer,
+  type SingleNeed,
+  readNeed,
+  readProvidedApi,
+} from '../../model/dependency-needs.js';
 import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
 import { readBundleVersion } from '../../graph/bundle-version.js';
 import { readGraph } from '../../graph/channel-graph.js';
 import type { ImageSetConfiguration, OperatorConfig } from '../image-set/image-set-config.js';
-import { type CatalogSelection } from '../../catalog/selection/selection.js';
+import type { CatalogSelection } from '../../catalog/selection/selection.js';
 import { selectOperators } from './select-operators.js';
 
 /** What to do about packages that the selected bundles need and that are not selected. */
@@ -417,13 +423,10 @@ function readProperties(value: JsonObject, withNeeds: boolean): BundleProperties
   for (const property of properties) {
     if (!isJsonObject(property)) continue;
     const { type, value: input = null } = property;
-    if (type === propertyTypes.gvk) {
-      try {
-        bundleProperties.apis.push(getApiKey(input));
-      } catch {
-        // It provides nothing that can be named; validation says what is wrong.
-      }
-    } else if (withNeeds && typeof type === 'string') {
+    if (typeof type !== 'string') continue;
+    const api = readProvidedApi({ type, value: input });
+    if (api !== undefined) bundleProperties.apis.push(api);
+    else if (withNeeds) {
       const need = readNeed(type, input);
       if (need !== undefined && !bundleProperties.needs.some(({ text }) => text === need.text))
         bundleProperties.needs.push(need);

@@ -1,0 +1,150 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { lstat, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { decompress } from '../../archive/decompress.js';
+import {
+  type PublishedFile,
+  type PublishedIcon,
+  iconPath,
+  linesPath,
+} from '../../catalog/published/published-index.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { digestPieces } from '../../core/digest.js';
+import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { lstatIfPresent } from '../../files/file-status.js';
+import { makeDirectory, missingDirectories, removeEmptyDirectories } from '../../files/make-directory.js';
+import { moveWhole } from '../../files/move-whole.js';
+import { stagingName } from '../../files/staging.js';
+import { writeNewFile } from '../../files/write-new-file.js';
+import { type Coding, availableCodings, createCompressor } from '../http/encoding.js';
+
+/** Mode of published files. */
+export const fileMode = 0o644;
+/** Bytes of a file that are read at a time. */
+export const pieceBytes = 256 * 1024;
+/** Behind the name of a file in compressed form. */
+export const codingExtensions: Readonly<Record<Coding, string>> = { gzip: '.gz', zstd: '.zst' };
+
+/** Puts files below the directory of files by digest, each whole under its name. */
+export class FileStore {
+  readonly #root: string;
+  readonly #staging: string;
+  readonly #options: CancelOptions;
+  readonly #added = new Set<string>();
+  readonly #made: string[] = [];
+  #files = 0;
+
+  private constructor(root: string, staging: string, options: CancelOptions) {
+    this.#root = root;
+    this.#staging = staging;
+    this.#options = options;
+  }
+
+  static async open(root: string, options: CancelOptions): Promise<FileStore> {
+    const staging = path.join(root, stagingName());
+    await makeDirectory(staging, 0o700).catch((error: unknown) => {
+      throw fileError(root, error);
+    });
+    return new FileStore(root, staging, options);
+  }
+
+  /** How many files were not there before. */
+  get added(): number {
+    return this.#added.size;
+  }
+
+  /** Adds JSON lines, and their compressed forms. Throws OpmateError IO. */
+  addLines(lines: AsyncIterable<Buffer>): Promise<PublishedFile> {
+    return this.#add(lines, linesPath, availableCodings);
+  }
+
+  /** Adds an icon. Throws OpmateError IO. */
+  async addIcon(bytes: Buffer, mediaType: string): Promise<PublishedIcon> {
+    const file = await this.#add([bytes], (publishedFile) => iconPath({ ...publishedFile, mediaType }), []);
+    return { ...file, mediaType };
+  }
+
+  async #add(
+    pieces: AsyncIterable<Buffer> | Iterable<Buffer>,
+    pathOf: (file: PublishedFile) => string,
+    codings: readonly Coding[],
+  ): Promise<PublishedFile> {
+    const staged = path.join(this.#staging, String(this.#files++));
+    const { signal } = this.#options;
+    try {
+      const hash = createHash('sha256');
+      let size = 0;
+      const hashed = async function* (): AsyncGenerator<Buffer> {
+        for await (const piece of pieces) {
+          throwIfCancelled(signal);
+          hash.update(piece);
+          size += piece.length;
+          yield piece;
+        }
+      };
+      await writeNewFile(staged, hashed(), { mode: fileMode });
+      const file = { hash: `sha256:${hash.digest('hex')}`, size };
+      const target = path.join(this.#root, pathOf(file));
+      for (const coding of codings) {
+        const form = `${target}${codingExtensions[coding]}`;
+        if (await this.#isSound(form, file)) continue;
+        const compressed = `${staged}${codingExtensions[coding]}`;
+        await writeNewFile(compressed, compress(staged, coding), { mode: fileMode });
+        await this.#move(compressed, form);
+      }
+      // The last one: who finds it finds the others.
+      if (!(await this.#isSound(target, file))) await this.#move(staged, target);
+      else await rm(staged);
+      return file;
+    } catch (error) {
+      throw fileError(this.#root, error);
+    }
+  }
+
+  async #isSound(target: string, { hash, size }: PublishedFile): Promise<boolean> {
+    if ((await lstatIfPresent(target))?.isFile() !== true) return false;
+    const isPlain = !/\.(?:gz|zst)$/.test(target);
+    if (isPlain && (await lstat(target)).size !== size) return false;
+    const source = createReadStream(target);
+    try {
+      const bytes = isPlain ? source : decompress(source, { label: target, signal: this.#options.signal });
+      return (await digestPieces(bytes)) === hash;
+    } catch (error) {
+      throwIfCancelled(this.#options.signal);
+      if (error instanceof OpmateError) return false;
+      throw error;
+    } finally {
+      source.destroy();
+    }
+  }
+
+  async #move(staged: string, target: string): Promise<void> {
+    const isNew = (await lstatIfPresent(target)) === undefined;
+    this.#made.push(...(await missingDirectories(path.dirname(target))));
+    await moveWhole(staged, target);
+    if (isNew) this.#added.add(target);
+  }
+
+  /** Removes what was added. Never throws. */
+  async takeBack(): Promise<void> {
+    for (const file of this.#added) await rm(file, { force: true }).catch(() => undefined);
+    await removeEmptyDirectories([...new Set(this.#made)].sort());
+  }
+
+  async close(): Promise<void> {
+    await rm(this.#staging, { recursive: true, force: true }).catch(() => undefined);
+  }
+}
+
+async function* compress(file: string, coding: Coding): AsyncGenerator<Buffer> {
+  const compressor = createCompressor(coding, 'best');
+  const source = createReadStream(file, { highWaterMark: pieceBytes });
+  source.once('error', (error) => compressor.destroy(error));
+  try {
+    yield* source.pipe(compressor) as AsyncIterable<Buffer>;
+  } finally {
+    source.destroy();
+    compressor.destroy();
+  }
+}

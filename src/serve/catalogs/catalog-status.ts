@@ -5,7 +5,8 @@ import { OpmateError, redact } from '../../core/errors.js';
 import type { JsonValue } from '../../document/json.js';
 import type { CatalogPlace } from '../../source/place.js';
 import type { PlaceState } from '../../source/drivers/driver.js';
-import { type CatalogManifest, getType, unionTypes } from './catalog-manifests.js';
+import type { CatalogManifest } from './catalog-manifest.js';
+import { getType, unionTypes } from './manifest-source.js';
 
 /** A condition as objects of a cluster have them. (Source: ClusterCatalog.) */
 export interface CatalogCondition {

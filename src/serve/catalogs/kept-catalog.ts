@@ -1,5 +1,4 @@
 import type { Catalog } from '../../catalog/catalog.js';
-import { computeDigest, parseDigest } from '../../core/digest.js';
 import { CancelledError, OpmateError, getMessage, throwIfCancelled } from '../../core/errors.js';
 import type { Limiter } from '../../core/limiter.js';
 import type { Logger } from '../../core/log.js';
@@ -14,18 +13,18 @@ import type { CatalogSource } from '../../source/source-types.js';
 import type { CatalogRecords } from './catalog-records.js';
 import type { HeldCatalogs } from './catalog-set.js';
 import {
-  type CatalogCondition,
   type CatalogFault,
   type CatalogRecord,
   describeFault,
   getSeconds,
   joinFaults,
   recordOfManifest,
-  withCondition,
 } from './catalog-status.js';
 import { openContent, storeContent } from './content-store.js';
 import type { KeptManifest } from './kept-manifest.js';
 import type { StoredContent } from './stored-content.js';
+import { KeptRecord, noContent, served } from './kept-record.js';
+import { getFirstPollWait, getPollWait, getRetryWait } from './next-look.js';
 
 /** Time as the keeper sees it. */
 export interface KeeperClock {
@@ -50,26 +49,6 @@ export interface KeeperOptions {
   logger?: Logger | undefined;
 }
 
-/** The first wait after a failure, and the longest. */
-const firstRetryMs = 5_000;
-const maxRetryMs = 10 * 60_000;
-/** A poll comes up to this part of its interval later. (Source: catalogd.) */
-const pollJitter = 0.01;
-type Condition = Omit<CatalogCondition, 'lastTransitionTime'>;
-
-const served: Condition = {
-  type: 'Serving',
-  status: 'True',
-  reason: 'Available',
-  message: 'the catalog is served',
-};
-const noContent: Condition = {
-  type: 'Serving',
-  status: 'False',
-  reason: 'Unavailable',
-  message: 'no content yet',
-};
-
 /** What the catalogs of a keeper share. */
 export interface Shared extends KeeperOptions {
   logger: Logger;
@@ -85,7 +64,7 @@ export interface Shared extends KeeperOptions {
 
 /** One catalog, and the loop that looks after it. */
 export class KeptCatalog {
-  record: CatalogRecord;
+  readonly #record: KeptRecord;
   /** Whether it has been served, or could not be, at least once. */
   isTried = false;
   /** Resolves once what was stored is served, or is known not to be there. */
@@ -102,12 +81,19 @@ export class KeptCatalog {
   #failures = 0;
   /** A state of which is known that it cannot be served; it is not fetched again for that. */
   #refused: { state: PlaceState; error: unknown } | undefined;
-  #isRecordWritten = true;
 
   constructor(manifest: KeptManifest, shared: Shared) {
     this.#manifest = manifest;
     this.#shared = shared;
-    this.record = { ...recordOfManifest(manifest), conditions: [] };
+    const { records, clock, logger } = shared;
+    this.#record = new KeptRecord(
+      { ...recordOfManifest(manifest), conditions: [] },
+      { records, now: () => clock.now(), logger, gone: this.#gone.signal },
+    );
+  }
+
+  get record(): CatalogRecord {
+    return this.#record.value;
   }
 
   get manifest(): KeptManifest {
@@ -151,7 +137,7 @@ export class KeptCatalog {
     this.#wake.abort();
     await this.#loop;
     if (this.record.isAvailable) {
-      await this.#note({
+      await this.#record.note({
         type: 'Serving',
         status: 'False',
         reason: 'Unavailable',
@@ -198,13 +184,14 @@ export class KeptCatalog {
             return openContent(contentHash, { directory: contents, logger });
           });
     if (content === undefined) {
-      this.record = { ...this.record, conditions };
-      return this.#note(noContent);
+      this.#record.change({ conditions });
+      return this.#record.note(noContent);
     }
-    this.record = { ...before, ...recordOfManifest(this.#manifest), sourceType: before.sourceType };
+    const { sourceType } = before;
+    this.#record.replace({ ...before, ...recordOfManifest(this.#manifest), sourceType });
     this.#content = content;
     this.#serve(content);
-    await this.#write();
+    await this.#record.write();
     logger.log('info', `catalog ${before.name}: served as before`, { content: contentHash });
   }
 
@@ -222,13 +209,12 @@ export class KeptCatalog {
     }
     this.#failures = 0;
     this.#refused = undefined;
-    this.record = {
-      ...this.record,
+    this.#record.change({
       ...recordOfManifest(manifest),
       lastChecked: getSeconds(clock.now()),
       problems: manifest.fault?.problems,
-    };
-    await this.#note(
+    });
+    await this.#record.note(
       manifest.fault === undefined
         ? {
             type: 'Progressing',
@@ -242,8 +228,9 @@ export class KeptCatalog {
     if (manifest.pollMs === undefined) return Infinity;
     const isPhased = this.#isPhased;
     this.#isPhased = true;
-    // All catalogs begin together; from the second look on each has its own moment.
-    return manifest.pollMs * (isPhased ? 1 + random() * pollJitter : getPhase(manifest.name));
+    return isPhased
+      ? getPollWait(manifest.pollMs, random())
+      : getFirstPollWait(manifest.pollMs, manifest.name);
   }
 
   async #update(manifest: OriginManifest): Promise<void> {
@@ -267,7 +254,7 @@ export class KeptCatalog {
     });
     try {
       if (this.#content !== undefined && place.state.id === known?.id) {
-        this.record = { ...this.record, origin: place.state };
+        this.#record.change({ origin: place.state });
         this.#serve(this.#content, manifest);
         return;
       }
@@ -338,25 +325,24 @@ export class KeptCatalog {
     const { clock, logger } = this.#shared;
     const before = this.record;
     const isSame = this.#content?.hash === content.hash;
-    this.record = {
-      ...before,
+    this.#record.change({
       ...recordOfManifest(manifest),
       originKey: manifest.originKey,
       origin: state,
       contentHash: content.hash,
       lastUnpacked: isSame ? before.lastUnpacked : getSeconds(clock.now()),
-    };
+    });
     if (isSame) {
       await content.close();
-      await this.#write();
+      await this.#record.write();
       this.#serve(this.#content as StoredContent, manifest);
       return;
     }
-    await this.#write();
+    await this.#record.write();
     this.#content = content;
     this.#serve(content, manifest);
     const { contentHash } = before;
-    if (contentHash !== undefined && contentHash !== content.hash && this.#isRecordWritten) {
+    if (contentHash !== undefined && contentHash !== content.hash && this.#record.isWritten) {
       await this.#shared.discard(contentHash);
     }
     logger.log('info', `catalog ${manifest.name}: serves ${state.ref}`, {
@@ -376,14 +362,14 @@ export class KeptCatalog {
     });
     this.isTried = true;
     this.#shared.changed();
-    this.#setCondition(served);
+    this.#record.setCondition(served);
   }
 
   /** A catalog that the user has switched off: its content goes. */
   async #withdraw(manifest: KeptManifest): Promise<number> {
     this.#content = undefined;
-    this.record = { ...recordOfManifest(manifest), conditions: this.record.conditions };
-    await this.#note(
+    this.#record.replace({ ...recordOfManifest(manifest), conditions: this.record.conditions });
+    await this.#record.note(
       { type: 'Progressing', status: 'True', reason: 'Succeeded', message: 'the catalog is not wanted' },
       {
         type: 'Serving',
@@ -398,8 +384,8 @@ export class KeptCatalog {
 
   /** A manifest that is refused, of which nothing is known but what was served before. */
   async #noteRefused({ message, problems }: CatalogFault): Promise<number> {
-    this.record = { ...this.record, problems };
-    await this.#note(
+    this.#record.change({ problems });
+    await this.#record.note(
       { type: 'Progressing', status: 'False', reason: 'Blocked', message },
       this.#content === undefined ? noContent : served,
     );
@@ -410,12 +396,10 @@ export class KeptCatalog {
     const { logger, random } = this.#shared;
     const { message, problems } = joinFaults(manifest.fault, describeFault(error));
     const isBlocked = isAboutContent(error) && isPinned(manifest.origin);
-    const waitMs = isBlocked
-      ? Infinity
-      : Math.min(maxRetryMs, firstRetryMs * 2 ** Math.min(this.#failures++, 20)) * (0.75 + random() / 2);
+    const waitMs = isBlocked ? Infinity : getRetryWait(this.#failures++, random());
     const progressing = this.record.conditions.find(({ type }) => type === 'Progressing');
     const { name, labels, priority, isAvailable } = recordOfManifest(manifest);
-    this.record = { ...this.record, name, labels, priority, isAvailable, problems };
+    this.#record.change({ name, labels, priority, isAvailable, problems });
     if (this.#content !== undefined) this.#serve(this.#content, manifest);
     // The same trouble again is only of interest to those who look for it.
     const isNew = progressing?.message !== message || !['Retrying', 'Blocked'].includes(progressing.reason);
@@ -425,39 +409,13 @@ export class KeptCatalog {
       isNew ? 'warn' : 'debug',
       `catalog ${name}: ${message.replaceAll('\n', '; ')}; ${next}${still}`,
     );
-    await this.#note(
+    await this.#record.note(
       isBlocked
         ? { type: 'Progressing', status: 'False', reason: 'Blocked', message }
         : { type: 'Progressing', status: 'True', reason: 'Retrying', message },
       this.#content === undefined ? noContent : served,
     );
     return waitMs;
-  }
-
-  #setCondition(condition: Condition): void {
-    const conditions = withCondition(this.record.conditions, condition, this.#shared.clock.now());
-    this.record = { ...this.record, conditions };
-  }
-
-  async #note(...conditions: Condition[]): Promise<void> {
-    for (const condition of conditions) this.#setCondition(condition);
-    await this.#write();
-  }
-
-  /** A disk that takes nothing does not stop serving. */
-  async #write(): Promise<void> {
-    const { records, logger } = this.#shared;
-    if (records === undefined || this.#gone.signal.aborted) return;
-    try {
-      await records.write(this.record);
-      this.#isRecordWritten = true;
-    } catch (error) {
-      logger.log(
-        this.#isRecordWritten ? 'warn' : 'debug',
-        `${getMessage(error)}; a restart will read it again`,
-      );
-      this.#isRecordWritten = false;
-    }
   }
 }
 
@@ -481,10 +439,4 @@ function openLazily(open: () => Promise<CatalogSource>): Pick<Catalog, 'metas' |
       await source?.close();
     },
   };
-}
-
-/** Returns the part of its interval at which a catalog is polled, above 0 and up to 1: the same on every server. */
-function getPhase(name: string): number {
-  const { hex } = parseDigest(computeDigest(name));
-  return (Number.parseInt(hex.slice(0, 8), 16) + 1) / 2 ** 32;
 }

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { CatalogPlace } from '../../source/place.js';
 import { catalogNameFault } from '../http/catalog-names.js';
-import type { CatalogManifest } from './catalog-manifests.js';
+import type { CatalogManifest } from './catalog-manifest.js';
 import type { CatalogFault, CatalogRecord } from './catalog-status.js';
 
 /** A manifest, or what is left of one that is refused. */

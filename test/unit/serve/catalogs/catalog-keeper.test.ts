@@ -9,10 +9,8 @@ import type { SourceSession } from '../../../../src/source/session.js';
 import { getCredentials, readSecrets } from '../../../../src/source/secrets.js';
 import { CatalogKeeper } from '../../../../src/serve/catalogs/catalog-keeper.js';
 import type { KeeperClock } from '../../../../src/serve/catalogs/kept-catalog.js';
-import {
-  type CatalogManifest,
-  readCatalogManifests,
-} from '../../../../src/serve/catalogs/catalog-manifests.js';
+import type { CatalogManifest } from '../../../../src/serve/catalogs/catalog-manifest.js';
+import { readCatalogManifests } from '../../../../src/serve/catalogs/catalog-manifests.js';
 import { CatalogRecords } from '../../../../src/serve/catalogs/catalog-records.js';
 import { HeldCatalogs } from '../../../../src/serve/catalogs/catalog-set.js';
 import { catalogStatus } from '../../../../src/serve/catalogs/catalog-status.js';

@@ -4,10 +4,8 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { OpmateError } from '../../../../src/core/errors.js';
 import type { LogLevel } from '../../../../src/core/log.js';
-import {
-  type CatalogManifest,
-  readCatalogManifests,
-} from '../../../../src/serve/catalogs/catalog-manifests.js';
+import type { CatalogManifest } from '../../../../src/serve/catalogs/catalog-manifest.js';
+import { readCatalogManifests } from '../../../../src/serve/catalogs/catalog-manifests.js';
 import { messagesIn } from '../../../support/diagnostics.js';
 import { projectRoot } from '../../../support/command-line.js';
 import { directoryWith } from '../../../support/temporary.js';

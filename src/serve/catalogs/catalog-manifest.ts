@@ -1,0 +1,174 @@
+import { computeDigest } from '../../core/digest.js';
+import type { WrittenDocument } from '../../document/document.js';
+import { type Field, findNearest } from '../../document/field.js';
+import { encodeGoJson, quoteGo, sortKeysDeep } from '../../document/go-json.js';
+import { type JsonValue, asJson } from '../../document/json.js';
+import type { CatalogPlace } from '../../source/place.js';
+import type { SecretName } from '../../source/secrets.js';
+import { catalogNameFault } from '../http/catalog-names.js';
+import {
+  type ManifestContext,
+  type ReadContext,
+  type ReadSource,
+  findConfigMap,
+  isPinnedRef,
+  readDuration,
+  readImageRef,
+  readUnionSource,
+} from './manifest-source.js';
+
+/** A catalog that is to be served, as a manifest says. */
+export interface CatalogManifest {
+  name: string;
+  kind: string;
+  /** As the user named it. */
+  file: string;
+  line: number;
+  labels: Readonly<Record<string, string>>;
+  priority: number;
+  isAvailable: boolean;
+  /** How often to look for another state; never where it is left out. */
+  pollMs: number | undefined;
+  origin: CatalogPlace;
+  /** The Secret with the credentials of the origin. */
+  secret?: SecretName | undefined;
+  /** The same for as long as the catalog comes from the same place. */
+  originKey: string;
+  /** The same for as long as nothing that counts has changed. */
+  key: string;
+}
+
+/** The label that a cluster gives each catalog, so that selectors can choose by name. (Source: catalogd.) */
+const nameLabel = 'olm.operatorframework.io/metadata.name';
+
+/** Groups that have called their catalogs so. */
+const clusterKinds: Readonly<Record<string, readonly string[]>> = {
+  ClusterCatalog: [
+    'olm.operatorframework.io/v1',
+    'olm.operatorframework.io/v1alpha1',
+    'catalogd.operatorframework.io/v1alpha1',
+  ],
+  Catalog: [
+    'catalogd.operatorframework.io/v1alpha1',
+    'catalogd.operatorframework.io/v1beta1',
+    'core.rukpak.io/v1alpha1',
+  ],
+};
+const sourceApi = 'operators.coreos.com/v1alpha1';
+const kinds = [...Object.keys(clusterKinds), 'CatalogSource'];
+
+/** Reads the manifest of a catalog; undefined for other kinds, and where it has faults, which are reported. */
+export function readCatalog(object: WrittenDocument, context: ReadContext): CatalogManifest | undefined {
+  const { root, name: file, findPlace: placeOf } = object;
+  const warn = (field: Field, message: string): void =>
+    context.logger.log('warn', `${file}:${placeOf(field.path).line}: ${message}`);
+  const kind = root.field('kind').text();
+  if (kind === undefined) return undefined;
+  if (!kinds.includes(kind)) {
+    if (findNearest(kind, kinds) !== undefined) root.field('kind').choice(kinds);
+    else warn(root.field('kind'), `kind ${quoteGo(kind)} says nothing about catalogs, passed over`);
+    return undefined;
+  }
+  const fields = root.object(['apiVersion', 'kind', 'metadata', 'spec', 'status']);
+  const versions = clusterKinds[kind] ?? [sourceApi];
+  const apiVersion = fields?.apiVersion.choice(versions);
+  const metadata = fields?.metadata.object(['name', 'namespace', 'labels'], { unknown: 'ignore' });
+  const name = metadata?.name.text();
+  const nameFault = name === undefined ? undefined : catalogNameFault(name);
+  if (nameFault !== undefined) metadata?.name.fail(`${quoteGo(name ?? '')} ${nameFault}`);
+  const spec = fields?.spec;
+  if (spec?.jsonObject() === undefined || metadata === undefined) return undefined;
+  const labels = readLabels(metadata.labels, name ?? '');
+  const isFirst = apiVersion !== versions[0] || kind === 'Catalog';
+  const inner = { ...context, namespace: metadata.namespace.optionalText(), isFirst, warn };
+  const read = kind === 'CatalogSource' ? readCatalogSource(spec, inner) : readClusterCatalog(spec, inner);
+  if (name === undefined || read?.origin === undefined) return undefined;
+  const { origin, secret, priority, isAvailable, pollMs } = read;
+  const originKey = toKey(asJson(origin));
+  const named = secret === undefined ? [] : [{ ...secret }];
+  const key = toKey([originKey, labels, priority, isAvailable, pollMs ?? 0, ...named]);
+  const { line } = placeOf(metadata.name.path);
+  return { name, kind, file, line, labels, priority, isAvailable, pollMs, origin, secret, originKey, key };
+}
+
+function toKey(value: JsonValue): string {
+  return computeDigest(encodeGoJson(sortKeysDeep(value)));
+}
+
+const maxLabels = 10_000;
+
+function readLabels(field: Field, name: string): Record<string, string> {
+  const labels: Record<string, string> = {};
+  for (const [key, label] of field.isPresent ? (field.entries(maxLabels) ?? []) : []) {
+    if (/^[A-Za-z0-9][-A-Za-z0-9._/]{0,316}$/.test(key)) labels[key] = label.optionalText(63) ?? '';
+    else label.fail('invalid label name');
+  }
+  labels[nameLabel] = name;
+  return labels;
+}
+
+interface ReadSpec extends ReadSource {
+  priority: number;
+  isAvailable: boolean;
+}
+
+const int32 = [-(2 ** 31), 2 ** 31 - 1] as const;
+function readClusterCatalog(spec: Field, context: ManifestContext): ReadSpec | undefined {
+  const { isFirst } = context;
+  const former = isFirst ? (['availability'] as const) : [];
+  const fields = spec.object(['source', 'priority', 'availabilityMode', ...former]);
+  if (fields === undefined) return undefined;
+  const priority = fields.priority.optionalInteger(...int32) ?? 0;
+  const modes = ['Available', 'Unavailable', 'Enabled', 'Disabled'] as const;
+  const mode =
+    fields.availabilityMode.optionalChoice(['Available', 'Unavailable']) ??
+    (isFirst ? spec.field('availability').optionalChoice(modes) : undefined);
+  const isAvailable = mode !== 'Unavailable' && mode !== 'Disabled';
+  const source = readUnionSource(fields.source, context);
+  return source && { ...source, priority, isAvailable };
+}
+
+const sourceKeys = [
+  'sourceType',
+  'priority',
+  'configMap',
+  'address',
+  'image',
+  'grpcPodConfig',
+  'updateStrategy',
+  'secrets',
+  'displayName',
+  'description',
+  'publisher',
+  'icon',
+  'runAsRoot',
+] as const;
+
+function readCatalogSource(spec: Field, context: ManifestContext): ReadSpec | undefined {
+  const fields = spec.object(sourceKeys);
+  if (fields === undefined) return undefined;
+  const priority = fields.priority.optionalInteger(...int32) ?? 0;
+  const strategy = fields.updateStrategy.optionalObject(['registryPoll']);
+  const registryPoll = strategy?.registryPoll.optionalObject(['interval']);
+  let pollMs = registryPoll && readDuration(registryPoll.interval);
+  const type = fields.sourceType.choice(['grpc', 'internal', 'configmap']);
+  if (type === undefined) return undefined;
+  if (fields.secrets.isPresent) {
+    context.warn(fields.secrets, 'secrets are in the cluster; give their content with --authfile');
+  }
+  let origin: CatalogPlace | undefined;
+  if (type === 'grpc') {
+    if (!fields.image.isPresent && fields.address.isPresent) {
+      const problem = 'a catalog that another server has cannot be served';
+      return fields.address.fail(problem, { hint: 'set its image' });
+    }
+    const ref = readImageRef(fields.image, context.directory);
+    origin = ref === undefined ? undefined : { kind: 'image', ref };
+    // OLM polls these, too, and takes it for valid.
+    if (ref !== undefined && isPinnedRef(ref)) pollMs = undefined;
+  } else {
+    origin = findConfigMap(fields.configMap, context.namespace, context);
+    pollMs = undefined;
+  }
+  return { origin, priority, isAvailable: true, pollMs };
+}

@@ -16,24 +16,12 @@ import { compareBytes } from '../core/order.js';
 import { type BundleBlob, schemas } from '../model/declarative-config.js';
 import { type CatalogDiagnostic, diagnoseFaults } from '../model/catalog-diagnostic.js';
 import { decodeBundle, decodePackage } from '../model/decode.js';
-import type {
-  BlobOrigin,
-  BundleFacts,
-  CatalogFacts,
-  ChannelFacts,
-  DeprecationsFacts,
-  PackageFacts,
-} from '../model/facts.js';
-import { formatBundleVersion, readBundleVersion, readBundleVersions } from '../graph/bundle-version.js';
-import { UpgradeGraph } from '../graph/upgrade-graph.js';
-import { UpgradeRules } from '../graph/upgrade-rules.js';
-import { findHead, readGraph } from '../graph/channel-graph.js';
+import type { BlobOrigin, BundleFacts, CatalogFacts, ChannelFacts, PackageFacts } from '../model/facts.js';
+import { formatBundleVersion } from '../graph/bundle-version.js';
 import { validateInTurns } from '../graph/validate.js';
 import type {
   BundleDetails,
-  BundlePlace,
   CatalogOverview,
-  ChannelSummary,
   CatalogComparison,
   PackageDifferences,
   PackageDetails,
@@ -51,6 +39,15 @@ import { type SearchIndex, type SearchedPackage, searchCatalog } from './search.
 import { PackageGraph, type PackageGraphFacts, countBySeverity, deprecationKey } from './package-graph.js';
 import { type ProblemFilter, compareSeverity, selectProblems } from './problem-window.js';
 import { summarizeText } from './summary.js';
+import {
+  type ViewedPackage,
+  addDeprecations,
+  byNumbers,
+  createViewedPackage,
+  findDefaultHead,
+  summarizeChannels,
+} from './viewed-package.js';
+import { findPlaces } from './bundle-places.js';
 
 /** Problems of a package or bundle that one answer has. */
 const maxProblems = 50;
@@ -68,28 +65,6 @@ export interface NamedCatalog {
 interface CatalogViewOptions extends Pick<MetasOptions, 'signal' | 'logger'> {
   /** An older catalog: what differs from it is shown. */
   compareWith?: NamedCatalog | undefined;
-}
-
-/** A package with all that belongs to it; of several with one name, the first. */
-interface ViewedPackage {
-  name: string;
-  facts: PackageFacts | undefined;
-  channels: Map<string, ChannelFacts>;
-  bundles: Map<string, BundleFacts>;
-  deprecations: Map<string, string>;
-  heading: Heading;
-  problems: CatalogDiagnostic[];
-}
-
-interface Heading {
-  displayName: string;
-  provider: string;
-  summary: string;
-  hasIcon: boolean;
-  categories: string[];
-  keywords: string[];
-  description: string;
-  openshift?: { min?: number; max?: number };
 }
 
 /**
@@ -175,7 +150,9 @@ export class CatalogView {
       const { bundles } = this.#addPackage(bundle.package);
       if (!bundles.has(bundle.name)) bundles.set(bundle.name, bundle);
     }
-    for (const deprecationsFacts of facts.deprecations) this.#addDeprecations(deprecationsFacts);
+    for (const deprecations of facts.deprecations) {
+      addDeprecations(this.#addPackage(deprecations.package), deprecations);
+    }
     this.#setFindings(findings);
     this.#compared = compared && new ComparedCatalogs(compared.from, name, compared.diff, compared.channels);
   }
@@ -218,35 +195,10 @@ export class CatalogView {
   #addPackage(name: string): ViewedPackage {
     let viewedPackage = this.#packages.get(name);
     if (viewedPackage === undefined) {
-      const lists = { categories: [], keywords: [] };
-      const heading = {
-        displayName: '',
-        provider: '',
-        summary: '',
-        hasIcon: false,
-        description: '',
-        ...lists,
-      };
-      viewedPackage = {
-        name,
-        facts: undefined,
-        channels: new Map(),
-        bundles: new Map(),
-        deprecations: new Map(),
-        heading,
-        problems: [],
-      };
+      viewedPackage = createViewedPackage(name);
       this.#packages.set(name, viewedPackage);
     }
     return viewedPackage;
-  }
-
-  #addDeprecations({ package: packageName, entries }: DeprecationsFacts): void {
-    const { deprecations } = this.#addPackage(packageName);
-    for (const { reference, message } of entries) {
-      const key = deprecationKey(reference.schema, reference.name);
-      if (!deprecations.has(key)) deprecations.set(key, message);
-    }
   }
 
   /** Reads what the list of packages shows: the package's blob, and the bundle at the head of its default channel. */
@@ -258,9 +210,7 @@ export class CatalogView {
       const blob = await this.#readAgain(viewedPackage.facts, decodePackage);
       heading.hasIcon = blob !== undefined && readIcon(blob) !== undefined;
       const head = await this.#readAgain(
-        viewedPackage.bundles.get(
-          findHead(viewedPackage.channels.get(viewedPackage.facts?.defaultChannel ?? '')?.entries ?? []),
-        ),
+        viewedPackage.bundles.get(findDefaultHead(viewedPackage)),
         (value, origin) => {
           const bundle = decodeBundle(value);
           return { ...readBundleHeading(bundle), openshift: readOpenShift(bundle, origin) };
@@ -310,7 +260,7 @@ export class CatalogView {
   #summarizeText(viewedPackage: ViewedPackage): PackageSummary {
     const { name, facts, channels, bundles, deprecations, heading, problems } = viewedPackage;
     const defaultChannel = facts?.defaultChannel ?? '';
-    const head = findHead(channels.get(defaultChannel)?.entries ?? []);
+    const head = findDefaultHead(viewedPackage);
     const change = this.#compared?.changeOfPackage(name);
     const { displayName, provider, summary, hasIcon, categories, openshift } = heading;
     return {
@@ -381,9 +331,8 @@ export class CatalogView {
     const { facts, heading, bundles, deprecations, problems } = viewedPackage;
     const deprecation = deprecations.get(deprecationKey(schemas.package, ''));
     const blob = await this.#readAgain(facts, decodePackage);
-    const head = await this.#readAgain(
-      bundles.get(findHead(viewedPackage.channels.get(facts?.defaultChannel ?? '')?.entries ?? [])),
-      (value) => readBundleHeading(decodeBundle(value)),
+    const head = await this.#readAgain(bundles.get(findDefaultHead(viewedPackage)), (value) =>
+      readBundleHeading(decodeBundle(value)),
     );
     return {
       name,
@@ -440,7 +389,7 @@ export class CatalogView {
   async bundle(packageName: string, name: string): Promise<BundleDetails> {
     const viewedPackage = this.#requirePackage(packageName);
     const facts = viewedPackage.bundles.get(name);
-    const places = this.#findPlaces(viewedPackage, name);
+    const places = findPlaces(viewedPackage, name);
     if (facts === undefined && places.length === 0) {
       throw notFound('bundle', name, viewedPackage.bundles.keys(), {
         scope: `package ${quoteGo(packageName)}`,
@@ -464,35 +413,6 @@ export class CatalogView {
           .slice(0, maxProblems),
       ),
     };
-  }
-
-  #findPlaces({ channels, bundles, facts }: ViewedPackage, name: string): BundlePlace[] {
-    const rules = new UpgradeRules(readBundleVersions(bundles.values()));
-    const version = readBundleVersion(bundles.get(name));
-    const source = { name, version: version && { version } };
-    return [...channels.values()].flatMap((channel): BundlePlace[] => {
-      const entry = channel.entries.find((other) => other.name === name);
-      if (entry === undefined) return [];
-      const others = channel.entries.filter((other) => other.name !== name);
-      const covered = others
-        .filter((other) => rules.isInSkipRange(other.name, entry))
-        .map((other) => other.name);
-      // A skipped one is passed over, unless nothing else leads on.
-      const { skipped } = readGraph(channel.entries);
-      const edges = new UpgradeGraph([channel], rules.ranges).edgesFrom(source);
-      const leadOn = edges.map(({ to }) => to).filter((to) => to !== name);
-      const installed = leadOn.filter((other) => !skipped.has(other));
-      const updatesTo = installed.length > 0 ? installed : leadOn;
-      const known = new Set(channel.entries.map((other) => other.name));
-      const updatesFrom = [...new Set([entry.replaces, ...entry.skips, ...covered])].filter((other) =>
-        known.has(other),
-      );
-      const { replaces, skips, skipRange } = entry;
-      const isDefault = channel.name === facts?.defaultChannel;
-      const place = { channel: channel.name, isDefault, replaces, skips, skipRange };
-      const absent = [replaces, ...skips].filter((other) => other !== '' && !known.has(other));
-      return [{ ...place, absent, covered, updatesTo, updatesFrom }];
-    });
   }
 
   /** A window on the problems, the worst first. */
@@ -571,26 +491,4 @@ function readOpenShift(bundle: BundleBlob, origin: BlobOrigin): PackageSummary['
     // The checks report it.
     return undefined;
   }
-}
-
-/** `stable-3.9` before `stable-3.10`. */
-const byNumbers = new Intl.Collator('en', { numeric: true });
-
-function summarizeChannels(viewedPackage: ViewedPackage): ChannelSummary[] {
-  const defaultChannel = viewedPackage.facts?.defaultChannel;
-  return [...viewedPackage.channels.values()]
-    .map(({ name, entries }): ChannelSummary => {
-      const head = findHead(entries);
-      const deprecation = viewedPackage.deprecations.get(deprecationKey(schemas.channel, name));
-      return {
-        name,
-        isDefault: name === defaultChannel,
-        head,
-        version: formatBundleVersion(viewedPackage.bundles.get(head)?.packageProperties[0]),
-        entries: entries.length,
-        ...(deprecation !== undefined && { deprecation }),
-        ...countBySeverity(viewedPackage.problems.filter(({ channel }) => channel === name)),
-      };
-    })
-    .sort((a, b) => Number(b.isDefault) - Number(a.isDefault) || byNumbers.compare(a.name, b.name));
 }

@@ -234,3 +234,24 @@ export function count(amount: number, noun: string): string {
   const plural = noun === 'entry' ? 'entries' : `${noun}s`;
   return `${amount.toLocaleString('en')} ${amount === 1 ? noun : plural}`;
 }
+
+/** A part of a panel, below a heading of its own. */
+export function Part({
+  title,
+  amount,
+  children,
+}: {
+  title: string;
+  amount?: number;
+  children: ComponentChildren;
+}) {
+  return (
+    <section class="part">
+      <h3>
+        {title}
+        {amount !== undefined && <small> {amount}</small>}
+      </h3>
+      {children}
+    </section>
+  );
+}

@@ -1,17 +1,10 @@
-import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type {
-  BundleApi,
-  BundleDetails,
-  BundlePlace,
-  LifecycleSupport,
-  BundlePermission,
-} from '../../answers.js';
+import type { BundleApi, BundleDetails, BundlePlace, LifecycleSupport } from '../../answers.js';
 import { SupportLine } from './lifecycle.js';
-import { webAddress } from '../markdown.js';
-import { Markdown } from '../markdown-view.js';
-import { Badge, CopyButton, Copyable, ProblemList, SaveButton, count } from '../parts.js';
+import { CopyButton, Copyable, Part, ProblemList, SaveButton, count } from '../parts.js';
 import { addressOfPackage } from '../route.js';
+import { About } from './bundle-about.js';
+import { Permissions } from './bundle-permissions.js';
 
 /** Names that a list shows before one asks for more. */
 const firstNames = 8;
@@ -88,18 +81,6 @@ export function BundlePanel({
         </details>
       )}
     </div>
-  );
-}
-
-function Part({ title, amount, children }: { title: string; amount?: number; children: ComponentChildren }) {
-  return (
-    <section class="part">
-      <h3>
-        {title}
-        {amount !== undefined && <small> {amount}</small>}
-      </h3>
-      {children}
-    </section>
   );
 }
 
@@ -265,165 +246,5 @@ function Images({ bundle: { name, image, images } }: { bundle: BundleDetails }) 
         ))}
       </ul>
     </Part>
-  );
-}
-
-function Permissions({ bundle: { permissions, image, deployments } }: { bundle: BundleDetails }) {
-  if (permissions === undefined) {
-    return (
-      <Part title="Permissions">
-        <p class="quiet-text">
-          The catalog does not hold the manifests of this bundle.
-          {image !== '' && (
-            <>
-              {' '}
-              <code>opmate bundle permissions</code> reads them from its image.
-            </>
-          )}
-        </p>
-      </Part>
-    );
-  }
-  const groups = [
-    { title: 'In the whole cluster', rules: permissions.filter(({ isClusterWide }) => isClusterWide) },
-    { title: 'In its namespaces', rules: permissions.filter(({ isClusterWide }) => !isClusterWide) },
-  ];
-  return (
-    <Part title="Permissions" amount={permissions.length}>
-      {deployments.length > 0 && <p class="quiet-text">Deployments: {deployments.join(', ')}</p>}
-      {groups
-        .filter(({ rules }) => rules.length > 0)
-        .map(({ title, rules }) => (
-          <details key={title} class="fold">
-            <summary>
-              {title} <small>{count(rules.length, 'rule')}</small>
-              {rules.some(isBroad) && <Badge kind="warning">with wildcards</Badge>}
-            </summary>
-            <div class="table-box" tabIndex={0} role="region" aria-label={title}>
-              <table>
-                <thead>
-                  <tr>
-                    <th scope="col">Account</th>
-                    <th scope="col">Group</th>
-                    <th scope="col">Resources</th>
-                    <th scope="col">Verbs</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {rules.map((rule, index) => (
-                    <tr key={index} class={isBroad(rule) ? 'broad' : undefined}>
-                      <td>{rule.account}</td>
-                      <td>{rule.groups.map((group) => group || 'core').join(', ')}</td>
-                      <td>
-                        {[...rule.resources, ...rule.urls].join(', ')}
-                        {rule.names.length > 0 && <span class="id"> only {rule.names.join(', ')}</span>}
-                      </td>
-                      <td>{rule.verbs.join(', ')}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </div>
-          </details>
-        ))}
-    </Part>
-  );
-}
-
-function isBroad({ groups, resources, verbs }: BundlePermission): boolean {
-  return [groups, resources, verbs].some((list) => list.includes('*'));
-}
-
-function About({ bundle }: { bundle: BundleDetails }) {
-  const { facts, links, keywords, description, annotations, properties, manifests } = bundle;
-  return (
-    <>
-      {facts.length + links.length + keywords.length > 0 && (
-        <Part title="About">
-          <dl>
-            {facts.map(({ name, value }) => (
-              <div key={name}>
-                <dt>{name}</dt>
-                <dd>
-                  <WebLink url={value}>{value}</WebLink>
-                </dd>
-              </div>
-            ))}
-            {links.length > 0 && (
-              <div>
-                <dt>Links</dt>
-                <dd>
-                  <ul class="names">
-                    {links.map(({ name, url }, index) => (
-                      <li key={index}>
-                        <WebLink url={url}>{name || url}</WebLink>
-                      </li>
-                    ))}
-                  </ul>
-                </dd>
-              </div>
-            )}
-            {keywords.length > 0 && (
-              <div>
-                <dt>Keywords</dt>
-                <dd>{keywords.join(', ')}</dd>
-              </div>
-            )}
-          </dl>
-        </Part>
-      )}
-      {description !== '' && (
-        <details class="fold">
-          <summary>Description</summary>
-          <Markdown text={description} />
-        </details>
-      )}
-      {annotations.length > 0 && (
-        <details class="fold">
-          <summary>
-            Annotations <small>{annotations.length}</small>
-          </summary>
-          <dl class="wide">
-            {annotations.map(({ name, value }) => (
-              <div key={name}>
-                <dt>{name}</dt>
-                <dd>{value}</dd>
-              </div>
-            ))}
-          </dl>
-        </details>
-      )}
-      <Counts title="Manifests in the catalog" counts={manifests.map(({ kind, count: n }) => [kind, n])} />
-      <Counts title="Properties" counts={properties.map(({ type, count: n }) => [type, n])} />
-    </>
-  );
-}
-
-function Counts({ title, counts }: { title: string; counts: [string, number][] }) {
-  if (counts.length === 0) return null;
-  return (
-    <details class="fold">
-      <summary>
-        {title} <small>{counts.reduce((sum, [, amount]) => sum + amount, 0)}</small>
-      </summary>
-      <ul class="apis">
-        {counts.map(([name, amount]) => (
-          <li key={name}>
-            {name} <small>{amount}</small>
-          </li>
-        ))}
-      </ul>
-    </details>
-  );
-}
-
-/** A link where the text is an address of the web; else the text. */
-function WebLink({ url, children }: { url: string; children: ComponentChildren }) {
-  const address = webAddress(url);
-  if (address === undefined) return <>{children}</>;
-  return (
-    <a href={address} target="_blank" rel="noopener noreferrer">
-      {children}
-    </a>
   );
 }

@@ -1,46 +1,23 @@
-import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type {
-  BundlePlace,
-  ChannelLayout,
-  GraphEdge,
-  GraphRow,
-  UpgradePath,
-  SkipBracket,
-} from '../../answers.js';
-import { NodeSign, RowMarks } from './marks.js';
-import { Badge, count } from '../parts.js';
+import type { BundlePlace, ChannelLayout, GraphRow, UpgradePath } from '../../answers.js';
+import { RowMarks } from './marks.js';
+import { Badge } from '../parts.js';
 import { type Route, getAddress } from '../route.js';
+import { Drawing, getGeometry, rowHeight } from './channel-drawing.js';
+import { useDrag } from './drag.js';
+import { Legend } from './graph-legend.js';
 
-const rowHeight = 30;
-const laneWidth = 18;
-const bracketWidth = 10;
-/** All lanes together get no wider than this: many come closer together. */
-const maxLanesWidth = 240;
 const zooms = [0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1, 1.2, 1.45, 1.75] as const;
 /** Below this height of a row only versions are shown. */
 const minReadable = 14;
-/** Below this one, only the brackets of the chosen bundle are drawn. */
-const minBrackets = 8;
 /** Columns of versions where rows are lower than their words; with more of them none is shown. */
 const maxColumns = 8;
 /** Pixels of such a column, and of a character in it. */
 const minColumnWidth = 58;
 const maxColumnWidth = 170;
 const labelCharacter = 6.6;
-/** Pixels that the mouse moves before it drags. */
-const dragDistance = 4;
 /** Rows that are drawn beyond what is seen. */
 const overscan = 20;
-
-/** Where things stand in pixels. */
-interface Geometry {
-  row: number;
-  x(lane: number): number;
-  y(row: number): number;
-  bracketX(column: number): number;
-  width: number;
-}
 
 /**
  * The upgrade graph of a channel, newest on top: a list of links with the graph drawn beside it, so that it is also
@@ -277,52 +254,6 @@ function widthOfColumns(rows: readonly GraphRow[], available: number): number {
   return Math.max(minColumnWidth, Math.min(wanted, available));
 }
 
-/** Lets the mouse drag what scrolls; a click that ends a drag opens nothing. */
-function useDrag(box: RefObject<HTMLElement | null>): Record<string, (event: MouseEvent) => void> {
-  const start = useRef<{ x: number; y: number; left: number; top: number }>(undefined);
-  const hasMoved = useRef(false);
-  useEffect(() => {
-    const move = (event: PointerEvent): void => {
-      const from = start.current;
-      if (from === undefined || box.current === null) return;
-      const [x, y] = [event.clientX - from.x, event.clientY - from.y];
-      hasMoved.current ||= Math.abs(x) + Math.abs(y) > dragDistance;
-      if (!hasMoved.current) return;
-      box.current.classList.add('dragged');
-      box.current.scrollLeft = from.left - x;
-      box.current.scrollTop = from.top - y;
-    };
-    const end = (): void => {
-      start.current = undefined;
-      box.current?.classList.remove('dragged');
-    };
-    addEventListener('pointermove', move);
-    addEventListener('pointerup', end);
-    addEventListener('pointercancel', end);
-    return () => {
-      removeEventListener('pointermove', move);
-      removeEventListener('pointerup', end);
-      removeEventListener('pointercancel', end);
-    };
-  }, []);
-  return {
-    onPointerDown: (event) => {
-      hasMoved.current = false;
-      // Fingers scroll by themselves.
-      const isMouse = event instanceof PointerEvent && event.pointerType === 'mouse' && event.button === 0;
-      if (!isMouse || box.current === null) return;
-      const { scrollLeft: left, scrollTop: top } = box.current;
-      start.current = { x: event.clientX, y: event.clientY, left, top };
-    },
-    onClickCapture: (event) => {
-      if (!hasMoved.current) return;
-      hasMoved.current = false;
-      event.preventDefault();
-      event.stopPropagation();
-    },
-  };
-}
-
 function RowText({
   row,
   channels,
@@ -352,234 +283,5 @@ function RowText({
         {row.skipRange !== '' && <span class="range">{row.skipRange}</span>}
       </span>
     </>
-  );
-}
-
-function getGeometry({ lanes, bracketColumns, hiddenBrackets }: ChannelLayout, zoom: number): Geometry {
-  const row = Math.max(rowHeight * zoom, 3);
-  const scale = Math.min(Math.max(zoom, 0.6), 1.2);
-  const lane = Math.min(laneWidth * scale, maxLanesWidth / lanes);
-  // One more column where the brackets of a bundle are drawn only while it is chosen.
-  const brackets = (bracketColumns + (hiddenBrackets > 0 ? 1 : 0)) * bracketWidth * scale;
-  const left = 8 + brackets + 8;
-  return {
-    row,
-    x: (position) => left + (position + 0.5) * lane,
-    y: (position) => (position + 0.5) * row,
-    bracketX: (column) => 8 + brackets - (column + 0.5) * bracketWidth * scale,
-    width: left + lanes * lane + 10,
-  };
-}
-
-function Drawing({
-  channel,
-  geometry,
-  first,
-  last,
-  selected,
-  place,
-  path,
-  columns,
-  columnWidth,
-}: {
-  channel: ChannelLayout;
-  geometry: Geometry;
-  first: number;
-  last: number;
-  selected: number;
-  place: BundlePlace | undefined;
-  path: UpgradePath | undefined;
-  columns: number;
-  columnWidth: number;
-}) {
-  const { rows, edges } = channel;
-  const { row, width } = geometry;
-  const size = Math.min(Math.max(row / 6, 1.5), 5.5);
-  const isSeen = (from: number, to: number): boolean =>
-    Math.min(from, to) < last && Math.max(from, to) >= first;
-  const isHot = ({ from, to }: GraphEdge): boolean => from === selected || to === selected;
-  const seenEdges = edges.filter(({ from, to }) => isSeen(from, to));
-  const isHotBracket = ({ from, to }: SkipBracket): boolean => from === selected || to.includes(selected);
-  const seenBrackets = withSelected(channel, selected, place).filter(
-    (bracket) =>
-      isSeen(Math.min(bracket.from, bracket.to[0] ?? 0), Math.max(bracket.from, bracket.to.at(-1) ?? 0)) &&
-      // Small as they get, they would only be noise.
-      (row >= minBrackets || isHotBracket(bracket)),
-  );
-  return (
-    <svg class="drawing" width={width + columns * columnWidth} height={rows.length * row} aria-hidden="true">
-      {seenBrackets
-        .sort((a, b) => Number(isHotBracket(a)) - Number(isHotBracket(b)))
-        .map((bracket) => (
-          <path
-            key={`b${bracket.from}`}
-            class={`bracket${isHotBracket(bracket) ? ' hot' : ''}`}
-            d={bracketPath(bracket, rows, geometry, { size, first, last })}
-          />
-        ))}
-      {seenEdges
-        .sort((a, b) => Number(isHot(a)) - Number(isHot(b)))
-        .map((edge) => (
-          <path
-            key={`e${edge.from}-${edge.to}`}
-            class={`edge ${edge.change ?? ''}${isHot(edge) ? ' hot' : ''}${edge.to <= edge.from ? ' circular' : ''}`}
-            d={edgePath(edge, rows, geometry)}
-          />
-        ))}
-      {columns > 1 &&
-        rows.slice(first, last).map(({ lane }, index) => {
-          const position = first + index;
-          const end = width + (position % columns) * columnWidth - 3;
-          return (
-            <path
-              key={position}
-              class="leader"
-              d={`M${geometry.x(lane) + size + 2} ${geometry.y(position)}H${end}`}
-            />
-          );
-        })}
-      <PathDrawing path={path} rows={rows} geometry={geometry} />
-      {rows.slice(first, last).map((graph, index) => {
-        const [x, y] = [geometry.x(graph.lane), geometry.y(first + index)];
-        const isDangling = graph.replaces !== '' && graph.older === undefined;
-        return (
-          <g key={graph.name}>
-            {isDangling && <path class="dangling" d={`M${x} ${y}V${y + row * 0.62}`} />}
-            <NodeSign marks={graph.marks} x={x} y={y} size={size} />
-            {first + index === selected && <circle class="chosen" cx={x} cy={y} r={size + 6} />}
-          </g>
-        );
-      })}
-    </svg>
-  );
-}
-
-/** The steps of an update path, each as a curve from a bundle up to the one that takes its place. */
-function PathDrawing({
-  path,
-  rows,
-  geometry: { x, y, row },
-}: {
-  path: UpgradePath | undefined;
-  rows: readonly GraphRow[];
-  geometry: Geometry;
-}) {
-  const steps = path?.steps ?? [];
-  if (steps.length === 0) return null;
-  const places = new Map(rows.map(({ name }, index) => [name, index]));
-  return (
-    <>
-      {steps.map(({ from, to }) => {
-        const [start, end] = [places.get(from), places.get(to)];
-        if (start === undefined || end === undefined) return null;
-        const [x1, x2] = [x(rows[start]?.lane ?? 0), x(rows[end]?.lane ?? 0)];
-        const out = Math.max(2, Math.min(x1, x2) - Math.min(40, 6 + Math.abs(start - end) * row * 0.15));
-        return (
-          <path
-            key={from}
-            class="step"
-            d={`M${x1} ${y(start)}C${out} ${y(start)} ${out} ${y(end)} ${x2} ${y(end)}`}
-          />
-        );
-      })}
-    </>
-  );
-}
-
-/** The brackets, and that of the chosen bundle where it is left out otherwise. */
-function withSelected(
-  { rows, brackets, bracketColumns }: ChannelLayout,
-  selected: number,
-  place: BundlePlace | undefined,
-): SkipBracket[] {
-  if (selected < 0 || place === undefined || brackets.some(({ from }) => from === selected))
-    return [...brackets];
-  const skips = new Set(place.skips);
-  const to = rows.flatMap(({ name }, index) => (skips.has(name) && index !== selected ? [index] : []));
-  return to.length === 0 ? [...brackets] : [...brackets, { from: selected, to, column: bracketColumns }];
-}
-
-/** Down from a bundle to the one that it replaces, aside where the lane is another. */
-function edgePath({ from, to, lane }: GraphEdge, rows: readonly GraphRow[], geometry: Geometry): string {
-  const { row, x, y } = geometry;
-  const [x1, y1] = [x(rows[from]?.lane ?? 0), y(from)];
-  const [x2, y2] = [x(rows[to]?.lane ?? 0), y(to)];
-  const middle = x(lane);
-  if (to <= from) return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`;
-  const half = row / 2;
-  let path = `M${x1} ${y1}`;
-  if (middle !== x1) path += `C${x1} ${y1 + half} ${middle} ${y1 + half} ${middle} ${y1 + row}`;
-  if (middle === x2) return `${path}V${y2}`;
-  return `${path}V${y2 - row}C${middle} ${y2 - half} ${x2} ${y2 - half} ${x2} ${y2}`;
-}
-
-/** From a bundle to the line beside the rows, along it, and from it a tick with a tip to each that is skipped. */
-function bracketPath(
-  { from, to, column }: SkipBracket,
-  rows: readonly GraphRow[],
-  { x, y, bracketX }: Geometry,
-  { size, first, last }: { size: number; first: number; last: number },
-): string {
-  const line = bracketX(column);
-  const ends = [from, ...to];
-  const [top, bottom] = [Math.min(...ends), Math.max(...ends)];
-  let path = `M${line} ${y(top)}V${y(bottom)}`;
-  const nodeX = (position: number): number => x(rows[position]?.lane ?? 0) - size - 2;
-  if (from >= first && from < last) path += `M${line} ${y(from)}H${nodeX(from)}`;
-  const tip = Math.min(size * 0.7, 3.5);
-  for (const position of to) {
-    if (position < first || position >= last) continue;
-    path += `M${line} ${y(position)}H${nodeX(position)}m${-tip} ${-tip}l${tip} ${tip}l${-tip} ${tip}`;
-  }
-  return path;
-}
-
-function Legend({ hidden }: { hidden: number }) {
-  const signs = [
-    [[], 'a bundle'],
-    [['head'], 'head of the channel'],
-    [['skipped'], 'skipped by a newer bundle'],
-    [['deprecated'], 'deprecated'],
-    [['stranded'], 'stranded: no way to the head'],
-    [['undefined'], 'named, but not in the catalog'],
-  ] as const;
-  return (
-    <details class="legend">
-      <summary>Legend</summary>
-      <div>
-        <ul>
-          {signs.map(([marks, text]) => (
-            <li key={text}>
-              <svg width="24" height="22" aria-hidden="true">
-                <NodeSign marks={marks} x={12} y={11} />
-              </svg>
-              {text}
-            </li>
-          ))}
-          <li>
-            <svg width="24" height="22" aria-hidden="true">
-              <path class="edge" d="M12 2V20" />
-            </svg>
-            down to the bundle that is replaced
-          </li>
-          <li>
-            <svg width="24" height="22" aria-hidden="true">
-              <path class="bracket" d="M20 4H6V17H18m-3 -3l3 3l-3 3" />
-            </svg>
-            to the bundles that are skipped
-          </li>
-        </ul>
-        <p>
-          Updates go upwards. A chosen bundle also shows which bundles its skip range covers.
-          {hidden > 0 &&
-            ` ${count(hidden, 'bundle')} of this channel skip others that are shown only while it is chosen.`}
-        </p>
-        <p>
-          <kbd>↑</kbd> <kbd>↓</kbd> next row · <kbd>→</kbd> what it replaces · <kbd>←</kbd> what replaces it ·{' '}
-          <kbd>Enter</kbd> details · <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> or the wheel over the lines: size
-          · drag: move
-        </p>
-      </div>
-    </details>
   );
 }

@@ -1,0 +1,69 @@
+import type { BundleDetails, BundlePermission } from '../../answers.js';
+import { Badge, Part, count } from '../parts.js';
+
+/** What the accounts of a bundle may do, as far as the catalog has its manifests. */
+export function Permissions({ bundle: { permissions, image, deployments } }: { bundle: BundleDetails }) {
+  if (permissions === undefined) {
+    return (
+      <Part title="Permissions">
+        <p class="quiet-text">
+          The catalog does not hold the manifests of this bundle.
+          {image !== '' && (
+            <>
+              {' '}
+              <code>opmate bundle permissions</code> reads them from its image.
+            </>
+          )}
+        </p>
+      </Part>
+    );
+  }
+  const groups = [
+    { title: 'In the whole cluster', rules: permissions.filter(({ isClusterWide }) => isClusterWide) },
+    { title: 'In its namespaces', rules: permissions.filter(({ isClusterWide }) => !isClusterWide) },
+  ];
+  return (
+    <Part title="Permissions" amount={permissions.length}>
+      {deployments.length > 0 && <p class="quiet-text">Deployments: {deployments.join(', ')}</p>}
+      {groups
+        .filter(({ rules }) => rules.length > 0)
+        .map(({ title, rules }) => (
+          <details key={title} class="fold">
+            <summary>
+              {title} <small>{count(rules.length, 'rule')}</small>
+              {rules.some(isBroad) && <Badge kind="warning">with wildcards</Badge>}
+            </summary>
+            <div class="table-box" tabIndex={0} role="region" aria-label={title}>
+              <table>
+                <thead>
+                  <tr>
+                    <th scope="col">Account</th>
+                    <th scope="col">Group</th>
+                    <th scope="col">Resources</th>
+                    <th scope="col">Verbs</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {rules.map((rule, index) => (
+                    <tr key={index} class={isBroad(rule) ? 'broad' : undefined}>
+                      <td>{rule.account}</td>
+                      <td>{rule.groups.map((group) => group || 'core').join(', ')}</td>
+                      <td>
+                        {[...rule.resources, ...rule.urls].join(', ')}
+                        {rule.names.length > 0 && <span class="id"> only {rule.names.join(', ')}</span>}
+                      </td>
+                      <td>{rule.verbs.join(', ')}</td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </div>
+          </details>
+        ))}
+    </Part>
+  );
+}
+
+function isBroad({ groups, resources, verbs }: BundlePermission): boolean {
+  return [groups, resources, verbs].some((list) => list.includes('*'));
+}

@@ -1,0 +1,211 @@
+import type {
+  BundlePlace,
+  ChannelLayout,
+  GraphEdge,
+  GraphRow,
+  UpgradePath,
+  SkipBracket,
+} from '../../answers.js';
+import { NodeSign } from './marks.js';
+
+/** Height of a row at normal size, in pixels. */
+export const rowHeight = 30;
+const laneWidth = 18;
+const bracketWidth = 10;
+/** All lanes together get no wider than this: many come closer together. */
+const maxLanesWidth = 240;
+/** Below this height of a row, only the brackets of the chosen bundle are drawn. */
+const minBrackets = 8;
+
+/** Where things stand in pixels. */
+interface Geometry {
+  row: number;
+  x(lane: number): number;
+  y(row: number): number;
+  bracketX(column: number): number;
+  width: number;
+}
+
+/** Returns where things stand at a size; 1 is the normal one. */
+export function getGeometry(
+  { lanes, bracketColumns, hiddenBrackets }: ChannelLayout,
+  zoom: number,
+): Geometry {
+  const row = Math.max(rowHeight * zoom, 3);
+  const scale = Math.min(Math.max(zoom, 0.6), 1.2);
+  const lane = Math.min(laneWidth * scale, maxLanesWidth / lanes);
+  // One more column where the brackets of a bundle are drawn only while it is chosen.
+  const brackets = (bracketColumns + (hiddenBrackets > 0 ? 1 : 0)) * bracketWidth * scale;
+  const left = 8 + brackets + 8;
+  return {
+    row,
+    x: (position) => left + (position + 0.5) * lane,
+    y: (position) => (position + 0.5) * row,
+    bracketX: (column) => 8 + brackets - (column + 0.5) * bracketWidth * scale,
+    width: left + lanes * lane + 10,
+  };
+}
+
+/** The lines and signs beside the rows. Only rows from `first` to `last` are drawn. */
+export function Drawing({
+  channel,
+  geometry,
+  first,
+  last,
+  selected,
+  place,
+  path,
+  columns,
+  columnWidth,
+}: {
+  channel: ChannelLayout;
+  geometry: Geometry;
+  first: number;
+  last: number;
+  selected: number;
+  place: BundlePlace | undefined;
+  path: UpgradePath | undefined;
+  columns: number;
+  columnWidth: number;
+}) {
+  const { rows, edges } = channel;
+  const { row, width } = geometry;
+  const size = Math.min(Math.max(row / 6, 1.5), 5.5);
+  const isSeen = (from: number, to: number): boolean =>
+    Math.min(from, to) < last && Math.max(from, to) >= first;
+  const isHot = ({ from, to }: GraphEdge): boolean => from === selected || to === selected;
+  const seenEdges = edges.filter(({ from, to }) => isSeen(from, to));
+  const isHotBracket = ({ from, to }: SkipBracket): boolean => from === selected || to.includes(selected);
+  const seenBrackets = withSelected(channel, selected, place).filter(
+    (bracket) =>
+      isSeen(Math.min(bracket.from, bracket.to[0] ?? 0), Math.max(bracket.from, bracket.to.at(-1) ?? 0)) &&
+      // Small as they get, they would only be noise.
+      (row >= minBrackets || isHotBracket(bracket)),
+  );
+  return (
+    <svg class="drawing" width={width + columns * columnWidth} height={rows.length * row} aria-hidden="true">
+      {seenBrackets
+        .sort((a, b) => Number(isHotBracket(a)) - Number(isHotBracket(b)))
+        .map((bracket) => (
+          <path
+            key={`b${bracket.from}`}
+            class={`bracket${isHotBracket(bracket) ? ' hot' : ''}`}
+            d={bracketPath(bracket, rows, geometry, { size, first, last })}
+          />
+        ))}
+      {seenEdges
+        .sort((a, b) => Number(isHot(a)) - Number(isHot(b)))
+        .map((edge) => (
+          <path
+            key={`e${edge.from}-${edge.to}`}
+            class={`edge ${edge.change ?? ''}${isHot(edge) ? ' hot' : ''}${edge.to <= edge.from ? ' circular' : ''}`}
+            d={edgePath(edge, rows, geometry)}
+          />
+        ))}
+      {columns > 1 &&
+        rows.slice(first, last).map(({ lane }, index) => {
+          const position = first + index;
+          const end = width + (position % columns) * columnWidth - 3;
+          return (
+            <path
+              key={position}
+              class="leader"
+              d={`M${geometry.x(lane) + size + 2} ${geometry.y(position)}H${end}`}
+            />
+          );
+        })}
+      <PathDrawing path={path} rows={rows} geometry={geometry} />
+      {rows.slice(first, last).map((graph, index) => {
+        const [x, y] = [geometry.x(graph.lane), geometry.y(first + index)];
+        const isDangling = graph.replaces !== '' && graph.older === undefined;
+        return (
+          <g key={graph.name}>
+            {isDangling && <path class="dangling" d={`M${x} ${y}V${y + row * 0.62}`} />}
+            <NodeSign marks={graph.marks} x={x} y={y} size={size} />
+            {first + index === selected && <circle class="chosen" cx={x} cy={y} r={size + 6} />}
+          </g>
+        );
+      })}
+    </svg>
+  );
+}
+
+/** The steps of an update path, each as a curve from a bundle up to the one that takes its place. */
+function PathDrawing({
+  path,
+  rows,
+  geometry: { x, y, row },
+}: {
+  path: UpgradePath | undefined;
+  rows: readonly GraphRow[];
+  geometry: Geometry;
+}) {
+  const steps = path?.steps ?? [];
+  if (steps.length === 0) return null;
+  const places = new Map(rows.map(({ name }, index) => [name, index]));
+  return (
+    <>
+      {steps.map(({ from, to }) => {
+        const [start, end] = [places.get(from), places.get(to)];
+        if (start === undefined || end === undefined) return null;
+        const [x1, x2] = [x(rows[start]?.lane ?? 0), x(rows[end]?.lane ?? 0)];
+        const out = Math.max(2, Math.min(x1, x2) - Math.min(40, 6 + Math.abs(start - end) * row * 0.15));
+        return (
+          <path
+            key={from}
+            class="step"
+            d={`M${x1} ${y(start)}C${out} ${y(start)} ${out} ${y(end)} ${x2} ${y(end)}`}
+          />
+        );
+      })}
+    </>
+  );
+}
+
+/** The brackets, and that of the chosen bundle where it is left out otherwise. */
+function withSelected(
+  { rows, brackets, bracketColumns }: ChannelLayout,
+  selected: number,
+  place: BundlePlace | undefined,
+): SkipBracket[] {
+  if (selected < 0 || place === undefined || brackets.some(({ from }) => from === selected))
+    return [...brackets];
+  const skips = new Set(place.skips);
+  const to = rows.flatMap(({ name }, index) => (skips.has(name) && index !== selected ? [index] : []));
+  return to.length === 0 ? [...brackets] : [...brackets, { from: selected, to, column: bracketColumns }];
+}
+
+/** Down from a bundle to the one that it replaces, aside where the lane is another. */
+function edgePath({ from, to, lane }: GraphEdge, rows: readonly GraphRow[], geometry: Geometry): string {
+  const { row, x, y } = geometry;
+  const [x1, y1] = [x(rows[from]?.lane ?? 0), y(from)];
+  const [x2, y2] = [x(rows[to]?.lane ?? 0), y(to)];
+  const middle = x(lane);
+  if (to <= from) return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`;
+  const half = row / 2;
+  let path = `M${x1} ${y1}`;
+  if (middle !== x1) path += `C${x1} ${y1 + half} ${middle} ${y1 + half} ${middle} ${y1 + row}`;
+  if (middle === x2) return `${path}V${y2}`;
+  return `${path}V${y2 - row}C${middle} ${y2 - half} ${x2} ${y2 - half} ${x2} ${y2}`;
+}
+
+/** From a bundle to the line beside the rows, along it, and from it a tick with a tip to each that is skipped. */
+function bracketPath(
+  { from, to, column }: SkipBracket,
+  rows: readonly GraphRow[],
+  { x, y, bracketX }: Geometry,
+  { size, first, last }: { size: number; first: number; last: number },
+): string {
+  const line = bracketX(column);
+  const ends = [from, ...to];
+  const [top, bottom] = [Math.min(...ends), Math.max(...ends)];
+  let path = `M${line} ${y(top)}V${y(bottom)}`;
+  const nodeX = (position: number): number => x(rows[position]?.lane ?? 0) - size - 2;
+  if (from >= first && from < last) path += `M${line} ${y(from)}H${nodeX(from)}`;
+  const tip = Math.min(size * 0.7, 3.5);
+  for (const position of to) {
+    if (position < first || position >= last) continue;
+    path += `M${line} ${y(position)}H${nodeX(position)}m${-tip} ${-tip}l${tip} ${tip}l${-tip} ${tip}`;
+  }
+  return path;
+}

@@ -1,0 +1,51 @@
+import type { RefObject } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+
+/** Pixels that the mouse moves before it drags. */
+const dragDistance = 4;
+
+/** Lets the mouse drag what scrolls; a click that ends a drag opens nothing. */
+export function useDrag(box: RefObject<HTMLElement | null>): Record<string, (event: MouseEvent) => void> {
+  const start = useRef<{ x: number; y: number; left: number; top: number }>(undefined);
+  const hasMoved = useRef(false);
+  useEffect(() => {
+    const move = (event: PointerEvent): void => {
+      const from = start.current;
+      if (from === undefined || box.current === null) return;
+      const [x, y] = [event.clientX - from.x, event.clientY - from.y];
+      hasMoved.current ||= Math.abs(x) + Math.abs(y) > dragDistance;
+      if (!hasMoved.current) return;
+      box.current.classList.add('dragged');
+      box.current.scrollLeft = from.left - x;
+      box.current.scrollTop = from.top - y;
+    };
+    const end = (): void => {
+      start.current = undefined;
+      box.current?.classList.remove('dragged');
+    };
+    addEventListener('pointermove', move);
+    addEventListener('pointerup', end);
+    addEventListener('pointercancel', end);
+    return () => {
+      removeEventListener('pointermove', move);
+      removeEventListener('pointerup', end);
+      removeEventListener('pointercancel', end);
+    };
+  }, []);
+  return {
+    onPointerDown: (event) => {
+      hasMoved.current = false;
+      // Fingers scroll by themselves.
+      const isMouse = event instanceof PointerEvent && event.pointerType === 'mouse' && event.button === 0;
+      if (!isMouse || box.current === null) return;
+      const { scrollLeft: left, scrollTop: top } = box.current;
+      start.current = { x: event.clientX, y: event.clientY, left, top };
+    },
+    onClickCapture: (event) => {
+      if (!hasMoved.current) return;
+      hasMoved.current = false;
+      event.preventDefault();
+      event.stopPropagation();
+    },
+  };
+}

@@ -1,3 +1,5 @@
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { useSandbox } from '../support/command-line.js';
 import { useExampleWorld } from './example-world.js';
@@ -66,7 +68,11 @@ const endings: readonly (readonly [line: string, next: RegExp | undefined])[] = 
     /^opmate mirror --from carry --id sha256:\w+ docker:\/\/REGISTRY$/,
   ],
   [`${archive}/far`, /^kubectl apply -f working-dir\/cluster-resources$/],
-  [`mirror ${bundle}=registry.example.com/one/bundle:v1`, undefined],
+  [`mirror ${bundle}=registry.example.com/one/bundle:v1`, /^opmate oci inspect HOST\/one\/bundle:v1$/],
+  [
+    `mirror ${bundle}=file://one/bundle`,
+    /^opmate mirror file:\/\/one\/bundle:v1\.3\.0=REGISTRY\/NAMESPACE\/NAME:TAG$/,
+  ],
   [
     'mirror plan -c imageset.yaml file://next',
     /^opmate mirror -c imageset\.yaml --locked --plan sha256:\w+ file:/,
@@ -81,8 +87,12 @@ const endings: readonly (readonly [line: string, next: RegExp | undefined])[] = 
     /^opmate mirror delete --delete-yaml-file working-dir\/delete\/delete-images\.yaml docker:\/\/HOST\/demo-mirror$/,
   ],
   [
+    'mirror delete --delete-yaml-file delete-images.yaml docker://registry.example.com/demo-mirror --dry-run',
+    /^opmate mirror delete --delete-yaml-file delete-images\.yaml docker:\/\/HOST\/demo-mirror$/,
+  ],
+  [
     'mirror delete --delete-yaml-file delete-images.yaml docker://registry.example.com/demo-mirror',
-    undefined,
+    /^run garbage collection on HOST to free the space$/,
   ],
   [`oci copy ${bundle} oci:copied:v1`, undefined],
   ['oci gc layout', undefined],
@@ -171,5 +181,58 @@ describe('the ending', () => {
     expect(lines.at(-1)).toMatch(/^info: \.\/older-catalog: \d+ files? changed$/);
     const all = await run(`${line} --verbose`);
     expect(all.stderr.match(/^info: /gm)?.length).toBeGreaterThan(5);
+  });
+
+  it('of a run by a lock names it, and JSON has all that was written', async () => {
+    const directory = await world.copy();
+    const options = { cwd: directory, env: world.environment() };
+    const target = world.localize('docker://registry.example.com/by-lock');
+    const mirror = (...args: string[]) => sandbox.run(['mirror', ...args], options);
+    const planned = await mirror(
+      'plan',
+      '-c',
+      'imageset.yaml',
+      target,
+      '--workspace',
+      'file://ws',
+      '-o',
+      'json',
+    );
+    const lock = 'ws/working-dir/opmate.lock.json';
+    const { plan } = JSON.parse(planned.stdout) as { plan: string };
+    expect(JSON.parse(planned.stdout)).toMatchObject({
+      destination: target,
+      lock,
+      plan: expect.stringMatching(/^sha256:/) as string,
+      images: 5,
+    });
+
+    const locked = await mirror(
+      '-c',
+      'imageset.yaml',
+      '--locked',
+      target,
+      '--workspace',
+      'file://ws',
+      '-o',
+      'json',
+    );
+    expect(locked.stderr).toMatch(/^info: used the lock ws\/working-dir\/opmate\.lock\.json$/m);
+    expect(locked.stderr.trimEnd().split('\n').length).toBeLessThanOrEqual(5);
+    const { resources, images, ...result } = JSON.parse(locked.stdout) as Record<string, unknown[]>;
+    expect(result).toMatchObject({ lock, plan, missing: [], failed: [], waiting: 0 });
+    expect(images).toHaveLength(5);
+    const written = await readdir(path.join(directory, 'ws/working-dir/cluster-resources'));
+    expect(resources).toEqual(written.sort().map((name) => `ws/working-dir/cluster-resources/${name}`));
+
+    const carried = await mirror('-c', 'imageset.yaml', 'file://carry', '-o', 'json');
+    const { archive } = JSON.parse(carried.stdout) as { archive: { id: string; parts: string[] } };
+    expect(carried.stderr).toContain(`--id ${archive.id} `);
+    expect(archive).toMatchObject({ directory: 'carry', images: 5, parts: ['mirror_000001.tar'] });
+
+    const far = await mirror('--from', 'carry', `${target}/far`, '-o', 'json');
+    expect(far.stderr).toMatch(/^info: used the lock of archive carry$/m);
+    expect(far.stderr.trimEnd().split('\n').length).toBeLessThanOrEqual(5);
+    expect(JSON.parse(far.stdout)).toMatchObject({ lock: 'carry' });
   });
 });

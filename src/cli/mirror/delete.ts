@@ -171,6 +171,12 @@ async function deleteListed(
     const advice = stopped.hint === undefined ? '' : ` (${stopped.hint})`;
     logger.log('error', `${stopped.message}${advice}; the rest was not tried`);
   }
+  const isWhole = stopped === undefined && failed.length === 0 && done.length > 0;
+  if (isWhole) {
+    const again = `opmate mirror delete --delete-yaml-file ${shellWord(file)} ${shellWord(destination)}`;
+    const { registry } = parseMirrorTarget(destination);
+    logger.log('info', `next: ${dryRun ? again : `run garbage collection on ${registry} to free the space`}`);
+  }
   logger.close();
   await writeAll(context.stdout, done.map(({ digest, name }) => `${digest} ${name}\n`).join(''));
   if (stopped !== undefined && done.length === 0) throw stopped;

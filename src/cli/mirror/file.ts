@@ -1,6 +1,7 @@
 import { UsageError } from '../../core/errors.js';
 import { mirrorMappings } from '../../api/mirror/mirror-mappings.js';
 import { type MappingPair, parseMappings, parseTokens } from '../../mirror/mapping/mapping-file.js';
+import type { TransferReport } from '../../mirror/transfer/transfer-types.js';
 import type { CommandContext } from '../context.js';
 import { longName } from '../command/command-line.js';
 import { readInput } from '../input.js';
@@ -8,7 +9,7 @@ import { type ImageSetOptions, ownImageSetFlags } from './flags.js';
 import { getMaxPerRegistry } from './image-set-options.js';
 import { getCopyLimits, readOcMirrorFlags } from './oc-mirror-flags.js';
 import { finishTransfer, parseGlobalOptions, requireAllPlatforms, tellUnneeded } from './options.js';
-import { count } from '../printable.js';
+import { count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
 
 /** `opmate mirror -f FILE`: copies images as the lines of a mapping say; prints digest and target of each. */
@@ -54,8 +55,23 @@ export async function mirrorFile(
       fromDirectory: options.fromDir,
       onResolved: (images) => session.logger.log('info', `${count(images, 'image')} to mirror`),
     });
-    return finishTransfer(context, session.logger, report, { ...flags, output: options.output ?? 'text' });
+    const next = flags.dryRun ? undefined : nextAfterCopy(report);
+    return finishTransfer(context, session.logger, report, {
+      ...flags,
+      output: options.output ?? 'text',
+      next,
+    });
   });
+}
+
+/** Returns the command that usually follows the copy of one image. */
+function nextAfterCopy({ done }: TransferReport): string | undefined {
+  const [copied, ...others] = done;
+  if (copied === undefined || others.length > 0) return undefined;
+  const target = shellWord(copied.transfer.targetName);
+  return target.startsWith('file://')
+    ? `opmate mirror ${target}=REGISTRY/NAMESPACE/NAME:TAG`
+    : `opmate oci inspect ${target}`;
 }
 
 /** Throws UsageError for flags that a mapping has no use for, rather than let someone rely on them. */

@@ -15,6 +15,7 @@ import { isDigest } from '../../core/digest.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { Workspace } from '../../mirror/image-set/workspace.js';
+import { planOf } from '../../mirror/lock/lock.js';
 import { parseShard } from '../../mirror/lock/shard.js';
 import { parseSigningKey } from '../../trust/signing-key.js';
 import { getArchiveDirectory, readProof } from '../archive/options.js';
@@ -134,7 +135,9 @@ export async function runImageSet(
     const directories = from.map((text) => getArchiveDirectory(text, context));
     const proof = await readProof(options, context);
     if (dryRun) return finishNames(await planArchiveNames(run, directories, proof), workspace, session);
-    return finishRun(context, flags, await mirrorFromArchives(run, directories, proof), session);
+    const result = await mirrorFromArchives(run, directories, proof);
+    tellUsedLock(`of archive ${from[0]}`, session);
+    return finishRun(context, flags, result, session);
   }
   if (dryRun) {
     const names = await (locked ? planLockNames(run) : planSourceNames(run));
@@ -144,7 +147,11 @@ export async function runImageSet(
     const archive = await (locked ? archiveLock(run) : archiveSources(run));
     return finishArchive(context, { ...flags, directory: destination.directory }, archive, session);
   }
-  if (locked) return finishRun(context, flags, await mirrorLock(run), session);
+  if (locked) {
+    const result = await mirrorLock(run);
+    tellUsedLock(workspace.shownLock, session);
+    return finishRun(context, flags, result, session);
+  }
   const result = await mirrorSources(run);
   for (const change of result.changes) session.logger.log('warn', change);
   tellLock(workspace, session);
@@ -154,6 +161,11 @@ export async function runImageSet(
 /** Names the file of the lock. */
 export function tellLock(workspace: Workspace, { logger }: CommandSession): void {
   logger.log('info', `wrote the lock to ${workspace.shownLock}`);
+}
+
+/** Names the lock that decided what was mirrored. */
+function tellUsedLock(lock: string, { logger }: CommandSession): void {
+  logger.log('info', `used the lock ${lock}`);
 }
 
 function tellResources(
@@ -181,8 +193,8 @@ function finishNames(
 
 function finishRun(
   context: CommandContext,
-  { options: { output }, run: { workspace } }: RunFlags,
-  { report, resources, waiting }: MirrorResult,
+  { options: { output, from }, run: { workspace } }: RunFlags,
+  { report, resources, waiting, lock }: MirrorResult,
   session: CommandSession,
 ): Promise<number> {
   tellResources(resources, workspace, session);
@@ -191,8 +203,15 @@ function finishRun(
     session.logger.log('info', `${what}: the last shard to end copies the catalogs`);
   }
   const directory = shellWord(workspace.show('cluster-resources'));
-  const next = resources.size === 0 ? undefined : `kubectl apply -f ${directory}`;
-  return finishTransfer(context, session.logger, report, { output, dryRun: false, next });
+  // What a cluster is told to use is not all there while other shards copy.
+  const next = resources.size === 0 || waiting > 0 ? undefined : `kubectl apply -f ${directory}`;
+  const results = {
+    lock: from?.[0] ?? workspace.shownLock,
+    plan: planOf(lock),
+    resources: [...resources.keys()].sort().map((name) => workspace.show('cluster-resources', name)),
+    waiting,
+  };
+  return finishTransfer(context, session.logger, report, { output, dryRun: false, next, results });
 }
 
 function finishArchive(
@@ -203,7 +222,8 @@ function finishArchive(
 ): Promise<number> {
   const { logger } = session;
   const { id, base, parts, blobs, inBase, holders } = index;
-  const size = amountOfBytes(parts.reduce((sum, part) => sum + part.size, 0));
+  const bytes = parts.reduce((sum, part) => sum + part.size, 0);
+  const size = amountOfBytes(bytes);
   const kept = keptBytes > 0 ? `, ${amountOfBytes(keptBytes)} from an earlier run` : '';
   const amounts = [
     count(lock.images.length, 'image'),
@@ -212,19 +232,34 @@ function finishArchive(
   ];
   logger.log('info', `archive ${id}: ${amounts.join(', ')}, ${size}${kept}`);
   if (base !== undefined) {
-    const bytes = [...inBase.values()].reduce((sum, blob) => sum + blob, 0);
+    const omittedBytes = [...inBase.values()].reduce((sum, blob) => sum + blob, 0);
     const kind = holders === undefined ? 'archive' : 'inventory';
-    const omitted = `${count(inBase.size, 'blob')}, ${amountOfBytes(bytes)} omitted`;
+    const omitted = `${count(inBase.size, 'blob')}, ${amountOfBytes(omittedBytes)} omitted`;
     logger.log('info', `based on ${kind} ${base}: ${omitted}`);
   }
-  if (options.locked !== true) tellLock(workspace, session);
+  if (options.locked === true) tellUsedLock(workspace.shownLock, session);
+  else tellLock(workspace, session);
   for (const change of changes) logger.log('warn', change);
   const shown = path.relative(context.workingDirectory, directory) || '.';
+  const results = {
+    lock: workspace.shownLock,
+    plan: planOf(lock),
+    archive: {
+      directory: shown,
+      id,
+      ...(base !== undefined && { base }),
+      images: lock.images.length,
+      parts: parts.map((part) => part.file),
+      blobs: blobs.size,
+      bytes,
+    },
+  };
   const next = `opmate mirror --from ${shellWord(shown)} --id ${id} docker://REGISTRY`;
   return finishTransfer(context, logger, report, {
     output: options.output,
     dryRun: false,
     isReported: true,
     next,
+    results,
   });
 }

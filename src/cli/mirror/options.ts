@@ -1,5 +1,6 @@
 import { UsageError, redact } from '../../core/errors.js';
 import type { Transfer, TransferReport } from '../../mirror/transfer/transfer-types.js';
+import type { JsonObject } from '../../document/json.js';
 import type { CommandContext } from '../context.js';
 import type { CopyOptions } from './flags.js';
 import { exitCodes } from '../exit-codes.js';
@@ -60,6 +61,8 @@ export async function finishTransfer(
     skipMissing?: boolean;
     isReported?: boolean;
     next?: string | undefined;
+    /** Further fields of the JSON report. */
+    results?: JsonObject | undefined;
   },
 ): Promise<number> {
   const { done, missing, failed, blobs, bytes } = report;
@@ -82,11 +85,14 @@ export async function finishTransfer(
   logger.close();
   if (options.output === undefined) return lost > 0 ? exitCodes.partly : exitCodes.done;
   const lines = done.map(({ transfer, digest }) => `${digest} ${transfer.targetName}\n`);
-  await writeAll(context.stdout, options.output === 'json' ? encodeReport(report) : lines);
+  await writeAll(context.stdout, options.output === 'json' ? encodeReport(report, options.results) : lines);
   return lost > 0 ? exitCodes.partly : exitCodes.done;
 }
 
-function encodeReport({ done, missing, failed, blobs, bytes }: TransferReport): string {
+function encodeReport(
+  { done, missing, failed, blobs, bytes }: TransferReport,
+  results: JsonObject | undefined,
+): string {
   const getNames = ({ sourceName, targetName }: Transfer) => ({ source: sourceName, target: targetName });
   const shown = {
     images: done.map(({ transfer, digest }) => ({ ...getNames(transfer), digest })),
@@ -94,6 +100,7 @@ function encodeReport({ done, missing, failed, blobs, bytes }: TransferReport): 
     failed: failed.map(({ transfer, error }) => ({ ...getNames(transfer), error: error.message })),
     blobs,
     bytes,
+    ...results,
   };
   return `${redact(JSON.stringify(shown, null, 2))}\n`;
 }

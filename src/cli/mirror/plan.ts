@@ -61,7 +61,10 @@ export const command = defineCommand({
       for (const base of options.base ?? []) words.push('--base', base);
       const next = ['opmate', 'mirror', ...words, destination].map(shellWord).join(' ');
       reportEnding(session.logger, [`plan ${plan}`], next);
-      const text = output === 'json' ? `${JSON.stringify({ ...bytes, kept }, null, 2)}\n` : formatText(bytes);
+      const text =
+        output === 'json'
+          ? `${JSON.stringify({ destination, lock: flags.run.workspace.shownLock, plan, ...bytes, kept }, null, 2)}\n`
+          : formatText(bytes);
       await writeAll(context.stdout, text);
       return exitCodes.done;
     });

@@ -1,4 +1,7 @@
+import { addContext } from '../../core/diagnostics-error.js';
+import { OpmateError } from '../../core/errors.js';
 import { openTarget } from '../../oci/image/open.js';
+import { getSubject } from '../../oci/image/platform.js';
 import type { SourceSession } from '../../source/session.js';
 import { type ImageSetConfiguration, targetOfCatalog } from './image-set-config.js';
 import { type MirrorTarget, nameOfImage, pathBelow, targetReference } from './image-set-names.js';
@@ -21,6 +24,11 @@ export async function requireTargetAccess(
   const opened = await openTarget(reference, session);
   try {
     await opened.repository.headManifest(opened.reference, session);
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    const { name } = opened.repository;
+    // Nobody asked for this tag.
+    throw addContext(error, { subject: name, replaces: [getSubject(name, opened.reference)] });
   } finally {
     await opened.close();
   }

@@ -198,15 +198,21 @@ export function ProblemList({
 /** A message; the names beyond the third of a list at its end are shown on request. */
 function Message({ text }: { text: string }) {
   const [isWhole, setWhole] = useState(false);
+  const message = useRef<HTMLParagraphElement>(null);
   const folded = foldNames(text);
+  // The button goes away: who pressed it by the keyboard goes on at the message.
+  const unfold = (): void => {
+    setWhole(true);
+    message.current?.focus();
+  };
   return (
-    <p class="message">
+    <p class="message" ref={message} tabIndex={-1}>
       {isWhole || folded === undefined ? (
         text
       ) : (
         <>
           {folded.shown}{' '}
-          <button type="button" class="quiet" onClick={() => setWhole(true)}>
+          <button type="button" class="quiet" onClick={unfold}>
             and {folded.hidden.toLocaleString('en')} more
           </button>
         </>

@@ -104,6 +104,8 @@ export function ChannelGraph({
   const fit = (): void => {
     const height = scroller.current?.clientHeight ?? 600;
     zoomTo(Math.min(Math.max((height - 8) / (rows.length * rowHeight), 0.1), 1.2));
+    // All of it: the box itself may end below the window.
+    scroller.current?.scrollIntoView({ block: 'nearest' });
   };
   const onKey = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;

@@ -6,6 +6,7 @@ import { isDigest } from '../core/digest.js';
 import { type Reference, looksLikePath, parseReference } from '../core/reference.js';
 import { quoteGo } from '../document/go-json.js';
 import { statIfPresent } from '../files/file-status.js';
+import type { PlacedSource } from './content/content-types.js';
 import {
   type ContentPlace,
   type GitPlace,
@@ -175,4 +176,24 @@ function parseHttpUrl(text: string): URL {
 function credentialsIn(shown: string): OpmateError {
   const { problem, hint } = credentialsInUrl(shown);
   return new UsageError(problem, { subject: shown, hint });
+}
+
+/**
+ * Reads `DESTINATION=SOURCE` as it is written on the command line; relative paths are counted from the directory.
+ * Throws OpmateError.
+ */
+export async function parsePlacedSource(text: string, workingDirectory: string): Promise<PlacedSource> {
+  const position = text.indexOf('=');
+  if (position <= 0) {
+    throw new UsageError('expected DESTINATION=SOURCE', {
+      subject: quoteGo(redact(text)),
+      hint: 'use the form manifests=git+https://git.example/team/repo.git#main:deploy',
+    });
+  }
+  const source = text.slice(position + 1);
+  return {
+    name: redact(source),
+    source: await parsePlace(source, { purpose: 'content', workingDirectory }),
+    destination: text.slice(0, position),
+  };
 }

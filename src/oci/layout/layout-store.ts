@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { getFileIdentity, lstatIfPresent, readdirIfPresent, statIfPresent } from '../../files/file-status.js';
 import { isDigest, parseDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, systemCode, systemReason } from '../../core/errors.js';
-import { type JsonObject } from '../../document/json.js';
+import type { JsonObject } from '../../document/json.js';
 import { openRegularFile, readRegularFile } from '../../files/read-file.js';
 import { findDescriptorProblem } from './layout-manifest.js';
 import { fillDirectory } from '../../files/fill-directory.js';
@@ -372,7 +372,7 @@ export class LayoutStore {
       await place(path);
     } catch (error) {
       await rm(path, { force: true }).catch(() => undefined);
-      throw error instanceof OpmateError ? error : ioError(this.directory, 'cannot be written', error);
+      throw ioError(this.directory, 'cannot be written', error);
     }
   }
 

@@ -73,7 +73,7 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
     } catch (error) {
       await rm(path, { force: true });
       if (options.signal?.aborted) throw new CancelledError('cancelled', { cause: error });
-      throw ioErrorUnlessOurs(this.name, failure ?? error);
+      throw ioError(this.name, 'cannot be written', failure ?? error);
     }
   }
 
@@ -138,8 +138,4 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
 
 function findTag(entry: Descriptor): string | undefined {
   return entry.annotations?.[refNameAnnotation];
-}
-
-function ioErrorUnlessOurs(name: string, error: unknown): unknown {
-  return error instanceof OpmateError ? error : ioError(name, 'cannot be written', error);
 }

@@ -1,7 +1,8 @@
 import { addContext } from '../../core/diagnostics-error.js';
 import { createHash } from 'node:crypto';
-import { type FileHandle, open } from 'node:fs/promises';
-import { type CancelOptions } from '../../core/concurrency.js';
+import { createWriteStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+import type { CancelOptions } from '../../core/concurrency.js';
 import {
   DigestMismatchError,
   LimitError,
@@ -16,6 +17,7 @@ import { isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { compareVersions, parseTolerantVersion, tryParse } from '../../core/semver.js';
 import { readLimited } from '../image/read-limited.js';
+import { readBody } from '../transport/response-body.js';
 import { readRegistryErrors } from '../transport/transport-answers.js';
 import { NetworkError } from '../transport/transport-faults.js';
 import { type Transport, type TransportResponse, describeUrl } from '../transport/transport.js';
@@ -193,7 +195,7 @@ export class AppRegistryClient {
   async #getJson(path: string, subject: string, limit: number, options: CancelOptions): Promise<unknown> {
     const bytes = await repeated(options, async () => {
       const response = await this.#get(path, subject, options, { accept: 'application/json' });
-      return readLimited(iterateReceived(response, subject), limit, `${subject}: the answer`);
+      return readLimited(readBody(response), limit, `${subject}: the answer`);
     });
     try {
       return JSON.parse(bytes.toString('utf8'));
@@ -248,16 +250,6 @@ async function repeated<T>({ signal }: CancelOptions, work: () => Promise<T>): P
   }
 }
 
-/** The bytes of an answer. */
-async function* iterateReceived({ body }: TransportResponse, subject: string): AsyncGenerator<Buffer> {
-  try {
-    yield* body as AsyncIterable<Buffer>;
-  } catch (cause) {
-    if (cause instanceof OpmateError) throw cause;
-    throw new NetworkError('response was cut off', { subject, temporary: true, cause });
-  }
-}
-
 async function failure(
   response: TransportResponse,
   subject: string,
@@ -306,10 +298,8 @@ async function writeChecked(
 ): Promise<void> {
   const hash = createHash('sha256');
   let received = 0;
-  let handle: FileHandle | undefined;
-  try {
-    handle = await open(file, 'w', 0o600);
-    for await (const chunk of iterateReceived(response, subject)) {
+  async function* pieces(): AsyncGenerator<Buffer> {
+    for await (const chunk of readBody(response)) {
       throwIfCancelled(signal);
       received += chunk.length;
       if (received > limit) {
@@ -317,13 +307,14 @@ async function writeChecked(
         throw new DigestMismatchError(`expected ${size} bytes, got more`, { subject });
       }
       hash.update(chunk);
-      await handle.writeFile(chunk);
+      yield chunk;
     }
+  }
+  try {
+    await pipeline(pieces, createWriteStream(file, { mode: 0o600 }));
   } catch (error) {
     response.body.destroy();
     throw fileError(file, error, { file });
-  } finally {
-    await handle?.close();
   }
   const actual = hash.digest('hex');
   if (actual !== sha256)

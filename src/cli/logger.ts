@@ -37,6 +37,9 @@ function wantsSpinner(context: CommandContext): boolean {
   return stderr.isTTY === true && hasSize && !environment['CI'] && environment['TERM'] !== 'dumb';
 }
 
+/** The spinner with the blank behind it, and the last column, which some terminals wrap after. */
+const spinnerWidth = 3;
+
 /** Messages that come by the thousand are written together after this time, or as soon as there are this many. */
 const heldMs = 50;
 const maxHeld = 500;
@@ -188,7 +191,9 @@ class TextLogger implements ClosableLogger {
   }
 
   #text(): string {
-    return printable(redact(describeProgress(this.#running.values(), this.#context.now().getTime())));
+    const { stderr, now } = this.#context;
+    const width = Math.max(1, (stderr.columns ?? Infinity) - spinnerWidth);
+    return describeProgress(this.#running.values(), now().getTime(), width);
   }
 }
 

@@ -1,5 +1,6 @@
+import { redact } from '../core/errors.js';
 import type { ProgressEvent } from '../core/log.js';
-import { amountOfBytes } from './printable.js';
+import { amountOfBytes, printableLine } from './printable.js';
 
 /** Time over which a rate is measured before it is worth showing. */
 const settlingMs = 1000;
@@ -35,11 +36,15 @@ export function withEvent(
   return next;
 }
 
+/** Names are shortened to no less than this. */
+const minNameLength = 12;
+
 /**
- * Returns the line of a terminal for work under way: the largest task with its percentage, rate and time left, then another
- * one that runs inside it, and how many more there are.
+ * Returns the line of a terminal for work under way: the largest task with its percentage, rate and time left, then its
+ * part or another task that is under way, and how many more there are. A line longer than `width` characters loses the
+ * beginning of that name, then its own end. Names are printable and without secrets.
  */
-export function describeProgress(running: Iterable<RunningTask>, now: number): string {
+export function describeProgress(running: Iterable<RunningTask>, now: number, width = Infinity): string {
   const tasks = [...running];
   const main = tasks.reduce<RunningTask | undefined>(
     (largest, task) => (largest === undefined || getTotal(task) > getTotal(largest) ? task : largest),
@@ -47,9 +52,20 @@ export function describeProgress(running: Iterable<RunningTask>, now: number): s
   );
   if (main === undefined) return 'working';
   const others = tasks.filter((task) => task !== main);
-  const inside = others.length === 0 ? '' : ` · ${(others.at(-1) as RunningTask).event.task}`;
-  const more = others.length > 1 ? ` (and ${others.length - 1} more)` : '';
-  return `${main.event.task}${formatAmount(main, now)}${inside}${more}`;
+  const part = main.event.item ?? others.pop()?.event.task;
+  const start = `${toShown(main.event.task)}${formatAmount(main, now)}`;
+  if (part === undefined) return start.slice(0, width);
+  const more = others.length > 0 ? ` (and ${others.length} more)` : '';
+  const name = toShown(part);
+  const room = width - start.length - more.length - ' · '.length;
+  if (name.length <= room) return `${start} · ${name}${more}`;
+  // The end of a reference tells images of one registry apart.
+  if (room > minNameLength) return `${start} · …${name.slice(1 - room)}${more}`;
+  return start.slice(0, width);
+}
+
+function toShown(name: string): string {
+  return printableLine(redact(name));
 }
 
 function getTotal({ event }: RunningTask): number {

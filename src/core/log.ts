@@ -24,6 +24,8 @@ export interface ProgressEvent {
   current?: number;
   total?: number;
   unit?: 'bytes' | 'items';
+  /** Names the part that is under way, e.g. an image; of several the one that began first. */
+  item?: string;
 }
 
 /** Logger that drops everything; the default of library functions. */

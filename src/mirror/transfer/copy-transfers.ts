@@ -102,6 +102,7 @@ async function copyOne(transfer: SurveyedTransfer, run: Run): Promise<Copied | '
   const copied: Copied = { transfer, blobs: 0, bytes: 0 };
   if (isComplete(transfer)) return copied;
   const { options, places, shared, progress, whenFree } = run;
+  progress.begin(transfer);
   const target = await places.target(transfer.target);
   const from = await places.source(transfer);
   const copyBlob = async (blob: Descriptor): Promise<void> => {
@@ -129,6 +130,8 @@ async function copyOne(transfer: SurveyedTransfer, run: Run): Promise<Copied | '
     const mayBeMissing = error instanceof OpmateError && error.code === 'NOT_FOUND';
     if (mayBeMissing && (await isGone(from, transfer.contents.root, options))) return 'missing';
     throw transfer.platforms === undefined ? error : explainSparse(error);
+  } finally {
+    progress.finish(transfer);
   }
 }
 
@@ -219,6 +222,8 @@ class ByteProgress {
   readonly #expected = new Set<string>();
   /** Bytes of blobs that are on their way. */
   readonly #underWay = new Map<string, number>();
+  /** Images under way, in the order in which they began. */
+  readonly #images = new Set<SurveyedTransfer>();
   #total = 0;
   #settled = 0;
   #told = 0;
@@ -240,6 +245,15 @@ class ByteProgress {
 
   end(): void {
     this.#tell('done');
+  }
+
+  begin(image: SurveyedTransfer): void {
+    this.#images.add(image);
+    if (this.#told === 0 && this.#images.size === 1) this.#tell('update');
+  }
+
+  finish(image: SurveyedTransfer): void {
+    this.#images.delete(image);
   }
 
   /** Takes note of the bytes of a blob while it is sent. */
@@ -277,7 +291,10 @@ class ByteProgress {
 
   #tell(state: 'start' | 'update' | 'done'): void {
     this.#told = this.#current();
-    this.#logger.progress({ task: 'mirror', state, current: this.#told, total: this.#total, unit: 'bytes' });
+    const [image] = this.#images;
+    const amount = { current: this.#told, total: this.#total, unit: 'bytes' as const };
+    const item = image === undefined ? {} : { item: image.sourceName };
+    this.#logger.progress({ task: 'mirror', state, ...amount, ...item });
   }
 }
 

@@ -80,7 +80,8 @@ export async function runStep<T extends Transfer, R>(
         const outcome = await attempt(transfer, inTime, giveUp, options);
         reached.push(outcome);
         const amount = { current: reached.length, total: transfers.length, unit: 'items' as const };
-        if (task !== undefined) logger.progress({ task, state: 'update', ...amount });
+        const item = transfer.sourceName;
+        if (task !== undefined) logger.progress({ task, state: 'update', ...amount, item });
         return outcome;
       },
       options,

@@ -64,4 +64,27 @@ describe('cli/progress-text', () => {
   it('forgets work that is done', () => {
     expect(shownAfter([0, bytes(1, 2)], [1, { task: 'mirror', state: 'done' }])).toBe('working');
   });
+
+  it('names the part under way within the width of the terminal', () => {
+    const item = `registry.example.com/${'team/'.repeat(20)}widget:v1.0.0`;
+    const event: ProgressEvent = { ...bytes(20 * mib, 100 * mib), item };
+    const running = withEvent(new Map(), event, 0);
+    const show = (width?: number): string => describeProgress(running.values(), 0, width);
+    const start = 'mirror 20%, 20 MiB of 100 MiB';
+    expect(show()).toBe(`${start} · ${item}`);
+    expect(show(60)).toMatch(/^mirror 20%, 20 MiB of 100 MiB · ….*team\/widget:v1\.0\.0$/);
+    for (let width = 1; width < 200; width++) expect(show(width).length).toBeLessThanOrEqual(width);
+    expect(show(40)).toBe(start);
+    const other: ProgressEvent = { task: 'pull x', state: 'start' };
+    expect(describeProgress(withEvent(running, other, 0).values(), 0)).toBe(
+      `${start} · ${item} (and 1 more)`,
+    );
+  });
+
+  it('shows names without control characters and credentials', () => {
+    const event: ProgressEvent = { ...bytes(1, 2), item: 'a.io/\u001b[31mred\nline:v1' };
+    expect(shownAfter([0, event])).not.toMatch(/[\u0000-\u001f]/);
+    const secret: ProgressEvent = { task: 'pull https://user:hunter2@a.io/b', state: 'start' };
+    expect(shownAfter([0, secret])).not.toContain('hunter2');
+  });
 });

@@ -2,6 +2,7 @@ import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { type Diagnostic, formatWithHint } from '../core/diagnostic.js';
+import { namesLine } from '../core/diagnostics-error.js';
 import { CancelledError, OpmateError, getMessage, redact, reportedError } from '../core/errors.js';
 import type { CommandContext } from './context.js';
 import { getExitCode, exitCodes } from './exit-codes.js';
@@ -209,8 +210,8 @@ function shown(text: string): string {
 }
 
 function formatPlace(error: OpmateError): string {
-  // A diagnostic begins with its place.
+  // A diagnostic begins with its place, and so do errors of syntax.
   if (error.diagnostics !== undefined) return '';
-  if (error.file === undefined || error.line === undefined) return '';
+  if (error.file === undefined || error.line === undefined || namesLine(error)) return '';
   return `at: ${shown(error.file)}:${error.line}\n`;
 }

@@ -353,12 +353,23 @@ function tooLarge(file: string): OpmateError {
   return new LimitError(`more than ${maxLockBytes} bytes`, { subject: file, file });
 }
 
+/** Returns the error for a file of another kind. */
+function notLock(file: string): OpmateError {
+  return new OpmateError('INVALID', 'expected a lock or an archive', {
+    subject: file,
+    file,
+    hint: `specify the ${lockName} that opmate mirror writes, or the directory of an archive`,
+  });
+}
+
 /** Reads a lock file, checking all of it. Throws OpmateError SYNTAX, INVALID, LIMIT or UNSUPPORTED (newer version). */
 export function parseLock(text: string, file: string): ImageSetLock {
   if (text.length > maxLockBytes) throw tooLarge(file);
+  // JSON that is cut off is a damaged lock, anything else another file.
+  if (/^\s*[^\s{[]/.test(text)) throw notLock(file);
   const value = parseJsonFile(text, file);
   const top = openValue(value, { name: file });
-  requireVersion(value, top);
+  requireVersion(value, top, file);
   const repeated = findRepeatedKey(text);
   if (repeated !== undefined) {
     return top.fail(`duplicate key ${quoteShort(repeated)}`, { code: 'duplicate-key' });
@@ -390,15 +401,14 @@ export function parseLock(text: string, file: string): ImageSetLock {
   };
 }
 
-function requireVersion(value: JsonValue, top: Field<never>): void {
+function requireVersion(value: JsonValue, top: Field<never>, file: string): void {
   const version: unknown = typeof value === 'object' && value !== null && Reflect.get(value, 'version');
   if (version === formatVersion) return;
   if (typeof version === 'number' && Number.isSafeInteger(version) && version > formatVersion) {
     const hint = `use the version of opmate that wrote it, or a newer one: this one reads version ${formatVersion}`;
     return top.fail(`version ${version} of the lock format is not supported`, { code: 'unsupported', hint });
   }
-  const hint = 'specify a lock written by opmate mirror, and the configuration with --config';
-  top.fail('not a lock: its version is not 1', { hint });
+  throw notLock(file);
 }
 
 function readCatalogs(field: Field<never>): LockedCatalog[] {

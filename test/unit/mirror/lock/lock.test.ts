@@ -258,10 +258,11 @@ describe('mirror/lock', () => {
     expect(faultOf('{\n  "version": 1,\n}')).toMatchObject({ code: 'SYNTAX', line: 3 });
     const twice = faultOf(text.replace('"version": 1,', '"version": 1, "version": 1,'));
     expect(twice.message).toBe('a.lock: duplicate key "version"');
-    for (const thing of ['{}', '[]', '1', 'null', '"x"', '{"version":"1"}'])
+    for (const thing of ['{}', '[]', '1', 'null', '"x"', '{"version":"1"}', 'kind: List\n', '\u0000\u0001'])
       expect(faultOf(thing)).toMatchObject({
         code: 'INVALID',
-        message: 'a.lock: not a lock: its version is not 1',
+        message: 'a.lock: expected a lock or an archive',
+        line: undefined,
       });
     const newer = faultOf(text.replace('"version": 1', '"version": 2'));
     expect(newer).toMatchObject({ code: 'UNSUPPORTED', hint: expect.stringContaining('newer') as string });

@@ -245,7 +245,7 @@ async function readPlace({
         'symbolic link to a directory, which is not followed',
         'replace it with the directory itself',
       );
-    return { kind: 'skipped', file: label, reason: 'no regular file' };
+    return { kind: 'skipped', file: label, reason: 'not a regular file' };
   } catch (error) {
     if (!(error instanceof OpmateError) || error instanceof CancelledError) throw error;
     if (error.code !== 'LIMIT') return problem(error.problem);

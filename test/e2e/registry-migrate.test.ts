@@ -54,7 +54,7 @@ describe('registry create', () => {
     expect(await opmate('registry', 'create', 'new.db')).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: 'new.db: there is a file already\nhint: use another name, or remove it first\n',
+      stderr: 'new.db: file already exists\nhint: use another name, or remove it first\n',
     });
     expect((await readFile(at('new.db'))).equals(before)).toBe(true);
     await opmate('registry', 'create', 'other.db');
@@ -121,7 +121,7 @@ describe('registry migrate', () => {
     expect(await opmate('registry', 'migrate', 'bookmarks.db')).toMatchObject({
       code: 1,
       stderr:
-        'bookmarks.db: a sqlite database, but not an index of operators\n' +
+        'bookmarks.db: a sqlite database, but not an operator index\n' +
         'hint: specify the file of an index, which has a table operatorbundle\n',
     });
     expect((await readFile(at('bookmarks.db'))).equals(before)).toBe(true);

@@ -8,7 +8,7 @@ import { findPackages } from './overwrite.js';
 import { type IndexedPackage, readBundle, readPackage } from '../schema/package-state.js';
 import type { StagedBundle } from './stage.js';
 
-/** A bundle that is not added, and why. */
+/** A bundle that is not added, with the reason. */
 export interface Refusal {
   bundle: StagedBundle;
   error: OpmateError;
@@ -21,14 +21,13 @@ interface CheckOptions {
 
 export interface CheckedBundles {
   refusals: Refusal[];
-  /** The names that are to be removed before the bundles of the same name are added. */
+  /** Names to remove before the bundles of the same name are added. */
   overwritten: Set<string>;
 }
 
 /**
- * Finds what can be told to be wrong before anything is written: bundles that are in the index or come twice,
- * edges into other packages, and what an index takes only when it is told to. `bundles` are in the order in
- * which they will be added. Within `withIndexes` of `entries` and `names`.
+ * Checks bundles before anything is written: existing and duplicate bundles, edges into other packages, and what an
+ * index accepts only with flags. `bundles` are in order of addition. Within `withIndexes` of `entries` and `names`.
  */
 export async function checkBundles(
   database: Database,
@@ -57,7 +56,7 @@ export async function checkBundles(
   return checked;
 }
 
-/** What is wrong with one bundle. */
+/** Returns the problems of one bundle alone. */
 function ownProblems({ record, reference }: StagedBundle, { enableAlpha }: CheckOptions): OpmateError[] {
   const problems: OpmateError[] = [];
   const fail = (problem: string, hint: string): void => {
@@ -91,10 +90,10 @@ async function twiceError(twin: StagedBundle, bundle: StagedBundle): Promise<Opm
   );
 }
 
-/** A package of the index with what the checks look up in it, made once. */
+/** A package of the index with lookups for the checks, created once. */
 class KnownPackage {
   readonly state: IndexedPackage;
-  /** Names of bundles by their images. */
+  /** Names of bundles by image. */
   readonly images: ReadonlyMap<string, string>;
   overwrites = 0;
 
@@ -103,7 +102,7 @@ class KnownPackage {
     this.images = new Map([...state.bundles].map(([name, { image }]) => [image, name]));
   }
 
-  /** The last bundle that replaces or skips another, and in which channel. */
+  /** Returns the last bundle that replaces or skips another, with its channel. */
   findReplacer(name: string): { by: string; channel: string } | undefined {
     let replacer: { by: string; channel: string } | undefined;
     for (const [channel, entries] of this.state.channels) {
@@ -116,7 +115,7 @@ class KnownPackage {
   }
 }
 
-/** What is wrong because of what the index has already. */
+/** Returns the problems of a bundle that already exists. */
 async function presenceProblems(
   database: Database,
   bundle: StagedBundle,
@@ -174,7 +173,7 @@ async function presenceProblems(
   return problems;
 }
 
-/** How the bundle in the index compares with the one that is to be added, as far as can be told. */
+/** Compares the bundle in the index with the new one, as far as possible. */
 async function likeness(database: Database, image: string, bundle: StagedBundle): Promise<string> {
   const { record } = bundle;
   const as =
@@ -203,7 +202,7 @@ function computeDigest(image: string): string | undefined {
   }
 }
 
-/** To which package each name belongs that bundles of one call have, replace or skip. */
+/** Packages of all names that the bundles of one call have, replace or skip. */
 class EdgeOwners {
   readonly #database: Database;
   readonly #packages = new Map<string, Set<string>>();
@@ -223,7 +222,7 @@ class EdgeOwners {
     const problems: string[] = [];
     for (const name of namesIn(record)) {
       const packages = this.#packages.get(name) ?? new Set();
-      // Who brings the bundle itself is in the right.
+      // The bundle itself determines its package.
       const owners = this.#owners.get(name);
       if (packages.size > 1 && !(owners?.size === 1 && owners.has(packageName))) {
         problems.push(
@@ -254,7 +253,7 @@ function add(map: Map<string, Set<string>>, key: string, value: string): void {
   map.set(key, values.add(value));
 }
 
-/** The names of the bundle itself and of all that it replaces and skips. */
+/** Returns the names of a bundle and of all that it replaces and skips. */
 function namesIn({ name, replaces, skips }: BundleRecord): Set<string> {
   return new Set([...skips, replaces, name].filter((text) => text !== ''));
 }

@@ -10,8 +10,8 @@ import { type ColumnValue, type Database, text } from '../schema/database.js';
 import type { StagedBundle } from './stage.js';
 
 /**
- * What is wrong with bundles that were added: an index takes them, as `opm` does, and then cannot be rendered or
- * listed, or no catalog that is made of it is valid. A line each, which says what to do.
+ * Returns warnings about added bundles: an index accepts them, as in `opm`, but can then not be rendered or listed,
+ * or yields an invalid catalog. One line each, with a remedy.
  */
 export function findAddWarnings(database: Database, bundles: readonly StagedBundle[]): string[] {
   const packages = packageProperties(database, bundles);
@@ -27,7 +27,7 @@ export function findAddWarnings(database: Database, bundles: readonly StagedBund
   });
 }
 
-/** The `olm.package` properties that the index has of bundles, which are not those of their images alone. */
+/** Returns the `olm.package` properties of bundles in the index, which are not only those of their images. */
 function packageProperties(database: Database, bundles: readonly StagedBundle[]): Map<string, TypedValue[]> {
   const byType = new Map<string, TypedValue[]>();
   const rows = database.all<{ name: string; value: ColumnValue }>(
@@ -52,12 +52,12 @@ function packageNameWarnings({ packageName }: BundleRecord): string[] {
   ];
 }
 
-/** What rendering would say of the bundle. */
+/** Returns the problems that rendering the bundle would report. */
 function unreadableWarnings(record: BundleRecord, packages: readonly TypedValue[]): string[] {
   const stored = {
     ...record,
     id: 0,
-    // Without an image it is read from its manifests, which are not looked at here.
+    // A bundle without an image is read from its manifests, which are not checked here.
     image: record.image || 'none',
     images: [],
     properties: [...record.properties.filter(({ type }) => type !== propertyTypes.package), ...packages],
@@ -78,7 +78,7 @@ function unreadableWarnings(record: BundleRecord, packages: readonly TypedValue[
   return faults.map((fault) => `opmate cannot render the index with it: ${fault}`);
 }
 
-/** Versions of the packages that it depends on, which are not looked at when an index is rendered. */
+/** Returns the problems of version ranges of required packages, which rendering an index does not check. */
 function rangeWarnings({ dependencies }: BundleRecord): string[] {
   return dependencies.flatMap(({ type, value }) => {
     if (type !== propertyTypes.package) return [];
@@ -99,7 +99,7 @@ function dependencyRange(value: string): string {
   return getText(parseGoJson(value), 'version');
 }
 
-/** Quoted where it would make lines of its own. */
+/** Quotes a name that would break the line. */
 function shown(name: string): string {
   return /[\r\n]/.test(name) ? quoteGo(name) : name;
 }

@@ -22,35 +22,35 @@ import { addToSemverChannels } from './semver-channels.js';
 import type { StagedBundle } from './stage.js';
 import { applySubstitution } from './substitutes.js';
 
-/** How new bundles enter the upgrade graph. */
+/** Source of the edges of new bundles. */
 export type AddMode = 'replaces' | 'semver' | 'semver-skippatch';
 
 export interface AddOptions extends CancelOptions {
   mode: AddMode;
   /** Replace the head of a channel by a bundle of the same name. */
   overwriteLatest?: boolean | undefined;
-  /** Add what can be added, and report the rest. */
+  /** Add valid bundles, and report the others. */
   permissive?: boolean | undefined;
-  /** Take bundles that substitute for others. */
+  /** Accept bundles that substitute for others. */
   enableAlpha?: boolean | undefined;
-  /** Drop the manifests of bundles that head no channel; always so in the semver modes. */
+  /** Drop the manifests of bundles other than heads; always in the semver modes. */
   minimal?: boolean | undefined;
-  /** Keep the manifests of every bundle, whatever the mode. */
+  /** Keep the manifests of all bundles in any mode. */
   allInOne?: boolean | undefined;
   logger?: Logger | undefined;
 }
 
 export interface AddReport {
-  /** Names of the bundles that were added, in the order in which they were. */
+  /** Names of added bundles, in order. */
   added: string[];
-  /** With `permissive`: what was left out, and why. */
+  /** With `permissive`: skipped bundles with reasons. */
   failures: { bundle: StagedBundle; error: OpmateError }[];
 }
 
 /**
- * Adds bundles to an index, all of them or, unless `permissive`, none. Their order does not matter: they are
- * taken by package, version, name and reference. Runs in the caller's transaction. Throws OpmateError INVALID
- * with every bundle that cannot be added and why. Warns of those that make an index that cannot be read.
+ * Adds bundles to an index: all or, unless `permissive`, none. Their order does not matter: they are sorted by
+ * package, version, name and reference. Runs in the caller's transaction. Throws OpmateError INVALID with all bundles
+ * that cannot be added and the reasons. Warns about bundles that make the index unreadable.
  */
 export async function addBundles(
   database: Database,
@@ -86,14 +86,14 @@ export async function addBundles(
   return { added: added.map(({ record }) => record.name), failures: refusals.failures() };
 }
 
-/** Whether only the heads of channels keep their manifests. */
+/** Reports whether only channel heads keep their manifests. */
 function keepsHeadsOnly({ mode, minimal = false, allInOne = false }: AddOptions): boolean {
   return !allInOne && (minimal || mode !== 'replaces');
 }
 
 /**
- * Writes the manifests of the new bundles that head a channel, and drops those of the bundles that did before.
- * What none needs was never written, so the file does not grow by it.
+ * Writes the manifests of new heads, and drops those of previous ones. Other manifests are never written, so the file
+ * does not grow by them.
  */
 async function keepManifestsOfHeads(
   database: Database,
@@ -109,7 +109,7 @@ async function keepManifestsOfHeads(
   dropManifestsOfNonHeads(database);
 }
 
-/** Manifests of a bundle without an image are nowhere else, so that they stay whatever was asked for. */
+/** Warns about kept manifests: those of bundles without an image exist nowhere else. */
 function warnOfKeptManifests(database: Database, logger: Logger | undefined): void {
   const kept = findManifestsWithoutImage(database);
   if (kept.length === 0) return;
@@ -130,7 +130,7 @@ function refuseOverwrites(
   }
 }
 
-/** Bundles by package, version, name and reference. */
+/** Sorts bundles by package, version, name and reference. */
 function inOrder(bundles: readonly StagedBundle[]): StagedBundle[] {
   const keyed = bundles.map((bundle) => ({ bundle, version: orderVersion(bundle.record.version) }));
   keyed.sort((a, b) => {
@@ -146,7 +146,7 @@ function inOrder(bundles: readonly StagedBundle[]): StagedBundle[] {
   return keyed.map(({ bundle }) => bundle);
 }
 
-/** The version by which a bundle is ordered; none where its text is no version that can be compared. */
+/** Returns the version that orders a bundle; undefined if it cannot be compared. */
 function orderVersion(text: string): Version | undefined {
   try {
     const version = headVersion(text);
@@ -163,7 +163,7 @@ function compareOrNone(a: Version | undefined, b: Version | undefined): number {
   return compareWithBuild(a, b);
 }
 
-/** What was refused, for one error, or for the report. */
+/** Collects refusals, for one error or for the report. */
 class Refusals {
   readonly #permissive: boolean;
   readonly #errors = new Map<StagedBundle, OpmateError[]>();
@@ -194,7 +194,7 @@ class Refusals {
   }
 }
 
-/** Why a number of bundles could not be added together; `blamed` are those that the others can do without. */
+/** Reason why several bundles cannot be added together; the others can be added without the `blamed` ones. */
 class RefusedTogether extends Error {
   readonly error: OpmateError;
   readonly blamed: Refusal[];
@@ -205,20 +205,19 @@ class RefusedTogether extends Error {
   }
 }
 
-/** What adding to any package of an index needs. */
+/** Context for adding to any package of an index. */
 interface Addition {
   database: Database;
   options: AddOptions;
   headsOnly: boolean;
-  /** The names that are to be removed before the bundles of the same name are added. */
+  /** Names to remove before the bundles of the same name are added. */
   overwritten: ReadonlySet<string>;
   refusals: Refusals;
 }
 
 /**
- * Adds bundles to one package: all, or refuses all, or where that is permitted, adds those that can be: without the ones
- * that are known to be at fault; else the lower half by version and then, to that, the upper half. Bundles that were added
- * come to `added`.
+ * Adds bundles to one package: all, or refuses all, or if permitted, adds as many as possible: all but those known to
+ * be at fault; otherwise the lower half by version, then the upper half. Appends added bundles to `added`.
  */
 async function addToPackage(
   addition: Addition,
@@ -251,7 +250,7 @@ async function addToPackage(
   }
 }
 
-/** Throws RefusedTogether when the bundles cannot be added; what was written then has to be undone. */
+/** Adds bundles; throws RefusedTogether if they cannot be added, and the caller rolls back. */
 async function writeBundles(
   addition: Addition,
   packageName: string,
@@ -263,7 +262,7 @@ async function writeBundles(
   const before = readPackage(database, packageName);
   const overwritten = bundles.filter(({ record }) => addition.overwritten.has(record.name));
   for (const { record } of overwritten) removeOverwritten(database, packageName, record.name);
-  // Before the rows of the new bundles are there.
+  // Before the rows of the new bundles exist.
   const existing = overwritten.length === 0 ? before : readPackage(database, packageName);
   await insertBundles(addition, bundles);
   const records = bundles.map(({ record }) => record);
@@ -293,7 +292,7 @@ async function writeBundles(
   }
   for (const name of before.bundles.keys()) {
     if (after.bundles.has(name)) continue;
-    logger?.log('warn', `package ${packageName}: ${name} is in no channel any more: no bundle leads to it`);
+    logger?.log('warn', `package ${packageName}: ${name} is no longer in a channel: no bundle leads to it`);
   }
 }
 
@@ -304,7 +303,7 @@ async function insertBundles(
   for (const bundle of bundles) {
     throwIfCancelled(signal);
     const { record } = bundle;
-    // A bundle that cannot be pulled keeps its manifests in any case; for the others, heads are known later.
+    // A bundle that cannot be pulled always keeps its manifests; for others, heads are known later.
     const manifests = headsOnly && record.image !== '' ? undefined : await bundle.manifests();
     await refusing(() => {
       insertBundle(database, record, manifests);
@@ -313,10 +312,7 @@ async function insertBundles(
   }
 }
 
-/**
- * The bundles that a package has, for the choice of heads. A bundle that comes in this call may have been
- * skipped before; then it is also one of these.
- */
+/** Returns the bundles of a package for choosing heads, including new ones that were skipped before. */
 function getMembers(
   { channels, bundles, defaultChannel }: IndexedPackage,
   records: readonly BundleRecord[],
@@ -334,7 +330,7 @@ function getMembers(
   }));
 }
 
-/** Runs `work`; what it finds wrong with the bundles, and not with the database or the machine, refuses them. */
+/** Runs `work`; errors of the bundles, but not of the database or system, refuse them. */
 async function refusing<T>(work: () => T | Promise<T>, bundle?: StagedBundle): Promise<T> {
   try {
     return await work();

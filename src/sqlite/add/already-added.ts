@@ -1,19 +1,19 @@
 import { OpmateError } from '../../core/errors.js';
 import { aggregateErrors } from '../schema/aggregate.js';
 
-/** An image that is to be added is in the index already; exit code 2 of `registry add` and `index add`. */
+/** The image of a new bundle is already in the index; exit code 2 of `registry add` and `index add`. */
 export class BundleImageAlreadyAddedError extends OpmateError {
   override readonly name: string = 'BundleImageAlreadyAddedError';
 }
 
-/** A bundle of the same name or version is in the index already; exit code 3. */
+/** A bundle with the same name or version is already in the index; exit code 3. */
 export class VersionAlreadyAddedError extends OpmateError {
   override readonly name: string = 'VersionAlreadyAddedError';
 }
 
 /**
- * One error for all that is wrong with an add. Its class, which decides the exit code, is that of the worst:
- * an image that is there, then a version that is there. `errors` must not be empty.
+ * Returns one error for all problems of an add. Its class, which decides the exit code, is that of the worst: an
+ * existing image, then an existing version. Requires at least one error.
  */
 export function joinRefusals(errors: readonly OpmateError[]): OpmateError {
   const joined = aggregateErrors(errors);

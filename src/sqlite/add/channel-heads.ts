@@ -5,24 +5,27 @@ import { compareVersionBuilds } from '../../graph/bundle-version.js';
 import type { PackageChannels } from '../schema/package-channels.js';
 import { aggregateErrors } from '../schema/aggregate.js';
 
-/** A bundle as far as the choice of heads goes. */
+/** A bundle for choosing heads. */
 export interface ChannelMember {
   name: string;
-  /** May be empty, which is lower than any proper version. */
+  /** May be empty, which is lower than any valid version. */
   version: string;
   channels: readonly string[];
   defaultChannel: string;
 }
 
-/** A bundle without a version counts as this one. */
+/** Version of bundles without one. */
 const noVersion = '0.0.0-z';
 
-/** The version of a bundle for the choice of heads. Throws SemverError. */
+/** Returns the version of a bundle for choosing heads. Throws SemverError. */
 export function headVersion(version: string): Version {
   return parseVersion(version === '' ? noVersion : version);
 }
 
-/** See `compareVersionBuilds`. Throws SemverError for build metadata that opm refuses to compare: a number with a leading zero. */
+/**
+ * Compares as `compareVersionBuilds`. Throws SemverError for build metadata that opm does not compare: a number with
+ * a leading zero.
+ */
 export function compareWithBuild(a: Version, b: Version): number {
   const order = compareVersions(a, b);
   if (order !== 0) return order;
@@ -31,10 +34,10 @@ export function compareWithBuild(a: Version, b: Version): number {
 }
 
 /**
- * The heads of the channels of a package and its default channel, by the rule of the mode `replaces`: what has
- * the highest version in a channel is its head, whatever replaces it. `existing` are the bundles that the
- * package has, `added` the new ones, by ascending version. Throws OpmateError INVALID with each version that
- * is none, for two bundles of the highest version, and where the default channel is none of the channels.
+ * Chooses the heads of the channels of a package and its default channel, as the mode `replaces` does: the head of a
+ * channel is its highest version, whatever replaces it. `existing` are the bundles of the package, `added` the new
+ * ones by ascending version. Throws OpmateError INVALID with all invalid versions, for two bundles with the highest
+ * version, and for an unknown default channel.
  */
 export function chooseHeads(
   packageName: string,
@@ -47,7 +50,7 @@ export function chooseHeads(
   };
   const highest = new Highest();
   const channels = new Map<string, Highest>();
-  // Below this, no version chooses the default channel.
+  // Lower versions do not choose the default channel.
   let top = parseVersion('0.0.0');
   let defaultChannel = '';
   for (const member of [...existing, ...added]) {
@@ -72,7 +75,7 @@ export function chooseHeads(
       );
     }
   }
-  // With a version left out the rest says nothing.
+  // Without all versions, the result is meaningless.
   if (errors.length > 0) throw aggregateErrors(errors);
   if (highest.members.length > 1) {
     fail(
@@ -104,7 +107,7 @@ export function chooseHeads(
   return { packageName, channels: heads, defaultChannel };
 }
 
-/** The bundles that share the highest version so far. */
+/** Bundles that share the highest version so far. */
 class Highest {
   #version: Version | undefined;
   members: ChannelMember[] = [];

@@ -1,13 +1,12 @@
 import type { Database } from '../schema/database.js';
 
-/** Has manifests, and heads no channel of any package. */
+/** Matches bundles with manifests that head no channel of any package. */
 const isHeadless = `(csv IS NOT NULL OR bundle IS NOT NULL) AND name NOT IN (
   SELECT head_operatorbundle_name FROM channel WHERE head_operatorbundle_name IS NOT NULL)`;
 
 /**
- * Drops the manifests of every bundle that heads no channel of any package and that can be pulled from its
- * image; all else that the index has of it stays, so that listing, resolving and mirroring go on as before.
- * Returns how many lost theirs.
+ * Drops the manifests of all bundles that head no channel and can be pulled from their image; everything else stays,
+ * so listing, resolving and mirroring still work. Returns the number of bundles changed.
  */
 export function dropManifestsOfNonHeads(database: Database): number {
   return database.run(
@@ -18,8 +17,8 @@ export function dropManifestsOfNonHeads(database: Database): number {
 }
 
 /**
- * Returns the names of bundles that head no channel and keep their manifests, because they have no image to be
- * pulled from: those that were added from directories.
+ * Returns the names of bundles that head no channel and keep their manifests because they have no image: those added
+ * from directories.
  */
 export function findManifestsWithoutImage(database: Database): string[] {
   return database.texts(

@@ -3,9 +3,9 @@ import { readPackage } from '../schema/package-state.js';
 import { removeBundle } from '../schema/remove-bundle.js';
 
 /**
- * Removes the bundle that heads its channels, for another one of that name to be added in its place. A channel
- * is headed by what it replaced until then; one that has nothing left goes, but for the default channel, which
- * stays without a head. Nothing may replace the bundle. Within `withEditIndexes`.
+ * Removes the head of channels, to add another bundle of that name. Its channels get the bundle it replaced as the
+ * head; empty channels are removed, except the default channel, which has no head then. No bundle may replace the
+ * removed one. Within `withEditIndexes`.
  */
 export function removeOverwritten(database: Database, packageName: string, name: string): void {
   const { channels, bundles, defaultChannel } = readPackage(database, packageName);
@@ -19,7 +19,7 @@ export function removeOverwritten(database: Database, packageName: string, name:
         ...[entry.replaces, packageName, channel, name],
       );
     } else if (channel === defaultChannel) {
-      // A channel goes with its head, and a package with its default channel.
+      // A channel is removed with its head, and a package with its default channel.
       database.run(
         'UPDATE channel SET head_operatorbundle_name = NULL WHERE package_name = ? AND name = ?',
         packageName,
@@ -31,7 +31,7 @@ export function removeOverwritten(database: Database, packageName: string, name:
   database.run('DELETE FROM deprecated WHERE operatorbundle_name = ?', name);
 }
 
-/** The packages of the index in which a name has an entry, of a bundle or of one that is only skipped. */
+/** Returns the packages in which a name has an entry, as a bundle or as a skipped name. */
 export function findPackages(database: Database, name: string): string[] {
   return database.texts(
     `SELECT name FROM package WHERE name IN (

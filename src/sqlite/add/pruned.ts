@@ -5,15 +5,15 @@ import { findWaysTo } from '../../graph/ways.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { type IndexedPackage, findHeads } from '../schema/package-state.js';
 
-/** A bundle that is not in its channel, though it should be. */
+/** A bundle that is missing from its channel. */
 interface PrunedBundle {
   record: BundleRecord;
   error: OpmateError;
 }
 
 /**
- * Which of `records` cannot be reached from the heads of their channels, once the package has been written.
- * Throws OpmateError INVALID for a channel that has no single head.
+ * Returns those of `records` that are unreachable from the heads of their channels in the written package. Throws
+ * OpmateError INVALID for a channel without a single head.
  */
 export function findPruned(
   packageName: string,
@@ -51,7 +51,7 @@ export function findPruned(
   return pruned;
 }
 
-/** The bundle of a channel that no other replaces or skips; undefined for a channel without bundles. */
+/** Returns the bundle of a channel that no other replaces or skips; undefined for a channel without bundles. */
 function findHead(
   packageName: string,
   channel: string,

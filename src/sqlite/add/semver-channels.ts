@@ -17,21 +17,18 @@ import { type IndexedPackage, findHeads, readPackage } from '../schema/package-s
 import type { ChannelEntry } from '../../model/declarative-config.js';
 
 /**
- * Puts bundles of one package, whose rows are there already, into its channels by their versions, and writes
- * the entries of all channels of the package. What the bundles replace and skip has no say. Build metadata
- * does not count.
+ * Adds bundles of one package, whose rows exist, to its channels by version, and writes the entries of all channels
+ * of the package. Ignores what bundles replace and skip, and build metadata.
  *
- * A new bundle goes between the lowest version above it and the highest below it. With `skipPatch`, of each
- * major.minor that gets a bundle only the highest version stays in the line; it skips all others of that
- * major.minor, and what these skipped. What was skipped before stays so, and the result does not depend on
- * the order in which bundles come, be it in one call or in many.
+ * A new bundle is placed between the next higher and the next lower version. With `skipPatch`, of each major.minor
+ * with a new bundle only the highest version stays in the chain; it skips all others, and everything they skipped.
+ * Skipped bundles stay skipped, and the result does not depend on the order of bundles, in one call or in many.
  *
- * The default channel is the one that the last of the bundles with one names; otherwise it stays; a package
- * without one gets the first channel of its first bundle, by name.
+ * The default channel is that of the last bundle with one; otherwise it stays; a package without one gets the first
+ * channel by name of its first bundle.
  *
- * Throws OpmateError INVALID, with the package left as it was, for a version that is there already or is no
- * semantic version, a graph that has no single head or does not go by version where a bundle would have to
- * be put in, and a default channel that does not exist.
+ * Throws OpmateError INVALID, with the package unchanged, for an existing or invalid version, a graph without a
+ * single head or not ordered by version at the place of a bundle, and an unknown default channel.
  */
 export async function addToSemverChannels(
   database: Database,
@@ -98,7 +95,7 @@ export async function addToSemverChannels(
   await database.transaction(() => writeChains(database, packageName, graphs.values(), defaultChannel));
 }
 
-/** Its version; a text is what is wrong with it. */
+/** Returns the version of a bundle, or the problem as a string. */
 function readVersion({ name, version }: BundleRecord): Version | string {
   if (version === '') return `bundle "${name}" has no version, can't insert in semver mode`;
   try {
@@ -128,9 +125,8 @@ function lineOfGraph(
 }
 
 /**
- * Reads the chains of the channels of a package. Names in `absent` count as no bundles of the index. Channels without
- * any bundle are left out. Throws the error that `fail` makes for a channel that has no single head, turns in a circle,
- * or holds bundles that its head does not lead to.
+ * Reads the chains of the channels of a package, without bundles in `absent` and without empty channels. Throws the
+ * error of `fail` for a channel without a single head, with a cycle, or with bundles that its head does not lead to.
  */
 function readChains(
   { channels, bundles }: IndexedPackage,
@@ -163,7 +159,7 @@ function readChain(
   const entries = new Map(list.map((entry) => [entry.name, entry]));
   const { names, isCycle } = followReplaces({ heads: [head], entries });
   const last = names.at(-1) as string;
-  // An end that is no bundle of the index is skipped.
+  // A name at the end that is no bundle of the index is skipped.
   if (!isCycle && !versions.has(last)) names.pop();
   const missing = names.find((name) => !versions.has(name));
   if (missing !== undefined)
@@ -194,7 +190,7 @@ function leadsTo({ replaces, skips }: ChannelEntry): string[] {
   return replaces === '' ? skips : [replaces, ...skips];
 }
 
-/** Writes channels of a package and their entries. Those of other channels stay. Runs in the caller's transaction. */
+/** Writes channels of a package and their entries. Other channels stay. Runs in the caller's transaction. */
 function writeChains(
   database: Database,
   packageName: string,

@@ -1,22 +1,22 @@
 import { Spool } from '../../catalog/spool.js';
 import type { BundleManifests, BundleRecord } from '../schema/bundle-record.js';
 
-/** A bundle that is ready to be added; its manifests wait outside of memory. */
+/** A bundle to add; its manifests are kept outside of memory. */
 export interface StagedBundle {
   record: BundleRecord;
-  /** How messages name where it came from. */
+  /** Origin in messages. */
   reference: string;
-  /** Digest of the image it was read from; none for a directory. */
+  /** Digest of its image; undefined for a directory. */
   digest?: string | undefined;
   manifests(): Promise<BundleManifests>;
 }
 
-/** Bundles that were pulled and read, and wait for the transaction that adds them all. */
+/** Bundles that were pulled and read, until one transaction adds them all. */
 export class Stage {
   readonly #spool: Spool;
   readonly bundles: StagedBundle[] = [];
 
-  /** `temporaryDirectory` is where manifests wait that do not fit in memory. */
+  /** `temporaryDirectory` is for manifests that do not fit in memory. */
   constructor(temporaryDirectory: string) {
     this.#spool = new Spool(temporaryDirectory);
   }
@@ -45,7 +45,7 @@ export class Stage {
   }
 }
 
-/** A copy of its own: texts that were cut out of the manifests would keep these whole in memory. */
+/** Copies a record: slices of the manifests would keep these in memory. */
 function detached(record: BundleRecord): BundleRecord {
   return JSON.parse(JSON.stringify(record)) as BundleRecord;
 }

@@ -8,17 +8,16 @@ import type { Database } from '../schema/database.js';
 import { type BundleEdges, readEdges } from '../schema/package-state.js';
 
 /**
- * Rewrites the edges of a bundle and of those around it for `olm.substitutesFor`, by which a rebuild takes
- * the place of a bundle; its row is there already. To be called for each bundle as it comes, also for those
- * that substitute for none.
+ * Updates the edges of a bundle and its neighbors for `olm.substitutesFor`, by which a rebuild substitutes a bundle;
+ * its row exists. Call it for every added bundle, including those without substitution.
  *
- * Those that substitute for the same bundle form a chain by version, build metadata counting. Each skips all
- * that are below it in the chain; who replaces one of them replaces the newest; who skips a bundle skips its
- * substitutes. A list of skips that grows is sorted. Only the columns change, never the manifests.
+ * Bundles that substitute for the same bundle form a chain by version and build metadata. Each skips all below it in
+ * the chain; bundles that replace one of them replace the newest; bundles that skip a bundle skip its substitutes. A
+ * changed list of skips is sorted. Only columns change, never manifests.
  *
- * Each call looks up who substitutes for a bundle: who makes many does it within `withIndexes` of `substitutions`.
- * Throws OpmateError INVALID for a cycle of substitutions, equal versions, and more than one substitute that
- * are in no order; then some of the edges are changed already.
+ * Every call looks up the substitutes of a bundle: wrap many calls in `withIndexes` of `substitutions`. Throws
+ * OpmateError INVALID for a cycle of substitutions, equal versions, and several unordered substitutes; some edges are
+ * then already changed.
  */
 export function applySubstitution(database: Database, bundle: string): void {
   const added = readEdges(database, bundle);
@@ -34,7 +33,7 @@ export function applySubstitution(database: Database, bundle: string): void {
   for (const name of above) addSkips(database, name, [...skips, bundle]);
   for (const skip of [...skips]) {
     for (const name of chainAbove(database, skip)) {
-      // What follows the bundle in its own chain skips the bundle, and not the other way round.
+      // Later bundles of its own chain skip the bundle, not vice versa.
       if (name === bundle) break;
       skips.add(name);
     }
@@ -46,7 +45,7 @@ export function applySubstitution(database: Database, bundle: string): void {
     database.run('UPDATE operatorbundle SET replaces = ? WHERE name = ?', newest, bundle);
 }
 
-/** Finds the place of a bundle among all that substitute for the same bundle, and puts it there. */
+/** Inserts a bundle into the chain of all substitutes for the same bundle. */
 function joinChain(database: Database, added: BundleEdges): void {
   const seen = new Set([added.name]);
   let below = added.substitutesFor;
@@ -61,7 +60,7 @@ function joinChain(database: Database, added: BundleEdges): void {
         'INVALID',
         `bundle ${quoteGo(added.name)}: cannot determine latest substitution because of duplicate versions: ` +
           `bundle ${quoteGo(name)} substitutes for ${quoteGo(below)} too and has version ${other.version}`,
-        { hint: 'use unique build metadata for each rebuild, e.g. 1.0.0+1 and 1.0.0+2' },
+        { hint: 'use unique build metadata for each rebuild, such as 1.0.0+1 and 1.0.0+2' },
       );
     }
     if (order > 0) {
@@ -87,8 +86,8 @@ function requireVersion({ name, version }: BundleEdges): Version {
 }
 
 /**
- * Whoever replaces one of a chain, given from its lowest to its newest, replaces the newest from now on. One of
- * the chain itself then turns in a circle, which counts only where channels follow what bundles replace.
+ * Makes bundles that replace one of a chain, ordered from lowest to newest, replace the newest. A member of the chain
+ * may then form a cycle, which matters only if channels follow the columns.
  */
 function replaceNewest(database: Database, chain: readonly string[]): void {
   const newest = chain.at(-1) as string;
@@ -97,7 +96,7 @@ function replaceNewest(database: Database, chain: readonly string[]): void {
     database.run('UPDATE operatorbundle SET replaces = ? WHERE replaces = ?', newest, name);
 }
 
-/** What a bundle substitutes for, and what that does, and so on. */
+/** Returns what a bundle substitutes for, transitively. */
 function chainBelow(database: Database, bundle: string): string[] {
   const seen = new Set([bundle]);
   for (
@@ -109,7 +108,7 @@ function chainBelow(database: Database, bundle: string): string[] {
   return [...seen].slice(1);
 }
 
-/** What substitutes for a bundle, what substitutes for that, and so on. */
+/** Returns the substitutes for a bundle, transitively. */
 function chainAbove(database: Database, bundle: string): string[] {
   const seen = new Set([bundle]);
   for (let name = findSubstitute(database, bundle); name !== undefined; name = findSubstitute(database, name))
@@ -142,7 +141,7 @@ function findSubstitute(database: Database, name: string, excluded?: string): st
   return names[0];
 }
 
-/** Writes the skips of a bundle where there are more than before. */
+/** Writes the skips of a bundle, if there are new ones. */
 function addSkips(database: Database, bundle: string, more: Iterable<string>): void {
   const skips = new Set(readEdges(database, bundle)?.skips.filter((name) => name !== ''));
   const before = skips.size;

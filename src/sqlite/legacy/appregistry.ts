@@ -17,23 +17,23 @@ import type { Database } from '../schema/database.js';
 import { type LoadOptions, type LoadReport, type LoadSession, ManifestLoader } from './manifest-loader.js';
 import { loadTree } from './package-manifests.js';
 
-/** What loading archives needs of a session besides: where, and how far, they are unpacked while they are read. */
+/** Additional session of loading archives: temporary directory and limits for unpacking. */
 interface LoadArchivesSession extends LoadSession, TemporaryPlace {
   limits?: ArchiveLimits | undefined;
 }
 
 const archiveName = /\.(?:tar|tgz|tar\.gz|tar\.zst)$/i;
-/** Bytes of a file that holds a flattened package. */
+/** Maximum bytes of a file with a flattened package. */
 const maxFlattenedSize = 64 * 1024 * 1024;
 
 /**
- * Loads what was downloaded from a namespace of an app registry: a directory with an archive for each package,
- * or with the archives unpacked, each into a directory. A package is either flattened, a single file with the
- * same keys under `data` as a ConfigMap of manifests, or a tree of package manifests. Archives are unpacked
- * within the caps of `limits`, and links in them never lead out. Runs in the caller's transaction. (Source: `appregistry-server` of operator-registry.)
+ * Loads packages downloaded from an app registry namespace: a directory with one archive per package, or with each
+ * archive unpacked into a directory. A package is either flattened, a single file with the keys of a ConfigMap of
+ * manifests under `data`, or a tree of package manifests. Archives are unpacked within `limits`, and links in them
+ * never lead out. Runs in the caller's transaction. (Source: `appregistry-server` of operator-registry.)
  *
- * Throws ManifestsError with everything that is wrong unless the load is permissive, NOT_FOUND where the
- * directory is missing or holds no package, LIMIT, and IO.
+ * Throws ManifestsError with all problems unless permissive, NOT_FOUND if the directory is missing or has no package,
+ * LIMIT, and IO.
  */
 export async function loadAppRegistry(
   database: Database,
@@ -96,7 +96,7 @@ async function loadArchive(
     } catch (error) {
       if (!(error instanceof OpmateError)) throw error;
       const problem = addContext(error, { subject: label, replaces: [`layer ${label}`], file: label });
-      // An archive that cannot be read is one package that is missing; one that is hostile ends the load.
+      // An unreadable archive is one missing package; a hostile one ends the load.
       if (['UNSAFE', 'LIMIT', 'CANCELLED'].includes(error.code)) throw problem;
       loader.addProblem(problem);
       return;
@@ -108,14 +108,14 @@ async function loadArchive(
 async function openArchive(file: string, label: string): Promise<Readable> {
   try {
     const handle = await openIfRegularFile(file);
-    if (handle === undefined) throw new OpmateError('UNSUPPORTED', 'no regular file', { subject: label });
+    if (handle === undefined) throw new OpmateError('UNSUPPORTED', 'not a regular file', { subject: label });
     return handle.createReadStream();
   } catch (error) {
     throw fileError(label, error, { file: label });
   }
 }
 
-/** Loads one package from the directory that it is unpacked in. */
+/** Loads one package from its unpacked directory. */
 async function loadPackage(
   loader: ManifestLoader,
   place: Place,
@@ -137,7 +137,7 @@ async function loadPackage(
   await loadTree(loader, place.path, place.label, session);
 }
 
-/** Loads a file that holds a flattened package; false where it is none. */
+/** Loads a flattened package from a file; returns false for another file. */
 async function loadFlattened(
   loader: ManifestLoader,
   place: Place,
@@ -151,7 +151,7 @@ async function loadFlattened(
       });
   });
   if (content === undefined) return false;
-  // What does not parse is reported with its line by whoever reads it as part of a tree.
+  // Syntax errors are reported with their line when it is read as part of a tree.
   const { value = null } = readFirstDocument(content);
   if (!isJsonObject(value) || !holdsManifestData(value['data'])) return false;
   await loadManifestData(loader, (value as JsonObject)['data'] ?? null, place.label, session);

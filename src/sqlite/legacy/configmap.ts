@@ -19,24 +19,24 @@ import { readTypedCrd, readTypedCsv } from './typed-manifests.js';
 import type { Database } from '../schema/database.js';
 import { type LoadOptions, type LoadReport, type LoadSession, ManifestLoader } from './manifest-loader.js';
 
-/** The keys of a ConfigMap that holds manifests; under each is a YAML list. */
+/** Keys of a ConfigMap of manifests, each with a YAML list. */
 const keys = {
   crds: 'customResourceDefinitions',
   csvs: 'clusterServiceVersions',
   packages: 'packages',
 } as const;
 
-/** The API server takes a megabyte; files that never went there may be larger. */
+/** The API server accepts a megabyte; files that were never sent to it may be larger. */
 const maxConfigMapSize = 64 * 1024 * 1024;
 
 /**
- * Loads the manifests in a ConfigMap, given as a file as `kubectl get configmap -o yaml` (or json) prints it.
- * Each ClusterServiceVersion becomes a bundle together with the definitions that it owns. Definitions are kept
- * as the API server would have given them back (fields of v1beta1, none unknown), ClusterServiceVersions
- * without status. Runs in the caller's transaction. (Source: `configmap-server` of operator-registry.)
+ * Loads the manifests in a ConfigMap, from a file as `kubectl get configmap -o yaml` (or json) prints it. Each
+ * ClusterServiceVersion becomes a bundle together with the definitions that it owns. Definitions are kept as the API
+ * server would return them (v1beta1 without unknown fields), ClusterServiceVersions without status. Runs in the
+ * caller's transaction. (Source: `configmap-server` of operator-registry.)
  *
- * Throws ManifestsError with everything that is wrong unless the load is permissive; NOT_FOUND, IO, SYNTAX or
- * INVALID where the file is no ConfigMap.
+ * Throws ManifestsError with all problems unless permissive; NOT_FOUND, IO, SYNTAX or INVALID if the file is no
+ * ConfigMap.
  */
 export async function loadConfigMap(
   database: Database,
@@ -59,7 +59,7 @@ export async function loadConfigMap(
   return loader.finish();
 }
 
-/** The object in a file. Throws OpmateError NOT_FOUND, IO, LIMIT, SYNTAX or INVALID. */
+/** Reads the object in a file. Throws OpmateError NOT_FOUND, IO, LIMIT, SYNTAX or INVALID. */
 async function readObject(file: string, label: string): Promise<JsonObject> {
   const content = await readFileWithin(file, (size) => {
     if (size > maxConfigMapSize) {
@@ -80,14 +80,14 @@ async function readObject(file: string, label: string): Promise<JsonObject> {
   });
 }
 
-/** Whether an object holds manifests under any of the keys. */
+/** Reports whether an object has manifests under any of the keys. */
 export function holdsManifestData(data: JsonValue | undefined): data is JsonObject {
   return isJsonObject(data ?? null) && Object.values(keys).some((key) => key in (data as JsonObject));
 }
 
 /**
- * Gives the manifests in the data of a ConfigMap, or of an app-registry file in the same form, to a loader.
- * What is wrong becomes a problem of the loader.
+ * Passes the manifests in the data of a ConfigMap, or of an app registry file of the same form, to a loader, which
+ * records problems.
  */
 export async function loadManifestData(
   loader: ManifestLoader,
@@ -139,10 +139,10 @@ export async function loadManifestData(
   }
 }
 
-/** The entries of the list of definitions that a ClusterServiceVersion owns, as they stand there. */
+/** Returns the unchecked list of definitions that a ClusterServiceVersion owns. */
 function ownedDefinitions(csv: JsonObject): Of<typeof definitions> {
   const spec = csvSpec(csv);
-  // Reads all of it, so that a value of the wrong kind anywhere counts against the whole bundle.
+  // Reads everything, so that a value of the wrong kind anywhere rejects the whole bundle.
   const field = 'customresourcedefinitions';
   return readTyped(spec[field], definitionLists, { path: ['spec', field], foldNames: true }).owned ?? [];
 }
@@ -150,7 +150,7 @@ function ownedDefinitions(csv: JsonObject): Of<typeof definitions> {
 const definitions = structList({ name: 'string', version: 'string', kind: 'string' });
 const definitionLists = struct({ owned: definitions, required: definitions });
 
-/** The manifest that defines what is owned. Throws OpmateError INVALID if missing. */
+/** Returns the manifest of an owned definition. Throws OpmateError INVALID if missing. */
 function getDefinition(
   owned: JsonValue,
   definitions: ReadonlyMap<string, EncodedManifest>,
@@ -166,7 +166,7 @@ function getDefinition(
   });
 }
 
-/** The objects of the list under a key, each with how messages name it. */
+/** Returns the objects of the list under a key with their names for messages. */
 function listUnder(
   loader: ManifestLoader,
   data: JsonValue,
@@ -204,7 +204,7 @@ function listUnder(
   return objects;
 }
 
-/** Runs `work`; a fault that it finds is a problem of the loader. */
+/** Runs `work`; its errors become problems of the loader. */
 function attempt<T>(loader: ManifestLoader, subject: string, work: () => T): T | undefined {
   try {
     return work();

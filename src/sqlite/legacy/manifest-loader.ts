@@ -12,30 +12,30 @@ import { withIndexes } from '../schema/helper-indexes.js';
 import { insertBundle } from '../schema/insert-bundle.js';
 import { writePackageChannels } from '../schema/package-channels.js';
 
-/** What loading manifests needs of a session. */
+/** Session of loading manifests. */
 export interface LoadSession extends CancelOptions, LinkOptions {
   logger?: Logger | undefined;
 }
 
-/** How manifests that belong to no bundle image are loaded. */
+/** Options for manifests without a bundle image. */
 export interface LoadOptions {
-  /** How messages name where the manifests are. */
+  /** Origin of the manifests in messages. */
   label?: string | undefined;
-  /** Keep what is right, and report the rest. */
+  /** Keep valid content, and report the rest. */
   permissive?: boolean | undefined;
 }
 
-/** What was loaded. */
+/** Loaded content. */
 export interface LoadReport {
-  /** Names of the bundles, in the order in which they were added. */
+  /** Names of the bundles, in order of addition. */
   bundles: string[];
-  /** Sorted. */
+  /** Package names, sorted. */
   packages: string[];
-  /** With `permissive`: what is wrong; the bundles and packages that it is about may be missing. */
+  /** With `permissive`: all problems; their bundles and packages may be missing. */
   problems: OpmateError[];
 }
 
-/** Manifests that cannot be loaded, with everything that is wrong with them. */
+/** Manifests cannot be loaded; has all problems. */
 export class ManifestsError extends OpmateError {
   override readonly name: string = 'ManifestsError';
   readonly problems: readonly OpmateError[];
@@ -55,15 +55,15 @@ export class ManifestsError extends OpmateError {
 }
 
 /**
- * Puts bundles without images and then their packages into a database, in the caller's transaction. Each
- * bundle and each package is there wholly or not at all.
+ * Adds bundles without images, then their packages, to a database in the caller's transaction. Each bundle and
+ * package is added completely or not at all.
  */
 export class ManifestLoader {
   readonly #database: Database;
   readonly #session: LoadSession;
   readonly #isPermissive: boolean;
   readonly #label: string;
-  /** Where each bundle was found that was added, by its name. */
+  /** Place of each added bundle, by name. */
   readonly #bundles = new Map<string, string>();
   readonly #problems: OpmateError[] = [];
   readonly #packages: PackageManifest[] = [];
@@ -81,7 +81,7 @@ export class ManifestLoader {
 
   addSkipped(file: string, reason: string): void {
     const level = /\.(?:ya?ml|json)$/i.test(file) ? 'warn' : 'debug';
-    (this.#session.logger ?? silentLogger).log(level, `${file}: passed over: ${reason}`);
+    (this.#session.logger ?? silentLogger).log(level, `${file}: skipped: ${reason}`);
   }
 
   async addBundle(bundle: Bundle, subject: string): Promise<void> {
@@ -109,15 +109,12 @@ export class ManifestLoader {
     }, subject);
   }
 
-  /** Takes a package; it is written by `finish`, when all bundles are there. */
+  /** Registers a package, which `finish` writes when all bundles exist. */
   addPackage(manifest: PackageManifest): void {
     this.#packages.push(manifest);
   }
 
-  /**
-   * Writes the packages. Throws ManifestsError with everything that is wrong, also what was added as a
-   * problem, unless the load is permissive.
-   */
+  /** Writes the packages. Throws ManifestsError with all problems, including registered ones, unless permissive. */
   async finish(): Promise<LoadReport> {
     const packages = this.#distinctPackages();
     const written: string[] = [];
@@ -135,7 +132,10 @@ export class ManifestLoader {
     return { bundles: [...this.#bundles.keys()], packages: written, problems };
   }
 
-  /** Each package once, sorted; of several manifests the last counts, as for `opm`, but that is a problem. */
+  /**
+   * Returns packages without duplicates, sorted; the last manifest takes precedence, as in `opm`, and the duplicate
+   * is reported.
+   */
   #distinctPackages(): PackageManifest[] {
     const byName = new Map<string, PackageManifest>();
     for (const manifest of [...this.#packages].sort((a, b) => compareWalk(a.file, b.file))) {
@@ -154,12 +154,12 @@ export class ManifestLoader {
     return [...byName.values()].sort((a, b) => compareBytes(a.packageName, b.packageName));
   }
 
-  /** Runs one part of the work; when its input is at fault, that is a problem of this part alone. */
+  /** Runs one part of the work; errors of its input are problems of this part alone. */
   async #tried(work: () => Promise<void>, subject: string): Promise<void> {
     try {
       await work();
     } catch (error) {
-      // A full disk or a damaged database ends the transaction, or is no fault of the input.
+      // A full disk or damaged database ends the transaction, or is no fault of the input.
       const own = error instanceof OpmateError && ['INVALID', 'SYNTAX', 'UNSUPPORTED'].includes(error.code);
       if (!own || !this.#database.inTransaction) throw error;
       this.#problems.push(
@@ -169,7 +169,7 @@ export class ManifestLoader {
   }
 }
 
-/** Files in the order of a walk through directories, which is not that of their paths as text. */
+/** Compares paths in directory walk order, which differs from text order. */
 function compareWalk(a: string, b: string): number {
   return compareBytes(a.replaceAll('/', '\0'), b.replaceAll('/', '\0'));
 }

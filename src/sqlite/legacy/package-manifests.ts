@@ -3,9 +3,8 @@ import type { Database } from '../schema/database.js';
 import { type LoadOptions, type LoadReport, type LoadSession, ManifestLoader } from './manifest-loader.js';
 
 /**
- * Loads a tree of package manifests: its bundles, which have no image, and then its packages. Runs in the
- * caller's transaction. Throws ManifestsError with everything that is wrong unless the load is permissive, and
- * what reading the tree throws.
+ * Loads a tree of package manifests: its bundles, which have no image, then its packages. Runs in the caller's
+ * transaction. Throws ManifestsError with all problems unless permissive, and as reading the tree.
  */
 export async function loadPackageManifests(
   database: Database,
@@ -19,7 +18,7 @@ export async function loadPackageManifests(
   return loader.finish();
 }
 
-/** Gives what a tree holds to a loader. */
+/** Passes the content of a tree to a loader. */
 export async function loadTree(
   loader: ManifestLoader,
   directory: string,

@@ -7,14 +7,13 @@ import { readTyped, struct } from '../../kube/struct.js';
 import type { ApiKey } from '../../model/csv.js';
 
 /**
- * Manifests as Kubernetes' types hold them: what reads a ConfigMap of manifests takes them through these, so
- * unknown fields go, and fields that are always written come. (Source: apiextensions.k8s.io/v1beta1 and
- * metav1.ObjectMeta.)
+ * Manifests through Kubernetes' types, as a ConfigMap of manifests is read: unknown fields are dropped, and fields
+ * that are always written are added. (Source: apiextensions.k8s.io/v1beta1 and metav1.ObjectMeta.)
  */
 
 const csvType = struct({ 'apiVersion?': 'string', 'kind?': 'string', metadata: objectMeta, spec: 'any' });
 
-/** Reads a ClusterServiceVersion, and leaves its status out. Throws OpmateError INVALID. */
+/** Reads a ClusterServiceVersion without its status. Throws OpmateError INVALID. */
 export function readTypedCsv(value: JsonObject): JsonObject {
   const csv = readTyped(value, csvType, { foldNames: true });
   if (csv.kind !== 'ClusterServiceVersion') {
@@ -28,13 +27,13 @@ export function readTypedCsv(value: JsonObject): JsonObject {
 }
 
 /**
- * Reads a custom resource definition, and which APIs it defines: those of `spec.versions`, or where there is
- * no such list, of `spec.version`, which then becomes that list. Throws TypeMismatchError.
+ * Reads a custom resource definition and its APIs: those of `spec.versions` or, without this list, of `spec.version`,
+ * which then becomes the list. Throws TypeMismatchError.
  */
 export function readTypedCrd(value: JsonObject): { crd: JsonObject; apis: ApiKey[] } {
   const crd = readTyped(value, oldCrdStruct, { foldNames: true });
   const { spec } = crd;
-  // An empty list is one, so what is left out when it is empty must be looked up.
+  // An empty list exists too, so omitted empty fields must be looked up.
   const hasList = Array.isArray(fieldIn(fieldIn(value, 'spec'), 'versions'));
   if (!hasList && spec.version !== undefined) {
     spec.versions = [{ name: spec.version, served: true, storage: true }];

@@ -20,14 +20,14 @@ import {
 import { type ReadOptions, type ReadSession, openForReading } from '../schema/edit.js';
 import { IndexQueries, type StoredBundle, type StoredMember, type StoredPackage } from './queries.js';
 
-/** Which blob of an index is meant. Its place in the file means nothing: rows have no line. */
+/** Identifies a blob of an index. Its file position is meaningless: rows have no lines. */
 interface IndexOrigin extends BlobOrigin {
   schema: string;
   package: string;
   name: string;
 }
 
-/** A package while its blobs are made. */
+/** A package whose blobs are being created. */
 interface OpenPackage {
   stored: StoredPackage;
   channels: Map<string, ChannelBlob>;
@@ -39,17 +39,17 @@ interface OpenPackage {
 interface BundlePlace {
   /** Row of the bundle. */
   id: number;
-  /** Place among the names. */
+  /** Index among the names. */
   index: number;
 }
 
 interface BundleOptions {
   withoutManifests?: boolean | undefined;
-  /** Its manifests have been read before and are known to be JSON. */
+  /** Its manifests were read before and are known to be JSON. */
   isChecked?: boolean | undefined;
 }
 
-/** Bundles that are read together, without their manifests. */
+/** Number of bundles read together, without manifests. */
 const batchSize = 256;
 
 /** Opens a database file as a catalog. Throws OpmateError, see `openForReading`. */
@@ -63,15 +63,14 @@ export async function openSqliteCatalog(
 }
 
 /**
- * An index as a file-based catalog: each package, its channels and its bundles become blobs when they are
- * asked for, the manifests of one bundle at a time. Deprecated bundles are left out, as `opm` does. Throws
- * OpmateError that begins with the name of the database, and, after the last blob, one with all that is wrong
- * with its packages, in the words of `opm`; with `onFault` it does not, since who takes faults checks the
- * graph too.
+ * An index as a file-based catalog: packages, channels and bundles become blobs on demand, with the manifests of one
+ * bundle at a time. Omits deprecated bundles, as `opm` does. Throws OpmateError that starts with the name of the
+ * database and, after the last blob, one with all problems of its packages in the words of `opm`, except with
+ * `onFault`, whose callers validate the graph themselves.
  */
 export class SqliteCatalog implements Catalog {
   readonly name: string;
-  /** The database file. */
+  /** Database file. */
   readonly file: string;
   readonly #queries: IndexQueries;
   readonly #close: () => Promise<void>;
@@ -171,7 +170,7 @@ export class SqliteCatalog implements Catalog {
       package: packageName,
       name,
     };
-    // Values that are kept as text are texts of JSON, which whoever reads blobs passes on.
+    // Values kept as text are valid JSON, which readers of blobs pass on.
     return { schema, package: packageName, name, value: value as JsonObject, origin };
   }
 
@@ -179,7 +178,7 @@ export class SqliteCatalog implements Catalog {
     return (this.#stored ??= new Map(this.#queries.packages().map((stored) => [stored.name, stored])));
   }
 
-  /** What the blobs of a package have in common is kept until another package is asked for. */
+  /** Opens a package, whose common content is kept until another one is opened. */
   #open(stored: StoredPackage): OpenPackage {
     if (this.#last?.stored === stored) return this.#last;
     const all = this.#queries.members(stored.name);
@@ -217,7 +216,7 @@ export class SqliteCatalog implements Catalog {
     );
   }
 
-  /** Bundles are asked for in order, so those that come next are read with each. */
+  /** Reads a bundle and the following ones, as bundles are read in order. */
   #storedBundle({ bundles, names }: OpenPackage, name: string): StoredBundle | undefined {
     const place = bundles.get(name);
     if (place === undefined) return undefined;
@@ -281,7 +280,7 @@ export class SqliteCatalog implements Catalog {
   }
 
   #changed(): OpmateError {
-    return new OpmateError('IO', 'changed while it was read', {
+    return new OpmateError('IO', 'changed by another process while reading', {
       subject: this.name,
       file: this.name,
       hint: 'run the command again',

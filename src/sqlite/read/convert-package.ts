@@ -25,26 +25,26 @@ import type { TypedValue } from '../schema/bundle-record.js';
 import type { StoredBundle, StoredMember, StoredPackage } from './queries.js';
 
 /**
- * From the rows of an index to the blobs of a file-based catalog, with the checks of that conversion.
- * (Source: ToModel of pkg/sqlite, api_to_model of pkg/api, model.Validate, ConvertFromModel of alpha/declcfg,
- * populateDBRelatedImages of alpha/action; operator-registry v1.73.)
+ * Conversion of the rows of an index to the blobs of a file-based catalog, with its validation. (Source: ToModel of
+ * pkg/sqlite, api_to_model of pkg/api, model.Validate, ConvertFromModel of alpha/declcfg, populateDBRelatedImages of
+ * alpha/action; operator-registry v1.73.)
  */
 
-/** What a bundle becomes, and what checking its package needs of it. */
+/** A converted bundle with what validation of its package needs. */
 export interface ConvertedBundle {
   blob: BundleBlob;
-  /** As it counts in the package. */
+  /** Facts of the bundle in its package. */
   version: string;
-  /** What is wrong in the bundle whatever its channel, in the words of `opm`. */
+  /** Problems of the bundle in any channel, in the words of `opm`. */
   faults: string[];
-  /** Some property is no JSON, so that the blob cannot be written. */
+  /** A property is invalid JSON, so that the blob cannot be written. */
   unreadable: boolean;
 }
 
 /**
- * Makes the blob of a bundle. `manifests` are its objects as they are stored, left out where only names and
- * versions are needed; with `isChecked` they are not parsed again. Throws OpmateError INVALID in the words of
- * `opm`, without the name of the bundle, for what cannot be converted.
+ * Converts a bundle to its blob. `manifests` are its stored objects, omitted if only names and versions are needed;
+ * with `isChecked` they are not parsed again. Throws OpmateError INVALID in the words of `opm`, without the name of
+ * the bundle, for an invalid bundle.
  */
 export function convertBundle(
   stored: StoredBundle,
@@ -77,7 +77,7 @@ export function convertBundle(
   return { blob, version, faults: findFaults(stored, properties, objects.length), unreadable };
 }
 
-/** A converted property with the compact text by which it is ordered and told from others. */
+/** A converted property with its compact text, for sorting and comparison. */
 interface SortableProperty {
   type: string;
   text: string;
@@ -100,7 +100,7 @@ function convertProperties(stored: StoredBundle, packageName: string, version: s
       const { packageName: name = '', version: versionRange = '' } = fields;
       all.push(made(propertyTypes.packageRequired, { packageName: name, versionRange }));
     } else {
-      // Constraints and labels have a place in catalogs too: where rendering the bundle itself puts them.
+      // Constraints and labels belong to catalogs too: at the place where rendering the bundle puts them.
       all.push(asStored(dependency));
     }
   });
@@ -111,7 +111,7 @@ function convertProperties(stored: StoredBundle, packageName: string, version: s
   return withoutRepeats(all).sort((a, b) => compareBytes(a.type, b.type) || compareBytes(a.text, b.text));
 }
 
-/** An index repeats the package of a bundle for every channel, there without its release. */
+/** Removes duplicates: an index repeats the package of a bundle per channel, without its release. */
 function withoutRepeats(properties: readonly SortableProperty[]): SortableProperty[] {
   const byText = new Map(properties.map((property) => [`${property.type}\0${property.text}`, property]));
   for (const { type, text } of properties) {
@@ -131,7 +131,7 @@ function withoutRelease(text: string): string | undefined {
     } = propertyFields({ type: propertyTypes.package, text }, ['packageName', 'version', 'release']);
     return release === '' ? undefined : encodeGoJson({ packageName, version });
   } catch (error) {
-    // Told where properties are checked.
+    // Reported when properties are checked.
     if (error instanceof OpmateError) return undefined;
     throw error;
   }
@@ -164,14 +164,14 @@ function made(type: string, value: JsonObject): SortableProperty {
   return { type, value, text: encodeGoJson(value) };
 }
 
-/** Keeps a value as it is written; where that is how it would be written anew, as data. */
+/** Keeps a value as stored; as data if encoding would give the same text. */
 function asStored({ type, value: stored }: TypedValue): SortableProperty {
   let value: JsonValue;
   try {
     value = parseGoJson(stored);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    // Told where properties are checked.
+    // Reported when properties are checked.
     return { type, text: stored, value: new InvalidJson(stored, error.message) };
   }
   if (encodeGoJson(sortKeysDeep(value)) === stored) return { type, text: stored, value };
@@ -179,7 +179,7 @@ function asStored({ type, value: stored }: TypedValue): SortableProperty {
   return { type, text: encodeGoJson(raw), value: raw };
 }
 
-/** A value that does not parse; it is never written, since a bundle with one is refused. */
+/** A value that does not parse; never written, as its bundle is rejected. */
 class InvalidJson extends RawJson {
   readonly problem: string;
   constructor(text: string, problem: string) {
@@ -188,7 +188,10 @@ class InvalidJson extends RawJson {
   }
 }
 
-/** Old migrations have left the column of older bundles empty; their manifests or properties know it. */
+/**
+ * Returns the version of a bundle: old migrations left the column of older bundles empty, but their manifests or
+ * properties have it.
+ */
 function readStoredVersion({ version, properties }: StoredBundle, csv: JsonObject | undefined): string {
   if (version !== null) return version;
   const fromCsv = csv === undefined ? '' : csvVersion(csvSpec(csv));
@@ -200,7 +203,7 @@ function readStoredVersion({ version, properties }: StoredBundle, csv: JsonObjec
   return '';
 }
 
-/** The objects of a bundle in base64, in that order, and the ClusterServiceVersion among them. */
+/** Returns the objects of a bundle in base64 order, with their ClusterServiceVersion. */
 function readObjects(bytes: Buffer, isChecked: boolean): { objects: string[]; csv: JsonObject | undefined } {
   if (bytes.length === 0) return { objects: [], csv: undefined };
   const objects: string[] = [];
@@ -219,11 +222,11 @@ function readObjects(bytes: Buffer, isChecked: boolean): { objects: string[]; cs
       hint: 'add the bundle again: its manifests lack the ClusterServiceVersion',
     });
   }
-  // Base64 is ASCII, which the built-in order compares by bytes too.
+  // Base64 is ASCII, which the default order compares by bytes too.
   return { objects: [...new Set(objects)].sort(), csv };
 }
 
-/** The built-in parser is the quickest judge; the other one finds the words. */
+/** Checks with the built-in parser, which is fastest; the other one has the error text. */
 function checkManifest(bytes: Buffer): void {
   try {
     JSON.parse(bytes.toString());
@@ -244,8 +247,8 @@ function parseManifest(bytes: Buffer): JsonValue {
 }
 
 /**
- * The JSON values of a column of manifests, which may be broken. Tools write each on a line; what may be written
- * otherwise is scanned.
+ * Returns the JSON values of a column of manifests, which may be damaged. Tools write one per line; other forms are
+ * scanned.
  */
 export function splitObjects(bytes: Buffer): Buffer[] {
   const objects: Buffer[] = [];
@@ -262,11 +265,11 @@ export function splitObjects(bytes: Buffer): Buffer[] {
   return objects;
 }
 
-/** Between two objects stands nothing or white space; in compact JSON both are found in strings only. */
+/** Only white space separates two objects; in compact JSON both patterns occur in strings only. */
 const mayHoldTwo = ['}{', '} ', '}\t', '}\r'];
 
 function scanObjects(bytes: Buffer): Buffer[] {
-  // One character a byte, so that offsets in both are the same.
+  // One character per byte, so that offsets are equal in both.
   const text = bytes.toString('latin1');
   const objects: Buffer[] = [];
   for (let position = skipSpace(text, 0); position < text.length; position = skipSpace(text, position)) {
@@ -277,7 +280,7 @@ function scanObjects(bytes: Buffer): Buffer[] {
   return objects;
 }
 
-/** The images that the manifests name, and then those that the index has in addition, by image. */
+/** Returns the images of the manifests, then additional ones of the index, by image. */
 function relatedImages(csv: JsonObject | undefined, images: readonly string[]): RelatedImage[] {
   const related =
     csv === undefined ? [] : csvRelatedImages(csvSpec(csv)).map(({ name, image }) => ({ name, image }));
@@ -319,7 +322,10 @@ function firstPropertyFault(properties: readonly AnyProperty[]): string | undefi
   return undefined;
 }
 
-/** The blobs of a package's channels, by name. Throws OpmateError INVALID for a member of no channel. */
+/**
+ * Converts the channels of a package to blobs, by name. Throws OpmateError INVALID for a member of an unknown
+ * channel.
+ */
 export function convertChannels(
   stored: StoredPackage,
   members: readonly StoredMember[],
@@ -346,7 +352,7 @@ export function convertChannels(
   return [...channels.values()];
 }
 
-/** The blob of a package. `csv` is the manifest of its default channel's head; empty where it is not kept. */
+/** Converts a package to its blob. `csv` is the manifest of its default channel's head; empty if not kept. */
 export function convertPackage(stored: StoredPackage, csv: Buffer): PackageBlob {
   const icon = csv.length === 0 ? undefined : csvIcon(parseManifest(csv));
   return {
@@ -359,7 +365,7 @@ export function convertPackage(stored: StoredPackage, csv: Buffer): PackageBlob 
   };
 }
 
-/** What is wrong with a package, as a tree in the words of `opm`; without children where nothing is. */
+/** Returns the problems of a package as a tree in the words of `opm`, without children if valid. */
 export function checkPackage(
   stored: StoredPackage,
   channels: readonly ChannelBlob[],

@@ -21,27 +21,26 @@ import type { Database } from '../schema/database.js';
 import { IndexQueries, type StoredPackage } from './queries.js';
 
 interface ExportOptions extends CancelOptions {
-  /** Opens the image of a bundle; `close` is called when its layers were read. */
+  /** Opens the image of a bundle; `close` is called after its layers were read. */
   openImage(reference: string): Promise<{ image: Image; close(): Promise<void> }>;
   limits?: ArchiveLimits | undefined;
   logger?: Logger | undefined;
-  /** Bundles that are pulled at the same time; 8 unless told. */
+  /** Maximum number of concurrent pulls; default: 8. */
   concurrency?: number | undefined;
 }
 
-/** What was written. */
+/** Exported content. */
 export interface ExportReport {
   packages: string[];
   bundles: number;
 }
 
 /**
- * Writes packages of an index (all of them, when none is named) as directories of package manifests:
- * `PACKAGE/package.yaml`, and the manifests of each bundle in `PACKAGE/VERSION`, or in a directory of its name
- * where its version is no file name or that of another bundle too. They come from its image, or from the index
- * where it has none. All packages appear below `directory` when all is written, or none. Throws OpmateError:
- * NOT_FOUND for a package that is not in the index; IO where there is one of its name already; UNSAFE for names
- * that are no file names; INVALID for a bundle without manifests; and what pulling throws.
+ * Writes packages of an index, by default all, as directories of package manifests: `PACKAGE/package.yaml`, and the
+ * manifests of each bundle in `PACKAGE/VERSION`, or in a directory named after the bundle if its version is no file
+ * name or not unique. Manifests come from its image, or from the index without one. All packages appear below
+ * `directory` when complete, or none. Throws OpmateError: NOT_FOUND for an unknown package; IO for an existing
+ * directory; UNSAFE for invalid file names; INVALID for a bundle without manifests; and as pulling.
  */
 export async function exportPackages(
   database: Database,
@@ -91,12 +90,12 @@ function choosePackages(queries: IndexQueries, names: readonly string[]): Stored
 interface ExportedBundle {
   id: number;
   name: string;
-  /** May be empty, as may the image. */
+  /** May be empty, like the image. */
   version: string;
   image: string;
 }
 
-/** A bundle and where it goes, relative to the directory of all packages. */
+/** A bundle with its path relative to the directory of all packages. */
 interface PlannedBundle {
   bundle: ExportedBundle;
   directory: string;
@@ -108,7 +107,7 @@ function planBundles(queries: IndexQueries, packageName: string): PlannedBundle[
     .map(({ id, name, version, image }): ExportedBundle => ({ id, name, version: version ?? '', image }))
     .sort((a, b) => compareBytes(a.name, b.name));
   const counts = new Map<string, number>();
-  // Some file systems take names for the same that differ in case.
+  // Some file systems are case-insensitive.
   const getVersion = ({ version }: ExportedBundle): string => version.toLowerCase();
   for (const bundle of bundles) counts.set(getVersion(bundle), (counts.get(getVersion(bundle)) ?? 0) + 1);
   const taken = new Set<string>();
@@ -146,7 +145,7 @@ async function requireAbsent(target: string): Promise<void> {
   });
 }
 
-/** With the order of keys and the indentation of `opm`. */
+/** Encodes a package manifest with the key order and indentation of `opm`. */
 function packageManifest({ name, defaultChannel, channels }: StoredPackage): string {
   const sorted = [...channels].sort((a, b) => compareBytes(a.name, b.name));
   const lines = sorted.map(
@@ -200,14 +199,14 @@ async function writeBundle(
 
 const manifestsDirectory = 'manifests';
 
-/** Returns the same error about the bundle: of a host that cannot be reached it names the host only. */
+/** Returns the error with the bundle: errors of an unreachable host name the host only. */
 function inBundle({ name, image }: ExportedBundle, error: unknown): unknown {
   if (!(error instanceof OpmateError) || error.code === 'CANCELLED') return error;
   const shown = error.subject === image ? '' : ` (${image})`;
   return addContext(error, { subject: `bundle ${quoteGo(name)}${shown}` });
 }
 
-/** Writes what the index itself has of a bundle, an object a file. */
+/** Writes the manifests in the index, one object per file. */
 async function writeStoredManifests(
   queries: IndexQueries,
   bundle: ExportedBundle,

@@ -5,22 +5,21 @@ import { type ReadOptions, type ReadSession, openForReading } from '../schema/ed
 import { IndexQueries } from './queries.js';
 
 /**
- * An index that is open for questions; `close` it when done. Its file is never changed. Who asks for images
- * gets them as they are stored; OpmateError INVALID where one has control characters, as these are no
- * references, and in a list with one a line would make lines of their own.
+ * An index open for queries; call `close` after use. Its file is never changed. Images are returned as stored;
+ * OpmateError INVALID for one with control characters, which is no reference and would break lists with one per line.
  */
 export interface OpenedIndex {
   readonly name: string;
-  /** Every image that some bundle needs, each once, sorted. */
+  /** Returns the images of all bundles, unique and sorted. */
   listImages(): string[];
-  /** The images that one bundle needs, each once, sorted. Throws OpmateError NOT_FOUND for an unknown name. */
+  /** Returns the images of one bundle, unique and sorted. Throws OpmateError NOT_FOUND for an unknown name. */
   getImagesForBundle(name: string): string[];
-  /** Name and pull specification of every bundle, by name; empty for a bundle that is in no registry. */
+  /** Returns name and pull specification of every bundle, by name; empty for a bundle that is in no registry. */
   listBundleReferences(): { name: string; image: string }[];
   close(): Promise<void>;
 }
 
-/** Opens a database file for questions about images. Throws OpmateError, see `openForReading`. */
+/** Opens a database file for image queries. Throws OpmateError, see `openForReading`. */
 export async function openIndexFile(
   file: string,
   session: ReadSession,

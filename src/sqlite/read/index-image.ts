@@ -20,12 +20,11 @@ interface ExtractDatabaseOptions extends CancelOptions {
 }
 
 /**
- * Unpacks the database of an index image, with what an unfinished writer has left beside it, and returns the
- * path of its file. `directory` must be missing or empty, and holds nothing else afterwards. The database may
- * be as large as an image may unpack to. Throws OpmateError: UNSUPPORTED for an image of a file-based
- * catalog; INVALID for one without the label of a database, or without the file that it names; UNSAFE for a
- * label that leaves the image and for a journal that names files outside of it; and what reading the image
- * throws.
+ * Extracts the database of an index image with the files of an unfinished writer, and returns its path. `directory`
+ * must be missing or empty, and holds nothing else afterwards. The database may be as large as an unpacked image.
+ * Throws OpmateError: UNSUPPORTED for an image of a file-based catalog; INVALID without the database label or its
+ * file; UNSAFE for a label that leaves the image and for a journal that names files outside of it; and as reading the
+ * image.
  */
 export async function extractDatabase(
   image: Image,
@@ -74,10 +73,10 @@ function databaseLabel({ name, labels }: Image): string {
   });
 }
 
-/** What ends a journal that names a super-journal: https://www.sqlite.org/fileformat2.html, section 3.3. */
+/** End of a journal that names a super-journal: https://www.sqlite.org/fileformat2.html, section 3.3. */
 const superJournalMagic = Buffer.from('d9d505f920a163d7', 'hex');
 
-/** Sqlite deletes the super-journal that a journal names, wherever it is: the image may not choose that. */
+/** Rejects a journal with a super-journal: sqlite deletes that file, and an image must not choose it. */
 async function checkJournal(file: string, subject: string): Promise<void> {
   const handle = await open(file, 'r');
   try {
@@ -87,22 +86,22 @@ async function checkJournal(file: string, subject: string): Promise<void> {
   } finally {
     await handle.close();
   }
-  throw new OpmateError('UNSAFE', 'the journal of its database names a file outside the image', {
+  throw new OpmateError('UNSAFE', 'the journal of its database refers to a file outside the image', {
     subject,
     hint: 'build the index image from a database that is not in use',
   });
 }
 
-/** Where an index image has its database. */
+/** Path of the database in an index image. */
 const databasePath = '/database/index.db';
 
 /**
- * The image that index images are built on: the last release of opm that can serve a database. By version,
- * because later ones have no command for it; a digest may be given in its place.
+ * Default base of index images: the last release of opm that can serve a database. By version, since later ones have
+ * no such command; a digest may replace it.
  */
 export const defaultBinaryImage = 'quay.io/operator-framework/opm:v1.73.0';
 
-/** How the container of an index image starts. (Source: the Dockerfile of `opm index add`.) */
+/** Start command of an index image. (Source: the Dockerfile of `opm index add`.) */
 const start = {
   entrypoint: ['/bin/opm'],
   cmd: ['registry', 'serve', '--database', databasePath],
@@ -110,7 +109,7 @@ const start = {
 } as const;
 
 /**
- * The Dockerfile of an index image whose database is at `database`, relative to the build context. (Source:
+ * Returns the Dockerfile of an index image with its database at `database`, relative to the build context. (Source:
  * `opm index add --generate`.)
  */
 export function indexDockerfile(base: string, database: string): string {
@@ -134,16 +133,16 @@ function execForm(words: readonly string[]): string {
 }
 
 /**
- * Brings the file of a database, which nobody else may use, into the form that goes into images: equal contents
- * that came about in the same way have equal bytes. The time of the last migration becomes 1970, free pages are
- * given back, and nothing is left beside the file. Throws what opening throws.
+ * Brings the file of a database in exclusive use into its form for images: equal content created in the same way has
+ * equal bytes. Sets the time of the last migration to 1970, releases free pages, and leaves no other files. Throws as
+ * opening.
  */
 export async function settleDatabase(file: string, name: string): Promise<void> {
   await replaceFileBy(file, async (settled) => {
     const database = await openDatabase(file, { access: 'write', name });
     try {
       database.run('UPDATE schema_migrations SET timestamp = ?', '1970-01-01 00:00:00');
-      // In place it would be written three times; and a log of writes, which would not be in the image, is left.
+      // In place it would be written three times, and leave a write-ahead log that the image lacks.
       database.run('VACUUM INTO ?', settled);
     } finally {
       database.close();
@@ -153,18 +152,18 @@ export async function settleDatabase(file: string, name: string): Promise<void> 
 }
 
 interface IndexImageOptions extends CancelOptions {
-  /** What to build on, an image a platform; none makes an image of the data only. */
+  /** Base images, one per platform; none for a data-only image. */
   bases: readonly Image[];
-  /** Platform of an image without base; linux/amd64 unless told. */
+  /** Platform of an image without a base; default: linux/amd64. */
   platform?: Platform | undefined;
-  /** Where the layer waits until the images are pushed; whoever names it removes it. */
+  /** Directory of the layer until the images are pushed, which the caller removes. */
   directory: string;
 }
 
 /**
- * Makes the images of an index, one a base: its layers, one with the database, and a command that serves the
- * database over gRPC, unless there is no base that could. Equal inputs make equal images. The database is
- * streamed. Throws what building an image and writing its layer throw.
+ * Builds index images, one per base: its layers, one with the database, and a command that serves the database over
+ * gRPC, if there is a base. Equal inputs make equal images. Streams the database. Throws as image building and layer
+ * writing.
  */
 export async function buildIndexImages(file: string, options: IndexImageOptions): Promise<BuiltImage[]> {
   const { bases, platform, directory, signal } = options;
@@ -176,7 +175,7 @@ export async function buildIndexImages(file: string, options: IndexImageOptions)
     { signal },
   );
   const layers = [layer];
-  // A base that carries a catalog would have the image taken for that.
+  // Labels of a base with a catalog would make the image one.
   const labels = { [imageLabels.database]: databasePath, [imageLabels.configs]: undefined };
   if (bases.length === 0) return [await buildImage({ layers, labels, platform })];
   const { entrypoint, cmd, port } = start;

@@ -1,10 +1,10 @@
 import { LimitError } from '../../core/errors.js';
 import type { Database } from '../schema/database.js';
 
-/** The longest value that is read: the manifests of a bundle are at most a few megabytes. */
+/** Maximum length of a value: manifests of a bundle are at most a few megabytes. */
 const maxValueLength = 64 * 1024 * 1024;
 
-/** What is read of each table. */
+/** Columns read of each table. */
 const columns = {
   operatorbundle: [
     'name',
@@ -28,11 +28,11 @@ const columns = {
 
 type TableName = keyof typeof columns;
 
-/** The columns without an index by which rows are looked up. */
+/** Unindexed columns for lookups of rows. */
 const lookups = {
   entriesOfPackage: { table: 'channel_entry', column: 'package_name' },
   entriesOfBundle: { table: 'channel_entry', column: 'operatorbundle_name' },
-  /** By the entries that are replaced. */
+  /** Lookup by replaced entry. */
   entriesByReplaced: { table: 'channel_entry', column: 'replaces', type: 'INTEGER' },
   properties: { table: 'properties', column: 'operatorbundle_name' },
   dependencies: { table: 'dependencies', column: 'operatorbundle_name' },
@@ -41,14 +41,13 @@ const lookups = {
 
 type LookupName = keyof typeof lookups;
 
-/** The name of the temporary table of APIs. */
+/** Name of the temporary table of APIs. */
 const apis = 'opmate_provided';
 
 /**
- * Temporary tables by which the rows of an index are found: its schema has no indexes for that, so they are made
- * beside it, each when it is first asked for, in a temporary file that goes with the connection. All methods throw
- * OpmateError that begins with the database's name: INVALID where a table is missing or is none, LIMIT for a value
- * above 64 MiB.
+ * Temporary tables for lookups of rows, for which the schema has no indexes: each is created on first use, in a
+ * temporary file of the connection. All methods throw OpmateError that starts with the database's name: INVALID for a
+ * missing or invalid table, LIMIT for a value above 64 MiB.
  */
 export class LookupTables {
   readonly #database: Database;
@@ -59,7 +58,7 @@ export class LookupTables {
     this.#database = database;
   }
 
-  /** Throws where tables hold values that are too long to be read; their length is known unread. */
+  /** Throws if tables hold values that are too long; their length is known without reading them. */
   check(...tables: TableName[]): void {
     const { name } = this.#database;
     for (const table of tables) {
@@ -80,7 +79,7 @@ export class LookupTables {
     }
   }
 
-  /** The name of the temporary table that finds rows, as `id`, by what the column holds, as `owner`. */
+  /** Returns the temporary table that finds rows, as `id`, by the value of the column, as `owner`. */
   table(lookup: LookupName): string {
     const { table, column, type = '' }: { table: TableName; column: string; type?: string } = lookups[lookup];
     const name = getName(lookup);
@@ -97,8 +96,8 @@ export class LookupTables {
   }
 
   /**
-   * The name of the temporary table that finds the names of bundles, as `owner`, by the APIs of their properties:
-   * `group_name`, `version`, `kind`. What counts is what a property says, however it was written down.
+   * Returns the temporary table that finds bundle names, as `owner`, by the APIs of their properties: `group_name`,
+   * `version`, `kind`. Compares values, whatever their encoding.
    */
   providedApis(): string {
     if (!this.#made.has(apis)) {
@@ -118,7 +117,7 @@ export class LookupTables {
     return `temp.${apis}`;
   }
 
-  /** Forgets all that was found: the database has changed, or a transaction that made tables was undone. */
+  /** Drops all tables: the database has changed, or a transaction that created tables was rolled back. */
   clear(): void {
     for (const name of [apis, ...Object.keys(lookups).map(getName)]) {
       this.#database.execute(`DROP TABLE IF EXISTS temp.${name}`);

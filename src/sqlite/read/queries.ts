@@ -6,29 +6,29 @@ import { type ColumnValue, type Database, type Row, text, toText } from '../sche
 import { splitSkips } from '../schema/package-state.js';
 import { LookupTables } from './lookup-tables.js';
 
-/** A package as it is stored. */
+/** A package as stored. */
 export interface StoredPackage {
   name: string;
-  /** Empty where none is stored; may name a channel that is not there. */
+  /** Empty if none is stored; may name a missing channel. */
   defaultChannel: string;
-  /** In the order in which they were stored. */
+  /** Channels in stored order. */
   channels: StoredChannel[];
 }
 
 interface StoredChannel {
   name: string;
-  /** Name of the bundle at its head; empty where none is stored. */
+  /** Name of its head bundle; empty if none is stored. */
   head: string;
 }
 
-/** The place of a bundle in a channel: what it replaces and skips there. Its range is left out. */
+/** A bundle in a channel with what it replaces and skips there, without its range. */
 export interface StoredMember extends ChannelEntry {
-  /** Row of the bundle: what `bundlesAt` takes. */
+  /** Row of the bundle, for `bundlesAt`. */
   id: number;
   channel: string;
 }
 
-/** A bundle as it is stored, without its manifests. A column that holds NULL is an empty text, but for `version`. */
+/** A bundle as stored, without its manifests. NULL columns are empty, except `version`. */
 export interface StoredBundle {
   id: number;
   name: string;
@@ -39,27 +39,27 @@ export interface StoredBundle {
   substitutesFor: string;
   /** Pull specification; empty for a bundle that is in no registry. */
   image: string;
-  /** The images that it needs, each once, sorted; an empty one where its manifests have none for a name. */
+  /** Images of the bundle, unique and sorted; includes an empty one if its manifests do. */
   images: string[];
-  /** In the order in which they were stored, each once. */
+  /** Properties in stored order, unique. */
   properties: TypedValue[];
   dependencies: TypedValue[];
 }
 
-/** The manifests of a bundle as they are stored: one object; and objects one after the other. Empty where there are none. */
+/** Manifests of a bundle as stored: one object, and concatenated objects. Empty without manifests. */
 interface StoredManifests {
   csv: Buffer;
   objects: Buffer;
 }
 
-/** Bundles whose rows a parameter lists, as JSON; joined in this order, whatever sqlite thinks of it. */
+/** Bundles whose rows a parameter lists as JSON, joined in this order whatever the query planner prefers. */
 const wantedBundles =
   'json_each(?) AS wanted CROSS JOIN main.operatorbundle ON operatorbundle.rowid = wanted.value';
 
 /**
- * Reads what is in an index, package by package or bundle by bundle, whatever its size. The database must have
- * the latest schema. All methods throw OpmateError that begins with the database's name:
- * INVALID where a table is missing or is none, LIMIT for a value above 64 MiB.
+ * Reads an index of any size, package by package or bundle by bundle. The database must have the latest schema. All
+ * methods throw OpmateError that starts with the database's name: INVALID for a missing or invalid table, LIMIT for a
+ * value above 64 MiB.
  */
 export class IndexQueries {
   readonly #database: Database;
@@ -72,12 +72,12 @@ export class IndexQueries {
     this.#lookups = lookups;
   }
 
-  /** How messages name the database. */
+  /** Name of the database in messages. */
   get name(): string {
     return this.#database.name;
   }
 
-  /** Every package with its channels, by name. */
+  /** Returns every package with its channels, by name. */
   packages(): StoredPackage[] {
     this.#lookups.check('package', 'channel');
     const channels = new Map<string, StoredChannel[]>();
@@ -101,9 +101,9 @@ export class IndexQueries {
   }
 
   /**
-   * The bundles of a package, each once for every channel that it is in, by channel and name. An entry
-   * names one bundle that it leads away from; those along the way from the heads are what bundles replace,
-   * the others what they skip. (Source: ListBundles of operator-registry.)
+   * Returns the bundles of a package, once per channel, by channel and name. An entry names one bundle that it leads
+   * from; names along the chains from the heads are replaced, others skipped. (Source: ListBundles of
+   * operator-registry.)
    */
   members(packageName: string): StoredMember[] {
     this.#lookups.check('operatorbundle', 'channel_entry');
@@ -126,7 +126,7 @@ export class IndexQueries {
       }));
     const headDepth = this.#headDepth();
     const starts = rows.filter(({ depth }) => depth === headDepth);
-    // Entries also stand for bundles that are not in the index.
+    // Entries may name bundles that are not in the index.
     const ids = new Map(rows.flatMap(({ name, bundle }) => (bundle === null ? [] : [[name, bundle]])));
     return [...toChannelEntries(rows, starts)]
       .flatMap(([channel, entries]) =>
@@ -138,7 +138,7 @@ export class IndexQueries {
       .sort((a, b) => compareBytes(a.channel, b.channel) || compareBytes(a.name, b.name));
   }
 
-  /** The depth of entries that stand for channel heads. */
+  /** Returns the depth of entries for channel heads. */
   #headDepth(): number {
     this.#minDepth ??= Number(
       this.#database.get<{ depth: number | null }>('SELECT min(depth) AS depth FROM channel_entry')?.depth ??
@@ -147,10 +147,7 @@ export class IndexQueries {
     return this.#minDepth;
   }
 
-  /**
-   * A bundle that is in a package which the index does not have; undefined if missing, as in every
-   * sound index. A bundle that is deprecated does not count.
-   */
+  /** Returns a bundle of a package that the index lacks; undefined in a valid index. Ignores deprecated bundles. */
   findLostBundle(): { package: string; bundle: string } | undefined {
     this.#lookups.check('operatorbundle', 'package', 'channel_entry');
     const deprecated = this.#deprecatedBundles();
@@ -165,21 +162,21 @@ export class IndexQueries {
     return undefined;
   }
 
-  /** The row of the bundle of a name; undefined if missing. */
+  /** Returns the row of a bundle by name; undefined if missing. */
   findBundle(name: string): number | undefined {
     this.#lookups.check('operatorbundle');
     return this.#database.get<{ id: number }>('SELECT rowid AS id FROM operatorbundle WHERE name = ?', name)
       ?.id;
   }
 
-  /** Names of all bundles, sorted. */
+  /** Returns the names of all bundles, sorted. */
   bundleNames(): string[] {
     this.#lookups.check('operatorbundle');
     const rows = this.#database.all('SELECT name FROM operatorbundle WHERE name IS NOT NULL');
     return rows.map((row) => text(row['name'])).sort(compareBytes);
   }
 
-  /** The skip ranges of bundles by their rows; deprecated bundles are left out. */
+  /** Returns the skip ranges of bundles by row, without deprecated bundles. */
   liveSkipRanges(ids: readonly number[]): Map<number, string> {
     this.#lookups.check('operatorbundle');
     const deprecated = this.#deprecatedBundles();
@@ -204,7 +201,7 @@ export class IndexQueries {
     return this.#deprecated;
   }
 
-  /** Bundles by their rows, with what is stored for their names; those that are not there are left out. */
+  /** Returns bundles by row, with the rows stored for their names; omits missing ones. */
   bundlesAt(ids: readonly number[]): Map<number, StoredBundle> {
     this.#lookups.check('properties', 'dependencies', 'related_image');
     const bundles = this.bundleRows(ids);
@@ -219,7 +216,7 @@ export class IndexQueries {
   }
 
   /**
-   * The same in the order of the rows, without images, and with properties and dependencies as often as they are stored;
+   * Returns bundles in the order of rows, without images, with properties and dependencies as often as stored;
    * `withObjects` also reads the manifests.
    */
   bundleRows(ids: readonly number[], withObjects = false): Map<number, StoredBundle & { objects: Buffer }> {
@@ -255,7 +252,7 @@ export class IndexQueries {
     return bundles;
   }
 
-  /** The rows of a table that are stored for the names of bundles, in the order in which they were stored. */
+  /** Returns the rows of a table for the names of bundles, in stored order. */
   #toRows(table: 'properties' | 'dependencies' | 'related_image', fields: string, wanted: string): Row[] {
     return this.#database.all(
       `SELECT operatorbundle.rowid AS id, ${fields} FROM ${wantedBundles}
@@ -265,14 +262,14 @@ export class IndexQueries {
     );
   }
 
-  /** The manifests of a bundle by its row; of those that are cleared in the index, empty ones. */
+  /** Returns the manifests of a bundle by row; empty if they were dropped. */
   manifestsAt(id: number): StoredManifests {
     this.#lookups.check('operatorbundle');
     const row = this.#database.get('SELECT csv, bundle FROM operatorbundle WHERE rowid = ?', id);
     return { csv: toBytes(row?.['csv'] ?? null), objects: toBytes(row?.['bundle'] ?? null) };
   }
 
-  /** The images that a bundle needs, each once, sorted; none for a name that is not in the index. */
+  /** Returns the images of a bundle, unique and sorted; none for an unknown name. */
   imagesOfBundle(name: string): string[] {
     return getImages(
       this.#database.all(
@@ -283,15 +280,15 @@ export class IndexQueries {
     );
   }
 
-  /** Every image that some bundle needs, each once, sorted. */
+  /** Returns the images of all bundles, unique and sorted. */
   allImages(): string[] {
     this.#lookups.check('related_image');
     return getImages(this.#database.all(`SELECT DISTINCT image FROM related_image WHERE image <> ''`));
   }
 
   /**
-   * The images that are stored for bundles, by bundle: its own first, then the others that it needs, sorted. A
-   * bundle in several packages is told with the first of them; rows of a bundle that is not there count too.
+   * Returns the stored images by bundle: its own first, then related ones, sorted. A bundle in several packages has
+   * the first of them; includes rows of missing bundles.
    */
   *bundleImages(): Generator<{ image: string; kind: 'bundle' | 'related'; package: string; bundle: string }> {
     this.#lookups.check('operatorbundle', 'channel_entry', 'related_image');
@@ -317,7 +314,7 @@ export class IndexQueries {
     }
   }
 
-  /** Which bundles are in which channels, deprecated ones included; entries of bundles that are not there do not count. */
+  /** Returns the bundles of each channel, including deprecated ones, without entries of missing bundles. */
   *channelMembers(): Generator<{ package: string; channel: string; bundle: string }> {
     this.#lookups.check('operatorbundle', 'channel_entry');
     const rows = this.#database.all(
@@ -328,7 +325,7 @@ export class IndexQueries {
       yield { package: text(row['package']), channel: text(row['channel']), bundle: text(row['bundle']) };
   }
 
-  /** Name and pull specification of every bundle, by name. */
+  /** Returns name and pull specification of every bundle, by name. */
   bundleReferences(): { name: string; image: string }[] {
     this.#lookups.check('operatorbundle');
     return this.#database
@@ -337,7 +334,7 @@ export class IndexQueries {
       .sort((a, b) => compareBytes(a.name, b.name) || compareBytes(a.image, b.image));
   }
 
-  /** A number that changes when another connection changes the database. */
+  /** Returns a number that changes when another connection changes the database. */
   state(): number {
     return Number(this.#database.get('PRAGMA data_version')?.['data_version']);
   }
@@ -348,7 +345,7 @@ interface MemberRow extends EntryRow {
   bundle: number | null;
 }
 
-/** A column as bytes; none where it holds NULL. */
+/** Returns a column as bytes; empty for NULL. */
 export function toBytes(value: ColumnValue): Buffer {
   return Buffer.isBuffer(value) ? value : Buffer.from(toText(value) ?? '');
 }

@@ -15,7 +15,7 @@ import { LookupTables } from './lookup-tables.js';
 import { IndexQueries, type StoredMember, type StoredPackage, toBytes } from './queries.js';
 import { refuseBytesAsNames } from '../schema/schema.js';
 
-/** An API of Kubernetes; the plural is empty where the index does not know it. */
+/** A Kubernetes API; the plural is empty if unknown to the index. */
 interface ServedApi {
   group: string;
   version: string;
@@ -23,7 +23,7 @@ interface ServedApi {
   plural: string;
 }
 
-/** What is served of a bundle whatever its channel. */
+/** Served content of a bundle in any channel. */
 export interface ServedBundle {
   name: string;
   version: string;
@@ -32,16 +32,16 @@ export interface ServedBundle {
   image: string;
   providedApis: ServedApi[];
   requiredApis: ServedApi[];
-  /** In the order in which they were stored, each once. */
+  /** Properties in stored order, unique. */
   properties: TypedValue[];
   dependencies: TypedValue[];
-  /** Its manifests as they are stored, JSON; none where the index has none. */
+  /** Manifests as stored, in JSON; none if the index has none. */
   objects: Buffer[];
-  /** The first of them that is a ClusterServiceVersion; empty if missing. */
+  /** First ClusterServiceVersion among them; empty if missing. */
   csv: Buffer;
 }
 
-/** A bundle in a channel, and one that it leads away from; `replaces` is empty if missing. */
+/** A bundle in a channel with a replaced one; `replaces` is empty if missing. */
 export interface ServedEntry {
   package: string;
   channel: string;
@@ -49,21 +49,21 @@ export interface ServedEntry {
   replaces: string;
 }
 
-/** An entry with its distance from the head of its channel; infinite where none is stored. */
+/** An entry with its distance from the head of its channel; infinite if not stored. */
 export interface ProvidingEntry extends ServedEntry {
   depth: number;
 }
 
-/** The bundles of a package that are read together. */
+/** Number of bundles of a package read together. */
 const batchSize = 64;
-/** How long a commit of another process is waited for; meanwhile nobody else is answered. */
+/** Maximum wait for a commit of another process, which blocks all responses. */
 const lockTimeoutMs = 500;
-/** APIs are read once for all bundles that have them, up to so many. */
+/** Maximum number of cached APIs. */
 const maxKnownApis = 10_000;
 
 /**
- * Opens an index for the registry API. The file is never changed, and may be changed by others: what they commit is
- * what is answered from then on. Throws OpmateError, see `openForReading`; INVALID where names are no texts.
+ * Opens an index for the registry API. The file is never changed here, but may be changed by others, whose commits
+ * take effect immediately. Throws OpmateError, see `openForReading`; INVALID for names that are not text.
  */
 export async function openServedIndex(
   file: string,
@@ -79,18 +79,18 @@ export async function openServedIndex(
   }
 }
 
-/** What was read of the file when it was as it is. */
+/** Content read from one state of the file. */
 interface Content {
   state: number;
   queries: IndexQueries;
   packages: ReadonlyMap<string, StoredPackage>;
-  /** The place of the CSV among the objects of bundles whose manifests are known to be JSON, by row; -1 for none. */
+  /** Position of the CSV among the objects of bundles whose manifests are known to be JSON, by row; -1 for none. */
   csvPlaces: Map<number, number>;
 }
 
 /**
- * What an index answers, a bundle at a time. Each answer is of one moment; bundles are found by their names, as
- * all rows of an index are. All methods throw OpmateError that begins with the name of the database.
+ * An index served bundle by bundle. Each response is consistent; bundles are found by name, like all rows of an
+ * index. All methods throw OpmateError that starts with the name of the database.
  */
 export class ServedIndex {
   readonly name: string;
@@ -100,7 +100,7 @@ export class ServedIndex {
   readonly #apis = new Map<string, ServedApi | undefined>();
   #content: Content | undefined;
 
-  /** Made by `openServedIndex`. */
+  /** Called by `openServedIndex`. */
   constructor(database: Database, close: () => Promise<void>) {
     this.name = database.name;
     this.#database = database;
@@ -110,14 +110,14 @@ export class ServedIndex {
       this.#read(() => undefined);
     } catch (error) {
       if (!(error instanceof OpmateError) || error.code !== 'IO') throw error;
-      // Where no temporary file can be made, as in a container whose file system is read-only.
+      // For systems without temporary files, such as a container with a read-only file system.
       this.#lookups.clear();
       database.execute('PRAGMA temp_store = MEMORY');
       this.#read(() => undefined);
     }
   }
 
-  /** Runs `work` on what the file holds at one moment. */
+  /** Runs `work` on a consistent state of the file. */
   #read<T>(work: (content: Content) => T): T {
     this.#database.execute('BEGIN');
     try {
@@ -127,7 +127,7 @@ export class ServedIndex {
       this.#database.execute('COMMIT');
       return result;
     } catch (error) {
-      // Damage may have ended it already; what else keeps it from ending comes up with the next one.
+      // Damage may have ended it; other failures recur with the next transaction.
       try {
         if (this.#database.inTransaction) this.#database.execute('ROLLBACK');
       } catch {
@@ -147,7 +147,7 @@ export class ServedIndex {
     return (this.#content = { state, queries, packages, csvPlaces: new Map() });
   }
 
-  /** Makes what rows are found by, and reads the packages, which are few. */
+  /** Creates lookups, and reads the packages, which are few. */
   #prepare(queries: IndexQueries): Map<string, StoredPackage> {
     refuseBytesAsNames(this.#database);
     this.#lookups.check('operatorbundle', 'api');
@@ -161,7 +161,7 @@ export class ServedIndex {
     return new Map(stored.map((storedPackage) => [storedPackage.name, storedPackage]));
   }
 
-  /** Names of the packages, sorted. */
+  /** Returns the names of the packages, sorted. */
   packageNames(): string[] {
     return this.#read(({ packages }) => [...packages.keys()]);
   }
@@ -170,7 +170,7 @@ export class ServedIndex {
     return this.#read(({ packages }) => packages.get(name));
   }
 
-  /** The head of a channel with its CSV as it is stored; undefined where the bundle is not there. */
+  /** Returns the head of a channel with its stored CSV; undefined if the bundle is missing. */
   findHead(packageName: string, channelName: string): { name: string; csv: Buffer } | undefined {
     return this.#read(({ packages, queries }) => {
       const channel = packages.get(packageName)?.channels.find(({ name }) => name === channelName);
@@ -181,7 +181,7 @@ export class ServedIndex {
     });
   }
 
-  /** A bundle with its manifests; undefined where the channel does not have it. */
+  /** Returns a bundle with its manifests; undefined if it is not in the channel. */
   findBundle(packageName: string, channelName: string, name: string): ServedBundle | undefined {
     return this.#read((content) => {
       const row = this.#database.get<{ id: number }>(
@@ -197,7 +197,7 @@ export class ServedIndex {
     });
   }
 
-  /** The bundle that leads away from `name` in a channel; of several the one that was stored first. */
+  /** Returns the bundle that replaces or skips `name` in a channel, the first stored of several. */
   findReplacement(name: string, packageName: string, channelName: string): ServedBundle | undefined {
     return this.#read((content) => {
       const row = this.#database.get<{ id: number }>(
@@ -216,7 +216,7 @@ export class ServedIndex {
     });
   }
 
-  /** Where bundles lead away from `name`, each place once, sorted. */
+  /** Returns the entries that replace or skip `name`, unique and sorted. */
   listReplacements(name: string): ServedEntry[] {
     return this.#read(() => {
       const rows = this.#database.all(
@@ -232,7 +232,7 @@ export class ServedIndex {
     });
   }
 
-  /** The entries of bundles that provide an API, in the order in which they were stored. */
+  /** Returns the entries of bundles that provide an API, in stored order. */
   listProviders(group: string, version: string, kind: string): ProvidingEntry[] {
     return this.#read(() => {
       const rows = this.#database.all(
@@ -257,8 +257,8 @@ export class ServedIndex {
   }
 
   /**
-   * All bundles that are in channels, by package and name, each with its places there; those that are in a registry
-   * without their manifests. Throws OpmateError IO where the file has changed meanwhile.
+   * Yields all bundles in channels by package and name, with their entries; those in a registry without manifests.
+   * Throws OpmateError IO if the file has changed meanwhile.
    */
   *listBundles(): Generator<{ bundle: ServedBundle; package: string; places: StoredMember[] }> {
     let content: Content | undefined;
@@ -272,7 +272,7 @@ export class ServedIndex {
     const same = <T>(work: (content: Content) => T): T =>
       this.#read((now) => {
         if (now === content) return work(now);
-        throw new OpmateError('IO', 'changed while it was read', {
+        throw new OpmateError('IO', 'changed by another process while reading', {
           subject: this.name,
           file: this.name,
           hint: 'run the request again',
@@ -304,8 +304,8 @@ export class ServedIndex {
   }
 
   /**
-   * Bundles by their rows, in this order. One that is asked for alone is read with its manifests, and tells
-   * plurals and each required API once; a list does not, as with opm.
+   * Returns bundles by row, in this order. A single bundle has its manifests, plurals, and unique required APIs; a
+   * list has not, as in opm.
    */
   #bundles(
     { queries }: Content,
@@ -398,7 +398,7 @@ function parseJson(bytes: Buffer): JsonValue {
   try {
     return JSON.parse(bytes.toString()) as JsonValue;
   } catch {
-    // Says what is wrong without showing what is there.
+    // Reports the error without the content.
     return parseGoJson(decodeUtf8(bytes));
   }
 }
@@ -409,13 +409,13 @@ function parseApi(value: string): ServedApi | undefined {
     const { group = '', version = '', kind = '' } = propertyFields(property, ['group', 'version', 'kind']);
     return { group, version, kind, plural: '' };
   } catch (error) {
-    // What is no API is a property like any other.
+    // An invalid API is an ordinary property.
     if (error instanceof OpmateError) return undefined;
     throw error;
   }
 }
 
-/** Texts of protocol buffers are UTF-8. */
+/** Decodes text; protocol buffers require UTF-8. */
 function utf8Of(bytes: Buffer): Buffer {
   return isUtf8(bytes) ? bytes : Buffer.from(decodeUtf8(bytes));
 }
@@ -424,7 +424,7 @@ function getEntry(row: Row): Omit<ServedEntry, 'replaces'> {
   return { package: text(row['package']), channel: text(row['channel']), bundle: text(row['bundle']) };
 }
 
-/** By package, channel, bundle and what is replaced. */
+/** Compares by package, channel, bundle and replaced bundle. */
 export function compareEntries(a: ServedEntry, b: ServedEntry): number {
   return (
     compareBytes(a.package, b.package) ||

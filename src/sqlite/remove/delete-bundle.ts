@@ -18,43 +18,43 @@ import {
 } from '../schema/package-state.js';
 import { removeBundleRows } from '../schema/remove-bundle.js';
 
-/** Gets the manifests of a bundle from its image, and the name that it has there. */
+/** Fetches the manifests of a bundle from its image, with its name there. */
 export type FetchManifests = (image: string) => Promise<{ name: string; manifests: BundleManifests }>;
 
 interface DeleteBundleOptions {
-  /** Needed where the next bundle of a channel has lost its manifests to a smaller index. */
+  /** Required if the next bundle of a channel has no manifests in the index. */
   fetchManifests?: FetchManifests | undefined;
 }
 
-/** What deleting bundles changed. */
+/** Changes of a deletion. */
 export interface DeleteReport {
-  /** Names of the bundles that went. */
+  /** Names of deleted bundles. */
   bundles: string[];
   packages: string[];
-  /** Channels that have another head now. */
+  /** Channels with a new head. */
   heads: { packageName: string; channel: string; head: string }[];
-  /** Channels that went, as no bundle was left in them that is not deprecated. */
+  /** Deleted channels, which had no other bundle that is not deprecated. */
   emptied: { packageName: string; channel: string }[];
-  /** Packages whose default channel went, and what it is now. */
+  /** Packages with a new default channel. */
   defaults: { packageName: string; channel: string }[];
-  /** Names of the bundles whose manifests were fetched again. */
+  /** Names of bundles whose manifests were fetched again. */
   restored: string[];
 }
 
 /**
- * Removes one bundle, and repairs the upgrade graph of its package:
- * - what replaced it replaces what it replaced, skips what it skipped, and skips it, so that clusters that run it
- *   can leave it, and it can be added again;
- * - where it was the head, the next is what it replaced, or, when it skipped bundles that nothing else leads to
- *   and that are newer than that, the newest of these, which then skips or replaces the others; names that
- *   it skipped and that are no bundles are dropped there, as nothing says that they are older than the next;
- * - a channel that has no other bundle goes, and when that was the default channel, the one with the newest head
- *   takes its place, of equals the first by name;
- * - a new head gets its manifests back when it had lost them.
+ * Deletes one bundle and repairs the upgrade graph of its package:
+ * - Bundles that replaced it replace what it replaced, skip its skips, and skip it, so that clusters that run it can
+ *   upgrade, and it can be added again.
+ * - A deleted head is followed by what it replaced or, if it skipped newer bundles that nothing else leads to, by the
+ *   newest of these, which then skips or replaces the others; skipped names without a bundle are dropped there, as
+ *   their order is unknown.
+ * - A channel without other bundles is deleted; a deleted default channel is replaced by the channel with the newest
+ *   head, of equal ones the first by name.
+ * - A new head without manifests gets them again.
  *
- * Where it was only skipped, the graph stays as it is. Throws OpmateError: NOT_FOUND when there is no such bundle;
- * INVALID when its package would have no channel left, when the bundles that it skipped cannot be ordered by
- * version, with their names, and when manifests are not to be had again.
+ * The graph of a bundle that was only skipped stays as it is. Throws OpmateError: NOT_FOUND for an unknown bundle;
+ * INVALID, with names, if its package would have no channel left, if the bundles that it skipped cannot be ordered by
+ * version, and if manifests are unavailable.
  */
 export async function deleteBundle(
   database: Database,
@@ -64,7 +64,7 @@ export async function deleteBundle(
   return deleteBundles(database, [name], fetchManifests);
 }
 
-/** Removes bundles one after the other, see `deleteBundle`; only the last heads of channels get their manifests back. */
+/** Deletes bundles one by one, see `deleteBundle`; only the final heads of channels get their manifests again. */
 export async function deleteBundles(
   database: Database,
   names: readonly string[],
@@ -85,12 +85,12 @@ export async function deleteBundles(
   });
 }
 
-/** A bundle as the graph needs it. */
+/** Columns of a bundle that determine the graph. */
 interface BundleRow extends Omit<BundleEdges, 'version'> {
   version: Version | undefined;
 }
 
-/** Removes a bundle and repairs the graph, but leaves heads without manifests. Within `withEditIndexes`. */
+/** Deletes a bundle and repairs the graph, without manifests of new heads. Within `withEditIndexes`. */
 function takeOut(database: Database, name: string, report: DeleteReport): void {
   const bundle = readRow(database, name);
   if (bundle === undefined) throw noSuchBundle(database, name);
@@ -140,7 +140,7 @@ function takeOutOfPackage(
   report: DeleteReport,
 ): void {
   const state = readPackage(database, packageName);
-  /** The heads that are left, by channel. */
+  /** Remaining heads by channel. */
   const heads = new Map(state.heads);
   const changed = new Map<string, ChainLink[]>();
   for (const channel of state.heads.keys()) {
@@ -179,7 +179,7 @@ function takeOutOfPackage(
       );
     }
     if (head === undefined) {
-      // Its entries go with it.
+      // Its entries are deleted with it.
       database.run('DELETE FROM channel WHERE name = ? AND package_name = ?', channel, packageName);
       report.emptied.push({ packageName, channel });
       continue;
@@ -196,8 +196,8 @@ function takeOutOfPackage(
 }
 
 /**
- * Reads the chain of a channel from its head down. Throws the error that `fail` makes for bundles that the head does not
- * lead to, as no such channel could be written again.
+ * Reads the chain of a channel from its head down. Throws the error of `fail` for bundles that the head does not lead
+ * to, as such a channel could not be written again.
  */
 function readChain(
   { heads, channels, bundles }: IndexedPackage,
@@ -215,7 +215,7 @@ function readChain(
   throw fail(`its head ${head || '(none)'} does not lead to ${loose.name}`, 'add the package anew');
 }
 
-/** The chain without a bundle that something replaces. */
+/** Returns the chain without a bundle that another replaces. */
 function withoutLower(nodes: readonly ChainLink[], index: number, bundle: BundleRow): ChainLink[] {
   const [upper, node] = [nodes[index - 1], nodes[index]] as [ChainLink, ChainLink];
   const skips = new Set([...upper.skips, bundle.name, ...node.skips]);
@@ -223,7 +223,7 @@ function withoutLower(nodes: readonly ChainLink[], index: number, bundle: Bundle
   return [...nodes.slice(0, index - 1), { name: upper.name, skips: [...skips] }, ...nodes.slice(index + 1)];
 }
 
-/** The chain without its head; empty when there is nothing left that is not deprecated. */
+/** Returns the chain without its head; empty if only deprecated bundles remain. */
 function withoutHead(
   database: Database,
   nodes: readonly ChainLink[],
@@ -232,7 +232,7 @@ function withoutHead(
 ): ChainLink[] {
   const [head, ...below] = nodes as [ChainLink, ...ChainLink[]];
   const reached = new Set(below.flatMap((node) => [node.name, ...node.skips]));
-  // What only the head led to.
+  // Bundles reachable from the head only.
   const loose = head.skips
     .filter((name) => name !== bundle.name && !reached.has(name))
     .map((name) => readRow(database, name))
@@ -263,14 +263,14 @@ function withoutHead(
   };
   for (const node of below.slice(0, next))
     [node.name, ...node.skips].forEach((name) => skip(chain.at(-1), name));
-  // The others are skipped by the lowest that is newer than they are.
+  // The others are skipped by the lowest newer bundle.
   const chained = new Map(result.map((node) => [node.name, node]));
   let above = result[0];
   for (const { name } of ordered) {
     skip(above, name);
     above = chained.get(name) ?? above;
   }
-  // Readers of catalogs do not follow the chain through a bundle that is skipped.
+  // Readers of catalogs do not follow the chain through a skipped bundle.
   const inner = new Set(result.slice(0, -1).map(({ name }) => name));
   for (const node of result) node.skips = node.skips.filter((name) => !inner.has(name));
   for (const [index, node] of result.slice(0, chain.length + 1).entries())
@@ -278,7 +278,7 @@ function withoutHead(
   return result;
 }
 
-/** Newest first; undefined if a version is missing or duplicate. */
+/** Sorts newest first; undefined if a version is missing or duplicate. */
 function newestFirst(bundles: readonly BundleRow[]): BundleRow[] | undefined {
   const sorted = [...bundles].sort((a, b) => compareByVersion(b, a));
   const isClear = sorted.every((bundle, index) => {
@@ -288,14 +288,14 @@ function newestFirst(bundles: readonly BundleRow[]): BundleRow[] | undefined {
   return isClear ? sorted : undefined;
 }
 
-/** As `registry add` orders bundles: build metadata counts among equals, and no version is the least. */
+/** Compares as `registry add` orders bundles: by version, then build metadata; no version is lowest. */
 function compareByVersion(a: BundleRow, b: BundleRow): number {
   return compareKnownVersions(a.version, b.version, compareVersionBuilds);
 }
 
 /**
- * The chain that begins with the newest of these and follows what each says that it replaces, and where it goes
- * on in the chain below: at what the last says that it replaces, or at the top.
+ * Returns the chain from the newest bundle along the columns, and where it continues in the chain below: at what the
+ * last one replaces, or at the top.
  */
 function getChain(
   newestToOldest: readonly BundleRow[],
@@ -323,8 +323,8 @@ function getChain(
 }
 
 /**
- * Has the columns of a bundle say what its entries say, so that writing the package anew keeps these; what it
- * replaces only where that is told.
+ * Writes the entries of a bundle to its columns, so that writing the package again keeps them; what it replaces only
+ * if set.
  */
 function writeEdges(
   database: Database,
@@ -343,12 +343,12 @@ function writeEdges(
   );
 }
 
-/** Has what replaced a bundle, and what substituted for it, take over from it in their own rows. */
+/** Updates the columns of bundles that replaced a bundle or substituted for it. */
 function repairColumns(database: Database, bundle: BundleRow): void {
   const { name, replaces, skips, substitutesFor, isDeprecated } = bundle;
-  // What a deprecated bundle replaced and skipped is not followed any more, and mostly gone.
+  // Edges of a deprecated bundle are not followed any more, and mostly missing.
   const next = !isDeprecated && readBundle(database, replaces) !== undefined ? replaces : '';
-  // Only those of its packages: these columns are behind the manifests, so reading all takes the whole file.
+  // Only those of its packages: these columns follow the manifests, so reading all takes the whole file.
   const others = database.texts(
     `SELECT DISTINCT operatorbundle_name FROM channel_entry WHERE package_name IN
       (SELECT package_name FROM channel_entry WHERE operatorbundle_name = ?) ORDER BY 1`,
@@ -373,10 +373,7 @@ function repairColumns(database: Database, bundle: BundleRow): void {
   }
 }
 
-/**
- * Gives the new heads of a report their manifests back where they have none. Throws OpmateError INVALID when
- * they are unavailable, and what fetching throws.
- */
+/** Restores the manifests of the new heads of a report. Throws OpmateError INVALID if unavailable, and as fetching. */
 async function restoreHeads(
   database: Database,
   report: DeleteReport,

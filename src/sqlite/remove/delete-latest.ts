@@ -7,18 +7,18 @@ import { type DeleteReport, type FetchManifests, deleteBundles } from './delete-
 import { noSuchPackage } from './remove.js';
 
 interface DeleteLatestOptions {
-  /** Removes the head of every channel, not only the newest of them. */
+  /** Delete the head of every channel, not only the newest. */
   eachChannel?: boolean | undefined;
 }
 
 /**
- * Removes the newest version of a package from the index: of the bundles that head its channels, the one with the
- * highest version, from all channels. Each of them is headed by what comes next in it, with all of its manifests
- * again. What becomes of channels, and which is the default one then, is as `deleteBundle` says. A database does not
- * store which channels a bundle declared, so a channel may then be headed by one that is only part of its history.
+ * Deletes the newest version of a package from the index: of the heads of its channels, the one with the highest
+ * version, from all channels. The next bundle becomes the head, with all of its manifests. Channels and the default
+ * channel change as in `deleteBundle`. A database does not store the channels that a bundle declares, so a new head
+ * may be one that was only part of a channel's history.
  *
- * Throws what that throws, and OpmateError NOT_FOUND for a package that is not in the index, INVALID where versions
- * do not tell which bundle is the newest or no channel would be left.
+ * Throws as `deleteBundle`, and OpmateError NOT_FOUND for an unknown package, INVALID if versions do not determine
+ * the newest bundle or no channel would be left.
  */
 export async function deleteLatest(
   database: Database,

@@ -11,30 +11,30 @@ import { brokenEdges, checkEdges, removePackages } from './remove.js';
 import { type BundlesByPackage, packagesOfBundles, removeOfUnknownPackages } from './stranded.js';
 
 interface DeprecateOptions extends CancelOptions {
-  /** Deprecate what can be deprecated, and report the rest. */
+  /** Deprecate valid bundles, and report the others. */
   permissive?: boolean | undefined;
-  /** Remove a package when the heads of all its channels, the default one among them, are to be deprecated. */
+  /** Remove a package if the heads of all its channels, the default channel included, are deprecated. */
   allowPackageRemoval?: boolean | undefined;
 }
 
-/** What deprecating did. */
+/** Changes of a deprecation. */
 export interface DeprecateReport {
-  /** Names of the bundles that are deprecated now, in the order of their images. */
+  /** Names of deprecated bundles, in the order of their images. */
   deprecated: string[];
-  /** Packages that went altogether. */
+  /** Removed packages. */
   packages: string[];
-  /** Names of the bundles that went, in the order in which they did. */
+  /** Names of removed bundles, in order. */
   bundles: string[];
-  /** With `permissive`: what was not done, and why. */
+  /** With `permissive`: skipped bundles with reasons. */
   failures: OpmateError[];
 }
 
 /**
- * Deprecates bundles, which their images name: each stays as the last of its channels, what it replaces and
- * skips goes from these, and from the index where nothing else leads there; channels that it heads go. An
- * image that truncating has removed does not count, nor does any where the index has no bundles. Throws
- * OpmateError: NOT_FOUND for images that are not in the index, INVALID with every bundle without which the
- * default channel would go; with `permissive` these are reported, and the others deprecated.
+ * Deprecates bundles by image: each becomes the last of its channels; what it replaces and skips is removed from
+ * these, and from the index if nothing else leads there; channels that it heads are removed. Images removed by
+ * truncation are ignored, as are all images of an index without bundles. Throws OpmateError: NOT_FOUND for unknown
+ * images, INVALID with all bundles without which the default channel would be removed; with `permissive` these are
+ * reported and the others deprecated.
  */
 export async function deprecateTruncate(
   database: Database,
@@ -90,7 +90,7 @@ export async function deprecateTruncate(
   });
 }
 
-/** Names of the bundles that are in a channel, by image. */
+/** Returns the names of the bundles in channels, by image. */
 function listedBundles(database: Database): Map<string, string> {
   const rows = database.all<{ image: ColumnValue; name: string }>(
     `SELECT bundlepath AS image, name FROM operatorbundle
@@ -114,8 +114,8 @@ function aboutImage(database: Database, image: string, error: OpmateError): Opma
 }
 
 /**
- * Removes the packages whose default channel is headed by one of the images, and returns the images that are
- * left. Throws INVALID when another channel of such a package has a head that is not among them.
+ * Removes packages whose default channel is headed by one of the images, and returns the remaining images. Throws
+ * INVALID if another channel of such a package has a different head.
  */
 async function removeWholePackages(
   database: Database,
@@ -160,16 +160,16 @@ async function removeWholePackages(
   return images.filter((image) => !removed.has(image));
 }
 
-/** What an entry of a bundle is connected with. */
+/** Neighbors of an entry. */
 interface TailEntry {
   channels: Set<ColumnValue>;
-  /** What the bundle replaces or skips. */
+  /** Replaced or skipped by the bundle. */
   below: Set<string>;
-  /** What replaces or skips the bundle. */
+  /** Replaces or skips the bundle. */
   above: Set<string>;
 }
 
-/** Deprecates one bundle; false when it no longer exists. Within `withEditIndexes`. */
+/** Deprecates one bundle; returns false if it no longer exists. Within `withEditIndexes`. */
 function deprecateBundle(
   database: Database,
   { name, image }: { name: string; image: string },
@@ -184,7 +184,7 @@ function deprecateBundle(
   for (const [below, { channels, above }] of tail) {
     if (below === name) continue;
     removeFromChannels(database, below, ownChannels);
-    // What another channel, or another bundle, leads to has to stay.
+    // Bundles that other channels or bundles lead to stay.
     if ([...channels].every((channel) => ownChannels.has(channel)) && [...above].every(isTail))
       removeBundle(database, below, removed);
   }
@@ -198,8 +198,8 @@ function deprecateBundle(
 }
 
 /**
- * A bundle and all that is below it, nearest first, over all channels. Throws INVALID when the default channel
- * of its package is headed by one of them.
+ * Returns a bundle and everything below it in all channels, nearest first. Throws INVALID if one of them heads the
+ * default channel of its package.
  */
 function readTail(database: Database, name: string): Map<string, TailEntry> {
   const [head] = database.texts(
@@ -230,7 +230,7 @@ function readTail(database: Database, name: string): Map<string, TailEntry> {
     const entry: TailEntry = { channels: new Set(), below: new Set(), above: new Set() };
     for (const { channel, below, above } of rows) {
       if (channel !== null) entry.channels.add(channel);
-      // Bytes would never be equal to what was seen before; no tool writes names as such.
+      // Bytes would never equal what was seen before; no tool writes names so.
       if (typeof above === 'string') entry.above.add(above);
       if (typeof below === 'string') entry.below.add(below);
     }
@@ -241,13 +241,13 @@ function readTail(database: Database, name: string): Map<string, TailEntry> {
       });
     }
     tail.set(bundle, entry);
-    // The loop takes what is added meanwhile.
+    // The loop visits what is added meanwhile.
     for (const below of entry.below) seen.add(below);
   }
   return tail;
 }
 
-/** Takes the entries of a bundle out of channels, given by name. */
+/** Removes the entries of a bundle from channels. */
 function removeFromChannels(database: Database, bundle: string, channels: ReadonlySet<ColumnValue>): void {
   // The sign keeps sqlite from looking up the channel: many packages have channels of the same name.
   const entries = 'SELECT entry_id FROM channel_entry WHERE operatorbundle_name = ? AND +channel_name = ?';

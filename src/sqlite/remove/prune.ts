@@ -4,15 +4,15 @@ import { OpmateError } from '../../core/errors.js';
 import type { Database } from '../schema/database.js';
 import { type RemoveReport, packageNames, removePackages } from './remove.js';
 
-/** What pruning removed. */
+/** Changes of pruning. */
 export interface PruneReport extends Omit<RemoveReport, 'failures'> {
-  /** Packages that were to be kept but are not in the index. */
+  /** Requested packages that are not in the index. */
   unknown: string[];
 }
 
 /**
- * Removes all packages but those to keep. Throws OpmateError NOT_FOUND when none of these is in the index: a
- * slip would empty it.
+ * Removes all packages but those to keep. Throws OpmateError NOT_FOUND if none of these is in the index, as a typo
+ * would empty it.
  */
 export async function prunePackages(
   database: Database,

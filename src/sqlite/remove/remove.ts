@@ -11,18 +11,18 @@ interface RemoveOptions extends CancelOptions {
   permissive?: boolean | undefined;
 }
 
-/** What was removed, in the order in which it went. */
+/** Removed packages and bundles, in order. */
 export interface RemoveReport {
   packages: string[];
   bundles: string[];
-  /** With `permissive`: the packages that stayed, and why. */
+  /** With `permissive`: kept packages with reasons. */
   failures: { packageName: string; error: OpmateError }[];
 }
 
 /**
- * Removes packages with all their bundles, and the bundles that are in no channel. Throws OpmateError NOT_FOUND
- * with all packages that are not in the index, and INVALID when bundles of others would lose what they
- * replace; with `permissive` these are reported, and the others go.
+ * Removes packages with all their bundles, and bundles in no channel. Throws OpmateError NOT_FOUND with all unknown
+ * packages, and INVALID if bundles of others would lose what they replace; with `permissive` these are reported and
+ * the others removed.
  */
 export async function removePackages(
   database: Database,
@@ -61,7 +61,7 @@ export async function removePackages(
       report.packages.push(name);
       report.bundles.push(...removed);
     }
-    // Once for all packages, as it looks at every bundle; again where what went has headed channels of others.
+    // Once for all packages, as it reads every bundle; again if a removed bundle headed channels of others.
     let before: number;
     do {
       before = report.bundles.length;
@@ -86,7 +86,7 @@ function removePackage(database: Database, name: string, removed: RemovedBundles
   );
   for (const bundle of bundles) removeBundle(database, bundle.name, removed);
   database.run('DELETE FROM package WHERE name = ?', name);
-  // Their entries go with them.
+  // Their entries are removed with them.
   database.run('DELETE FROM channel WHERE package_name = ?', name);
   database.run('DELETE FROM channel_entry WHERE package_name = ?', name);
 }
@@ -100,12 +100,12 @@ function hasPackage(database: Database, name: string): boolean {
   return tables.some((table) => database.has(`SELECT 1 FROM ${table} LIMIT 1`, name));
 }
 
-/** Names of the packages of an index, sorted. */
+/** Returns the names of the packages of an index, sorted. */
 export function packageNames(database: Database): string[] {
   return database.texts('SELECT name FROM package WHERE name IS NOT NULL ORDER BY name');
 }
 
-/** The error for packages that are not in an index. */
+/** Returns the error for unknown packages. */
 export function noSuchPackage(database: Database, names: readonly string[]): OpmateError {
   const problems = names.map((name) => `no package found for packagename ${name}`);
   return new OpmateError('NOT_FOUND', problems.join('; '), {
@@ -114,7 +114,7 @@ export function noSuchPackage(database: Database, names: readonly string[]): Opm
   });
 }
 
-/** Entries that replace one that is not there. Such an index could not be saved, were they new. */
+/** Returns entries that replace a missing one. An index with new ones could not be saved. */
 export function brokenEdges(database: Database): Set<number> {
   const rows = database.all<{ id: number }>(
     `SELECT entry_id AS id FROM channel_entry AS upper WHERE replaces IS NOT NULL
@@ -123,7 +123,7 @@ export function brokenEdges(database: Database): Set<number> {
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Throws INVALID when there are broken edges in addition to those known. */
+/** Throws INVALID for broken edges that are not already known. */
 export function checkEdges(database: Database, known: ReadonlySet<number>): void {
   const broken = [...brokenEdges(database)].find((id) => !known.has(id));
   if (broken === undefined) return;

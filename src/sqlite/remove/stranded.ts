@@ -5,17 +5,17 @@ import { type ColumnValue, type Database, text } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
 import { type RemovedBundles, removeBundle } from '../schema/remove-bundle.js';
 
-/** What pruning removed. */
+/** Changes of pruning. */
 export interface StrandedReport {
-  /** Names of the bundles, in the order in which they went. */
+  /** Names of bundles, in order. */
   bundles: string[];
-  /** Rows without a name, which migrations of older tools have left. */
+  /** Number of rows without a name, which migrations of older tools left. */
   nameless: number;
 }
 
 /**
- * Removes the bundles that are in no channel and not deprecated, those of packages that are not in the index,
- * rows of bundles without a name, and deprecations of bundles that are gone.
+ * Removes bundles that are in no channel and not deprecated, bundles of unknown packages, bundle rows without a name,
+ * and deprecations of missing bundles.
  */
 export async function pruneStranded(database: Database): Promise<StrandedReport> {
   return withEditIndexes(database, () => {
@@ -25,10 +25,10 @@ export async function pruneStranded(database: Database): Promise<StrandedReport>
   });
 }
 
-/** Bundles by the packages that their `olm.package` properties name; without those that were removed. */
+/** Bundles by package of their `olm.package` property, without removed ones. */
 export type BundlesByPackage = Map<string, Set<ColumnValue>>;
 
-/** Reads the `olm.package` properties of all bundles; those that are not readable do not count. */
+/** Reads the `olm.package` properties of all bundles, ignoring unreadable ones. */
 export function packagesOfBundles(database: Database): BundlesByPackage {
   const bundles: BundlesByPackage = new Map();
   const rows = database.iterate<{ name: ColumnValue; value: ColumnValue }>(
@@ -42,7 +42,7 @@ export function packagesOfBundles(database: Database): BundlesByPackage {
   return bundles;
 }
 
-/** The package that a property names; empty where it names none, undefined where it is not readable. */
+/** Returns the package in a property; empty if it has none, undefined if unreadable. */
 function findPackageName(value: string): string | undefined {
   let property: unknown;
   try {
@@ -56,15 +56,15 @@ function findPackageName(value: string): string | undefined {
 }
 
 /**
- * What every removal ends with: see `pruneStranded`. Names are added to `removed`; returns how many rows without
- * a name went. Within `withEditIndexes`.
+ * Removes stranded bundles as the last step of every removal, see `pruneStranded`. Appends names to `removed`;
+ * returns the number of rows without a name. Within `withEditIndexes`.
  */
 export function removeStranded(
   database: Database,
   packages: BundlesByPackage,
   removed: RemovedBundles,
 ): number {
-  // Not `NOT IN`: that is never true where one of the names is null.
+  // `NOT IN` is never true if one of the names is null.
   const stranded = database.all<{ name: ColumnValue }>(
     `SELECT name FROM operatorbundle WHERE name IS NOT NULL
       AND NOT EXISTS (SELECT 1 FROM channel_entry WHERE channel_entry.operatorbundle_name = operatorbundle.name)
@@ -76,10 +76,7 @@ export function removeStranded(
   return nameless;
 }
 
-/**
- * Removes the bundles of packages that are not in the index, and the deprecations of bundles that are gone.
- * Within `withEditIndexes`.
- */
+/** Removes bundles of unknown packages, and deprecations of missing bundles. Within `withEditIndexes`. */
 export function removeOfUnknownPackages(
   database: Database,
   packages: BundlesByPackage,

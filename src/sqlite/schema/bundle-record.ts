@@ -11,13 +11,13 @@ import { type ApiKey, csvSpec, readCsvMetadata } from '../../model/csv.js';
 import { propertyTypes } from '../../model/declarative-config.js';
 import { type StructType, structList, readTyped, strings, struct } from '../../kube/struct.js';
 
-/** A property or dependency as it is stored: its value is JSON text. */
+/** A stored property or dependency: its value is JSON text. */
 export interface TypedValue {
   type: string;
   value: string;
 }
 
-/** All that an index keeps of a bundle but its manifests, as the columns have it. */
+/** Columns of a bundle in an index, without its manifests. */
 export interface BundleRecord {
   /** Name of its ClusterServiceVersion; never empty. */
   name: string;
@@ -31,11 +31,11 @@ export interface BundleRecord {
   replaces: string;
   skips: string[];
   substitutesFor: string;
-  /** Pull specification that the index records; empty for a bundle that is in no registry. */
+  /** Pull specification recorded in the index; empty for a bundle that is in no registry. */
   image: string;
-  /** Each image once, sorted. */
+  /** Images, unique and sorted. */
   relatedImages: string[];
-  /** In the order in which they are stored. */
+  /** Properties in stored order. */
   dependencies: TypedValue[];
   properties: TypedValue[];
   /** Sorted by group, version, kind. */
@@ -43,15 +43,15 @@ export interface BundleRecord {
   requiredApis: ApiKey[];
 }
 
-/** The manifests of a bundle, as the columns `csv` and `bundle` hold them: JSON texts, each with a line feed. */
+/** Manifests of a bundle in the columns `csv` and `bundle`: JSON texts, each with a line feed. */
 export interface BundleManifests {
   csv: Buffer;
   objects: Buffer;
 }
 
 /**
- * What an index keeps of a bundle. Throws OpmateError INVALID, with the bundle and what to correct, where the
- * bundle cannot be in an index.
+ * Returns the columns of a bundle. Throws OpmateError INVALID, with the bundle and a remedy, for a bundle that cannot
+ * be in an index.
  */
 export function toRecord(
   bundle: Bundle,
@@ -105,13 +105,13 @@ export function toRecord(
   return { record, manifests: getManifests(bundle) };
 }
 
-/** The texts of the columns `csv` and `bundle`. */
+/** Returns the texts of the columns `csv` and `bundle`. */
 function getManifests(bundle: Bundle): BundleManifests {
   const objects = bundle.objects.map((text) => `${text}\n`).join('');
   return { csv: Buffer.from(`${bundle.csvText}\n`), objects: Buffer.from(objects) };
 }
 
-/** Read key by key upstream, so that only these very names count. */
+/** Upstream reads by exact key, so names are case-sensitive. */
 const edgesType = struct({ replaces: 'string', skips: strings });
 
 function annotation(annotations: JsonObject, key: string): string {
@@ -122,26 +122,26 @@ function getGvk({ group, kind, version }: ApiKey): TypedValue {
   return { type: propertyTypes.gvk, value: encodeGoJson({ group, kind, version }, { escapeHtml: true }) };
 }
 
-/** Values are written anew without white space, their keys in the order that they have. */
+/** Encodes values without white space, keeping their key order. */
 function storedProperty({ type, text }: RawProperty): TypedValue {
   return { type, value: encodeGoJson(new RawJson(text ?? 'null'), { escapeHtml: true }) };
 }
 
-/** Returns the values without those that came before. */
+/** Returns the values without duplicates. */
 export function withoutRepeats(values: readonly TypedValue[]): TypedValue[] {
   return [...new Map(values.map((item) => [`${item.type}\0${item.value}`, item])).values()];
 }
 
 const listedProperties = structList({ type: 'string', 'value?': 'raw' });
 
-/** What the value of a property must be, where an index looks into it. */
+/** Types of property values that an index reads. */
 const valueTypes = new Map<string, StructType>([
   ['olm.label', struct({ label: 'string' })],
   [propertyTypes.package, struct({ packageName: 'string', version: 'string', release: 'string' })],
   [propertyTypes.gvk, struct({ group: 'string', kind: 'string', version: 'string' })],
 ]);
 
-/** Rendering passes over properties in the annotation that do not parse; an index refuses them. */
+/** Rejects invalid properties in the annotation, which rendering ignores. */
 function checkAnnotatedProperties(annotations: JsonObject): void {
   const text = annotations[propertiesAnnotation];
   if (typeof text !== 'string') return;

@@ -1,8 +1,8 @@
 /**
- * The form in which the table `channel_entry` has the upgrade graph of a channel, which no other module knows. An entry
- * leads from one bundle to one other, so a bundle with skips has several. The chain of `replaces` begins at the entry of
- * the head and goes on from each entry to the one that it replaces; what other entries of a bundle lead to is skipped.
- * For each skipped name there are two entries: its own, which leads nowhere, and one of the bundle that skips it.
+ * Form of the upgrade graph of a channel in the table `channel_entry`, known to this module only. An entry leads from
+ * one bundle to one other, so a bundle with skips has several. The `replaces` chain starts at the entry of the head
+ * and continues at the entry that each one replaces; what other entries of a bundle lead to is skipped. A skipped
+ * name has two entries: its own, which leads nowhere, and one of the skipping bundle.
  */
 import type { ChannelEntry } from '../../model/declarative-config.js';
 import { compareBytes } from '../../core/order.js';
@@ -13,17 +13,17 @@ export interface EntryRow {
   id: number;
   channel: string;
   name: string;
-  /** Grows from the head on, whose entry in the chain has the least. */
+  /** Increases from the head, whose chain entry has the minimum. */
   depth: number | null;
-  /** The row that this one replaces, and the name there. */
+  /** Replaced row, and its name. */
   replaces: number | null;
   target: string | null;
 }
 
 /**
- * Converts rows of a package to entries of the graph, by channel, channels and names in the order in which they come.
- * `starts` are the rows at which chains begin. Where several chains lead on from a bundle, the last name in byte order is
- * the one that it replaces. (Source: ListBundles of operator-registry.)
+ * Converts rows of a package to graph entries by channel, channels and names in order of appearance. `starts` are the
+ * rows at which chains start. If several chains continue from a bundle, it replaces the last name in byte order.
+ * (Source: ListBundles of operator-registry.)
  */
 export function toChannelEntries(
   rows: readonly EntryRow[],
@@ -49,12 +49,12 @@ export function toChannelEntries(
   return new Map([...channels].map(([channel, entries]) => [channel, [...entries.values()]]));
 }
 
-/** A bundle in the chain of a channel, which replaces the next, and what it skips, in order. */
+/** A bundle in the chain of a channel, which replaces the next, with its skips in order. */
 export type ChainLink = Pick<ChannelEntry, 'name' | 'skips'>;
 
 /**
- * Writes the entries of a channel anew from its chain, head first. With `sharesDepths` the next bundle of the chain has the
- * depth of the first name that is skipped before it, as in the semver modes of `opm`; else its depth is above theirs.
+ * Rewrites the entries of a channel from its chain, head first. With `sharesDepths` the next bundle of the chain has
+ * the depth of the first name skipped before it, as in the semver modes of `opm`; otherwise a greater one.
  */
 export function writeChain(
   database: Database,
@@ -73,7 +73,7 @@ export function writeChain(
   let upper: number | undefined;
   for (const { name, skips } of chain) {
     const entry = insert(name, depth++, null);
-    // Not written with the entry: an edge to an entry that is not there yet makes sqlite search for it.
+    // Written separately: an edge to a missing entry makes sqlite search for it.
     if (upper !== undefined)
       database.run('UPDATE channel_entry SET replaces = ? WHERE entry_id = ?', entry, upper);
     upper = entry;

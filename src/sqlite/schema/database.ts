@@ -7,25 +7,25 @@ import { versions } from 'node:process';
 import { OpmateError, UsageError, fileError, getMessage, systemCode } from '../../core/errors.js';
 import { openRegularFile } from '../../files/read-file.js';
 
-/** What a column may hold. Texts that other tools wrote may be stored as bytes: see `toText`. */
+/** Value of a column. Other tools may store text as bytes: see `toText`. */
 export type ColumnValue = string | number | bigint | Buffer | null;
 
 /** A row by column name. */
 export type Row = Readonly<Record<string, ColumnValue>>;
 
 export interface OpenDatabaseOptions {
-  /** `read` never changes the file; `write` needs a database; `create` makes one if missing. */
+  /** `read` never changes the file; `write` requires a database; `create` creates a missing one. */
   access: 'read' | 'write' | 'create';
-  /** How messages name the database; its path where it is left out. */
+  /** Name of the database in messages; default: its path. */
   name?: string | undefined;
-  /** Milliseconds to wait for another process that writes; 10 s unless told. */
+  /** Maximum wait for another writer in milliseconds; default: 10 s. */
   timeoutMs?: number | undefined;
 }
 
 /**
- * Opens a database file. Foreign keys are enforced, as the indexes rely on it: deleting a row deletes what
- * hangs on it. Throws OpmateError: NOT_FOUND; INVALID for a file that is no database or is cut short; IO
- * where it cannot be read, or written when that was asked for.
+ * Opens a database file. Foreign keys are enforced, as indexes rely on them: deleting a row deletes dependent rows.
+ * Throws OpmateError: NOT_FOUND; INVALID for another or truncated file; IO for a file that is not readable or, if
+ * requested, not writable.
  */
 export async function openDatabase(file: string, options: OpenDatabaseOptions): Promise<Database> {
   const { access, name = file, timeoutMs = 10_000 } = options;
@@ -33,7 +33,7 @@ export async function openDatabase(file: string, options: OpenDatabaseOptions): 
   const Sqlite = await loadSqlite();
   let connection: Connection | undefined;
   try {
-    // An absolute path, because a name such as `:memory:` or `file:x` would mean something else.
+    // An absolute path: names such as `:memory:` or `file:x` have another meaning.
     connection = hold(
       new Sqlite(path.resolve(file), {
         readonly: access === 'read',
@@ -41,10 +41,10 @@ export async function openDatabase(file: string, options: OpenDatabaseOptions): 
         timeout: timeoutMs,
       }),
     );
-    // What is in an index came from somewhere else: its schema may not call anything with effects.
+    // The schema of a foreign index must not call functions with side effects.
     connection.exec('PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON');
     connection.exec('PRAGMA recursive_triggers = OFF; PRAGMA cell_size_check = ON');
-    // Touches the file: only now is it known to be readable and a database.
+    // Accesses the file: only now is it known to be a readable database.
     connection.exec('PRAGMA schema_version');
   } catch (error) {
     connection?.close();
@@ -54,8 +54,8 @@ export async function openDatabase(file: string, options: OpenDatabaseOptions): 
 }
 
 /**
- * What the native module has made, held to the end of the process: from Node.js 24.19 on, one of release 12 that is
- * collected at the wrong moment ends the process. Closing gives back nearly all that they take, and they are few.
+ * Objects of the native module, held until the process ends: from Node.js 24.19 on, collecting one of release 12 at
+ * the wrong moment ends the process. Closing them frees nearly all of their memory, and they are few.
  */
 const held: object[] = [];
 
@@ -64,7 +64,7 @@ function hold<T extends object>(made: T): T {
   return made;
 }
 
-/** Loaded late: it is native, most commands need no database, and it may not fit the Node.js that runs. */
+/** Loads the native module on demand: most commands need no database, and it may not fit the running Node.js. */
 async function loadSqlite(): Promise<typeof import('better-sqlite3')> {
   try {
     checkRelease();
@@ -83,7 +83,7 @@ async function loadSqlite(): Promise<typeof import('better-sqlite3')> {
   }
 }
 
-/** Refuses the release for Node.js 22 and later in Node.js 20, which its native module would end without a message. */
+/** Rejects the release for Node.js 22 and later in Node.js 20, which its native module would end without a message. */
 function checkRelease(): void {
   if (Number.parseInt(versions.node, 10) >= 22) return;
   const { version } = createRequire(import.meta.url)('better-sqlite3/package.json') as { version: string };
@@ -93,12 +93,12 @@ function checkRelease(): void {
 
 const magic = 'SQLite format 3\0';
 
-/** Whether a file begins as a database does. Throws OpmateError when it cannot be read. */
+/** Reports whether a file starts like a database. Throws OpmateError if unreadable. */
 export async function isDatabaseFile(file: string): Promise<boolean> {
   return isMagic((await readHeader(file)).header);
 }
 
-/** Whether a database writes ahead to a file beside it, which even readers have to make. */
+/** Reports whether a database uses write-ahead logging, for which even readers create files. */
 export async function writesAhead(file: string): Promise<boolean> {
   const { header } = await readHeader(file);
   return isMagic(header) && header[19] === 2;
@@ -123,7 +123,7 @@ async function readHeader(file: string): Promise<{ header: Buffer; size: number 
   }
 }
 
-/** Refuses what sqlite would take for an empty database, or wait for. */
+/** Rejects files that sqlite would read as an empty database, or wait for. */
 async function checkFile(file: string, name: string, access: OpenDatabaseOptions['access']): Promise<void> {
   if (file === '') throw new UsageError('the name of the database is empty');
   let stats: Stats;
@@ -137,7 +137,7 @@ async function checkFile(file: string, name: string, access: OpenDatabaseOptions
   if (stats.isDirectory())
     throw new OpmateError('INVALID', 'is a directory, not a database', { subject: name, file: name });
   if (!stats.isFile()) throw new OpmateError('INVALID', 'is not a file', { subject: name, file: name });
-  // An empty file is how a new database begins.
+  // A new database starts as an empty file.
   if (stats.size === 0 && access !== 'create') {
     throw new OpmateError('INVALID', 'not a sqlite database', {
       subject: name,
@@ -147,17 +147,17 @@ async function checkFile(file: string, name: string, access: OpenDatabaseOptions
   }
 }
 
-/** A word for a database that ends too early, which sqlite calls damaged; undefined where that is not why. */
+/** Returns the error for a truncated database, which sqlite reports as damaged; undefined for other causes. */
 async function cutShortError(file: string, name: string, error: unknown): Promise<OpmateError | undefined> {
   if (!/^SQLITE_(?:CORRUPT|NOTADB)/.test(systemCode(error) ?? '')) return undefined;
   const { header, size } = await readHeader(file);
   if (!isMagic(header)) return undefined;
   const pageSize = header.length < 100 ? 0 : header.readUInt16BE(16) === 1 ? 65536 : header.readUInt16BE(16);
   const pages = header.length < 100 ? 1 : header.readUInt32BE(28);
-  // The page count counts only where the two change counters agree; older libraries did not write it.
+  // The page count is valid only if the two change counters agree; older libraries did not write it.
   const counted = header.length < 100 || header.readUInt32BE(24) === header.readUInt32BE(92);
   if (pageSize !== 0 && (!counted || pages * pageSize <= size)) return undefined;
-  return new OpmateError('INVALID', `the database is cut short: ${size} bytes`, {
+  return new OpmateError('INVALID', `truncated database: ${size} bytes`, {
     subject: name,
     cause: error,
     file: name,
@@ -165,7 +165,7 @@ async function cutShortError(file: string, name: string, error: unknown): Promis
   });
 }
 
-/** An open database. All of its methods throw OpmateError that begins with its name. */
+/** An open database. All methods throw OpmateError that starts with its name. */
 export class Database {
   readonly name: string;
   readonly #connection: Connection;
@@ -179,29 +179,29 @@ export class Database {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** All rows of a query. */
+  /** Returns all rows of a query. */
   all<T = Row>(sql: string, ...parameters: ColumnValue[]): T[] {
     return this.#guarded(() => this.#prepare(sql).all(...parameters) as T[]);
   }
 
-  /** The first row of a query. */
+  /** Returns the first row of a query. */
   get<T = Row>(sql: string, ...parameters: ColumnValue[]): T | undefined {
     return this.#guarded(() => this.#prepare(sql).get(...parameters) as T | undefined);
   }
 
-  /** The first column of all rows, as `text` reads it. */
+  /** Returns the first column of all rows, as `text` reads it. */
   texts(sql: string, ...parameters: ColumnValue[]): string[] {
     return this.all(sql, ...parameters).map((row) => text(Object.values(row)[0]));
   }
 
-  /** Tells whether a query has rows. */
+  /** Reports whether a query has rows. */
   has(sql: string, ...parameters: ColumnValue[]): boolean {
     return this.get(sql, ...parameters) !== undefined;
   }
 
-  /** The rows of a query one by one. Nothing can be written until the last one was taken. */
+  /** Yields the rows of a query. Nothing can be written before the last one was read. */
   *iterate<T = Row>(sql: string, ...parameters: ColumnValue[]): Generator<T, void, undefined> {
-    // A statement of its own: the shared one may be asked for again in between.
+    // A separate statement: the shared one may be used in between.
     const rows = this.#guarded(() => {
       const statement: Statement<unknown[]> = hold(this.#connection.prepare(sql));
       return hold(statement.iterate(...parameters));
@@ -217,7 +217,7 @@ export class Database {
     }
   }
 
-  /** Runs a statement that returns no rows; returns how many rows it changed and the last id it made. */
+  /** Runs a statement without result rows; returns the number of changed rows and the last inserted ID. */
   run(sql: string, ...parameters: ColumnValue[]): { changes: number; id: number } {
     const { changes, lastInsertRowid } = this.#guarded(() => this.#prepare(sql).run(...parameters));
     return { changes, id: Number(lastInsertRowid) };
@@ -228,14 +228,14 @@ export class Database {
     this.#guarded(() => void this.#connection.exec(sql));
   }
 
-  /** Whether a transaction is open. */
+  /** Reports whether a transaction is open. */
   get inTransaction(): boolean {
     return this.#connection.inTransaction;
   }
 
   /**
-   * Runs `work` as one transaction that holds the write lock from its beginning: all that it writes is there
-   * afterwards, or, when it throws, nothing. Within a transaction it is a part that can fail alone.
+   * Runs `work` as one transaction with the write lock from its start: commits all changes or, if it throws, none.
+   * Within a transaction it is a part that can fail separately.
    */
   async transaction<T>(work: () => T | Promise<T>): Promise<T> {
     const nested = this.inTransaction;
@@ -245,7 +245,7 @@ export class Database {
       this.execute(nested ? 'RELEASE part' : 'COMMIT');
       return result;
     } catch (error) {
-      // A full disk or damage ends the transaction. Where undoing fails too, closing does it.
+      // A full disk or damage ends the transaction. If the rollback fails too, closing completes it.
       try {
         if (this.inTransaction) this.execute(nested ? 'ROLLBACK TO part; RELEASE part' : 'ROLLBACK');
       } catch {
@@ -255,22 +255,22 @@ export class Database {
     }
   }
 
-  /** Gives the pages that hold nothing any more back to the file system. Not within a transaction. */
+  /** Returns free pages to the file system. Not within a transaction. */
   vacuum(): void {
     this.execute('VACUUM');
   }
 
-  /** Makes `file`, absent or empty, a database with the same content, as of one moment. Not within a transaction. */
+  /** Copies a consistent state to `file`, which is missing or empty. Not within a transaction. */
   copyTo(file: string): void {
     try {
-      // The backups of better-sqlite3 cannot be held, see `held`.
+      // Backups of better-sqlite3 cannot be held, see `held`.
       this.#prepare('VACUUM INTO ?').run(path.resolve(file));
     } catch (error) {
       throw databaseError(`${this.name}: copying it`, error, this.#timeoutMs);
     }
   }
 
-  /** Closes it; a transaction that is open is undone. */
+  /** Closes the database and rolls back an open transaction. */
   close(): void {
     this.#connection.close();
   }
@@ -293,22 +293,21 @@ export class Database {
   }
 }
 
-/** A column as text: what was stored as bytes is decoded, a number written out; null stays null. */
+/** Returns a column as text: bytes are decoded, numbers formatted; null stays null. */
 export function toText(value: ColumnValue): string | null {
   if (value === null || typeof value === 'string') return value;
   return Buffer.isBuffer(value) ? value.toString('utf8') : String(value);
 }
 
-/** A column as text; an empty one where it holds NULL, or there is no row. */
+/** Returns a column as text; empty for NULL or a missing row. */
 export function text(value: ColumnValue | undefined): string {
   return toText(value ?? null) ?? '';
 }
 
-/** The hint where tables and columns are not those of an index. */
-export const notAnIndex =
-  'this is not an index of operators, or it is damaged: get it from where it came from';
+/** Hint for tables and columns other than those of an index. */
+export const notAnIndex = 'check the file: it is not an operator index, or it is damaged';
 
-/** What a failure of sqlite means. */
+/** Converts an error of sqlite. */
 function databaseError(name: string, error: unknown, timeoutMs: number): unknown {
   if (error instanceof OpmateError || !isSqliteError(error)) {
     if (error instanceof TypeError && /directory does not exist/.test(error.message)) {
@@ -322,22 +321,21 @@ function databaseError(name: string, error: unknown, timeoutMs: number): unknown
   if (code === 'SQLITE_NOTADB')
     return fail('INVALID', 'not a sqlite database', 'specify the file of a sqlite index');
   if (code.startsWith('SQLITE_CORRUPT'))
-    return fail('INVALID', 'the database is damaged', 'copy it again from its source');
+    return fail('INVALID', 'damaged database', 'copy it again from its source');
   if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')) {
     const seconds = timeoutMs / 1000;
     return fail(
       'IO',
       `locked by another process, waited ${seconds} s`,
-      'run it again when that process has finished',
+      'run the command again when that process has finished',
     );
   }
-  if (code === 'SQLITE_READONLY_DBMOVED') return fail('IO', 'was moved or removed meanwhile');
-  if (code.startsWith('SQLITE_READONLY'))
-    return fail('IO', 'cannot be written: the file or its directory is read-only');
+  if (code === 'SQLITE_READONLY_DBMOVED') return fail('IO', 'moved or removed by another process');
+  if (code.startsWith('SQLITE_READONLY')) return fail('IO', 'the file or its directory is read-only');
   if (code.startsWith('SQLITE_CANTOPEN'))
     return fail('IO', 'cannot be opened, or its journal cannot be made beside it');
   if (code === 'SQLITE_FULL') return fail('IO', 'no space left on device');
-  if (code.startsWith('SQLITE_IOERR')) return fail('IO', `reading or writing failed: ${message}`);
+  if (code.startsWith('SQLITE_IOERR')) return fail('IO', `read or write error: ${message}`);
   if (code === 'SQLITE_PERM' || code === 'SQLITE_AUTH') return fail('IO', 'permission denied');
   // What statements about an index meet in another schema.
   const isForeign = /^no such (?:table|column)|has no column named|already exists|is already a/.test(message);

@@ -13,25 +13,24 @@ import { type Database, openDatabase, writesAhead } from './database.js';
 import { checkTables, getTables, latestVersion, migrateDatabase, readVersion } from './schema.js';
 
 export interface EditOptions extends CancelOptions {
-  /** Where the result goes; the input then stays as it is. */
+  /** Output file; the input stays unchanged. */
   outputFile?: string | undefined;
-  /** Create the database if missing. */
+  /** Create a missing database. */
   create?: boolean | undefined;
-  /** Give free pages back when the edit is done. */
+  /** Release free pages after the edit. */
   vacuum?: boolean | undefined;
-  /** Is told where that was not possible. */
+  /** Receives a warning if that fails. */
   logger?: Logger | undefined;
-  /** Milliseconds to wait for another process that writes. */
+  /** Maximum wait for another writer in milliseconds. */
   timeoutMs?: number | undefined;
-  /** How messages name the database; its path where it is left out. */
+  /** Name of the database in messages; default: its path. */
   name?: string | undefined;
 }
 
 /**
- * Changes a database: brings it to the latest schema and runs `work`, all in one transaction. When `work`
- * throws or the process ends, the database is as it was. A new database, and the result with `outputFile`,
- * appears whole, or not at all. Throws what opening, migrating and `work` throw; UsageError where
- * `outputFile` is the input.
+ * Edits a database: migrates it to the latest schema and runs `work`, all in one transaction. If `work` throws or the
+ * process ends, the database is unchanged. A new database, and the result with `outputFile`, appears completely or
+ * not at all. Throws as opening, migrating and `work`; UsageError if `outputFile` is the input.
  */
 export async function editDatabase<T>(
   file: string,
@@ -44,10 +43,10 @@ export async function editDatabase<T>(
   });
 }
 
-/** Makes an empty index. Throws OpmateError INVALID where there is a file that holds something. */
+/** Creates an empty index. Throws OpmateError INVALID for an existing nonempty file. */
 export async function createDatabase(file: string, options: CancelOptions = {}): Promise<void> {
   const refuse = (): never => {
-    throw new OpmateError('INVALID', 'there is a file already', {
+    throw new OpmateError('INVALID', 'file already exists', {
       subject: file,
       file,
       hint: 'use another name, or remove it first',
@@ -55,13 +54,13 @@ export async function createDatabase(file: string, options: CancelOptions = {}):
   };
   if (((await statIfPresent(file))?.size ?? 0) > 0) refuse();
   await changeDatabase(file, { ...options, create: true }, (database) => {
-    // Another process may have made it since.
+    // Another process may have created it since.
     if (getTables(database).size > 0) refuse();
     migrateDatabase(database);
   });
 }
 
-/** Brings a database to a schema version, the latest unless told; returns the version it had. */
+/** Migrates a database to a schema version, by default the latest; returns the previous version. */
 export async function migrateFile(
   file: string,
   { to = latestVersion, ...options }: EditOptions & { to?: number | undefined },
@@ -93,7 +92,7 @@ async function changeDatabase<T>(
     });
   }
   if (input !== undefined || !create) return changeInPlace(file, name, options, work);
-  // Under its name only when it is done: a file that others wait for could not be taken away again.
+  // Named only when complete: a file that others wait for cannot be removed again.
   await checkOutput(file, undefined);
   return staged(file, async (staging) => {
     const result = await changeInPlace(staging, name, options, work);
@@ -122,17 +121,17 @@ async function changeInPlace<T>(
   }
 }
 
-/** What fails here, as on a full disk, does not undo what was done: no edit fails by it. */
+/** Releases free pages; a failure, as on a full disk, does not fail the edit. */
 function giveBackPages(database: Database, logger: Logger = silentLogger): void {
   try {
     database.vacuum();
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    logger.log('warn', `${error.message}: the changes are made, but free pages stay in the file`);
+    logger.log('warn', `${error.message}: changes saved, but free pages were not released`);
   }
 }
 
-/** Where an output file may go: its path without links. */
+/** Returns the path of an output file without links. */
 async function checkOutput(file: string, input: Stats | undefined): Promise<string> {
   await requireParentDirectory(file);
   const stats = await statIfPresent(file);
@@ -150,8 +149,8 @@ async function checkOutput(file: string, input: Stats | undefined): Promise<stri
   const target = await realpath(file);
   for (const suffix of ['-journal', '-wal']) {
     if ((await statIfPresent(target + suffix)) === undefined) continue;
-    // It would be taken for that of the new database.
-    throw new OpmateError('IO', `is being written, or was left unfinished: there is ${target + suffix}`, {
+    // It would be read as that of the new database.
+    throw new OpmateError('IO', `in use or unfinished: ${target + suffix} exists`, {
       subject: file,
       file,
       hint: 'use another name',
@@ -160,7 +159,7 @@ async function checkOutput(file: string, input: Stats | undefined): Promise<stri
   return target;
 }
 
-/** Runs `work` with the name of a file beside `target`, which is gone afterwards. */
+/** Runs `work` with the name of a file next to `target`, which is removed afterwards. */
 async function staged<T>(target: string, work: (staging: string) => Promise<T>): Promise<T> {
   const staging = stagingBeside(target);
   try {
@@ -171,13 +170,13 @@ async function staged<T>(target: string, work: (staging: string) => Promise<T>):
   }
 }
 
-/** Gives a file its name, unless something else has it by now. */
+/** Gives a file its name, unless the name exists. */
 async function publishNew(staging: string, file: string): Promise<void> {
   try {
     await publishNewFile(staging, file);
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw fileError(file, error, { file });
-    throw new OpmateError('IO', 'another process has made it meanwhile', {
+    throw new OpmateError('IO', 'created by another process meanwhile', {
       subject: file,
       cause: error,
       file,
@@ -186,7 +185,7 @@ async function publishNew(staging: string, file: string): Promise<void> {
   }
 }
 
-/** Copies a database as of one moment, into a file that is there for nobody else. Leaves nothing beside it. */
+/** Copies a consistent state of a database to a private file, without leaving other files. */
 async function copyDatabase(file: string, name: string, to: string): Promise<void> {
   const from = await realpath(file).catch((error: unknown) => {
     throw fileError(name, error, { file: name });
@@ -196,7 +195,7 @@ async function copyDatabase(file: string, name: string, to: string): Promise<voi
   await chmod(to, (mode & 0o777) | 0o600);
 }
 
-/** Copies as sqlite reads; false where it cannot read without writing. */
+/** Copies by reading; returns false if sqlite cannot read without writing. */
 async function copyByReading(from: string, name: string, to: string): Promise<boolean> {
   if (await needsFilesBeside(from)) return false;
   try {
@@ -214,18 +213,18 @@ async function copyByReading(from: string, name: string, to: string): Promise<bo
   }
 }
 
-/** Whether reading would make files beside the database, which stay when the reader may not write. */
+/** Reports whether reading would create files next to the database, which stay if the reader may not write. */
 async function needsFilesBeside(file: string): Promise<boolean> {
   if ((await statIfPresent(file))?.isFile() !== true) return false;
   return (await writesAhead(file)) && (await statIfPresent(`${await realpath(file)}-shm`)) === undefined;
 }
 
-/** How often a copy is tried while others write. */
+/** Maximum attempts to copy while others write. */
 const attempts = 5;
 
 /**
- * Copies the file of a database that nobody has open, with what an unfinished writer has left beside it.
- * Should somebody begin meanwhile, it is done again.
+ * Copies the file of a closed database with the files of an unfinished writer. Retries if another process opens it
+ * meanwhile.
  */
 async function copyFiles(from: string, name: string, to: string): Promise<void> {
   const suffixes = ['-journal', '-wal', ''];
@@ -243,35 +242,35 @@ async function copyFiles(from: string, name: string, to: string): Promise<void> 
     }
     if ((await state()) === before) return;
   }
-  throw new OpmateError('IO', 'another process writes to it all the time', { subject: name, file: name });
+  throw new OpmateError('IO', 'another process keeps writing to it', { subject: name, file: name });
 }
 
-/** Whether reading failed because what another process has begun would have to be undone first. */
+/** Reports whether reading failed because an unfinished transaction must be rolled back first. */
 function isUnfinished(error: unknown): boolean {
   const code = error instanceof OpmateError ? systemCode(error.cause) : undefined;
   return code !== undefined && /^SQLITE_(?:READONLY|CANTOPEN)/.test(code);
 }
 
-/** What reading a database needs of a session: where a private copy is made, if one is needed. */
+/** Session of reading a database: where to create a private copy, if needed. */
 export type ReadSession = TemporaryPlace & CancelOptions;
 
 export interface ReadOptions {
-  /** How messages name the database; its path where it is left out. */
+  /** Name of the database in messages; default: its path. */
   name?: string | undefined;
-  /** Milliseconds to wait for another process that writes; 10 s unless told. */
+  /** Maximum wait for another writer in milliseconds; default: 10 s. */
   timeoutMs?: number | undefined;
 }
 
-/** A database that is open for reading; `close` it when done. */
+/** A database open for reading; call `close` after use. */
 interface ReadableDatabase {
   database: Database;
   close(): Promise<void>;
 }
 
 /**
- * Opens a database for reading at the latest schema. The file is never changed, and nothing is made beside
- * it: one of an older schema, or one that an interrupted writer has left unfinished, is copied, and the copy
- * is read. Throws what opening and migrating throw.
+ * Opens a database for reading at the latest schema. Neither changes the file nor creates files next to it: a
+ * database with an older schema or an unfinished transaction is copied, and the copy is read. Throws as opening and
+ * migrating.
  */
 export async function openForReading(
   file: string,
@@ -297,7 +296,7 @@ export async function openForReading(
   });
 }
 
-/** The database itself where it can be read in place at the latest schema; undefined where a copy is needed. */
+/** Opens the database in place if it has the latest schema; undefined if a copy is needed. */
 async function openAsItIs(
   file: string,
   name: string,

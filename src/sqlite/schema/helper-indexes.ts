@@ -2,22 +2,22 @@ import { OpmateError } from '../../core/errors.js';
 import type { Database } from './database.js';
 import { refuseBytesAsNames } from './schema.js';
 
-/** An index that the schema does not have; without it each look-up would read the whole table. */
+/** An index beyond the schema, without which each lookup reads the whole table. */
 interface HelperIndex {
   name: string;
   on: string;
 }
 
-/** Indexes by what they are for. */
+/** Indexes by purpose. */
 const indexSets = {
-  /** Rewriting packages: to find their entries, and for the foreign keys what replaces each. */
+  /** Rewriting packages: finds their entries and, for foreign keys, what replaces each. */
   entries: [
     { name: 'opmate_entry_package', on: 'channel_entry (package_name, channel_name)' },
     { name: 'opmate_entry_replaces', on: 'channel_entry (replaces)' },
   ],
-  /** Looking entries up by the names of bundles. */
+  /** Finds entries by bundle name. */
   names: [{ name: 'opmate_entry_bundle', on: 'channel_entry (operatorbundle_name)' }],
-  /** Looking bundles up by what they replace and substitute for. */
+  /** Finds bundles by what they replace and substitute for. */
   substitutions: [
     { name: 'opmate_bundle_substitutesfor', on: 'operatorbundle (substitutesfor)' },
     { name: 'opmate_bundle_replaces', on: 'operatorbundle (replaces)' },
@@ -26,7 +26,7 @@ const indexSets = {
 
 const apiTables = ['api_provider', 'api_requirer'] as const;
 
-/** What is looked up for every row that is deleted, by the foreign keys and by ourselves. */
+/** Lookups for every deleted row, by foreign keys and by opmate. */
 const editIndexes: readonly HelperIndex[] = [
   ...indexSets.entries,
   ...indexSets.names,
@@ -43,8 +43,8 @@ const editIndexes: readonly HelperIndex[] = [
 ];
 
 /**
- * Runs `work` while the tables have a set of indexes. These are gone afterwards, also when `work` throws: the schema
- * stays the one that other tools know. Runs in the caller's transaction; may be nested, as `withEditIndexes` may.
+ * Runs `work` while the tables have a set of indexes, which are dropped afterwards, even if `work` throws: the schema
+ * stays compatible with other tools. Runs in the caller's transaction; may be nested, like `withEditIndexes`.
  */
 export function withIndexes<T>(
   database: Database,
@@ -64,7 +64,7 @@ async function whileIndexed<T>(
   try {
     return await work();
   } finally {
-    // A full disk ends the transaction, and takes the indexes with it.
+    // A full disk ends the transaction, and drops the indexes with it.
     if (database.inTransaction) for (const { name } of made) database.execute(`DROP INDEX IF EXISTS ${name}`);
   }
 }
@@ -73,13 +73,13 @@ function hasIndex(database: Database, name: string): boolean {
   return database.has("SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?", name);
 }
 
-/** The databases that are being edited with indexes, so that an edit can be a part of another. */
+/** Databases being edited with indexes, so that edits can be nested. */
 const edited = new WeakSet<Database>();
 
 /**
- * Runs an edit that looks rows up by bundle, package, channel and API, with indexes for that. It is one
- * transaction, or a part of the caller's. The schema is the same afterwards, also when `work` throws. Throws
- * OpmateError INVALID for an index whose names are not found by that.
+ * Runs an edit with indexes for lookups by bundle, package, channel and API. It is one transaction, or a part of the
+ * caller's. The schema is the same afterwards, even if `work` throws. Throws OpmateError INVALID for an index whose
+ * names cannot be looked up.
  */
 export async function withEditIndexes<T>(database: Database, work: () => T | Promise<T>): Promise<T> {
   if (edited.has(database)) return work();
@@ -99,9 +99,8 @@ export async function withEditIndexes<T>(database: Database, work: () => T | Pro
 }
 
 /**
- * Puts triggers that do the same by index in the place of those that drop the APIs which nobody provides or
- * requires. Theirs ask for a pair of rows of both tables, so that an API goes also when one of the tables has
- * no row left, and they read every pair to find that there is none.
+ * Replaces the triggers that drop unused APIs by equivalent ones that use indexes. The originals look for a pair of
+ * rows of both tables, so that an API is dropped also when one table has no row left, and read every pair.
  */
 function quickenTriggers(database: Database): { restore: () => void } {
   const originals: { name: string; sql: string }[] = [];
@@ -131,7 +130,7 @@ function quickenTriggers(database: Database): { restore: () => void } {
     restore() {
       for (const { name, sql } of originals) {
         database.run(`DROP TRIGGER ${name}`);
-        // One statement only, whatever the file may hold after it.
+        // Only one statement, whatever the file holds after it.
         database.run(sql);
       }
     },

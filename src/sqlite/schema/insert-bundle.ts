@@ -4,13 +4,12 @@ import type { BundleManifests, BundleRecord } from './bundle-record.js';
 import type { Database } from './database.js';
 import { isDeprecated, readBundle } from './package-state.js';
 
-/** The property of a bundle whose older versions are cut off. */
+/** Property of a bundle whose older versions were truncated. */
 export const deprecatedProperty = { type: 'olm.deprecated', value: '{}' } as const;
 
 /**
- * Writes the rows of one bundle: itself, its APIs, dependencies, properties and images; no channel. Without
- * `manifests` it has none in the index until `writeManifests`. Throws OpmateError INVALID when a bundle of that
- * name is there.
+ * Inserts the rows of one bundle: itself, its APIs, dependencies, properties and images; no channel. Without
+ * `manifests` it has none until `writeManifests`. Throws OpmateError INVALID for an existing name.
  */
 export function insertBundle(
   database: Database,
@@ -60,12 +59,12 @@ export function insertBundle(
   for (const api of record.requiredApis) insertApi(database, 'api_requirer', api, owner);
 }
 
-/** Writes the manifests of a bundle whose row is there. */
+/** Writes the manifests of an existing bundle. */
 export function writeManifests(database: Database, bundle: string, { csv, objects }: BundleManifests): void {
   database.run('UPDATE operatorbundle SET csv = ?, bundle = ? WHERE name = ?', csv, objects, bundle);
 }
 
-/** Writes one property of a bundle. */
+/** Inserts one property of a bundle. */
 export function insertProperty(
   database: Database,
   bundle: { name: string; version: string; image: string },
@@ -108,7 +107,7 @@ function insertApi(
   );
 }
 
-/** What hangs on a bundle names an empty version or image as null. */
+/** Returns null for an empty version or image, as rows of a bundle store it. */
 function orNull(text: string): string | null {
   return text === '' ? null : text;
 }

@@ -1,4 +1,4 @@
-/** The definitions of tables and triggers, as the schema versions have them. */
+/** Definitions of tables and triggers, by schema version. */
 
 type Cascade = '' | ' ON DELETE CASCADE';
 
@@ -7,7 +7,10 @@ export const operatorbundleTable = {
   fourth: 'CREATE TABLE operatorbundle (name TEXT PRIMARY KEY, csv TEXT, bundle TEXT, bundlepath TEXT)',
 };
 
-/** Its default channel is one of its channels: the columns of the key stand in the other order there. */
+/**
+ * Returns the table of packages. The default channel is one of its channels: the key columns have the other order
+ * there.
+ */
 export function packageTable(cascade: Cascade): string {
   return `CREATE TABLE IF NOT EXISTS package (
     name TEXT PRIMARY KEY,
@@ -49,7 +52,7 @@ export const apiTable = `CREATE TABLE IF NOT EXISTS api (
   PRIMARY KEY (group_name, version, kind)
 )`;
 
-/** `api_provider` and `api_requirer` up to version 5: who provides and requires is a channel entry. */
+/** Returns `api_provider` or `api_requirer` up to version 5, which refer to channel entries. */
 export function entryApiTable(name: string, cascade: Cascade): string {
   const key = 'PRIMARY KEY (group_name, version, kind, channel_entry_id),';
   return `CREATE TABLE IF NOT EXISTS ${name} (
@@ -70,7 +73,7 @@ const bundleColumns = `
     FOREIGN KEY (operatorbundle_name, operatorbundle_version, operatorbundle_path)
       REFERENCES operatorbundle (name, version, bundlepath) ON DELETE CASCADE`;
 
-/** The same tables from version 6 on: who provides and requires is a bundle. */
+/** Returns the same tables from version 6 on, which refer to bundles. */
 export function bundleApiTable(name: string): string {
   return `CREATE TABLE ${name} (
     group_name TEXT,
@@ -80,7 +83,7 @@ export function bundleApiTable(name: string): string {
   )`;
 }
 
-/** What the keys of bundles refer to: a foreign key needs an index for its columns. */
+/** Target of foreign keys to bundles, which need an index on their columns. */
 export const bundleKeyIndex = 'CREATE UNIQUE INDEX pk ON operatorbundle (name, version, bundlepath)';
 
 export function relatedImageTable(cascade: Cascade): string {
@@ -91,7 +94,7 @@ export function relatedImageTable(cascade: Cascade): string {
   )`;
 }
 
-/** `dependencies` and `properties`. */
+/** Returns the table `dependencies` or `properties`. */
 export function bundleFactTable(name: string): string {
   return `CREATE TABLE IF NOT EXISTS ${name} (
     type TEXT,
@@ -99,7 +102,7 @@ export function bundleFactTable(name: string): string {
   )`;
 }
 
-/** Has no foreign key: what is deprecated stays so when it is removed and added again. */
+/** Without foreign key: deprecation outlasts removing and adding a bundle again. */
 export const deprecatedTable = 'CREATE TABLE IF NOT EXISTS deprecated (operatorbundle_name TEXT PRIMARY KEY)';
 
 export const versionTable = `CREATE TABLE schema_migrations (
@@ -108,8 +111,8 @@ export const versionTable = `CREATE TABLE schema_migrations (
 )`;
 
 /**
- * Removes an API when the last one that provides or requires it goes. The two tables are joined without a
- * condition, as upstream has it: where one of them is empty, the API goes though the other one names it.
+ * Returns the trigger that deletes an API with its last provider or requirer. The two tables are joined without a
+ * condition, as upstream: if one is empty, the API is deleted although the other one has it.
  */
 function cleanupTrigger(table: string): string {
   const same = (other: string): string =>
@@ -123,12 +126,12 @@ function cleanupTrigger(table: string): string {
     END`;
 }
 
-/** The triggers from version 7 on, by name. */
+/** Triggers from version 7 on, by name. */
 export const triggers: ReadonlyMap<string, string> = new Map(
   ['api_provider', 'api_requirer'].map((table) => [`${table}_cleanup`, cleanupTrigger(table)]),
 );
 
-/** The columns of every table of the latest version. */
+/** Columns of every table of the latest version. */
 export const latestColumns: ReadonlyMap<string, readonly string[]> = new Map(
   Object.entries({
     operatorbundle: 'name csv bundle bundlepath skiprange version replaces skips substitutesfor',

@@ -30,9 +30,9 @@ import {
 } from './migration-tables.js';
 
 /**
- * What leads from each schema version to the next: the one at index N makes version N of version N-1.
- * They run with foreign keys enforced, within one transaction. Where opm's own ones lose or invent rows,
- * these do what was meant; docs/compatibility.md lists it.
+ * Migrations between schema versions: index N migrates from version N-1 to N. They run with enforced foreign keys in
+ * one transaction. Where opm's migrations lose or invent rows, these do what was meant; docs/compatibility.md lists
+ * the differences.
  */
 export const migrations: readonly ((database: Database) => void)[] = [
   createFirstTables,
@@ -51,7 +51,7 @@ export const migrations: readonly ((database: Database) => void)[] = [
   removeTruncatedDeprecations,
 ];
 
-/** Version 0. Tables that are there already, from before versions were kept, are taken over. */
+/** Version 0. Adopts tables from before schema versions. */
 function createFirstTables(database: Database): void {
   for (const table of [
     operatorbundleTable.first,
@@ -78,7 +78,7 @@ function addRelatedImages(database: Database): void {
   }
 }
 
-/** Version 2. Bundles from before have no image: the empty path says so, NULL would hide them. */
+/** Version 2. Older bundles have no image: an empty path, as NULL would hide them. */
 function addBundlePath(database: Database): void {
   database.execute('ALTER TABLE operatorbundle ADD COLUMN bundlepath TEXT');
   database.run("UPDATE operatorbundle SET bundlepath = ''");
@@ -116,9 +116,9 @@ function addRequiredApis(database: Database): void {
 }
 
 /**
- * Version 4: deleting a row deletes what hangs on it. A foreign key can only be changed by making its table
- * anew. Renaming takes the references along, so the old tables refer to old ones and the new ones to new
- * ones; rows are copied parents first, and tables dropped children first, as the keys are enforced.
+ * Version 4: deleting a row deletes dependent rows. Changing a foreign key requires a new table. Renaming keeps
+ * references, so old tables refer to old ones and new ones to new ones; rows are copied parents first and tables
+ * dropped children first, as keys are enforced.
  */
 function cascadeDeletion(database: Database): void {
   const tables: [name: string, definition: string, columns: string][] = [
@@ -145,13 +145,13 @@ function cascadeDeletion(database: Database): void {
   for (const [name] of tables) database.execute(`ALTER TABLE ${name} RENAME TO ${name}_old`);
   for (const [, definition] of tables) database.execute(definition);
   for (const [name, , columns] of tables) {
-    // The two of APIs have a key now, so what was said twice is said once.
+    // Both API tables have a key now, which removes duplicates.
     const insert = name.startsWith('api_') ? 'INSERT OR IGNORE' : 'INSERT';
     database.run(`${insert} INTO ${name} (${columns}) SELECT ${columns} FROM ${name}_old ORDER BY rowid`);
   }
-  // Each entry that goes is looked for among those that replace one.
+  // Deleting an entry searches for entries that replace it.
   database.execute('CREATE INDEX channel_entry_replaces ON channel_entry_old (replaces)');
-  // Afterwards: while an entry waits for the one that it replaces, every insert would look for such entries.
+  // Afterwards: while an entry waits for the one that it replaces, every insert would search for such entries.
   database.run(
     'UPDATE channel_entry SET replaces = (SELECT replaces FROM channel_entry_old old WHERE old.entry_id = channel_entry.entry_id)',
   );
@@ -177,9 +177,8 @@ function addVersionAndSkipRange(database: Database): void {
 }
 
 /**
- * Gives every bundle a version, a range that it skips and a path, empty if missing: a bundle where
- * one of them is NULL is not listed. Removes the rows without a name that opm makes instead, when it
- * migrates to version 5.
+ * Sets the version, skip range and path of every bundle, empty if missing: a bundle with NULL is not listed. Deletes
+ * rows without a name, which opm creates instead when it migrates to version 5.
  */
 export function completeBundles(database: Database): void {
   database.run('DELETE FROM operatorbundle WHERE name IS NULL');
@@ -196,7 +195,7 @@ export function completeBundles(database: Database): void {
   }
 }
 
-/** Version 6: bundles provide and require APIs, not their channel entries. */
+/** Version 6: APIs refer to bundles instead of channel entries. */
 function keyApisByBundle(database: Database): void {
   database.execute(bundleKeyIndex);
   for (const name of ['api_provider', 'api_requirer']) {
@@ -216,8 +215,8 @@ function keyApisByBundle(database: Database): void {
 }
 
 /**
- * Version 7. What a bundle replaces and skips is taken from its entries: the names in order of the first
- * entry that has each, then by depth; the first one is replaced, the others are skipped.
+ * Version 7. Derives what a bundle replaces and skips from its entries: names by the first entry that has them, then
+ * by depth; the first is replaced, the others are skipped.
  */
 function addReplacesAndSkips(database: Database): void {
   database.execute('ALTER TABLE operatorbundle ADD COLUMN replaces TEXT');
@@ -248,7 +247,9 @@ function addReplacesAndSkips(database: Database): void {
   }
 }
 
-/** SQL that writes an object as Go does, and stores it as bytes. Within JSON these characters are in strings. */
+/**
+ * Returns SQL that encodes an object as Go does, stored as bytes. Within JSON these characters occur in strings only.
+ */
 function goJson(members: Readonly<Record<string, string>>): string {
   const list = Object.entries(members).map(([key, value]) => `'${key}', CAST(${value} AS TEXT)`);
   const escaped = [
@@ -265,7 +266,7 @@ const gvk = { group: 'group_name', kind: 'kind', version: 'version' };
 const isWhole =
   'group_name IS NOT NULL AND version IS NOT NULL AND kind IS NOT NULL AND operatorbundle_name IS NOT NULL';
 
-/** Version 8: a required API is a dependency. */
+/** Version 8: required APIs are dependencies. */
 function addDependencies(database: Database): void {
   database.execute(bundleFactTable('dependencies'));
   const value = goJson({ group: 'group_name', kind: 'kind', type: "'olm.gvk'", version: 'version' });
@@ -281,8 +282,8 @@ function insertGvks(database: Database, table: string, apis: string, value: stri
 }
 
 /**
- * Version 9: a provided API is a property, and so are package and version, of all bundles that are in a
- * package. Values of dependencies no longer repeat their type.
+ * Version 9: provided APIs are properties, and so are package and version of all bundles in a package. Values of
+ * dependencies no longer repeat their type.
  */
 function addProperties(database: Database): void {
   database.execute(bundleFactTable('properties'));
@@ -311,7 +312,7 @@ function addProperties(database: Database): void {
   );
 }
 
-/** Version 10. The path of a bundle without version becomes NULL, which stands for any. */
+/** Version 10. The path of a bundle without version becomes NULL, which matches any. */
 function completePropertyPaths(database: Database): void {
   database.run(
     `UPDATE properties SET operatorbundle_path = (
@@ -347,7 +348,7 @@ function bundleNames(database: Database, condition = '1'): string[] {
   );
 }
 
-/** The CSV of a bundle; empty where it has none, or none that can be read. */
+/** Returns the CSV of a bundle; empty if missing or unreadable. */
 function readCsv(database: Database, name: string): JsonObject {
   const [csv = ''] = database.texts('SELECT csv FROM operatorbundle WHERE name = ?', name);
   return getObject(readable(() => parseGoJson(csv), null));
@@ -357,7 +358,7 @@ function getSpec(csv: JsonObject): JsonObject {
   return readable(() => csvSpec(csv), {});
 }
 
-/** What is in a CSV, or `otherwise` where it breaks the rules: one bad bundle must not lock up an index. */
+/** Returns the content of a CSV, or `otherwise` if invalid: one invalid bundle must not block an index. */
 function readable<T>(read: () => T, otherwise: T): T {
   try {
     return read();

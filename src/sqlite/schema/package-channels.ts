@@ -9,26 +9,26 @@ import { insertProperty } from './insert-bundle.js';
 import { aggregateErrors } from './aggregate.js';
 import { type BundleEdges, isDeprecated, readEdges } from './package-state.js';
 
-/** A package and the heads of its channels, from which its upgrade graph follows. */
+/** A package with the heads of its channels, which determine its upgrade graph. */
 export interface PackageChannels {
   packageName: string;
   channels: { name: string; head: string }[];
-  /** A package of a single channel needs none. */
+  /** Optional for a package with a single channel. */
   defaultChannel: string;
 }
 
 /**
- * Writes a package anew: its channels, and in each the entries that are reached from the head over replaces
- * and skips. A channel whose head is deprecated is left out, and below a deprecated bundle a channel ends.
- * Throws OpmateError INVALID with every problem of the graph, and then leaves the package as it was. Runs in
- * the caller's transaction. Who writes many packages does it within `withIndexes` of `entries`.
+ * Rewrites a package: its channels with the entries reachable from their heads over replaces and skips. A channel
+ * with a deprecated head is omitted, and a channel ends at a deprecated bundle. Throws OpmateError INVALID with all
+ * problems of the graph, and then leaves the package unchanged. Runs in the caller's transaction. Wrap many calls in
+ * `withIndexes` of `entries`.
  */
 export async function writePackageChannels(database: Database, wanted: PackageChannels): Promise<void> {
   const plan = planChannels(database, wanted);
   const { packageName } = wanted;
   await withIndexes(database, 'entries', () =>
     database.transaction(() => {
-      // Entries before channels, as each channel would look for its own.
+      // Entries before channels, as each channel would search for its own.
       database.run('DELETE FROM channel_entry WHERE package_name = ?', packageName);
       database.run('DELETE FROM channel WHERE package_name = ?', packageName);
       database.run('DELETE FROM package WHERE name = ?', packageName);
@@ -37,10 +37,10 @@ export async function writePackageChannels(database: Database, wanted: PackageCh
   );
 }
 
-/** What the rows of a package will be. */
+/** Planned rows of a package. */
 interface Plan {
   defaultChannel: string;
-  /** Each with its chain of replaces from the head. */
+  /** Channels, each with its chain of replaces from the head. */
   channels: { name: string; head: string; chain: BundleEdges[] }[];
 }
 
@@ -54,7 +54,7 @@ function planChannels(database: Database, wanted: PackageChannels): Plan {
   const plan: Plan = { defaultChannel: '', channels: [] };
   let hasDefault = false;
   for (const { name, head } of wanted.channels) {
-    // Even where its row is gone.
+    // Even if its row is missing.
     if (isDeprecated(database, head)) continue;
     if (wanted.channels.length === 1 || name === wanted.defaultChannel) {
       hasDefault = true;
@@ -100,8 +100,8 @@ function findChain(
 }
 
 /**
- * Looks each bundle up once: its row may be long, and a bundle is in many channels. A deprecated one leads nowhere,
- * so that channels end there.
+ * Returns a cached lookup of bundles: rows may be long, and a bundle is in many channels. A deprecated bundle leads
+ * nowhere, so that channels end there.
  */
 function bundleFinder(database: Database): (name: string) => BundleEdges | undefined {
   const known = new Map<string, BundleEdges | undefined>();

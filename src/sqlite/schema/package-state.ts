@@ -6,29 +6,29 @@ import type { ChannelEntry } from '../../model/declarative-config.js';
 import { type EntryRow, toChannelEntries } from './channel-entries.js';
 import { type ColumnValue, type Database, text, toText } from './database.js';
 
-/** A package as it stands in an index. */
+/** A package in an index. */
 export interface IndexedPackage {
-  /** Empty where it has none, or is not there. */
+  /** Empty without one, or if the package is missing. */
   defaultChannel: string;
-  /** The head of each of its channels as it is stored, by channel; empty where there is none. */
+  /** Stored heads by channel; empty without one. */
   heads: Map<string, string>;
-  /** The entries of its channels, by channel. Their ranges are left out. */
+  /** Entries by channel, without ranges. */
   channels: Map<string, ChannelEntry[]>;
-  /** The bundles of the index that have an entry in it, by name. */
+  /** Bundles of the index with an entry in the package, by name. */
   bundles: Map<string, IndexedBundle>;
 }
 
 interface IndexedBundle {
   version: string;
-  /** Empty for one that is in no registry. */
+  /** Empty for a bundle that is in no registry. */
   image: string;
 }
 
-// By the index that has all three columns: the row itself is as long as its manifests.
+// Uses the index with all three columns: the row itself is as long as its manifests.
 const bundleQuery = 'SELECT name, version, bundlepath AS image FROM operatorbundle INDEXED BY pk WHERE name';
 type BundleColumns = Record<'name' | 'version' | 'image', ColumnValue>;
 
-/** Reads a package; one that is not there has nothing. Throws OpmateError INVALID for entries without names. */
+/** Reads a package; a missing one is empty. Throws OpmateError INVALID for entries without names. */
 export function readPackage(database: Database, packageName: string): IndexedPackage {
   const [defaultChannel = ''] = database.texts(
     'SELECT default_channel FROM package WHERE name = ?',
@@ -69,7 +69,7 @@ function readEntries(database: Database, packageName: string): EntryRow[] {
     )
     .map((row) => {
       if (row.channel === null || row.name === null) throw fail('without a channel or bundle');
-      // It would be taken for another one.
+      // It would be read as another entry.
       if (!Number.isSafeInteger(row.id)) throw fail('whose number is too large');
       return {
         id: Number(row.id),
@@ -83,8 +83,8 @@ function readEntries(database: Database, packageName: string): EntryRow[] {
 }
 
 /**
- * Finds where the chains of channels begin: at the head that is stored, and at each bundle that no other leads to, as
- * edits of a channel with another head than the stored one go by its graph.
+ * Returns the starts of chains of channels: the stored head, and each bundle that no other leads to, as edits of a
+ * channel with another head than the stored one follow its graph.
  */
 function findStarts(rows: readonly EntryRow[], { heads, bundles }: IndexedPackage): EntryRow[] {
   const byDepth = [...rows].sort((a, b) => (a.depth ?? 0) - (b.depth ?? 0));
@@ -100,12 +100,12 @@ export function findHeads(entries: readonly ChannelEntry[], bundles: ReadonlyMap
   return readGraph(entries).heads.filter((name) => bundles.has(name));
 }
 
-/** Returns the versions of the bundles of a package by name; undefined for one that does not parse. */
+/** Returns the versions of the bundles of a package by name; undefined for an invalid one. */
 export function readVersions({ bundles }: IndexedPackage): Map<string, Version | undefined> {
   return new Map([...bundles].map(([name, { version }]) => [name, tryParse(parseVersion, version)]));
 }
 
-/** Returns what an index has of a bundle, whether it is in a channel or not; undefined where it has none. */
+/** Returns a bundle of an index, in a channel or not; undefined if missing. */
 export function readBundle(database: Database, name: string): IndexedBundle | undefined {
   const row = database.get<BundleColumns>(`${bundleQuery} = ?`, name);
   return row && toBundle(row);
@@ -115,17 +115,17 @@ function toBundle({ version, image }: Pick<BundleColumns, 'version' | 'image'>):
   return { version: text(version), image: text(image) };
 }
 
-/** The columns of a bundle from which its place in the upgrade graph follows; empty where they hold NULL. */
+/** Columns of a bundle that determine its place in the upgrade graph; empty for NULL. */
 export interface BundleEdges extends IndexedBundle {
   name: string;
   replaces: string;
-  /** As they are stored, so that one of them may be empty. */
+  /** Skipped names as stored, possibly with an empty one. */
   skips: string[];
   substitutesFor: string;
   isDeprecated: boolean;
 }
 
-/** Reads the edges of a bundle; undefined if none has that name. */
+/** Reads the edges of a bundle; undefined if missing. */
 export function readEdges(database: Database, name: string): BundleEdges | undefined {
   const row = database.get<
     Record<'version' | 'bundlepath' | 'replaces' | 'skips' | 'substitutesfor', ColumnValue>
@@ -142,12 +142,12 @@ export function readEdges(database: Database, name: string): BundleEdges | undef
   };
 }
 
-/** Reads the column of what a bundle skips. */
+/** Parses the column of skipped names. */
 export function splitSkips(column: string): string[] {
   return column === '' ? [] : column.split(',');
 }
 
-/** Tells whether a bundle is deprecated, which its row need not be there for. */
+/** Reports whether a bundle is deprecated, even without a row. */
 export function isDeprecated(database: Database, name: string): boolean {
   return database.has('SELECT 1 FROM deprecated WHERE operatorbundle_name = ?', name);
 }

@@ -3,17 +3,16 @@ import { type ColumnValue, type Database, notAnIndex } from './database.js';
 import { latestColumns, triggers, versionTable } from './migration-tables.js';
 import { completeBundles, migrations } from './migrations.js';
 
-/** The schema version that opmate reads and writes: the last one there is. */
+/** Schema version that opmate reads and writes: the latest. */
 export const latestVersion = 13;
 
-/** What is written beside the version: a fixed time, so that equal inputs make equal files. */
+/** Constant time of the version row, so that equal inputs make equal files. */
 const timestamp = '1970-01-01 00:00:00';
 
 /**
- * The schema version of a database: what it names, or where it names none, what its tables are; -1 for an
- * empty one. The indexes of late 2019 number their versions by date, which says nothing about their tables:
- * for them too the tables count. Throws OpmateError: INVALID for what is no version or no index, UNSUPPORTED
- * for a version newer than the latest.
+ * Returns the schema version of a database: the stored one or, without one, that of its tables; -1 for an empty
+ * database. Indexes of late 2019 have dates as versions, for which the tables are used too. Throws OpmateError:
+ * INVALID for an invalid version or another database, UNSUPPORTED for a newer version.
  */
 export function readVersion(database: Database): number {
   const tables = getTables(database);
@@ -33,7 +32,7 @@ export function readVersion(database: Database): number {
   }
   const others = [...tables.keys()].filter((name) => name !== 'schema_migrations');
   if (others.length > 0 && !tables.has('operatorbundle')) {
-    throw new OpmateError('INVALID', 'a sqlite database, but not an index of operators', {
+    throw new OpmateError('INVALID', 'a sqlite database, but not an operator index', {
       subject: database.name,
       hint: 'specify the file of an index, which has a table operatorbundle',
     });
@@ -49,7 +48,7 @@ function requireKnown(database: Database, version: number): number {
   });
 }
 
-/** Returns the columns of every table, by the name of the table. */
+/** Returns the columns of every table by table name. */
 export function getTables(database: Database): Map<string, Set<string>> {
   const tables = new Map<string, Set<string>>();
   for (const { name } of database.all<{ name: string }>(
@@ -64,7 +63,7 @@ export function getTables(database: Database): Map<string, Set<string>> {
   return tables;
 }
 
-/** The newest version whose change to the tables is there. Changes of rows alone are made again: they may be. */
+/** Returns the newest version whose table changes are present. Changes of rows may be repeated. */
 function versionOfTables(database: Database, tables: ReadonlyMap<string, ReadonlySet<string>>): number {
   const has = (table: string, column: string): boolean => tables.get(table)?.has(column) === true;
   if (has('deprecated', 'operatorbundle_name')) return 12;
@@ -85,9 +84,9 @@ function versionOfTables(database: Database, tables: ReadonlyMap<string, Readonl
 }
 
 /**
- * Brings a database to the latest schema, or to version `to`. Runs in the caller's transaction. Throws
- * OpmateError: UNSUPPORTED for a newer one, and for a way back; INVALID where tables, columns or triggers
- * are not those of an index.
+ * Migrates a database to the latest schema, or to version `to`. Runs in the caller's transaction. Throws OpmateError:
+ * UNSUPPORTED for a newer one and for a downgrade; INVALID for tables, columns or triggers other than those of an
+ * index.
  */
 export function migrateDatabase(database: Database, to: number = latestVersion): void {
   const from = readVersion(database);
@@ -114,7 +113,7 @@ export function migrateDatabase(database: Database, to: number = latestVersion):
   if (to === latestVersion) checkTables(database);
 }
 
-/** A view in the place of a table could compute without end. */
+/** Rejects views: one in place of a table could compute endlessly. */
 function refuseViews(database: Database): void {
   for (const { name } of database.all<{ name: string }>(
     "SELECT name FROM sqlite_master WHERE type = 'view'",
@@ -127,7 +126,7 @@ function refuseViews(database: Database): void {
   }
 }
 
-/** Triggers run with every edit, so none may be there but those of the schema, as they are there. */
+/** Rejects other triggers than those of the schema, as triggers run with every edit. */
 function settleTriggers(database: Database, version: number): void {
   const definitions = new Map<string, ColumnValue>();
   for (const { name, sql } of database.all<{ name: string; sql: ColumnValue }>(
@@ -153,8 +152,8 @@ function inOneForm(sql: ColumnValue | undefined): string {
 }
 
 /**
- * Some early indexes were made anew without the key of their bundles, which foreign keys refer to. The
- * index made here goes with the table, in version 4.
+ * Adds the missing key of some early indexes, which foreign keys refer to. The index created here is dropped with the
+ * table in version 4.
  */
 function makeNamesUnique(database: Database): void {
   const isKey = database.get(
@@ -170,7 +169,7 @@ function writeVersion(database: Database, version: number): void {
   database.run('INSERT INTO schema_migrations (version, timestamp) VALUES (?, ?)', version, timestamp);
 }
 
-/** Which row breaks a foreign key, where that is why a migration failed. */
+/** Returns the error of a failed migration, with the row that breaks a foreign key, if that is the cause. */
 function migrationError(database: Database, version: number, error: unknown): unknown {
   if (!(error instanceof OpmateError) || systemCode(error.cause) !== 'SQLITE_CONSTRAINT_FOREIGNKEY')
     return error;
@@ -178,7 +177,7 @@ function migrationError(database: Database, version: number, error: unknown): un
   const where =
     broken === undefined
       ? ''
-      : `: a row of ${withoutOld(broken.table)} refers to one of ${withoutOld(broken.parent)} that is not there`;
+      : `: a row of ${withoutOld(broken.table)} refers to a missing row of ${withoutOld(broken.parent)}`;
   return new OpmateError('INVALID', `cannot be brought to schema version ${version}${where}`, {
     subject: database.name,
     cause: error,
@@ -190,8 +189,8 @@ function withoutOld(table: string): string {
 }
 
 /**
- * Whether a database of the latest version has the tables of one, with their columns; views and the like do
- * not count, as they compute. Throws OpmateError INVALID.
+ * Requires the tables of the latest version with their columns; views, which compute, do not count. Throws
+ * OpmateError INVALID.
  */
 export function checkTables(database: Database): void {
   const tables = getTables(database);
@@ -205,7 +204,7 @@ export function checkTables(database: Database): void {
   }
 }
 
-/** The columns by whose names rows find each other. */
+/** Name columns that connect rows. */
 const nameColumns: readonly (readonly [table: string, columns: readonly string[]])[] = [
   ['package', ['name', 'default_channel']],
   ['channel', ['package_name', 'name', 'head_operatorbundle_name']],
@@ -214,8 +213,8 @@ const nameColumns: readonly (readonly [table: string, columns: readonly string[]
 ];
 
 /**
- * Throws OpmateError INVALID where names are stored as bytes. No tool does that; they are equal to no text, so
- * bundles would be taken for those of no channel, and go.
+ * Throws OpmateError INVALID for names stored as bytes. No tool stores them so; they equal no text, so that bundles
+ * would look stranded and be removed.
  */
 export function refuseBytesAsNames(database: Database): void {
   for (const [table, columns] of nameColumns) {

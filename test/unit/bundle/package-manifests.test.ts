@@ -132,7 +132,7 @@ describe('bundle/package-manifests', () => {
       'bundle a of 1 in tree/a.yaml',
       'problem tree/b/loop: symbolic link to a directory, which is not followed',
       'problem tree/b/nowhere: symbolic link: no such file or directory',
-      'skipped tree/b/pipe.yaml: no regular file',
+      'skipped tree/b/pipe.yaml: not a regular file',
       'bundle a of 1 in tree/b/link.yaml',
     ]);
   });

@@ -235,7 +235,7 @@ describe('sqlite/add', () => {
       progress: () => undefined,
     };
     await addRecords(database, [bundle('2.0.0')], { logger });
-    expect(warnings).toEqual(['package p: p.v1.0.0 is in no channel any more: no bundle leads to it']);
+    expect(warnings).toEqual(['package p: p.v1.0.0 is no longer in a channel: no bundle leads to it']);
   });
 });
 

@@ -101,7 +101,7 @@ describe('sqlite/appregistry', () => {
   it('does not wait for a pipe that is called like an archive', async () => {
     const directory = await directoryWith();
     execFileSync('mkfifo', [path.join(directory, 'a.tar.gz')]);
-    await expect(loadFrom(directory)).rejects.toThrow('ns/a.tar.gz: no regular file');
+    await expect(loadFrom(directory)).rejects.toThrow('ns/a.tar.gz: not a regular file');
   });
 
   it('needs a directory with packages', async () => {

@@ -230,7 +230,7 @@ describe('sqlite/catalog', () => {
     other.close();
     await expect(catalog.read((first as Meta).origin)).rejects.toMatchObject({
       code: 'IO',
-      message: 'db: changed while it was read',
+      message: 'db: changed by another process while reading',
     });
   });
 

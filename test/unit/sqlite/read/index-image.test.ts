@@ -124,7 +124,7 @@ describe('sqlite/index-image: extractDatabase', () => {
         },
         labels: databaseLabel('/index.db'),
       },
-      { code: 'UNSAFE', message: /names a file outside the image$/ },
+      { code: 'UNSAFE', message: /refers to a file outside the image$/ },
     ],
   ])('refuses %s', async (_, content, expected) => {
     const failure = await failureOf(extract(content));

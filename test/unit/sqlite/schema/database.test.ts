@@ -84,7 +84,7 @@ describe('sqlite/database', () => {
     await truncate(file, size);
     expect(await refusal(file)).toMatchObject({
       code: 'INVALID',
-      message: `${file}: the database is cut short: ${size} bytes`,
+      message: `${file}: truncated database: ${size} bytes`,
     });
   });
 
@@ -94,8 +94,8 @@ describe('sqlite/database', () => {
     bytes.fill(0xff, 8192, 60_000);
     await writeFile(file, bytes);
     const database = await openDatabase(file, reading);
-    expect(() => database.all('SELECT * FROM number')).toThrow(`${file}: the database is damaged`);
-    expect(() => [...database.iterate('SELECT * FROM number')]).toThrow(`${file}: the database is damaged`);
+    expect(() => database.all('SELECT * FROM number')).toThrow(`${file}: damaged database`);
+    expect(() => [...database.iterate('SELECT * FROM number')]).toThrow(`${file}: damaged database`);
   });
 
   it('takes names that mean something to sqlite as files', async () => {
@@ -192,7 +192,7 @@ describe('sqlite/database', () => {
     await expect(database.transaction(() => undefined)).rejects.toMatchObject({
       code: 'IO',
       message: `${file}: locked by another process, waited 0.2 s`,
-      hint: 'run it again when that process has finished',
+      hint: 'run the command again when that process has finished',
     });
     // Who only reads need not wait.
     expect(database.all('SELECT n FROM number')).toHaveLength(3);

@@ -176,7 +176,7 @@ describe('sqlite/edit', () => {
     expect(names(file)).toEqual(['a.v1', 'b.v1']);
     expect(names(path.join(directory, 'empty'))).toEqual(['c.v1']);
     expect(await failure(createDatabase(file))).toMatchObject({
-      message: `${file}: there is a file already`,
+      message: `${file}: file already exists`,
     });
     const nowhere = path.join(directory, 'no/x.db');
     expect(await failure(createDatabase(nowhere))).toMatchObject({ code: 'NOT_FOUND' });
@@ -195,7 +195,7 @@ describe('sqlite/edit', () => {
         await editDatabase(file, { create: true }, addBundle('quick.v1'));
       }),
     );
-    expect(error).toMatchObject({ message: `${file}: another process has made it meanwhile` });
+    expect(error).toMatchObject({ message: `${file}: created by another process meanwhile` });
     expect(names(file)).toEqual(['quick.v1']);
     expect(await readdir(path.dirname(file))).toEqual(['new.db']);
   });
@@ -226,7 +226,7 @@ describe('sqlite/edit', () => {
       addBundle('b.v1')(database);
     };
     const error = await failure(editDatabase(file, {}, work));
-    expect(error.message).toBe(`${file}: was moved or removed meanwhile`);
+    expect(error.message).toBe(`${file}: moved or removed by another process`);
   });
 
   it('fails when another process writes for too long', async () => {
@@ -329,7 +329,7 @@ describe('sqlite/edit with an output file', () => {
     await writeFile(outputFile, '');
     await writeFile(`${outputFile}-journal`, 'x');
     expect(await failure(editDatabase(file, { outputFile }, addBundle('b.v1')))).toMatchObject({
-      message: `${outputFile}: is being written, or was left unfinished: there is ${outputFile}-journal`,
+      message: `${outputFile}: in use or unfinished: ${outputFile}-journal exists`,
     });
   });
 });
@@ -411,7 +411,7 @@ describe('sqlite/edit for reading', () => {
         const error = await failure(editDatabase(file, {}, addBundle('b.v1')));
         expect(error).toMatchObject({
           code: 'IO',
-          message: `${file}: cannot be written: the file or its directory is read-only`,
+          message: `${file}: the file or its directory is read-only`,
         });
         const outputFile = path.join(directory, 'out.db');
         const { message } = await failure(editDatabase(file, { outputFile }, addBundle('b.v1')));

@@ -293,7 +293,7 @@ describe('sqlite/migrations', () => {
     database.run("INSERT INTO channel VALUES ('edge', 'a', 'missing.v1')");
     database.execute('PRAGMA foreign_keys = ON');
     await expect(database.transaction(() => migrateDatabase(database))).rejects.toThrow(
-      `${database.name}: cannot be brought to schema version 4: a row of channel refers to one of operatorbundle that is not there`,
+      `${database.name}: cannot be brought to schema version 4: a row of channel refers to a missing row of operatorbundle`,
     );
     expect(readVersion(database)).toBe(3);
     expect(rows(database, 'SELECT name FROM operatorbundle')).toHaveLength(4);

@@ -183,14 +183,14 @@ describe('sqlite/schema', () => {
     await expect(database.transaction(() => migrateDatabase(database))).rejects.toMatchObject({
       code: 'INVALID',
       message: expect.stringContaining(`${file}: ${problem}`) as string,
-      hint: expect.stringContaining('not an index of operators') as string,
+      hint: expect.stringContaining('not an operator index') as string,
     });
   });
 
   it('leaves a database of another kind alone', async () => {
     const { file, database } = await empty();
     database.execute('CREATE TABLE bookmarks (url TEXT)');
-    const message = `${file}: a sqlite database, but not an index of operators`;
+    const message = `${file}: a sqlite database, but not an operator index`;
     expect(() => migrateDatabase(database)).toThrow(message);
     database.execute(`CREATE TABLE schema_migrations (version TEXT);
       INSERT INTO schema_migrations VALUES (20200101123456)`);

@@ -14,16 +14,16 @@ import { describeKind } from '../document/field.js';
 import { oneLine } from '../oci/transport/transport-answers.js';
 import { maxShownText } from './client-options.js';
 
-/** What every blob has: its names, empty where there are none, and all of it as it came. */
+/** Content of any blob: its names, empty if missing, and its value. */
 export interface BlobContent {
   schema: string;
   package: string;
   name: string;
-  /** With fields that the format does not know. Integers beyond 2^53 are bigints. */
+  /** Value with unknown fields. Integers beyond 2^53 are bigints. */
   value: JsonObject;
 }
 
-/** A blob of a catalog: typed where its schema is one of the format's own, untouched where it is any other. */
+/** A blob of a catalog: typed for schemas of the catalog format, otherwise unchanged. */
 export type CatalogBlob =
   | (BlobContent & { kind: 'package'; blob: PackageBlob })
   | (BlobContent & { kind: 'channel'; blob: ChannelBlob })
@@ -31,7 +31,7 @@ export type CatalogBlob =
   | (BlobContent & { kind: 'deprecations'; blob: DeprecationsBlob })
   | (BlobContent & { kind: 'other' });
 
-/** What `metas` can be asked for; what is left out or empty does not matter. */
+/** Query for `metas`; missing and empty values match all blobs. */
 export interface BlobQuery {
   schema?: string | undefined;
   package?: string | undefined;
@@ -39,15 +39,15 @@ export interface BlobQuery {
 }
 
 export interface LineLimits {
-  /** Of one line. */
+  /** Maximum bytes of a line. */
   maxBlobBytes: number;
-  /** Of everything. */
+  /** Maximum bytes in total. */
   maxBytes: number;
 }
 
 /**
- * Reads a catalog of a blob a line, one at a time, and gives its source up when left. `label` is what messages begin
- * with. Throws OpmateError SYNTAX or INVALID with the number of the line, and LIMIT.
+ * Reads a catalog with one blob per line, and closes its source when the iteration ends early. Messages start with
+ * `label`. Throws OpmateError SYNTAX or INVALID with the line number, and LIMIT.
  */
 export async function* readBlobs(
   source: AsyncIterable<Buffer>,
@@ -62,10 +62,10 @@ export async function* readBlobs(
   }
 }
 
-/** Throws OpmateError INVALID for a blob that was not asked for. */
-export function checkAskedFor(blob: CatalogBlob, query: BlobQuery, label: string): void {
+/** Throws OpmateError INVALID for a blob that does not match the query. */
+export function requireMatch(blob: CatalogBlob, query: BlobQuery, label: string): void {
   const { schema = '', package: packageName = '', name = '' } = query;
-  // Servers count the blob of a package to the package.
+  // Servers include the package blob in its package.
   const isOfPackage = blob.package === packageName || (blob.kind === 'package' && blob.name === packageName);
   if ((schema === '' || blob.schema === schema) && (packageName === '' || isOfPackage)) {
     if (name === '' || blob.name === name) return;
@@ -102,7 +102,7 @@ function readBlob(line: Buffer, where: string): CatalogBlob {
 
 const lineFeed = 0x0a;
 
-/** Lines without their ends. What is handed out may be written over when the next line is asked for. */
+/** Yields lines without line endings. A line may be overwritten when the next is requested. */
 async function* readLines(
   source: AsyncIterable<Buffer>,
   label: string,

@@ -4,22 +4,22 @@ import { structList, readTyped, stringMap, struct } from '../kube/struct.js';
 import { oneLine } from '../oci/transport/transport-answers.js';
 import { maxShownText } from './client-options.js';
 
-/** A catalog as a server lists it. */
+/** A catalog in the list of a server. */
 export interface ListedCatalog {
   name: string;
   priority: number;
   labels: Record<string, string>;
-  /** `sha256:…` of its content. */
+  /** Digest `sha256:…` of its content. */
   hash: string;
-  /** Bytes of its content. */
+  /** Size of its content in bytes. */
   size: number;
-  /** Blobs. */
+  /** Number of blobs. */
   count: number;
   /** Number of packages. */
   packages: number;
-  /** When it came to have this content; an ISO date. */
+  /** Time of its last change; an ISO date. */
   changedAt: string;
-  /** As the server knows itself: `base` is what a client is made with. */
+  /** URLs as known to the server; `base` is the URL for a client. */
   urls: { base: string; all: string; metas: string };
 }
 
@@ -37,11 +37,11 @@ const listingType = struct({
   }),
 });
 
-/** Reads the listing of a server. Throws OpmateError SYNTAX or INVALID; `label` is what messages begin with. */
+/** Reads the list of catalogs of a server. Throws OpmateError SYNTAX or INVALID that starts with `label`. */
 export function readListing(bytes: Buffer, label: string): ListedCatalog[] {
   try {
     const { catalogs } = readTyped(parseGoJson(decodeUtf8(bytes)), listingType);
-    if (catalogs === null) throw new OpmateError('INVALID', 'no list of catalogs');
+    if (catalogs === null) throw new OpmateError('INVALID', 'not a list of catalogs');
     return catalogs.map((catalog) => ({
       ...catalog,
       labels: catalog.labels ?? {},

@@ -1,24 +1,24 @@
 import type { CancelOptions } from '../core/concurrency.js';
 
-/** A package as both APIs tell it. */
+/** A package in both APIs. */
 export interface CatalogPackage {
   name: string;
   defaultChannel: string;
-  /** Sorted by name. */
+  /** Channels sorted by name. */
   channels: CatalogChannel[];
-  /** Why the package is deprecated, where it is. */
+  /** Deprecation message of the package. */
   deprecation?: string;
 }
 
 export interface CatalogChannel {
   name: string;
-  /** The bundle at the head; empty for a channel without an only head. */
+  /** Head bundle; empty for a channel without an only head. */
   head: string;
-  /** Why the channel is deprecated, where it is. */
+  /** Deprecation message of the channel. */
   deprecation?: string;
 }
 
-/** A bundle's place in a channel. Empty where the catalog has no value. */
+/** A bundle in a channel. Empty values are missing in the catalog. */
 export interface CatalogEntry {
   package: string;
   channel: string;
@@ -28,7 +28,7 @@ export interface CatalogEntry {
   skipRange: string;
 }
 
-/** Which bundle; the HTTP API knows a bundle without its channel. */
+/** Identifies a bundle; the HTTP API needs no channel. */
 export interface BundleKey {
   package: string;
   channel: string;
@@ -36,23 +36,22 @@ export interface BundleKey {
 }
 
 /**
- * What can be asked of a catalog that is served, whichever API it is asked over. `Bundle` is what that API has of a
- * bundle: an `olm.bundle` blob, or an `api.Bundle` message.
+ * Queries of a served catalog over either API. `Bundle` is the bundle of that API: an `olm.bundle` blob, or an
+ * `api.Bundle` message.
  *
- * Calls throw OpmateError: NOT_FOUND for what the catalog does not have, NETWORK for a server that cannot be reached
- * or stalls (after retries), REGISTRY for any other refusal, SYNTAX and INVALID for answers that are not what they
- * should be, LIMIT for those that are too large, and CANCELLED. A stream can be left at any time; one that has begun
- * is not begun anew after a fault.
+ * Calls throw OpmateError: NOT_FOUND for missing content, NETWORK for an unreachable or stalled server (after
+ * retries), REGISTRY for other error responses, SYNTAX and INVALID for invalid responses, LIMIT for oversized ones,
+ * and CANCELLED. A stream can be left at any time; one that has started is not restarted after a failure.
  */
 export interface CatalogQueries<Bundle = unknown> {
-  /** Names, sorted. */
+  /** Lists package names, sorted. */
   listPackages(options?: CancelOptions): Promise<string[]>;
   getPackage(name: string, options?: CancelOptions): Promise<CatalogPackage>;
-  /** The upgrade graph of a package: the entries of all of its channels, sorted by channel and name. */
+  /** Lists the upgrade graph of a package: the entries of all channels, sorted by channel and name. */
   listEntries(packageName: string, options?: CancelOptions): Promise<CatalogEntry[]>;
   getBundle(key: BundleKey, options?: CancelOptions): Promise<Bundle>;
-  /** All bundles, one at a time. */
+  /** Yields all bundles. */
   bundles(options?: CancelOptions): AsyncIterable<Bundle>;
-  /** Closes connections; calls under way fail. */
+  /** Closes connections; running calls fail. */
   close(): void;
 }

@@ -18,33 +18,33 @@ import { type Validators, formatLabel, usableValidators, getValidators } from '.
 const formatVersion = 1;
 const digestPrefix = 'sha256:';
 
-/** What was last known of a URL, and which content it had. */
+/** Last known state of a URL, and its content. */
 interface CopyRecord {
   url: string;
-  /** `sha256:…` of the content, which is in the file of that name. */
+  /** Digest `sha256:…` of the content, in the file of that name. */
   hash: string;
   size: number;
   validators: Validators;
 }
 
-/** The content of a URL on disk, open for reading; whoever gets it closes it. */
+/** An open copy of the content of a URL, which the caller closes. */
 interface OpenCopy {
   handle: FileHandle;
   hash: string;
-  /** Whether it is another content than the directory had before. */
+  /** The content differs from the previous one in the directory. */
   changed: boolean;
 }
 
 /**
- * Keeps a copy of what a URL answers in a directory: the content as `HEX.jsonl` by its SHA-256, and beside it a
- * record of where it is from. What is damaged is fetched again. Any number of processes may use the directory; what
- * one has open stays readable when another replaces it.
+ * Copies the response of a URL to a directory: the content as `HEX.jsonl` by its SHA-256, with a record of its
+ * source. Damaged content is fetched again. Several processes may share the directory; open content stays readable
+ * when another process replaces it.
  */
 export class ContentCopy {
   readonly #directory: string;
   readonly #url: string;
   readonly #maxBytes: number;
-  /** The file that was read to its end and found sound. */
+  /** File that was read completely and verified. */
   #sound = '';
 
   constructor(directory: string, url: string, maxBytes: number) {
@@ -54,8 +54,8 @@ export class ContentCopy {
   }
 
   /**
-   * Brings the copy up to date by one conditional request, and opens it. Throws what `request` throws, OpmateError IO
-   * for a directory that cannot be written, LIMIT for too much content.
+   * Updates the copy with one conditional request, and opens it. Throws as `request`, OpmateError IO for a directory
+   * that is not writable, LIMIT for oversized content.
    */
   async open(
     request: (validators: Validators | undefined) => Promise<TransportResponse>,
@@ -114,7 +114,7 @@ export class ContentCopy {
     }
   }
 
-  /** The content of a record, if it is there and what it should be. */
+  /** Opens the content of a record, if it exists and is valid. */
   async #openSound(record: CopyRecord, signal: AbortSignal | undefined): Promise<FileHandle | undefined> {
     const handle = await open(this.#getFile(record.hash), 'r').catch(() => undefined);
     if (handle === undefined) return undefined;
@@ -161,7 +161,7 @@ export class ContentCopy {
   }
 }
 
-/** Tells a file from one that was put in its place or written to. */
+/** Returns the identity of a file, which changes when it is replaced or written. */
 async function readIdentity(handle: FileHandle, hash: string): Promise<string> {
   return `${hash} ${getFileIdentity(await handle.stat({ bigint: true }))}`;
 }

@@ -19,9 +19,9 @@ import {
 import { sortedEntries } from './http-catalog-client.js';
 
 export interface GrpcClientOptions extends ClientOptions {
-  /** Whether the server speaks TLS; where left out, it does when `ca` is given. */
+  /** Use TLS; default: if `ca` is set. */
   tls?: boolean | undefined;
-  /** Of one message; 64 MiB. */
+  /** Maximum bytes of a message; default: 64 MiB. */
   maxMessageBytes?: number | undefined;
 }
 
@@ -34,7 +34,7 @@ export interface ApiKey {
 
 const defaultMaxMessageBytes = 64 * 1024 * 1024;
 
-/** A client of the gRPC registry API, `api.Registry`: that of opmate as well as opm's. */
+/** A client of the gRPC registry API, `api.Registry`, of opmate and opm. */
 export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
   readonly #address: string;
   readonly #options: GrpcClientOptions;
@@ -44,7 +44,7 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
   constructor(address: string, options: GrpcClientOptions = {}) {
     const port = /^(?:\[[\da-fA-F:.]+\]|[\w.-]+):(\d{1,5})$/.exec(address)?.[1];
     if (port === undefined || Number(port) > 65_535) {
-      throw new UsageError(`${quoteGo(address)} is not the address of a server`, {
+      throw new UsageError(`${quoteGo(address)}: invalid server address`, {
         hint: 'use HOST:PORT, e.g. catalog.example:50051',
       });
     }
@@ -65,7 +65,7 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
     return { ...response, channels: response.channels.sort((a, b) => compareBytes(a.name, b.name)) };
   }
 
-  /** Reads all bundles, since the API has no call for this. */
+  /** Lists entries by reading all bundles, as the API has no such call. */
   async listEntries(packageName: string, options: CancelOptions = {}): Promise<CatalogEntry[]> {
     const entries: CatalogEntry[] = [];
     for await (const bundle of this.bundles(options)) {
@@ -79,13 +79,15 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
     });
   }
 
-  /** With manifests, but without `replaces` and `skips`, as servers answer here; `bundles` has these. */
+  /**
+   * Returns a bundle with manifests, but without `replaces` and `skips`, which servers omit here; `bundles` has them.
+   */
   getBundle(key: BundleKey, options: CancelOptions = {}): Promise<RegistryBundle> {
     const names = { pkgName: key.package, channelName: key.channel, csvName: key.name };
     return this.#call('GetBundle', requestTypes.getBundle.encode(names), decodeBundle, options);
   }
 
-  /** The bundle at the head of a channel. */
+  /** Returns the head bundle of a channel. */
   getBundleForChannel(
     packageName: string,
     channelName: string,
@@ -95,38 +97,38 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
     return this.#call('GetBundleForChannel', request, decodeBundle, options);
   }
 
-  /** The bundle that replaces another in a channel. */
+  /** Returns the bundle that replaces another in a channel. */
   getBundleThatReplaces(key: BundleKey, options: CancelOptions = {}): Promise<RegistryBundle> {
     const names = { csvName: key.name, pkgName: key.package, channelName: key.channel };
     const request = requestTypes.getReplacement.encode(names);
     return this.#call('GetBundleThatReplaces', request, decodeBundle, options);
   }
 
-  /** The bundle at the head of a default channel that provides an API. */
+  /** Returns the head bundle of a default channel that provides an API. */
   getDefaultBundleThatProvides(api: ApiKey, options: CancelOptions = {}): Promise<RegistryBundle> {
     const request = requestTypes.getDefaultProvider.encode(withoutPlural(api));
     return this.#call('GetDefaultBundleThatProvides', request, decodeBundle, options);
   }
 
-  /** The entries, in any package, that replace a bundle. */
+  /** Returns the entries, in any package, that replace a bundle. */
   getEntriesThatReplace(bundleName: string, options: CancelOptions = {}): Promise<RegistryEntry[]> {
     const request = requestTypes.getAllReplacements.encode({ csvName: bundleName });
     return this.#collect('GetChannelEntriesThatReplace', request, decodeEntry, options);
   }
 
-  /** The entries that provide an API. */
+  /** Returns the entries that provide an API. */
   getEntriesThatProvide(api: ApiKey, options: CancelOptions = {}): Promise<RegistryEntry[]> {
     const request = requestTypes.getAllProviders.encode(withoutPlural(api));
     return this.#collect('GetChannelEntriesThatProvide', request, decodeEntry, options);
   }
 
-  /** The heads of channels that provide an API. */
+  /** Returns the channel heads that provide an API. */
   getLatestEntriesThatProvide(api: ApiKey, options: CancelOptions = {}): Promise<RegistryEntry[]> {
     const request = requestTypes.getLatestProviders.encode(withoutPlural(api));
     return this.#collect('GetLatestChannelEntriesThatProvide', request, decodeEntry, options);
   }
 
-  /** A message for each channel that a bundle is in; servers leave manifests out where there is an image. */
+  /** Yields a message for each channel of a bundle; servers omit manifests of bundles with an image. */
   bundles(options: CancelOptions = {}): AsyncGenerator<RegistryBundle, void, undefined> {
     return this.#stream(
       'api.Registry/ListBundles',
@@ -138,8 +140,8 @@ export class GrpcCatalogClient implements CatalogQueries<RegistryBundle> {
   }
 
   /**
-   * Blobs of a schema that is not one of OLM's, of one package or of all where it is empty. Only file-based catalogs
-   * have any, and only new servers the call: OpmateError UNSUPPORTED with others.
+   * Yields blobs of a custom schema, of one package or of all if empty. Only file-based catalogs have them, and only
+   * newer servers the call: OpmateError UNSUPPORTED with others.
    */
   customBlobs(
     query: { schema: string; package?: string | undefined },

@@ -35,11 +35,11 @@ interface GrpcConnectionOptions extends ClientOptions {
 }
 
 interface GrpcCall {
-  /** `/package.Service/Method` */
+  /** Path `/package.Service/Method`. */
   path: string;
   request: Buffer;
   metadata?: Record<string, string>;
-  /** Bytes of all messages together; no end where left out. */
+  /** Maximum bytes of all messages; default: unlimited. */
   maxBytes?: number;
   signal: AbortSignal | undefined;
 }
@@ -47,7 +47,7 @@ interface GrpcCall {
 const asIs = (bytes: Buffer): Buffer => bytes;
 const maxReconnectMs = 5_000;
 
-/** Calls to one server, of messages as bytes. */
+/** Calls to one server, with messages as bytes. */
 export class GrpcConnection {
   readonly #client: Client;
   readonly #address: string;
@@ -57,7 +57,7 @@ export class GrpcConnection {
   readonly #random: () => number;
 
   constructor(address: string, options: GrpcConnectionOptions) {
-    // What fails is thrown; the library would print it.
+    // Failures are thrown; the library would print them.
     setLogVerbosity(logVerbosity.NONE);
     this.#address = address;
     this.#idleTimeoutMs = options.idleTimeoutMs ?? defaultIdleTimeoutMs;
@@ -69,14 +69,14 @@ export class GrpcConnection {
       'grpc.max_receive_message_length': options.maxMessageBytes,
       'grpc.initial_reconnect_backoff_ms': reconnectMs,
       'grpc.max_reconnect_backoff_ms': maxReconnectMs,
-      // Nothing from the environment, no connection of anybody else, no configuration by DNS.
+      // No settings from the environment, no shared connections, no configuration by DNS.
       'grpc.enable_http_proxy': 0,
       'grpc.use_local_subchannel_pool': 1,
       'grpc.service_config_disable_resolution': 1,
     });
   }
 
-  /** Waits until the server can be called. Throws NetworkError when that takes longer, CancelledError. */
+  /** Waits until the server is reachable. Throws NetworkError on time-out, and CancelledError. */
   async ready(timeoutMs: number, signal?: AbortSignal): Promise<void> {
     throwIfCancelled(signal);
     let stop = (): void => undefined;
@@ -93,16 +93,16 @@ export class GrpcConnection {
         clearTimeout(timer);
         unwatch();
       };
-      // Without an end of its own, which is that of the client.
+      // No deadline: the idle time-out of the client applies.
       this.#client.waitForReady(Infinity, (error) => (error ? reject(slow) : resolve()));
     });
     await ready.finally(() => stop());
   }
 
-  /** The one message of an answer. */
+  /** Returns the single message of a response. */
   async call(call: GrpcCall): Promise<Buffer> {
     let only: Buffer | undefined;
-    // To its end, since what goes wrong is told there.
+    // Read to the end, where errors are reported.
     for await (const message of this.stream(call)) {
       if (only !== undefined) {
         throw new OpmateError('INVALID', 'more than one message in the response', { subject: this.#address });
@@ -114,8 +114,8 @@ export class GrpcConnection {
   }
 
   /**
-   * The messages of an answer. A server that cannot be reached is tried again until the first has come; leaving the
-   * stream cancels the call.
+   * Yields the messages of a response. Retries an unreachable server until the first message; leaving the stream
+   * cancels the call.
    */
   async *stream(call: GrpcCall): AsyncGenerator<Buffer, void, undefined> {
     for (let attempt = 1; ; attempt++) {
@@ -145,7 +145,7 @@ export class GrpcConnection {
     const headers = new Metadata();
     for (const [name, value] of Object.entries(metadata)) headers.set(name, value);
     const call = this.#client.makeServerStreamRequest(path, asIs, asIs, request, headers);
-    // What comes after the call was left is of no interest.
+    // Events after the call was left are ignored.
     call.on('error', () => undefined);
     let isStalled = false;
     const unwatch = onAbort(signal, () => call.cancel());
@@ -209,7 +209,7 @@ export class GrpcConnection {
       case status.NOT_FOUND:
         return new OpmateError('NOT_FOUND', message, { cause });
       case status.UNKNOWN:
-        // The code that this API has for what is not found, and for whatever it has no other for.
+        // The API uses this code for missing content, and for all errors without another code.
         return new OpmateError(isNotFound(text) ? 'NOT_FOUND' : 'REGISTRY', message, { cause });
       case status.RESOURCE_EXHAUSTED:
         return new LimitError(message, { cause });
@@ -226,7 +226,7 @@ export class GrpcConnection {
   }
 }
 
-/** The texts of opm's servers. */
+/** Reports whether a text of opm's servers means not found. */
 function isNotFound(text: string): boolean {
   return / not found$/.test(text) || /^no (channel )?(entry|entries) found /.test(text);
 }

@@ -8,9 +8,9 @@ import {
 } from '../serve/grpc/messages.js';
 import type { CatalogEntry, CatalogPackage } from './catalog-queries.js';
 
-/** `api.Bundle`: a bundle in a channel. Texts and lists are empty where the server has none. */
+/** `api.Bundle`: a bundle in a channel. Missing texts and lists are empty. */
 export interface RegistryBundle extends Omit<BundleMessage, 'deprecation'> {
-  /** Message of the bundle's deprecation. */
+  /** Deprecation message of the bundle. */
   deprecation?: string;
 }
 

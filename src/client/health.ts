@@ -2,7 +2,7 @@ import type { CancelOptions } from '../core/concurrency.js';
 import { messageType } from '../serve/grpc/protobuf.js';
 import type { GrpcConnection } from './grpc-connection.js';
 
-/** Health that a server reports; `UNKNOWN` also for a status of later versions. */
+/** Reported health; `UNKNOWN` includes statuses of later versions. */
 export type HealthStatus = 'UNKNOWN' | 'SERVING' | 'NOT_SERVING' | 'SERVICE_UNKNOWN';
 
 const statuses: readonly HealthStatus[] = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'];
@@ -10,8 +10,8 @@ const requestType = messageType<{ service: string }>('grpc.health.v1.HealthCheck
 const responseType = messageType<{ status: number }>('grpc.health.v1.HealthCheckResponse');
 
 /**
- * Checks the health of a gRPC server, or of one of its services. Throws what the connection throws: OpmateError
- * NOT_FOUND for a service that it does not have. (Source: grpc.health.v1.)
+ * Checks the health of a gRPC server or one of its services. Throws as the connection: OpmateError NOT_FOUND for an
+ * unknown service. (Source: grpc.health.v1.)
  */
 export async function checkHealth(
   connection: GrpcConnection,

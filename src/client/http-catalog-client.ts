@@ -14,7 +14,7 @@ import {
   type BlobQuery,
   type CatalogBlob,
   type LineLimits,
-  checkAskedFor,
+  requireMatch,
   readBlobs,
 } from './catalog-blobs.js';
 import type { BundleKey, CatalogQueries, CatalogEntry, CatalogPackage } from './catalog-queries.js';
@@ -25,18 +25,18 @@ import { readBody } from '../oci/transport/response-body.js';
 import { HttpRequests, type Validators, formatLabel, getValidators } from './http-requests.js';
 
 export interface HttpClientOptions extends ClientOptions {
-  /** Where `all` keeps what it has fetched, so that only changes are fetched again; nothing is kept without one. */
+  /** Cache directory of `all`, which then fetches changes only; default: no cache. */
   cacheDirectory?: string | undefined;
-  /** Of one blob; 64 MiB. */
+  /** Maximum bytes of a blob; default: 64 MiB. */
   maxBlobBytes?: number | undefined;
-  /** Of one answer; 4 GiB. */
+  /** Maximum bytes of a response; default: 4 GiB. */
   maxBytes?: number | undefined;
 }
 
-/** What `refresh` has found. */
+/** Result of `refresh`. */
 export interface RefreshResult {
   changed: boolean;
-  /** `sha256:…` of the content, where a cache directory has it. */
+  /** Digest `sha256:…` of the content, with a cache directory. */
   hash?: string;
 }
 
@@ -45,13 +45,13 @@ const defaultMaxBytes = 4 * 1024 * 1024 * 1024;
 const maxListingBytes = 16 * 1024 * 1024;
 
 /**
- * A client of the HTTP catalog API, that of opmate as well as catalogd's. Where the server knows no conditional
- * requests, everything counts as changed.
+ * A client of the HTTP catalog API of opmate and catalogd. If the server supports no conditional requests, content
+ * always counts as changed.
  */
 export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
   readonly #requests: HttpRequests;
   readonly #limits: LineLimits;
-  /** Of the server, without a final slash. */
+  /** URL of the server, without a trailing slash. */
   readonly #root: string;
   readonly #catalog: string | undefined;
   readonly #copy: ContentCopy | undefined;
@@ -70,7 +70,7 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
         : new ContentCopy(cacheDirectory, this.#url('all'), maxBytes);
   }
 
-  /** The catalogs of the server. Only opmate has this list. */
+  /** Lists the catalogs of the server. Supported by opmate only. */
   async catalogs({ signal }: CancelOptions = {}): Promise<ListedCatalog[]> {
     const url = `${this.#root}/catalogs`;
     const response = await this.#requests.send({ url, signal });
@@ -80,10 +80,7 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
     );
   }
 
-  /**
-   * Every blob, in the order of the catalog. With a cache directory the copy there is brought up to date first, and
-   * then read.
-   */
+  /** Yields all blobs in the order of the catalog. With a cache directory, the copy is updated first and then read. */
   async *all({ signal }: CancelOptions = {}): AsyncGenerator<CatalogBlob, void, undefined> {
     const url = this.#url('all');
     if (this.#copy === undefined) {
@@ -99,14 +96,14 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
     }
   }
 
-  /** The blobs that have these names, in the order of the catalog; all of them when nothing is asked for. */
+  /** Yields matching blobs in the order of the catalog; all without a query. */
   metas(query: BlobQuery, options: CancelOptions = {}): AsyncGenerator<CatalogBlob, void, undefined> {
     return this.#metas(query, options, this.#limits);
   }
 
   /**
-   * Asks whether the catalog has changed since this was asked last; the first time it has. With a cache directory it
-   * is that which remembers, for later clients too, and changed content is fetched into it.
+   * Reports whether the catalog changed since the last call; the first time it has. With a cache directory, its state
+   * is kept there for later clients, and changed content is fetched into it.
    */
   async refresh({ signal }: CancelOptions = {}): Promise<RefreshResult> {
     if (this.#copy !== undefined) {
@@ -119,7 +116,7 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
     response.body.resume();
     if (response.status === 304) return { changed: false };
     this.#known = getValidators(response);
-    // A server that knows no conditions may still know tags.
+    // A server without conditional requests may still send tags.
     return { changed: this.#known.etag === undefined || this.#known.etag !== validators.etag };
   }
 
@@ -130,7 +127,7 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
   }
 
   async getPackage(name: string, options: CancelOptions = {}): Promise<CatalogPackage> {
-    if (name === '') throw new UsageError('getPackage needs the name of a package');
+    if (name === '') throw new UsageError('getPackage: missing package name');
     const [[response], channels, deprecations] = await Promise.all([
       this.#list({ schema: schemas.package, name }, options),
       this.#channels(name, options),
@@ -154,7 +151,7 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
   }
 
   async listEntries(packageName: string, options: CancelOptions = {}): Promise<CatalogEntry[]> {
-    if (packageName === '') throw new UsageError('listEntries needs the name of a package');
+    if (packageName === '') throw new UsageError('listEntries: missing package name');
     const channels = await this.#channels(packageName, options);
     if (channels.length === 0) throw this.#notFound(`package ${quoteGo(packageName)}`);
     const entries = channels.flatMap(({ name: channel, entries }) =>
@@ -163,10 +160,10 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
     return sortedEntries(entries);
   }
 
-  /** The `olm.bundle` blob, which is the same in all channels. */
+  /** Returns the `olm.bundle` blob, which is the same in all channels. */
   async getBundle(key: Omit<BundleKey, 'channel'>, options: CancelOptions = {}): Promise<BundleBlob> {
     const { package: packageName, name } = key;
-    if (packageName === '' || name === '') throw new UsageError('getBundle needs a package and a name');
+    if (packageName === '' || name === '') throw new UsageError('getBundle: missing package or bundle name');
     for await (const blob of this.#collected(
       { schema: schemas.bundle, package: packageName, name },
       options,
@@ -199,12 +196,12 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
     const label = formatLabel(url);
     const response = await this.#requests.send({ url, signal });
     for await (const blob of readBlobs(readBody(response), label, limits)) {
-      checkAskedFor(blob, query, label);
+      requireMatch(blob, query, label);
       yield blob;
     }
   }
 
-  /** Blobs of which much is kept. */
+  /** Collects blobs that are mostly kept. */
   #collected(query: BlobQuery, options: CancelOptions): AsyncGenerator<CatalogBlob, void, undefined> {
     const maxBytes = Math.min(this.#limits.maxBytes, maxCollectedBytes);
     return this.#metas(query, options, { ...this.#limits, maxBytes });
@@ -230,7 +227,7 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
 
   #url(route: 'all' | 'metas'): string {
     if (this.#catalog !== undefined) return `${this.#catalog}/api/v1/${route}`;
-    throw new UsageError('is the URL of a server, not of a catalog', {
+    throw new UsageError('expected the URL of a catalog, got that of a server', {
       subject: this.#root,
       hint: 'add /catalogs/NAME; catalogs() lists the names',
     });
@@ -241,12 +238,12 @@ export class HttpCatalogClient implements CatalogQueries<BundleBlob> {
   }
 }
 
-/** A sorted copy: by channel, then by name. */
+/** Returns a copy sorted by channel, then by name. */
 export function sortedEntries(entries: readonly CatalogEntry[]): CatalogEntry[] {
   return [...entries].sort((a, b) => compareBytes(a.channel, b.channel) || compareBytes(a.name, b.name));
 }
 
-/** Looks up why something of a package is deprecated. */
+/** Returns a lookup of deprecation messages of a package. */
 function getDeprecations(
   blobs: readonly DeprecationsBlob[],
 ): (schema: string, name: string) => { deprecation?: string } {
@@ -259,7 +256,7 @@ function getDeprecations(
   };
 }
 
-/** The URL without a final slash. */
+/** Returns a valid URL without a trailing slash. */
 function checkedUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlain = url !== undefined && url.username === '' && url.password === '' && url.search === '';

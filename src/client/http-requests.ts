@@ -23,18 +23,18 @@ import {
   defaultRetryDelayMs,
 } from './client-options.js';
 
-/** No attempt begins later than this after the first, unless a longer time for one is allowed. */
+/** Maximum time from the first attempt to the last, unless one attempt may take longer. */
 const retryMs = 60_000;
 
 interface CatalogRequest {
   url: string;
   method?: 'GET' | 'HEAD';
-  /** What the client has; with these, and only with these, 304 is an answer. */
+  /** Validators of the client's copy; only with these is 304 a valid response. */
   validators?: Validators | undefined;
   signal?: AbortSignal | undefined;
 }
 
-/** By which a server knows a content again. */
+/** Validators by which a server recognizes content. */
 export interface Validators {
   etag?: string | undefined;
   lastModified?: string | undefined;
@@ -43,10 +43,10 @@ export interface Validators {
 /** Requests of the HTTP catalog API. */
 export class HttpRequests {
   readonly #transport: Transport;
-  /** By protocol, and by the kind of address that led to the server where it was not named. */
+  /** Agents by protocol, and by the kind of address that a redirect came from. */
   readonly #agents = new Map<string, HttpAgent>();
 
-  /** Throws OpmateError INVALID for certificate authorities that are none. */
+  /** Throws OpmateError INVALID for invalid certificate authorities. */
   constructor({
     ca,
     idleTimeoutMs = defaultIdleTimeoutMs,
@@ -85,8 +85,8 @@ export class HttpRequests {
   }
 
   /**
-   * Sends a request, and again after faults that may pass. Resolves with a 200, or a 304 where it was asked for;
-   * everything else is thrown as OpmateError. The body must be read or destroyed.
+   * Sends a request, and retries temporary failures. Resolves with a 200, or a requested 304; other responses throw
+   * OpmateError. The caller must read or destroy the body.
    */
   async send({ url, method = 'GET', validators = {}, signal }: CatalogRequest): Promise<TransportResponse> {
     const { etag, lastModified } = validators;
@@ -115,7 +115,7 @@ export class HttpRequests {
   }
 }
 
-/** A URL for messages: without query. */
+/** Returns a URL for messages, without query. */
 export function formatLabel(url: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname;
@@ -125,7 +125,7 @@ export function getValidators({ headers }: TransportResponse): Validators {
   return usableValidators(headers.get('etag'), headers.get('last-modified'));
 }
 
-/** Those that can be sent again. */
+/** Returns the validators that can be sent again. */
 export function usableValidators(etag: unknown, lastModified: unknown): Validators {
   const usable = (text: unknown): string | undefined =>
     typeof text === 'string' && /^[\x20-\x7e]{1,1000}$/.test(text) ? text : undefined;
@@ -149,7 +149,7 @@ function refusal(label: string, status: number, cause?: RegistryError): Registry
   return new RegistryError(text, { subject: label, status, cause });
 }
 
-/** The transport speaks of registries and of flags of the command line. */
+/** Replaces the registry terms and command-line flags in errors of the transport. */
 function translated(error: unknown, label: string): unknown {
   if (error instanceof RegistryError) {
     const refused = refusal(label, error.status, error);

@@ -9,30 +9,30 @@ import { compareBytes, sortedByBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
 import { getValue } from '../document/json-fields.js';
 
-/** A field that is not as it was; what was or is not there is undefined. */
+/** A changed field; missing values are undefined. */
 export interface FieldChange {
-  /** As in `spec.template.spec.containers[name=manager].image`. */
+  /** Path: `spec.template.spec.containers[name=manager].image`. */
   path: string;
   old?: JsonValue;
   new?: JsonValue;
 }
 
-/** An object that is not as it was. */
+/** A changed object. */
 export interface ObjectChange {
   action: 'added' | 'removed' | 'changed';
   apiVersion: string;
   kind: string;
   namespace: string;
   name: string;
-  /** A definition that is removed, and with it all objects of its kind. */
+  /** A definition is removed, and with it all objects of its kind. */
   removesDefinition: boolean;
-  /** Of objects that are changed. */
+  /** Changed fields of a changed object. */
   fields: FieldChange[];
-  /** How its YAML changes, as hunks of a unified diff. */
+  /** Change of its YAML, as hunks of a unified diff. */
   diff: string;
 }
 
-/** What of some objects is not as it was: sorted by kind, namespace and name. */
+/** Returns the differences between objects, sorted by kind, namespace and name. */
 export function diffObjects(
   older: readonly PlainObject[],
   newer: readonly PlainObject[],
@@ -54,14 +54,14 @@ export function diffObjects(
   );
 }
 
-/** Objects by what they are, whatever version of their API they are written in. */
+/** Returns objects by identity, independent of API version. */
 function byKey(objects: readonly PlainObject[]): Map<string, PlainObject> {
   const result = new Map<string, PlainObject>();
   for (const object of objects) {
     const { apiVersion, kind, namespace, name } = object;
     const group = getGroup(apiVersion);
     const key = [group, kind, namespace, name];
-    // Objects whose names the cluster makes up, and equal ones, are told apart by their order.
+    // Objects with generated names, and duplicates, are distinguished by order.
     for (let index = 0; ; index++) {
       const text = JSON.stringify([...key, index]);
       if (result.has(text)) continue;
@@ -115,16 +115,16 @@ function addFields(older: JsonValue, newer: JsonValue, path: string, fields: Fie
     else if (now === undefined) fields.push({ path: where, old });
     else addFields(old, now, where, fields);
   }
-  // Named parts that only stand in another order.
+  // Named items that differ in order only.
   if (fields.length === count) fields.push({ path, old: older, new: newer });
 }
 
-/** A key as it stands in a path: in quotes where it could be taken for several. */
+/** Returns a key for a path, in quotes if it could be read as several. */
 function shown(key: string): string {
   return /^[\w-]+$/.test(key) ? key : JSON.stringify(key);
 }
 
-/** The fields of an object, or the items of a list: by their names where all have one of their own. */
+/** Returns the fields of an object, or the items of a list: by name if all names are unique. */
 function findParts(value: JsonValue): { kind: string; parts: Map<string, JsonValue> } | undefined {
   if (isJsonObject(value)) return { kind: 'object', parts: new Map(Object.entries(value)) };
   if (!Array.isArray(value)) return undefined;

@@ -13,21 +13,21 @@ import { getValue } from '../document/json-fields.js';
 import { type LineAt, type ManifestDocument, openManifest } from './manifest-document.js';
 import { type DocumentSource, readSource } from './source-fields.js';
 
-/** A deployment as its document describes it. */
+/** A deployment as described in its document. */
 export interface DeploymentDocument {
-  /** `BundleDeployment "name"`, and where that stands. */
+  /** `BundleDeployment "name"`, with its place. */
   title: string;
   file: string;
   line: number | undefined;
   name: string;
   namespace: string;
   isPaused: boolean;
-  /** Formats that it may be of: one, or those between which its files decide. */
+  /** Possible formats: one, or several to be detected from the files. */
   formats: readonly string[];
-  /** Empty where it says none. */
+  /** Empty if not set. */
   installNamespace: string;
   watchNamespaces?: readonly string[];
-  /** Values of a chart, as text; for other formats a configuration as an object. */
+  /** Values of a chart as text; an object for other formats. */
   config?: JsonObject;
   sources: readonly DocumentSource[];
   findings: Diagnostic[];
@@ -35,14 +35,14 @@ export interface DeploymentDocument {
   lineOf(path: DocumentPath): number | undefined;
 }
 
-/** What some documents hold. */
+/** Content of several documents. */
 export interface Documents {
-  /** Sorted by namespace and name. */
+  /** Deployments, sorted by namespace and name. */
   deployments: DeploymentDocument[];
-  /** What is about no deployment alone. */
+  /** Findings that do not belong to a single deployment. */
   findings: Diagnostic[];
   warnings: Diagnostic[];
-  /** ConfigMaps and Secrets among them. */
+  /** Other objects, including ConfigMaps and Secrets. */
   configMaps: Manifest[];
   secrets: Manifest[];
 }
@@ -50,10 +50,10 @@ export interface Documents {
 const group = 'core.rukpak.io';
 const knownVersions = ['v1alpha1', 'v1alpha2'];
 const kinds = ['BundleDeployment', 'BundleInstance', 'Bundle', 'ProvisionerClass'];
-/** Longer names were refused, as names of other objects were made from them. (Source: rukpak.) */
+/** Maximum name length: names of other objects were derived from it. (Source: rukpak.) */
 const maxNameLength = 52;
 
-/** Formats by their names in the versions of the API. */
+/** Formats by their names in the API versions. */
 const formatNames: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'registry-v1': 'registry-v1',
@@ -67,14 +67,13 @@ const formatNames: ReadonlyMap<string, string> = new Map(
     'helm+v3': 'helm',
   }),
 );
-/** Those between which the files of a bundle can decide. */
+/** Formats that can be detected from the files of a bundle. */
 const detectable = ['registry-v1', 'helm', 'plain'];
 
 /**
- * Reads deployments in all forms that they have had: BundleDeployment of v1alpha1, v1alpha2 and of the proposal, and
- * the older BundleInstance with the Bundle and ProvisionerClass that it names. A Bundle is a deployment of its own
- * where there is nothing else. Other objects are passed over with a warning. All that is wrong is told together, with
- * file and line. Throws LimitError.
+ * Reads deployments in all of their forms: BundleDeployment of v1alpha1, v1alpha2 and the proposal, and the older
+ * BundleInstance with its Bundle and ProvisionerClass. A lone Bundle is a deployment. Other objects are skipped with
+ * a warning. All problems are reported together, with file and line. Throws LimitError.
  */
 export function readDocuments(files: readonly BundleFile[]): Documents {
   const { manifests, findings: unread } = readManifests(files, { prefix: '' });
@@ -146,7 +145,7 @@ export function readDocuments(files: readonly BundleFile[]): Documents {
 interface Context {
   bundles: ReadonlyMap<string, Manifest>;
   classes: ReadonlyMap<string, Manifest>;
-  /** Bundles that something installs. */
+  /** Bundles that a deployment installs. */
   used: Set<Manifest>;
   lineAt: LineAt;
 }
@@ -249,7 +248,7 @@ function readDeployment(manifest: Manifest, context: Context): DeploymentDocumen
   };
 }
 
-/** In the order of the documents that they are about. */
+/** Sorts findings in order of their documents. */
 function byLine(findings: readonly Diagnostic[]): Diagnostic[] {
   return [...findings].sort(
     (a, b) => compareBytes(a.file ?? '', b.file ?? '') || (a.line ?? 0) - (b.line ?? 0),
@@ -269,11 +268,11 @@ function checkName({ name }: Manifest, field: Field): void {
 }
 
 interface Content extends Pick<DeploymentDocument, 'formats' | 'sources'> {
-  /** The document of the Bundle that is named, where it is another one. */
+  /** Document of the referenced Bundle, if separate. */
   bundle?: ManifestDocument;
 }
 
-/** Where the files of a deployment come from, and which format they have. */
+/** Returns the sources and format of a deployment. */
 function getContent(spec: Field, document: ManifestDocument, context: Context): Content {
   const { kind } = document.manifest;
   const template = spec.field('template');
@@ -332,7 +331,7 @@ function readSources(spec: Field, document: ManifestDocument): DocumentSource[] 
   return list.flatMap((item) => readSource(item, document) ?? []);
 }
 
-/** The format, from a field of its own or from the class of a provisioner. */
+/** Returns the format, from its own field or the class of a provisioner. */
 function getFormats(spec: Field, context: Context): readonly string[] {
   const field = spec.field('format');
   const format = field.optionalText();
@@ -377,7 +376,7 @@ function formatOfClass(name: string, { classes }: Context): string | undefined {
   const short = last?.replace(/^core-rukpak-io-/, '');
   const known = short === undefined ? undefined : formatNames.get(short);
   if (known !== undefined) return known;
-  // A class of its own stands for a program of that name, if it is one that was described.
+  // A custom class refers to a described provisioner.
   return document !== undefined && short !== undefined && isFormatName(short) ? short : undefined;
 }
 
@@ -412,7 +411,7 @@ function readWatchNamespaces(field: Field): string[] | undefined {
   return namespaces;
 }
 
-/** The text of a configuration for a format: the values of a chart, else the object itself. */
+/** Returns the configuration as text for a format: the values of a chart, otherwise the object itself. */
 export function configText(
   config: JsonObject,
   format: string,

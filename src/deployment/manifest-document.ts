@@ -5,7 +5,7 @@ import { type Manifest, getTitle } from '../kube/manifests.js';
 /** Returns the text of a line of a file. */
 export type LineAt = (file: string, line: number) => string;
 
-/** An object whose fields are read, and what is wrong with them. */
+/** An object being read, with its diagnostics. */
 export interface ManifestDocument {
   manifest: Manifest;
   title: string;
@@ -14,8 +14,8 @@ export interface ManifestDocument {
 }
 
 /**
- * Opens an object for its fields to be read. Scalars that YAML takes for something else, as `n` or a commit of digits
- * only, are read as strings, with a warning: `lineAt` returns the lines that they stand in.
+ * Opens an object for reading. Scalars that YAML reads as another type, such as `n` or an all-digit commit, are read
+ * as strings with a warning: `lineAt` returns their lines.
  */
 export function openManifest(manifest: Manifest, lineAt: LineAt): ManifestDocument {
   const diagnostics = new DiagnosticList();

@@ -33,33 +33,32 @@ import type { DocumentSource, SecretReference } from './source-fields.js';
 import { type SourceAllowances, findRefusals } from './source-rules.js';
 import { digestPieces } from '../core/digest.js';
 
-/** How deployments are to be rendered, in addition to what they say themselves. */
+/** Options of rendering deployments. */
 interface RenderDeploymentsOptions extends SourceAllowances {
-  /** How sources are opened. */
+  /** Session for opening sources. */
   content?: ContentOptions | undefined;
-  /** Those of a directory; undefined where none is named: what is missing is then read with the user's own. */
+  /** Secrets of a directory; undefined without one: the user's own credentials then replace missing ones. */
   secrets?: Secrets | undefined;
-  /** ConfigMaps that sources may name, in addition to those among the documents. */
+  /** Additional ConfigMaps that sources may refer to. */
   configMaps?: readonly Manifest[] | undefined;
-  /** Where the files of ConfigMaps really are, by the names that manifests have for them. */
+  /** Real paths of the files of ConfigMaps, by their names in manifests. */
   paths: ReadonlyMap<string, string>;
-  /** Wins over what the documents say. */
+  /** Takes precedence over the documents. */
   installNamespace?: string | undefined;
   watchNamespaces?: readonly string[] | undefined;
   provider?: CertificateProvider | undefined;
   config?: { text: string; file: string } | undefined;
 }
 
-/** Documents whose sources cannot be read before the rest is not tried any more. */
+/** Maximum documents with unreadable sources before rendering stops. */
 const maxErrors = 20;
 
-/** Where secrets without a namespace were looked for on clusters. (Source: rukpak.) */
+/** Namespace of secrets without one on clusters. (Source: rukpak.) */
 const systemNamespace = 'rukpak-system';
 
 /**
- * Renders deployments, one after the other: their sources are put together, and become objects by their format. What
- * is wrong with each is among its findings. Throws OpmateError where sources cannot be read, with all that is wrong
- * with any deployment.
+ * Renders deployments one by one: combines their sources, and converts them to objects by format. Problems of each
+ * are among its findings. Throws OpmateError for unreadable sources, with the problems of all deployments.
  */
 export async function renderDeployments(
   documents: Documents,
@@ -89,7 +88,7 @@ export async function renderDeployments(
   throw combineErrors(errors);
 }
 
-/** What sources may name: those among the documents, and those of directories. */
+/** Objects that sources may refer to: those of documents and directories. */
 interface Known {
   configMaps: readonly Manifest[];
   secrets: Secrets;
@@ -117,7 +116,7 @@ async function renderDeployment(
     warnings,
   };
   if (deployment.installNamespace !== '' && installNamespace !== deployment.installNamespace) {
-    const problem = `installed in ${quoteGo(installNamespace)}, not in ${quoteGo(deployment.installNamespace)}`;
+    const problem = `installed in ${quoteGo(installNamespace)} instead of ${quoteGo(deployment.installNamespace)}`;
     warnings.push(
       warningAt(deployment, ['spec', 'installNamespace'], { code: 'install-namespace', problem }),
     );
@@ -173,7 +172,7 @@ async function renderOpened(
     void findings.push(errorAt(deployment, ['spec', 'config'], { code, problem }));
   if (own !== undefined && 'fault' in own) refuse('invalid-value', own.fault);
   else if (own !== undefined && options.config !== undefined)
-    refuse('exclusive-fields', 'spec.config: --config is given too');
+    refuse('exclusive-fields', 'spec.config: cannot be combined with --config');
   if (findings.length > 0) return { ...result, findings };
   const config = own !== undefined && 'text' in own ? { ...own, file: ownConfig } : options.config;
   const rendered = await renderContent(directory, format, session, {
@@ -212,10 +211,10 @@ async function renderOpened(
   };
 }
 
-/** What is said of a deployment, without its name and place. */
+/** A problem of a deployment, without its name and place. */
 type Remark = Pick<Diagnostic, 'code' | 'problem' | 'hint'>;
 
-/** Returns an error about a deployment, where a path of its document is written. */
+/** Returns an error of a deployment at a path of its document. */
 function errorAt(
   { title, file, lineOf }: DeploymentDocument,
   documentPath: DocumentPath,
@@ -228,10 +227,10 @@ function warningAt(deployment: DeploymentDocument, documentPath: DocumentPath, r
   return { ...errorAt(deployment, documentPath, remark), severity: 'warning' };
 }
 
-/** What a configuration within a document is called while it is read. */
+/** Name of a configuration within a document in messages. */
 const ownConfig = 'spec.config';
 
-/** SHA-256 of objects as they are written as YAML. */
+/** Returns the SHA-256 of objects as YAML. */
 export async function hashOfObjects(
   objects: readonly PlainObject[],
   options: CancelOptions = {},
@@ -239,7 +238,7 @@ export async function hashOfObjects(
   return digestPieces(writeObjects(objects, 'yaml', options));
 }
 
-/** Which of some formats files are of: a chart, a bundle, or else plain manifests. */
+/** Detects the format of files: a chart, a bundle, or plain manifests. */
 async function detectFormat(directory: string, formats: readonly string[]): Promise<string> {
   const [only, ...others] = formats;
   if (only !== undefined && others.length === 0) return only;
@@ -269,7 +268,7 @@ interface Placing extends Known {
 
 const secretHint = 'add its manifest to the documents, or specify its directory with --secrets';
 
-/** A source with its credentials, or several, where its ConfigMaps are in several files. */
+/** Returns a source with its credentials, or several if its ConfigMaps are in several files. */
 function placeSource(
   { source, path: documentPath, destination, secret }: DocumentSource,
   deployment: DeploymentDocument,
@@ -310,7 +309,7 @@ function placeSource(
 }
 
 interface UsedSecret extends SecretReference {
-  /** Where it was found. */
+  /** Namespace in which it was found. */
   foundIn: string;
 }
 
@@ -343,7 +342,7 @@ function readCredentials(
   }
 }
 
-/** Where a secret is that a document names without a namespace: in one of its own, else wherever the only one is. */
+/** Returns the namespace of a secret without one: that of the documents or, if unique, any other. */
 function getNamespace(name: string, own: readonly string[], secrets: Secrets): string {
   const namespaces = [...secrets.values()]
     .filter((secret) => secret.name === name)
@@ -352,7 +351,7 @@ function getNamespace(name: string, own: readonly string[], secrets: Secrets): s
   return near ?? (namespaces.length === 1 ? (namespaces[0] as string) : '');
 }
 
-/** Secrets of other namespaces than that of the operator: a document should not make use of them unseen. */
+/** Reports secrets of other namespaces than the operator's, which a document should not use unnoticed. */
 function foreignSecrets(
   used: readonly UsedSecret[],
   installNamespace: string,
@@ -361,12 +360,12 @@ function foreignSecrets(
   return used.flatMap(({ foundIn, namespace, name, path: documentPath }) => {
     if (foundIn === '' || foundIn === installNamespace) return [];
     if (namespace === '' && foundIn === systemNamespace) return [];
-    const problem = `Secret ${quoteGo(name)} of ${formatPath(documentPath)} is of the foreign namespace ${quoteGo(foundIn)}`;
+    const problem = `Secret ${quoteGo(name)} of ${formatPath(documentPath)} is in another namespace: ${quoteGo(foundIn)}`;
     return [warningAt(deployment, documentPath, { code: 'foreign-secret', problem })];
   });
 }
 
-/** Objects without a namespace would be put wherever whoever applies them happens to be. */
+/** Reports objects without a namespace, which would be created in the namespace of the current context. */
 function unplaced(
   { objects, installNamespace }: RenderedContent,
   deployment: DeploymentDocument,
@@ -382,7 +381,7 @@ function unplaced(
   ];
 }
 
-/** A finding about sources; local files are named as the user did. */
+/** Returns a finding about sources, with local files as the user named them. */
 function ofSource(
   finding: Diagnostic,
   deployment: DeploymentDocument,
@@ -398,7 +397,7 @@ function isAboutContent(error: unknown): error is OpmateError {
   return error instanceof OpmateError && error.code !== 'CANCELLED' && error.code !== 'INTERNAL';
 }
 
-/** An error says which document it is about, and nothing of where files were unpacked. */
+/** Adds the document to an error, and removes the paths of unpacked files. */
 function aboutDeployment(
   error: unknown,
   deployment: DeploymentDocument,
@@ -422,7 +421,7 @@ function aboutDeployment(
       : renameDirectory(error, content.directory, content.pins[0]?.ref ?? 'the content');
   return addContext(inUserTerms, {
     subject: `${where}: ${title}`,
-    // Whoever names a Secret does not look for his own credentials.
+    // A reference to a Secret excludes the user's own credentials.
     newHint:
       error.code === 'AUTH' && ignored !== undefined ? `${formatMessage(ignored)}: ${secretHint}` : undefined,
   });

@@ -2,27 +2,27 @@ import type { PlainObject } from '../kube/object.js';
 import type { Diagnostic } from '../core/diagnostic.js';
 import type { Pin } from '../source/content/content.js';
 
-/** What one deployment document becomes. */
+/** A rendered deployment document. */
 export interface RenderedDeployment {
   name: string;
-  /** Of the document itself; empty where it names none. */
+  /** Namespace of the document; empty if not set. */
   namespace: string;
-  /** Where the operator is installed. */
+  /** Namespace of the operator. */
   installNamespace: string;
   packageName?: string;
   version?: string;
-  /** Clouds from which the operator asks for credentials. */
+  /** Clouds from which the operator requests credentials. */
   clouds?: readonly string[];
-  /** Whether the document asks that nothing be changed on the cluster. */
+  /** The document pauses changes on the cluster. */
   isPaused: boolean;
-  /** Sorted by kind, namespace and name; empty where there are findings. */
+  /** Objects sorted by kind, namespace and name; empty if there are findings. */
   objects: readonly PlainObject[];
-  /** What the sources were found to be. */
+  /** Resolved sources. */
   pins: readonly Pin[];
-  /** SHA-256 of the objects as YAML, which stands for exactly what was reviewed; empty where there are findings. */
+  /** SHA-256 of the objects as YAML, which identifies the reviewed render; empty if there are findings. */
   hash: string;
-  /** Everything that speaks against it, with the files that the user named. */
+  /** All problems, with files as the user named them. */
   findings: Diagnostic[];
-  /** What is worth knowing, and no reason to stop. */
+  /** Warnings, which do not prevent rendering. */
   warnings: Diagnostic[];
 }

@@ -8,17 +8,17 @@ import type { ContentPlace, GitPlace, HttpPlace } from '../source/place.js';
 import { parseArchiveUrl } from '../source/parse-place.js';
 import type { ManifestDocument } from './manifest-document.js';
 
-/** A secret that a document names; its namespace is empty where it names none. */
+/** A referenced secret; its namespace is empty if not set. */
 export interface SecretReference {
   namespace: string;
   name: string;
   path: DocumentPath;
 }
 
-/** A source as a document describes it, before secrets and ConfigMaps are looked up. */
+/** A source as described in a document, before secrets and ConfigMaps are resolved. */
 export interface DocumentSource {
   path: DocumentPath;
-  /** Relative to the root of the content; empty for the root. */
+  /** Destination relative to the root of the content; empty for the root. */
   destination: string;
   source: Exclude<ContentPlace, { kind: 'configMaps' | 'directory' | 'archive' }> | ConfigMapsSource;
   secret?: SecretReference;
@@ -32,7 +32,7 @@ interface ConfigMapsSource {
 const kinds = ['image', 'git', 'http', 'configMaps'] as const;
 type Kind = (typeof kinds)[number];
 
-/** Fields that a source of the proposal may have beside the object of its kind, or in it. */
+/** Fields of a source of the proposal, next to the object of its kind or in it. */
 const common = ['uri', 'auth', 'destination'];
 const fieldsByKind: Readonly<Record<Exclude<Kind, 'configMaps'>, readonly string[]>> = {
   image: ['ref', 'pullSecret', 'imagePullSecretName', 'insecureSkipTLSVerify', 'certificateData'],
@@ -41,9 +41,9 @@ const fieldsByKind: Readonly<Record<Exclude<Kind, 'configMaps'>, readonly string
 };
 
 /**
- * Reads one source of a deployment, in any of the forms that there were: `type` or `kind` with an object of that name,
- * or everything beside it, with `uri`. Undefined where something is wrong, which is reported.
- * (Source: rukpak, API v1alpha1 and v1alpha2, and the proposal for v1alpha2.)
+ * Reads one source of a deployment in any of its forms: `type` or `kind` with an object of that name, or with fields
+ * next to it, with `uri`. Undefined for an invalid source, which is reported. (Source: rukpak, API v1alpha1 and
+ * v1alpha2, and the proposal for v1alpha2.)
  */
 export function readSource(field: Field, document: ManifestDocument): DocumentSource | undefined {
   const isText = typeof field.value === 'string';
@@ -71,7 +71,7 @@ export function readSource(field: Field, document: ManifestDocument): DocumentSo
 
 const warnOfUnknown = { unknown: 'warn' } as const;
 
-/** The fields of a source, wherever they stand. */
+/** Fields of a source at any level. */
 class SourceFields {
   readonly #outer: Field;
   readonly #inner: Field | undefined;
@@ -83,7 +83,7 @@ class SourceFields {
     this.document = document;
   }
 
-  /** Returns the first of some names that is set; the first one where none is. */
+  /** Returns the first field of `names` that is set, otherwise the first. */
   get(...names: [string, ...string[]]): Field {
     for (const name of names) {
       const field = this.both(name).find(({ isSet }) => isSet);
@@ -92,7 +92,7 @@ class SourceFields {
     return (this.#inner ?? this.#outer).field(names[0]);
   }
 
-  /** Returns a field in both places. */
+  /** Returns a field at both levels. */
   both(name: string): Field[] {
     // A source that is a string is its URI.
     const isUri = name === 'uri' && typeof this.#outer.value === 'string';
@@ -153,7 +153,7 @@ function readKind(
   }
 }
 
-/** A URL, and its checksum, which may stand behind it as on the command line. */
+/** Reads a URL and its checksum, which may follow it as on the command line. */
 function readUrl(fields: SourceFields): HttpPlace {
   const field = fields.get('url', 'uri');
   const checksum = fields.get('checksum').optionalText();
@@ -191,7 +191,7 @@ function readGit(fields: SourceFields): GitPlace {
   } else {
     const revision = refField.optionalText() ?? fragmentRef;
     if (revision !== '') ref.revision = revision;
-    else refField.warn('missing; the default branch is used', { code: 'missing-field' });
+    else refField.warn('missing, using the default branch', { code: 'missing-field' });
   }
   if (fragmentRef !== '' && !Object.values(ref).includes(fragmentRef)) {
     repository.fail(`ref ${quoteShort(fragmentRef)} differs from field ref`, { code: 'conflict' });
@@ -223,12 +223,12 @@ function readDestination(fields: SourceFields): string {
   const destination = field.optionalText();
   const [first, second] = fields.both('destination').filter(({ isPresent }) => isPresent);
   if (second !== undefined && first?.value !== second.value) {
-    field.fail('defined twice, with different values', { code: 'conflict', hint: 'keep one of them' });
+    field.fail('conflicting values', { code: 'conflict', hint: 'keep one of them' });
   }
   return destination === undefined ? '' : withinRoot(destination, field, fields.document);
 }
 
-/** A relative path that stays below where it starts; empty for that itself. */
+/** Returns a relative path that stays below its root; empty for the root. */
 function withinRoot(text: string, field: Field, { title }: ManifestDocument): string {
   if (text === '.' || text === './') return '';
   try {
@@ -254,7 +254,7 @@ function readSecret(fields: SourceFields): SecretReference | undefined {
   const secret = read.secret.optionalObject(['namespace', 'name', 'insecureSkipVerify'], warnOfUnknown);
   if (secret !== undefined) {
     if (secret.insecureSkipVerify.value === true) {
-      secret.insecureSkipVerify.warn('no effect here', { hint: 'move it to auth' });
+      secret.insecureSkipVerify.warn('no effect in this field', { hint: 'move it to auth' });
     }
     return secretIn(read.secret);
   }

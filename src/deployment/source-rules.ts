@@ -4,17 +4,17 @@ import { quoteGo } from '../document/go-json.js';
 import { findReference } from '../core/reference.js';
 import type { DocumentSource } from './source-fields.js';
 
-/** What sources of documents may do in addition to reading registries, https and ssh. */
+/** Allowed sources in addition to registries, https and ssh. */
 export interface SourceAllowances {
   /** Layouts, archives and repositories on this machine. */
   allowLocal?: boolean | undefined;
-  /** Fields that skip the verification of certificates. */
+  /** Fields that skip certificate verification. */
   allowInsecure?: boolean | undefined;
 }
 
 /**
- * Returns why a source of a document is refused: whoever writes documents must not choose which files of the machine
- * that renders them are read, nor where its credentials go unverified.
+ * Returns why a source of a document is refused: authors of documents must not select files of the rendering machine,
+ * nor send its credentials unverified.
  */
 export function findRefusals(
   { source, path }: DocumentSource,
@@ -30,17 +30,17 @@ export function findRefusals(
   }
   if (source.kind !== 'configMaps' && source.insecureSkipTlsVerify === true && allowInsecure !== true) {
     refusals.push({
-      message: `${formatPath(path)}: skips the verification of certificates`,
+      message: `${formatPath(path)}: skips certificate verification`,
       hint: 'add its certificate authority with --ca-file, or allow this with --allow-insecure',
     });
   }
   return refusals;
 }
 
-/** The address of a source that is on this machine. */
+/** Returns the address of a source on this machine. */
 function localAddress(source: DocumentSource['source']): string | undefined {
   if (source.kind === 'image') {
-    // What is no reference at all is told where it is opened.
+    // Invalid references are reported when they are opened.
     const { transport = 'docker' } = findReference(source.ref) ?? {};
     return transport === 'docker' ? undefined : source.ref;
   }
@@ -48,6 +48,6 @@ function localAddress(source: DocumentSource['source']): string | undefined {
   const { repository } = source;
   if (URL.canParse(repository))
     return /^(?:https?|ssh):$/.test(new URL(repository).protocol) ? undefined : repository;
-  // HOST:PATH, as ssh has it.
+  // HOST:PATH, as for ssh.
   return /^[^/:]+:/.test(repository) ? undefined : repository;
 }

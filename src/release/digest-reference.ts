@@ -4,7 +4,7 @@ import type { Field } from '../document/field.js';
 /** An image in a registry by digest. */
 export type DigestReference = RegistryReference & { digest: string };
 
-/** Reads the reference of an image in a registry, which must have a digest. */
+/** Reads an image reference that must have a registry and a digest. */
 export function readDigestReference(field: Field<never>): DigestReference {
   const image = field.parsed(parseReference);
   const { digest } = image;

@@ -9,12 +9,12 @@ import { BuiltImages } from '../oci/image/built-images.js';
 import { buildImage, buildIndex, openBases, readWholeConfig } from '../oci/image/image-builder.js';
 import type { Repository } from '../oci/registry/repository.js';
 
-/** Where the graph data of the public update service is. */
+/** URL of the graph data of the public update service. */
 export const graphDataUrl = 'https://api.openshift.com/api/upgrades_info/graph-data';
-/** Image that the graph image is built on: it must have a shell and `cp`. */
+/** Base of the graph image, which needs a shell and `cp`. */
 export const defaultGraphBase = 'registry.access.redhat.com/ubi9/ubi:latest';
 
-/** Bytes of the archive of graph data, and of what it unpacks to. */
+/** Maximum bytes of the graph data archive, and of its content. */
 export const maxGraphDataBytes = 64 * 1024 * 1024;
 const maxUnpackedBytes = 256 * 1024 * 1024;
 
@@ -22,16 +22,16 @@ const place = 'var/lib/cincinnati-graph-data';
 const command = ['/bin/bash', '-c', `exec cp -rp /${place}/* /var/lib/cincinnati/graph-data`];
 
 interface GraphImageOptions extends CancelOptions {
-  /** Where the layer waits until the image is copied. */
+  /** Directory of the layer until the image is copied. */
   directory: string;
   limits?: ArchiveLimits | undefined;
 }
 
 /**
- * Builds the image that brings graph data to an update service in a cluster: a layer on each platform of a base, and an
- * index of them. Equal data on an equal base is an equal image. Throws OpmateError INVALID for an archive that holds
- * no channels, UNSUPPORTED for links in it, LIMIT, and what opening the base throws. (Source: oc-mirror v2; the
- * OpenShift Update Service operator, which runs the image as an init container.)
+ * Builds the image that provides graph data to an update service in a cluster: a layer on each platform of a base,
+ * and an index. Equal data and bases make equal images. Throws OpmateError INVALID for an archive without channels,
+ * UNSUPPORTED for links, LIMIT, and as opening the base. (Source: oc-mirror v2; the OpenShift Update Service
+ * operator, which runs the image as an init container.)
  */
 export async function buildGraphImage(
   data: Buffer,

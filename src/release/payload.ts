@@ -17,23 +17,23 @@ import type { Repository } from '../oci/registry/repository.js';
 import { retryDamaged } from '../oci/transport/retry-policy.js';
 import { type DigestReference, readDigestReference } from './digest-reference.js';
 
-/** An image that a release consists of. */
+/** A component image of a release. */
 export interface ReleaseComponent {
   name: string;
   image: DigestReference;
 }
 
-/** What a release image says about itself. */
+/** Content of a release image. */
 interface ReleasePayload {
-  /** Of the release. */
+  /** Version of the release. */
   version: string;
-  /** By name; several may be one image. */
+  /** Components by name; several may share an image. */
   components: ReleaseComponent[];
 }
 
 interface ReadPayloadOptions extends CancelOptions {
   limits?: ArchiveLimits | undefined;
-  /** Keys of the boot images (`x86_64`, `s390x`) whose KubeVirt disk is a component too; none where left out. */
+  /** Boot images (`x86_64`, `s390x`) whose KubeVirt disk is a component; default: none. */
   kubeVirt?: readonly string[] | undefined;
 }
 
@@ -44,10 +44,10 @@ const maxFileBytes = 16 * 1024 * 1024;
 const maxComponents = 10_000;
 
 /**
- * Reads the components of a release from its image, whose manifests are known. Layers are read from the top until all
- * files are found; of an index the first image is read. Throws OpmateError for a payload without
- * `release-manifests/image-references`, for one that names an image without digest, and what reading layers throws.
- * (Source: oc adm release; oc-mirror v2.)
+ * Reads the components of a release from its image with known manifests. Reads layers from the top until all files
+ * are found, of an index those of the first image. Throws OpmateError for a payload without
+ * `release-manifests/image-references`, for an image without a digest, and as reading layers. (Source: oc adm
+ * release; oc-mirror v2.)
  */
 export async function readPayload(
   repository: Repository,
@@ -74,11 +74,11 @@ export async function readPayload(
   }
 }
 
-/** The layers of the first image, top first. */
+/** Returns the layers of the first image, top first. */
 function getLayers({ root, manifests }: ImageContents, label: string): Descriptor[] {
   const byDigest = new Map(manifests.map((manifest) => [manifest.descriptor.digest, manifest]));
   let digest: string | undefined = root.digest;
-  // An index lists what stands before it, so this ends.
+  // An index lists earlier content only, so this ends.
   while (digest !== undefined) {
     const manifest = byDigest.get(digest);
     if (manifest?.bytes === undefined) break;
@@ -97,7 +97,7 @@ function getLayers({ root, manifests }: ImageContents, label: string): Descripto
 const whiteout = '.wh.';
 const opaque = '.wh..wh..opq';
 
-/** Reads files of the directory as the topmost layer has them that has them or takes them away. */
+/** Reads files of the directory from the topmost layer that has or removes them. */
 async function readTopFiles(
   repository: Repository,
   layers: readonly Descriptor[],
@@ -136,7 +136,7 @@ async function readTopFiles(
   return files;
 }
 
-/** Reads an ImageStream. Throws OpmateError, which `file` begins. */
+/** Reads an ImageStream. Throws OpmateError that starts with `file`. */
 function parseImageReferences(text: string, file: string): ReleasePayload {
   const top = openValue(parseJson(text, file), { name: file, kind: 'reference' });
   const fields = top.object(['kind', 'metadata', 'spec'], { unknown: 'ignore' });
@@ -165,7 +165,7 @@ function parseJson(text: string, file: string): JsonValue {
   }
 }
 
-/** Returns the KubeVirt disks of the boot images. Throws OpmateError if the release has no such disk. */
+/** Returns the KubeVirt disks of the boot images. Throws OpmateError if the release has none. */
 function readKubeVirt(file: Buffer | undefined, keys: readonly string[]): ReleaseComponent[] {
   const name = `${directory}/${bootImagesFile}`;
   if (file === undefined) throw noKubeVirt(`${name} not found`);
@@ -178,7 +178,7 @@ function readKubeVirt(file: Buffer | undefined, keys: readonly string[]): Releas
     const suffix = keys.length > 1 ? `-${key}` : '';
     return disk.isSet ? [{ name: `kube-virt-container${suffix}`, image: readDigestReference(disk) }] : [];
   });
-  if (disks.length === 0) throw noKubeVirt(`${name} names none for ${keys.join(', ')}`);
+  if (disks.length === 0) throw noKubeVirt(`${name} has none for ${keys.join(', ')}`);
   return disks;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Public keys that releases of OpenShift are signed with, in ASCII armor: release key 2
- * (567E347AD0044ADE55BA8A5F199E2F91FD431D51) and beta key 2 (B08B659EE86AF623BC90E8DB938A80CAF21541EB) of Red Hat.
- * (Source: openshift/cluster-update-keys, which clusters verify updates with.)
+ * Public keys of OpenShift releases in ASCII armor: release key 2 (567E347AD0044ADE55BA8A5F199E2F91FD431D51) and beta
+ * key 2 (B08B659EE86AF623BC90E8DB938A80CAF21541EB) of Red Hat. (Source: openshift/cluster-update-keys, with which
+ * clusters verify updates.)
  */
 export const releaseKeys = `-----BEGIN PGP PUBLIC KEY BLOCK-----
 

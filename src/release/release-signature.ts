@@ -10,35 +10,35 @@ import type { DigestReference } from './digest-reference.js';
 import type { ReleaseType } from './select-releases.js';
 import { readUrl } from './update-service.js';
 
-/** What a signature says that a release image is called. */
+/** Name of a release image in its signature. */
 type SignedName = RegistryReference & { tag: string };
 
-/** A signature that was verified. */
+/** A verified signature. */
 export interface ReleaseSignature {
   name: SignedName;
   bytes: Buffer;
 }
 
-/** Where signatures of releases are published. */
+/** URLs of published release signatures. */
 export const signatureStores: Readonly<Record<ReleaseType, string>> = {
   ocp: 'https://mirror.openshift.com/pub/openshift-v4/signatures/openshift/release/',
   okd: 'https://storage.googleapis.com/openshift-ci-release/releases/signatures/openshift/release/',
 };
 
-/** Bytes of a signature, and signatures of one image. */
+/** Maximum bytes of a signature, and signatures per image. */
 const maxSignatureBytes = 64 * 1024;
 const maxSignatures = 10;
 
 interface VerifyOptions {
   keyring: OpenPgpKeyring;
   now: Date;
-  /** Version that the update graph gives the image; undefined where none does. */
+  /** Version of the image in the update graph; undefined without one. */
   version: string | undefined;
 }
 
 /**
- * Verifies a signature of a release image: key, digest, and that it is signed as the version. Throws OpmateError, which
- * the reference of the image begins. (Source: containers-signature(5).)
+ * Verifies a signature of a release image: key, digest, and the signed version. Throws OpmateError that starts with
+ * the image reference. (Source: containers-signature(5).)
  */
 export function verifyReleaseSignature(
   bytes: Buffer,
@@ -51,22 +51,22 @@ export function verifyReleaseSignature(
   const name = parseReference(reference);
   const { tag } = name;
   if (name.transport !== 'docker' || tag === undefined)
-    throw new OpmateError('INVALID', `signed as ${quoteGo(reference)}, which is no image with a tag`, {
+    throw new OpmateError('INVALID', `signed as ${quoteGo(reference)}, expected an image with a tag`, {
       subject,
     });
   if (version !== undefined && tag !== version && !tag.startsWith(`${version}-`)) {
-    const problem = `signed as ${quoteGo(reference)}, and the update graph calls it ${version}`;
+    const problem = `signed as ${quoteGo(reference)}, expected version ${version} of the update graph`;
     throw new OpmateError('INVALID', problem, {
       subject,
-      hint: 'check the source of the update graph, and do not use it',
+      hint: 'check the source of the update graph: it cannot be trusted',
     });
   }
   return { name: { ...name, tag }, bytes };
 }
 
 /**
- * Reads the signatures of a release image from a store until one is verified. Throws OpmateError NOT_FOUND for an image
- * without signature, else what is wrong with each. (Source: store layout of containers/image, signature-N.)
+ * Reads the signatures of a release image from a store until one is valid. Throws OpmateError NOT_FOUND without
+ * signatures, otherwise with the problems of all. (Source: store layout of containers/image, signature-N.)
  */
 export async function fetchReleaseSignature(
   store: URL,

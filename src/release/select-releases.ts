@@ -7,36 +7,36 @@ import { findNearest } from '../document/field.js';
 import type { ReleaseNode, UpdateGraph } from './update-graph.js';
 import { type UpdatePath, findNearestReached, findUpdatePath } from './update-path.js';
 
-/** Who publishes the releases of a channel. */
+/** Publishers of releases. */
 export type ReleaseType = 'ocp' | 'okd';
 
-/** A channel of a configuration, and what of it. */
+/** A requested channel with its range. */
 export interface ChannelRequest {
   name: string;
   type: ReleaseType;
   minVersion: string | undefined;
   maxVersion: string | undefined;
-  /** From the oldest release of the channel on. */
+  /** Start at the oldest release of the channel. */
   full: boolean;
-  /** Only the releases of the shortest path between both ends. */
+  /** Select only releases on the shortest path between both ends. */
   shortestPath: boolean;
 }
 
-/** A release that is to be mirrored. */
+/** A release to mirror. */
 export interface SelectedRelease {
   architecture: string;
   node: ReleaseNode;
   type: ReleaseType;
-  /** Of the graph that it was found in. */
+  /** Graph of the release. */
   channel: string;
-  /** Why it was selected, as messages say it. */
+  /** Reason for messages. */
   reason: string;
 }
 
 interface SelectOptions {
-  /** Fails instead of using updates with known risks. */
+  /** Fail instead of using updates with known risks. */
   avoidRisks: boolean;
-  /** Reads a graph; asked for once per channel. */
+  /** Reads a graph; called once per channel. */
   readGraph: (type: ReleaseType, channel: string) => Promise<UpdateGraph>;
 }
 
@@ -46,9 +46,9 @@ interface SelectedReleases {
 }
 
 /**
- * Selects the releases of one architecture: of each channel those between both ends, or on the shortest path; of several
- * channels also the path from the oldest to the newest one. Throws OpmateError for channels without releases,
- * versions that are in no channel, and ends that no updates connect. (Source: oc-mirror v2.)
+ * Selects the releases of one architecture: of each channel those between both ends, or on the shortest path; of
+ * several channels also the path from the oldest to the newest release. Throws OpmateError for channels without
+ * releases, unknown versions, and ends without an update path. (Source: oc-mirror v2.)
  */
 export async function selectReleases(
   channels: readonly ChannelRequest[],
@@ -58,7 +58,7 @@ export async function selectReleases(
   return new Selection(architecture, options).select(channels);
 }
 
-/** A channel with both of its ends. */
+/** A channel with both ends. */
 interface ChannelRange {
   channel: ChannelRequest;
   graph: UpdateGraph;
@@ -150,8 +150,8 @@ class Selection {
       const nearest = findNearestReached(graph, from, to);
       const reached =
         nearest === from
-          ? `no update leads from ${from.version} on`
-          : `updates lead to ${nearest.version} at most`;
+          ? `${from.version} has no updates`
+          : `the newest reachable version is ${nearest.version}`;
       throw new OpmateError('INVALID', `no update path from ${from.version} to ${to.version}`, {
         subject: graph.label,
         hint: `change minVersion or maxVersion, or remove shortestPath: ${reached}`,
@@ -181,7 +181,7 @@ class Selection {
     this.#releases.set(key, { architecture: this.#architecture, node, type, channel: name, reason });
   }
 
-  /** Adds what leads from the oldest release of several channels to the newest one. */
+  /** Adds the path from the oldest release of several channels to the newest. */
   async #addCrossPath(ranges: readonly ChannelRange[]): Promise<void> {
     const [first, last] = [
       ranges.reduce((range, other) => (compareVersions(other.min, range.min) < 0 ? other : range)),
@@ -237,7 +237,7 @@ class Selection {
   }
 }
 
-/** Prefix, major and minor version of a channel, e.g. of `stable-4.18`. */
+/** Parses a channel into prefix, major and minor version: `stable-4.18`. */
 function parseChannel(name: string): { prefix: string; major: number; minor: number } | undefined {
   const [, prefix, major, minor] = /^(.+)-(\d{1,6})\.(\d{1,6})$/.exec(name) ?? [];
   return prefix === undefined ? undefined : { prefix, major: Number(major), minor: Number(minor) };

@@ -11,40 +11,40 @@ import { type DigestReference, readDigestReference } from './digest-reference.js
 
 /** A release in a channel. */
 export interface ReleaseNode {
-  /** As the graph writes it. */
+  /** Version as written in the graph. */
   version: string;
   parsed: Version;
-  /** By digest. */
+  /** Payload by digest. */
   payload: DigestReference;
-  /** Channels that the release is in, sorted; empty where the graph does not tell them. */
+  /** Channels of the release, sorted; empty if the graph has none. */
   channels: readonly string[];
 }
 
-/** Why an update is not for every cluster. */
+/** A known risk of an update. */
 export interface UpdateRisk {
   name: string;
   url: string;
   message: string;
 }
 
-/** The releases of a channel for an architecture, and which updates lead from one to another. */
+/** Releases of a channel for an architecture, with their updates. */
 export interface UpdateGraph {
-  /** How messages name it: channel and architecture. */
+  /** Name in messages: channel and architecture. */
   label: string;
-  /** Oldest first. */
+  /** Releases, oldest first. */
   nodes: readonly ReleaseNode[];
   byVersion: ReadonlyMap<string, ReleaseNode>;
-  /** By version. */
+  /** Updates by version. */
   edges: ReadonlyMap<string, readonly Update[]>;
 }
 
-/** An update to a version; recommended to all clusters where it has no risks. */
+/** An update to a version; recommended to all clusters if it has no risks. */
 export interface Update {
   to: ReleaseNode;
   risks: readonly UpdateRisk[];
 }
 
-/** Bytes of a graph; public ones have up to 10 MiB. */
+/** Maximum bytes of a graph; public ones have up to 10 MiB. */
 export const maxGraphBytes = 64 * 1024 * 1024;
 const maxNodes = 100_000;
 const maxEdges = 2_000_000;
@@ -54,9 +54,9 @@ const channelsKey = 'io.openshift.upgrades.graph.release.channels';
 const manifestKey = 'io.openshift.upgrades.graph.release.manifestref';
 
 /**
- * Reads the answer of an update service. Of a version that is listed twice the first node is taken; edges to versions
- * that are no nodes are left out. Throws OpmateError SYNTAX, INVALID or LIMIT, which `label` begins.
- * (Source: Cincinnati, docs/design/cincinnati.md; conditional edges: openshift/enhancements.)
+ * Reads the response of an update service. Uses the first of duplicate versions, and omits edges to unknown versions.
+ * Throws OpmateError SYNTAX, INVALID or LIMIT that starts with `label`. (Source: Cincinnati,
+ * docs/design/cincinnati.md; conditional edges: openshift/enhancements.)
  */
 export function parseUpdateGraph(text: string, label: string): UpdateGraph {
   let value: JsonValue;
@@ -126,7 +126,7 @@ function readRisk(item: Field<never>): UpdateRisk {
   };
 }
 
-/** Edges by version; of two between the same versions the one without risks is kept. */
+/** Edges by version; of duplicates the one without risks is kept. */
 class EdgeTable {
   readonly #nodes: ReadonlyMap<string, ReleaseNode>;
   readonly #label: string;
@@ -159,8 +159,8 @@ class EdgeTable {
 }
 
 /**
- * Returns a graph of some of the releases, and the updates between them, as the answer of an update service: from it the
- * same releases are selected as from the whole graph, if the oldest and the newest one are among them.
+ * Returns a graph reduced to some releases and their updates, in the form of a response of an update service: it
+ * selects the same releases as the whole graph, provided the oldest and newest are included.
  */
 export function reduceGraph({ nodes, edges }: UpdateGraph, versions: ReadonlySet<string>): JsonObject {
   const kept = nodes.filter(({ version }) => versions.has(version));

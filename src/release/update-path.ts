@@ -1,20 +1,20 @@
 import { compareVersions } from '../core/semver.js';
 import type { ReleaseNode, Update, UpdateGraph, UpdateRisk } from './update-graph.js';
 
-/** An update on a path that is not recommended to every cluster. */
+/** An update on a path that is not recommended to all clusters. */
 interface RiskyUpdate {
   from: string;
   to: string;
   risks: readonly UpdateRisk[];
 }
 
-/** Releases from one to another, both ends included. */
+/** Releases of a path, including both ends. */
 export interface UpdatePath {
   nodes: ReleaseNode[];
   risky: RiskyUpdate[];
 }
 
-/** What an update costs: the risky ones on the way to it, and then all of them. */
+/** Cost of an update: the number of risky updates, then of all. */
 interface Reached {
   node: ReleaseNode;
   risky: number;
@@ -23,8 +23,8 @@ interface Reached {
 }
 
 /**
- * Returns the path with the fewest risky updates, of these the shortest one, of these the one with the newest first
- * release; undefined where no updates lead there.
+ * Returns the path with the fewest risky updates, then the shortest, then the one with the newest first release;
+ * undefined if unreachable.
  */
 export function findUpdatePath(
   graph: UpdateGraph,
@@ -43,7 +43,7 @@ export function findUpdatePath(
   return path;
 }
 
-/** Returns the newest release up to `to` that updates lead to from `from`, which may be `from` itself. */
+/** Returns the newest release up to `to` that is reachable from `from`, possibly `from` itself. */
 export function findNearestReached(graph: UpdateGraph, from: ReleaseNode, to: ReleaseNode): ReleaseNode {
   let nearest = from;
   for (const { node } of reach(graph, from).values()) {
@@ -53,13 +53,13 @@ export function findNearestReached(graph: UpdateGraph, from: ReleaseNode, to: Re
   return nearest;
 }
 
-/** What updates lead to, each by its best path: those with n risky updates are all found before those with more. */
+/** Returns reachable releases with their best paths: those with n risky updates are found before those with more. */
 function reach(graph: UpdateGraph, from: ReleaseNode): Map<string, Reached> {
   const settled = new Map<string, Reached>();
   let level: Reached[] = [{ node: from, risky: 0, steps: 0, by: undefined }];
   while (level.length > 0) {
     const riskier = new Map<string, Reached>();
-    // Those that come in by a risky update differ in length, so the shortest ones begin first.
+    // Releases after a risky update differ in path length, so the shortest start first.
     const waiting = level.sort((a, b) => a.steps - b.steps);
     let queue: Reached[] = [];
     for (let steps = waiting[0]?.steps ?? 0; waiting.length > 0 || queue.length > 0; steps++) {

@@ -10,15 +10,15 @@ import { checkUrl, requestPlace } from '../source/drivers/http-request.js';
 import { formatUrl } from '../source/place.js';
 import type { SourceSession } from '../source/session.js';
 
-/** Where the public update services are. */
+/** URLs of the public update services. */
 export const updateServices = {
   ocp: 'https://api.openshift.com/api/upgrades_info/v1/graph',
   okd: 'https://origin-release.ci.openshift.org/graph',
 } as const;
 
 /**
- * Reads at most `maxBytes` from a URL of http, https or file. `label` begins messages. Throws OpmateError NOT_FOUND for
- * a missing file or status 404, NETWORK for other statuses, LIMIT, and what connecting throws.
+ * Reads at most `maxBytes` from an http, https or file URL. Messages start with `label`. Throws OpmateError NOT_FOUND
+ * for a missing file or status 404, NETWORK for other statuses, LIMIT, and as connecting.
  */
 export async function readUrl(
   url: URL,
@@ -51,8 +51,8 @@ async function readLocal(file: string, maxBytes: number, label: string): Promise
 }
 
 /**
- * Reads the graph of a channel from an update service. `service` is its URL; a `file:` URL names a directory of files
- * `ARCHITECTURE-CHANNEL.json`, as oc-mirror keeps them, or one file. Throws OpmateError. (Source: Cincinnati.)
+ * Reads the graph of a channel from an update service. `service` is its URL; a `file:` URL is a directory of files
+ * `ARCHITECTURE-CHANNEL.json`, as oc-mirror stores them, or one file. Throws OpmateError. (Source: Cincinnati.)
  */
 export async function fetchUpdateGraph(
   service: URL,

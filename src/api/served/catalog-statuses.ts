@@ -118,7 +118,7 @@ export async function listing(root: string, session: Session): Promise<JsonObjec
   const value = parseJson(await readUrl(url, session), url);
   const catalogs = getValue(value, 'catalogs');
   if (!Array.isArray(catalogs)) {
-    throw new OpmateError('INVALID', `${url}: no list of catalogs`, {
+    throw new OpmateError('INVALID', `${url}: not a list of catalogs`, {
       hint: 'specify the server of opmate serve',
     });
   }

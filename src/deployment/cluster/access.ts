@@ -5,7 +5,7 @@ import { getText, getValue } from '../../document/json-fields.js';
 import { sortedByBytes } from '../../core/order.js';
 import { type Kubectl, readObjects } from './kubectl.js';
 
-/** Something that the user has to be allowed. */
+/** A permission that the user needs. */
 export interface Need {
   verb: 'get' | 'create' | 'patch' | 'update' | 'delete';
   group: string;
@@ -14,19 +14,19 @@ export interface Need {
   name: string;
 }
 
-/** Questions in one call: kubectl asks them one after another, and throttles itself. */
+/** Maximum requests per call: kubectl sends them one by one, and throttles itself. */
 const batch = 500;
 
 /**
- * What the user may not do of all this, as the API server answers SelfSubjectAccessReviews: first for all names of a
- * kind at once, then, where that is denied, name by name. Throws OpmateError where it cannot be asked.
+ * Returns the missing permissions according to SelfSubjectAccessReviews: first for all names of a kind, then, if
+ * denied, by name. Throws OpmateError if the request fails.
  */
 export async function findForbidden(kubectl: Kubectl, needs: readonly Need[]): Promise<Diagnostic[]> {
   const general = new Map<string, Need>();
   for (const need of needs) general.set(toKey({ ...need, name: '' }), { ...need, name: '' });
   const denied = await findDenied(kubectl, [...general.values()]);
   const doubtful = needs.filter((need) => denied.has(toKey({ ...need, name: '' })));
-  // What is to be created has no name yet when that is decided.
+  // An object to be created has no name when that is decided.
   const named = doubtful.filter(({ verb }) => verb !== 'create');
   const deniedByName = await findDenied(kubectl, named);
   return describeDenied(doubtful.filter((need) => need.verb === 'create' || deniedByName.has(toKey(need))));
@@ -80,7 +80,9 @@ function toReview({ verb, group, resource, namespace, name }: Need): JsonObject 
 
 const shownNames = 5;
 
-/** One finding a kind and namespace: `may not patch roles.rbac.authorization.k8s.io in namespace "x": a, b`. */
+/**
+ * Returns one finding per kind and namespace: `may not patch roles.rbac.authorization.k8s.io in namespace "x": a, b`.
+ */
 function describeDenied(needs: readonly Need[]): Diagnostic[] {
   const groups = new Map<string, { need: Need; verbs: Set<string>; names: Set<string> }>();
   for (const need of needs) {
@@ -108,7 +110,7 @@ function describeDenied(needs: readonly Need[]): Diagnostic[] {
   });
 }
 
-/** Applies objects to see what the cluster says, and changes nothing. */
+/** Applies objects as a dry run to get the verdict of the cluster. */
 export async function rehearse(
   kubectl: Kubectl,
   objects: readonly JsonObject[],
@@ -117,6 +119,6 @@ export async function rehearse(
   if (objects.length === 0) return [];
   const args = ['apply', '--server-side', '--dry-run=server', ...flags, '-o', 'name', '-f', '-'];
   const { errors } = await kubectl.run(args, { objects });
-  // Webhooks of others that have side effects cannot be asked like this.
+  // Foreign webhooks with side effects do not support dry runs.
   return errors.filter((error) => !error.includes('does not support dry run'));
 }

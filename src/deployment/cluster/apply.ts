@@ -39,53 +39,53 @@ import {
   without,
 } from './objects.js';
 
-/** What of a rendered deployment reaches the cluster. */
+/** Part of a rendered deployment that is applied. */
 export type Applicable = Pick<
   RenderedDeployment,
   'name' | 'installNamespace' | 'version' | 'clouds' | 'objects' | 'hash'
 > & { pins: readonly KeptPin[] };
 
-/** How a deployment is applied. */
+/** Options of applying a deployment. */
 export interface ApplyOptions {
-  /** Takes over fields that others manage. */
+  /** Take over fields that others manage. */
   forceConflicts?: boolean;
-  /** Deletes definitions and namespaces too, with all that is in them. */
+  /** Delete definitions and namespaces too, with their content. */
   force?: boolean;
-  /** The revision whose render this is. */
+  /** Revision of the render. */
   rollbackTo?: number;
   now: () => Date;
-  /** Resolves after this time, or as soon as `signal` fires. */
+  /** Resolves after this time, or as soon as `signal` is aborted. */
   sleep: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
   logger: Logger;
   signal?: AbortSignal | undefined;
 }
 
-/** What happens to an object, compared with the render before. */
+/** Change of an object since the last render. */
 export type ObjectChange = 'add' | 'take over' | 'change' | 'remove' | 'keep';
 
-/** What applying a deployment would do. */
+/** Plan of applying a deployment. */
 export interface ApplyPlan {
   deployment: Applicable;
   place: InventoryPlace;
   read: ReadInventory;
-  /** What is on the cluster by now. */
+  /** Objects currently on the cluster. */
   current: Revision | undefined;
   previous: readonly PlacedObject[];
   objects: readonly PlacedObject[];
-  /** Objects that stay as they are left out; `keep` is what would be removed, were it not for --force. */
+  /** Changes without unchanged objects; `keep` would be a removal with --force. */
   changes: { id: ObjectId; change: ObjectChange }[];
-  /** Why it cannot be applied, conflicts included; nothing was changed. */
+  /** Problems, conflicts included, that prevent applying; nothing was changed. */
   findings: Diagnostic[];
-  /** Objects with fields that others manage, by their keys. */
+  /** Keys of objects with fields that others manage. */
   conflicts: Map<string, Diagnostic>;
   live: ReadonlyMap<string, JsonObject>;
-  /** Leave objects with conflicts as they are. */
+  /** Leave objects with conflicts unchanged. */
   isWithoutConflicts?: boolean;
 }
 
-/** What applying did. */
+/** Result of applying. */
 export interface ApplyReport {
-  /** Undefined where the render was on the cluster already. */
+  /** Undefined if the render was already on the cluster. */
   revision: number | undefined;
   created: ObjectId[];
   changed: ObjectId[];
@@ -95,29 +95,29 @@ export interface ApplyReport {
   unchanged: number;
 }
 
-/** An object in the namespace where it belongs. */
+/** An object with its namespace. */
 interface PlacedObject extends ObjectId {
   value: JsonObject;
 }
 
-/** Marks objects with the deployment that they belong to. */
+/** Annotation of objects with their deployment. */
 export const ownerAnnotation = 'opmate.dev/deployment';
 const fieldManager = 'opmate';
 const establishMs = 2 * 60_000;
 const establishStepMs = 500;
 const deleteSeconds = 120;
-/** The Secret by which a rehearsal finds out whether there can be an inventory. */
+/** Secret of the dry run that checks whether an inventory can be written. */
 const rehearsedInventory = 'opmate-inventory';
 
-/** The value of the annotation. */
+/** Returns the value of the annotation. */
 function getOwner({ name, namespace }: InventoryPlace): string {
   return `${namespace}/${name}`;
 }
 
 /**
- * Finds out what applying a deployment would change, and everything that speaks against it: kinds that the cluster
- * lacks, objects of other deployments, permissions that the user lacks, and what the API server answers to a
- * rehearsal. Changes nothing. Throws OpmateError where the cluster cannot be asked.
+ * Plans the changes of applying a deployment, with all problems: kinds that the cluster lacks, objects of other
+ * deployments, missing permissions, and errors of a dry run. Changes nothing. Throws OpmateError if the cluster is
+ * unreachable.
  */
 export async function planApply(
   kubectl: Kubectl,
@@ -174,7 +174,7 @@ export async function planApply(
   return plan;
 }
 
-/** Puts objects where they belong, with the mark of their owner; of duplicates the last one takes precedence. */
+/** Sets namespace and owner of objects; the last duplicate takes precedence. */
 function placeObjects(
   objects: readonly PlainObject[],
   resources: Resources,
@@ -186,12 +186,12 @@ function placeObjects(
   for (const object of objects) {
     const resource = findResource(resources, object);
     if (object.apiVersion === '') {
-      findings.push(createFault('missing-field', 'apiVersion is missing', { subject: describeId(object) }));
+      findings.push(createFault('missing-field', 'missing apiVersion', { subject: describeId(object) }));
       continue;
     }
     if (resource === undefined) {
       findings.push(
-        createFault('missing-kind', `the cluster has no ${object.apiVersion} ${object.kind}`, {
+        createFault('missing-kind', `kind ${object.apiVersion} ${object.kind} not found in the cluster`, {
           subject: describeId(object),
           hint: 'install its definition first, or omit it with --optional-kinds',
         }),
@@ -200,7 +200,7 @@ function placeObjects(
     }
     if (object.name === '') {
       findings.push(
-        createFault('missing-field', 'has no name, so every run would create it again', {
+        createFault('missing-field', 'missing name: every run would create it again', {
           subject: object.kind,
         }),
       );
@@ -288,7 +288,7 @@ function getChanges(
   }
   for (const id of surplus) {
     const there = live.get(toKey(id));
-    // What somebody else has taken away, or over, is no longer ours to delete.
+    // Objects that others removed or took over must not be deleted.
     if (there === undefined || ownerIn(there) !== owner) continue;
     const isKept = holdsOthers(id) && (force !== true || holdsWanted(id, there, objects, place));
     changes.push({ id, change: isKept ? 'keep' : 'remove' });
@@ -296,7 +296,7 @@ function getChanges(
   return changes;
 }
 
-/** Whether removing a namespace or a definition would take away what is asked for, or the inventory. */
+/** Reports whether a namespace or definition contains wanted objects, or the inventory. */
 function holdsWanted(
   id: ObjectId,
   { spec }: JsonObject,
@@ -346,7 +346,7 @@ function getFlags({ forceConflicts }: ApplyOptions, validation: string): string[
   ];
 }
 
-/** What the API server would say, of the objects that can be tried: those whose kind, namespace and role are there. */
+/** Runs a dry run of the objects whose kind, namespace and role exist. */
 async function rehearsal(
   kubectl: Kubectl,
   { objects, live, place, conflicts }: ApplyPlan,
@@ -362,7 +362,7 @@ async function rehearsal(
     if (object.namespace !== '' && newOnes.has(namespace(object.namespace))) return false;
     const { roleRef } = object.value;
     if (!isJsonObject(roleRef) || typeof roleRef['name'] !== 'string') return true;
-    // Whoever may not hand out roles that are not there yet might hand out these.
+    // The dry run may reject bindings of roles that do not exist yet.
     const [kind, scope] = roleRef['kind'] === 'Role' ? ['Role', object.namespace] : ['ClusterRole', ''];
     return !newOnes.has(
       toKey({ apiVersion: object.apiVersion, kind, namespace: scope, name: roleRef['name'] }),
@@ -381,7 +381,7 @@ async function rehearsal(
   const errors = await rehearse(kubectl, values, flags);
   const findings: Diagnostic[] = errors.filter((error) => !isConflict(error)).map(inWords);
   if (!errors.some(isConflict)) return findings;
-  // kubectl does not say whose conflicts they are.
+  // kubectl does not report which objects have conflicts.
   const conflicting = tried.filter((object) => !isNew(object));
   const results = await mapConcurrent(conflicting, 4, async (object) =>
     (await rehearse(kubectl, [object.value], flags)).filter(isConflict).map((error) => ({
@@ -411,8 +411,8 @@ function inWords(error: string): Diagnostic {
 }
 
 /**
- * The plan without the objects that others manage fields of, where they are all that speaks against it and its render is
- * on the cluster already: one such object must not keep the others from being put back. Undefined where it has to fail.
+ * Returns the plan without objects with conflicts, if these are its only problem and its render is already on the
+ * cluster: one such object must not prevent restoring the others. Undefined if it must fail.
  */
 export function withoutConflicts(plan: ApplyPlan): ApplyPlan | undefined {
   const { findings, conflicts, current, deployment, read } = plan;
@@ -422,9 +422,9 @@ export function withoutConflicts(plan: ApplyPlan): ApplyPlan | undefined {
 }
 
 /**
- * Does what a plan says: phase by phase, then the removals; the inventory knows of it before and after. Where that
- * fails or is cancelled, what was changed is put back as it was before, and the error says whether that succeeded.
- * Where the render is on the cluster already, it is applied again, and what had changed since is reported.
+ * Executes a plan: phase by phase, then the removals; the inventory is updated before and after. On failure or
+ * cancellation, changes are rolled back, and the error reports whether that succeeded. A render that is already on
+ * the cluster is applied again, and drift is reported.
  */
 export async function applyPlan(
   kubectl: Kubectl,
@@ -462,7 +462,7 @@ export async function applyPlan(
   if (before.unfinished !== undefined) {
     logger.log(
       'warn',
-      `${place.name}: a run that began at ${before.unfinished.time} did not end: recovering it now`,
+      `${place.name}: the run started at ${before.unfinished.time} was interrupted: recovering`,
     );
   }
   const step = async (some: readonly PlacedObject[], isInTime: boolean): Promise<void> => {
@@ -472,7 +472,7 @@ export async function applyPlan(
     if (isInTime) await waitForDefinitions(kubectl, some, options);
   };
   try {
-    // Where the inventory will be must be there before it.
+    // The namespace of the inventory must exist first.
     const home = objects.filter(
       (object) => getPhase(object) === 'namespaces' && object.name === place.namespace && !isSame,
     );
@@ -504,7 +504,7 @@ export async function applyPlan(
   await dropRenders(kubectl, place, before.revisions, revisions);
   if (!isSame) report.revision = revision;
   if (failures.length > 0) {
-    const subject = `${place.name}: applied, but not everything that is left over could be removed`;
+    const subject = `${place.name}: applied, but some orphaned objects were not removed`;
     throw new OpmateError('INVALID', `${subject}: ${failures.join('; ')}`, {
       hint: 'run the command again to retry',
     });
@@ -537,7 +537,7 @@ function resourceVersion({ metadata }: JsonObject): unknown {
   return getValue(metadata, 'resourceVersion');
 }
 
-/** Waits until the API server serves what definitions define. Throws OpmateError. */
+/** Waits until the API server serves new definitions. Throws OpmateError. */
 async function waitForDefinitions(
   kubectl: Kubectl,
   objects: readonly PlacedObject[],
@@ -554,7 +554,7 @@ async function waitForDefinitions(
       if (refused !== undefined) {
         const why =
           typeof refused['message'] === 'string' ? refused['message'].slice(0, 300) : 'no reason given';
-        throw new OpmateError('INVALID', `${describeId(object)}: its names are not accepted: ${why}`);
+        throw new OpmateError('INVALID', `${describeId(object)}: names not accepted: ${why}`);
       }
       return !conditions.some(({ type, status }) => type === 'Established' && status === 'True');
     });
@@ -572,7 +572,7 @@ function getConditions(object: JsonObject | undefined): JsonObject[] {
   return getObjects(object, 'status', 'conditions');
 }
 
-/** Deletes objects phase by phase, backwards. Returns what could not be done. */
+/** Deletes objects phase by phase, in reverse. Returns the failures. */
 async function removeAll(
   kubectl: Kubectl,
   ids: readonly ObjectId[],
@@ -586,7 +586,7 @@ async function removeAll(
     const args = ['delete', '--ignore-not-found', `--timeout=${deleteSeconds}s`, '-o', 'name', '-f', '-'];
     const { errors } = await kubectl.run(args, { objects: some.map(toStub), isCancellable });
     failures.push(...errors);
-    // Which of them are gone is known only where all are.
+    // Which of them are deleted is known only when all are.
     if (errors.length === 0) report.removed.push(...some);
   }
   return failures;
@@ -602,8 +602,8 @@ interface Failed {
 }
 
 /**
- * Puts back what an update has changed before it failed: new objects are deleted, those of the render before are
- * applied as they were, and others are written as they were found. Nobody can cancel this. Returns the error to throw.
+ * Rolls back a failed update: deletes new objects, applies those of the last render again, and restores others as
+ * they were. Cannot be cancelled. Returns the error to throw.
  */
 async function putBack(
   kubectl: Kubectl,
@@ -613,7 +613,7 @@ async function putBack(
   options: ApplyOptions,
 ): Promise<unknown> {
   const { place, live, previous } = plan;
-  // Applied once more, the same render has nothing to go back to.
+  // Applying the same render again needs no rollback.
   if (isSame) return error;
   const isCancelled = error instanceof CancelledError;
   const why = isCancelled ? 'interrupted' : getMessage(error);
@@ -660,25 +660,21 @@ async function putBack(
   }
   const stays = kept.length === 0 ? '' : `; left in place: ${kept.map(describeId).join(', ')}`;
   if (problems.length === 0) {
-    options.logger.log('warn', `${place.name}: the state before is restored${stays}`);
+    options.logger.log('warn', `${place.name}: previous state restored${stays}`);
     if (isCancelled) return error;
-    return new OpmateError(
-      'INVALID',
-      `${place.name}: not applied, the state before is restored${stays}: ${why}`,
-      {
-        cause: error,
-        hint: error instanceof OpmateError ? error.hint : undefined,
-      },
-    );
+    return new OpmateError('INVALID', `${place.name}: not applied, previous state restored${stays}: ${why}`, {
+      cause: error,
+      hint: error instanceof OpmateError ? error.hint : undefined,
+    });
   }
-  const text = `${place.name}: ${why}; and the state before could not be restored: ${problems.join('; ')}`;
+  const text = `${place.name}: ${why}; restoring the previous state failed: ${problems.join('; ')}`;
   return new OpmateError('INVALID', text, {
     cause: error,
     hint: 'fix the reported problems, then apply again',
   });
 }
 
-/** A live object, to be written again whatever has become of it. */
+/** Returns a live object to be restored, whatever its current state. */
 function asFound(object: JsonObject): JsonObject {
   const metadata = getObject(object, 'metadata');
   return {

@@ -8,20 +8,20 @@ import type { Kubectl } from './kubectl.js';
 import { getGroup } from '../../kube/object.js';
 import type { ObjectId } from './objects.js';
 
-/** How the API names a kind. */
+/** A kind in the API. */
 interface Resource {
   group: string;
-  /** As in `deployments`. */
+  /** Plural name: `deployments`. */
   plural: string;
   isNamespaced: boolean;
-  /** Whether the cluster has it already; false where a definition among the objects will bring it. */
+  /** The kind exists; false if one of the objects defines it. */
   isThere: boolean;
 }
 
 /** Kinds by `APIVERSION KIND`. */
 export type Resources = ReadonlyMap<string, Resource>;
 
-/** The kind of an object, if the cluster has it, or will. */
+/** Returns the kind of an object, existing or defined. */
 export function findResource(resources: Resources, { apiVersion, kind }: ObjectId): Resource | undefined {
   return resources.get(`${apiVersion} ${kind}`);
 }
@@ -29,7 +29,9 @@ export function findResource(resources: Resources, { apiVersion, kind }: ObjectI
 const groupVersion = /^(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?\/)?v[a-z0-9]+$/;
 const concurrency = 4;
 
-/** Asks which kinds of these objects the cluster has, one call an API version, and adds those that they define. */
+/**
+ * Returns the kinds of objects in the cluster, with one call per API version, and the kinds that the objects define.
+ */
 export async function discoverResources(
   kubectl: Kubectl,
   objects: readonly JsonObject[],
@@ -40,7 +42,7 @@ export async function discoverResources(
   const resources = new Map<string, Resource>();
   for (const [key, resource] of objects.flatMap(definedBy)) resources.set(key, resource);
   await mapConcurrent(sortedByBytes(versions), concurrency, async (apiVersion) => {
-    // What no cluster has must not become a path.
+    // Invalid versions must not become a path.
     if (!groupVersion.test(apiVersion)) return;
     const address = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
     const { stdout, errors } = await kubectl.run(['get', '--raw', address]);
@@ -51,7 +53,7 @@ export async function discoverResources(
     const list = parseGoJson(stdout);
     for (const resource of getObjects(list, 'resources')) {
       const { name, kind, namespaced } = resource;
-      // Sub-resources, as in `deployments/scale`, bear kinds of their own.
+      // Subresources, such as `deployments/scale`, have other kinds.
       if (typeof name !== 'string' || typeof kind !== 'string' || name.includes('/')) continue;
       const group = getGroup(apiVersion);
       resources.set(`${apiVersion} ${kind}`, {
@@ -65,7 +67,7 @@ export async function discoverResources(
   return resources;
 }
 
-/** The kinds that a custom resource definition brings, one a version. */
+/** Returns the kinds of a custom resource definition, one per version. */
 function definedBy({ apiVersion, kind, spec }: JsonObject): [string, Resource][] {
   if (kind !== 'CustomResourceDefinition' || typeof apiVersion !== 'string' || !isJsonObject(spec)) return [];
   const { group, names, scope, versions } = spec;

@@ -14,78 +14,78 @@ import type { Pin } from '../../source/content/content.js';
 import { type Kubectl, readObjects } from './kubectl.js';
 import type { ObjectId } from './objects.js';
 
-/** A render that is kept: gzip in pieces, each in a Secret. */
+/** A stored render: gzip in pieces, each in a Secret. */
 export interface StoredRender {
   /** SHA-256 of its YAML. */
   digest: string;
   pieces: number;
 }
 
-/** How an attempt to change a deployment ended. */
+/** Result of an attempt to change a deployment. */
 type RevisionResult = 'applied' | 'failed';
 
-/** What of a pin is kept. */
+/** Stored part of a pin. */
 export type KeptPin = Pick<Pin, 'name' | 'type' | 'ref' | 'content'>;
 
-/** One attempt to change a deployment. */
+/** An attempt to change a deployment. */
 export interface Revision {
-  /** From 1. */
+  /** Number, from 1. */
   revision: number;
-  /** RFC 3339. */
+  /** Time in RFC 3339. */
   time: string;
   result: RevisionResult;
   version?: string;
-  /** What stood for the render when it was approved. */
+  /** Hash of the render when it was approved. */
   hash: string;
   pins: KeptPin[];
-  /** The revision whose render was applied again. */
+  /** Revision whose render was applied again. */
   rollbackTo?: number;
-  /** Absent for attempts that failed, and where it is too long ago. */
+  /** Stored render; absent for failed and old attempts. */
   render?: StoredRender;
 }
 
-/** A run that has begun to change the cluster. It is there until the run ends, however it ends. */
+/** A run that changes the cluster, recorded until it ends. */
 interface Unfinished {
   time: string;
   hash: string;
   objects: ObjectId[];
 }
 
-/** What a cluster knows about a deployment. */
+/** State of a deployment on a cluster. */
 export interface Inventory {
-  /** What the deployment has made or taken over, and not given up. */
+  /** Objects that the deployment created or took over, and still owns. */
   objects: ObjectId[];
-  /** Oldest first. */
+  /** Revisions, oldest first. */
   revisions: Revision[];
   unfinished?: Unfinished;
 }
 
-/** An inventory as it was read; it is written only where nobody else has meanwhile. */
+/** An inventory as read; it is written only if nobody else has. */
 export interface ReadInventory {
   inventory: Inventory;
   /** Undefined before the first apply. */
   resourceVersion: string | undefined;
 }
 
-/** Whose inventory it is. */
+/** Location of an inventory. */
 export interface InventoryPlace {
   name: string;
   namespace: string;
 }
 
-/** Renders that are kept, and attempts that are told of. */
+/** Maximum number of stored renders and revisions. */
 const keptRenders = 10;
 const keptRevisions = 25;
 /** A Secret may hold 1 MiB. */
 const pieceSize = 900 * 1024;
 const maxPieces = 64;
-/** What a state and a render may unpack to. */
+/** Maximum unpacked size of a state and a render. */
 const maxUnpacked = 256 * 1024 * 1024;
 const label = 'opmate.dev/inventory';
 const zip = promisify(gzip);
 const unzip = promisify(gunzip);
 
-/** The name of the Secret that holds the inventory of a deployment. */
+/** Returns the name of the Secret with the inventory of a deployment. */
 export function inventoryName(name: string): string {
   const whole = `opmate-inventory-${name}`;
   return whole.length <= 200 ? whole : `${whole.slice(0, 180)}-${toHex(computeDigest(name)).slice(0, 16)}`;
@@ -99,7 +99,7 @@ function pieceName(place: InventoryPlace, { digest }: StoredRender, index: numbe
   return `${inventoryName(place.name)}-${toHex(digest).slice(0, 16)}-${index}`;
 }
 
-/** The revision that is on the cluster: the last that was applied whole. */
+/** Returns the current revision: the last one applied completely. */
 export function currentRevision({ revisions }: Inventory): Revision | undefined {
   return revisions.findLast(({ result }) => result === 'applied');
 }
@@ -120,7 +120,7 @@ export async function readInventory(kubectl: Kubectl, place: InventoryPlace): Pr
   } catch (error) {
     throw new OpmateError(
       'INVALID',
-      `Secret ${quoteGo(name)} in namespace ${quoteGo(place.namespace)}: is damaged`,
+      `Secret ${quoteGo(name)} in namespace ${quoteGo(place.namespace)}: damaged`,
       {
         hint: 'delete the inventory to adopt the objects of the deployment again',
         cause: error,
@@ -130,8 +130,8 @@ export async function readInventory(kubectl: Kubectl, place: InventoryPlace): Pr
 }
 
 /**
- * Writes an inventory, and gives back its new resource version. Throws OpmateError, also where somebody else has
- * written it meanwhile.
+ * Writes an inventory, and returns its new resource version. Throws OpmateError, also if another process has written
+ * it.
  */
 export async function writeInventory(
   kubectl: Kubectl,
@@ -162,7 +162,7 @@ export async function writeInventory(
   return { inventory, resourceVersion: typeof next === 'string' ? next : undefined };
 }
 
-/** Keeps a render on the cluster; what is there already is not written again. */
+/** Stores a render on the cluster; existing pieces are not written again. */
 export async function storeRender(
   kubectl: Kubectl,
   place: InventoryPlace,
@@ -172,7 +172,7 @@ export async function storeRender(
   for await (const part of writeObjects(objects, 'yaml')) text += part;
   const packed = await zip(Buffer.from(text));
   const pieces = Math.max(1, Math.ceil(packed.length / pieceSize));
-  if (pieces > maxPieces) throw new LimitError(`deployment ${quoteGo(place.name)}: too large to be kept`);
+  if (pieces > maxPieces) throw new LimitError(`deployment ${quoteGo(place.name)}: too large to store`);
   const render = { digest: computeDigest(text), pieces };
   for (let index = 0; index < pieces; index++) {
     const piece = packed.subarray(index * pieceSize, (index + 1) * pieceSize);
@@ -182,13 +182,13 @@ export async function storeRender(
     });
     const wrong = errors.filter((error) => !error.includes('(AlreadyExists)'));
     if (wrong.length > 0) {
-      throw new OpmateError('INVALID', `keeping the render of ${quoteGo(place.name)}: ${wrong.join('; ')}`);
+      throw new OpmateError('INVALID', `storing the render of ${quoteGo(place.name)}: ${wrong.join('; ')}`);
     }
   }
   return render;
 }
 
-/** The objects of a render that is kept. Throws OpmateError where it is not there, or not what it was. */
+/** Returns the objects of a stored render. Throws OpmateError if missing or changed. */
 export async function loadRender(
   kubectl: Kubectl,
   place: InventoryPlace,
@@ -196,17 +196,17 @@ export async function loadRender(
 ): Promise<PlainObject[]> {
   const names = Array.from({ length: render.pieces }, (_, index) => pieceName(place, render, index));
   const secrets = await getSecrets(kubectl, place, names);
-  const subject = `kept render of ${quoteGo(place.name)}`;
+  const subject = `stored render of ${quoteGo(place.name)}`;
   const parts = names.map((name) => {
     const secret = secrets.find(({ metadata }) => isJsonObject(metadata) && metadata['name'] === name);
     if (secret !== undefined) return getData(secret, 'render');
-    throw new OpmateError('NOT_FOUND', `${subject}: Secret ${quoteGo(name)} is missing`);
+    throw new OpmateError('NOT_FOUND', `${subject}: Secret ${quoteGo(name)} not found`);
   });
   const content = await unpack(Buffer.concat(parts)).catch((error: unknown) => {
-    throw new OpmateError('INVALID', `${subject}: is damaged`, { cause: error });
+    throw new OpmateError('INVALID', `${subject}: damaged`, { cause: error });
   });
   if (computeDigest(content) !== render.digest)
-    throw new OpmateError('DIGEST', `${subject}: is not what was kept`);
+    throw new OpmateError('DIGEST', `${subject}: digest mismatch`);
   const { manifests } = readManifests([{ name: 'render.yaml', content }], { prefix: '' });
   return manifests.map(({ apiVersion, kind, name, namespace, file, load }) => ({
     apiVersion,
@@ -219,7 +219,7 @@ export async function loadRender(
   }));
 }
 
-/** Takes away the renders that no revision names any more. What cannot be deleted stays. */
+/** Deletes the renders that no revision refers to. Failures are ignored. */
 export async function dropRenders(
   kubectl: Kubectl,
   place: InventoryPlace,
@@ -239,7 +239,7 @@ export async function dropRenders(
   await kubectl.run(args, { objects, isCancellable: false });
 }
 
-/** Revisions with one more; of the old ones those that are kept, the older ones of them without their render. */
+/** Returns revisions with one more; older ones are kept without their render, the oldest dropped. */
 export function withRevision(revisions: readonly Revision[], next: Revision): Revision[] {
   const all = [...revisions, next].slice(-keptRevisions);
   const withRender = all.filter(({ render }) => render !== undefined);
@@ -247,7 +247,7 @@ export function withRevision(revisions: readonly Revision[], next: Revision): Re
   return all.map((revision) => (old.has(revision) ? withoutRender(revision) : revision));
 }
 
-/** A revision of which nothing but the fact is kept. */
+/** Returns a revision without its render. */
 export function withoutRender(revision: Revision): Revision {
   const rest = { ...revision };
   delete rest.render;
@@ -300,7 +300,7 @@ function unpack(packed: Buffer): Promise<Buffer> {
   return unzip(packed, { maxOutputLength: maxUnpacked });
 }
 
-/** Checks what was read, for anybody who may write Secrets could have changed it. Throws OpmateError. */
+/** Validates an inventory, which anybody with access to Secrets could have changed. Throws OpmateError. */
 function parseInventory(value: JsonValue): Inventory {
   const root = openValue(value, { name: 'inventory' });
   const { format, objects, revisions, unfinished } = root.object(
@@ -315,7 +315,7 @@ function parseInventory(value: JsonValue): Inventory {
   };
 }
 
-/** Other releases may write more. */
+/** Other versions may write more fields. */
 const foreign = { unknown: 'ignore' } as const;
 
 function readUnfinished(field: Field<never>): Unfinished {

@@ -5,48 +5,48 @@ import { type JsonObject, isJsonObject } from '../../document/json.js';
 import { getList } from '../../document/json-fields.js';
 import type { Logger } from '../../core/log.js';
 
-/** Which cluster, and what reaches it. */
+/** Selection of the cluster and of kubectl. */
 interface KubectlOptions {
-  /** The program, looked up in PATH where it is no path. */
+  /** Program, searched in PATH unless a path. */
   program: string;
   kubeconfig?: string | undefined;
   context?: string | undefined;
-  /** Given to kubectl whole: plug-ins for credentials read what nobody can list. */
+  /** Complete environment for kubectl: credential plug-ins may read any variable. */
   environment: Readonly<Record<string, string | undefined>>;
   workingDirectory: string;
   logger: Logger;
   signal?: AbortSignal | undefined;
 }
 
-/** What one call gave. */
+/** Result of a call. */
 interface KubectlAnswer {
   stdout: string;
-  /** What went wrong, one line each; empty where nothing did. */
+  /** Errors, one line each; empty on success. */
   errors: string[];
 }
 
-/** What one call is given. */
+/** Input of a call. */
 interface KubectlCall {
   /** Objects for `-f -`. */
   objects?: readonly JsonObject[];
   timeoutMs?: number;
-  /** False where the call has to come to its end although the user no longer waits. */
+  /** False for a call that must finish even if the user cancels. */
   isCancellable?: boolean;
 }
 
 const maxOutput = 128 * 1024 * 1024;
 const maxMessage = 500;
 const callMs = 5 * 60_000;
-/** How long kubectl may take to end after it was told to. */
+/** Grace period of kubectl after termination. */
 const graceMs = 3_000;
 
-/** Server-side apply is there for everybody since this version, under this name of the flag since 1.16. */
+/** First version with server-side apply enabled for all; the flag has this name since 1.16. */
 const oldest = [1, 18] as const;
 const newest = [1, 99] as const;
 
 /**
- * The program kubectl, started without a shell, with objects on its standard input only: what objects are called is
- * never an argument. Warnings of the API server go to the logger, each once.
+ * The program kubectl, started without a shell, with objects on standard input only: names of objects are never
+ * arguments. Warnings of the API server are logged once each.
  */
 export class Kubectl {
   readonly #options: KubectlOptions;
@@ -58,20 +58,20 @@ export class Kubectl {
     this.#options = options;
   }
 
-  /** Keeps the values in these Secrets out of all messages. */
+  /** Removes the values of these Secrets from all messages. */
   hideSecrets(objects: readonly JsonObject[]): void {
     this.#secrets = [...new Set([...this.#secrets, ...objects.flatMap(secretValues)])].sort(
       (a, b) => b.length - a.length,
     );
   }
 
-  /** Flags by which objects are validated: what the cluster does not know is a warning, as for operator-controller. */
+  /** Returns the flags for validation: unknown fields are warnings, as for operator-controller. */
   async validation(): Promise<string> {
     const [major, minor] = await this.version();
     return major > 1 || minor >= 25 ? '--validate=warn' : '--validate=false';
   }
 
-  /** The version of the program. Throws OpmateError UNSUPPORTED where it is missing or too old. */
+  /** Returns the version of the program. Throws OpmateError UNSUPPORTED if missing or too old. */
   version(): Promise<readonly [number, number]> {
     this.#version ??= this.#askVersion();
     return this.#version;
@@ -84,11 +84,11 @@ export class Kubectl {
     });
     const [, major, minor] = /"gitVersion":\s*"v(\d+)\.(\d+)\./.exec(stdout) ?? [];
     if (major === undefined || minor === undefined) {
-      throw new OpmateError('UNSUPPORTED', `${program}: is not kubectl${errors[0] ? `: ${errors[0]}` : ''}`, {
+      throw new OpmateError('UNSUPPORTED', `${program}: not kubectl${errors[0] ? `: ${errors[0]}` : ''}`, {
         hint: 'specify the program with --kubectl',
       });
     }
-    // Built from its sources without more, kubectl is 0.0: of today, as far as anybody can tell.
+    // kubectl built from source without version information is 0.0: assume a current one.
     const version = major === '0' ? newest : ([Number(major), Number(minor)] as const);
     if (version[0] < oldest[0] || (version[0] === oldest[0] && version[1] < oldest[1])) {
       throw new OpmateError('UNSUPPORTED', `${program}: kubectl ${version.join('.')} is too old`, {
@@ -99,8 +99,8 @@ export class Kubectl {
   }
 
   /**
-   * Runs kubectl to its end. What the cluster says against it is in the answer; OpmateErrors are thrown where kubectl
-   * is missing, its configuration is wrong, or the cluster is not reached.
+   * Runs kubectl to its end. Errors of the cluster are in the result; throws OpmateError if kubectl is missing,
+   * misconfigured, or cannot reach the cluster.
    */
   async run(args: readonly string[], call: KubectlCall = {}): Promise<KubectlAnswer> {
     await this.version();
@@ -118,7 +118,7 @@ export class Kubectl {
     return reply;
   }
 
-  /** The same; whatever the cluster says against it is thrown as OpmateError, `subject` first. */
+  /** Runs kubectl; throws errors of the cluster as OpmateError that starts with `subject`. */
   async expect(subject: string, args: readonly string[], call: KubectlCall = {}): Promise<string> {
     const { stdout, errors } = await this.run(args, call);
     if (errors.length > 0) throw new OpmateError('INVALID', `${subject}: ${errors.join('; ')}`);
@@ -132,12 +132,12 @@ export class Kubectl {
     const verb = args.find((arg) => !arg.startsWith('-')) ?? '';
     const { stdout, messages, code } = await runToEnd(program, args, {
       name: `kubectl ${verb}`,
-      // Nobody's own defaults, as of asking before each deletion.
+      // Disables personal defaults, such as confirmation of deletions.
       environment: { ...environment, LC_ALL: 'C', KUBECTL_KUBERC: 'false', KUBERC: 'off' },
       workingDirectory,
       signal,
       input: objects === undefined ? undefined : listText(objects),
-      // What it has begun to change should come to its end.
+      // Changes that it has started should finish.
       graceMs,
       timeoutMs,
       maxOutput,
@@ -163,7 +163,7 @@ export class Kubectl {
   }
 }
 
-/** The objects in what kubectl prints with `-o json`: none, one, a List, or one after another. */
+/** Returns the objects in the output of `kubectl -o json`: none, one, a List, or several in sequence. */
 export function readObjects(text: string): JsonObject[] {
   if (text.trim() === '') return [];
   let value;
@@ -183,10 +183,10 @@ function listText(objects: readonly JsonObject[]): string {
   return encodeGoJson({ apiVersion: 'v1', kind: 'List', items: [...objects] });
 }
 
-/** Values shorter than this would make messages unreadable, and hide nothing. */
+/** Shorter values would make messages unreadable, and hide nothing. */
 const minSecret = 4;
 
-/** What a Secret holds, as it stands there and decoded. */
+/** Returns the values of a Secret, encoded and decoded. */
 function secretValues(object: JsonObject): string[] {
   if (object['kind'] !== 'Secret') return [];
   const { data, stringData } = object;
@@ -199,8 +199,8 @@ function secretValues(object: JsonObject): string[] {
 }
 
 /**
- * Takes what kubectl says apart: warnings of the API server, and errors, each in one line. Advice of kubectl that
- * does not fit opmate, log lines, and pieces of objects that decoders quote are left out.
+ * Splits messages of kubectl into warnings of the API server and errors, one line each. Omits advice that does not
+ * fit opmate, log lines, and object content quoted by decoders.
  */
 export function readMessages(text: string): { warnings: string[]; errors: string[] } {
   const warnings: string[] = [];
@@ -220,7 +220,7 @@ export function readMessages(text: string): { warnings: string[]; errors: string
 }
 
 function inShort(text: string): string {
-  // Decoders quote the bytes around a fault, which may be those of a Secret.
+  // Decoders quote the bytes around an error, possibly of a Secret.
   const clean = redact(text.replace(/,? ?error found in #\d+ byte of [^]*/, ''));
   return clean.length > maxMessage ? `${clean.slice(0, maxMessage)}…` : clean;
 }
@@ -231,17 +231,13 @@ const access: readonly (readonly [RegExp, 'NETWORK' | 'AUTH' | 'NOT_FOUND' | 'IN
     'NETWORK',
     'check --kubeconfig and --context, and that the cluster is reachable',
   ],
-  [
-    /must be logged in|\(Unauthorized\)|^Please enter|getting credentials/,
-    'AUTH',
-    'log in to the cluster with what the kubeconfig names',
-  ],
+  [/must be logged in|\(Unauthorized\)|^Please enter|getting credentials/, 'AUTH', 'log in to the cluster'],
   [/^context .*does not exist|context was not found/, 'NOT_FOUND', 'kubectl config get-contexts lists them'],
   [/error loading config file|no such file or directory/, 'INVALID', 'name the file with --kubeconfig'],
   [/invalid configuration|Missing or incomplete configuration/, 'INVALID', 'name the file with --kubeconfig'],
 ];
 
-/** The error of who does not even reach the cluster. */
+/** Returns the error for a cluster that is not accessible. */
 function accessFault(message: string): OpmateError | undefined {
   for (const [pattern, code, hint] of access) {
     if (pattern.test(message)) return new OpmateError(code, `kubectl: ${message}`, { hint });

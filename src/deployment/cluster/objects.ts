@@ -4,7 +4,7 @@ import type { JsonObject } from '../../document/json.js';
 import { getText } from '../../document/json-fields.js';
 import { compareBytes } from '../../core/order.js';
 
-/** What an object on the cluster is found by. The namespace is empty for objects of the cluster. */
+/** Identity of an object on the cluster. The namespace is empty for cluster-scoped objects. */
 export interface ObjectId {
   apiVersion: string;
   kind: string;
@@ -12,12 +12,12 @@ export interface ObjectId {
   name: string;
 }
 
-/** Equal for two ids of the same object, whatever versions of its kind they are written in. */
+/** Returns a key that is equal for all versions of an object's kind. */
 export function toKey({ apiVersion, kind, namespace, name }: ObjectId): string {
   return JSON.stringify([getGroup(apiVersion), kind, namespace, name]);
 }
 
-/** The id of an object as a cluster gives it. */
+/** Returns the ID of an object of the cluster. */
 export function getId(object: JsonObject): ObjectId {
   return {
     apiVersion: getText(object, 'apiVersion'),
@@ -27,7 +27,7 @@ export function getId(object: JsonObject): ObjectId {
   };
 }
 
-/** Just enough of an object for `kubectl get` and `delete`. */
+/** Returns a minimal object for `kubectl get` and `delete`. */
 export function toStub({ apiVersion, kind, namespace, name }: ObjectId): JsonObject {
   return { apiVersion, kind, metadata: namespace === '' ? { name } : { name, namespace } };
 }
@@ -37,7 +37,7 @@ export function describeId({ kind, namespace, name }: ObjectId): string {
   return `${kind} ${quoteGo(name)}${namespace === '' ? '' : ` in namespace ${quoteGo(namespace)}`}`;
 }
 
-/** Steps of applying, in their order; removing goes the other way. */
+/** Phases of applying, in order; removal reverses them. */
 export const phases = [
   'namespaces',
   'definitions',
@@ -49,7 +49,7 @@ export const phases = [
 type Phase = (typeof phases)[number];
 
 const rbac = 'rbac.authorization.k8s.io';
-/** By group and kind, in the order within their phase; a kind that is not here is configuration. */
+/** Phases by group and kind, in order within a phase; other kinds are configuration. */
 const places: readonly (readonly [Phase, string, readonly string[]])[] = [
   ['namespaces', '', ['Namespace']],
   ['definitions', 'apiextensions.k8s.io', ['CustomResourceDefinition']],
@@ -72,12 +72,12 @@ function findPhase({ apiVersion, kind }: ObjectId): { phase: Phase; rank: number
   return ranks.get(`${group}/${kind}`) ?? { phase: 'configuration', rank: 0 };
 }
 
-/** The step in which an object is applied. */
+/** Returns the phase in which an object is applied. */
 export function getPhase(id: ObjectId): Phase {
   return findPhase(id).phase;
 }
 
-/** In the order in which objects are applied: by phase, within it what others build on first, then by name. */
+/** Sorts objects in order of applying: by phase, then dependency, then name. */
 export function inPhaseOrder<T extends ObjectId>(ids: readonly T[]): T[] {
   const order = (id: T): number => phases.indexOf(findPhase(id).phase) * 10_000 + findPhase(id).rank;
   return [...ids].sort(
@@ -89,12 +89,12 @@ export function inPhaseOrder<T extends ObjectId>(ids: readonly T[]): T[] {
   );
 }
 
-/** Whether taking an object away takes away what opmate did not make: all objects of a kind, or of a namespace. */
+/** Reports whether deleting an object deletes foreign objects: all of a kind, or of a namespace. */
 export function holdsOthers(id: ObjectId): boolean {
   return ['namespaces', 'definitions'].includes(getPhase(id));
 }
 
-/** An object without some of its keys. */
+/** Returns an object without some keys. */
 export function without(object: JsonObject, ...keys: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(object).filter(([key]) => !keys.includes(key)));
 }

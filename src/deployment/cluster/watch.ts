@@ -1,10 +1,10 @@
 import { CancelledError, OpmateError, getMessage } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 
-/** How something is done again and again. */
+/** Options of repeated work. */
 export interface WatchOptions {
   intervalMs: number;
-  /** Resolves after this time, or as soon as `signal` fires. */
+  /** Resolves after this time, or as soon as `signal` is aborted. */
   sleep: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
   logger: Logger;
   signal: AbortSignal;
@@ -13,15 +13,15 @@ export interface WatchOptions {
 const firstDelayMs = 10_000;
 const longestDelayMs = 15 * 60_000;
 
-/** How long to wait after this many failures in a row: twice as long each time, from 10 s, to 15 min. */
+/** Returns the delay after consecutive failures: from 10 s, doubled each time, to 15 min. */
 export function delayAfter(failures: number, intervalMs: number): number {
   const longest = Math.max(intervalMs, longestDelayMs);
   return Math.min(longest, Math.min(intervalMs, firstDelayMs) * 2 ** Math.min(failures - 1, 30));
 }
 
 /**
- * Does `work` until `signal` fires, with a pause after each time; after a failure, which is logged, the pause is that
- * of `delayAfter`. Wrong usage and defects end it.
+ * Repeats `work` until `signal` is aborted, with a pause after each run, or that of `delayAfter` after a failure,
+ * which is logged. Usage errors and defects end it.
  */
 export async function watch(work: () => Promise<void>, options: WatchOptions): Promise<void> {
   const { intervalMs, sleep, logger, signal } = options;

@@ -143,7 +143,7 @@ describe('client/http-catalog-client', () => {
     expect(listed).toMatchObject({ name: 'widgets', count: 9, packages: 1, labels: {} });
     expect(await clientOf(listed?.urls.base ?? '').listPackages()).toEqual(['widget']);
     expect(await failure(server.listPackages())).toBe(
-      `USAGE: ${served.url}: is the URL of a server, not of a catalog`,
+      `USAGE: ${served.url}: expected the URL of a catalog, got that of a server`,
     );
   });
 
@@ -197,7 +197,7 @@ describe('client/http-catalog-client', () => {
       code: 'NETWORK',
       hint: 'set the option ca to its certificate authority',
     });
-    expect(() => CatalogClient.http(url, { ca: 'none' })).toThrow('option ca: is not a certificate');
+    expect(() => CatalogClient.http(url, { ca: 'none' })).toThrow('option ca: invalid certificate');
   });
 });
 
@@ -375,7 +375,7 @@ describe('client/http-catalog-client and servers that do not behave', () => {
 
   it.each([
     ['{"catalogs":5}', /INVALID: .*catalogs: expected a list/],
-    ['{}', /INVALID: .*no list of catalogs/],
+    ['{}', /INVALID: .*not a list of catalogs/],
     ['{"catalogs":[{"name":{}}]}', /INVALID: .*catalogs\[0\]\.name: expected a string/],
     ['{"catalogs":[{"size":1.5}]}', /INVALID: .*size: expected a whole number/],
     ['nothing', /SYNTAX: /],

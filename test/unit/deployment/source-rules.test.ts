@@ -66,7 +66,7 @@ describe('deployment/source-rules', () => {
   ])('refuses to skip verification for a document: %s', (text) => {
     const source = sourceOf(text);
     expect(findRefusals(source, { allowLocal: true }).map(({ message }) => message)).toEqual([
-      'spec.sources[0]: skips the verification of certificates',
+      'spec.sources[0]: skips certificate verification',
     ]);
     expect(findRefusals(source, { allowInsecure: true })).toEqual([]);
   });

@@ -126,13 +126,13 @@ describe('release/select-releases', () => {
       channel('stable-4.2', { minVersion: '4.2.0', maxVersion: '4.2.1', shortestPath: true }),
       'INVALID',
       'no update path from 4.2.0 to 4.2.1',
-      'no update leads',
+      '4.2.0 has no updates',
     ],
     [
       channel('stable-4.2', { minVersion: '4.1.3', maxVersion: '4.2.1', shortestPath: true }),
       'INVALID',
       'no update path from 4.1.3 to 4.2.1',
-      'updates lead to 4.2.0',
+      'the newest reachable version is 4.2.0',
     ],
   ])('refuses %o', async (request, code, problem, hint) => {
     const fault = await failureOf(select([request]));

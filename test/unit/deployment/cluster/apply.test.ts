@@ -251,14 +251,14 @@ describe
         const plan = await planApply(kubectl, await deploymentOf(next), options());
         expect(plan.findings).toEqual([]);
         await expect(applyPlan(kubectl, plan, options())).rejects.toThrow(
-          /^widget: .*could not be restored.*the disk is full/,
+          /^widget: .*restoring the previous state failed.*the disk is full/,
         );
         expect(server.get('CustomResourceDefinition', 'widgets.example.com')).toBeDefined();
         // The failing object itself cannot be put back; with the cluster sound again the next run mends it.
         server.refuse = () => undefined;
         expect((await readInventory(kubectl, place)).inventory.unfinished).toBeDefined();
         await apply([configMap('one', '1'), deployment('a'), role]);
-        expect(logged.join('\n')).toContain('did not end: recovering it now');
+        expect(logged.join('\n')).toContain('was interrupted: recovering');
         expect((await readInventory(kubectl, place)).inventory.unfinished).toBeUndefined();
         expect(server.get('ConfigMap', 'new', 'here')).toBeUndefined();
 
@@ -272,7 +272,7 @@ describe
             : undefined;
         const again = await planApply(kubectl, await deploymentOf(next), options());
         const error = await applyPlan(kubectl, again, options()).catch((thrown: unknown) => thrown);
-        expect(String(error)).toContain('not applied, the state before is restored');
+        expect(String(error)).toContain('not applied, previous state restored');
         expect(server.get('ConfigMap', 'one', 'here')?.['data']).toEqual({ value: '1' });
         expect(server.get('ConfigMap', 'new', 'here')).toBeUndefined();
         expect(server.get('ConfigMap', 'found', 'here')?.['data']).toEqual({ other: 'by hand' });
@@ -302,7 +302,7 @@ describe
       withCluster(async ({ server, refusalOf }) => {
         expect(
           await refusalOf([widget, { ...configMap('x', ''), metadata: { generateName: 'x-' } }]),
-        ).toEqual(['Widget "first": the cluster has no example.com/v1 Widget']);
+        ).toEqual(['Widget "first": kind example.com/v1 Widget not found in the cluster']);
         expect(await refusalOf([configMap('x', '1', 'nowhere')])).toEqual([
           expect.stringContaining('namespaces "nowhere" not found'),
         ]);
@@ -420,7 +420,7 @@ describe
           .objects('Secret')
           .find(({ metadata }) => metadata.name.endsWith('-0')) as KubeObject;
         server.put({ ...piece, data: { render: gzipSync('kind: Other').toString('base64') } });
-        await expect(loadRender(kubectl, place, render)).rejects.toThrow('kept render of "widget"');
+        await expect(loadRender(kubectl, place, render)).rejects.toThrow('stored render of "widget"');
       }));
 
     it('makes the namespace that the inventory needs, and tells warnings of the API server', () =>

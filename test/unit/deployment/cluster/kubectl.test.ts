@@ -32,7 +32,7 @@ describe('deployment/cluster/kubectl', () => {
   });
 
   it.each([
-    ['echo hello', /kubectl: is not kubectl$/, 'UNSUPPORTED'],
+    ['echo hello', /kubectl: not kubectl$/, 'UNSUPPORTED'],
     [`echo '{"gitVersion": "v1.9.3"}'`, /kubectl 1\.9 is too old$/, 'UNSUPPORTED'],
     [
       `${version}; echo 'error: context "x" does not exist' >&2; exit 1`,

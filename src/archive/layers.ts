@@ -242,7 +242,8 @@ async function loadTree(
     const again = new ArchiveMeter(limits);
     const isMissing = (_: string, key: string): boolean => missing.delete(key);
     await mapConcurrent([...behind], concurrency, (index) => readLayer(index, again, isMissing), { signal });
-    if (missing.size > 0) throw new OpmateError('INTERNAL', 'a layer changed while it was read');
+    if (missing.size > 0)
+      throw new OpmateError('INTERNAL', 'a layer changed by another process while reading');
   }
   return { roots, ...result };
 }

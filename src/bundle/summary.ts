@@ -148,7 +148,7 @@ export function summarizeBundle(files: BundleFiles, options: { subject: string }
     ...installed.findings.map(toNote('error')),
     ...oddities(summary).map(toNote('warning')),
     ...bundle.skippedFiles.map(({ file, reason, line }) =>
-      toNote('warning')(createWarning('ignored-file', `passed over: ${reason}`, { file, line })),
+      toNote('warning')(createWarning('ignored-file', `skipped: ${reason}`, { file, line })),
     ),
     ...installed.warnings.map(toNote('warning')),
   ];

@@ -20,33 +20,33 @@ import { locate } from './locate.js';
 import type { Meta } from './meta.js';
 import { Spool, type SpoolSlot } from './spool.js';
 
-/** How blobs are prepared for output. */
+/** Preparation of blobs for output. */
 export interface AssemblyOptions {
   format: CatalogFormat;
-  /** Migration level, as `resolveMigrationLevel` returns it; `none` leaves bundles as they are. */
+  /** Migration level as returned by `resolveMigrationLevel`; `none` leaves bundles unchanged. */
   migrationLevel: string;
   /** Directory for text that does not fit in memory. */
   temporaryDirectory: string;
   /**
-   * Blobs keep the fields that the format does not know, which `opm` drops. Such a blob's properties and related
-   * images keep their order too.
+   * Keep unknown fields of blobs, which `opm` drops, and the order of the properties and related images of such
+   * blobs.
    */
   keepUnknownFields?: boolean | undefined;
 }
 
-/** Order of the kinds of blobs within a package. */
+/** Order of blob kinds within a package. */
 const ranks = { package: 0, channel: 1, bundle: 2, other: 3, deprecations: 4 } as const;
 
-/** Blobs that are read while the one before them is written: disk and processor work at the same time. */
+/** Blobs read ahead, so that disk and processor work at the same time. */
 const readAhead = 2;
 
 interface Slot {
   package: string;
   rank: number;
-  /** What blobs of the same rank are sorted by, and then which reference they came from. */
+  /** Sort key of blobs with the same rank, followed by the position of their reference. */
   key: string;
   position: number;
-  /** Where the text comes from: made already, or to be made from the blob at its origin. */
+  /** Source of the text: finished text, or the origin of a blob. */
   text: SpoolSlot | undefined;
   source:
     | { catalog: Catalog; meta: Omit<Meta, 'value' | 'text'>; isCanonical: boolean; joints?: number[] }
@@ -54,18 +54,17 @@ interface Slot {
 }
 
 /**
- * Collects blobs from any number of sources, then writes them in the order of `opm`: packages by name;
- * in each the package, channels by name, bundles by name, other schemas, deprecations; and blobs without a
- * package last. Blobs of a catalog on disk are read, checked and let go, and read again when they are
- * written, so memory holds one blob at a time and names; only short blobs at the start of a file wait as
- * text in a spool. Nothing is written before everything was read.
- * (Source: declcfg.WriteJSON and WriteYAML of operator-registry.)
+ * Collects blobs from any number of sources, then writes them in the order of `opm`: packages by name; in each the
+ * package, channels by name, bundles by name, other schemas, deprecations; and last blobs without a package. Blobs of
+ * a catalog on disk are read and checked, and read again when written, so that memory holds one blob at a time, and
+ * names; only short blobs at the start of a file wait as text in a spool. Nothing is written before everything was
+ * read. (Source: declcfg.WriteJSON and WriteYAML of operator-registry.)
  */
 export class Assembly {
   readonly #options: AssemblyOptions;
   readonly #spool: Spool;
   readonly #slots: Slot[] = [];
-  /** The file that was last found to be written in another form than the output. */
+  /** Last file found to differ from the output format. */
   #otherwiseWritten: string | undefined;
 
   constructor(options: AssemblyOptions) {
@@ -74,8 +73,8 @@ export class Assembly {
   }
 
   /**
-   * Adds a blob of a catalog that stays readable until `write` is done. `position` orders blobs that are
-   * alike; those of one position keep the order in which they are added. Throws when the blob is not valid.
+   * Adds a blob of a catalog that stays readable until `write` is done. `position` orders otherwise equal blobs;
+   * those of one position keep the order of addition. Throws for an invalid blob.
    */
   async add(catalog: Catalog, meta: Meta, position = 0): Promise<void> {
     try {
@@ -89,7 +88,7 @@ export class Assembly {
     const decoded = decodeMeta(meta);
     const slot = findSlot(decoded, position);
     if (slot === undefined) return;
-    // A migration can fail, and nothing may fail once writing has begun.
+    // A migration may fail, and nothing may fail after writing has begun.
     const isMigrated = decoded.kind === 'bundle' && this.#options.migrationLevel !== 'none';
     if (isMigrated || isQuickerKept(meta)) {
       slot.text = await this.#spool.append(this.#encode(decoded, meta.value));
@@ -105,8 +104,8 @@ export class Assembly {
   }
 
   /**
-   * Whether a blob is written already as it will be: then its bytes are copied, and it is not parsed again.
-   * The first blob of a file that is not ends the search in that file, for tools write all or none so.
+   * Reports whether a blob is stored exactly as in the output: then its bytes are copied without parsing. The first
+   * other blob of a file ends the search there, as tools write all blobs alike.
    */
   #isCanonical(decoded: CatalogBlob, { text, value, origin }: Meta): boolean {
     const { format } = this.#options;
@@ -119,12 +118,12 @@ export class Assembly {
     return false;
   }
 
-  /** Adds a bundle that was rendered from its manifests. */
+  /** Adds a bundle rendered from its manifests. */
   async addBundle(blob: BundleBlob, position = 0): Promise<void> {
     await this.addText(blob, this.#encode({ kind: 'bundle', blob }), position);
   }
 
-  /** Adds a blob that no catalog holds, as it is: neither migrated, nor with its properties in another order. */
+  /** Adds a blob that is in no catalog unchanged: without migration, with its properties in order. */
   async addBlob(blob: CatalogBlob, position = 0): Promise<void> {
     const slot = findSlot(blob, position);
     if (slot === undefined) return;
@@ -132,7 +131,7 @@ export class Assembly {
     this.#slots.push(slot);
   }
 
-  /** Adds a bundle whose text in the format of this assembly was made elsewhere. */
+  /** Adds a bundle as text in the format of this assembly. */
   async addText(bundle: { package: string; name: string }, text: string, position = 0): Promise<void> {
     if (bundle.package === '') return;
     const slot: Slot = {
@@ -146,18 +145,18 @@ export class Assembly {
     this.#slots.push(slot);
   }
 
-  /** The names of all packages, in output order; the empty name stands for blobs without a package. */
+  /** Returns the names of all packages in output order; the empty name stands for blobs without a package. */
   packages(): string[] {
     const names = [...new Set(this.#slots.map((slot) => slot.package))].sort(compareBytes);
     return names[0] === '' ? [...names.slice(1), ''] : names;
   }
 
-  /** The output, in pieces of a blob each. */
+  /** Yields the output, one piece per blob. */
   async *write(options: CancelOptions = {}): AsyncGenerator<Buffer | string, void, undefined> {
     for await (const { text } of this.writeByPackage(options)) yield text;
   }
 
-  /** The output with the package that each piece belongs to. */
+  /** Yields the output with the package of each piece. */
   async *writeByPackage(
     options: CancelOptions = {},
   ): AsyncGenerator<{ package: string; text: Buffer | string }, void, undefined> {
@@ -167,7 +166,7 @@ export class Assembly {
       const slot = slots[index];
       if (slot === undefined) return;
       const fetched = this.#fetch(slot);
-      // Whoever awaits it sees the failure; until then it is not an unhandled one.
+      // The consumer receives the failure; until then it must not count as unhandled.
       fetched.catch(() => undefined);
       ahead.push(fetched);
     };
@@ -185,7 +184,7 @@ export class Assembly {
     await this.#spool.close();
   }
 
-  /** The text of a slot, or the blob that it is to be made of. */
+  /** Returns the text of a slot, or the blob to encode. */
   async #fetch(slot: Slot): Promise<JsonObject | Buffer> {
     if (slot.text !== undefined) return this.#spool.read(slot.text);
     const { catalog, meta, isCanonical, joints = [] } = slot.source as NonNullable<Slot['source']>;
@@ -205,7 +204,7 @@ export class Assembly {
     return recordWithUnknownFields(kind, value);
   }
 
-  /** `value` is what the item was decoded from, if it was. */
+  /** Encodes an item; `value` is the JSON that it was decoded from, if any. */
   #encode(item: CatalogBlob, value?: JsonObject): string {
     const record = this.#findUnknownFields(item, value);
     if (record !== undefined) return encodeRecord(record, this.#options.format);
@@ -215,15 +214,18 @@ export class Assembly {
   }
 }
 
-/** Length of blobs, in characters, for which opening their file again costs more than keeping their text. */
+/** Maximum length in characters of a blob that is cheaper to keep as text than to read again. */
 const maxKept = 4096;
 
-/** Only the first blob of a file: in catalogs of many small files that is nearly all, in others next to none. */
+/** Keeps the first blob of a file only: nearly all blobs in catalogs of many small files, hardly any in others. */
 function isQuickerKept({ text, origin }: Meta): boolean {
   return origin.offset === 0 && text !== undefined && text.length <= maxKept;
 }
 
-/** Where a blob goes; undefined for one of the format's own schemas without a package, which is dropped. */
+/**
+ * Returns the place of a blob in the output; undefined for a blob of a catalog schema without a package, which is
+ * dropped.
+ */
 function findSlot(item: CatalogBlob, position: number): Slot | undefined {
   const slot = (packageName: string, key: string): Slot => ({
     package: detach(packageName),
@@ -246,7 +248,7 @@ function findSlot(item: CatalogBlob, position: number): Slot | undefined {
   }
 }
 
-/** Output order. Blobs that compare equal keep the order in which they were read. */
+/** Sorts in output order; equal blobs keep the order of reading. */
 function sortSlots(slots: Slot[]): Slot[] {
   return [...slots].sort((a, b) => {
     if (a.package !== b.package) {
@@ -258,11 +260,11 @@ function sortSlots(slots: Slot[]): Slot[] {
   });
 }
 
-/** Bytes that are read in one piece where blobs stand side by side in their file. */
+/** Maximum bytes read at once for adjacent blobs. */
 const maxRun = 1024 * 1024;
 const lineFeed = 0x0a;
 
-/** Puts blobs together that can be copied and stand in output order in their file, one byte apart. */
+/** Merges blobs that can be copied and are adjacent in their file, one byte apart, in output order. */
 function mergeAdjacent(slots: readonly Slot[]): Slot[] {
   const merged: Slot[] = [];
   for (const slot of slots) {
@@ -278,7 +280,7 @@ function mergeAdjacent(slots: readonly Slot[]): Slot[] {
     const source = {
       ...run,
       meta: { ...run.meta, origin: { ...origin, length: end - origin.offset } },
-      // What parts two blobs is white space; in the output it is a line feed.
+      // White space between two blobs becomes a line feed.
       joints: [...(run.joints ?? []), origin.length],
     };
     merged[merged.length - 1] = { ...last, source };
@@ -302,7 +304,7 @@ function follows(run: Slot, slot: Slot): boolean {
 
 const movedToEnd: ReadonlySet<string> = new Set([propertyTypes.bundleObject, propertyTypes.csvMetadata]);
 
-/** Bundle objects and CSV metadata after all other properties, related images by image. */
+/** Moves bundle objects and CSV metadata behind other properties, and sorts related images by image. */
 function withOutputOrder(blob: BundleBlob): BundleBlob {
   const first = blob.properties.filter((property) => !movedToEnd.has(property.type));
   const last = blob.properties.filter((property) => movedToEnd.has(property.type));

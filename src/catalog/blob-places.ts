@@ -1,11 +1,11 @@
 import { foldFieldName } from '../document/go-json-fold.js';
 
-/** The steps from a blob to a part of it: keys and indexes. */
+/** Keys and indexes from a blob to a part of it. */
 type BlobPath = readonly (string | number)[];
 
 /**
- * Finds the lines of parts of one blob. What was read of an object, array or block is remembered, so that any number of
- * paths takes little more time than reading the text once.
+ * Finds the lines of parts of one blob. Caches what was read of objects, arrays and blocks, so that many paths take
+ * little longer than one pass over the text.
  */
 export class BlobPlaces {
   readonly #text: string;
@@ -18,10 +18,7 @@ export class BlobPlaces {
     this.#offsetOf = (path) => places.getOffset(path);
   }
 
-  /**
-   * Returns how many lines below the start of the text the value at `path` begins; for a path that does not exist, its
-   * deepest part that does.
-   */
+  /** Returns the number of lines from the start of the text to the value at `path`, or to its deepest existing part. */
   linesDownTo(path: BlobPath): number {
     if (path.length === 0 && this.#lineBreaks === undefined) return 0;
     this.#lineBreaks ??= findLineBreaks(this.#text);
@@ -36,7 +33,7 @@ function findLineBreaks(text: string): number[] {
   return starts;
 }
 
-/** How many of the ascending numbers are below `limit`. */
+/** Returns how many of the ascending numbers are below `limit`. */
 function countBelow(numbers: readonly number[], limit: number): number {
   let low = 0;
   let high = numbers.length;
@@ -48,15 +45,15 @@ function countBelow(numbers: readonly number[], limit: number): number {
   return low;
 }
 
-/** What has been read of an object or array. */
+/** Part of an object or array that was read. */
 interface JsonPart {
-  /** Offsets of values, by folded key or by index. */
+  /** Offsets of values by folded key or index. */
   values: Map<string | number, number>;
-  /** Where reading goes on; undefined at its end. */
+  /** Offset to continue at; undefined at the end. */
   next: number | undefined;
 }
 
-/** Offsets in valid JSON. */
+/** Finds offsets in valid JSON. */
 class JsonPlaces {
   readonly #text: string;
   readonly #parts = new Map<number, JsonPart>();
@@ -65,7 +62,7 @@ class JsonPlaces {
     this.#text = text;
   }
 
-  /** Character offset of the value at `path`. */
+  /** Returns the character offset of the value at `path`. */
   getOffset(path: BlobPath): number {
     let position = this.#skipSpace(0);
     for (const step of path) {
@@ -92,7 +89,7 @@ class JsonPlaces {
     }
   }
 
-  /** Reads the next value of an object or array. The value of a key begins on the line of the key. */
+  /** Reads the next value of an object or array. A value starts on the line of its key. */
   #readOne(part: JsonPart, isArray: boolean): void {
     const text = this.#text;
     let position = part.next as number;
@@ -115,7 +112,7 @@ class JsonPlaces {
     return position;
   }
 
-  /** Offset just after the value at `from`. */
+  /** Returns the offset after the value at `from`. */
   #skipValue(from: number): number {
     const text = this.#text;
     let depth = 0;
@@ -148,13 +145,13 @@ function stringEnd(text: string, from: number): number {
 }
 
 interface YamlHit {
-  /** Offset of the line, and of what is searched next. */
+  /** Offsets of the line, and of the following search. */
   line: number;
   content: number;
   indent: number;
 }
 
-/** What has been read of a block; a mapping and a sequence that begin at one place end at different ones. */
+/** Part of a block that was read; a mapping and a sequence may start at one place and end at different ones. */
 interface YamlBlock {
   from: number;
   outer: number;
@@ -162,11 +159,11 @@ interface YamlBlock {
   inner: number | undefined;
   keys: Map<string, YamlHit>;
   items: YamlHit[];
-  /** Where reading goes on; undefined at its end. */
+  /** Offset to continue at; undefined at the end. */
   next: number | undefined;
 }
 
-/** Offsets in block-style YAML, found by indentation. */
+/** Finds offsets in block-style YAML by indentation. */
 class YamlPlaces {
   readonly #text: string;
   readonly #blocks = new Map<string, YamlBlock>();
@@ -175,7 +172,7 @@ class YamlPlaces {
     this.#text = text;
   }
 
-  /** Character offset of the line of `path`. */
+  /** Returns the character offset of the line of `path`. */
   getOffset(path: BlobPath): number {
     let place: YamlHit = { line: 0, content: 0, indent: -1 };
     for (const step of path) {
@@ -215,7 +212,7 @@ class YamlPlaces {
       const start =
         position === block.from ? position - (text.lastIndexOf('\n', position - 1) + 1) + indent : indent;
       const isItem = body === '-' || body.startsWith('- ');
-      // A sequence may stand at the same indentation as the key that it belongs to.
+      // A sequence may have the indentation of its key.
       if (start < block.outer || (start === block.outer && !(isItem && isSequence))) return;
       block.inner ??= start;
       if (start === block.inner) {

@@ -12,12 +12,12 @@ import type { BlobOrigin, BundleFacts, CatalogFacts } from '../model/facts.js';
 import { checkYamlEncoding } from './documents.js';
 import type { Meta } from './meta.js';
 
-/** A blob that was read: one of the format's own, typed, or any other with its names and origin. */
+/** A decoded blob: typed for schemas of the catalog format, otherwise with its names and origin only. */
 export type CatalogBlob = Exclude<EncodableBlob, { kind: 'other' }> | { kind: 'other'; meta: Meta };
 
 /**
- * Types a blob by its schema and checks what loading a catalog checks, the encoded objects of bundles
- * included. Throws OpmateError INVALID in the words of `opm`.
+ * Decodes a blob by its schema and validates it like loading a catalog does, encoded objects of bundles included.
+ * Throws OpmateError INVALID in the words of `opm`.
  */
 export function decodeMeta(meta: Meta): CatalogBlob {
   switch (meta.schema) {
@@ -37,7 +37,7 @@ export function decodeMeta(meta: Meta): CatalogBlob {
   }
 }
 
-/** Adds what a blob of the format says to the facts of its catalog. Returns the facts of a bundle. */
+/** Adds a blob to the facts of its catalog. Returns the facts of a bundle. */
 export function addToFacts(
   facts: CatalogFacts,
   decoded: CatalogBlob,
@@ -89,7 +89,7 @@ function checkBundleObjects(blob: BundleBlob): void {
   }
 }
 
-/** The base64 text of a bundle object's value, or the reference decoder's complaint. */
+/** Returns the base64 text of a bundle object's value, or the error of the reference decoder. */
 function objectData(value: EncodableJson): string | OpmateError {
   if (value === null) return '';
   if (!isJsonObject(value)) {
@@ -110,7 +110,7 @@ function objectData(value: EncodableJson): string | OpmateError {
   );
 }
 
-/** Objects that begin with a brace are taken as JSON unread; anything else must be YAML. */
+/** Objects that start with a brace are accepted as JSON unread; others must be YAML. */
 function jsonFault(data: string): string | undefined {
   const head = Buffer.from(data.slice(0, 64), 'base64').toString('latin1').trimStart();
   if (head.startsWith('{')) return undefined;

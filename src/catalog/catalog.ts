@@ -14,33 +14,33 @@ import { type Meta, MissingSchemaError, toMeta } from './meta.js';
 import { type CatalogFile, listCatalogFiles } from './walk.js';
 
 /**
- * A catalog that can be read blob by blob, more than once: commands first learn what is there, then read
- * again the blobs that they need, so that no command holds a whole catalog.
+ * A catalog that can be read blob by blob, repeatedly: commands first collect facts, then read the required blobs
+ * again, so that no command holds a whole catalog.
  */
 export interface Catalog {
-  /** How messages name it. */
+  /** Name in messages. */
   readonly name: string;
-  /** All blobs in walk order. Throws OpmateError with file and line for the first one that is no blob. */
+  /** Yields all blobs in walk order. Throws OpmateError with file and line for the first invalid one. */
   metas(options?: MetasOptions): AsyncGenerator<Meta, void, undefined>;
-  /** Reads one blob again. Throws OpmateError IO when its file has changed. */
+  /** Reads one blob again. Throws OpmateError IO if its file has changed. */
   read(origin: BlobOrigin): Promise<JsonObject>;
-  /** The same as it is written there. */
+  /** Reads the text of one blob again. */
   readText(origin: BlobOrigin): Promise<Buffer>;
-  /** Line, from 1, on which a blob begins, or on which the value at a path in it does. */
+  /** Returns the one-based line of a blob, or of the value at a path in it. */
   lineOf(origin: BlobOrigin, path?: readonly (string | number)[]): Promise<number | undefined>;
   /**
-   * The images that are stored for its bundles, where they are stored apart from what `metas` tells: the one that
-   * a bundle is, and those that it needs. None is empty; a bundle has each of them once.
+   * Images stored for its bundles separately from `metas`: each bundle's own and related images, without empty and
+   * duplicate ones.
    */
   storedImages?(): Iterable<StoredImage>;
-  /** Which bundles are stored in which channels, where `metas` does not tell all of them. */
+  /** Channel members that `metas` does not cover. */
   storedMembers?(): Iterable<StoredMember>;
-  /** The files that it is read from, in walk order, where it is made of files; names are relative to its directory. */
+  /** Files of the catalog in walk order, if it consists of files, with names relative to its directory. */
   listFiles?(): Promise<{ path: string; name: string }[]>;
   close(): Promise<void>;
 }
 
-/** An image that a catalog has stored for a bundle; the package is empty where the bundle is in none. */
+/** An image stored for a bundle; the package is empty for a bundle without one. */
 export interface StoredImage {
   image: string;
   kind: 'bundle' | 'related';
@@ -48,7 +48,7 @@ export interface StoredImage {
   bundle: string;
 }
 
-/** A bundle that a catalog has stored in a channel. */
+/** A stored bundle of a channel. */
 interface StoredMember {
   package: string;
   channel: string;
@@ -56,11 +56,11 @@ interface StoredMember {
 }
 
 export interface MetasOptions extends CancelOptions {
-  /** Is told how much has been read. */
+  /** Receives the number of bytes read. */
   logger?: Logger | undefined;
-  /** Takes errors about the content of a file or blob; reading then goes on after it. */
+  /** Receives errors in the content of a file or blob; reading continues after them. */
   onFault?: ((fault: OpmateError) => void) | undefined;
-  /** Names, edges and versions are wanted: a catalog that makes its blobs may leave manifests out of them. */
+  /** Only names, edges and versions are needed: a catalog that generates blobs may omit manifests. */
   withoutManifests?: boolean | undefined;
 }
 
@@ -72,13 +72,13 @@ export class DirectoryCatalog implements Catalog {
   readonly #files = new Map<string, { path: string; version: string }>();
   #open: { file: string; handle: FileHandle } | undefined;
   readonly #counters = new Map<string, LineCounter>();
-  /** The places in the blob that a line was last asked for in. */
+  /** Places in the blob of the last line lookup. */
   #places: { file: string; offset: number; places: BlobPlaces } | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
   /**
-   * `label` is how messages name the directory; the path itself where it is left out. Links that lead out of it are
-   * errors when they are read, unless `followLinks`: then what is wrong behind them is told without their text.
+   * `label` is the name of the directory in messages; default: its path. Links that lead out of it are errors unless
+   * `followLinks`, in which case errors behind them are reported without their text.
    */
   constructor(root: string, label: string = root, { followLinks }: LinkOptions = {}) {
     this.#root = root;
@@ -174,14 +174,14 @@ export class DirectoryCatalog implements Catalog {
     await current?.handle.close();
   }
 
-  /** Runs one read after the other, since they share the open file. */
+  /** Runs reads one at a time, since they share the open file. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#last.then(work);
     this.#last = done.catch(() => undefined);
     return done;
   }
 
-  /** Blobs are read again package by package, so one open file at a time serves nearly all reads. */
+  /** Blobs are read again package by package, so one open file serves nearly all reads. */
   async #readHandle(file: string): Promise<FileHandle> {
     if (this.#open?.file === file) return this.#open.handle;
     await this.#closeFile();
@@ -194,7 +194,7 @@ export class DirectoryCatalog implements Catalog {
   }
 }
 
-/** The same error of a file outside of the catalog, without the text that a parser quotes. */
+/** Returns the error of a file outside of the catalog without the text that a parser quotes. */
 function withoutText(error: unknown, { label }: CatalogFile): unknown {
   if (!isFault(error) || (error.code !== 'SYNTAX' && error.code !== 'INVALID')) return error;
   const { code, line } = error;
@@ -207,7 +207,7 @@ function hidingText(options: MetasOptions, file: CatalogFile): MetasOptions {
   return { ...options, onFault: (fault) => onFault(withoutText(fault, file) as OpmateError) };
 }
 
-/** Tells two states of a file apart, so that what was checked is what is written. */
+/** Returns a state that identifies the content of a file, to write exactly what was checked. */
 async function readState(handle: FileHandle, label: string): Promise<{ version: string; size: number }> {
   try {
     const stats = await handle.stat({ bigint: true });
@@ -217,7 +217,7 @@ async function readState(handle: FileHandle, label: string): Promise<{ version: 
   }
 }
 
-/** The blobs of one open file. Throws OpmateError with file and line for the first one that is no blob. */
+/** Yields the blobs of one open file. Throws OpmateError with file and line for the first invalid one. */
 export async function* readMetas(
   file: OpenFile,
   options: MetasOptions,
@@ -241,12 +241,12 @@ export async function* readMetas(
   }
 }
 
-/** Whether an error is about what a catalog holds, so that reading may go on after it. */
+/** Reports whether an error concerns the content of a catalog, so that reading may continue. */
 export function isFault(error: unknown): error is OpmateError {
   return error instanceof OpmateError && error.code !== 'CANCELLED' && error.code !== 'INTERNAL';
 }
 
-/** The same error, with the line on which the blob begins. */
+/** Returns the error with the line of the blob. */
 async function withLine(error: unknown, findLine: () => Promise<number>): Promise<unknown> {
   if (!(error instanceof OpmateError)) return error;
   const line = await findLine();

@@ -10,9 +10,9 @@ import type { Assembly } from './assemble.js';
 import type { CatalogFormat } from '../model/encode.js';
 
 /**
- * Writes a catalog into a directory that is absent or empty: `<package>/catalog.<format>` a package, blobs
- * without a package in `catalog.<format>`. The files appear all together when the last one is complete; a
- * failure leaves nothing. Throws OpmateError.
+ * Writes a catalog into a missing or empty directory: `<package>/catalog.<format>` per package, blobs without a
+ * package in `catalog.<format>`. All files appear when the last is complete; a failure leaves nothing. Throws
+ * OpmateError.
  */
 export async function writeCatalogDirectory(
   assembly: Assembly,
@@ -26,7 +26,7 @@ export async function writeCatalogDirectory(
   });
 }
 
-/** A package's name becomes a directory of its own, so it must be one path component. Throws OpmateError UNSAFE. */
+/** Requires that a package name is a single path component, as it becomes a directory. Throws OpmateError UNSAFE. */
 export function checkPackagePath(name: string): void {
   if (name === '' || (!/[/\\\0]/.test(name) && name !== '.' && name !== '..')) return;
   throw new OpmateError(
@@ -56,7 +56,7 @@ async function writePackages(
           handle: await open(path.join(folder, `catalog.${format}`), 'wx', 0o666),
         };
       }
-      // `write` may write a part only, without an error, when a disk runs full.
+      // `write` may write less without an error when a disk is full.
       await current.handle.writeFile(piece.text);
     }
     await current?.handle.sync();

@@ -1,11 +1,11 @@
 import { quoteGo } from '../document/go-json.js';
 import { compareBytes } from '../core/order.js';
 
-/** The default base image of catalogs: any release of opm serves file-based ones. */
+/** Default base image of catalogs: any release of opm serves file-based ones. */
 export const defaultCatalogBase = 'quay.io/operator-framework/opm:latest';
 
 interface DockerfileOptions {
-  /** Name of the catalog directory, which stands beside the Dockerfile. */
+  /** Name of the catalog directory next to the Dockerfile. */
   name: string;
   base: string;
   builder: string;
@@ -13,8 +13,8 @@ interface DockerfileOptions {
 }
 
 /**
- * The Dockerfile of a catalog image: the catalog at `/configs`, its serve cache at `/tmp/cache`, and the
- * label by which both are found. (Source: `opm generate dockerfile`.)
+ * Returns the Dockerfile of a catalog image: the catalog at `/configs`, its serve cache at `/tmp/cache`, and the
+ * label that locates the catalog. (Source: `opm generate dockerfile`.)
  */
 export function catalogDockerfile(options: DockerfileOptions): string {
   const { name, base, builder, labels } = options;
@@ -61,7 +61,7 @@ export function catalogDockerfile(options: DockerfileOptions): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Quoted as upstream does, without escapes; text that would end the quotes or the line is refused. */
+/** Quotes as upstream does, without escapes; rejects text that would end the quotes or the line. */
 function plainQuote(text: string): string {
   return /["\\\n\r]/.test(text) ? quoteGo(text) : `"${text}"`;
 }

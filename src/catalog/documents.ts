@@ -10,28 +10,28 @@ import { changed, readAgain, readFully, readSome } from './file-access.js';
 /**
  * Reads one catalog file as a stream of documents.
  *
- * A file that begins with `{` is concatenated JSON; any other is YAML documents parted by `---` lines. A
- * JSON stream that stops being JSON within its first two documents goes on as YAML from that place.
- * (Source: the stream decoder of Kubernetes' apimachinery, which `opm` reads catalogs with.)
+ * A file that starts with `{` is concatenated JSON; others are YAML documents separated by `---` lines. A stream that
+ * stops being JSON within its first two documents continues as YAML. (Source: the stream decoder of Kubernetes'
+ * apimachinery, with which `opm` reads catalogs.)
  */
 
-/** A parsed document and where it stands in its file. */
+/** A parsed document with its place in the file. */
 export interface CatalogDocument {
   value: JsonValue;
   syntax: 'json' | 'yaml';
   /** Byte offset and length in the file. */
   offset: number;
   length: number;
-  /** The document as it is written. */
+  /** Text of the document. */
   text: string;
-  /** Why the document is not JSON, where the file began as JSON: what to report should it be no blob. */
+  /** Reason why the document is not JSON although the file started as JSON: reported if it is not a blob. */
   jsonError?: OpmateError | undefined;
 }
 
-/** Largest document that is read, in bytes: what fits in one string with room to spare. */
+/** Maximum document size in bytes, which fits in one string. */
 export const maxDocumentSize = 256 * 1024 * 1024;
 
-/** How far the reader looks for the first character that is not white space. */
+/** Bytes searched for the first character that is not white space. */
 const lookAhead = 4096;
 const chunkSize = 4 * 1024 * 1024;
 
@@ -46,18 +46,18 @@ const endOfPrettyObject = Buffer.from('\n}');
 const endOfPrettyObjectCrlf = Buffer.from('\r\n}');
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
 
-/** A file to be read: open, under the name that messages give it. */
+/** An open file with its name in messages. */
 export interface OpenFile {
   handle: FileHandle;
   label: string;
-  /** Its size, where that is known: spares asking whether there is more. */
+  /** Size, if known, which saves a read at the end. */
   size?: number | undefined;
 }
 
 /**
- * The documents of a file, in order; the file stays open. Memory: the largest document, twice. Throws
- * OpmateError: IO when the file cannot be read, SYNTAX with the line when a document does not parse, LIMIT
- * for a document beyond 256 MiB.
+ * Yields the documents of a file in order; the file stays open. Memory: twice the largest document. Throws
+ * OpmateError: IO for an unreadable file, SYNTAX with the line of an invalid document, LIMIT for a document beyond
+ * 256 MiB.
  */
 export async function* readDocuments(
   file: OpenFile,
@@ -78,8 +78,8 @@ export async function* readDocuments(
 }
 
 /**
- * Parses the document that stood at a known place of a file. Used to read a blob again after a first
- * pass; throws OpmateError IO when the file no longer holds a document there.
+ * Parses the document at a known place of a file, to read a blob again. Throws OpmateError IO if the file no longer
+ * has a document there.
  */
 export async function readDocumentAt(
   handle: FileHandle,
@@ -93,7 +93,7 @@ export async function readDocumentAt(
   }
 }
 
-/** The buffer of the file that was read last, for the next one: most catalogs are many small files. */
+/** Buffer of the last file, for reuse: most catalogs are many small files. */
 let spareBuffer: Buffer | undefined;
 
 function takeBuffer(): Buffer {
@@ -102,19 +102,19 @@ function takeBuffer(): Buffer {
   return buffer;
 }
 
-/** A part of a file held in memory, which moves forward and grows as documents need it. */
+/** A part of a file in memory, which moves forward and grows as needed. */
 class FileWindow {
   readonly #handle: FileHandle;
   readonly label: string;
   readonly #size: number | undefined;
   #buffer = takeBuffer();
-  /** File offset of the buffer's first byte, and how many bytes of it are filled. */
+  /** File offset of the start of the buffer, and its length. */
   #base = 0;
   #filled = 0;
   #atEnd = false;
-  /** File offset up to which everything has been handed out; bytes before it may be dropped. */
+  /** File offset up to which documents were returned; earlier bytes may be dropped. */
   position = 0;
-  /** File offset from which on it is worth guessing where a JSON document ends. */
+  /** File offset from which guessing the end of a JSON document is worthwhile. */
   guessFrom = 0;
 
   constructor({ handle, label, size }: OpenFile) {
@@ -123,19 +123,19 @@ class FileWindow {
     this.#size = size;
   }
 
-  /** Gives the memory back; nothing of the window can be used afterwards. */
+  /** Releases the memory; the window is unusable afterwards. */
   release(): void {
     if (this.#buffer.length === chunkSize) spareBuffer = this.#buffer;
     this.#buffer = Buffer.alloc(0);
     this.#filled = 0;
   }
 
-  /** File offset just after the last byte in memory. */
+  /** Returns the file offset after the last byte in memory. */
   get end(): number {
     return this.#base + this.#filled;
   }
 
-  /** The bytes from one file offset to another, as far as they are in memory. Valid until the next read. */
+  /** Returns the bytes between two file offsets that are in memory. Valid until the next read. */
   bytes(from: number, to: number): Buffer {
     return this.#buffer.subarray(from - this.#base, Math.min(to, this.end) - this.#base);
   }
@@ -154,7 +154,7 @@ class FileWindow {
     while (!this.#atEnd && this.end - this.position < count) await this.grow();
   }
 
-  /** Reads one more chunk; false when the file has ended. */
+  /** Reads one more chunk; returns false at the end of the file. */
   async grow(): Promise<boolean> {
     if (this.#atEnd) return false;
     const keepFrom = this.position - this.#base;
@@ -177,13 +177,13 @@ class FileWindow {
       this.#buffer.copy(larger, 0, 0, this.#filled);
       this.#buffer = larger;
     }
-    // Not all of a buffer that was doubled, so that the limit is noticed when it is passed.
+    // Not all of a doubled buffer, so that the limit is checked when it is passed.
     const left = Math.max(maxDocumentSize - this.#filled, 0) + chunkSize / 2;
     const room = Math.min(this.#buffer.length - this.#filled, left);
     const target = this.#buffer.subarray(this.#filled, this.#filled + room);
     const bytesRead = await readSome(this.#handle, target, this.end, this.label);
     this.#filled += bytesRead;
-    // A read that stops short where the file should end has seen its end.
+    // A short read at the expected end has reached the end.
     if (bytesRead === 0 || (bytesRead < room && this.end === this.#size)) this.#atEnd = true;
     return bytesRead > 0;
   }
@@ -193,28 +193,28 @@ class FileWindow {
     return this.position;
   }
 
-  /** Line of a file offset, from 1. Reads the file again from its start, so only for messages. */
+  /** Returns the one-based line of a file offset. Reads the file again, so for messages only. */
   lineOf(offset: number): Promise<number> {
     return new LineCounter(this.label).lineOf(this.#handle, offset);
   }
 }
 
-/** Bytes of a file between two places whose lines are remembered. */
+/** Bytes between two places whose lines are cached. */
 const lineBlock = 16 * 1024;
 
-/** Finds the lines of places in one file, in any order: reads the file once, and for each place one block of it. */
+/** Finds the lines of places in a file, in any order: reads the file once, and one block per place. */
 export class LineCounter {
   readonly #label: string;
   /** Line breaks before each block. */
   readonly #before: number[] = [0];
   #last = { offset: 0, line: 1 };
 
-  /** `label` is how messages name the file. */
+  /** `label` is the name of the file in messages. */
   constructor(label: string) {
     this.#label = label;
   }
 
-  /** Returns the line, from 1, on which the byte at `offset` stands. Throws OpmateError IO. */
+  /** Returns the one-based line of the byte at `offset`. Throws OpmateError IO. */
   async lineOf(handle: FileHandle, offset: number): Promise<number> {
     if (this.#last.offset === offset) return this.#last.line;
     const block = Math.floor(offset / lineBlock);
@@ -227,12 +227,12 @@ export class LineCounter {
     return line;
   }
 
-  /** Counts some of the blocks before `last`; false where the file ends among them. */
+  /** Counts the lines of blocks before `last`; returns false if the file is shorter. */
   async #readBlocks(handle: FileHandle, last: number): Promise<boolean> {
     const first = this.#before.length - 1;
     const bytes = Buffer.allocUnsafe(Math.min(last - first, 64) * lineBlock);
     const length = await readFully(handle, bytes, first * lineBlock, this.#label);
-    // Somebody else may have counted them meanwhile.
+    // A concurrent call may have counted them.
     if (this.#before.length - 1 !== first) return true;
     for (let index = 0; index + lineBlock <= length; index += lineBlock) {
       const before = this.#before.at(-1) as number;
@@ -260,12 +260,12 @@ function isSpace(byte: number): boolean {
   return byte === 0x20 || byte === newline || byte === 0x0d || byte === 0x09;
 }
 
-/** Text of a document; bytes that are not UTF-8 become U+FFFD one by one, as in Go. */
+/** Returns the text of a document; each byte that is not UTF-8 becomes U+FFFD, as in Go. */
 function decodeDocument(bytes: Buffer): string {
   return isAscii(bytes) ? bytes.toString('latin1') : decodeUtf8(bytes);
 }
 
-/** A last line without a line break gets one, as the reference reader joins lines: block scalars keep it. */
+/** Adds a missing line break at the end, as the reference reader joins lines: block scalars keep it. */
 function withLastNewline(text: string): string {
   return text.endsWith('\n') ? text : `${text}\n`;
 }
@@ -294,7 +294,7 @@ async function* readJsonDocuments(
   }
 }
 
-/** File offset of the first byte from `from` that is not white space; undefined at the end of the file. */
+/** Returns the file offset of the first byte from `from` that is not white space; undefined at the end of the file. */
 async function skipSpace(window: FileWindow, from: number): Promise<number | undefined> {
   for (let offset = from; ; offset++) {
     let byte = window.byteAt(offset);
@@ -308,7 +308,7 @@ async function skipSpace(window: FileWindow, from: number): Promise<number | und
   }
 }
 
-/** Where YAML reading takes over: after the white space up to and including the first line break. */
+/** Returns the offset where YAML continues: after white space up to and including the first line break. */
 async function afterFirstNewline(window: FileWindow, from: number): Promise<number> {
   let position = from;
   for (;;) {
@@ -325,14 +325,13 @@ async function afterFirstNewline(window: FileWindow, from: number): Promise<numb
 
 interface JsonFault {
   error: GoJsonError;
-  /** File offset that the error's own offset counts from. */
+  /** File offset that the offset of the error is relative to. */
   offset: number;
 }
 
 /**
- * The JSON document that starts at the window's position. Tries the places where one that a program wrote
- * would end, because a slice that parses is the document whatever found its end; only if none of them
- * does, follows brackets and strings byte by byte.
+ * Returns the JSON document at the position of the window. Tries likely ends first, as a slice that parses is the
+ * document; otherwise follows brackets and strings byte by byte.
  */
 async function nextJsonDocument(window: FileWindow): Promise<CatalogDocument | JsonFault> {
   const offset = window.position;
@@ -342,7 +341,7 @@ async function nextJsonDocument(window: FileWindow): Promise<CatalogDocument | J
       const document = parseSlice(window, offset, end);
       if ('value' in document) return document;
     }
-    // What was searched in vain is not searched again, however many documents stand in it.
+    // What was searched in vain is not searched again.
     window.guessFrom = searched;
   }
   const end = await findExactEnd(window);
@@ -359,10 +358,10 @@ function parseSlice(window: FileWindow, offset: number, end: number): CatalogDoc
   }
 }
 
-/** How far the likely end of a document is searched. A longer one is found by its brackets. */
+/** Maximum search for the likely end of a document; longer ones are found by their brackets. */
 const maxSearch = 16 * 1024 * 1024;
 
-/** Where the document at the window's position may end, if anywhere, and how far that was searched. */
+/** Returns the likely end of the document at the position of the window, if any, and the end of the search. */
 async function findLikelyEnd(window: FileWindow): Promise<{ end?: number; searched: number }> {
   const start = window.position;
   if (window.byteAt(start) !== openBrace) return { searched: start };
@@ -388,7 +387,10 @@ async function findLikelyEnd(window: FileWindow): Promise<{ end?: number; search
   }
 }
 
-/** End of the value at the window's position, by brackets and strings; the file's end if it has none. */
+/**
+ * Returns the end of the value at the position of the window by brackets and strings; the end of the file if
+ * unclosed.
+ */
 async function findExactEnd(window: FileWindow): Promise<number> {
   const start = window.position;
   let depth = 0;
@@ -426,13 +428,13 @@ function countBackslashes(bytes: Buffer, before: number): number {
   return count;
 }
 
-/** The error for bytes that are not JSON, with file and line; the words of `opm` depend on what follows. */
+/** Returns the error for invalid JSON, with file and line; the words of `opm` depend on what follows. */
 async function jsonFailure(window: FileWindow, fault: JsonFault, isFinal: boolean): Promise<OpmateError> {
   const { error } = fault;
   const slice = window.bytes(fault.offset, window.end);
   const place = fault.offset + Buffer.byteLength(decodeDocument(slice).slice(0, error.offset));
   const truncated = error.message === 'unexpected end of JSON input';
-  // `opm` counts the bytes read, the offending one included.
+  // `opm` counts the bytes read, including the invalid one.
   const inStream = isFinal ? error.message : `json: offset ${place + 1}: ${error.message}`;
   const message = truncated ? 'unexpected EOF' : inStream;
   return new OpmateError('SYNTAX', message, {
@@ -492,15 +494,15 @@ async function* readYamlDocuments(
 interface YamlChunk {
   offset: number;
   end: number;
-  /** Where the next chunk starts, after the separator line that ended this one. */
+  /** Start of the next chunk, after the separator line. */
   next: number;
 }
 
 const separator = Buffer.from('\n---');
 
 /**
- * The lines up to the next separator. A separator line before any content belongs to the chunk, so two of
- * them in a row make a chunk of their own, which is a null document.
+ * Returns the lines up to the next separator. A leading separator belongs to the chunk, so two in a row are a chunk
+ * with a null document.
  */
 async function nextYamlChunk(
   window: FileWindow,
@@ -526,7 +528,7 @@ async function nextYamlChunk(
   }
 }
 
-/** What follows a separator on its line, unless it is white space or a comment. */
+/** Returns the text after a separator on its line, except white space and comments. */
 async function restOfLine(window: FileWindow, from: number): Promise<string> {
   let lineEnd = window.indexOf(newline, from);
   while (lineEnd < 0 && (await window.grow())) lineEnd = window.indexOf(newline, from);
@@ -537,7 +539,7 @@ async function restOfLine(window: FileWindow, from: number): Promise<string> {
   return rest.startsWith('#') ? '' : rest.slice(0, 200);
 }
 
-/** Throws YamlError for bytes that are not UTF-8, in the words of the YAML reader of Go. */
+/** Throws YamlError for invalid UTF-8, in the words of Go's YAML reader. */
 export function checkYamlEncoding(bytes: Buffer): void {
   if (isUtf8(bytes)) return;
   let line = 1;
@@ -557,7 +559,7 @@ export function checkYamlEncoding(bytes: Buffer): void {
   throw new YamlError('yaml: invalid leading UTF-8 octet', line);
 }
 
-/** Bytes of the character that begins with this byte; 0 when none does. */
+/** Returns the length of the character with this first byte; 0 if invalid. */
 function utf8Width(byte: number): number {
   if (byte < 0x80) return 1;
   if (byte >= 0xc2 && byte < 0xe0) return 2;

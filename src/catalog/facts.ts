@@ -10,15 +10,15 @@ import { readLocated } from './locate.js';
 import type { Meta } from './meta.js';
 
 interface FactsOptions extends MetasOptions {
-  /** Is shown each bundle, for what facts do not keep. */
+  /** Receives each bundle. */
   onBundle?: ((bundle: BundleBlob) => void) | undefined;
-  /** Is told where each blob of another schema stands, and shown the blob. */
+  /** Receives each blob of another schema with its origin. */
   onOther?: ((origin: BlobOrigin, meta: Meta) => void) | undefined;
 }
 
 /**
- * Reads a catalog once and keeps of each blob what validation, listing and drawing need. Throws OpmateError
- * with file and line for a blob that cannot be loaded, unless `onFault` takes it.
+ * Reads a catalog once and keeps what validation, lists and drawings need. Throws OpmateError with file and line for
+ * an invalid blob, unless `onFault` handles it.
  */
 export async function collectFacts(catalog: Catalog, options: FactsOptions = {}): Promise<CatalogFacts> {
   const facts = emptyFacts();
@@ -28,7 +28,7 @@ export async function collectFacts(catalog: Catalog, options: FactsOptions = {})
   return facts;
 }
 
-/** Adds what a blob says to facts. Throws OpmateError INVALID in the words of `opm`, without a place. */
+/** Adds a blob to facts. Throws OpmateError INVALID in the words of `opm`, without a place. */
 export function addFacts(facts: CatalogFacts, meta: Meta, options: FactsOptions = {}): void {
   const decoded = decodeMeta(meta);
   addToFacts(facts, decoded, meta.origin);
@@ -40,8 +40,8 @@ export function addFacts(facts: CatalogFacts, meta: Meta, options: FactsOptions 
 }
 
 /**
- * Display names by package: each from the ClusterServiceVersion of its default channel's head, where that has
- * its objects in the catalog. Throws OpmateError when a blob cannot be read again.
+ * Returns display names by package, from the ClusterServiceVersion of each default channel's head, if the catalog has
+ * its objects. Throws OpmateError if a blob cannot be read again.
  */
 export async function readDisplayNames(catalog: Catalog, facts: CatalogFacts): Promise<Map<string, string>> {
   const heads = findDefaultHeads(facts);

@@ -4,8 +4,8 @@ import { fillBuffer } from '../files/file-region.js';
 import { openRegularFile } from '../files/read-file.js';
 
 /**
- * Opens a file for reading; `label` is how messages name it. Throws OpmateError NOT_FOUND or IO, also for a pipe or
- * device: the writer of a pipe may never come.
+ * Opens a file for reading; `label` is its name in messages. Throws OpmateError NOT_FOUND or IO, also for a pipe,
+ * whose writer may never come, or a device.
  */
 export async function openFile(file: string, label: string): Promise<FileHandle> {
   try {
@@ -16,8 +16,8 @@ export async function openFile(file: string, label: string): Promise<FileHandle>
 }
 
 /**
- * Fills `target` with what stands from `offset` on, however many calls of the system that takes. Returns
- * how many bytes there are, which is less only when the file ends. Throws OpmateError IO.
+ * Fills `target` from `offset` on, with as many reads as needed. Returns the number of bytes read, which is smaller
+ * only at the end of the file. Throws OpmateError IO.
  */
 export async function readFully(
   handle: FileHandle,
@@ -32,7 +32,7 @@ export async function readFully(
   }
 }
 
-/** One call of the system; 0 when the file ends at `offset`. Throws OpmateError IO. */
+/** Reads once; returns 0 at the end of the file. Throws OpmateError IO. */
 export async function readSome(
   handle: FileHandle,
   target: Buffer,
@@ -46,7 +46,7 @@ export async function readSome(
   }
 }
 
-/** The bytes of a place that was read before. Throws OpmateError IO, also when the file has become shorter. */
+/** Returns the bytes of a place that was read before. Throws OpmateError IO, also for a file that became shorter. */
 export async function readAgain(
   handle: FileHandle,
   place: { file: string; offset: number; length: number },
@@ -56,9 +56,9 @@ export async function readAgain(
   return bytes;
 }
 
-/** The error for a file that is no longer what a first pass has seen. */
+/** Returns the error for a file that changed after the first pass. */
 export function changed(file: string, cause?: unknown): OpmateError {
-  return new OpmateError('IO', 'changed while it was read', {
+  return new OpmateError('IO', 'changed by another process while reading', {
     subject: file,
     file,
     cause,

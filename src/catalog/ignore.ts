@@ -3,33 +3,33 @@ import { matchGlob } from '../core/glob.js';
 import { readRegularFile } from '../files/read-file.js';
 
 /**
- * The rules of `.indexignore` files: gitignore's notation with the meaning that go-git gives it, which is
- * what `opm` uses. Differences from git: rules are tried on files only, so `!` can bring back a file below
- * an ignored directory, and a rule with a slash also hits everything below what it names.
+ * Rules of `.indexignore` files: gitignore syntax as go-git implements it, which `opm` uses. Differences from git:
+ * rules apply to files only, so that `!` can include a file of an ignored directory, and a rule with a slash also
+ * matches everything below.
  */
 
-/** Name of the files that hold the rules; they are never read as catalog files. */
+/** Name of the ignore files, which are never read as catalog files. */
 export const ignoreFileName = '.indexignore';
 
 const maxIgnoreFileSize = 1024 * 1024;
 
 interface IgnoreRule {
-  /** Directory of the `.indexignore` file, as path components below the catalog root. */
+  /** Directory of the `.indexignore` file, as path components from the catalog root. */
   domain: string[];
   include: boolean;
   directoryOnly: boolean;
-  /** Components of a rule with a slash; a rule without one has a single component and `anywhere`. */
+  /** Components of a rule with a slash; other rules have one component and `anywhere`. */
   parts: string[];
   anywhere: boolean;
 }
 
-/** Decides which files of a catalog are left out. */
+/** Evaluates which files of a catalog are ignored. */
 export class IgnoreRules {
   readonly #rules: IgnoreRule[] = [];
 
   /**
-   * Adds the rules of one file, which messages call `label`; of two rules that hit, the one added later
-   * decides. Throws OpmateError NOT_FOUND or IO when it cannot be read, LIMIT beyond 1 MiB.
+   * Adds the rules of one file, named `label` in messages; the last matching rule decides. Throws OpmateError
+   * NOT_FOUND or IO for an unreadable file, LIMIT beyond 1 MiB.
    */
   async addFile(file: string, label: string, domain: string[]): Promise<void> {
     const content = await readRegularFile(file, maxIgnoreFileSize, {
@@ -44,7 +44,7 @@ export class IgnoreRules {
     }
   }
 
-  /** Whether the file at these path components, counted from the catalog root, is left out. */
+  /** Reports whether the file at these path components from the catalog root is ignored. */
   ignores(components: string[]): boolean {
     for (let i = this.#rules.length - 1; i >= 0; i--) {
       const rule = this.#rules[i] as IgnoreRule;
@@ -73,7 +73,7 @@ function matches(rule: IgnoreRule, components: string[]): boolean {
 }
 
 function matchesName(rule: IgnoreRule, rest: string[]): boolean {
-  // The last component is the file itself, which a rule for directories does not hit.
+  // The last component is the file itself, which a directory rule does not match.
   const last = rule.directoryOnly ? rest.length - 1 : rest.length;
   for (let i = 0; i < last; i++) {
     if (matchGlob(rule.parts[0] as string, rest[i] as string)) return true;

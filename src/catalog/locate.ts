@@ -7,12 +7,12 @@ import type { BlobOrigin } from '../model/facts.js';
 import { type Catalog, type MetasOptions, isFault } from './catalog.js';
 import type { Meta } from './meta.js';
 
-/** Whoever can tell the line on which a blob begins. */
+/** Finds the line of a blob. */
 interface LineFinder {
   lineOf(origin: BlobOrigin): Promise<number | undefined>;
 }
 
-/** The same error with file and line of the blob that it is about; other throws come back unchanged. */
+/** Returns the error with the file and line of its blob; other values unchanged. */
 export async function locate(catalog: LineFinder, origin: BlobOrigin, error: unknown): Promise<unknown> {
   if (!(error instanceof OpmateError) || error.file !== undefined) return error;
   return addContext(error, { file: origin.file, line: await catalog.lineOf(origin) });
@@ -20,7 +20,7 @@ export async function locate(catalog: LineFinder, origin: BlobOrigin, error: unk
 
 /**
  * Calls `use` with each blob of a catalog. Throws its OpmateErrors with file and line of the blob, unless `onFault`
- * takes them.
+ * handles them.
  */
 export async function readLocated(
   catalog: LineFinder & Pick<Catalog, 'metas'>,
@@ -38,13 +38,13 @@ export async function readLocated(
   }
 }
 
-/** A place in a catalog, where it is known: a blob, and a part of it. */
+/** A place in a catalog, if known: a blob and a path in it. */
 interface Place {
   origin?: BlobOrigin | undefined;
   path?: readonly (string | number)[] | undefined;
 }
 
-/** Returns diagnostics with file and line in place of the blob that each is about. Goes through each file once. */
+/** Returns diagnostics with the file and line of their blobs. Reads each file once. */
 export async function placeDiagnostics<D extends CatalogDiagnostic>(
   catalog: Pick<Catalog, 'lineOf'>,
   diagnostics: readonly D[],
@@ -63,7 +63,7 @@ export async function placeDiagnostics<D extends CatalogDiagnostic>(
   });
 }
 
-/** Returns the line of each place, from 1. Goes through each file once, whatever order the places have. */
+/** Returns the one-based line of each place. Reads each file once, whatever the order of places. */
 async function findLines(
   catalog: Pick<Catalog, 'lineOf'>,
   places: readonly Place[],

@@ -6,8 +6,8 @@ import { compareBytes } from '../core/order.js';
 import type { BlobOrigin } from '../model/facts.js';
 
 /**
- * One blob of a catalog: its value as read, and the three names that say what it is. Custom schemas are
- * carried in this form from input to output.
+ * A blob of a catalog: its value as read, and its schema, package and name. Custom schemas keep this form from input
+ * to output.
  */
 export interface Meta {
   schema: string;
@@ -15,13 +15,13 @@ export interface Meta {
   name: string;
   value: JsonObject;
   origin: BlobOrigin;
-  /** The blob as it is written at its origin, where it was just read from there. */
+  /** Text of the blob, if it was just read from its origin. */
   text?: string | undefined;
 }
 
 /**
- * Makes a Meta of a parsed document, or throws OpmateError INVALID in the words of `opm`: not an object,
- * keys that differ in case only, `schema`, `package` or `name` that is not a string, no `schema`.
+ * Returns the Meta of a parsed document. Throws OpmateError INVALID in the words of `opm`: not an object, keys that
+ * differ in case only, `schema`, `package` or `name` of another type than string, no `schema`.
  */
 export function toMeta(value: JsonValue, syntax: 'json' | 'yaml', origin: BlobOrigin): Meta {
   try {
@@ -35,7 +35,7 @@ export function toMeta(value: JsonValue, syntax: 'json' | 'yaml', origin: BlobOr
 
 const yamlDecoding = 'error unmarshaling JSON: while decoding JSON';
 
-/** A document that is an object, or null, but has no schema. */
+/** A document is an object or null without a schema. */
 export class MissingSchemaError extends OpmateError {}
 
 function checkedMeta(value: JsonValue, origin: BlobOrigin): Meta {
@@ -61,7 +61,7 @@ function isPlainLowerCase(key: string): boolean {
   return true;
 }
 
-/** Folds case fully, as Unicode defines it, so that `ß` is `ss`: how the reference compares these keys. */
+/** Folds case fully as Unicode defines it, `ß` to `ss`: the reference compares these keys so. */
 function foldKey(key: string): string {
   if (isPlainLowerCase(key)) return key;
   let folded = '';
@@ -73,7 +73,7 @@ function foldKey(key: string): string {
   return folded;
 }
 
-/** The keys by their folded form. Throws OpmateError INVALID when two have the same. */
+/** Returns the keys by folded form. Throws OpmateError INVALID for duplicates. */
 function foldKeys(keys: string[]): Map<string, string> {
   const folded = new Map<string, string[]>();
   for (const key of keys) {
@@ -101,19 +101,19 @@ function expectString(key: string, value: JsonValue): string {
   throw new OpmateError('INVALID', text, { hint: `quote the value of ${key}` });
 }
 
-/** What the reference implementation's wrong verb `%t` makes of a scalar; users grep for it. */
+/** Returns a scalar as printed by the reference implementation's wrong verb `%t`; users search for it. */
 function wrongVerb(type: string, text: string): string {
   return type === 'bool' ? text : type === '' ? `%!t(${text})` : `%!t(${type}=${text})`;
 }
 
-/** A value as Go's fmt writes it, each scalar with its type through `scalar`. */
+/** Formats a value as Go's fmt, scalars through `scalar`. */
 function goFormat(value: JsonValue, scalar: (type: string, text: string) => string): string {
   if (value === null) return scalar('', '<nil>');
   if (typeof value === 'boolean') return scalar('bool', String(value));
   if (typeof value === 'string') return scalar('string', value);
   if (typeof value === 'number' || typeof value === 'bigint')
     return scalar('float64', goFloat(Number(value)));
-  // Within lists and maps, nil is nil whatever the verb.
+  // Within lists and maps, nil is nil for every verb.
   const inner = (item: JsonValue): string => (item === null ? '<nil>' : goFormat(item, scalar));
   if (Array.isArray(value)) return `[${value.map(inner).join(' ')}]`;
   const keys = Object.keys(value).sort(compareBytes);
@@ -127,7 +127,7 @@ function goFloat(value: number): string {
   return Object.is(value, -0) ? '-0' : String(value);
 }
 
-/** Characters of a blob that a message shows: enough to know it by. */
+/** Maximum characters of a blob in a message. */
 const maxShown = 2048;
 
 function missingSchema(blob: string, hint: string): OpmateError {
@@ -137,7 +137,7 @@ function missingSchema(blob: string, hint: string): OpmateError {
 
 const defaultHint = 'add a schema, or list files that are not part of the catalog in .indexignore';
 
-/** The most likely reason for a blob without schema: someone has named a directory of bundles. */
+/** Returns the likely reason for a missing schema: a directory of bundles was specified. */
 function hintFor(value: JsonObject, file: string): string {
   const isManifest = typeof value['apiVersion'] === 'string' && typeof value['kind'] === 'string';
   if (!isManifest && !/(^|[/\\])(manifests|metadata)[/\\]/.test(file)) return defaultHint;

@@ -7,8 +7,8 @@ import type { Catalog } from './catalog.js';
 import { locate } from './locate.js';
 
 /**
- * Reads a catalog once and keeps what choosing a bundle of one package needs. Throws OpmateError with file and line
- * for a blob of the package that cannot be loaded; what is wrong in blobs of others does not matter.
+ * Reads a catalog once and returns what resolution needs of one package. Throws OpmateError with file and line for an
+ * invalid blob of the package; ignores faults in other packages.
  */
 export async function readPackageContent(
   catalog: Catalog,

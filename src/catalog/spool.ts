@@ -3,7 +3,7 @@ import { OpmateError, systemReason } from '../core/errors.js';
 import { openNamelessFile } from '../files/nameless-file.js';
 import { readFully } from './file-access.js';
 
-/** Where a piece of text stands in a spool. */
+/** Position of a text in a spool. */
 export interface SpoolSlot {
   offset: number;
   length: number;
@@ -12,8 +12,8 @@ export interface SpoolSlot {
 const memoryLimit = 48 * 1024 * 1024;
 
 /**
- * Text that waits to be written in another order than it was made. The first 48 MiB stay in memory; what
- * comes after goes to a file that has no name any more, so nothing of it can be left behind.
+ * Text to be written in another order than it was created. The first 48 MiB stay in memory; the rest goes to a
+ * nameless file, so that nothing can be left behind.
  */
 export class Spool {
   readonly #directory: string;
@@ -21,16 +21,16 @@ export class Spool {
   #size = 0;
   #file: Promise<FileHandle> | undefined;
 
-  /** `directory` is where the file is made, if one is needed. */
+  /** `directory` is for the file, if one is needed. */
   constructor(directory: string) {
     this.#directory = directory;
   }
 
-  /** Throws OpmateError IO that names the directory, for example when its disk is full. */
+  /** Throws OpmateError IO with the directory, for example for a full disk. */
   async append(text: string | Buffer): Promise<SpoolSlot> {
     const bytes = typeof text === 'string' ? Buffer.from(text, 'utf8') : text;
     const slot = { offset: this.#size, length: bytes.length };
-    // Taken at once: several pieces may be on their way to the file.
+    // Reserved immediately: several pieces may be in progress.
     this.#size += bytes.length;
     if (this.#size <= memoryLimit && this.#file === undefined) {
       this.#pieceAt.set(slot.offset, bytes);
@@ -44,7 +44,7 @@ export class Spool {
     try {
       this.#file ??= openNamelessFile(this.#directory);
       const file = await this.#file;
-      // When a disk runs full, a part is written without an error; the next attempt fails.
+      // On a full disk, a write may be partial without an error; the next one fails.
       for (let done = 0; done < bytes.length;) {
         done += (await file.write(bytes, done, bytes.length - done, offset + done)).bytesWritten;
       }
@@ -57,7 +57,7 @@ export class Spool {
     }
   }
 
-  /** Throws OpmateError IO when the file of the spool cannot be read. */
+  /** Throws OpmateError IO for an unreadable spool file. */
   async read(slot: SpoolSlot): Promise<Buffer> {
     const piece = this.#pieceAt.get(slot.offset);
     if (piece !== undefined && piece.length === slot.length) return piece;
@@ -65,7 +65,7 @@ export class Spool {
     const file = await this.#file;
     const length = file === undefined ? 0 : await readFully(file, bytes, slot.offset, this.#directory);
     if (length === bytes.length) return bytes;
-    throw new OpmateError('IO', 'temporary data ends too early', { subject: this.#directory });
+    throw new OpmateError('IO', 'truncated temporary data', { subject: this.#directory });
   }
 
   async close(): Promise<void> {

@@ -9,26 +9,25 @@ import { unfinishedError } from '../files/journal.js';
 import { journalName } from '../files/staging.js';
 import { IgnoreRules, ignoreFileName } from './ignore.js';
 
-/** A file of a catalog: where it is, and how messages name it. */
+/** A catalog file: its path, and its name in messages. */
 export interface CatalogFile {
   path: string;
   label: string;
-  /** Of a link that leads out of the catalog: the error that reading it is, unless links are followed. */
+  /** For a link that leads out of the catalog: the error of reading it, unless links are followed. */
   outside?: OpmateError | undefined;
 }
 
-/** Most files that a catalog directory may have. */
+/** Maximum files of a catalog directory. */
 const maxCatalogFiles = 1_000_000;
-/** Directories that are read at a time. */
+/** Maximum directories read concurrently. */
 const maxOpenDirectories = 32;
 
 /**
- * The files of a catalog directory in walk order: entries of a directory in byte order, directories
- * visited in place, whatever the file's extension; `.indexignore` files and what they name are left out.
- * A link to a file counts as a file, a link to a directory is an error when it is read. (Source: `opm`'s
- * declcfg.WalkFS.) Links that lead out of the catalog are marked, those to ignore rules refused unless they are
- * followed. `label` is how messages name `root`. Throws OpmateError INVALID for a directory whose change was
- * interrupted: what is there may be a part, or a mixture.
+ * Returns the files of a catalog directory in walk order: entries of a directory in byte order, directories visited
+ * in place, whatever their extension, without `.indexignore` files and ignored files. A link to a file is a file, a
+ * link to a directory an error when read. (Source: `opm`'s declcfg.WalkFS.) Links that lead out of the catalog are
+ * marked, those to ignore rules rejected unless followed. `label` is the name of `root` in messages. Throws
+ * OpmateError INVALID for a directory with an interrupted change, whose content may be inconsistent.
  */
 export async function listCatalogFiles(
   root: string,
@@ -89,8 +88,8 @@ interface FoundFile {
 }
 
 /**
- * Reads a directory and those below it by relative path, level by level: beside long work each wait costs a turn of
- * the event loop, which a walk of many directories one after the other would add up to seconds.
+ * Reads a directory tree by relative path, level by level: next to long work each wait costs a turn of the event
+ * loop, which sequential reads would add up to seconds.
  */
 async function readDirectories(root: string, label: string): Promise<Map<string, Dirent[] | Error>> {
   const directories = new Map<string, Dirent[] | Error>();
@@ -117,7 +116,7 @@ async function readDirectories(root: string, label: string): Promise<Map<string,
   return directories;
 }
 
-/** Joins names to the label of a directory, of which the scheme of a URL stays as it is. */
+/** Joins names to the label of a directory; the scheme of a URL stays unchanged. */
 function joinLabel(label: string, components: readonly string[]): string {
   const [scheme = ''] = /^[a-z]+:\/\//.exec(label) ?? [];
   return scheme + path.posix.join(label.slice(scheme.length), ...components);

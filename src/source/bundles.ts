@@ -269,7 +269,7 @@ async function stageBundle(stage: Stage, located: Located, session: SourceSessio
   const { files, digest } = await readBundle(located, session);
   const bundle = parseBundle(files, { subject: reference });
   for (const { file, reason } of bundle.skippedFiles) {
-    session.logger?.log('warn', `${reference}: ${file} was passed over: ${reason}`);
+    session.logger?.log('warn', `${reference}: ${file} was skipped: ${reason}`);
   }
   const { record, manifests } = toRecord(bundle, image, reference);
   throwIfCancelled(session.signal);

@@ -158,7 +158,10 @@ describe('opmate bundle unpack', () => {
     while (!ended && !(await isCopying())) await setImmediate();
     await sandbox.write({ 'changing/manifests/99.yaml': 'a: c' });
     const { code, stderr } = await unpacked;
-    expect([code, stderr.split('\n')[0]]).toEqual([1, expect.stringMatching(/changed while it was read$/)]);
+    expect([code, stderr.split('\n')[0]]).toEqual([
+      1,
+      expect.stringMatching(/changed by another process while reading$/),
+    ]);
     await expect(readdir(at('copies'))).rejects.toThrow('ENOENT');
   });
 

@@ -246,7 +246,7 @@ describe('the HTTP catalog API', () => {
     expect(new Set(different.map(({ headers }) => headers.etag)).size).toBe(3);
   });
 
-  it('serves ranges of all, and the whole where there is more than one', async () => {
+  it('serves ranges of all, and the whole where duplicate property', async () => {
     const served = await serve({ cat: small });
     const whole = smallLines.join('');
     const etag = (await served.get('/catalogs/cat/api/v1/all')).headers.etag as string;

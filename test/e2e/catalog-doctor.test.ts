@@ -238,7 +238,7 @@ describe('opmate catalog doctor', () => {
 
   it.each([
     [['--check', 'icons'], 'unknown check "icons"'],
-    [['--openshift', 'latest'], 'invalid version of OpenShift "latest"'],
+    [['--openshift', 'latest'], 'invalid OpenShift version "latest"'],
     [['--fail-on', 'never'], 'invalid --fail-on value "never"'],
     [['-o', 'xml'], 'invalid --output value "xml"'],
   ])('refuses %j', async (args, message) => {

@@ -325,7 +325,7 @@ schema: olm.channel
     expect(missing.stderr).toContain('./neither');
     const there = await sandbox.run(['catalog', 'add', 'catalog', known, twice, twice, ...template]);
     expect(there.stderr).toContain(
-      'bundle "widget.v1.1.0" is in package "widget" already (replace it with --overwrite)',
+      'bundle "widget.v1.1.0" already exists in package "widget" (replace it with --overwrite)',
     );
     expect(there.stderr).toContain('is bundles/widget-1.2.0 too');
     expect(await read()).toBe(catalog);
@@ -455,7 +455,7 @@ schema: olm.channel
     const { code, stderr } = await sandbox.run(['catalog', 'add', 'catalog', reference, ...template]);
     expect(code).toBe(1);
     expect(stderr).toContain(
-      'catalog/gadget/catalog.yaml: an .indexignore leaves this file out of the catalog',
+      'catalog/gadget/catalog.yaml: an .indexignore excludes this file from the catalog',
     );
     expect((await readdir(at('catalog'))).sort()).toEqual(['.indexignore', 'widget']);
   });
@@ -561,7 +561,7 @@ schema: olm.deprecations
     expect((await deprecate('--channel', 'stabel', '--message', 'x')).stderr).toContain(
       'did you mean "stable"?',
     );
-    expect((await deprecate('--message', ' ')).stderr).toContain('a deprecation needs a message');
+    expect((await deprecate('--message', ' ')).stderr).toContain('missing deprecation message');
     expect((await deprecate()).code).toBe(2);
     expect((await deprecate('--message', 'x', '--undo')).code).toBe(2);
     expect((await deprecate('--message', 'x', '--channel', 'stable', '--bundle', 'y')).code).toBe(2);

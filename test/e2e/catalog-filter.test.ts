@@ -68,8 +68,8 @@ describe('opmate catalog filter', () => {
       code: 0,
       stdout: '',
       stderr: [
-        'info: package "widget", channel "stable": keeps "widget.v1.1.0", which stands on the way from "widget.v1.0.0" to the head "widget.v1.2.0"',
-        'info: package "widget", channel "stable": its head is "widget.v1.2.0" now, since "widget.v1.3.0" is left out',
+        'info: package "widget", channel "stable": keeps "widget.v1.1.0", which is on the upgrade path from "widget.v1.0.0" to the head "widget.v1.2.0"',
+        'info: package "widget", channel "stable": its head is "widget.v1.2.0" now, as "widget.v1.3.0" is omitted',
         'info: wrote 1 of 2 packages, 3 of 8 bundles to filtered',
         'info: next: opmate serve filtered',
         '',
@@ -138,7 +138,7 @@ describe('opmate catalog filter', () => {
       '  stable: 2 of 4, head widget.v1.3.0\n    widget.v1.2.0\n    widget.v1.3.0\n',
     );
     expect(kept.stderr).toBe(
-      'warn: package "widget": taken as new enough, since they do not tell when they were created: "widget.v1.3.0"\n',
+      'warn: package "widget": included bundles without a creation date: "widget.v1.3.0"\n',
     );
     const dated = await filter(...since, '--undated', 'drop');
     expect(dated.stdout).toContain('  stable: 1 of 4, head widget.v1.2.0\n');
@@ -207,7 +207,7 @@ describe('opmate catalog filter', () => {
     await refused(2, '--to: missing', '-p', 'widget');
     await refused(1, '--package: package "widgets" not found in catalog', '-p', 'widgets', '-o', 'refused');
     const versions = ['--versions', 'widget=>=2.0.0', '-o', 'refused'];
-    await refused(1, '--version: nothing of package "widget" in catalog is left', ...versions);
+    await refused(1, '--version: package "widget" in catalog has no matching content', ...versions);
     await refused(1, 'catalog: the filter selects nothing', '--min-version', '2.0.0', '-o', 'refused');
     await refused(1, 'catalog', '-p', 'widget', '-o', 'catalog');
     const report = ['--report', 'nowhere/report.json'];

@@ -306,7 +306,7 @@ describe('mirror --config --dry-run', () => {
     expect(result).toMatchObject({ code: 1, stdout: '' });
     expect(result.stderr).toBe(
       `absent.yaml:7:7: package "widgte" not found in ${catalog()} (did you mean "widget"?)\n` +
-        `absent.yaml:8:7: nothing of package "gadget" in ${catalog()} is left ` +
+        `absent.yaml:8:7: package "gadget" in ${catalog()} has no matching content ` +
         '(channel "stable" has no bundle from version 5.0.0 (the nearest are 1.0.0 and 1.1.0))\n',
     );
   });

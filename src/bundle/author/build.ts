@@ -368,7 +368,7 @@ async function addTests(
   const directory = path.join(path.dirname(request.directory), name);
   const stats = await statIfPresent(directory);
   if (stats?.isDirectory() !== true) {
-    const message = `${testConfigKey} names ${quoteGo(value)}, which is not there`;
+    const message = `${testConfigKey} names ${quoteGo(value)}, which does not exist`;
     prepared.warnings.push(
       createWarning('missing-file', message, {
         file: shownPath(request.workingDirectory, resolvePlaces(request).annotations),

@@ -19,18 +19,18 @@ export interface Change<T = string> {
   to: T;
 }
 
-/** What is only in the one list or the other. */
+/** Items in only one of two lists. */
 export interface ListChange<T = string> {
   added: T[];
   removed: T[];
 }
 
-/** What differs between two catalogs, from the first to the second; every list sorted by its names. */
+/** Differences from the first catalog to the second; lists are sorted by name. */
 export interface CatalogDiff {
   packages: ListChange & { changed: PackageChange[] };
   channels: ListChange<ChannelState> & { changed: ChannelChange[] };
   bundles: ListChange<BundleState> & { changed: BundleChange[] };
-  /** All images of bundles, their own and related ones. */
+  /** Images of bundles and their related images. */
   images: ListChange;
   deprecations: ListChange<Deprecation> & { changed: DeprecationChange[] };
   /** Blobs of other schemas. */
@@ -40,14 +40,14 @@ export interface CatalogDiff {
 export interface PackageChange {
   package: string;
   defaultChannel?: Change;
-  /** Further fields that differ: `description`, `icon`, `properties`. */
+  /** Other changed fields: `description`, `icon`, `properties`. */
   fields: string[];
 }
 
 interface ChannelState {
   package: string;
   channel: string;
-  /** Empty where there is no only head. */
+  /** Empty without an only head. */
   head: string;
   entries: number;
 }
@@ -56,11 +56,11 @@ export interface ChannelChange {
   package: string;
   channel: string;
   head?: Change;
-  /** Bundles that came and went. */
+  /** Added and removed bundles. */
   entries: ListChange;
-  /** Of bundles that are in both: what they replace and skip. */
+  /** Changed edges of bundles in both. */
   edges: EdgeChange[];
-  /** Whether its properties differ. */
+  /** Properties of the channel changed. */
   properties: boolean;
 }
 
@@ -84,7 +84,7 @@ export interface BundleChange {
   version?: Change;
   image?: Change;
   relatedImages?: ListChange;
-  /** Types of properties that came, went, or have other values. */
+  /** Types of added, removed and changed properties. */
   properties?: ListChange & { changed: string[] };
 }
 
@@ -105,8 +105,8 @@ export interface OtherBlob {
 }
 
 /**
- * Compares two catalogs. How they are written (files, order of blobs and keys, JSON or YAML) does not count; of blobs
- * that differ in their text both are read again. Throws OpmateError IO when a catalog changes meanwhile.
+ * Compares two catalogs, ignoring their form: files, order of blobs and keys, JSON or YAML. Blobs whose text differs
+ * are read again. Throws OpmateError IO if a catalog changes meanwhile.
  */
 export async function diffCatalogs(
   before: CatalogSnapshot,
@@ -127,14 +127,14 @@ export async function diffCatalogs(
   };
 }
 
-/** Whether two catalogs were found to be the same. */
+/** Reports whether two catalogs have no differences. */
 export function isSameCatalog(diff: CatalogDiff): boolean {
   return Object.values(diff).every((part: ListChange<unknown> & { changed?: unknown[] }) =>
     [part.added, part.removed, part.changed ?? []].every((list) => list.length === 0),
   );
 }
 
-/** Keys of blobs that are in both and whose text differs. */
+/** Returns the keys of blobs in both whose text differs. */
 function differingBlobs(before: CatalogSnapshot, after: CatalogSnapshot): Set<string> {
   const keys = new Set<string>();
   for (const [key, { hash }] of after.blobs) {
@@ -179,7 +179,7 @@ async function diffPackages(
   return { ...listChange(old.keys(), now.keys()), changed };
 }
 
-/** Typed blobs are JSON, but for fields that are left out. */
+/** Returns the JSON of a typed blob, which may omit fields. */
 function toJson(value: unknown): never {
   return (value ?? null) as never;
 }
@@ -303,7 +303,7 @@ function diffBundle(was: BundleBlob, is: BundleBlob, version: Change | undefined
   };
 }
 
-/** Values of properties by type, in any order; those of bundle objects in theirs. */
+/** Returns the values of properties by type, sorted; bundle objects keep their order. */
 function getProperties({ properties }: BundleBlob): Map<string, string> {
   const values = new Map<string, string[]>();
   for (const { type, value } of properties) {
@@ -375,7 +375,7 @@ async function diffOthers(
   };
 }
 
-/** Of several with one key, the first. */
+/** Returns items by key, the first of duplicates. */
 function firstBy<T>(list: readonly T[], keyOfOne: (item: T) => string): Map<string, T> {
   const items = new Map<string, T>();
   for (const item of list) {

@@ -10,13 +10,13 @@ import type { Catalog, MetasOptions } from '../catalog.js';
 import { readLocated } from '../locate.js';
 import type { Meta } from '../meta.js';
 
-/** What comparing keeps of a catalog: names, edges, images, and of every blob where it stands and a hash of it. */
+/** State of a catalog for comparison: names, edges, images, and the place and hash of every blob. */
 export interface CatalogSnapshot {
   catalog: Catalog;
   facts: CatalogFacts;
-  /** By schema, package and name; of several with the same, those after the first have a number behind it. */
+  /** Blobs by schema, package and name; duplicates after the first have a number appended. */
   blobs: Map<string, BlobState>;
-  /** Every image that a bundle is or needs. */
+  /** All images and related images of bundles. */
   images: Set<string>;
 }
 
@@ -25,20 +25,20 @@ interface BlobState {
   package: string;
   name: string;
   origin: BlobOrigin;
-  /** Equal for equal text; of blobs that are only written differently it may differ. */
+  /** Hash of the text; may differ for blobs that differ in form only. */
   hash: string;
 }
 
 interface SnapshotOptions extends MetasOptions {
-  /** Only these packages; all, and what belongs to none, where it is left out. */
+  /** Restrict to these packages; default: everything. */
   packages?: ReadonlySet<string> | undefined;
-  /** Is shown each bundle, for what a snapshot does not keep. */
+  /** Receives each bundle. */
   onBundle?: ((bundle: BundleBlob) => void) | undefined;
-  /** Is shown each blob of another schema. */
+  /** Receives each blob of another schema. */
   onOther?: ((origin: BlobOrigin, meta: Meta) => void) | undefined;
 }
 
-/** Reads a catalog once. Throws OpmateError with file and line for a blob that cannot be loaded. */
+/** Reads a catalog once. Throws OpmateError with file and line for an invalid blob. */
 export async function takeSnapshot(
   catalog: Catalog,
   options: SnapshotOptions = {},
@@ -86,17 +86,17 @@ function toKey(state: { schema: string; package: string; name: string }): string
   return `${state.package}\0${state.schema}\0${state.name}`;
 }
 
-/** The image that a bundle is, and those that it needs; without empty ones. */
+/** Returns the image and related images of a bundle, without empty ones. */
 export function getImages({ image, relatedImages }: BundleBlob): Set<string> {
   return new Set([image, ...relatedImages.map((related) => related.image)].filter((name) => name !== ''));
 }
 
-/** A blob read again, its keys in byte order at every depth. Throws OpmateError IO when its file has changed. */
+/** Reads a blob again, with keys in byte order at every level. Throws OpmateError IO if its file has changed. */
 export async function readSorted(catalog: Catalog, origin: BlobOrigin): Promise<JsonObject> {
   return sortKeysDeep(await catalog.read(origin)) as JsonObject;
 }
 
-/** A bundle read again. Throws as `readSorted` does. */
+/** Reads a bundle again. Throws as `readSorted`. */
 export async function readBundleBlob(
   catalog: Catalog,
   facts: BundleFacts | undefined,
@@ -104,7 +104,7 @@ export async function readBundleBlob(
   return facts?.origin === undefined ? undefined : decodeBundle(await readSorted(catalog, facts.origin));
 }
 
-/** Whether a schema is one that the catalog format itself defines. */
+/** Reports whether the catalog format itself defines a schema. */
 export function isOwnSchema(schema: string): boolean {
   return Object.values(schemas).some((own) => own === schema);
 }

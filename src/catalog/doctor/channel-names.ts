@@ -1,15 +1,15 @@
 import type { Version } from '../../core/semver.js';
 
-/** A channel name that ends with a version, such as `stable-4.18`, `v1` or `release-2.x`. */
+/** A channel name that ends with a version: `stable-4.18`, `v1` or `release-2.x`. */
 export interface VersionedName {
-  /** What stands before the version. */
+  /** Text before the version. */
   prefix: string;
   major: number;
   minor: number | undefined;
   patch: number | undefined;
 }
 
-/** Reads the version at the end of a channel's name; undefined where it has none. */
+/** Parses the version at the end of a channel name; undefined if it has none. */
 export function readVersionedName(name: string): VersionedName | undefined {
   const [, prefix = '', major, minor, patch] =
     /^(.*?[-_.])??v?(\d{1,6})(?:\.(\d{1,6}|x))?(?:\.(\d{1,6}|x))?$/.exec(name) ?? [];
@@ -21,7 +21,7 @@ function parseNumber(text: string | undefined): number | undefined {
   return text === undefined || text === 'x' ? undefined : Number(text);
 }
 
-/** Whether a version is of those that the name stands for. */
+/** Reports whether a version belongs to the version of a name. */
 export function isOfName({ major, minor, patch }: VersionedName, version: Version): boolean {
   return (
     Number(version.major) === major &&
@@ -30,7 +30,7 @@ export function isOfName({ major, minor, patch }: VersionedName, version: Versio
   );
 }
 
-/** Whether a channel is, by its name, for those who want what is not released yet. */
+/** Reports whether a channel name suggests prereleases. */
 export function isEarlyName(name: string): boolean {
   return /(^|[^a-z])(alpha|beta|candidate|canary|dev|develop|development|early|edge|ea|experimental|fast|latest|main|master|next|nightly|pre|prerelease|preview|rc|staging|tech-preview|test|testing|unstable)([^a-z]|$)/i.test(
     name,

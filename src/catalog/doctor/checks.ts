@@ -3,7 +3,7 @@ import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { NameIndex } from '../../core/suggest.js';
 
-/** What the checks look for; the severity is what their findings mostly have. */
+/** Checks with their summary and default severity. */
 export const checks = {
   invalid: { severity: 'error', summary: 'Errors of opmate validate' },
   'all-channels-deprecated': {
@@ -89,16 +89,13 @@ export const checks = {
   'v1-support': { severity: 'notice', summary: 'OLM v1 cannot install the head of the default channel' },
 } as const satisfies Record<string, { severity: Severity; summary: string }>;
 
-/** The name of a check. */
+/** Name of a check. */
 export type CheckName = keyof typeof checks;
 
 /** All names in byte order, `invalid` first. */
 export const checkNames = Object.keys(checks) as CheckName[];
 
-/**
- * The checks to run: those that are named, or all, without those to be skipped. Throws UsageError for a name that is
- * none.
- */
+/** Returns the checks to run: the named ones or all, without skipped ones. Throws UsageError for an unknown name. */
 export function chooseChecks(
   only: readonly string[] | undefined,
   skipped: readonly string[] = [],

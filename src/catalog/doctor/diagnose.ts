@@ -23,23 +23,23 @@ import { FindingList } from './finding-list.js';
 import { examineIcon } from './icon.js';
 import type { OpenShiftVersion } from './openshift.js';
 
-/** What is looked for, and where. */
+/** Selection of checks and packages. */
 export interface DiagnoseOptions extends Pick<MetasOptions, 'signal' | 'logger'> {
-  /** All where it is left out; see `chooseChecks`. */
+  /** Checks to run; default: all. See `chooseChecks`. */
   checks?: ReadonlySet<CheckName> | undefined;
-  /** Findings about these packages only. Dependencies are looked for in the whole catalog. */
+  /** Restrict findings to these packages. Dependencies are resolved in the whole catalog. */
   packages?: ReadonlySet<string> | undefined;
-  /** Leave out findings below this severity; none where it is left out. */
+  /** Minimum severity; default: all. */
   severity?: Severity | undefined;
-  /** The version of OpenShift that the catalog is for. */
+  /** OpenShift version of the catalog. */
   openshift?: OpenShiftVersion | undefined;
 }
 
 /**
- * Finds what is wrong with a catalog, and what is valid but leads to failures later: the worst first, then by
- * package, in an order that only the content of the catalog decides. Reads the catalog once, and a blob again only to tell the line of
- * a finding. Blobs that cannot be read are findings too, and nothing that depends on the whole is told then. Throws
- * OpmateError where the catalog cannot be read at all, NOT_FOUND for packages that it does not have.
+ * Examines a catalog for errors, and for valid content that causes failures later. Findings are sorted worst first,
+ * then by package, independently of the form of the catalog. Reads the catalog once, and blobs again only for the
+ * lines of findings. Unreadable blobs are findings too; checks of the whole catalog are then skipped. Throws
+ * OpmateError for an unreadable catalog, NOT_FOUND for unknown packages.
  */
 export async function diagnoseCatalog(
   catalog: Catalog,
@@ -114,7 +114,7 @@ class Diagnosis {
     }
   }
 
-  /** A package that is not there is a slip of the pen, not a healthy package. */
+  /** Requires the packages: an unknown name is a typo, not a healthy package. */
   #requirePackages(): void {
     const known = new Set(this.#facts.packages.map(({ name }) => name));
     for (const { package: name } of [...this.#facts.channels, ...this.#facts.bundles]) known.add(name);
@@ -123,7 +123,7 @@ class Diagnosis {
     throw notFound('package', missing, known);
   }
 
-  /** What cannot be read belongs to no package that is known, so it is reported whichever are chosen. */
+  /** Reports unreadable content, whichever packages are selected: its package is unknown. */
   #reportFaults(faults: readonly OpmateError[]): void {
     for (const fault of diagnoseFaults(faults)) this.#list.push(fault);
   }

@@ -16,36 +16,36 @@ import type { CatalogSubject } from '../../model/catalog-diagnostic.js';
 import type { FindingList } from './finding-list.js';
 import { type OpenShiftVersion, isInVersions, readOpenShiftVersion } from './openshift.js';
 
-/** What is kept of a bundle once its blob is gone, in addition to its facts: what checks of heads and of several bundles need. */
+/** Properties of a bundle that checks of heads and of several bundles need, beyond its facts. */
 export interface BundleRecord {
   /** What it provides to others, see `readProvidedApi`. */
   apis: readonly string[];
   needs: readonly { need: Need; path: (string | number)[] }[];
-  /** How its ClusterServiceVersion is there. */
+  /** Form of its ClusterServiceVersion. */
   csv: 'objects' | 'metadata' | 'both' | 'none';
   displayName: boolean;
   description: boolean;
-  /** Of its install modes, whether AllNamespaces is supported; undefined where it tells none. */
+  /** AllNamespaces is supported; undefined without install modes. */
   installsForAll: boolean | undefined;
   servesApis: boolean;
-  /** The first later version of OpenShift on which it is not to be installed. */
+  /** Maximum OpenShift version. */
   maxOpenShift: OpenShiftVersion | undefined;
   minKube: Version | undefined;
-  /** `com.redhat.openshift.versions`, where it can be read. */
+  /** Valid `com.redhat.openshift.versions`. */
   openShiftVersions: string | undefined;
 }
 
 const maxOpenShiftType = 'olm.maxOpenShiftVersion';
 const openShiftVersionsKey = 'com.redhat.openshift.versions';
-/** Bytes of a blob that a client with the usual limit of gRPC does not take any more. */
+/** Bytes of a blob beyond the default message limit of gRPC clients. */
 const messageLimit = 4 * 1024 * 1024;
 const largeBundle = 1024 * 1024;
 
-/** What a ClusterServiceVersion, whole or as metadata, tells. */
+/** Parts of a ClusterServiceVersion, complete or as metadata. */
 interface CsvParts {
   spec: JsonObject;
   annotations: JsonObject;
-  /** Where faults in it are shown. */
+  /** Path for findings. */
   path: (string | number)[];
 }
 
@@ -147,7 +147,7 @@ function examineRepeated(properties: readonly Property[], place: At, findings: F
   for (const [index, { type, value }] of properties.entries()) {
     if (type === propertyTypes.bundleObject) continue;
     if (type === propertyTypes.csvMetadata && ++metadata > 1) {
-      const message = `has more than one property of type ${quoteGo(type)}`;
+      const message = `has several properties of type ${quoteGo(type)}`;
       findings.add(
         'property-repeated',
         place('properties', index),
@@ -160,7 +160,7 @@ function examineRepeated(properties: readonly Property[], place: At, findings: F
     if (type === propertyTypes.csvMetadata) continue;
     const key = `${type}\0${encodeGoJson(value)}`;
     if (seen.has(key)) {
-      const message = `has the same property of type ${quoteGo(type)} twice`;
+      const message = `has a duplicate property of type ${quoteGo(type)}`;
       findings.add('property-repeated', place('properties', index), message, 'remove one of them');
     }
     seen.add(key);
@@ -187,7 +187,7 @@ function metadataCsv(blob: BundleBlob, index: number): CsvParts | undefined {
   return { spec: value, annotations: getObject(value['annotations']), path: ['properties', index, 'value'] };
 }
 
-/** A pod that runs an image which is not in the list has none where only what is in the list is mirrored. */
+/** Warns about images that pods use but mirrors lack, as these contain related images only. */
 function examineOperatorImages(blob: BundleBlob, spec: JsonObject, place: At, findings: FindingList): void {
   if (!findings.wants('related-image-missing')) return;
   const related = new Set(blob.relatedImages.map(({ image }) => image));
@@ -226,7 +226,10 @@ function readDependencies(
   return { apis, needs };
 }
 
-/** Of several the first counts. (Source: OLM, which refuses to go on when there are two or it cannot be read.) */
+/**
+ * Returns the maximum OpenShift version, the first of several. (Source: OLM, which stops at several or an invalid
+ * one.)
+ */
 function readMaxOpenShift(
   { properties }: BundleBlob,
   csv: CsvParts | undefined,
@@ -248,9 +251,9 @@ function readMaxOpenShift(
   const quoted = `${maxOpenShiftType} ${encodeGoJson(value)}`;
   const tell = (problem: string, hint: string): void =>
     findings.add('max-openshift', place(...path), `${quoted}: ${problem}`, hint);
-  if (limits.length > 1) tell('there is more than one', 'keep one of them');
+  if (limits.length > 1) tell('duplicate property', 'keep one of them');
   if (typeof value === 'number') {
-    tell('is a number, and 4.1 equals 4.10 as a number', 'quote the version, e.g. "4.18"');
+    tell('is a number, for which 4.1 equals 4.10', 'quote the version, such as "4.18"');
     return undefined;
   }
   const version = typeof value === 'string' ? readOpenShiftVersion(value) : undefined;
@@ -258,7 +261,7 @@ function readMaxOpenShift(
   return version;
 }
 
-/** Properties that are given in an annotation of the ClusterServiceVersion. */
+/** Returns the properties in an annotation of the ClusterServiceVersion. */
 function inAnnotation(annotations: JsonObject): JsonValue | undefined {
   const text = getText(annotations[propertiesAnnotation]);
   if (!text.includes(maxOpenShiftType)) return undefined;
@@ -269,7 +272,7 @@ function inAnnotation(annotations: JsonObject): JsonValue | undefined {
       : undefined;
     return isJsonObject(limit) ? (limit['value'] ?? null) : undefined;
   } catch {
-    // Not ours to judge: it is an annotation, and the property is what counts.
+    // Other annotations are not checked: the property takes precedence.
     return undefined;
   }
 }
@@ -306,7 +309,7 @@ function readOpenShiftVersions(
   findings.add(
     'openshift-versions',
     place(...path),
-    `${openShiftVersionsKey} ${quoteGo(label)} cannot be read`,
+    `${openShiftVersionsKey} ${quoteGo(label)} is invalid`,
     hint,
   );
   return undefined;
@@ -319,7 +322,7 @@ function installsForAll(modes: JsonValue | undefined): boolean | undefined {
   );
 }
 
-/** Under the name that it has in a ClusterServiceVersion, or in metadata. */
+/** Returns API definitions under their name in a ClusterServiceVersion or in metadata. */
 function servesApis(spec: JsonObject | undefined): boolean {
   const definitions = getObject(spec?.['apiservicedefinitions'] ?? spec?.['apiServiceDefinitions']);
   const { owned } = definitions;

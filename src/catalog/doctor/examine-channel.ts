@@ -11,15 +11,15 @@ import type { CatalogSubject } from '../../model/catalog-diagnostic.js';
 import type { FindingList } from './finding-list.js';
 
 /**
- * How many versions are compared with ranges in one channel at most. Real channels need less than a thousandth of it;
- * what is beyond it is not looked at.
+ * Maximum comparisons of versions with ranges per channel. Published channels need less than a thousandth; the rest
+ * is not checked.
  */
 const maxComparisons = 10_000_000;
 
-/** What is known of the versions of a package. */
+/** Known versions of the bundles of a package. */
 type Versions = ReadonlyMap<string, Version>;
 
-/** Examines one channel. `versions` are those of all bundles of the package. Other work has its turn between entries. */
+/** Examines one channel. `versions` are those of all bundles of the package. Yields to other work between entries. */
 export async function examineChannel(
   channel: ChannelFacts,
   graph: ChannelGraph,
@@ -36,7 +36,7 @@ class ChannelExamination {
   readonly #findings: FindingList;
   readonly #rules: UpgradeRules;
   readonly #at = new Map<string, number>();
-  /** Entries of a known version, lowest first. */
+  /** Entries with a known version, lowest first. */
   readonly #ordered: { name: string; version: Version }[];
   readonly #comparisons = { left: maxComparisons };
 
@@ -61,7 +61,7 @@ class ChannelExamination {
       this.#examineEntry(entry);
       await takeTurn();
     }
-    // Of a graph that is not sound validation tells what to change first.
+    // For an invalid graph, validation reports what to change first.
     if (this.#graph.entries.size === 0 || describeGraphFault(this.#graph) !== undefined) return;
     const head = this.#graph.heads[0] as string;
     this.#examineHead(head);
@@ -89,7 +89,7 @@ class ChannelExamination {
     }
     if (skipRange !== '' && this.#isEmpty(skipRange)) {
       const hint = 'set a lower end below its upper end';
-      const message = `no version is in its skipRange ${quoteGo(skipRange)}`;
+      const message = `its skipRange ${quoteGo(skipRange)} matches no version`;
       this.#findings.add('skip-range-empty', this.#subject(name, 'skipRange'), message, hint);
     }
   }
@@ -101,7 +101,7 @@ class ChannelExamination {
     });
     if (higher.length === 0) return;
     const index = field === 'replaces' ? [] : [names.indexOf(higher[0] as string)];
-    const message = listNames(`with version ${formatVersion(own)} it ${field} what is higher:`, higher);
+    const message = listNames(`with version ${formatVersion(own)} it ${field} higher versions:`, higher);
     const hint = 'list only lower versions: clusters with that version would be downgraded';
     this.#findings.add('downgrade', this.#subject(name, field, ...index), message, hint);
   }
@@ -132,22 +132,22 @@ class ChannelExamination {
       }
     }
     if (higher.length > 0) {
-      const message = listNames(`its skipRange ${quoteGo(skipRange)} covers what is higher:`, higher);
+      const message = listNames(`its skipRange ${quoteGo(skipRange)} covers higher versions:`, higher);
       const hint = `set the upper end to <${formatVersion(own)}: clusters with that version may be downgraded`;
       this.#findings.add('downgrade', subject, message, hint);
     } else if (range.contains(own)) {
       const message = `its own version ${formatVersion(own)} is in its skipRange ${quoteGo(skipRange)}`;
-      const hint = `set the upper end below it, to <${formatVersion(own)}`;
+      const hint = `set the upper end to <${formatVersion(own)}`;
       this.#findings.add('skip-range-self', subject, message, hint);
     }
     if (missed.length > 0) {
-      const message = listNames(`its skipRange ${quoteGo(skipRange)} leaves out`, missed);
+      const message = listNames(`its skipRange ${quoteGo(skipRange)} does not cover`, missed);
       const hint = 'include them, unless upgrades from them are unsupported';
       this.#findings.add('skip-range-hole', subject, message, hint);
     }
   }
 
-  /** Whether a range that parses holds none of the versions around its bounds. */
+  /** Reports whether a valid range contains none of the versions around its bounds. */
   #isEmpty(text: string): boolean {
     const range = this.#rules.ranges.get(text);
     if (range === undefined || text.length > 1000) return false;
@@ -167,7 +167,7 @@ class ChannelExamination {
     this.#findings.add('head-not-highest', { ...this.#subject(head, 'name') }, message, hint);
   }
 
-  /** Reports entries that do not lead on to the head. */
+  /** Reports entries without a path to the head. */
   #examineWays(head: string): void {
     const { entries } = this.#graph;
     const { reached } = findWaysTo([head], entries, { rules: this.#rules, budget: this.#comparisons });
@@ -181,7 +181,7 @@ class ChannelExamination {
   }
 }
 
-/** The version of a bound, the one next to it, and the first prerelease of that. */
+/** Returns the version of a bound, the next one, and its first prerelease. */
 function around(bound: string): Version[] {
   const parts = bound.replaceAll('x', '0').split('.');
   const text = parts.length === 2 ? `${bound.replaceAll('x', '0')}.0` : bound.replaceAll('x', '0');
@@ -193,7 +193,7 @@ function around(bound: string): Version[] {
     const after = { ...version, pre: [...version.pre, 0], build: [] };
     return [version, below, after, parseVersion(next), parseVersion(`${next}-0`)];
   } catch {
-    // No version: the range has it some other way, and is not judged by it.
+    // An unusual bound is not evaluated.
     return [];
   }
 }

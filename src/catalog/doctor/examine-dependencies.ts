@@ -6,7 +6,7 @@ import { OfferIndex } from '../../graph/offer-index.js';
 import type { BundleRecord } from './examine-bundle.js';
 import type { FindingList } from './finding-list.js';
 
-/** Looks for what bundles depend on and no bundle of the catalog provides. */
+/** Finds dependencies that no bundle of the catalog provides. */
 export function examineDependencies(
   records: ReadonlyMap<BundleFacts, BundleRecord>,
   findings: FindingList,

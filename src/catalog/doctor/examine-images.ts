@@ -5,12 +5,12 @@ import type { BlobOrigin } from '../../model/facts.js';
 import { getImages } from '../diff/snapshot.js';
 import type { FindingList } from './finding-list.js';
 
-/** Looks at what images of all bundles have to do with each other, while the bundles go by. */
+/** Compares the images of all bundles during one pass. */
 export class ImageExamination {
   readonly #findings: FindingList;
-  /** By bundle image, the first bundle that has it. */
+  /** First bundle of each bundle image. */
   readonly #owners = new Map<string, { package: string; bundle: string }>();
-  /** By `repository:tag` of references with both, the first digest, and whether another one was told of. */
+  /** First digest of each `repository:tag` with a digest, and whether a conflict was reported. */
   readonly #digests = new Map<string, { digest: string; isTold: boolean }>();
 
   constructor(findings: FindingList) {
@@ -22,7 +22,7 @@ export class ImageExamination {
     const owner = this.#owners.get(blob.image);
     if (owner !== undefined) {
       const other = `${quoteGo(owner.bundle)}${owner.package === subject.package ? '' : ` of package ${quoteGo(owner.package)}`}`;
-      // A bundle twice is a fault of its own.
+      // A duplicate bundle is a separate error.
       if (owner.bundle !== subject.bundle || owner.package !== subject.package) {
         const message = `has the same image as ${other}: ${quoteGo(blob.image)}`;
         const hint = 'set the image that was built for this bundle';
@@ -48,7 +48,7 @@ export class ImageExamination {
     }
     if (known.digest === digest || known.isTold) return;
     known.isTold = true;
-    const message = `${quoteGo(tagged)} stands for ${digest} here and for ${known.digest} elsewhere`;
+    const message = `${quoteGo(tagged)} refers to ${digest} here and to ${known.digest} elsewhere`;
     const hint = 'use a separate tag for each image: a mirror can hold only one of them under that tag';
     this.#findings.add('image-two-digests', { ...subject, path: ['relatedImages'] }, message, hint);
   }

@@ -9,7 +9,7 @@ import type { BlobOrigin } from '../../model/facts.js';
 import type { Meta } from '../meta.js';
 import type { FindingList } from './finding-list.js';
 
-/** Examines the blobs that say how long versions are supported: each alone, then beside the packages of the catalog. */
+/** Examines lifecycle blobs: each alone, then against the packages of the catalog. */
 export class LifecycleExamination {
   readonly #findings: FindingList;
   readonly #lifecycles = new Map<string, { lifecycle: Lifecycle; origin: BlobOrigin }>();

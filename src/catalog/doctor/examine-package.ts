@@ -24,10 +24,10 @@ import {
   getKubernetesMinor,
 } from './openshift.js';
 
-/** What is known of a package in addition to its graph. */
+/** Properties of a package beyond its graph. */
 interface PackageContext {
   records: ReadonlyMap<BundleFacts, BundleRecord>;
-  /** Whether its olm.package blob has a description. */
+  /** The olm.package blob has a description. */
   isDescribed: boolean;
   openshift: OpenShiftVersion | undefined;
 }
@@ -41,7 +41,7 @@ interface HeadedChannel {
   name: VersionedName | undefined;
 }
 
-/** Looks at a package: its channels, each and together, and the bundles that they end with. */
+/** Examines a package: each channel, all channels together, and their heads. */
 export async function examinePackage(
   model: PackageModel,
   context: PackageContext,
@@ -81,7 +81,7 @@ class PackageExamination {
       const name = readVersionedName(facts.name);
       channels.push({ facts, head, version: this.#versions.get(head), isDeprecated, name });
     }
-    // Which of several is named is not to depend on how the catalog is written.
+    // The choice among several must not depend on the form of the catalog.
     channels.sort((a, b) => compareBytes(a.facts.name, b.facts.name));
     this.#examineDeprecations(channels);
     this.#examineDefault(channels);
@@ -148,7 +148,7 @@ class PackageExamination {
     this.#findings.add('default-channel-lower', subject, message, hint);
   }
 
-  /** Where other channels of the same kind of name keep to it, one that does not is a slip. */
+  /** Reports heads that do not match the version in the channel name, if those of similar channels do. */
   #examineNames(channels: readonly HeadedChannel[]): void {
     for (const group of groupByPrefix(channels).values()) {
       const isOwn = ({ name, version }: HeadedChannel): boolean =>
@@ -164,7 +164,7 @@ class PackageExamination {
     }
   }
 
-  /** Who is at the end of a channel of one minor version wants to go on in the channel of the next. */
+  /** Reports missing upgrades from a channel of one minor version to that of the next. */
   #examineGaps(channels: readonly HeadedChannel[]): void {
     const ranges = new SkipRanges();
     for (const group of groupByPrefix(channels).values()) {
@@ -201,7 +201,7 @@ class PackageExamination {
     }
   }
 
-  /** The head of the default channel is what consoles show of a package. */
+  /** Examines the head of the default channel, which consoles show for a package. */
   #examineShown(record: BundleRecord, subject: CatalogSubject): void {
     const { csv, displayName, description, installsForAll, servesApis, needs } = record;
     if (csv === 'none') {
@@ -243,13 +243,13 @@ class PackageExamination {
       if (isAboveKubernetes(minKube, minor)) this.#findings.add('min-kube', subject, message, hint);
     }
     if (openShiftVersions !== undefined && isInVersions(openShiftVersions, openshift) === false) {
-      const message = `com.redhat.openshift.versions ${quoteGo(openShiftVersions)} leaves out OpenShift ${wanted}`;
+      const message = `com.redhat.openshift.versions ${quoteGo(openShiftVersions)} excludes OpenShift ${wanted}`;
       const hint = 'remove the bundle from the catalog of that version';
       this.#findings.add('openshift-versions', subject, message, hint);
     }
   }
 
-  /** In which form bundles have their ClusterServiceVersion. One without an image can have objects only. */
+  /** Examines the form of ClusterServiceVersions. A bundle without an image can have objects only. */
   #examineForms(): void {
     const { openshift, records } = this.#context;
     const bundles = [...this.#model.bundles.values()].filter(({ image }) => image !== '');
@@ -277,17 +277,17 @@ class PackageExamination {
       const hint = 'convert it with opmate migrate --migrate-level bundle-object-to-csv-metadata';
       tell(
         [...objects, ...both],
-        `has olm.bundle.object: OpenShift ${wanted} wants olm.csv.metadata in place of it`,
+        `has olm.bundle.object: OpenShift ${wanted} requires olm.csv.metadata instead`,
         hint,
       );
     } else {
       const hint = 'render it again without a migration level';
-      tell(metadata, `has olm.csv.metadata only: OpenShift ${wanted} wants olm.bundle.object`, hint);
+      tell(metadata, `has olm.csv.metadata only: OpenShift ${wanted} requires olm.bundle.object`, hint);
     }
   }
 }
 
-/** Channels whose names end with a version, by what stands before it. */
+/** Groups channels whose names end with a version by the text before it. */
 function groupByPrefix(channels: readonly HeadedChannel[]): Map<string, HeadedChannel[]> {
   const groups = new Map<string, HeadedChannel[]>();
   for (const channel of channels) {

@@ -4,7 +4,7 @@ import type { BlobOrigin } from '../../model/facts.js';
 import { BlobPlaces } from '../blob-places.js';
 import { type CheckName, checks } from './checks.js';
 
-/** Takes findings of the checks that were chosen, in the packages that were. */
+/** Collects findings of the selected checks and packages. */
 export class FindingList {
   readonly all: CatalogDiagnostic<CheckName>[] = [];
   readonly #chosen: ReadonlySet<CheckName>;
@@ -16,7 +16,7 @@ export class FindingList {
     this.#packages = packages;
   }
 
-  /** Sets the blob that is being checked: places in it are found in its text, and it need not be read again. */
+  /** Sets the blob that is being checked: lines are found in its text without reading it again. */
   lookAt(blob: { origin: BlobOrigin; text?: string | undefined } | undefined): void {
     this.#blob =
       blob?.text === undefined
@@ -24,17 +24,17 @@ export class FindingList {
         : { origin: blob.origin, places: new BlobPlaces(blob.text, blob.origin.syntax) };
   }
 
-  /** Whether findings of a check are wanted. */
+  /** Reports whether findings of a check are selected. */
   wants(name: CheckName): boolean {
     return this.#chosen.has(name);
   }
 
-  /** Whether findings about a package are wanted. */
+  /** Reports whether findings about a package are selected. */
   wantsPackage(name: string): boolean {
     return this.#packages?.has(name) !== false;
   }
 
-  /** Adds a finding with the severity of its check, or with another one. */
+  /** Adds a finding with the severity of its check, or another one. */
   add(
     code: CheckName,
     subject: CatalogSubject,
@@ -48,7 +48,7 @@ export class FindingList {
     this.push({ severity, code, problem, ...subject, line, hint: hint === '' ? undefined : hint });
   }
 
-  /** Adds a finding of any package. */
+  /** Adds a finding about any package. */
   push(finding: CatalogDiagnostic<CheckName>): void {
     if (this.wants(finding.code)) this.all.push(finding);
   }

@@ -4,10 +4,10 @@ import { detectImageType } from '../../model/image-type.js';
 import type { CatalogSubject } from '../../model/catalog-diagnostic.js';
 import type { FindingList } from './finding-list.js';
 
-/** Bytes of an icon above which it is large: every list of packages carries it. */
+/** Size from which an icon is large: every list of packages contains it. */
 const largeIcon = 1024 * 1024;
 
-/** Names that image types have in addition to the one that is told from the bytes. */
+/** Other names of detected media types. */
 const otherNames: Readonly<Record<string, string>> = {
   'image/jpg': 'image/jpeg',
   'image/pjpeg': 'image/jpeg',
@@ -15,7 +15,7 @@ const otherNames: Readonly<Record<string, string>> = {
   'image/x-icon': 'image/vnd.microsoft.icon',
 };
 
-/** Looks at the icon of a package. */
+/** Examines the icon of a package. */
 export function examineIcon({ icon }: PackageBlob, subject: CatalogSubject, findings: FindingList): void {
   const add = (message: string, hint: string, where: string[], severity?: 'notice'): void =>
     findings.add('icon', { ...subject, path: ['icon', ...where] }, message, hint, severity);
@@ -32,7 +32,7 @@ export function examineIcon({ icon }: PackageBlob, subject: CatalogSubject, find
   const detected = detectImageType(content);
   const declared = icon.mediatype.trim().toLowerCase();
   if (detected === 'unknown') {
-    // What begins as text may be an SVG image that only reads so with a parser.
+    // Text may be an SVG image that only a parser recognizes.
     if (!/<svg[\s>]/i.test(content.toString('latin1', 0, 64 * 1024)))
       add('the icon is not an image', 'use an SVG or PNG image, encoded as base64', ['base64data']);
   } else if (declared === '') {
@@ -41,7 +41,7 @@ export function examineIcon({ icon }: PackageBlob, subject: CatalogSubject, find
     const message = `the icon is ${detected}, but its media type is ${quoteGo(icon.mediatype)}`;
     add(message, `set mediatype to ${quoteGo(detected)}`, ['mediatype']);
   } else if (declared !== detected) {
-    const message = `the media type of the icon, ${quoteGo(icon.mediatype)}, is none that is registered`;
+    const message = `the media type of the icon, ${quoteGo(icon.mediatype)}, is not registered`;
     add(message, `set mediatype to ${quoteGo(detected)}`, ['mediatype'], 'notice');
   }
   if ((detected === 'image/svg+xml' || detected === 'unknown') && hasScript(content.toString('utf8'))) {

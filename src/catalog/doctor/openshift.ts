@@ -1,52 +1,52 @@
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 
-/** A version of OpenShift, such as 4.18. */
+/** An OpenShift version: 4.18. */
 export interface OpenShiftVersion {
   major: number;
   minor: number;
 }
 
-/** Reads `4.18`, `v4.18` or `4.18.3`, of which the last part does not count. Undefined for other text. */
+/** Parses `4.18`, `v4.18` or `4.18.3`, ignoring the patch. Undefined for other text. */
 export function readOpenShiftVersion(text: string): OpenShiftVersion | undefined {
   const [, major, minor] = /^\s*v?(\d{1,4})\.(\d{1,4})(?:\.\d.*)?\s*$/.exec(text) ?? [];
   return major === undefined ? undefined : { major: Number(major), minor: Number(minor) };
 }
 
-/** The same for what a user wrote. Throws UsageError. */
+/** Parses a version that the user entered. Throws UsageError. */
 export function parseOpenShiftVersion(text: string): OpenShiftVersion {
   const version = readOpenShiftVersion(text);
   if (version !== undefined) return version;
-  throw new UsageError(`invalid version of OpenShift ${quoteGo(text)}`, {
+  throw new UsageError(`invalid OpenShift version ${quoteGo(text)}`, {
     hint: 'use a version such as 4.18',
   });
 }
 
-/** Which of two versions is the later one. */
+/** Compares two versions. */
 export function compareOpenShift(a: OpenShiftVersion, b: OpenShiftVersion): number {
   return a.major - b.major || a.minor - b.minor;
 }
 
-/** The version as it is written: `4.18`. */
+/** Formats a version: `4.18`. */
 export function formatOpenShift({ major, minor }: OpenShiftVersion): string {
   return `${major}.${minor}`;
 }
 
-/** The first version whose catalogs are to have `olm.csv.metadata` in place of `olm.bundle.object`. */
+/** First version whose catalogs use `olm.csv.metadata` instead of `olm.bundle.object`. */
 export const firstWithCsvMetadata: OpenShiftVersion = { major: 4, minor: 17 };
 
-/** The minor version of Kubernetes 1 that a version of OpenShift 4 is made of; undefined where that is not known. */
+/** Returns the minor version of Kubernetes 1 in a version of OpenShift 4; undefined if unknown. */
 export function getKubernetesMinor({ major, minor }: OpenShiftVersion): number | undefined {
   return major === 4 && minor >= 3 ? minor + 13 : undefined;
 }
 
-/** Minor versions of OpenShift 4 among which limits are looked for; what holds at an end is no limit. */
+/** Minor versions of OpenShift 4 that are searched for limits; the ends are no limit. */
 const [firstMinor, lastMinor] = [3, 60];
 
 /**
- * Returns the first and the last minor version of OpenShift 4 that a bundle allows by its `olm.maxOpenShiftVersion`,
- * `com.redhat.openshift.versions` and `minKubeVersion`; either is left out where there is no limit. Undefined where it
- * allows none. Of labels that name single versions, the first and last.
+ * Returns the first and last minor version of OpenShift 4 that a bundle allows with its `olm.maxOpenShiftVersion`,
+ * `com.redhat.openshift.versions` and `minKubeVersion`; either is omitted without a limit. Undefined if it allows
+ * none. For labels with single versions, these are the first and last.
  */
 export function allowedOpenShift({
   maxOpenShift,
@@ -71,7 +71,7 @@ export function allowedOpenShift({
   return { ...(min > firstMinor && { min }), ...(max !== lastMinor && { max }) };
 }
 
-/** Whether a version is above minor version `minor` of Kubernetes 1; no version is above one that is not known. */
+/** Reports whether a version is above minor version `minor` of Kubernetes 1; false for an unknown one. */
 export function isAboveKubernetes(
   version: { major: number | bigint; minor: number | bigint },
   minor: number | undefined,
@@ -81,9 +81,9 @@ export function isAboveKubernetes(
 }
 
 /**
- * Whether a version is among those of a `com.redhat.openshift.versions` label: `v4.12` for it and all later ones,
- * `=v4.12` for it alone, `v4.12-v4.15` for a range with its ends; `v4.5,v4.6` is an old way to write `v4.5` and later.
- * Undefined for what is none of these.
+ * Reports whether a `com.redhat.openshift.versions` label contains a version: `v4.12` and later, only `=v4.12`, or
+ * the range `v4.12-v4.15` with both ends; `v4.5,v4.6` is an old form of `v4.5` and later. Undefined for an invalid
+ * label.
  */
 export function isInVersions(label: string, version: OpenShiftVersion | undefined): boolean | undefined {
   const parts = label.split(',').map((part) => part.trim());

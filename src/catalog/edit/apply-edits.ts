@@ -19,23 +19,23 @@ import { type EditableCatalog, changedMeanwhile, listVersions } from './editable
 import { diffFiles } from './file-diff.js';
 
 interface ApplyOptions extends CancelOptions {
-  /** Nothing is written to the catalog; what would be is told as a unified diff. */
+  /** Write nothing to the catalog; return a unified diff. */
   dryRun?: boolean | undefined;
-  /** Where a dry run puts files. */
+  /** Directory for the files of a dry run. */
   temporaryDirectory: string;
 }
 
-/** What has been written, or would be. */
+/** Result of an edit or dry run. */
 export interface AppliedEdits {
-  /** Relative to the catalog's directory. */
+  /** Paths relative to the catalog directory. */
   files: { name: string; kind: FileEdit['kind'] }[];
-  /** Of a dry run: for `patch -p1` in the catalog's directory. */
+  /** Diff of a dry run, for `patch -p1` in the catalog directory. */
   diff: string;
 }
 
 /**
- * Throws OpmateError INVALID, with all that is wrong, for a catalog that may not be edited since it is not valid. One
- * without any blob may be, and with `mayBegin` one with packages that are only begun, which the edit is to complete.
+ * Throws OpmateError INVALID with all problems for an invalid catalog, which cannot be edited. A catalog without
+ * blobs can, and with `mayBegin` one with incomplete packages that the edit completes.
  */
 export function requireValidInput(
   { facts, files, name }: EditableCatalog,
@@ -55,12 +55,11 @@ function isWithoutContent({ packages, channels, bundles }: CatalogFacts): boolea
 }
 
 /**
- * Changes blobs of a catalog: only their bytes, all files in one step. The files are written beside the catalog first,
- * read again, and the catalog that they make is validated; then all are moved into their places, or none: see
- * `changeDirectory`. Files that a link leads to are written where they are.
+ * Changes blobs of a catalog in place, all files in one step. New files are staged, read again and validated as a
+ * catalog, then all are moved or none: see `changeDirectory`. Targets of links are written in place.
  *
- * Throws OpmateError: INVALID with all problems where the result would not be valid, UNSAFE for a file outside of the
- * catalog's directory, IO for a catalog that has changed since it was read. The catalog is then as it was.
+ * Throws OpmateError: INVALID with all problems if the result is invalid, UNSAFE for a file outside of the catalog
+ * directory, IO for a catalog that changed since it was read. The catalog is then unchanged.
  */
 export async function applyEdits(
   catalog: EditableCatalog,
@@ -88,7 +87,7 @@ export async function applyEdits(
     return { files, diff: await diffFiles(plans) };
   }
   const { root, name } = catalog;
-  // Should it outlive an edit that is killed, then the catalog is read without it.
+  // Readers ignore it if a killed edit leaves it behind.
   const hiddenBy = { name: ignoreFileName, text: '*\n' };
   await changeDirectory(root, { beside: true, hiddenBy, subject: `write ${name}` }, async (change) => {
     const staged = await stageIn(change.staging);
@@ -106,9 +105,9 @@ export async function applyEdits(
 
 interface StagedFile {
   plan: FileEdit;
-  /** Where the file really is, or will be. */
+  /** Real path of the file. */
   target: string;
-  /** Where its new content waits. */
+  /** Path of its staged content. */
   staged: string;
 }
 
@@ -116,14 +115,14 @@ function getName(plan: FileEdit): string {
   return plan.kind === 'create' ? plan.name : plan.file.name;
 }
 
-/** Where a file is written. */
+/** Returns the target path of a file. */
 async function findTarget(catalog: EditableCatalog, plan: FileEdit): Promise<string> {
   const { root, name } = catalog;
   const label = path.posix.join(name, getName(plan));
   if (plan.kind === 'create') {
     const target = path.join(root, plan.name);
     if ((await lstatIfPresent(target)) !== undefined) {
-      throw new OpmateError('INVALID', 'already exists, without a blob of the package', {
+      throw new OpmateError('INVALID', 'already exists without blobs of the package', {
         subject: label,
         file: label,
         hint: 'remove it, or remove its line from .indexignore',
@@ -151,7 +150,7 @@ async function findTarget(catalog: EditableCatalog, plan: FileEdit): Promise<str
   });
 }
 
-/** A new file that the catalog's own rules hide would be lost. */
+/** Rejects a new file that the rules of the catalog would hide. */
 async function requireNotIgnored({ root, name }: EditableCatalog, file: string): Promise<void> {
   const rules = new IgnoreRules();
   const components = file.split('/');
@@ -163,7 +162,7 @@ async function requireNotIgnored({ root, name }: EditableCatalog, file: string):
   }
   if (!rules.ignores(components)) return;
   const label = path.posix.join(name, file);
-  throw new OpmateError('INVALID', `an ${ignoreFileName} leaves this file out of the catalog`, {
+  throw new OpmateError('INVALID', `an ${ignoreFileName} excludes this file from the catalog`, {
     subject: label,
     file: label,
     hint: 'fix it, or start the package in a file of another name',
@@ -182,7 +181,7 @@ async function stage({ plan, staged }: StagedFile, options: ApplyOptions): Promi
 
 const copySize = 1024 * 1024;
 
-/** Copies a file, with other text in places. */
+/** Copies a file with replaced ranges. */
 async function writeSpliced(
   source: string,
   splices: readonly Splice[],
@@ -215,7 +214,7 @@ async function writeSpliced(
   }
 }
 
-/** Reads what was written, and validates the catalog that there will be. */
+/** Reads the staged files and validates the resulting catalog. */
 async function validateResult(
   { files, name }: EditableCatalog,
   staged: readonly StagedFile[],
@@ -233,7 +232,7 @@ async function validateResult(
         blobs++;
       }
       if (blobs !== plan.blobs) {
-        throw new OpmateError('INTERNAL', `would have ${blobs} blobs, not ${plan.blobs}`, {
+        throw new OpmateError('INTERNAL', `expected ${plan.blobs} blobs, got ${blobs}`, {
           subject: getName(plan),
         });
       }
@@ -245,7 +244,7 @@ async function validateResult(
   const touched = new Set(staged.map(({ plan }) => getName(plan)));
   const kept = files.filter((file) => !touched.has(file.name));
   const facts = joinFacts([...kept, ...edited.values()].map((file) => file.facts));
-  if (!isWithoutContent(facts)) requireValid(facts, `${name}, as it would be`);
+  if (!isWithoutContent(facts)) requireValid(facts, `${name} after the edit`);
 }
 
 async function requireUnchanged({ catalog, files, name }: EditableCatalog, staging: string): Promise<void> {

@@ -14,24 +14,23 @@ export type BlobEdit =
   | { kind: 'remove'; blob: BlobPlace }
   | { kind: 'insert'; package: string; item: EncodableBlob };
 
-/** Bytes of a file that another text takes the place of. */
+/** A range of a file to replace. */
 export interface Splice {
   offset: number;
   length: number;
   text: string;
 }
 
-/** What becomes of one file. */
+/** Change of one file. */
 export type FileEdit =
   | { kind: 'change'; file: EditableFile; splices: Splice[]; blobs: number }
   | { kind: 'remove'; file: EditableFile }
   | { kind: 'create'; name: string; text: string; blobs: number };
 
 /**
- * Finds out what changes in which files. A new blob comes behind those of its kind of its package, else behind the
- * channels or the package itself; deprecations come last. A new package gets `PACKAGE/catalog.json` or `.yaml`, whichever
- * the catalog has more of; where all packages are in one file, it goes to its end. A file that has no blob left is
- * removed. Throws OpmateError IO when a blob is not where it was.
+ * Plans the changes per file. A new blob follows those of its kind in its package, else the channels or the package
+ * blob; deprecations are last. A new package gets `PACKAGE/catalog.json` or `.yaml`, whichever is more common in the
+ * catalog, or the end of the only file. Files without blobs are removed. Throws OpmateError IO for a blob that moved.
  */
 export async function planFiles(catalog: EditableCatalog, edits: readonly BlobEdit[]): Promise<FileEdit[]> {
   return new FilePlanner(catalog).plan(edits);
@@ -87,7 +86,7 @@ class FilePlanner {
     }
   }
 
-  /** The new text of a blob; undefined where it stays as it is. */
+  /** Returns the new text of a blob; undefined if unchanged. */
   async #toText(edit: Exclude<BlobEdit, { kind: 'remove' | 'insert' }>): Promise<string | undefined> {
     const { origin } = edit.blob;
     const { catalog } = this.#catalog;
@@ -121,7 +120,7 @@ class FilePlanner {
     else known.texts.push(text);
   }
 
-  /** The blob behind which one of this kind goes. */
+  /** Returns the blob after which one of this kind is inserted. */
   #findAnchor(packageName: string, kind: EncodableBlob['kind']): BlobPlace | undefined {
     const kept = this.#catalog.files
       .flatMap(({ blobs }) => blobs)
@@ -135,7 +134,7 @@ class FilePlanner {
     return bundle ?? last(schemas.channel) ?? own;
   }
 
-  /** Where all of several packages are in one file, another one belongs there too. */
+  /** Returns the end of the only file, if it holds several packages. */
   #endOfOnlyFile(): BlobPlace | undefined {
     const [file, ...others] = this.#catalog.files.filter(({ blobs }) => blobs.length > 0);
     if (file === undefined || others.length > 0 || file.facts.packages.length < 2) return undefined;
@@ -181,7 +180,10 @@ class FilePlanner {
   }
 }
 
-/** The bytes that go with a blob: what parts it from the one before it, or, of the first one in JSON, from the next. */
+/**
+ * Returns the bytes to remove with a blob: its separator from the previous one or, for the first in JSON, from the
+ * next.
+ */
 function toRemoval({ origin, file }: BlobPlace): Splice {
   const index = file.blobs.findIndex((blob) => blob.origin === origin);
   const before = file.blobs[index - 1]?.origin;
@@ -195,7 +197,7 @@ function toRemoval({ origin, file }: BlobPlace): Splice {
   return { offset: origin.offset, length: to - origin.offset, text: '' };
 }
 
-/** Splices in order; removals that overlap become one. */
+/** Sorts splices; overlapping removals are merged. */
 function disjoint(splices: readonly Splice[]): Splice[] {
   const sorted = [...splices].sort((a, b) => a.offset - b.offset || a.length - b.length);
   const result: Splice[] = [];

@@ -4,7 +4,7 @@ import { encodeYaml } from '../../document/yaml.js';
 import { type CatalogFormat, jsonIndent } from '../../model/encode.js';
 import { changeYaml, rewrittenYaml } from './yaml-text.js';
 
-/** The text of a blob that has changed, in the style that it had. */
+/** Returns the text of a changed blob in its existing style. */
 export function changedText(
   text: string,
   syntax: CatalogFormat,
@@ -14,19 +14,19 @@ export function changedText(
   return syntax === 'yaml' ? changeYaml(text, before, after) : jsonLike(text, after);
 }
 
-/** The text of another blob in place of one, in its style. */
+/** Returns the text of a blob that replaces another, in its style. */
 export function replacedText(text: string, syntax: CatalogFormat, value: EncodableJson): string {
   return syntax === 'yaml' ? rewrittenYaml(text, value) : jsonLike(text, value);
 }
 
-/** The text of a new blob beside one, in its style; of YAML without the line that parts them. */
+/** Returns the text of a new blob next to another, in its style; YAML without the separator line. */
 export function textBeside(neighbour: string, syntax: CatalogFormat, value: EncodableJson): string {
   if (syntax === 'json') return jsonLike(neighbour, value);
   const text = encodeYaml(value);
   return neighbour.includes('\r\n') ? text.replaceAll('\n', '\r\n') : text;
 }
 
-/** JSON with the indentation and line ends of another text. */
+/** Returns JSON with the indentation and line endings of another text. */
 function jsonLike(model: string, value: EncodableJson): string {
   const [, ends = '', indent] = /^\s*\{(\r?\n)([ \t]*)/.exec(model) ?? [];
   if (indent === undefined) return encodeGoJson(value);

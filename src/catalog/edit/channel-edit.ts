@@ -11,20 +11,20 @@ import {
   iterateNodes,
 } from '../../graph/version-line.js';
 
-/** A bundle on its way into a channel. */
+/** A bundle to be added to a channel. */
 export interface EntryByVersion {
   name: string;
   /** Text and value of its version. */
   text: string;
   version: Version;
-  /** What it skips in addition to those that its version makes it skip. */
+  /** Skips in addition to those from its version. */
   skips: readonly string[];
   skipRange: string;
 }
 
 /**
- * Puts an entry among others, next to the one that it replaces, else to the one that replaces it: above it in lists that
- * begin with the head, else below it; else where the head is. What is there already keeps its place.
+ * Inserts an entry next to the one it replaces, else to the one that replaces it: above it in lists that start with
+ * the head, otherwise below it; else at the head. Existing entries keep their place.
  */
 export function insertEntry(
   entries: readonly ChannelEntry[],
@@ -46,13 +46,13 @@ function isHeadFirst(entries: readonly ChannelEntry[]): boolean {
 }
 
 /**
- * Puts bundles, in this order, into a channel by their versions, as the semver modes of sqlite indexes do: each between
- * the highest version below it, which it replaces, and the lowest above it, which replaces it. With `skipPatch`, of each
- * major.minor that gets a bundle only the highest version stays in the line; it skips the others. Entries that are in no
- * line keep what they say. `versions` are those of the bundles that are there.
+ * Adds bundles in order to a channel by version, as the semver modes of sqlite indexes do: each replaces the next
+ * lower version and is replaced by the next higher one. With `skipPatch`, of each major.minor with a new bundle only
+ * the highest version stays in the chain and skips the others. Other entries stay unchanged. `versions` are those of
+ * existing bundles.
  *
- * Throws OpmateError INVALID, its message continuing a sentence about the channel, for a version that is there already,
- * and where the line does not go by version at the place of a bundle.
+ * Throws OpmateError INVALID, whose message continues a sentence about the channel, for an existing version, and
+ * where the chain is not ordered by version.
  */
 export function addByVersion(
   entries: readonly ChannelEntry[],
@@ -65,7 +65,7 @@ export function addByVersion(
   for (const { name, text, version } of bundles) {
     const owner = line.claim(version, name);
     if (owner !== undefined)
-      throw fail(`bundle ${quoteGo(owner)} has the version ${text} of ${quoteGo(name)} already`);
+      throw fail(`bundle ${quoteGo(owner)} already has version ${text} of ${quoteGo(name)}`);
   }
   for (const { name, text, version } of bundles)
     line.add({ name, version: text }, version, options.skipPatch);
@@ -89,7 +89,7 @@ export function addByVersion(
   return result;
 }
 
-/** The line of a channel, and what its last bundle replaces: one that is not there, or that is skipped. */
+/** Returns the chain of a channel, and what its last bundle replaces: a missing or skipped one. */
 function findLine(
   entries: readonly ChannelEntry[],
   versions: ReadonlyMap<string, string>,
@@ -105,7 +105,7 @@ function findLine(
   return { graph, end };
 }
 
-/** A new last bundle of the line must not replace what is newer than it. */
+/** Requires that a new last bundle of the chain does not replace a newer one. */
 function requireAbove(last: ChainNode | undefined, end: string, versions: ReadonlyMap<string, string>): void {
   const text = versions.get(end);
   if (last === undefined || text === undefined || versions.has(last.name)) return;
@@ -120,7 +120,7 @@ function parseNode({ name, version }: ChainNode): Version {
   try {
     return parseVersion(version);
   } catch (error) {
-    throw fail(`bundle ${quoteGo(name)} has the version ${quoteGo(version)}: ${getMessage(error)}`);
+    throw fail(`bundle ${quoteGo(name)} has version ${quoteGo(version)}: ${getMessage(error)}`);
   }
 }
 

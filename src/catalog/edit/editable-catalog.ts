@@ -11,44 +11,44 @@ import { DirectoryCatalog, type MetasOptions } from '../catalog.js';
 import { addFacts } from '../facts.js';
 import { locate } from '../locate.js';
 
-/** A blob of a catalog that is edited: its names, and where it stands. */
+/** A blob of an editable catalog: its names and place. */
 export interface BlobPlace {
   schema: string;
-  /** Of a package blob, its name. */
+  /** For a package blob, its name. */
   package: string;
   name: string;
   origin: BlobOrigin;
   file: EditableFile;
 }
 
-/** A file of a catalog that is edited, as it was when it was read. */
+/** A file of an editable catalog, as read. */
 export interface EditableFile {
   path: string;
-  /** Relative to the catalog's directory, with slashes. */
+  /** Slash-separated path relative to the catalog directory. */
   name: string;
-  /** Differs when the file has changed. */
+  /** Changes when the file changes. */
   version: string;
-  /** In the order in which they stand there. */
+  /** Blobs in order of the file. */
   blobs: BlobPlace[];
   facts: CatalogFacts;
 }
 
-/** A file-based catalog in a directory, read to be edited: names, edges and places; manifests stay on disk. */
+/** A file-based catalog in a directory, opened for editing: names, edges and places; manifests stay on disk. */
 export interface EditableCatalog {
-  /** How messages name it. */
+  /** Name in messages. */
   name: string;
-  /** Where its directory really is. */
+  /** Real path of its directory. */
   root: string;
-  /** In walk order. */
+  /** Files in walk order. */
   files: EditableFile[];
   facts: CatalogFacts;
-  /** Reads blobs again; to be closed. */
+  /** Reads blobs again; close it after use. */
   catalog: DirectoryCatalog;
 }
 
 /**
- * Reads a catalog directory, `.indexignore` respected. An edit that was killed is taken back first. Throws OpmateError: NOT_FOUND for what is not there, UNSUPPORTED
- * for what is no directory, and with file and line for a blob that cannot be loaded.
+ * Reads a catalog directory, respecting `.indexignore`, after rolling back a killed edit. Throws OpmateError:
+ * NOT_FOUND if missing, UNSUPPORTED for anything but a directory, and with file and line for an invalid blob.
  */
 export async function readEditableCatalog(
   directory: string,
@@ -91,7 +91,7 @@ async function readFiles(
   return files;
 }
 
-/** The files of a catalog directory as they are now, without what is in them. Throws OpmateError. */
+/** Returns the current files of a catalog directory without their content. Throws OpmateError. */
 export async function listVersions(catalog: DirectoryCatalog): Promise<EditableFile[]> {
   const files = await catalog.listFiles();
   const versions = await Promise.all(files.map((file) => readFileState(file.path, file.name)));
@@ -103,9 +103,9 @@ export async function listVersions(catalog: DirectoryCatalog): Promise<EditableF
   }));
 }
 
-/** The error for a catalog that somebody else writes to. */
+/** Returns the error for a catalog that another process writes to. */
 export function changedMeanwhile(file: string): OpmateError {
-  return new OpmateError('IO', 'changed while the catalog was edited; nothing is written', {
+  return new OpmateError('IO', 'changed by another process during the edit; nothing was written', {
     subject: file,
     file,
     hint: 'run the command again when no other process writes to the catalog',

@@ -4,14 +4,14 @@ import { LineCounter } from '../documents.js';
 import { openFile, readAgain } from '../file-access.js';
 import type { FileEdit, Splice } from './blob-edits.js';
 
-/** Bytes between two edits that are shown as one region. */
+/** Maximum bytes between edits of one region. */
 const maxGap = 64 * 1024;
-/** Bytes that are read to find the lines around an edit. */
+/** Bytes read to find the lines around an edit. */
 const contextSize = 16 * 1024;
-/** Lines around an edit that are shown. */
+/** Unchanged lines shown around an edit. */
 const context = 3;
 
-/** What edits change, as a unified diff of files below the catalog's directory. Throws OpmateError IO. */
+/** Returns the changes as a unified diff of files below the catalog directory. Throws OpmateError IO. */
 export async function diffFiles(edits: readonly FileEdit[]): Promise<string> {
   let text = '';
   for (const edit of edits) text += await diffFile(edit);
@@ -55,7 +55,7 @@ async function diffFile(edit: FileEdit): Promise<string> {
   }
 }
 
-/** How many edits from the first on stand near each other. */
+/** Returns the number of leading edits that are close together. */
 function countNear(splices: readonly Splice[]): number {
   let count = 1;
   for (; count < splices.length; count++) {
@@ -65,7 +65,7 @@ function countNear(splices: readonly Splice[]): number {
   return count;
 }
 
-/** Whole lines that hold edits and some lines around them, as they are and as they become. */
+/** Returns whole lines with edits and some lines around them, before and after. */
 async function readRegion(
   handle: FileHandle,
   file: string,
@@ -100,7 +100,7 @@ async function readRegion(
   return { offset, old: bytes.toString(), now: now + bytes.toString('utf8', at - offset) };
 }
 
-/** Where the line begins that is some lines above an offset; not before `floor`. */
+/** Returns the start of the line some lines above an offset, at or after `floor`. */
 async function startOfContext(
   read: (offset: number, to: number) => Promise<Buffer>,
   from: number,

@@ -3,14 +3,14 @@ import { OpmateError } from '../../core/errors.js';
 import { type PackageModel, readPackages } from '../../graph/package-model.js';
 import type { BlobPlace, EditableCatalog } from './editable-catalog.js';
 
-/** What an edit changes and how it tells of it. */
+/** Changes of an edit with their descriptions. */
 export interface EditPlan<Edit> {
   edits: Edit[];
   /** One sentence each. */
   changes: string[];
 }
 
-/** The package of a name. Throws OpmateError NOT_FOUND with the nearest one. */
+/** Returns a package by name. Throws OpmateError NOT_FOUND with the nearest name. */
 export function requirePackage(catalog: EditableCatalog, name: string): PackageModel {
   const models = readPackages(catalog.facts);
   const model = models.get(name);
@@ -18,7 +18,7 @@ export function requirePackage(catalog: EditableCatalog, name: string): PackageM
   throw notFound('package', name, models.keys(), { scope: catalog.name });
 }
 
-/** The blob of a schema and name in a package; of several the first, which counts. */
+/** Returns a blob by schema and name in a package, the first of duplicates. */
 function findBlob(
   { files }: EditableCatalog,
   schema: string,
@@ -34,7 +34,7 @@ function findBlob(
   return undefined;
 }
 
-/** The same; throws OpmateError INTERNAL if missing, for what is known to be there. */
+/** Returns a blob like `findBlob`, for a name known to exist. Throws OpmateError INTERNAL if missing. */
 export function requireBlob(
   catalog: EditableCatalog,
   schema: string,
@@ -43,7 +43,7 @@ export function requireBlob(
 ): BlobPlace {
   const blob = findBlob(catalog, schema, packageName, name);
   if (blob !== undefined) return blob;
-  throw new OpmateError('INTERNAL', `${schema} ${name ?? ''} of package ${packageName} is nowhere`, {
+  throw new OpmateError('INTERNAL', `${schema} ${name ?? ''} of package ${packageName} not found`, {
     subject: catalog.name,
   });
 }

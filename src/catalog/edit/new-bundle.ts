@@ -7,16 +7,16 @@ import { csvIcon, csvSpec, readCsvMetadata } from '../../model/csv.js';
 import type { BundleBlob, PackageIcon } from '../../model/declarative-config.js';
 import { type Of, readTyped, strings, struct } from '../../kube/struct.js';
 
-/** A bundle that is to be added to a catalog: its blob, and what only its manifests and annotations say. */
+/** A bundle to add to a catalog: its blob, and data of its manifests and annotations. */
 export interface NewBundle {
-  /** What messages call it. */
+  /** Name in messages. */
   reference: string;
   blob: BundleBlob;
   /** From its annotations. */
   channels: string[];
   /** From its annotations; may be empty. */
   defaultChannel: string;
-  /** From its ClusterServiceVersion; empty where that does not say. */
+  /** From its ClusterServiceVersion; empty if not set. */
   replaces: string;
   skips: string[];
   skipRange: string;
@@ -26,7 +26,10 @@ export interface NewBundle {
 
 const specType = struct({ 'replaces?': 'string', 'skips?': strings, 'description?': 'string' });
 
-/** What adding needs of a bundle that was read and rendered. Throws OpmateError INVALID with the path of a faulty value. */
+/**
+ * Returns a rendered bundle with the data needed to add it. Throws OpmateError INVALID with the path of an invalid
+ * value.
+ */
 export function newBundle(bundle: Bundle, blob: BundleBlob, reference: string): NewBundle {
   const { annotations } = readCsvMetadata(bundle.csv);
   const spec = getSpec(bundle.csv, reference);

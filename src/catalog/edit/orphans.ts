@@ -5,17 +5,17 @@ import { readGraph } from '../../graph/channel-graph.js';
 import { UpgradeRules } from '../../graph/upgrade-rules.js';
 import { findWaysTo } from '../../graph/ways.js';
 
-/** Bundles on which clusters would be left without the way that they had to the head of their channel. */
+/** Bundles that lost their upgrade path to the head of their channel. */
 export interface Orphans {
   channel: string;
-  /** By name. */
+  /** Bundle names. */
   bundles: string[];
 }
 
 /**
- * Finds the bundles of each channel from which its head could be reached before, and cannot after: among all of the
- * package, and all that the channel names, be it only as replaced or skipped. A cluster whose channel is gone has to
- * change over to another one, so there any head will do. `versions` are those of the bundles by name.
+ * Returns the bundles of each channel from which its head was reachable before but not after: of all bundles of the
+ * package and all names in the channel, replaced and skipped ones included. For a removed channel, whose clusters
+ * must switch, any head counts. `versions` are by bundle name.
  */
 export function findOrphans(
   before: ReadonlyMap<string, readonly ChannelEntry[]>,
@@ -44,7 +44,7 @@ function namesIn(entries: readonly ChannelEntry[]): Set<string> {
   return names;
 }
 
-/** Those of the names from which the head of a channel is reached, step by step; the head itself too. */
+/** Returns the names from which the head of a channel is reachable, including the head. */
 function leadingToHead(
   entries: readonly ChannelEntry[],
   names: ReadonlySet<string>,

@@ -15,30 +15,30 @@ import type { EditableCatalog } from './editable-catalog.js';
 import { type EditPlan, requireBlob } from './find-named.js';
 import type { NewBundle } from './new-bundle.js';
 
-/** How bundles get their edges: as they or the flags say, or by their versions. */
+/** Source of edges: flags and bundles, or versions. */
 export type AddMode = 'replaces' | 'semver' | 'semver-skippatch';
 
-/** What is said in addition to the bundles; where it is left out, the bundles' own words count. */
+/** Options; unset ones come from the bundles. */
 export interface AddOptions {
   mode: AddMode;
   channels?: readonly string[] | undefined;
-  /** Only in replaces mode; empty for a bundle that replaces nothing. */
+  /** Replaces mode only; empty for a bundle that replaces nothing. */
   replaces?: string | undefined;
   skips?: readonly string[] | undefined;
   skipRange?: string | undefined;
-  /** Of a package that there is too. */
+  /** For existing packages too. */
   defaultChannel?: string | undefined;
-  /** A bundle that is there already is written anew; without it that is an error. */
+  /** Replace existing bundles; otherwise they are an error. */
   overwrite?: boolean | undefined;
 }
 
 /**
- * Plans to add bundles to channels of their packages, in order of their versions. Channels and packages that are not there
- * are made, a package with the icon and description of its newest bundle; one without a default channel gets one. In the semver modes the edges are those of
- * `addByVersion`, else what the flags say, else what each bundle's ClusterServiceVersion says. A bundle that is written
- * anew keeps its entries, except in replaces mode. No edit where nothing changes.
+ * Plans adding bundles to channels of their packages, in order of version. Missing channels and packages are created,
+ * a package with the icon and description of its newest bundle, and with a default channel. Edges come from
+ * `addByVersion` in the semver modes, else from flags, else from each bundle's ClusterServiceVersion. A replaced
+ * bundle keeps its entries, except in replaces mode. No edits if nothing changes.
  *
- * Throws OpmateError INVALID with all that stands against it, UsageError for flags that do not go together.
+ * Throws OpmateError INVALID with all problems, UsageError for conflicting flags.
  */
 export function planAdd(
   catalog: EditableCatalog,
@@ -64,7 +64,7 @@ export function planAdd(
       const { package: owner, name } = bundle.blob;
       const other = seen.get(`${owner}/${name}`);
       if (other !== undefined) {
-        throw new OpmateError('INVALID', `bundle ${quoteGo(name)} is ${other} too`, {
+        throw new OpmateError('INVALID', `bundle ${quoteGo(name)} is also ${other}`, {
           subject: bundle.reference,
         });
       }
@@ -93,9 +93,12 @@ function requireFlags(bundles: readonly NewBundle[], { mode, replaces, skips }: 
     });
   }
   if (bundles.length < 2 || (replaces === undefined && skips === undefined)) return;
-  throw new UsageError(`--${replaces === undefined ? 'skips' : 'replaces'} is for one bundle, got several`, {
-    hint: 'add one bundle at a time, or add them by version with --mode semver',
-  });
+  throw new UsageError(
+    `--${replaces === undefined ? 'skips' : 'replaces'} requires a single bundle, got several`,
+    {
+      hint: 'add one bundle at a time, or add them by version with --mode semver',
+    },
+  );
 }
 
 interface Addition {
@@ -103,7 +106,7 @@ interface Addition {
   channels: readonly string[];
   version: Version;
   text: string;
-  /** It is in the catalog, and is written anew. */
+  /** Replaces an existing bundle. */
   isKnown: boolean;
 }
 
@@ -116,25 +119,25 @@ function getAddition(
   const fail = (what: string, hint: string): OpmateError =>
     new OpmateError('INVALID', what, { subject: reference, hint });
   if (blob.package === '') {
-    throw fail('its annotations name no package', 'fix metadata/annotations.yaml of the bundle');
+    throw fail('missing package in its annotations', 'fix metadata/annotations.yaml of the bundle');
   }
   const isKnown = models.get(blob.package)?.bundles.has(blob.name) === true;
   if (isKnown && options.overwrite !== true) {
     throw fail(
-      `bundle ${quoteGo(blob.name)} is in package ${quoteGo(blob.package)} already`,
+      `bundle ${quoteGo(blob.name)} already exists in package ${quoteGo(blob.package)}`,
       'replace it with --overwrite',
     );
   }
   const channels = [...new Set(options.channels ?? bundle.channels)];
   if (channels.length === 0) {
-    throw fail('its annotations name no channel', 'set --channel');
+    throw fail('missing channel in its annotations', 'set --channel');
   }
   const text = describeBundle(blob).packageProperties[0]?.version ?? '';
   try {
     return { bundle, channels, version: parseVersion(text), text, isKnown };
   } catch (error) {
     throw fail(
-      `bundle ${quoteGo(blob.name)} has the version ${quoteGo(text)}: ${getMessage(error)}`,
+      `bundle ${quoteGo(blob.name)} has version ${quoteGo(text)}: ${getMessage(error)}`,
       'set a semantic version',
     );
   }
@@ -265,7 +268,7 @@ class PackageAddition {
         { kind: 'change', blob, change: (value) => withField(value, 'defaultChannel', defaultChannel) },
       ];
     }
-    this.#changes.push(`${this.#subject}: is new, with the default channel ${quoteGo(defaultChannel)}`);
+    this.#changes.push(`${this.#subject}: created with default channel ${quoteGo(defaultChannel)}`);
     const { icon, description } = newest;
     const blob = {
       schema: schemas.package,
@@ -298,12 +301,12 @@ class PackageAddition {
     const item = { kind: 'bundle', blob: bundle.blob } as const;
     if (!isKnown) return { kind: 'insert', package: this.#name, item };
     const { name } = bundle.blob;
-    this.#changes.push(`${this.#subject}: bundle ${quoteGo(name)} is written anew`);
+    this.#changes.push(`${this.#subject}: bundle ${quoteGo(name)} is overwritten`);
     return { kind: 'replace', blob: requireBlob(this.#catalog, schemas.bundle, this.#name, name), by: item };
   }
 }
 
-/** What has become of entries, e.g. `"b" is added, replaces "a"`. */
+/** Describes changed entries: `"b" is added, replaces "a"`. */
 function describeChanges(before: readonly ChannelEntry[], after: readonly ChannelEntry[]): string[] {
   const known = new Map(before.map((entry) => [entry.name, entry]));
   return after.flatMap((entry) => {

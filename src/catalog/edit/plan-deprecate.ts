@@ -10,19 +10,19 @@ import type { BlobEdit } from './blob-edits.js';
 import type { EditableCatalog } from './editable-catalog.js';
 import { type EditPlan, requireBlob, requirePackage } from './find-named.js';
 
-/** What is deprecated: a channel or bundle of a package, or, where neither is named, the package. */
+/** Deprecated channel or bundle of a package, or the package if neither is set. */
 export interface Deprecation {
   package: string;
   channel?: string | undefined;
   bundle?: string | undefined;
-  /** What users are told; undefined to take a deprecation back. */
+  /** Message for users; undefined to remove a deprecation. */
   message: string | undefined;
 }
 
 /**
- * Plans to write or change an entry of a package's `olm.deprecations`, or to take it out; the blob comes with its first
- * entry and goes with its last. No edit where all is as wanted. Throws OpmateError NOT_FOUND with the nearest name for
- * what is not there, INVALID for an empty message.
+ * Plans to add, change or remove an entry of a package's `olm.deprecations`; the blob is added with its first entry
+ * and removed with its last. No edits if nothing changes. Throws OpmateError NOT_FOUND with the nearest name, INVALID
+ * for an empty message.
  */
 export function planDeprecate(catalog: EditableCatalog, deprecation: Deprecation): EditPlan<BlobEdit> {
   const { package: name, message } = deprecation;
@@ -40,10 +40,10 @@ export function planDeprecate(catalog: EditableCatalog, deprecation: Deprecation
       withField(value, 'entries', listAt(value, 'entries').toSpliced(index, 1));
     const edit: BlobEdit =
       facts.entries.length === 1 ? { kind: 'remove', blob } : { kind: 'change', blob, change };
-    return { edits: [edit], changes: [`${described} is not deprecated any more`] };
+    return { edits: [edit], changes: [`${described} is no longer deprecated`] };
   }
   if (message.trim() === '') {
-    throw new OpmateError('INVALID', 'a deprecation needs a message', {
+    throw new OpmateError('INVALID', 'missing deprecation message', {
       hint: 'add a message that describes what users should do',
     });
   }
@@ -93,7 +93,7 @@ function referenceTo(
     : { schema: schemas.bundle, name: bundle };
 }
 
-/** A package needs no name: it is the one whose blob this is. */
+/** Compares references; that of the package needs no name. */
 function isSame(a: DeprecationEntry['reference'], b: DeprecationEntry['reference']): boolean {
   return a.schema === b.schema && (a.schema === schemas.package || a.name === b.name);
 }

@@ -18,26 +18,27 @@ import type { EditableCatalog } from './editable-catalog.js';
 import { type EditPlan, requireBlob, requirePackage } from './find-named.js';
 import { type Orphans, findOrphans } from './orphans.js';
 
-/** What is to be removed of a package: bundles, or channels, or all of it where neither is named. */
+/** Bundles or channels to remove from a package; the whole package if neither is set. */
 export interface Removal {
   package: string;
   bundles?: readonly string[] | undefined;
   channels?: readonly string[] | undefined;
-  /** The default channel from then on; it has to be named where the present one goes. */
+  /** New default channel; required if the current one is removed. */
   defaultChannel?: string | undefined;
 }
 
-/** How something is removed, and the clusters that this would leave behind. */
+/** Removal with the clusters that it would strand. */
 interface RemovalPlan extends EditPlan<BlobEdit> {
   orphans: Orphans[];
 }
 
 /**
- * Plans to remove bundles from all channels of a package, their graphs repaired (see `repairChannel`), or channels, or the
- * package. Channels without an entry go, bundles in no channel go, and deprecations of what is gone.
+ * Plans to remove bundles from all channels of a package, repairing their graphs (see `repairChannel`), or channels,
+ * or the package. Channels without entries, bundles without channels, and deprecations of removed content are
+ * removed.
  *
- * Throws OpmateError NOT_FOUND with the nearest names for what is not there, INVALID where the default channel would go,
- * and what `repairChannel` throws.
+ * Throws OpmateError NOT_FOUND with the nearest names, INVALID if the default channel would be removed, and as
+ * `repairChannel`.
  */
 export function planRemove(catalog: EditableCatalog, removal: Removal): RemovalPlan {
   const model = requirePackage(catalog, removal.package);
@@ -91,7 +92,7 @@ function planRemovePackage({ files }: EditableCatalog, { facts }: PackageModel):
   };
 }
 
-/** The channels that are left, with their entries. */
+/** Returns the remaining channels with their entries. */
 function channelsAfter(
   model: PackageModel,
   { bundles = [], channels = [] }: Removal,
@@ -108,7 +109,7 @@ function channelsAfter(
     }
     const repaired = repairChannel(entries, gone, versions);
     if (repaired.entries.length === 0 && entries.length > 0) {
-      changes.push(`${subject}: removed, as no bundle is left`);
+      changes.push(`${subject}: removed, as it has no bundles left`);
       continue;
     }
     changes.push(...repaired.changes.map((change) => `${subject}: ${change}`));
@@ -117,7 +118,7 @@ function channelsAfter(
   return after;
 }
 
-/** What the default channel becomes. Throws OpmateError INVALID where that is not said, NOT_FOUND for an unknown one. */
+/** Plans the default channel. Throws OpmateError INVALID if it must be set, NOT_FOUND for an unknown one. */
 function defaultEdits(
   catalog: EditableCatalog,
   { facts }: PackageModel,

@@ -7,20 +7,20 @@ import { YamlError, encodeYaml, parseYaml, parseYamlWithPlaces } from '../../doc
 type Path = (string | number)[];
 
 /**
- * A YAML document with another value: only the lines of what differs are written anew, so that comments, order and
- * style of all else stay. Knows fields of the root and the items of lists there, as block style has them; where that does
- * not give `after`, as in flow style, the whole document is written, below the comments that it begins with.
+ * Returns a YAML document with a new value: rewrites only changed lines, so that comments, order and style of the
+ * others stay. Supports fields of the root and items of its lists in block style; otherwise, as for flow style,
+ * rewrites the whole document below its leading comments.
  */
 export function changeYaml(text: string, before: JsonObject, after: JsonObject): string {
   return asEnded(changedLines(text, before, after) ?? rewrittenYaml(text, after), text);
 }
 
-/** The last document of a file may be without a last line break. */
+/** Ends the text like its model: the last document of a file may lack the last line break. */
 function asEnded(text: string, model: string): string {
   return model.endsWith('\n') ? text : text.replace(/\r?\n$/, '');
 }
 
-/** A YAML document written anew, between the comments that it begins and ends with. */
+/** Rewrites a YAML document between its leading and trailing comments. */
 export function rewrittenYaml(text: string, value: Parameters<typeof encodeYaml>[0]): string {
   const lines = splitLines(text);
   const isOutside = (line: string): boolean => /^(?:---.*|\s*#.*|\s*)\r?\n?$/.test(line);
@@ -37,20 +37,20 @@ export function rewrittenYaml(text: string, value: Parameters<typeof encodeYaml>
 function changedLines(text: string, before: JsonObject, after: JsonObject): string | undefined {
   const lines = text.replaceAll('\r\n', '\n');
   const isDos = lines.length < text.length;
-  // Where only some lines end so it cannot be told how new ones would.
+  // With mixed line endings, those of new lines would be arbitrary.
   if (lines.includes('\r') || (isDos && /(?<!\r)\n/.test(text))) return undefined;
   try {
     const changed = new LineEditor(lines).change(before, after);
     if (changed === undefined || !isDeepStrictEqual(parseYaml(changed), plain(after))) return undefined;
     return isDos ? changed.replaceAll('\n', '\r\n') : changed;
   } catch (error) {
-    // What was written between the lines does not read as YAML any more.
+    // The edited lines are not valid YAML.
     if (error instanceof YamlError) return undefined;
     throw error;
   }
 }
 
-/** Lists of lists and the like compare by content alone. */
+/** Compares lists of lists and the like by content. */
 function plain(value: JsonObject): JsonValue {
   return parseYaml(encodeYaml(value));
 }
@@ -61,7 +61,7 @@ interface LineEdit {
   lines: string[];
 }
 
-/** The lines of an item of a list: those of comments above it, its own, and where these end. */
+/** Lines of a list item: comments above it, its own lines, and their end. */
 interface ItemLines {
   comment: number;
   first: number;
@@ -79,7 +79,7 @@ class LineEditor {
     this.#placeOf = (path) => placed.findPlace(path);
   }
 
-  /** Undefined where the document is not written in the one way that is understood. */
+  /** Returns undefined for a document in another style. */
   change(before: JsonObject, after: JsonObject): string | undefined {
     for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
       const [old, wanted] = [before[key], after[key]];
@@ -149,7 +149,7 @@ class LineEditor {
         continue;
       const written = wanted === undefined ? [] : fieldLines(key, wanted, first.column - 1);
       const from = old[key] === undefined ? place.end : (this.#placeOf([...path, key])?.line ?? 0) - 1;
-      // The line with the dash is the item's, not the field's.
+      // The line with the dash belongs to the item, not the field.
       if (from === place.first) return false;
       const to = old[key] === undefined ? from : Math.min(place.end, ...lines.filter((line) => line > from));
       this.#edits.push({ from, to, lines: written });
@@ -157,7 +157,7 @@ class LineEditor {
     return true;
   }
 
-  /** A text that stands behind its key, on one line. */
+  /** Rewrites a scalar on the line of its key. */
   #changeScalar(path: Path, wanted: JsonValue): boolean {
     const position = (this.#placeOf(path)?.line ?? 0) - 1;
     const line = this.#lines[position];
@@ -172,7 +172,7 @@ class LineEditor {
     return true;
   }
 
-  /** The lines of each item of a list in block style; undefined where it is written in another way. */
+  /** Returns the lines of each item of a block-style list; undefined for another style. */
   #findItems(key: string, count: number): ItemLines[] | undefined {
     const starts: number[] = [];
     for (let index = 0; index < count; index++) starts.push((this.#placeOf([key, index])?.line ?? 0) - 1);
@@ -185,18 +185,18 @@ class LineEditor {
       let end = first + 1;
       const limit = starts[index + 1] ?? this.#lines.length;
       while (end < limit && isWithin(this.#lines[end] as string, dash)) end++;
-      // Blank lines and comments below an item are what comes next's.
+      // Blank lines and comments below an item belong to the next one.
       while (end > first + 1 && /^\s*(?:#.*)?$/.test((this.#lines[end - 1] as string).trimEnd())) end--;
       let comment = first;
       const floor = index === 0 ? 0 : (starts[index - 1] as number) + 1;
       while (comment > floor && /^\s*#/.test(this.#lines[comment - 1] as string)) comment--;
-      // A comment directly below the key is about the list.
+      // A comment directly below the key belongs to the list.
       return { comment: index === 0 ? first : comment, first, end };
     });
   }
 }
 
-/** The column of a line's dash, from 0. */
+/** Returns the zero-based column of a line's dash. */
 function dashColumn(line: string): number | undefined {
   return /^( *)- +\S/.exec(line)?.[1]?.length;
 }
@@ -206,7 +206,7 @@ function isWithin(line: string, dash: number): boolean {
   return line.length - line.trimStart().length > dash || line.trimStart().startsWith('#');
 }
 
-/** What an item is known by: its name, or what it refers to. */
+/** Returns what identifies an item: its name or reference. */
 function toKey(item: JsonValue): string {
   if (!isJsonObject(item)) return encodeGoJson(item);
   return encodeGoJson(item['name'] ?? item['reference'] ?? item);

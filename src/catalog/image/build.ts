@@ -9,36 +9,36 @@ import { type BuiltImage, buildImage, readWholeConfig } from '../../oci/image/im
 import type { Platform } from '../../oci/image/types.js';
 import type { ImageFile } from '../../bundle/image-files.js';
 
-/** Platforms of a catalog image without base: those that clusters run on. */
+/** Platforms of a catalog image without a base: those of clusters. */
 export const catalogPlatforms: readonly Platform[] = ['amd64', 'arm64', 'ppc64le', 's390x'].map(
   (architecture) => ({ os: 'linux', architecture }),
 );
 
-/** Where a catalog image has its catalog, and the cache that it is served from. */
+/** Paths of the catalog and its serve cache in a catalog image. */
 const places = { catalog: '/configs', cache: '/tmp/cache' } as const;
 
 interface CatalogImageOptions extends CancelOptions {
-  /** What to build on, an image a platform; none makes images of the data only. */
+  /** Base images, one per platform; none for data-only images. */
   bases: readonly Image[];
-  /** Platforms of images without base. */
+  /** Platforms of images without a base. */
   platforms: readonly Platform[];
-  /** Files of the cache that the catalog is served from. */
+  /** Files of the serve cache. */
   cache?: readonly ImageFile[] | undefined;
   labels?: ReadonlyMap<string, string> | undefined;
-  /** RFC 3339; 1970 unless told. */
+  /** Creation time in RFC 3339; default: 1970. */
   created?: string | undefined;
-  /** Where the layers wait until the images are pushed; whoever names it removes it. */
+  /** Directory of the layers until the images are pushed, which the caller removes. */
   directory: string;
 }
 
 /**
- * Makes the images of a catalog, one a platform, with what the Dockerfile of `opm generate dockerfile` would put into
- * them: the files at `/configs`, the label that names them, and a command that serves them over gRPC, unless there is
- * no base that could. Modes are 0644 and 0755 whatever they were, and equal inputs make equal images.
+ * Builds catalog images, one per platform, with the content of the Dockerfile of `opm generate dockerfile`: the files
+ * at `/configs`, their location label, and a command that serves them over gRPC, if there is a base. File modes are
+ * 0644 and 0755; equal inputs make equal images.
  *
- * Without a cache the command names none: `opm serve` refuses to start with a cache directory that has none. Files are
- * streamed. Throws OpmateError INVALID for a base that is a catalog itself and for a label that this image has by its
- * nature; and what building an image and writing its layers throw.
+ * Without a cache the command omits the cache directory: `opm serve` fails for an empty one. Files are streamed.
+ * Throws OpmateError INVALID for a base that is a catalog and for reserved labels; and as image building and layer
+ * writing.
  */
 export async function buildCatalogImages(
   files: readonly ImageFile[],
@@ -56,7 +56,7 @@ export async function buildCatalogImages(
     labels[key] = value;
   }
   labels[imageLabels.configs] = places.catalog;
-  // Of a base that served a database once.
+  // Database of a base that served an index.
   labels[imageLabels.database] = undefined;
   const layers: LayerFile[] = [];
   const createdBy: string[] = [];
@@ -67,7 +67,7 @@ export async function buildCatalogImages(
     if (content === undefined) continue;
     const file = path.join(directory, `${name}.tar.gz`);
     layers.push(await writeLayer(file, getEntries(places[name].slice(1), content), { signal }));
-    // An image without command tells nowhere else that it has a cache.
+    // Only the command of an image shows that it has a cache.
     createdBy.push(name === 'cache' ? `opmate: ${places.cache}` : 'opmate');
   }
   if (bases.length === 0)
@@ -102,10 +102,10 @@ function getEntries(place: string, files: readonly ImageFile[]): TarInput[] {
   return [...entries, ...listSharedDirectories(entries)];
 }
 
-/** The catalog of a base would be mixed with the new one, and nobody has checked that. */
+/** Rejects a base that is a catalog, whose blobs would be mixed with the new ones unchecked. */
 function checkBase({ name, labels }: Image): void {
   if (labels[imageLabels.configs] === undefined) return;
-  throw new OpmateError('INVALID', 'is the image of a catalog, which would be mixed with the new one', {
+  throw new OpmateError('INVALID', 'is a catalog image, whose content would be mixed with the new catalog', {
     subject: name,
     hint: 'build on an image that contains only opm, or on scratch',
   });

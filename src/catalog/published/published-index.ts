@@ -19,7 +19,7 @@ export const catalogsDirectory = 'catalogs';
 export const catalogListName = `${catalogsDirectory}/index.json`;
 export const blobsDirectory = 'blobs/sha256';
 
-/** Bytes of an index: about 200,000 packages. */
+/** Maximum bytes of an index: about 200,000 packages. */
 export const maxPublishedIndexBytes = 64 * 1024 * 1024;
 const maxItems = 1_000_000;
 const version = 1;
@@ -28,9 +28,9 @@ const listKind = 'PublishedCatalogs';
 
 /** A file by digest. */
 export interface PublishedFile {
-  /** `sha256:…` */
+  /** Digest `sha256:…`. */
   hash: string;
-  /** Bytes, uncompressed. */
+  /** Uncompressed size in bytes. */
   size: number;
 }
 
@@ -38,31 +38,31 @@ export interface PublishedIcon extends PublishedFile {
   mediaType: string;
 }
 
-/** The blobs of a package: its `olm.package` without the icon, then all others in the order of the catalog. */
+/** Blobs of a package: its `olm.package` without the icon, then the others in the order of the catalog. */
 export interface PublishedPackage extends PublishedFile {
   name: string;
-  /** Blobs. */
+  /** Number of blobs. */
   count: number;
   icon?: PublishedIcon | undefined;
 }
 
-/** A catalog in the list of all; the file is that of all its blobs. */
+/** A catalog in the list; the file has all its blobs. */
 export interface ListedPublication extends PublishedFile {
   name: string;
-  /** Blobs. */
+  /** Number of blobs. */
   count: number;
   /** Number of packages. */
   packages: number;
 }
 
 export interface PublishedCatalog extends Omit<ListedPublication, 'packages'> {
-  /** Codings of the compressed forms: `gzip`, `zstd`. */
+  /** Codings of the compressed files: `gzip`, `zstd`. */
   codings: string[];
-  /** By name. */
+  /** Packages by name. */
   packages: PublishedPackage[];
 }
 
-/** Extensions of the files of icons, by media type. */
+/** File extensions of icons by media type. */
 const iconExtensions: Readonly<Record<string, string>> = {
   'image/svg+xml': '.svg',
   'image/png': '.png',
@@ -107,14 +107,17 @@ function withItems(head: string, key: string, items: readonly object[]): string 
   return `${head.slice(0, -1)},${JSON.stringify(key)}:[${lines}\n]}\n`;
 }
 
-/** Returns whether bytes begin as the index of a catalog or the list of catalogs does: nothing else is read as one. */
+/**
+ * Reports whether bytes start like the index of a catalog or the list of catalogs, which are detected by their start
+ * alone.
+ */
 export function publishedKind(head: Buffer): 'catalog' | 'list' | undefined {
   const text = head.toString('latin1');
   if (text.startsWith(`{"kind":"${catalogKind}",`)) return 'catalog';
   return text.startsWith(`{"kind":"${listKind}",`) ? 'list' : undefined;
 }
 
-/** Reads the index of a catalog. Throws OpmateError SYNTAX or INVALID, which `label` begins. */
+/** Reads the index of a catalog. Throws OpmateError SYNTAX or INVALID that starts with `label`. */
 export function parsePublishedCatalog(bytes: Buffer, label: string): PublishedCatalog {
   const root = openDocument(bytes, label, catalogKind);
   const seen = new Set<string>();
@@ -140,7 +143,7 @@ export function parsePublishedCatalog(bytes: Buffer, label: string): PublishedCa
   return { name: getName(root), ...getFile(root), count: root.field('count').size(), codings, packages };
 }
 
-/** Reads the list of catalogs. Throws OpmateError SYNTAX or INVALID, which `label` begins. */
+/** Reads the list of catalogs. Throws OpmateError SYNTAX or INVALID that starts with `label`. */
 export function parseCatalogList(bytes: Buffer, label: string): ListedPublication[] {
   return openDocument(bytes, label, listKind)
     .field('catalogs')
@@ -166,7 +169,7 @@ function openDocument(bytes: Buffer, label: string, kind: string): Field<never> 
   return root;
 }
 
-/** The name becomes part of paths and URLs. */
+/** Returns a name, which becomes part of paths and URLs. */
 function getName(item: Field<never>): string {
   const name = item.field('name').text();
   const fault = subdomainFault(name);

@@ -2,42 +2,41 @@ import type { Diagnostic } from '../../core/diagnostic.js';
 import type { VersionRange } from '../../core/semver.js';
 
 /**
- * What is wanted of a catalog. Everything where nothing is said; packages and channels narrow that; in each channel
- * all criteria together narrow what is left, and `latest` counts what the others leave. Whatever is to be dropped goes
- * before anything is chosen or counted.
+ * Selection of catalog content; everything by default. Packages and channels narrow it; within a channel all criteria
+ * apply together, with `latest` counted last. Dropped content is removed first.
  */
 export interface CatalogFilter {
-  /** Only these packages; all where it is undefined. */
+  /** Select only these packages; default: all. */
   packages: NamedRequest[] | undefined;
-  /** Of packages that some of these apply to only these channels. */
+  /** Select only these channels of packages that have any of them. */
   channels: ChannelRequest[];
-  /** Of several that say the same kind of thing the one with the narrowest scope counts, of equal scope the last. */
+  /** Criteria; for each kind, the narrowest scope takes precedence, then the last. */
   criteria: ScopedCriteria[];
   /** New default channels. */
   defaultChannels: (ChannelRequest & { package: string })[];
   dropPackages: NamedRequest[];
   dropChannels: ChannelRequest[];
-  /** A bundle without a package is dropped wherever it is. */
+  /** Dropped bundles; without a package, in all packages. */
   dropBundles: (NamedRequest & { package: string | undefined })[];
-  /** Packages, channels and bundles that `olm.deprecations` names are dropped. */
+  /** Drop packages, channels and bundles in `olm.deprecations`. */
   dropDeprecated: boolean;
-  /** Whether `createdSince` takes bundles that do not tell when they were created. */
+  /** Treatment of bundles without a creation date by `createdSince`. */
   undated: 'keep' | 'drop';
   /**
-   * What is kept in addition to what is asked for. `needed`: what the way to the head goes through (`ChannelWays.keep`); `chain`:
-   * what stands between along the upgrade chain (`keepChain`); `nothing`: edges lead past the rest (`repairChannel`).
+   * Additional content. `needed`: bundles on the way to the head (`ChannelWays.keep`); `chain`: bundles between on
+   * the upgrade chain (`keepChain`); `nothing`: edges are rewired (`repairChannel`).
    */
   keep: 'needed' | 'chain' | 'nothing';
-  /** A default channel that is left out gives way to the one with the highest head, or is refused. */
+  /** Treatment of an unselected default channel: replaced by the one with the highest head, or refused. */
   lostDefault: 'replace' | 'refuse';
-  /** Bundles that are wanted whatever else is said. A package that has only these gets the first channel as its default. */
+  /** Bundles selected in any case. The first channel becomes the default of a package with only these. */
   also: ChannelBundles;
 }
 
-/** Names of bundles by package, then channel. */
+/** Bundle names by package, then channel. */
 export type ChannelBundles = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
 
-/** Where something was asked for, as messages begin with it: a flag as the subject, or a file with line and column. */
+/** Place of a request for messages: a flag as the subject, or a file with line and column. */
 export type RequestPlace = Pick<Diagnostic, 'subject' | 'file' | 'line' | 'column'>;
 
 export interface NamedRequest {
@@ -45,12 +44,12 @@ export interface NamedRequest {
   where: RequestPlace;
 }
 
-/** A channel; of each package that has it where no package is named. */
+/** A requested channel, of all packages that have it if no package is set. */
 interface ChannelRequest extends NamedRequest {
   package: string | undefined;
 }
 
-/** Criteria for the whole catalog, for a package, or for a channel of it. */
+/** Criteria for the catalog, a package, or one of its channels. */
 interface ScopedCriteria {
   package: string | undefined;
   channel: string | undefined;
@@ -58,24 +57,24 @@ interface ScopedCriteria {
   criteria: Criteria;
 }
 
-/** What bundles of a channel must be to be wanted. */
+/** Criteria for bundles of a channel. */
 export interface Criteria {
-  /** A range as OLM reads it, prereleases by plain precedence. */
+  /** A range as OLM reads it, with prereleases by plain precedence. */
   versions?: { text: string; range: VersionRange };
-  /** One bundle of this version: of several the one that is written the same, else the nearest to the head. */
+  /** One bundle with this version: the one with the same text, else the nearest to the head. */
   version?: string;
-  /** Least version, itself included; prereleases as `toRange` says. */
+  /** Minimum version, inclusive; prereleases as in `toRange`. */
   minVersion?: string;
   maxVersion?: string;
-  /** How many, from the newest on, see `ChannelWays.newestFirst`. */
+  /** Maximum number of newest bundles, see `ChannelWays.newestFirst`. */
   latest?: number;
-  /** The name or version of a bundle that is installed: what a cluster with it can still come to. */
+  /** Name or version of an installed bundle: selects bundles reachable from it. */
   reachableFrom?: string;
-  /** A day such as `2024-01-31`, itself included. */
+  /** A date such as `2024-01-31`, inclusive. */
   createdSince?: string;
 }
 
-/** A filter that wants everything. */
+/** Returns a filter that selects everything. */
 export function emptyFilter(): CatalogFilter {
   return {
     packages: undefined,
@@ -93,7 +92,7 @@ export function emptyFilter(): CatalogFilter {
   };
 }
 
-/** Criteria in words, to go on after `no bundle`. */
+/** Describes criteria, to follow `no bundle`. */
 export function describeCriteria(criteria: Criteria): string {
   const { version, versions, minVersion, maxVersion, latest, reachableFrom, createdSince } = criteria;
   const parts: string[] = [];
@@ -101,8 +100,8 @@ export function describeCriteria(criteria: Criteria): string {
   if (versions !== undefined) parts.push(`in range ${versions.text}`);
   if (minVersion !== undefined) parts.push(`from version ${minVersion}`);
   if (maxVersion !== undefined) parts.push(`up to version ${maxVersion}`);
-  if (reachableFrom !== undefined) parts.push(`that can be reached from ${reachableFrom}`);
-  if (createdSince !== undefined) parts.push(`created since ${createdSince}`);
+  if (reachableFrom !== undefined) parts.push(`reachable from ${reachableFrom}`);
+  if (createdSince !== undefined) parts.push(`created on or after ${createdSince}`);
   if (latest !== undefined && parts.length === 0) parts.push(`among the latest ${latest}`);
   return parts.join(', ');
 }

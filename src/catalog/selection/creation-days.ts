@@ -6,9 +6,9 @@ import { findCsvText } from '../../model/migrations.js';
 import { unwrap } from '../../model/properties.js';
 
 /**
- * The day on which a bundle says it was created, e.g. `2024-01-31`: the annotation `createdAt` of its
- * ClusterServiceVersion, from its CSV metadata or its objects. The time of day and its zone do not count. Undefined
- * where it says nothing that begins with a year, a month and a day.
+ * Returns the creation date of a bundle, such as `2024-01-31`: the annotation `createdAt` of its
+ * ClusterServiceVersion, from its CSV metadata or objects, without time and zone. Undefined unless it starts with a
+ * date.
  */
 export function findCreationDay(blob: BundleBlob): string | undefined {
   const metadata = blob.properties.find(({ type }) => type === propertyTypes.csvMetadata);
@@ -22,7 +22,7 @@ function readCsvMetadata(blob: BundleBlob): JsonValue | undefined {
   return text === undefined ? undefined : getValue(parseGoJson(text), 'metadata');
 }
 
-/** A day as `YYYY-MM-DD`; undefined for text that begins with no date that there is. */
+/** Parses a date `YYYY-MM-DD` at the start of text; undefined for an invalid date. */
 export function parseDay(text: string): string | undefined {
   const match = /^\s*(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?!\d)/.exec(text);
   if (match === null) return undefined;
@@ -33,7 +33,7 @@ export function parseDay(text: string): string | undefined {
   return isThere ? date.toISOString().slice(0, 10) : undefined;
 }
 
-/** The day so many months before another; the last of the month where that is shorter. */
+/** Returns the date a number of months before another; the last day of a shorter month. */
 export function monthsBefore(date: Date, months: number): string {
   const first = new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() - months, 1));
   const length = new Date(Date.UTC(first.getUTCFullYear(), first.getUTCMonth() + 1, 0)).getUTCDate();

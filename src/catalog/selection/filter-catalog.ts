@@ -24,29 +24,28 @@ import { type CatalogSelection, type KeptBundle, addPart, keepChannels, requireV
 import { nearestVersions, toRange } from './version-bounds.js';
 
 interface FilterOptions {
-  /** How messages name the catalog. */
+  /** Name of the catalog in messages. */
   catalog: string;
-  /** The day on which a bundle was created, where it says one; asked for only where the filter has `createdSince`. */
+  /** Returns the creation date of a bundle, if it has one; called only for `createdSince`. */
   dayOf?: ((packageName: string, bundle: string) => string | undefined) | undefined;
 }
 
 /**
- * Keeps what a filter asks for, and what that needs to be a valid catalog in which no cluster is stranded: from each
- * bundle that is kept the head of its channel is still reached, if it was before.
+ * Selects the content of a filter, and what it needs to be a valid catalog without stranded clusters: the head of a
+ * channel stays reachable from each selected bundle from which it was before.
  *
- * - What is to be dropped goes first, and edges lead past it (see `repairChannel`): it was said that it must not be
- *   there.
- * - What is to be kept is not cut out of its channel: between bundles that are kept stay those that the way from one to
- *   the other goes through (see `ChannelWays.keep`), each with its reason in `kept`. For an edge that leads past a bundle is an
- *   upgrade that the author of the operator never offered; a catalog must not invent it unasked. `keep` may ask for it:
- *   then only what was asked for is kept; or for the stretch of the upgrade chain that an image set means.
- * - A channel of which nothing is left goes, and so does a package. If the default channel goes, that of the channels
- *   left whose head has the highest version takes its place, unless the filter names one, or refuses it.
- * - Deprecations are carried for what is left, and custom blobs with their package.
+ * - Dropped content is removed first, and edges are rewired around it (see `repairChannel`): it was explicitly
+ *   excluded.
+ * - Selected bundles are not cut out of their channel: bundles on the way from one to another stay (see
+ *   `ChannelWays.keep`), each with its reason in `kept`, because an edge around a bundle is an upgrade that the
+ *   author never offered. `keep` can change that: to only selected bundles, or to the stretch of the upgrade chain
+ *   that image sets define.
+ * - Channels and packages without content are removed. A removed default channel is replaced by the remaining one
+ *   whose head has the highest version, unless the filter sets or refuses it.
+ * - Deprecations of remaining content stay, as do custom blobs of remaining packages.
  *
- * Throws DiagnosticsError with whatever was asked for by its name and is not there or has nothing that is wanted, with
- * the nearest names and versions, and channels that are at fault already; OpmateError for a catalog of which nothing
- * valid can be made.
+ * Throws DiagnosticsError with all requested names that are missing or have no matching content, with the nearest
+ * names and versions, and invalid channels; OpmateError if no valid catalog can be built.
  */
 export function filterCatalog(
   facts: CatalogFacts,
@@ -56,7 +55,7 @@ export function filterCatalog(
   return new CatalogChoice(facts, filter, options).choose();
 }
 
-/** What is unavailable; its hint is the nearest name or version. */
+/** A missing name; its hint is the nearest name or version. */
 interface Fault {
   code?: 'not-found' | 'invalid-value';
   subject?: string;
@@ -71,7 +70,7 @@ class CatalogChoice {
   readonly #filter: CatalogFilter;
   readonly #options: FilterOptions;
   readonly #faults = new Map<string, Diagnostic>();
-  /** Packages that were asked for with a name that they lack. */
+  /** Packages requested with a name that they lack. */
   readonly #misnamed = new Set<string | undefined>();
   readonly #result: CatalogSelection = {
     isWhole: false,
@@ -123,7 +122,7 @@ class CatalogChoice {
     this.#faults.set(message, subject === undefined ? diagnostic : withSubject(diagnostic, subject));
   };
 
-  /** Everything that is named must be there. */
+  /** Requires that all requested names exist. */
   #requireNames(): void {
     const { packages, channels, criteria, defaultChannels } = this.#filter;
     const { dropPackages, dropChannels, dropBundles } = this.#filter;
@@ -188,7 +187,7 @@ class CatalogChoice {
 
 const maxReasons = 3;
 
-/** Chooses of one package, and adds it to a result. */
+/** Selects content of one package, and adds it to a result. */
 class PackageFilter {
   readonly #name: string;
   readonly #model: PackageModel;
@@ -200,9 +199,9 @@ class PackageFilter {
   readonly #versions: ReadonlyMap<string, Version>;
   readonly #changes: string[] = [];
   readonly #warnings: string[] = [];
-  /** Why channels are left out. */
+  /** Reasons of omitted channels. */
   readonly #leftOut: string[] = [];
-  /** Channels of which nothing is wanted. */
+  /** Channels without selected content. */
   readonly #empty = new Map<string, string>();
   #isAtFault = false;
   readonly #kept: KeptBundle[] = [];
@@ -228,7 +227,7 @@ class PackageFilter {
     this.#versions = readBundleVersions(model.bundles.values());
   }
 
-  /** Adds what is kept to the result. A package that was asked for with a wrong name is at fault already. */
+  /** Adds the selected content to the result. A package requested with a wrong name is already reported. */
   choose(isMisnamed: boolean): void {
     this.#isAtFault = isMisnamed;
     const channels = this.#isDeprecated(schemas.package, '') ? [] : this.#chooseChannels();
@@ -244,23 +243,20 @@ class PackageFilter {
     for (const name of this.#changes) changes.push(name);
     this.#warnOfUndated();
     const subject = `package ${quoteGo(this.#name)}`;
-    for (const why of this.#leftOut) warnings.push(`${subject}: ${why}, so it is left out`);
+    for (const why of this.#leftOut) warnings.push(`${subject}: ${why}; omitted`);
     for (const name of this.#warnings) warnings.push(name);
   }
 
   #warnOfUndated(): void {
     const names = [...this.#undated];
     if (names.length === 0) return;
-    const done = this.#filter.undated === 'keep' ? 'taken as new enough' : 'not taken';
+    const done = this.#filter.undated === 'keep' ? 'included' : 'excluded';
     this.#warnings.push(
-      listNames(
-        `package ${quoteGo(this.#name)}: ${done}, since they do not tell when they were created:`,
-        names,
-      ),
+      listNames(`package ${quoteGo(this.#name)}: ${done} bundles without a creation date:`, names),
     );
   }
 
-  /** Nothing of the package is left: a fault where it was asked for by its name. */
+  /** Omits a package without content: an error if it was requested by name. */
   #leaveOut(): void {
     if (this.#isAtFault) return;
     const { packages = [], criteria, channels } = this.#filter;
@@ -268,13 +264,13 @@ class PackageFilter {
       ...packages.filter(({ name }) => name === this.#name),
       ...[...channels, ...criteria].filter((item) => item.package === this.#name),
     ];
-    const problem = `nothing of package ${quoteGo(this.#name)} in ${this.#options.catalog} is left`;
+    const problem = `package ${quoteGo(this.#name)} in ${this.#options.catalog} has no matching content`;
     const why = this.#whyNothing();
     const [first] = named;
     if (first !== undefined) this.#fail(first.where, { problem, hint: why || undefined });
     else {
       this.#result.warnings.push(
-        `package ${quoteGo(this.#name)}: is left out, since nothing of it is left${why === '' ? '' : ` (${why})`}`,
+        `package ${quoteGo(this.#name)}: omitted, as it has no matching content${why === '' ? '' : ` (${why})`}`,
       );
     }
   }
@@ -304,17 +300,17 @@ class PackageFilter {
       if (this.#isDeprecated(schemas.channel, name)) return [];
       const left = this.#repair(channel, gone);
       if (left.entries.length > 0 || channel.entries.length === 0) return this.#chooseEntries(left, isAsked);
-      this.#leftOut.push(`channel ${quoteGo(name)} has no bundle that is not dropped`);
+      this.#leftOut.push(`channel ${quoteGo(name)} has dropped bundles only`);
       return [];
     });
   }
 
-  /** Whether there is more to it than bundles that are wanted whatever is said. */
+  /** Reports whether the package has requests other than bundles selected in any case. */
   get #isAsked(): boolean {
     return this.#filter.packages?.some(({ name }) => name === this.#name) !== false;
   }
 
-  /** Undefined for all channels. */
+  /** Returns the requested channels; undefined for all. */
   #channelsAsked(): ReadonlySet<string> | undefined {
     const own = this.#filter.channels.filter((request) => (request.package ?? this.#name) === this.#name);
     if (own.length === 0) return undefined;
@@ -335,7 +331,7 @@ class PackageFilter {
     return gone;
   }
 
-  /** Whether it is to be dropped for being deprecated. */
+  /** Reports whether it is dropped as deprecated. */
   #isDeprecated(schema: string, name: string): boolean {
     if (!this.#filter.dropDeprecated) return false;
     return this.#model.deprecations.some(({ entries }) =>
@@ -353,7 +349,7 @@ class PackageFilter {
     return { ...channel, entries };
   }
 
-  /** The channel with what is wanted of it and what that needs; none where nothing is. */
+  /** Returns the selected entries of a channel with those they need; none if empty. */
   #chooseEntries(channel: ChannelFacts, isAsked: boolean): ChannelFacts[] {
     const { criteria, where, isOfChannel } = this.#getCriteria(channel.name);
     if (isAsked && Object.keys(criteria).length === 0) return [channel];
@@ -390,13 +386,13 @@ class PackageFilter {
     if (newHead !== head) {
       const subject = `package ${quoteGo(this.#name)}, channel ${quoteGo(channel.name)}`;
       this.#changes.push(
-        `${subject}: its head is ${quoteGo(newHead ?? '')} now, since ${quoteGo(head ?? '')} is left out`,
+        `${subject}: its head is ${quoteGo(newHead ?? '')} now, as ${quoteGo(head ?? '')} is omitted`,
       );
     }
     return [{ ...channel, entries }];
   }
 
-  /** The wanted entries of a channel with those that they need; undefined where its chain is a cycle. */
+  /** Returns the wanted entries of a channel with those they need; undefined for a chain with a cycle. */
   #keep(
     channel: ChannelFacts,
     graph: ChannelGraph,
@@ -413,18 +409,18 @@ class PackageFilter {
       ? alone
       : keepChain(channel.entries, graph, (name) => {
           const version = wanted.has(name) ? this.#versions.get(name) : undefined;
-          // Builds of one version count each: else the newest of them, and with it the head, would be left out.
+          // Builds of one version count separately: otherwise the newest, and with it the head, would be omitted.
           return version && formatVersion(version);
         });
     if (requested === undefined) return undefined;
     const all = new Set([...requested.names, ...also]);
     if (all.size === requested.names.size) return requested;
-    // One bundle alone is a valid channel.
+    // A single bundle is a valid channel.
     if (all.size === 1) return { ...alone, names: all };
     if (getOnlyHead(graph) === undefined) return undefined;
     const longer = keepChain(channel.entries, graph, (name) => (all.has(name) ? name : undefined));
     if (longer === undefined) return undefined;
-    // What only skipped entries skip is not found along the chain.
+    // Entries skipped only by skipped entries are not on the chain.
     const isWhole = [...all].some((name) => !longer.names.has(name));
     return {
       names: isWhole ? new Set(graph.entries.keys()) : longer.names,
@@ -441,7 +437,7 @@ class PackageFilter {
     });
   }
 
-  /** Nothing of a channel is wanted: a fault where that was said of this very channel. */
+  /** Omits a channel without content: an error if its criteria are for this channel. */
   #leaveOutChannel(channel: ChannelFacts, criteria: Criteria, where: RequestPlace | undefined): void {
     const problem = `channel ${quoteGo(channel.name)} has no bundle ${describeCriteria(criteria)}`;
     const hint = this.#nearest(channel, criteria);
@@ -453,7 +449,7 @@ class PackageFilter {
     }
   }
 
-  /** What counts for a channel, where the narrowest of it was said, and whether that was said of this very channel. */
+  /** Returns the criteria of a channel, the place of the narrowest, and whether that is for this channel. */
   #getCriteria(channel: string): { criteria: Criteria; where: RequestPlace; isOfChannel: boolean } {
     const scoped = this.#filter.criteria.filter(
       (scopedCriteria) =>
@@ -468,7 +464,7 @@ class PackageFilter {
     return { criteria, where: narrowest?.where ?? {}, isOfChannel: narrowest?.channel !== undefined };
   }
 
-  /** Names of entries; undefined for a channel that is at fault. */
+  /** Returns names of entries; undefined for an invalid channel. */
   #findWanted(
     channel: ChannelFacts,
     graph: ChannelGraph,
@@ -535,7 +531,10 @@ class PackageFilter {
     return this.#filter.undated === 'keep';
   }
 
-  /** From a bundle by its name, or from each that a version may stand for: such names end with it. */
+  /**
+   * Returns entries reachable from a bundle by name, or from all that a version may stand for: such names end with
+   * it.
+   */
   #reachable(entries: readonly ChannelEntry[], ways: ChannelWays, installed: string): ReadonlySet<string> {
     const version = tryParse(parseVersion, installed);
     if (version === undefined) {
@@ -554,7 +553,7 @@ class PackageFilter {
     return ways.reachableFrom(names, version);
   }
 
-  /** The versions next to those that were asked for. */
+  /** Returns the versions nearest to the requested ones. */
   #nearest({ entries }: ChannelFacts, criteria: Criteria): string | undefined {
     const { version, minVersion = version, maxVersion = version, reachableFrom, versions } = criteria;
     const known = entries.map(({ name }) => this.#versions.get(name));
@@ -580,7 +579,7 @@ class PackageFilter {
     const subject = `package ${quoteGo(this.#name)}`;
     if (requested !== undefined) {
       if (!names.has(requested.name)) {
-        const problem = `nothing of channel ${quoteGo(requested.name)} is left, so it cannot be the default channel`;
+        const problem = `channel ${quoteGo(requested.name)} has no matching content, so it cannot be the default channel`;
         const hint = listNames('use a known channel:', names);
         if (this.#model.channels.has(requested.name))
           this.#fail(requested.where, { subject: `${subject} in ${this.#options.catalog}`, problem, hint });
@@ -598,7 +597,7 @@ class PackageFilter {
     const heads = new Map(channels.map(({ name, entries }) => [name, readGraph(entries).heads[0] ?? '']));
     const chosen = findHighestChannel(heads, this.#versions);
     this.#changes.push(
-      `${subject}: its default channel is ${quoteGo(chosen)} now, since ${quoteGo(own)} is left out`,
+      `${subject}: its default channel is ${quoteGo(chosen)} now, as ${quoteGo(own)} is omitted`,
     );
     return chosen;
   }

@@ -4,9 +4,9 @@ import { parseVersion } from '../../core/semver.js';
 import type { Criteria } from './catalog-filter.js';
 import { parseDay, monthsBefore } from './creation-days.js';
 
-/** The values of criteria as people write them, in flags and in files. Each parser throws OpmateError INVALID. */
+/** Parsers for criteria in flags and files. Each throws OpmateError INVALID. */
 
-/** Parses `PACKAGE/NAME`, or a name of any package. */
+/** Parses `PACKAGE/NAME`, or a name for all packages. */
 export function parseQualifiedName(text: string): { package: string | undefined; name: string } {
   const position = text.indexOf('/');
   if (position < 0) return { package: undefined, name: text };
@@ -18,7 +18,7 @@ export function parseNamedRange(text: string): NonNullable<Criteria['versions']>
   return { text, range: parseVersionRange(text, 'catalog') };
 }
 
-/** Returns a version as it is written. */
+/** Returns a version as written. */
 export function checkVersion(text: string): string {
   parseVersion(text);
   return text;
@@ -42,7 +42,7 @@ export function parseCount(text: string): number {
 
 const maxMonths = 1200;
 
-/** Parses a day, or a number of months counted back from `today`. */
+/** Parses a date, or a number of months before `today`. */
 export function parseSince(text: string, today: Date): string {
   const months = /^(\d{1,4}) ?(?:m|months?)?$/.exec(text.trim());
   if (months !== null && Number(months[1]) <= maxMonths) return monthsBefore(today, Number(months[1]));

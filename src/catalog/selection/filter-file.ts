@@ -17,7 +17,7 @@ import {
   parseNamedRange,
 } from './filter-criteria.js';
 
-/** Characters of a filter file. */
+/** Maximum characters of a filter file. */
 const maxFilterLength = 4 * 1024 * 1024;
 
 const criteriaKeys = [
@@ -36,8 +36,8 @@ const channelKeys = ['name', ...criteriaKeys] as const;
 const dropKeys = ['packages', 'channels', 'bundles', 'deprecated'] as const;
 
 /**
- * Reads a file of kind `CatalogFilter`, YAML or JSON (`schemas/catalog-filter.schema.json`). `today` is what months are
- * counted back from. Throws OpmateError SYNTAX or LIMIT, or DiagnosticsError with everything that is wrong.
+ * Reads a `CatalogFilter` file, YAML or JSON (`schemas/catalog-filter.schema.json`). `today` is the reference of
+ * months. Throws OpmateError SYNTAX or LIMIT, or DiagnosticsError with all problems.
  */
 export function readFilterFile(text: string, file: string, today: Date): CatalogFilter {
   const document = readDocument(text, file, { maxLength: maxFilterLength, noun: 'filter' });
@@ -148,7 +148,7 @@ class FilterFileReader {
   }
 }
 
-/** The fields of an object with a name, or of a name alone. */
+/** Returns the fields of an object with a name, or of a bare name. */
 function readNamed<K extends string>(
   item: Field,
   keys: readonly (K | 'name')[],

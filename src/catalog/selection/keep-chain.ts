@@ -8,18 +8,18 @@ import {
 } from '../../graph/channel-graph.js';
 import type { ChannelEntry } from '../../model/declarative-config.js';
 
-/** The entries of a channel that are kept, and why those that were not asked for are. */
+/** Kept entries of a channel, with reasons for those that were not requested. */
 export interface KeptEntries {
   names: ReadonlySet<string>;
-  /** By name; each continues a sentence that begins with the bundle. */
+  /** Reasons by name; each continues a sentence that starts with the bundle. */
   reasons: ReadonlyMap<string, string>;
 }
 
 /**
- * Keeps the stretch of a channel's upgrade chain that holds all wanted entries, with what its entries skip of these.
- * Wanted entries of which `keyOf` returns the same count as one; it returns undefined for all others. Where the stretch
- * is not a valid channel on its own, it is taken further up the chain, in the end the whole channel. Nothing is kept where
- * the chain leads to no wanted entry. Returns undefined for a chain that is a cycle. (Source: the filter of oc-mirror v2.)
+ * Keeps the stretch of a channel's upgrade chain with all wanted entries, and the wanted entries that it skips.
+ * Wanted entries with the same `keyOf` count as one; it returns undefined for others. A stretch that is not a valid
+ * channel is extended up the chain, at most to the whole channel. Keeps nothing if the chain has no wanted entry.
+ * Returns undefined for a chain with a cycle. (Source: the filter of oc-mirror v2.)
  */
 export function keepChain(
   list: readonly ChannelEntry[],
@@ -30,7 +30,7 @@ export function keepChain(
   if (isCycle) return undefined;
   const { entries } = graph;
   const isWanted = (name: string): boolean => keyOf(name) !== undefined;
-  // How many wanted ones each entry of the chain leads to, from the oldest upwards.
+  // Wanted entries that each entry of the chain leads to, oldest first.
   const counts = new Array<number>(chain.length);
   const kept = new Set<string>();
   for (let position = chain.length - 1; position >= 0; position--) {
@@ -62,20 +62,20 @@ export function keepChain(
     const index = places.get(name) ?? -1;
     const skips = (entries.get(name)?.skips ?? []).filter(isWanted);
     if (!requested.has(name)) {
-      reasons.set(name, listNames('is needed to update', lead));
+      reasons.set(name, listNames('is required to update', lead));
     } else if (index === top && skips.length > 0) reasons.set(name, listNames('skips', skips));
     else reasons.set(name, describeBetween(chain, index));
   }
   return { names, reasons };
 }
 
-/** Why an entry of a chain is kept that leads from one to another. */
+/** Returns why an entry between two others of a chain is kept. */
 export function describeBetween(chain: readonly string[], position: number): string {
   const [newer, older] = [chain[position - 1] ?? '', chain[position + 1] ?? ''];
-  return `stands in the upgrade chain between ${quoteGo(newer)} and ${quoteGo(older)}`;
+  return `is on the upgrade chain between ${quoteGo(newer)} and ${quoteGo(older)}`;
 }
 
-/** The entries to keep for a valid channel, and those that nothing asked for leads to. */
+/** Returns the entries of a valid channel, and those that no requested entry leads to. */
 function makeSound(
   list: readonly ChannelEntry[],
   requested: ReadonlySet<string>,
@@ -87,7 +87,7 @@ function makeSound(
   const first = getGraph(requested);
   if (describeGraphFault(first) === undefined) return { names: requested, lead: [] };
   const lead = first.stranded.length > 0 ? first.stranded : first.heads.slice(1);
-  // In growing steps, so that a long chain is not read as often as it has entries.
+  // Growing steps, so that a long chain is not read once per entry.
   const tops: number[] = [];
   for (let step = 1; step <= top; step *= 2) tops.push(top - step);
   for (const from of [...tops, 0]) {

@@ -9,17 +9,17 @@ import { UpgradeRules } from '../../graph/upgrade-rules.js';
 import { findWaysTo } from '../../graph/ways.js';
 import { type KeptEntries, describeBetween } from './keep-chain.js';
 
-/** Entries that lead to one, and what to go to next from each of them. */
+/** Entries that lead to one, with the next entry of each. */
 interface WaysTo {
   target: string;
   next: ReadonlyMap<string, string>;
 }
 
-/** The ways through a channel. `versions` are those of its bundles by name, as far as they are known. */
+/** Upgrade paths of a channel. `versions` are the known ones of its bundles by name. */
 export class ChannelWays {
   /** The only head; undefined if missing. */
   readonly head: string | undefined;
-  /** From the head along `replaces`, entries only; it ends where it would come back to itself. */
+  /** Entries from the head along `replaces`, up to a cycle. */
   readonly chain: readonly string[] = [];
   readonly #list: readonly ChannelEntry[];
   readonly #entries: ReadonlyMap<string, ChannelEntry>;
@@ -46,13 +46,13 @@ export class ChannelWays {
   }
 
   /**
-   * All entries from the newest on: the head, then again and again the highest version of all that those before it
-   * replace or skip; what no such way finds comes last, the highest version first.
+   * Returns all entries, newest first: the head, then repeatedly the highest version that previous ones replace or
+   * skip; unreachable ones last, highest version first.
    */
   newestFirst(): string[] {
     const ranked = sortNewestFirst(this.#entries.keys(), this.#versions);
     const ranks = new Map(ranked.map((name, rank) => [name, rank]));
-    // Ranks of what has been named and not been taken, the newest at the end.
+    // Ranks of named, unprocessed entries, the newest at the end.
     const open: number[] = [];
     const seen = new Set<string>();
     const names: string[] = [];
@@ -81,8 +81,8 @@ export class ChannelWays {
   }
 
   /**
-   * The entries that a cluster can still come to, on any way that leads to the head, and those that it may run now: it
-   * has a bundle of one of these names, or of this version.
+   * Returns the entries reachable on any way to the head, including those that may be installed: with one of these
+   * names, or this version.
    */
   reachableFrom(installed: ReadonlySet<string>, version: Version | undefined): Set<string> {
     if (this.head === undefined) return new Set();
@@ -93,17 +93,17 @@ export class ChannelWays {
       return { name, version: known && { version: known } };
     };
     const graph = new UpgradeGraph([{ name: '', entries: this.#list }], this.#rules.ranges);
-    // A range covers the version whatever the bundle is called.
+    // A range covers the version under any name.
     const sources = [...installed, ''].map(getSource);
     const running = [...installed].filter((name) => this.#entries.has(name) && isOnWay(name));
     return new Set([...running, ...walkUpgrades(graph, sources, this.#versions, isOnWay)]);
   }
 
   /**
-   * Adds to the requested entries as few others as make a valid channel in which each keeps its way to the head: the
-   * head (the highest requested, else the lowest of the chain), entries on the way, and those that skip what nothing
-   * else leads on from. If that is not valid, the head moves up the chain, in the end to the whole channel. No edge is
-   * made or changed, so no cluster is offered an upgrade that the author did not mean.
+   * Adds to the requested entries as few others as a valid channel needs in which each keeps its way to the head: the
+   * head (the highest requested, else the lowest of the chain), entries on the way, and those that skip dead ends. If
+   * that is invalid, the head moves up the chain, at most to the whole channel. No edge is added or changed, so
+   * clusters get no upgrade that the author did not offer.
    */
   keep(requested: ReadonlySet<string>): KeptEntries {
     const none = new Map<string, string>();
@@ -116,11 +116,11 @@ export class ChannelWays {
       if (kept !== undefined) return kept;
     }
     const rest = [...this.#entries.keys()].filter((name) => !requested.has(name));
-    const reason = 'is required, since no smaller part of the channel is valid';
+    const reason = 'is required, as no smaller part of the channel is valid';
     return { names: new Set(this.#entries.keys()), reasons: new Map(rest.map((name) => [name, reason])) };
   }
 
-  /** What may become the head, best first: all that is needed leads to it. */
+  /** Returns possible heads, best first: all required entries lead to them. */
   *#heads(requested: ReadonlySet<string>, needed: readonly string[]): Generator<WaysTo, void, undefined> {
     const { head } = this;
     if (head === undefined) return;
@@ -135,21 +135,21 @@ export class ChannelWays {
       const ways = this.#waysTo(highest);
       if (reach(ways)) yield ways;
     }
-    // What an entry of the chain is reached from, those above it are reached from too.
+    // Entries above one of the chain are reachable from its predecessors too.
     let [above, below] = [0, this.chain.length - 1];
     while (above < below) {
       const middle = Math.ceil((above + below) / 2);
       if (reach(this.#waysTo(this.chain[middle] as string))) above = middle;
       else below = middle - 1;
     }
-    // In growing steps, so that a long chain is not gone through as often as it has entries.
+    // Growing steps, so that a long chain is not read once per entry.
     for (let position = above, step = 1; position > 0; position -= step, step *= 2) {
       yield this.#waysTo(this.chain[position] as string);
     }
     yield this.#waysTo(head);
   }
 
-  /** The asked entries with what they need below a head; undefined where that is no valid channel. */
+  /** Returns the requested entries with those they need below a head; undefined for an invalid channel. */
   #extend(
     requested: ReadonlySet<string>,
     { target, next }: WaysTo,
@@ -176,7 +176,7 @@ export class ChannelWays {
           steps.add(name);
           if (reaching.has(name)) break;
         }
-        const reason = `stands on the way from ${quoteGo(from)} to the head ${quoteGo(target)}`;
+        const reason = `is on the upgrade path from ${quoteGo(from)} to the head ${quoteGo(target)}`;
         for (const name of steps) add(name, reason);
       }
       if (names.size > size) continue;
@@ -190,7 +190,7 @@ export class ChannelWays {
     return undefined;
   }
 
-  /** Adds what stands in the chain between an entry and a head, where both are on it. */
+  /** Adds the chain between an entry and a head, if both are on it. */
   #fillChain(name: string, target: string, add: (name: string, reason: string) => void): void {
     const [from, to] = [this.chain.indexOf(target), this.chain.indexOf(name)];
     if (from < 0) return;
@@ -203,7 +203,7 @@ export class ChannelWays {
     return { target, next: findWaysTo([target], this.#entries, { rules: this.#rules }).next };
   }
 
-  /** Those of `names` that lead to an entry through nothing but these. */
+  /** Returns those of `names` that lead to an entry through these only. */
   #reaching(target: string, names: ReadonlySet<string>): ReadonlySet<string> {
     return findWaysTo([target], this.#entries, {
       rules: this.#rules,

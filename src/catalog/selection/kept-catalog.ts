@@ -20,9 +20,9 @@ import type {
 type Edit = (value: JsonObject) => JsonObject;
 
 /**
- * A catalog of which only `facts` are there: blobs of other packages, channels and bundles are left out, and those of
- * other schemas with their package. Of what is kept, only what facts tell otherwise is changed: a package's default
- * channel, a channel's entries, a package's deprecations. Of several blobs with one name the first is taken.
+ * A catalog reduced to `facts`: omits blobs of other packages, channels and bundles, and other schemas with their
+ * package. Changes what facts change: default channels, channel entries, deprecations. Keeps the first of duplicate
+ * blobs.
  */
 export class KeptCatalog implements Catalog {
   readonly name: string;
@@ -36,8 +36,8 @@ export class KeptCatalog implements Catalog {
   readonly #edits = new Map<BlobOrigin, Edit>();
 
   /**
-   * `withoutImages` are taken out of the related images of all bundles. `others` are all blobs of other schemas: where
-   * they are given, nothing is read again but what is kept. The catalog stays its owner's to close.
+   * `withoutImages` are removed from the related images of all bundles. `others` are all blobs of other schemas: if
+   * set, only kept blobs are read again. The caller closes the catalog.
    */
   constructor(
     catalog: Catalog,
@@ -100,7 +100,7 @@ export class KeptCatalog implements Catalog {
     }
   }
 
-  /** What is to be changed in a blob; undefined for one that is left out. */
+  /** Returns the change of a blob; undefined for an omitted one. */
   #findEdit(meta: Meta, seen: Set<string>): Edit | 'none' | undefined {
     const { schema, value } = meta;
     switch (schema) {
@@ -144,7 +144,7 @@ export class KeptCatalog implements Catalog {
     return this.#edits.get(origin)?.(value) ?? value;
   }
 
-  /** Of a blob as it was: one that is changed has no text until it is written. */
+  /** Returns the original text of a blob: a changed one has no text before it is written. */
   readText(origin: BlobOrigin): Promise<Buffer> {
     return this.#catalog.readText(origin);
   }
@@ -158,11 +158,11 @@ export class KeptCatalog implements Catalog {
   }
 }
 
-/** Whether a blob of this name was there already. */
+/** Reports whether a blob of this name was already read. */
 function isRepeated(seen: Set<string>, schema: string, item: { package?: string; name: string }): boolean {
   const key = keyIn(schema, item);
   if (seen.has(key)) return true;
-  // It is made of views into the text of a whole file.
+  // The key is a view into the text of a whole file.
   seen.add(detach(key));
   return false;
 }
@@ -196,7 +196,7 @@ export function formatDeprecationReference({ reference: { schema, name } }: Depr
   return `${schema}/${name}`;
 }
 
-/** The object with a field of this value, or without the field; readers match its name whatever the case. */
+/** Returns the object with a field set or removed; readers match field names in any case. */
 export function withField(object: JsonObject, field: string, value: JsonValue | undefined): JsonObject {
   const result: JsonObject = {};
   const keys = findFieldKeys(object, field);
@@ -212,12 +212,12 @@ export function withField(object: JsonObject, field: string, value: JsonValue | 
   return result;
 }
 
-/** Returns the list at a field, read as decoding does; empty for anything else. */
+/** Returns the list at a field as decoding reads it; empty for anything else. */
 export function listAt(object: JsonObject, field: string): JsonValue[] {
   return getList(findField(object, field));
 }
 
-/** The channel with these entries; those that were there before keep what is not said of them. */
+/** Returns the channel with these entries; existing ones keep their other fields. */
 export function withEntries(channel: JsonObject, entries: readonly ChannelEntry[]): JsonObject {
   const before = new Map<string, { entry: ChannelEntry; value: JsonValue }>();
   const values = listAt(channel, 'entries');

@@ -3,17 +3,17 @@ import { emptyFilter } from './catalog-filter.js';
 import { filterCatalog } from './filter-catalog.js';
 import type { CatalogSelection } from './selection.js';
 
-/** What leaving bundles out has changed. */
+/** Result of omitting bundles. */
 interface LeftOut {
   selection: CatalogSelection;
-  /** One sentence each, e.g. which entry leads past a bundle that is gone. */
+  /** One sentence each, such as an entry rewired around an omitted bundle. */
   changes: string[];
 }
 
 /**
- * Drops bundles from a selection, as `filterCatalog` does: upgrade graphs are repaired, and channels and packages that
- * have nothing left go. A selection with none of the bundles comes back as it is; any other is not whole any more.
- * `bundles` are `package/bundle`. Throws OpmateError INVALID where nothing is left, and what `filterCatalog` throws.
+ * Drops bundles from a selection like `filterCatalog`: repairs upgrade graphs and removes empty channels and
+ * packages. A selection without any of the bundles is returned unchanged; others are no longer whole. `bundles` are
+ * `package/bundle`. Throws OpmateError INVALID if nothing remains, and as `filterCatalog`.
  */
 export function leaveOut(
   selection: CatalogSelection,
@@ -26,10 +26,7 @@ export function leaveOut(
     .map(({ package: of, name }) => ({ package: of, name, where: {} }));
   if (dropBundles.length === 0) return { selection, changes: [] };
   if (dropBundles.length === facts.bundles.length) {
-    throw new OpmateError(
-      'INVALID',
-      `${catalog}: without the bundles that are left out nothing is left of it`,
-    );
+    throw new OpmateError('INVALID', `${catalog}: no content remains without the omitted bundles`);
   }
   const left = filterCatalog(facts, { ...emptyFilter(), dropBundles }, { catalog });
   const toKey = (...parts: string[]): string => parts.join('\0');

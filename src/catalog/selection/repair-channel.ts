@@ -9,26 +9,25 @@ import { UpgradeGraph, walkUpgrades } from '../../graph/upgrade-graph.js';
 import { UpgradeRules } from '../../graph/upgrade-rules.js';
 import { findWaysTo } from '../../graph/ways.js';
 
-/** The entries of a channel that are left, and one sentence for each change to one of them. */
+/** Remaining entries of a channel, with one sentence per change. */
 interface RepairedChannel {
   entries: ChannelEntry[];
   changes: string[];
 }
 
 /**
- * Takes entries out of a channel and repairs its graph:
+ * Removes entries from a channel and repairs its graph:
  *
- * - An entry that replaced one that is gone replaces what that one did, skips it and what it skipped, and takes over
- *   the range that it skipped. An entry that skipped one that is gone also skips those that are in no entry and led
- *   there.
- * - Where the head is gone, the highest version of those that nothing leads on from is the new one. Where it replaces
- *   nothing, it replaces what the old head did.
- * - An entry that is now without a way to the head that it had before, or that the rules of a channel want to be
- *   skipped, is skipped by the nearest entry after it, else by the head.
+ * - An entry that replaced a removed one replaces what that one did, skips it and its skips, and takes over its skip
+ *   range. An entry that skipped a removed one also skips those without an entry that led there.
+ * - A removed head is replaced by the highest version of the remaining ends. If it replaces nothing, it replaces what
+ *   the old head did.
+ * - An entry that lost its way to the head, or must be skipped by the rules of a channel, is skipped by the nearest
+ *   later entry, else by the head.
  *
- * So from each entry that is left the head is reached if it was before. A valid channel stays valid, and entries keep
- * their order. `versions` are those of the bundles by name, as far as they are known. Throws LimitError where entries
- * would take over more than a million names.
+ * So the head stays reachable from each remaining entry from which it was before. A valid channel stays valid, and
+ * entries keep their order. `versions` are the known ones by bundle name. Throws LimitError if entries would take
+ * over more than a million names.
  */
 export function repairChannel(
   before: readonly ChannelEntry[],
@@ -39,15 +38,15 @@ export function repairChannel(
   return new ChannelRepair(before, gone, versions).run();
 }
 
-/** Names that entries may take over from others, in all. */
+/** Maximum names that entries may take over in total. */
 const maxTakenOver = 1_000_000;
 
 class ChannelRepair {
   readonly #before: readonly ChannelEntry[];
   readonly #versions: ReadonlyMap<string, Version>;
-  /** Entries that are gone, by name. */
+  /** Removed entries by name. */
   readonly #gone = new Map<string, ChannelEntry>();
-  /** Those that are left, as they become. */
+  /** Remaining entries with their changes. */
   readonly #kept = new Map<string, ChannelEntry>();
   readonly #rules: UpgradeRules;
   #upgrades: UpgradeGraph | undefined;
@@ -74,7 +73,7 @@ class ChannelRepair {
     const hadWay = oldHead === undefined ? new Set<string>() : this.#leadingTo(oldHead, this.#before);
     for (const entry of [...this.#kept.values()]) this.#kept.set(entry.name, this.#withoutGone(entry));
     const head = this.#chooseHead(oldHead);
-    // With one head there is a chain to look at; and the next entry of one that is lost may be lost itself.
+    // An only head has a chain; the entry after a lost one may be lost too.
     for (const skipper of ['next', 'next', 'head']) {
       this.#cutCycle();
       const entries = [...this.#kept.values()];
@@ -98,7 +97,7 @@ class ChannelRepair {
     if (entry !== undefined) this.#kept.set(name, { ...entry, ...change(entry) });
   }
 
-  /** An entry that leads past those that are gone. */
+  /** Returns an entry rewired around removed ones. */
   #withoutGone(entry: ChannelEntry): ChannelEntry {
     const skips = new Set(entry.skips);
     const passed = new Set<ChannelEntry>();
@@ -114,7 +113,7 @@ class ChannelRepair {
       skipRange = this.#joinRanges(skipRange, next.skipRange);
       replaces = next.replaces;
     }
-    // A set takes in what is added while it is gone through.
+    // A set includes what is added during iteration.
     for (const name of skips) {
       const skipped = this.#gone.get(name);
       if (skipped === undefined) continue;
@@ -126,14 +125,12 @@ class ChannelRepair {
     if (passed.size === 0 && skips.size === new Set(entry.skips).size) return entry;
     this.#takenOver += skips.size;
     if (this.#takenOver > maxTakenOver) {
-      throw new LimitError(
-        `entries would take over more than ${maxTakenOver} names from those that are left out`,
-      );
+      throw new LimitError(`entries would take over more than ${maxTakenOver} names from removed entries`);
     }
     return { ...entry, replaces: replaces === entry.name ? '' : replaces, skips: [...skips], skipRange };
   }
 
-  /** Both ranges in one; the second only where it says something that the first does not. */
+  /** Joins two ranges, the second only if it adds something. */
   #joinRanges(first: string, second: string): string {
     if (second === '' || this.#rules.ranges.get(second) === undefined) return first;
     if (first === '') return second;
@@ -142,7 +139,7 @@ class ChannelRepair {
     return `${first} || ${second}`;
   }
 
-  /** The entries from which `head` is reached, step by step, itself included. */
+  /** Returns the entries from which `head` is reachable, including itself. */
   #leadingTo(head: string, entries: readonly ChannelEntry[]): ReadonlySet<string> {
     const byName = new Map(entries.map((entry) => [entry.name, entry]));
     return findWaysTo([head], byName, { rules: this.#rules }).reached;
@@ -172,14 +169,14 @@ class ChannelRepair {
     return head;
   }
 
-  /** Entries that only something gone had skipped may have replaced each other in a circle. */
+  /** Cuts a cycle of entries that only removed entries had skipped. */
   #cutCycle(): void {
     const { cycle } = readGraph([...this.#kept.values()]);
     const last = cycle.at(-2);
     if (last !== undefined) this.#change(last, () => ({ replaces: '' }));
   }
 
-  /** The first entry left on the way that led on from one, past those that are gone. */
+  /** Returns the first remaining entry on the former upgrade path, past removed ones. */
   #nextAfter(from: string): string | undefined {
     this.#upgrades ??= new UpgradeGraph([{ name: '', entries: this.#before }], this.#rules.ranges);
     const version = this.#versions.get(from);
@@ -193,7 +190,7 @@ class ChannelRepair {
   #describe(oldHead: string | undefined, head: string): string[] {
     const changes: string[] = [];
     if (oldHead !== undefined && head !== oldHead) {
-      changes.push(`its head is ${quoteGo(head)} now, since ${quoteGo(oldHead)} is left out`);
+      changes.push(`its head is ${quoteGo(head)} now, as ${quoteGo(oldHead)} is omitted`);
     }
     for (const entry of this.#before) {
       const now = this.#kept.get(entry.name);

@@ -6,12 +6,12 @@ import { readGraph } from '../../graph/channel-graph.js';
 import type { CatalogFacts, ChannelFacts } from '../../model/facts.js';
 import { validateCatalog } from '../../graph/validate.js';
 
-/** A bundle that was not asked for, and why it is still kept. */
+/** A kept bundle that was not requested, with the reason. */
 export interface KeptBundle {
   package: string;
   channel: string;
   bundle: string;
-  /** Continues a sentence that begins with the bundle. */
+  /** Continues a sentence that starts with the bundle. */
   reason: string;
 }
 
@@ -28,23 +28,23 @@ interface SelectedPackage {
   bundles: number;
 }
 
-/** What is taken of a catalog. */
+/** Selected content of a catalog. */
 export interface CatalogSelection {
-  /** The catalog is taken as it is, not rebuilt. */
+  /** The catalog is used unchanged, not rebuilt. */
   isWhole: boolean;
-  /** What the rebuilt catalog holds. */
+  /** Content of the rebuilt catalog. */
   facts: CatalogFacts;
-  /** By name. */
+  /** Packages by name. */
   packages: SelectedPackage[];
-  /** By package, channel and place in the channel. */
+  /** Kept bundles by package, channel and position. */
   kept: KeptBundle[];
-  /** What was left out although it may have been meant. */
+  /** Omissions that may be unintended. */
   warnings: string[];
-  /** One sentence each: edges that lead past what was dropped, new heads and default channels. */
+  /** One sentence each: rewired edges, new heads and default channels. */
   changes: string[];
 }
 
-/** Takes a catalog as it is. */
+/** Selects a whole catalog. */
 export function wholeCatalog(facts: CatalogFacts): CatalogSelection {
   const packages = [...readPackages(facts).values()].map(
     ({ facts: { name, defaultChannel }, channels, bundles }): SelectedPackage => ({
@@ -58,7 +58,7 @@ export function wholeCatalog(facts: CatalogFacts): CatalogSelection {
   return { isWhole: true, facts, packages, kept: [], warnings: [], changes: [] };
 }
 
-/** Makes the part of a package that has these channels, with its bundles and deprecations, and its summary. */
+/** Returns the part of a package with these channels, with its bundles, deprecations and summary. */
 export function keepChannels(
   { facts, bundles, deprecations }: PackageModel,
   channels: readonly ChannelFacts[],
@@ -91,7 +91,7 @@ export function addPart(facts: CatalogFacts, part: CatalogFacts): void {
   for (const deprecationsFacts of part.deprecations) facts.deprecations.push(deprecationsFacts);
 }
 
-/** Sums up channels that are kept. */
+/** Summarizes kept channels. */
 function summarizeChannels(channels: Iterable<ChannelFacts>): SelectedChannel[] {
   return [...channels].map(({ name, entries }) => ({
     name,
@@ -100,10 +100,10 @@ function summarizeChannels(channels: Iterable<ChannelFacts>): SelectedChannel[] 
   }));
 }
 
-/** How many faults of a catalog one error names. */
+/** Maximum problems of a catalog in one error. */
 const maxFaultsNamed = 20;
 
-/** Throws OpmateError INVALID with what is wrong with a catalog that is not valid. */
+/** Throws OpmateError INVALID with the problems of an invalid catalog. */
 export function requireValid(facts: CatalogFacts, catalog: string): void {
   const { problems } = validateCatalog(facts);
   if (problems.length === 0) return;

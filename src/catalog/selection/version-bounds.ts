@@ -1,15 +1,15 @@
 import { type Version, compareVersions, formatVersion, parseVersion } from '../../core/semver.js';
 
-/** Least and most version, both wanted themselves; either may be missing. */
+/** Minimum and maximum version, inclusive; either may be missing. */
 export interface VersionBounds {
   minVersion: string | undefined;
   maxVersion: string | undefined;
 }
 
 /**
- * Whether a version is wanted, in a package that has these `versions`. A prerelease is in range where a bound is one. A
- * package that has prereleases only writes its builds that way: there bounds without prerelease look at the numbers
- * alone. Throws SemverError for a bound that is no version.
+ * Returns a test for versions within bounds, in a package with these `versions`. A prerelease is in range if a bound
+ * is one. A package with prereleases only uses them for builds: bounds without a prerelease then compare the numbers
+ * alone. Throws SemverError for an invalid bound.
  */
 export function toRange(
   { minVersion, maxVersion }: VersionBounds,
@@ -28,7 +28,7 @@ export function toRange(
   };
 }
 
-/** The versions next to those that were asked for, as a hint. */
+/** Returns the versions nearest to the requested ones, as a hint. */
 export function nearestVersions(
   { minVersion, maxVersion }: VersionBounds,
   versions: readonly (Version | undefined)[],

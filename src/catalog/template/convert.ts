@@ -10,10 +10,10 @@ import type { Meta } from '../meta.js';
 import { Spool, type SpoolSlot } from '../spool.js';
 import { templateSchemas } from './template.js';
 
-/** Kinds of templates that a catalog can be made into. */
+/** Template kinds that a catalog can be converted to. */
 export type ConvertedType = 'basic' | 'substitutes';
 
-/** A template made of a catalog, entry by entry. Its text waits in a spool, so memory does not grow with it. */
+/** A template converted from a catalog entry by entry. Its text waits in a spool, so memory does not grow with it. */
 export class TemplateConversion {
   readonly #type: ConvertedType;
   readonly #format: CatalogFormat;
@@ -28,8 +28,8 @@ export class TemplateConversion {
   }
 
   /**
-   * Adds a blob of the catalog: in a basic template only schema and image are left of a bundle. Throws OpmateError
-   * INVALID for a bundle that cannot be decoded.
+   * Adds a blob of the catalog; a bundle of a basic template keeps schema and image only. Throws OpmateError INVALID
+   * for an invalid bundle.
    */
   async add(meta: Meta): Promise<void> {
     const isShort = this.#type === 'basic' && meta.schema === schemas.bundle;
@@ -37,7 +37,7 @@ export class TemplateConversion {
     this.#slots.push(await this.#spool.append(this.#encode(entry)));
   }
 
-  /** An entry as it stands in the list of entries. */
+  /** Encodes an entry for the list of entries. */
   #encode(entry: EncodableJson): string {
     if (this.#format === 'yaml') return encodeYaml([entry]);
     const margin = ' '.repeat(2 * jsonIndent);
@@ -45,7 +45,7 @@ export class TemplateConversion {
     return `\n${margin}${text.replaceAll('\n', `\n${margin}`)}`;
   }
 
-  /** The template, in the bytes of `opm alpha convert-template`. */
+  /** Yields the template with the bytes of `opm alpha convert-template`. */
   async *write(options: CancelOptions = {}): AsyncGenerator<Buffer | string, void, undefined> {
     const schema = templateSchemas[this.#type];
     const isEmpty = this.#slots.length === 0;

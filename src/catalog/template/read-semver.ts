@@ -12,10 +12,10 @@ import { readFully } from '../file-access.js';
 import { TemplateErrors, kindFault, rendering } from './template-errors.js';
 import { type SemverTemplate, type TemplateImage, templateSchemas } from './template.js';
 
-/** Most bytes of a semver template: hundred thousand images. */
+/** Maximum bytes of a semver template: a hundred thousand images. */
 const maxSemverSize = 16 * 1024 * 1024;
 
-/** The whole of a file that must not be large. */
+/** Reads a whole small file. */
 async function readSmallFile(file: OpenFile): Promise<Buffer> {
   const size = Math.min((await file.handle.stat()).size, maxSemverSize + 1);
   const bytes = Buffer.allocUnsafe(size);
@@ -32,8 +32,8 @@ async function readSmallFile(file: OpenFile): Promise<Buffer> {
 const unreadable = `${rendering}render: unable to read file: `;
 
 /**
- * Reads a semver template, which is one YAML document whatever it looks like. Every fault is reported: throws
- * OpmateError SYNTAX, LIMIT or INVALID, for several with an AggregateError as cause.
+ * Reads a semver template, which is one YAML document. Throws OpmateError SYNTAX, LIMIT or INVALID with all problems;
+ * several have an AggregateError as cause.
  */
 export async function readSemverTemplate(file: OpenFile): Promise<SemverTemplate> {
   let placed: PlacedYaml;
@@ -57,7 +57,7 @@ export async function readSemverTemplate(file: OpenFile): Promise<SemverTemplate
 
 const decoding = 'error unmarshaling JSON: while decoding JSON: ';
 
-/** Decodes a semver template as Go's decoder does that knows its fields, and reports every fault. */
+/** Decodes a semver template like a strict Go decoder, and reports all problems. */
 class SemverReader {
   readonly #placed: PlacedYaml;
   readonly #errors: TemplateErrors;
@@ -132,7 +132,7 @@ class SemverReader {
     this.#fault(path, decoding + kindFault(value, target));
   }
 
-  /** The known fields of an object by name; unknown ones, and those that are there in several cases, are faults. */
+  /** Returns the known fields of an object by name; reports unknown fields and names that differ in case only. */
   #fields(value: JsonValue, path: YamlPath, target: string, names: readonly string[]): Fields {
     const fields: Fields = new Map();
     if (value === null) return fields;
@@ -165,7 +165,7 @@ class SemverReader {
     return false;
   }
 
-  /** A text; numbers and booleans become one, as they do for Go where a text is wanted. */
+  /** Returns a string; numbers and booleans are converted, as Go does. */
   #text(fields: Fields, name: string, field: string, type = 'string'): string {
     const { value = null, path = [] } = fields.get(name) ?? {};
     if (value === null) return '';

@@ -27,10 +27,10 @@ import {
 } from './template.js';
 
 /**
- * Reads a template from an open file, which must stay open for as long as lines are asked for. Without a type, the
- * schema of its first document decides. Of a basic or substitutes template the first document counts, unknown keys
- * are warnings, and of equal keys the last counts; a semver template is strict about both. Every fault is reported:
- * throws OpmateError INVALID, SYNTAX or LIMIT, for several with an AggregateError as cause.
+ * Reads a template from an open file, which stays open while lines are needed. Without a type, the schema of the
+ * first document selects it. Of a basic or substitutes template the first document is read, unknown keys are
+ * warnings, and the last duplicate key takes precedence; a semver template is strict about both. Throws OpmateError
+ * INVALID, SYNTAX or LIMIT with all problems; several have an AggregateError as cause.
  */
 export async function readTemplate(
   file: OpenFile,
@@ -113,7 +113,7 @@ function findField(object: JsonObject, field: string): { key: string; value: Jso
   return key === undefined ? undefined : { key, value: object[key] as JsonValue };
 }
 
-/** Returns what finds the line of a part of a document; the document is read again when the first one is wanted. */
+/** Returns a function that finds the lines of parts of a document; it reads the document again on first use. */
 function lineFinder(
   file: OpenFile,
   { offset, length, syntax }: Pick<CatalogDocument, 'offset' | 'length' | 'syntax'>,
@@ -132,13 +132,13 @@ function lineFinder(
   return async (path) => (await (lines ??= read()))(path);
 }
 
-/** Reads a basic or a substitutes template. */
+/** Reads a basic or substitutes template. */
 async function readEntriesTemplate(
   file: OpenFile,
   document: CatalogDocument,
   type: 'basic' | 'substitutes',
 ): Promise<BasicTemplate | SubstitutesTemplate> {
-  // What was read is let go; lines are looked up in the file.
+  // Parsed values are released; lines are found in the file.
   const place = { offset: document.offset, length: document.length, syntax: document.syntax };
   const findLine = lineFinder(file, place);
   const errors = new TemplateErrors(file.label, findLine);
@@ -215,7 +215,7 @@ function readEntries(
     const path = [key, index];
     let context = unmarshalling;
     try {
-      // In memory, where a blob has no place in a file but its number.
+      // In memory, where a blob has only its index as place.
       const meta = toMeta(value, 'json', { file, offset: index, length: 0, syntax: 'json' });
       context = loading;
       const blob = decodeMeta(meta);

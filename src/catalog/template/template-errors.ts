@@ -4,10 +4,10 @@ import { getGoKind } from '../../document/go-json.js';
 import type { JsonValue } from '../../document/json.js';
 import type { YamlPath } from '../../document/yaml-full.js';
 
-/** What the messages about the content of a template begin with. */
+/** Start of messages about the content of a template. */
 export const rendering = 'rendering template: ';
 
-/** Collects what is wrong with a template. Its lines are counted when it is thrown. */
+/** Collects the problems of a template. Lines are counted when it throws. */
 export class TemplateErrors {
   readonly #file: string;
   readonly #findLine: (path: YamlPath) => Promise<number>;
@@ -18,12 +18,12 @@ export class TemplateErrors {
     this.#findLine = findLine;
   }
 
-  /** Reports what is wrong with the value at `path`. */
+  /** Reports a problem of the value at `path`. */
   report(path: YamlPath, problem: string, hint?: string, code: ErrorCode = 'INVALID'): void {
     this.#reported.push({ path, error: new OpmateError(code, problem, { hint }) });
   }
 
-  /** Throws all that was reported, as one error. */
+  /** Throws all reported problems as one error. */
   async throwIfAny(): Promise<void> {
     if (this.#reported.length === 0) return;
     const file = this.#file;
@@ -35,7 +35,7 @@ export class TemplateErrors {
   }
 }
 
-/** Go's complaint about a value of the wrong kind. */
+/** Returns Go's message for a value of the wrong kind. */
 export function kindFault(value: JsonValue, target: string): string {
   return `json: cannot unmarshal ${getGoKind(value)} into Go ${target}`;
 }

@@ -4,11 +4,11 @@ import type { Archetype, ChannelKind } from '../../graph/template-semver.js';
 import type { CatalogBlob } from '../blob.js';
 
 /**
- * Catalog templates: short files that stand for a catalog, most of which is fetched when they are rendered.
- * (Source: alpha/template of operator-registry.)
+ * Catalog templates: short files that describe a catalog, most of which is fetched when rendering. (Source:
+ * alpha/template of operator-registry.)
  */
 
-/** Kinds of templates by name, each with its schema. */
+/** Schemas of the template kinds by name. */
 export const templateSchemas = {
   basic: 'olm.template.basic',
   semver: 'olm.semver',
@@ -17,12 +17,12 @@ export const templateSchemas = {
 
 export type TemplateType = keyof typeof templateSchemas;
 
-/** Whether a text is the name of a kind of template. */
+/** Reports whether text is the name of a template kind. */
 export function isTemplateType(text: string): text is TemplateType {
   return Object.hasOwn(templateSchemas, text);
 }
 
-/** An image that a template names, and where. */
+/** An image in a template with its place. */
 export interface TemplateImage {
   image: string;
   path: YamlPath;
@@ -35,18 +35,18 @@ export interface TemplateEntry {
 }
 
 interface TemplatePlaces {
-  /** How messages name the file. */
+  /** Name of the file in messages. */
   file: string;
-  /** The line, from 1, on which a part of the template is written. Reads the file again. */
+  /** Returns the one-based line of a part of the template. Reads the file again. */
   findLine(path: YamlPath): Promise<number>;
-  /** What is in the template and has no effect; the line of each is `findLine` of its path. */
+  /** Content without effect; `findLine` returns the line of each path. */
   warnings: Diagnostic[];
 }
 
-/** A catalog in which bundles are only named by their images. */
+/** A catalog whose bundles are image references. */
 export interface BasicTemplate extends TemplatePlaces {
   type: 'basic';
-  /** Bundles among them have an image and no content. */
+  /** Entries; bundles among them have an image and no content. */
   entries: TemplateEntry[];
 }
 
@@ -57,14 +57,14 @@ export interface SemverTemplate extends TemplatePlaces {
   bundles: (TemplateImage & { archetype: Archetype })[];
 }
 
-/** A bundle image, and the name of the bundle whose place it takes. */
+/** A bundle image, and the name of the bundle that it substitutes. */
 export interface Substitution {
   name: string;
   base: string;
   path: YamlPath;
 }
 
-/** A whole catalog, and bundles that take the place of others in it. */
+/** A complete catalog, and bundles that substitute others in it. */
 export interface SubstitutesTemplate extends TemplatePlaces {
   type: 'substitutes';
   entries: TemplateEntry[];

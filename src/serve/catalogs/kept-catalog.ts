@@ -309,7 +309,7 @@ export class KeptCatalog {
     }
     try {
       if ((await place.confirm?.()) === false) {
-        throw new OpmateError('IO', `${state.ref}: has changed while it was read`);
+        throw new OpmateError('IO', `${state.ref}: has changed by another process while reading`);
       }
       if (this.#isStopped()) throw new CancelledError();
     } catch (error) {

@@ -113,7 +113,7 @@ async function readOnce(
 
 /** The error of a file that is not what it was when it was read first. */
 export function changed(file: string): OpmateError {
-  return new OpmateError('IO', 'changed while it was read', {
+  return new OpmateError('IO', 'changed by another process while reading', {
     subject: file,
     file,
     hint: 'run the command again when no other process writes to the directory',

@@ -181,7 +181,7 @@ describe('bundle/summary', () => {
       [undefined, 'replaces itself'],
       [undefined, 'skips itself'],
       [undefined, expect.stringMatching(/^\d+ bytes, more than a ConfigMap holds \(1048576\)$/)],
-      ['manifests/zz.yaml', expect.stringMatching(/^passed over: /)],
+      ['manifests/zz.yaml', expect.stringMatching(/^skipped: /)],
     ]);
   });
 

@@ -167,7 +167,7 @@ describe('catalog/metas', () => {
       for (const again of [catalog.read(origin), catalog.readText(origin)]) {
         await expect(again).rejects.toMatchObject({
           code: 'IO',
-          message: 'c/catalog: changed while it was read',
+          message: 'c/catalog: changed by another process while reading',
         });
       }
     }

@@ -101,7 +101,7 @@ describe('source/bundles stageBundles', () => {
     const root = await directoryWith(inDirectory('plain', files));
     await stage([path.join(root, 'plain')], session);
     expect(logged).toEqual([
-      expect.stringMatching(/^warn: .*plain: manifests\/role\.yaml was passed over: yaml: /),
+      expect.stringMatching(/^warn: .*plain: manifests\/role\.yaml was skipped: yaml: /),
     ]);
   });
 

@@ -6,8 +6,8 @@ describe('foldNames', () => {
   const names = (amount: number) => Array.from({ length: amount }, (_, index) => `n${100 + index}`);
 
   it('keeps three names of a list, and counts the others', () => {
-    const message = listNames('its skipRange ">=0.12.0, <1" covers what is higher:', names(9));
-    const shown = 'its skipRange ">=0.12.0, <1" covers what is higher: "n100", "n101", "n102"';
+    const message = listNames('its skipRange ">=0.12.0, <1" covers higher versions:', names(9));
+    const shown = 'its skipRange ">=0.12.0, <1" covers higher versions: "n100", "n101", "n102"';
     expect(foldNames(message)).toEqual({ shown, hidden: 6 });
     expect(foldNames(listNames('it has', names(4)))?.hidden).toBe(1);
   });

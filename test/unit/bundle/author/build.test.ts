@@ -62,7 +62,7 @@ describe('bundle/author/build', () => {
     const root = await directoryWith({ ...base, 'metadata/annotations.yaml': annotations });
     const without = await prepareBundle(requestIn(root), { readsOnly: true });
     expect(without.warnings.map(formatMessage)).toEqual([
-      'operators.operatorframework.io.test.config.v1 names "tests/scorecard/", which is not there',
+      'operators.operatorframework.io.test.config.v1 names "tests/scorecard/", which does not exist',
     ]);
     await mkdir(path.join(root, 'tests/scorecard'), { recursive: true });
     await writeFile(path.join(root, 'tests/scorecard/config.yaml'), 'x');

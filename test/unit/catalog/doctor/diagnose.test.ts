@@ -131,7 +131,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
       ...versions('1.0.0', '1.1.0', '2.0.0'),
     ],
     check: 'downgrade',
-    says: 'with version 1.0.0 it skips what is higher: "widget.v1.1.0"',
+    says: 'with version 1.0.0 it skips higher versions: "widget.v1.1.0"',
   },
   {
     what: 'a skipRange over higher versions',
@@ -144,7 +144,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
       ...versions('1.0.0', '1.1.0'),
     ],
     check: 'downgrade',
-    says: 'its skipRange "<99.0.0" covers what is higher: "widget.v1.1.0"',
+    says: 'its skipRange "<99.0.0" covers higher versions: "widget.v1.1.0"',
   },
   {
     what: 'a skipRange over its own version',
@@ -160,7 +160,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
       bundle('1.0.0'),
     ],
     check: 'skip-range-empty',
-    says: 'no version is in its skipRange',
+    says: 'matches no version',
   },
   {
     what: 'a hole in a skipRange',
@@ -175,7 +175,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
       ...versions('1.0.0', '1.1.0', '1.2.0', '1.3.0'),
     ],
     check: 'skip-range-hole',
-    says: 'leaves out "widget.v1.1.0"',
+    says: 'does not cover "widget.v1.1.0"',
   },
   {
     what: 'entries that skip each other',
@@ -351,7 +351,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
     what: 'versions of OpenShift that cannot be read',
     blobs: withProperty('com.redhat.openshift.versions', '>=4.16'),
     check: 'openshift-versions',
-    says: 'cannot be read',
+    says: 'is invalid',
   },
   {
     what: 'a least version of Kubernetes that is none',
@@ -487,7 +487,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
       })),
     }),
     check: 'image-two-digests',
-    says: '"a/c:v1" stands for',
+    says: '"a/c:v1" refers to',
   },
   {
     what: 'a package that is not there',
@@ -513,7 +513,7 @@ const mistakes: { what: string; blobs: object[]; check: CheckName; says: string;
     what: 'a property twice',
     blobs: withBundle({ properties: [metadata, { type: 'x', value: 1 }, { type: 'x', value: 1 }] }),
     check: 'property-repeated',
-    says: 'type "x" twice',
+    says: 'duplicate property of type "x"',
   },
   {
     what: 'a large bundle',

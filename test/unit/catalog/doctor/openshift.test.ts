@@ -45,7 +45,7 @@ describe('catalog/doctor/openshift', () => {
   it('refuses what is no version', () => {
     expect(parseOpenShiftVersion('v4.10.3')).toEqual({ major: 4, minor: 10 });
     for (const text of ['', '4', 'latest', '4.x', '4.18 or so', '99999.1']) {
-      expect(() => parseOpenShiftVersion(text)).toThrow('invalid version of OpenShift');
+      expect(() => parseOpenShiftVersion(text)).toThrow('invalid OpenShift version');
     }
   });
 

@@ -45,7 +45,7 @@ package: widget
     const expected = changeYaml(text, before, after);
     expect(expected).toContain('# why');
     expect(changeYaml(dos, before, after)).toBe(expected.replaceAll('\n', '\r\n'));
-    // Where ends are mixed the blob is written anew.
+    // Where ends are mixed the blob is overwritten.
     expect(parseYaml(changeYaml(dos.replace('\r\n', '\n'), before, after))).toEqual(after);
   });
 

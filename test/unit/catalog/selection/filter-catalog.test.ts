@@ -76,7 +76,7 @@ describe('catalog/selection/filter-catalog', () => {
     expect(old.left).toEqual({ 'widget/old': '1.0 1.1' });
     expect(old.facts.bundles.map(({ name }) => name)).toEqual(['1.0', '1.1']);
     expect(old.changes).toEqual([
-      'package "widget": its default channel is "old" now, since "stable" is left out',
+      'package "widget": its default channel is "old" now, as "stable" is omitted',
     ]);
   });
 
@@ -92,7 +92,7 @@ describe('catalog/selection/filter-catalog', () => {
         package: 'gadget',
         channel: 'stable',
         bundle: '1.1',
-        reason: 'stands on the way from "1.0" to the head "1.2"',
+        reason: 'is on the upgrade path from "1.0" to the head "1.2"',
       },
     ]);
     const exact = filter(two, { ...request, keep: 'nothing' });
@@ -125,7 +125,7 @@ describe('catalog/selection/filter-catalog', () => {
       filter(two, { criteria: [{ ...everywhere, criteria: { reachableFrom } }] });
     expect(from('1.2.0').left).toEqual({ 'gadget/stable': '1.2 1.3', 'widget/stable': '1.2 1.3' });
     expect(from('1.2.0').warnings).toEqual([
-      'package "widget": channel "old" has no bundle that can be reached from 1.2.0 (the nearest are 1.0.0 and 1.1.0), so it is left out',
+      'package "widget": channel "old" has no bundle reachable from 1.2.0 (the nearest are 1.0.0 and 1.1.0); omitted',
     ]);
     // It is not in the catalog any more, but entries still name it.
     const gone = catalogOf({ widget: { stable: entriesOf(['1.1 widget.v1.0.0', '1.2 1.1']) } });
@@ -141,9 +141,7 @@ describe('catalog/selection/filter-catalog', () => {
     };
     const kept = filter(two, request, days);
     expect(kept.left).toEqual({ 'gadget/stable': '1.2 1.3' });
-    expect(kept.warnings).toEqual([
-      'package "gadget": taken as new enough, since they do not tell when they were created: "1.3"',
-    ]);
+    expect(kept.warnings).toEqual(['package "gadget": included bundles without a creation date: "1.3"']);
     expect(filter(two, { ...request, undated: 'drop' }, days).left).toEqual({ 'gadget/stable': '1.2' });
   });
 
@@ -167,7 +165,7 @@ describe('catalog/selection/filter-catalog', () => {
     expect(dropped.facts.channels[0]?.entries[1]).toMatchObject({ replaces: '1.1', skips: ['1.2'] });
     expect(dropped.facts.deprecations).toEqual([]);
     expect(dropped.warnings).toEqual([
-      'package "gadget": is left out, since nothing of it is left (the package is deprecated)',
+      'package "gadget": omitted, as it has no matching content (the package is deprecated)',
     ]);
     const oldOnly = {
       packages: [named('widget')],
@@ -197,7 +195,7 @@ describe('catalog/selection/filter-catalog', () => {
     expect(filter(two, { defaultChannels }).facts.packages[1]?.defaultChannel).toBe('old');
     const criteria = [{ ...everywhere, criteria: ranged('>=1.2.0') }];
     expect(() => filter(two, { defaultChannels, criteria })).toThrow(
-      '--flag: package "widget" in the catalog: nothing of channel "old" is left, so it cannot be the default channel',
+      '--flag: package "widget" in the catalog: channel "old" has no matching content, so it cannot be the default channel',
     );
   });
 
@@ -223,7 +221,7 @@ describe('catalog/selection/filter-catalog', () => {
     [
       'a version',
       { criteria: [{ ...everywhere, package: 'widget', criteria: { minVersion: '2.0.0' } }] },
-      'nothing of package "widget" in the catalog is left',
+      'package "widget" in the catalog has no matching content',
       'channel "stable" has no bundle from version 2.0.0 (the nearest are 1.2.0 and 1.3.0); channel "old" has no bundle from version 2.0.0 (the nearest are 1.0.0 and 1.1.0)',
     ],
     [

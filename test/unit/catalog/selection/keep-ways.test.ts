@@ -20,7 +20,7 @@ describe('catalog/selection/keep-ways', () => {
   it('keeps what stands between', () => {
     expect(keep(chain, ['1.0', '1.2'])).toEqual({
       names: ['1.0', '1.1', '1.2'],
-      reasons: { '1.1': 'stands on the way from "1.0" to the head "1.2"' },
+      reasons: { '1.1': 'is on the upgrade path from "1.0" to the head "1.2"' },
     });
     expect(keep(chain, ['1.1', '1.2']).names).toEqual(['1.1', '1.2']);
     expect(keep(chain, ['1.0']).names).toEqual(['1.0']);

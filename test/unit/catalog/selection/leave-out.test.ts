@@ -121,9 +121,9 @@ describe('mirror/leave-out', () => {
     const { selection, changes } = without(before, 'widget/1.0.0', 'widget/1.1.0', 'widget/2.0.0');
     expect(changes).toEqual([
       'package "widget", channel "beta": "widget.v2.1.0" no longer replaces "widget.v1.1.0"',
-      'package "widget": its default channel is "alpha" now, since "stable" is left out',
-      'package "widget": channel "stable" has no bundle that is not dropped, so it is left out',
-      'package "widget": channel "old" has no bundle that is not dropped, so it is left out',
+      'package "widget": its default channel is "alpha" now, as "stable" is omitted',
+      'package "widget": channel "stable" has dropped bundles only; omitted',
+      'package "widget": channel "old" has dropped bundles only; omitted',
     ]);
     expect(selection.facts.packages[0]).toEqual({ name: 'widget', defaultChannel: 'alpha' });
     expect(selection.facts.channels.map(({ name }) => name)).toEqual(['beta', 'alpha', 'stable']);
@@ -142,13 +142,13 @@ describe('mirror/leave-out', () => {
     const gadgets = ['gadget/1.0.0', 'gadget/1.0.1'];
     const { selection, changes } = without(before, ...gadgets);
     expect(changes).toEqual([
-      'package "gadget": is left out, since nothing of it is left (channel "stable" has no bundle that is not dropped)',
+      'package "gadget": omitted, as it has no matching content (channel "stable" has dropped bundles only)',
     ]);
     expect(selection.packages.map(({ name }) => name)).toEqual(['widget']);
     expect(selection.facts.channels.every((channel) => channel.package === 'widget')).toBe(true);
     const all = before.facts.bundles.map(({ package: of, name }) => `${of}/${name.slice(of.length + 2)}`);
     expect(() => without(before, ...all)).toThrow(
-      'quay.io/acme/index:v1: without the bundles that are left out',
+      'quay.io/acme/index:v1: no content remains without the omitted bundles',
     );
   });
 

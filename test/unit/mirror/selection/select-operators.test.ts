@@ -143,7 +143,7 @@ describe('mirror/select-operators', () => {
         package: 'widget',
         channel: 'stable',
         bundle: 'widget.v9.0.0',
-        reason: 'stands in the upgrade chain between "widget.v1.1.0" and "widget.v1.0.0"',
+        reason: 'is on the upgrade chain between "widget.v1.1.0" and "widget.v1.0.0"',
       },
     ]);
   });
@@ -160,7 +160,7 @@ describe('mirror/select-operators', () => {
         package: 'widget',
         channel: 'stable',
         bundle: 'widget.v6.0.0',
-        reason: 'is needed to update "widget.v2.0.0"',
+        reason: 'is required to update "widget.v2.0.0"',
       },
     ]);
   });
@@ -201,7 +201,7 @@ describe('mirror/select-operators', () => {
     const selection = select(two, widget(versions('1.1.0', undefined)));
     expect(leftOf(selection)).toEqual(['widget/stable: 1.1.0 2.0.0']);
     expect(selection.warnings).toEqual([
-      'package "widget": channel "beta" has no bundle from version 1.1.0 (the nearest are 0.3.0 and 0.3.1), so it is left out',
+      'package "widget": channel "beta" has no bundle from version 1.1.0 (the nearest are 0.3.0 and 0.3.1); omitted',
     ]);
   });
 
@@ -222,7 +222,7 @@ describe('mirror/select-operators', () => {
       'set.yaml:9:9: channel "alpah" not found in package "gadget" of quay.io/acme/index:v1 (did you mean "alpha"?)',
       'set.yaml:10:9: package "gadget" in quay.io/acme/index:v1: channel "alpha" has no bundle from version 3.0.0 ' +
         '(the nearest are 1.0.0 and 1.0.1)',
-      'set.yaml:12:7: nothing of package "widget" in quay.io/acme/index:v1 is left (channel "stable" has no bundle ' +
+      'set.yaml:12:7: package "widget" in quay.io/acme/index:v1 has no matching content (channel "stable" has no bundle ' +
         'from version 7.0.0 (the nearest are 1.1.0 and 2.0.0); channel "beta" has no bundle from version 7.0.0 ' +
         '(the nearest are 0.3.0 and 0.3.1))',
     ]);
@@ -246,7 +246,7 @@ describe('mirror/select-operators', () => {
     ],
     [
       'minVersion: 1.0.1\nmaxVersion: 1.0.1',
-      'set.yaml:6:7: nothing of package "widget" in quay.io/acme/index:v1 is left (channel "stable" has no bundle ' +
+      'set.yaml:6:7: package "widget" in quay.io/acme/index:v1 has no matching content (channel "stable" has no bundle ' +
         'with version 1.0.1 (the nearest are 1.0.0 and 1.1.0); channel "beta" has no bundle with version 1.0.1 ' +
         '(the nearest are 0.3.0 and 0.3.1))',
     ],
@@ -344,7 +344,7 @@ describe('mirror/select-operators', () => {
           selection = select(facts, widget(versions(min, max) || 'channels: []'));
         } catch (error) {
           // Nothing in range, or the least above the most; never a result that is not valid.
-          expect((error as OpmateError).message).toMatch(/nothing of package|is greater/);
+          expect((error as OpmateError).message).toMatch(/has no matching content|is greater/);
           return;
         }
         valid++;

@@ -353,7 +353,7 @@ describe('serve/grpc/sqlite-answers', () => {
     // The last pages hold the rest of that value; where they are said to go on is spoilt.
     const bytes = await readFile(file);
     await writeFile(file, bytes.fill(0xff, bytes.length - 20 * 4096));
-    await expect(open(file)).rejects.toThrow('index.db: the database is damaged');
+    await expect(open(file)).rejects.toThrow('index.db: damaged database');
   });
 
   it('neither changes the file nor makes anything beside it, in a directory that is read-only', async () => {
@@ -431,7 +431,7 @@ describe('serve/grpc/sqlite-answers', () => {
     const rest = async (): Promise<void> => {
       while ((await rows.next()).done !== true);
     };
-    await expect(rest()).rejects.toThrow('index.db: changed while it was read');
+    await expect(rest()).rejects.toThrow('index.db: changed by another process while reading');
   });
 
   it('says that another process holds the file, and goes on afterwards', async () => {

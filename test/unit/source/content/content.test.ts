@@ -248,7 +248,9 @@ describe('source/content', () => {
     await opened.confirm();
     const file = path.join(directory, 'manifests/a.yaml');
     await utimes(file, 1, 1);
-    expect((await failureOf(opened.confirm())).message).toBe(`${file}: changed while it was read`);
+    expect((await failureOf(opened.confirm())).message).toBe(
+      `${file}: changed by another process while reading`,
+    );
     await opened.close();
     for (const change of [
       () => writeFile(path.join(directory, 'manifests/b.yaml'), ''),
@@ -257,7 +259,9 @@ describe('source/content', () => {
     ]) {
       const again = await open({ kind: 'directory', path: directory });
       await change();
-      expect((await failureOf(again.confirm())).message).toContain('changed while it was read');
+      expect((await failureOf(again.confirm())).message).toContain(
+        'changed by another process while reading',
+      );
     }
   });
 

@@ -137,7 +137,7 @@ describe('source/drivers/served-catalog', () => {
       'compressed bytes that end early',
       { body: gzipSync(blob('a')).subarray(0, -9), headers: { 'content-encoding': 'gzip' } },
       'SYNTAX',
-      'ends early',
+      'unexpected end',
     ],
     ['a missing catalog', { status: 404 }, 'NOT_FOUND', 'use the base URL of a served catalog'],
     ['missing credentials', { status: 401 }, 'AUTH', 'authentication required (401)'],

@@ -327,7 +327,7 @@ schema: olm.channel
     expect(there.stderr).toContain(
       'bundle "widget.v1.1.0" already exists in package "widget" (replace it with --overwrite)',
     );
-    expect(there.stderr).toContain('is bundles/widget-1.2.0 too');
+    expect(there.stderr).toContain('is also in bundles/widget-1.2.0');
     expect(await read()).toBe(catalog);
   });
 

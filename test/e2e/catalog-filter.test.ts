@@ -100,7 +100,10 @@ describe('opmate catalog filter', () => {
               entriesBefore: 4,
               entries: [
                 { name: 'widget.v1.0.0' },
-                { name: 'widget.v1.1.0', reason: expect.stringContaining('stands on the way') as string },
+                {
+                  name: 'widget.v1.1.0',
+                  reason: expect.stringContaining('is on the upgrade path') as string,
+                },
                 { name: 'widget.v1.2.0' },
               ],
             },

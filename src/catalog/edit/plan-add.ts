@@ -64,7 +64,7 @@ export function planAdd(
       const { package: owner, name } = bundle.blob;
       const other = seen.get(`${owner}/${name}`);
       if (other !== undefined) {
-        throw new OpmateError('INVALID', `bundle ${quoteGo(name)} is also ${other}`, {
+        throw new OpmateError('INVALID', `bundle ${quoteGo(name)} is also in ${other}`, {
           subject: bundle.reference,
         });
       }

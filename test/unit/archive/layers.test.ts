@@ -418,7 +418,7 @@ describe('archive/layers', () => {
       expect((await stat(join(out, 'configs/l'))).isDirectory()).toBe(true);
       expect(await readdir(join(work, 'deep'))).toEqual(['out']);
     });
-    it('leaves what is there alone and writes nothing beside it', async () => {
+    it('keeps existing files and writes nothing next to them', async () => {
       await mkdir(join(work, 'out'));
       await writeFile(join(work, 'out/kept'), 'x');
       await expect(

@@ -75,7 +75,7 @@ describe('catalog/documents', () => {
     expect(await values('---\n---\nschema: a\n')).toEqual([null, blob('a')]);
   });
 
-  it('tells where each document stands, so that it can be read again', async () => {
+  it('returns the place of each document, so that it can be read again', async () => {
     const content = Buffer.from('{"schema":"ä"}\n\n{\n "schema": "b"\n}\n');
     for (const { offset, length, value } of await read(content)) {
       expect(JSON.parse(content.subarray(offset, offset + length).toString())).toEqual(value);

@@ -57,7 +57,7 @@ describe('catalog/walk', () => {
     expect(labels).toEqual(['c/link', 'c/real/a.yaml']);
   });
 
-  it('names a directory that is not there', async () => {
+  it('reports a missing directory', async () => {
     await expect(listCatalogFiles('/nonexistent/catalog')).rejects.toThrow(
       'open /nonexistent/catalog: no such file or directory',
     );

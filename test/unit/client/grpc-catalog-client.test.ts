@@ -90,7 +90,7 @@ const failure = async (work: Promise<unknown>): Promise<string> => {
 const named = (name: string): Buffer => bundleType.encode({ csvName: name });
 
 describe('client/grpc-catalog-client', () => {
-  it('tells packages, channels, entries and bundles', async () => {
+  it('lists packages, channels, entries and bundles', async () => {
     const { client } = await widgets();
     expect(await client.listPackages()).toEqual(['widget']);
     expect(await client.getPackage('widget')).toEqual({
@@ -123,7 +123,7 @@ describe('client/grpc-catalog-client', () => {
     expect((await client.getBundleThatReplaces(key)).csvName).toBe('widget.v1.2.0');
   });
 
-  it('tells what provides an API, and what replaces a bundle', async () => {
+  it('lists what provides an API, and what replaces a bundle', async () => {
     const { client } = await widgets();
     const api = { group: 'example.com', version: 'v1', kind: 'Widget' };
     expect((await client.getDefaultBundleThatProvides(api)).channelName).toBe('stable');
@@ -209,7 +209,7 @@ describe('client/grpc-catalog-client and servers that do not behave', () => {
     expect(calls).toBe(3);
   });
 
-  it('gives up a server that says nothing, and one that is not there', async () => {
+  it('gives up on a silent or unreachable server', async () => {
     const silent = await fakeServer({ ListPackages: () => undefined }, { idleTimeoutMs: 50 });
     expect(await failure(silent.listPackages())).toMatch(/^NETWORK: .*nothing received for 0.05 s$/);
     const mute = createSocketServer(() => undefined);

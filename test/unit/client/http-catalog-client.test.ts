@@ -95,7 +95,7 @@ describe('client/http-catalog-client', () => {
     expect((await collect(client.metas({}))).length).toBe(9);
   });
 
-  it('tells packages, channels, entries and bundles', async () => {
+  it('lists packages, channels, entries and bundles', async () => {
     const { client } = await widgets();
     expect(await client.listPackages()).toEqual(['widget']);
     expect(await client.getPackage('widget')).toEqual({
@@ -157,7 +157,7 @@ describe('client/http-catalog-client', () => {
     expect(() => CatalogClient.http(url)).not.toThrow(/secret/);
   });
 
-  it('tells whether a catalog has changed', async () => {
+  it('reports whether a catalog has changed', async () => {
     const { served, client } = await widgets();
     expect(await client.refresh()).toEqual({ changed: true });
     expect(await client.refresh()).toEqual({ changed: false });
@@ -315,7 +315,7 @@ describe('client/http-catalog-client and servers that do not behave', () => {
     expect(await failure(listing.client.catalogs())).toMatch(/^LIMIT: .*catalogs is larger than/);
   });
 
-  it('refuses a 304 that nobody has asked for', async () => {
+  it('refuses an unrequested 304', async () => {
     const { client, url } = await fakeServer((_request, response) => void response.writeHead(304).end());
     const message = `REGISTRY: ${url}/catalogs/fake/api/v1/all: answered 304 Not Modified without a request`;
     expect(await failure(collect(client.all()))).toBe(message);
@@ -353,7 +353,7 @@ describe('client/http-catalog-client and servers that do not behave', () => {
     expect(denied.seen).toHaveLength(1);
   });
 
-  it('gives up a server that says nothing, and one that is not there', async () => {
+  it('gives up on a silent or unreachable server', async () => {
     const silent = await fakeServer(() => undefined, { idleTimeoutMs: 40 });
     expect(await failure(silent.client.listPackages())).toMatch(/^NETWORK: .*nothing received for 0.04 s/);
     const stalls = await fakeServer((_request, response) => void response.write('{"schema":"a"}\n'), {

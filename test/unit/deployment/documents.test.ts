@@ -296,7 +296,7 @@ spec:
     expect(upload).toContain('opmate bundle render');
   });
 
-  it('tells all that is wrong in all documents, with file and line', () => {
+  it('reports all problems in all documents, with file and line', () => {
     const documents = read(
       `apiVersion: core.rukpak.io/v1alpha2
 kind: BundleDeployment

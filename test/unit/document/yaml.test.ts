@@ -65,7 +65,7 @@ describe('core/yaml: the reader', () => {
     expect(() => parseYaml('a: "\\ude00"')).toThrow('found invalid Unicode character escape code');
   });
 
-  it('tells the true line beside the line in the message', () => {
+  it('reports the true line next to the line in the message', () => {
     const lineOf = (text: string): number | undefined => {
       try {
         parseYaml(text);

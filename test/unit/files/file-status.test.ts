@@ -31,7 +31,7 @@ describe('files/file-status', () => {
     });
   });
 
-  it('tells a file that was replaced, or written to with its date set back, from the same file moved', async () => {
+  it('distinguishes a replaced file, or one written to with its date set back, from the same file moved', async () => {
     const directory = await directoryWith({ a: 'x', b: 'x' });
     const [a, b] = [path.join(directory, 'a'), path.join(directory, 'b')];
     const date = new Date('2024-01-31T00:00:00Z');

@@ -177,7 +177,7 @@ describe('a directory whose change was killed', () => {
     },
   );
 
-  it('keeps what somebody has written since', async () => {
+  it('keeps what another process has written since', async () => {
     const root = await directoryWith();
     await killedAt(root, 3);
     await replaceFile(path.join(root, 'a'), 'mine');

@@ -7,7 +7,7 @@ import { openSession } from '../../../src/source/session.js';
 import { directoryWith } from '../../support/temporary.js';
 
 describe.skipIf(process.getuid === undefined)('files/private-directory', () => {
-  it('takes a directory of this user or of the superuser, and one that is not there yet', async () => {
+  it('accepts a directory of this user or of the superuser, and a missing one', async () => {
     const directory = await directoryWith();
     expect(await findSharingProblem(directory)).toBeUndefined();
     expect(await findSharingProblem('/')).toBeUndefined();

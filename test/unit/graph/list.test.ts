@@ -20,7 +20,7 @@ describe('graph/list', () => {
     },
   );
 
-  it('says in place of a head why there is none', () => {
+  it('shows in place of a head why it is missing', () => {
     const facts = factsOf(catalog([{ name: 'b.v1.0.0' }, { name: 'a.v2.0.0' }]));
     expect(listChannels(facts)).toEqual([
       {
@@ -40,7 +40,7 @@ describe('graph/list', () => {
     ]);
   });
 
-  it('lists one package, and refuses one that is not there', () => {
+  it('lists one package, and refuses an unknown one', () => {
     const facts = factsOf([...catalog([{ name: 'a.v1.0.0' }]), { schema: 'olm.package', name: 'q' }]);
     expect(listBundles(facts, 'p').map(({ bundle }) => bundle)).toEqual(['a.v1.0.0']);
     expect(listChannels(facts, 'q')).toEqual([]);

@@ -78,7 +78,7 @@ describe('graph/mermaid', () => {
     expect(() => drawGraph(factsOf([blob]))).toThrow(message);
   });
 
-  it('refuses a minimum edge that is not there', () => {
+  it('refuses an unknown minimum edge', () => {
     expect(() => drawGraph(factsOf(catalog([{ name: 'a.v1.0.0' }])), { minimumEdge: 'b' })).toThrow(
       'unknown minimum edge name: "b"',
     );

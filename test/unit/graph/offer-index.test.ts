@@ -24,7 +24,7 @@ describe('graph/offer-index', () => {
     expect(offers.unmetParts(need).map(({ text }) => text)).toEqual(['package "widget" ">=1.0.0"']);
   });
 
-  it.each([true, false])('meets what cannot be judged only where told (%s)', (meetsUnclear) => {
+  it.each([true, false])('meets unclear needs only if requested (%s)', (meetsUnclear) => {
     const offers = new OfferIndex({ meetsUnclear });
     expect(offers.meets(needOf({ cel: { rule: 'true' } }))).toBe(meetsUnclear);
   });

@@ -205,7 +205,7 @@ describe('graph/resolve', () => {
     expect(resolve({ main: { bundles: { a: 'one', b: '0.0.1' } } }).chosen?.name).toBe('b');
   });
 
-  it('tells of deprecations from the catalog that was chosen', () => {
+  it('reports deprecations of the chosen catalog', () => {
     const main: Given = { bundles: { a: '1.0.0' }, deprecated: ['a', ''], priority: 1 };
     const other: Given = { bundles: { a: '1.0.0' }, deprecated: ['a'] };
     expect(resolve({ main, other }).deprecations).toEqual([

@@ -51,7 +51,7 @@ describe('kube/struct', () => {
     });
   });
 
-  it('tells every value that is not of its type, and what it drops', () => {
+  it('reports every value of the wrong type, and what it drops', () => {
     const given = {
       replicas: '3',
       template: { spec: { containers: [{ name: 1, image: 'a', memory: '1Gi' }], volumes: {} } },
@@ -78,7 +78,7 @@ describe('kube/struct', () => {
     expect(schema({ ...given, unknown: 1 })).toEqual(given);
   });
 
-  it('reads what is nested deeply, and a schema that is none', () => {
+  it('reads deeply nested values, and an invalid schema', () => {
     const { faults } = conform({ spec: { versions: [{ schema: { openAPIV3Schema: [] } }] } }, crdStruct);
     expect(faults.map(({ message }) => message)).toEqual([
       'spec.versions[0].schema.openAPIV3Schema: expected an object, got a list',

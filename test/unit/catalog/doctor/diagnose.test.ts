@@ -576,7 +576,7 @@ describe('diagnoseCatalog', () => {
     ]);
   });
 
-  it('tells the line that is to be changed', async () => {
+  it('reports the line to change', async () => {
     const blobs = withProperty('olm.maxOpenShiftVersion', 'latest');
     const text = blobs.map((blob) => `${JSON.stringify(blob, null, 2)}\n`).join('');
     const [finding] = await diagnose(blobs);

@@ -72,7 +72,7 @@ describe('catalog/doctor/channel-names', () => {
     expect(found === undefined || found.prefix !== '').toBe(true);
   });
 
-  it('compares only what the name tells', () => {
+  it('compares only the parts in the name', () => {
     const name = readVersionedName('v1');
     expect(name && [isOfName(name, parseVersion('1.9.0')), isOfName(name, parseVersion('2.0.0'))]).toEqual([
       true,

@@ -80,7 +80,7 @@ describe('catalog/selection/filter-catalog', () => {
     ]);
   });
 
-  it('explains what it keeps besides, and leaves it out where only what is asked for is wanted', () => {
+  it('explains what else it keeps, and omits that if only requested bundles are selected', () => {
     const request = {
       packages: [named('gadget')],
       criteria: [{ ...everywhere, criteria: ranged('=1.0.0 || =1.2.0') }],

@@ -83,7 +83,7 @@ describe('mirror/leave-out', () => {
     expect(without(selection).selection).toBe(selection);
   });
 
-  it('repairs every channel of a bundle, and tells what it did', () => {
+  it('repairs every channel of a bundle, and reports the changes', () => {
     const before = selectionOf(factsOf(packages));
     before.kept.push(
       { package: 'widget', channel: 'stable', bundle: 'widget.v1.1.0', reason: 'stands between' },
@@ -189,7 +189,7 @@ describe('mirror/leave-out', () => {
     }
   });
 
-  it('leaves a valid catalog, whatever is left out', () => {
+  it('leaves a valid catalog, whatever is omitted', () => {
     const facts = factsOf(packages);
     const names = facts.bundles.map(({ package: of, name }) => `${of}/${name}`);
     fc.assert(

@@ -93,7 +93,7 @@ describe('catalog/template/read', () => {
     ]);
   });
 
-  it('tells what has no effect in a basic template, and takes the last of equal keys', async () => {
+  it('reports what has no effect in a basic template, and uses the last duplicate key', async () => {
     const entry = (name: string): string => `- schema: olm.package\n  name: ${name}\n`;
     const text = `schema: olm.template.basic\nentries:\n${entry('a')}entries:\n${entry('b')}foo: 1\nEntries: []\n`;
     const template = await read(text);

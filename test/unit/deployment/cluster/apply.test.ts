@@ -423,7 +423,7 @@ describe
         await expect(loadRender(kubectl, place, render)).rejects.toThrow('stored render of "widget"');
       }));
 
-    it('makes the namespace that the inventory needs, and tells warnings of the API server', () =>
+    it('creates the namespace of the inventory, and logs warnings of the API server', () =>
       withCluster(async ({ server, logged, apply, held }) => {
         server.remove('Namespace', 'here');
         server.warn = ({ path: at }) =>
@@ -443,7 +443,7 @@ describe
         expect(server.get('Namespace', 'here')).toBeDefined();
       }));
 
-    it('keeps secrets out of what is told', () =>
+    it('keeps secrets out of messages', () =>
       withCluster(async ({ server, kubectl, options }) => {
         const secret = {
           apiVersion: 'v1',

@@ -79,7 +79,7 @@ describe('sqlite/add', () => {
     ]);
   });
 
-  it('refuses an image that is there, and says whether it is the same', async () => {
+  it('refuses an existing image, and reports whether it is the same', async () => {
     const database = await indexWith([bundle('1.0.0')]);
     const error = await refusal(database, [bundle('1.0.0'), bundle('2.0.0', { replaces: 'p.v1.0.0' })]);
     expect(error).toBeInstanceOf(BundleImageAlreadyAddedError);
@@ -204,7 +204,7 @@ describe('sqlite/add', () => {
     expect(lines[0]).toContain(warning);
   });
 
-  it('warns of no bundle that tells its package itself', async () => {
+  it('does not warn about bundles with their own package property', async () => {
     const lines: string[] = [];
     const logger = { log: (_: string, line: string) => void lines.push(line), progress: () => undefined };
     const value = '{"packageName":"p","version":"1.0.0"}';
@@ -214,7 +214,7 @@ describe('sqlite/add', () => {
     expect(lines).toEqual([]);
   });
 
-  it('takes substitutes only when it is told to', async () => {
+  it('accepts substitutes only if enabled', async () => {
     const records = [bundle('1.0.0'), bundle('1.0.0+1', { substitutesFor: 'p.v1.0.0' })];
     const error = await refusal(await emptyIndex(), records);
     expect(error.message).toContain('You must enable alpha features with the flag --enable-alpha');
@@ -239,7 +239,7 @@ describe('sqlite/add', () => {
   });
 });
 
-describe('sqlite/add: what goes wrong besides', () => {
+describe('sqlite/add: other failures', () => {
   it('names the database that has an entry without a bundle', async () => {
     const database = await indexWith([bundle('1.0.0')]);
     database.run('UPDATE channel_entry SET operatorbundle_name = NULL');
@@ -247,7 +247,7 @@ describe('sqlite/add: what goes wrong besides', () => {
     expect(error.message).toBe(`${database.name}: package p has an entry without a channel or bundle`);
   });
 
-  it('refuses a package with an entry whose number it could not tell from others', async () => {
+  it('refuses a package with an entry whose number is ambiguous', async () => {
     const database = await indexWith([bundle('1.0.0')]);
     database.execute('UPDATE channel_entry SET entry_id = 9007199254740993');
     const error = await refusal(database, [bundle('2.0.0')]);
@@ -339,7 +339,7 @@ describe('sqlite/add: overwriting the latest', () => {
 describe('sqlite/add: permissive', () => {
   const permissive = true;
 
-  it('leaves out what is there, and adds the rest', async () => {
+  it('skips existing bundles, and adds the rest', async () => {
     const database = await indexWith([bundle('1.0.0')]);
     const { added, failures } = await addRecords(database, chain(['1.0.0', '2.0.0']), { permissive });
     expect(added).toEqual(['p.v2.0.0']);

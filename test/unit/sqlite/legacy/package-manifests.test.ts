@@ -82,7 +82,7 @@ describe('sqlite/package-manifests', () => {
     'bad.yaml': 'a: [',
   };
 
-  it('keeps the good part when it may, and tells the rest', async () => {
+  it('keeps the valid part if permissive, and reports the rest', async () => {
     const { report, database } = await load(faulty, { permissive: true });
     expect(report.bundles).toEqual(['gadget.v1', 'other.v1', 'widget.v1', 'widget.v2']);
     expect(report.packages).toEqual(['widget']);
@@ -101,7 +101,7 @@ describe('sqlite/package-manifests', () => {
     expect(readRows(database, 'SELECT DISTINCT package_name FROM channel')).toEqual([['widget']]);
   });
 
-  it('writes nothing when anything is wrong, and tells all of it', async () => {
+  it('writes nothing if anything is invalid, and reports all problems', async () => {
     const { database } = await load({ 'a.yaml': smallCsv({ name: 'a' }) });
     const loading = load(faulty, {}, database);
     await expect(loading).rejects.toMatchObject({
@@ -112,7 +112,7 @@ describe('sqlite/package-manifests', () => {
     expect(readRows(database, 'SELECT name FROM operatorbundle')).toEqual([['a']]);
   });
 
-  it('tells a single problem itself', async () => {
+  it('reports a single problem directly', async () => {
     await expect(load({ 'a.yaml': 'packageName: [a]\n' })).rejects.toMatchObject({
       message: 'tree/a.yaml: packageName: expected a string, got a list',
       file: 'tree/a.yaml',
@@ -139,7 +139,7 @@ describe('sqlite/package-manifests', () => {
     ]);
   });
 
-  it('tells two manifests of one package that differ, and takes the last', async () => {
+  it('reports two different manifests of one package, and uses the last', async () => {
     const files = {
       'a.yaml': smallCsv({ name: 'a' }),
       'p/1.yaml': smallPackage('p', { one: 'a' }),

@@ -132,7 +132,7 @@ describe('sqlite/catalog', () => {
     expect(text).toContain('{ "b": 1, "a": [ 2 ] }');
   });
 
-  it('counts the package of a bundle once, whether or not it tells the release', async () => {
+  it('counts the package of a bundle once, with or without a release', async () => {
     const value = '{"packageName":"widget","version":"1.2.0","release":"2"}';
     const catalog = await catalogOf(await indexFile(property('olm.package', value)));
     const facts = await collectFacts(catalog);
@@ -234,7 +234,7 @@ describe('sqlite/catalog', () => {
     });
   });
 
-  it('stops when it is told to', async () => {
+  it('stops when cancelled', async () => {
     const catalog = await catalogOf(await indexFile());
     await expect(metasOf(catalog, { signal: AbortSignal.abort() })).rejects.toMatchObject({
       code: 'CANCELLED',

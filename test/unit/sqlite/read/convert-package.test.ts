@@ -30,7 +30,7 @@ function objectsOf(manifests: string | Buffer): string[] {
 }
 
 describe('sqlite/convert-package', () => {
-  it('makes up the package of a bundle that tells none', () => {
+  it('adds the package of a bundle without one', () => {
     const { blob } = convertBundle(stored(), 'w');
     expect(blob.properties).toEqual([{ type: 'olm.package', value: { packageName: 'w', version: '1.0.0' } }]);
   });

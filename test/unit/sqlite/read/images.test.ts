@@ -56,7 +56,7 @@ describe('sqlite/images', () => {
     },
   );
 
-  it('suggests a bundle for a name that is not there', async () => {
+  it('suggests a bundle for an unknown name', async () => {
     const ask = async (name: string): Promise<unknown> =>
       withIndex(await indexFile(), (index) => index.getImagesForBundle(name));
     await expect(ask('wdget.v1.1.0')).rejects.toMatchObject({

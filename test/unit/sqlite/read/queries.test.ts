@@ -26,7 +26,7 @@ describe('sqlite/queries', () => {
     ]);
   });
 
-  it('tells what bundles replace from what they skip', async () => {
+  it('distinguishes what bundles replace from what they skip', async () => {
     const queries = await queriesOf();
     const shown = queries
       .members('widget')

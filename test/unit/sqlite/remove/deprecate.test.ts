@@ -93,7 +93,7 @@ describe('sqlite/deprecate', () => {
     expect(leftovers(database)).toEqual(noLeftovers);
   });
 
-  it('refuses images that are not in the index, unless it is empty or they may be left out', async () => {
+  it('refuses images that are not in the index, unless it is empty or they may be skipped', async () => {
     const database = await smallIndex(packages);
     const images = ['quay.io/none:1', image(1), 'quay.io/none:2'];
     const message =

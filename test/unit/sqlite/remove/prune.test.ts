@@ -5,7 +5,7 @@ import { bundleNames, leftovers, noLeftovers, smallIndex } from '../../../suppor
 const packages = { first: [{ minor: 0 }], second: [{ minor: 0 }], third: [{ minor: 0 }] };
 
 describe('sqlite/prune', () => {
-  it('removes all packages but those to keep, and tells which of these are not there', async () => {
+  it('removes all packages but those to keep, and reports missing ones', async () => {
     const database = await smallIndex(packages);
     const report = await prunePackages(database, ['second', 'nope']);
     expect(report).toEqual({

@@ -52,7 +52,7 @@ describe('sqlite/database', () => {
     expect(await refusal('', { access })).toMatchObject({ code: 'USAGE' });
   });
 
-  it('refuses files that are not there, empty or special, unless one is to be made', async () => {
+  it('refuses missing, empty and special files, unless one is to be created', async () => {
     const directory = await directoryWith({ empty: '' });
     const [empty, none, below, pipe] = ['empty', 'none', 'empty/x', 'pipe'].map((name) =>
       path.join(directory, name),

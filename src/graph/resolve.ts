@@ -51,7 +51,7 @@ interface Candidate {
   upgrade?: string;
   /** The bundle passes all filters. */
   isMatch: boolean;
-  /** Why the bundle was not chosen; empty for the chosen one. */
+  /** Reason why the bundle was not chosen; empty for the chosen one. */
   reasons: string[];
 }
 

@@ -21,7 +21,7 @@ export interface SignaturePacket {
   issuerFingerprint: string | undefined;
   /** Signature of a subkey over its primary key. */
   embedded: SignaturePacket | undefined;
-  /** Why the signature is invalid for any content. */
+  /** Reason why the signature is invalid for any content. */
   problem: string | undefined;
   /** Bytes hashed after the signed content. */
   trailer: Buffer;

@@ -24,8 +24,45 @@ const banned: readonly (readonly [RegExp, string])[] = [
   [/\bunless told\b/, 'default: …'],
   [/\bgiven up\b/, 'no longer supported'],
   [/\bone file a package\b/, 'one file per package'],
+  [/\bends early\b/, 'unexpected end'],
+  [/\bother bytes follow\b/, 'trailing data'],
+  [/\bcut short\b/, 'truncated'],
+  [/\bwritten anew\b/, 'overwritten, rewritten'],
+  [/\bwhat is higher\b/, 'higher versions'],
+  [/\bis not there\b/, 'not found, does not exist'],
+  [/\bin each other\b/, 'nested'],
+  [/\bleads nowhere\b/, 'has no target, selects nothing'],
+  [/\bnot together with\b/, 'cannot be combined with'],
+  [/\bas it would be\b/, 'after the edit'],
+  [/\bsecond document begins\b/, 'unexpected second document'],
+  [/\bnot base64\b/, 'invalid base64'],
   [/\b\w*(?:colour|behaviour|honour|favour)\w*\b/, 'US spelling'],
 ];
+
+/** Rooms whose doc comments are summary lines with a verb, or noun phrases; rooms are only ever added. */
+const summarizedRooms = [
+  'archive',
+  'catalog',
+  'client',
+  'core',
+  'deployment',
+  'document',
+  'files',
+  'graph',
+  'helm',
+  'kube',
+  'release',
+  'sqlite',
+  'trust',
+];
+
+/** Returns the doc comments of a module that start with a question word instead of a verb or a noun. */
+function unsummarizedIn(file: string, code = readFileSync(path.join(projectRoot, file), 'utf8')): string[] {
+  const comments = code.matchAll(
+    /\/\*\*[\s*]+((?:Whether|Wh(?:at|ere|o|ose|oever|ich|y)|How|Tells)\b[^\n]*)/g,
+  );
+  return [...comments].map(([, text = '']) => `${file}: ${text}`);
+}
 
 function bannedIn(text: string): string[] {
   return banned.flatMap(([pattern, instead]) => {
@@ -115,6 +152,17 @@ describe('words', () => {
         .map((hint) => `${file}: ${hint}`),
     );
     expect(wrong).toEqual([]);
+  });
+
+  it('finds a doc comment that starts with a question word', () => {
+    expect(
+      unsummarizedIn('x.ts', '/** Whether it is empty. */\n/** Reports whether it is empty. */'),
+    ).toEqual(['x.ts: Whether it is empty. */']);
+    expect(unsummarizedIn('x.ts', '/**\n * How messages name it.\n */')).toHaveLength(1);
+  });
+
+  it.each(summarizedRooms)('start every doc comment of %s with a verb or a noun', (room) => {
+    expect(filesBelow(`src/${room}`, /\.ts$/).flatMap((file) => unsummarizedIn(file))).toEqual([]);
   });
 
   it('finds a banned phrase', () => {

@@ -20,10 +20,7 @@ const maxLength = 512;
 const maxVersionLength = 256;
 const maxGroups = 32;
 
-/**
- * A version in a constraint. The `
- * ` among its characters only selects another error text.
- */
+/** A version in a constraint. The `|` among its characters only selects another error text. */
 const versionPattern =
   'v?([0-9|xX*]+)(\\.[0-9|xX*]+)?(\\.[0-9|xX*]+)?' +
   '(-([0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*))?' +

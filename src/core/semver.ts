@@ -214,9 +214,8 @@ const operators: Readonly<Record<string, (order: number) => boolean>> = {
 };
 
 /**
- * Parses a range: comparisons such as `>=1.2.3`. Those joined by spaces must all hold, of those joined by `
- *
- * ` at least one. `x` may replace minor and patch. Throws SemverError.
+ * Parses a range: comparisons such as `>=1.2.3`. Those joined by spaces must all hold, of those joined by ` || ` at least
+ * one. `x` may replace minor and patch. Throws SemverError.
  */
 export function parseRange(text: string): VersionRange {
   const groups = splitGroups(splitTerms(text))
@@ -226,8 +225,7 @@ export function parseRange(text: string): VersionRange {
     contains: (version) =>
       groups.some(
         (group) =>
-          // Empty between two `
-          // `; the Go library panics here.
+          // Empty between two `||`; the Go library panics here.
           group.length > 0 &&
           group.every((comparison) =>
             operators[comparison.operator]?.(compareVersions(version, comparison.version)),

@@ -216,7 +216,7 @@ describe('opmate bundle deployment', () => {
     expect(own.stderr).not.toContain('foreign');
     const foreign = await render('-f', 'foreign.yaml', ...flags);
     expect(foreign).toMatchObject({ code: 0, stdout: own.stdout });
-    expect(foreign.stderr).toMatch(/foreign\.yaml:\d+: .*of the foreign namespace "there"/);
+    expect(foreign.stderr).toMatch(/foreign\.yaml:\d+: .*in another namespace: "there"/);
     const missing = await render('-f', 'missing.yaml', ...flags);
     expect(missing).toMatchObject({ code: 3, stdout: '' });
     expect(missing.stderr).toContain('use here/creds or there/creds');

@@ -90,7 +90,7 @@ describe('images that are not what they say', () => {
     for (const source of [reference, 'index.db']) {
       for (const command of [['render'], ['list', 'packages']]) {
         const text = await failureOf([...command, source]);
-        expect(text).toMatch(/not a sqlite database|damaged|cut short/);
+        expect(text).toMatch(/not a sqlite database|damaged|truncated/);
         expect(text).toContain(source);
       }
     }

@@ -267,7 +267,7 @@ describe('opmate index: bad input', () => {
     const file = await databaseIn('out', 'both');
     const cut = (await readFile(file)).subarray(0, 8192);
     const short = await makeImage({ labels, files: { 'database/index.db': cut } });
-    expect(await refused('short', short)).toContain('oci:bad:short: the database is cut short');
+    expect(await refused('short', short)).toContain('oci:bad:short: truncated database');
     const other = new Sqlite(at('other.db'));
     other.exec('CREATE TABLE package (name TEXT)');
     other.close();

@@ -12,10 +12,7 @@ export type TemplateNode =
   | { kind: 'template'; name: string; pipe: Pipeline | undefined; line: number }
   | { kind: 'break' | 'continue'; line: number };
 
-/**
- * Commands joined by `
- * `, with the variables for the result.
- */
+/** Commands joined by `|`, with the variables for the result. */
 export interface Pipeline {
   line: number;
   variables: string[];

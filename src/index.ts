@@ -8,17 +8,22 @@
  */
 export { openSession } from './api/session.js';
 export type { Session, SessionOptions } from './source/session.js';
-export { type FilteredCatalog, type FilteredOutput, filterCatalog } from './api/filter-catalog.js';
+export { type FilteredCatalog, filterCatalog } from './api/filter-catalog.js';
 export { type CatalogFilter, emptyFilter } from './catalog/selection/catalog-filter.js';
 export { readFilterFile } from './catalog/selection/filter-file.js';
 export {
   type ConvertedTemplate,
   convertToTemplate,
   type ConvertToTemplateOptions,
-} from './api/convert-template.js';
-export { migrateCatalog, type MigrateCatalogOptions } from './api/migrate-catalog.js';
-export { type RenderedTemplate, renderTemplate, type RenderTemplateOptions } from './api/templates.js';
-export { listImages } from './api/images/list-images.js';
+} from './api/template/convert-template.js';
+export { migrateCatalog } from './api/migrate-catalog.js';
+export {
+  type RenderedTemplate,
+  renderTemplate,
+  type RenderTemplateOptions,
+} from './api/template/render-template.js';
+export { inspectImage, type InspectedImage, listTags, readManifest } from './api/images/inspect-image.js';
+export { type CatalogImageList, listImages } from './api/images/list-images.js';
 export {
   ImageSizes,
   type MeasuredImages,
@@ -37,6 +42,7 @@ export { type BundleSourceOptions } from './api/bundle/bundle-sources.js';
 export { type RenderedBundle, type RenderObjectsOptions, renderBundle } from './api/bundle/render-bundle.js';
 export {
   type BundlePermissions,
+  type ComparedPermissions,
   type PermissionsOptions,
   readBundlePermissions,
 } from './api/bundle/bundle-permissions.js';
@@ -136,14 +142,28 @@ export type { CatalogMirrorPlan } from './mirror/mapping/catalog-mirror.js';
 export { mirrorMappings, type MirrorMappingsOptions } from './api/mirror/mirror-mappings.js';
 export { type MappingPair, parseMappings } from './mirror/mapping/mapping-file.js';
 export { readMirrorInventory, type MirrorInventoryOptions } from './api/mirror-inventory.js';
+export type { GrpcServerOptions } from './api/serve/grpc-server.js';
+export type { HttpAddress, HttpServerOptions } from './api/serve/http-server.js';
+export { publishCatalog, type PublishCatalogOptions } from './api/serve/publish-catalog.js';
 export {
-  publishCatalog,
-  type PublishCatalogOptions,
+  buildServeCache,
   serveCatalog,
-  type ServeAddress,
   type ServeCatalogOptions,
   type ServedCatalog,
-} from './api/serve-catalog.js';
+  serveIndex,
+} from './api/serve/serve-catalog.js';
+export {
+  type ServedCatalogSet,
+  serveCatalogs,
+  type ServeCatalogsOptions,
+} from './api/serve/serve-catalogs.js';
+export type { ServedPage } from './api/view/page.js';
+export {
+  exportCatalogView,
+  type ExportViewOptions,
+  viewCatalog,
+  type ViewCatalogOptions,
+} from './api/view/view-catalog.js';
 export type { Publication } from './serve/publish/publish-catalog.js';
 export {
   buildCatalogImage,
@@ -151,7 +171,6 @@ export {
   type BuiltCatalogImage,
 } from './api/images/build-catalog-image.js';
 export { type ImageOutput, readSigningKey, type StoredImage } from './api/images/image-output.js';
-export { type CatalogVerdict } from './api/judge-catalog.js';
 export { type VerifiedImage, verifyImages, type VerifyImagesOptions } from './api/images/verify-images.js';
 export { diffCatalogs } from './api/diff-catalogs.js';
 export { type CatalogDiff, isSameCatalog } from './catalog/diff/diff.js';
@@ -168,16 +187,14 @@ export {
   removeFromCatalog,
   type RemoveFromCatalogOptions,
 } from './api/edit-catalog.js';
-export {
-  loadCatalog,
-  type LoadedCatalog,
-  openIndex,
-  type PulledImage,
-  pullImage,
-  render,
-  type RenderCatalogOptions,
-  validate,
-} from './api/catalogs.js';
+export { type CatalogOutput } from './api/catalog-output.js';
+export { loadCatalog, type LoadedCatalog } from './api/load-catalog.js';
+export { type CatalogRows, listCatalog, type ListCatalogOptions } from './api/list-catalog.js';
+export { readFacts } from './api/read-facts.js';
+export { openIndex } from './api/indexes/open-index.js';
+export { type PulledImage, pullImage } from './api/images/pull-image.js';
+export { render, type RenderCatalogOptions } from './api/render-catalog.js';
+export { type CatalogVerdict, validate, type ValidateOptions } from './api/validate-catalog.js';
 
 export {
   CancelledError,
@@ -215,6 +232,7 @@ export {
   type PackageRow,
 } from './graph/list.js';
 export { drawGraph, type DrawOptions, type GraphDrawing } from './graph/mermaid.js';
+export { type DrawnChannel, drawSvg, readDrawnChannels } from './view/graph-svg.js';
 export { migrationLevels } from './model/migrations.js';
 export { validateCatalog } from './graph/validate.js';
 
@@ -301,8 +319,13 @@ export type { Transfer, TransferReport } from './mirror/transfer/transfer-types.
 export { type Registry, type RegistryOptions, startRegistry } from './serve/registry/registry.js';
 
 export { type ServedCatalogs, readCatalogStatuses } from './api/served/catalog-statuses.js';
+export {
+  listServedPackages,
+  type ServedPackage,
+  type ServedPackagesOptions,
+} from './api/served/catalog-packages.js';
 export { type WaitOptions, waitForCatalogs } from './api/served/wait-for-catalogs.js';
-export { checkServer, type CheckServerOptions } from './api/check-server.js';
+export { checkServer, type CheckServerOptions } from './api/served/check-server.js';
 export type { HealthStatus } from './client/health.js';
 export { CatalogClient } from './client/catalog-client.js';
 export type { BundleKey, CatalogChannel, CatalogEntry, CatalogPackage } from './client/catalog-queries.js';

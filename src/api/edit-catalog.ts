@@ -12,11 +12,11 @@ import { type Removal, planRemove } from '../catalog/edit/plan-remove.js';
 import { mapConcurrent } from '../core/concurrency.js';
 import { combineErrors } from '../core/diagnostics-error.js';
 import { CancelledError, OpmateError } from '../core/errors.js';
-import { resolveMigrationLevel } from '../model/migrations.js';
 import { inReference } from '../source/reference-error.js';
 import { renderBundleSource } from '../source/render.js';
 import type { Session } from '../source/session.js';
 import { openSource } from '../source/source.js';
+import { type CatalogOutput, resolveOutput } from './catalog-output.js';
 
 /** A change of a catalog directory, written or, with `dryRun`, planned. */
 export interface CatalogEdit extends AppliedEdits {
@@ -31,9 +31,8 @@ export interface EditCatalogOptions {
 }
 
 /** Bundles to add to a catalog, in addition to `AddOptions`. */
-export interface AddBundlesOptions extends EditCatalogOptions, AddOptions {
-  /** Migration level by name; default none. */
-  migrateLevel?: string | undefined;
+export interface AddBundlesOptions
+  extends EditCatalogOptions, AddOptions, Pick<CatalogOutput, 'migrateLevel'> {
   /** Template of image references for bundles that are not from a registry. */
   imageTemplate?: string | undefined;
 }
@@ -64,7 +63,7 @@ export async function addToCatalog(
   options: AddBundlesOptions,
 ): Promise<CatalogEdit> {
   const { dryRun, migrateLevel, imageTemplate, ...add } = options;
-  const migrationLevel = resolveMigrationLevel(migrateLevel ?? '');
+  const { migrationLevel } = resolveOutput({ migrateLevel });
   if (imageTemplate !== undefined) parseImageTemplate(imageTemplate);
   const work = async (catalog: EditableCatalog): Promise<CatalogEdit> => {
     const bundles = await readBundles(references, session, { imageTemplate, migrationLevel });

@@ -8,20 +8,11 @@ import { filterCatalog as selectBundles } from '../catalog/selection/filter-cata
 import { KeptCatalog } from '../catalog/selection/kept-catalog.js';
 import type { CatalogSelection } from '../catalog/selection/selection.js';
 import { withoutCredentials } from '../core/reference.js';
-import type { CatalogFormat } from '../model/encode.js';
 import type { BlobOrigin, CatalogFacts } from '../model/facts.js';
-import { resolveMigrationLevel } from '../model/migrations.js';
 import { inReference } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
+import { type CatalogOutput, resolveOutput } from './catalog-output.js';
 import { openCatalog } from './open-catalog.js';
-
-/** Format of a filtered catalog. */
-export interface FilteredOutput {
-  /** Default `json`. */
-  format?: CatalogFormat | undefined;
-  /** Migration level by name; default none. */
-  migrateLevel?: string | undefined;
-}
 
 /** The part of a catalog that a filter keeps. `close` it at the end. */
 export interface FilteredCatalog {
@@ -30,9 +21,9 @@ export interface FilteredCatalog {
   /** Kept packages, with the reason for each bundle that the filter does not name, changes and warnings. */
   selection: CatalogSelection;
   /** Returns the catalog piece by piece. Nothing is returned before the whole is known to be good. */
-  write(output?: FilteredOutput): AsyncGenerator<Buffer | string, void, undefined>;
+  write(output?: CatalogOutput): AsyncGenerator<Buffer | string, void, undefined>;
   /** Writes the catalog to a new or empty directory, one file per package. The directory appears whole or not at all. */
-  writeDirectory(directory: string, output?: FilteredOutput): Promise<void>;
+  writeDirectory(directory: string, output?: CatalogOutput): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -118,10 +109,10 @@ async function select(
 async function assemble(
   catalog: Catalog,
   { selection, others }: Chosen,
-  { format = 'json', migrateLevel = '' }: FilteredOutput,
+  output: CatalogOutput,
   { logger, signal, temporaryDirectory }: Session,
 ): Promise<{ assembly: Assembly; close: () => Promise<void> }> {
-  const migrationLevel = resolveMigrationLevel(migrateLevel);
+  const { format, migrationLevel } = resolveOutput(output);
   const kept = new KeptCatalog(catalog, selection.facts, new Set(), others);
   const assembly = new Assembly({ format, migrationLevel, temporaryDirectory, keepUnknownFields: true });
   const close = async (): Promise<void> => {

@@ -1,18 +1,9 @@
 import { writeCatalogDirectory } from '../catalog/directory-writer.js';
 import { requireEmptyDirectory } from '../files/fill-directory.js';
-import type { CatalogFormat } from '../model/encode.js';
-import { resolveMigrationLevel } from '../model/migrations.js';
 import { wrapped } from '../source/reference-error.js';
 import { renderReferences } from '../source/render.js';
 import type { Session } from '../source/session.js';
-
-/** Options of `migrateCatalog`. */
-export interface MigrateCatalogOptions {
-  /** Default `json`. */
-  format?: CatalogFormat | undefined;
-  /** Migration level by name; default none. */
-  migrateLevel?: string | undefined;
-}
+import { type CatalogOutput, resolveOutput } from './catalog-output.js';
 
 /**
  * Writes a catalog to a new or empty directory, one file per package. The directory appears whole or not at all. Returns the
@@ -22,9 +13,9 @@ export async function migrateCatalog(
   reference: string,
   directory: string,
   session: Session,
-  { format = 'json', migrateLevel = '' }: MigrateCatalogOptions = {},
+  output: CatalogOutput = {},
 ): Promise<string[]> {
-  const migrationLevel = resolveMigrationLevel(migrateLevel);
+  const { format, migrationLevel } = resolveOutput(output);
   await requireEmptyDirectory(directory);
   const allowed = { catalogs: true, bundles: false };
   const options = { format, migrationLevel, allowed };

@@ -7,6 +7,7 @@ import type { ResolveCatalog } from '../graph/resolve.js';
 import { parsePlace } from '../source/parse-place.js';
 import { openPlace } from '../source/resolve-place.js';
 import type { Session } from '../source/session.js';
+import { requireCatalog } from './open-catalog.js';
 
 /** A catalog as it is named on the command line. */
 export interface NamedCatalog {
@@ -81,13 +82,13 @@ async function readContent(
   session: Session,
 ): Promise<PackageContent> {
   const place = await parsePlace(reference, { purpose: 'catalog' });
-  const source = await openPlace(
+  const opened = await openPlace(
     place.kind === 'served' || place.kind === 'directory' ? { ...place, package: packageName } : place,
     session,
   );
+  const source = await requireCatalog(opened, reference);
   try {
-    if (source.kind === 'catalog') return await readPackageContent(source.catalog, packageName, session);
-    throw new OpmateError('UNSUPPORTED', 'is a bundle, not a catalog');
+    return await readPackageContent(source.catalog, packageName, session);
   } finally {
     await source.close();
   }

@@ -1,8 +1,7 @@
 import { OpmateError } from '../core/errors.js';
-import { quoteGo } from '../document/go-json.js';
 import { inReference } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
-import type { CatalogSource } from '../source/source-types.js';
+import type { CatalogSource, Source } from '../source/source-types.js';
 import { openSource } from '../source/source.js';
 
 /** References that name a catalog, in words. */
@@ -27,13 +26,30 @@ export async function withCatalog<T>(
 }
 
 /** Opens the catalog that a reference names; the caller closes it. Throws OpmateError, UNSUPPORTED for a bundle. */
-export async function openCatalog(reference: string, session: Session): Promise<CatalogSource> {
+export async function openCatalog(
+  reference: string,
+  session: Session,
+  refusal?: BundleRefusal,
+): Promise<CatalogSource> {
   const source = await openSource(reference, session).catch((error: unknown) => {
     throw inReference(error, reference);
   });
+  return requireCatalog(source, reference, refusal);
+}
+
+/** What the error for a bundle says, where other words fit better. */
+export interface BundleRefusal {
+  problem?: string;
+  hint?: string;
+}
+
+/** Returns a source that is a catalog; closes a bundle and throws OpmateError UNSUPPORTED. */
+export async function requireCatalog(
+  source: Source,
+  reference: string,
+  { problem = 'is a bundle, not a catalog', hint = `specify a catalog: ${catalogForms}` }: BundleRefusal = {},
+): Promise<CatalogSource> {
   if (source.kind === 'catalog') return source;
   await source.close();
-  throw new OpmateError('UNSUPPORTED', `${quoteGo(reference)} is a bundle, not a catalog`, {
-    hint: `specify a catalog: ${catalogForms}`,
-  });
+  throw new OpmateError('UNSUPPORTED', problem, { subject: reference, hint });
 }

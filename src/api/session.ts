@@ -13,6 +13,11 @@ export async function openSession(options: Partial<SessionOptions> = {}): Promis
     homeDirectory: options.homeDirectory ?? homedir(),
     temporaryDirectory: options.temporaryDirectory ?? tmpdir(),
     architecture: options.architecture ?? process.arch,
-    registry: { random: Math.random, ...options.registry },
+    registry: { random: drawRandom, ...options.registry },
   });
+}
+
+/** Returns a number from 0 to 1 that spreads requests over time. */
+export function drawRandom(): number {
+  return Math.random();
 }

@@ -8,6 +8,7 @@ import { type Session, openSession, withChanges } from '../source/session.js';
 import { type CommandContext, userCacheDirectory } from './context.js';
 import type { GlobalOptions } from './command/global-flags.js';
 import { type ClosableLogger, createLogger } from './logger.js';
+import { Output } from './output.js';
 
 /** A session whose logger the command line can close before it writes data. */
 export interface CommandSession extends Session {
@@ -61,6 +62,21 @@ export async function useSession<T>(
   } finally {
     logger.close();
   }
+}
+
+/** Writes data to stdout as it comes; messages and progress end at its first piece, or at its end. */
+export async function writePieces(
+  { stdout, signal }: CommandContext,
+  { logger }: CommandSession,
+  pieces: Iterable<string | Buffer> | AsyncIterable<string | Buffer>,
+): Promise<void> {
+  const output = new Output(stdout, signal);
+  for await (const piece of pieces) {
+    logger.close();
+    await output.write(piece);
+  }
+  logger.close();
+  await output.end();
 }
 
 /** Where layers of catalogs are kept; undefined where the user wants none to be, or has no home. */

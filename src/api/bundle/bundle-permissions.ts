@@ -9,6 +9,7 @@ import { type Impact, getImpacts } from '../../bundle/plain/rights/impact.js';
 import { type Right, getRights } from '../../bundle/plain/rights/rights.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 import type { PlainObject } from '../../kube/object.js';
+import type { Pin } from '../../source/content/content-types.js';
 import type { Session } from '../../source/session.js';
 import { type BundleSourceOptions, type SourceOpener, useSources } from './bundle-sources.js';
 
@@ -17,6 +18,8 @@ export interface PermissionsOptions extends BundleSourceOptions {
   installNamespace: string;
   /** Namespaces to watch; default those that the bundle supports. */
   watchNamespaces?: readonly string[] | undefined;
+  /** Older bundle to compare with. */
+  older?: string | undefined;
 }
 
 /** Permissions that an installed operator has; empty if there are findings. */
@@ -37,20 +40,34 @@ export interface BundlePermissions {
   isInPlace: boolean;
 }
 
+/** Permissions of a bundle, and of an older one. */
+export interface ComparedPermissions extends BundlePermissions {
+  older: BundlePermissions | undefined;
+  /** The sources that were read, pinned. */
+  pins: readonly Pin[];
+}
+
 /**
- * Returns the permissions that a bundle has once installed. `rightsBeyond` compares them with those of another version.
+ * Returns the permissions that a bundle has once installed, and those of an older one; `rightsBeyond` compares them.
  * Throws OpmateError for a bundle that cannot be read.
  */
 export async function readBundlePermissions(
   reference: string,
   session: Session,
   options: PermissionsOptions,
-): Promise<BundlePermissions> {
-  return useSources(session, options, (sources) => permissionsFrom(reference, sources, options));
+): Promise<ComparedPermissions> {
+  return useSources(session, options, async (sources) => {
+    const permissions = await readPermissions(reference, sources, options);
+    const { older } = options;
+    return {
+      ...permissions,
+      older: older === undefined ? undefined : await readPermissions(older, sources, options),
+      pins: sources.pins,
+    };
+  });
 }
 
-/** Returns the permissions of a bundle from sources that are open. */
-export async function permissionsFrom(
+async function readPermissions(
   reference: string,
   sources: SourceOpener,
   { installNamespace, watchNamespaces }: PermissionsOptions,

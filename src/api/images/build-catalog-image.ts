@@ -17,7 +17,7 @@ import {
 import type { Platform } from '../../oci/image/types.js';
 import type { Artifact } from '../../oci/signatures/attach-artifact.js';
 import type { Session } from '../../source/session.js';
-import { type CatalogVerdict, judgeCatalog } from '../judge-catalog.js';
+import { type CatalogVerdict, judgeCatalog } from '../validate-catalog.js';
 import { withCatalog } from '../open-catalog.js';
 import { ownVersion } from '../own-version.js';
 import {
@@ -153,7 +153,9 @@ async function isValid(
   session: Session,
   { onChecked }: BuildCatalogImageOptions,
 ): Promise<boolean> {
-  const verdict = await withCatalog(directory, session, ({ catalog }) => judgeCatalog(catalog, session));
+  const verdict = await withCatalog(directory, session, ({ catalog }) =>
+    judgeCatalog(catalog, { ...session, keepFaults: true }),
+  );
   const { message, warnings } = verdict;
   if (message === undefined && warnings.length === 0) return true;
   const isRefused = message !== undefined || warnings.some(({ code }) => code === 'empty-catalog');

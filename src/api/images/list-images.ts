@@ -1,20 +1,128 @@
+import path from 'node:path';
+import { OpmateError } from '../../core/errors.js';
+import { type Reference, checkPullSpec, findReference, parseReference } from '../../core/reference.js';
+import { statIfPresent } from '../../files/file-status.js';
+import { parseImageName } from '../../mirror/mapping/image-names.js';
 import {
   type ImageList,
   type ImageSelection,
   listCatalogImages,
 } from '../../mirror/mapping/registry-images.js';
+import { NotDockerArchiveError } from '../../oci/archive-set/archive-source.js';
+import { openReference } from '../../oci/image/open.js';
+import { openImageSource } from '../../source/drivers/image.js';
 import type { Session } from '../../source/session.js';
-import { withCatalog } from '../open-catalog.js';
+import type { CatalogSource, Source } from '../../source/source-types.js';
+import { openSource } from '../../source/source.js';
+import { requireCatalog } from '../open-catalog.js';
+
+/** The images of a catalog. */
+export interface CatalogImageList extends ImageList {
+  /** Finds the name by which a cluster pulls the catalog; undefined for a catalog that is not an image of a registry. */
+  findCatalogImage(): Promise<string | undefined>;
+}
 
 /**
- * Lists the images that a catalog, or a part of it, needs. `mapToRegistry` maps them to a mirror, and
+ * Lists the images that a catalog, or a part of it, needs. The catalog is any reference, the directory of a layout, or
+ * the only image of an archive or layout of any kind. `mapToRegistry` maps the images to a mirror, and
  * `encodeRegistryManifests` writes the ImageContentSourcePolicy or ImageDigestMirrorSet and the CatalogSource for it.
  * Throws OpmateError, NOT_FOUND with the nearest name for packages, channels and bundles that the catalog lacks.
  */
 export async function listImages(
-  reference: string,
+  from: string | { archive: string },
   session: Session,
   selection: ImageSelection = {},
-): Promise<ImageList> {
-  return withCatalog(reference, session, ({ catalog }) => listCatalogImages(catalog, selection, session));
+): Promise<CatalogImageList> {
+  const { source, archive } = await openListed(from, session);
+  try {
+    const list = await listCatalogImages(source.catalog, selection, session);
+    const findCatalogImage = (): Promise<string | undefined> =>
+      archive === undefined ? findPullable(from) : findNameInArchive(archive, session);
+    return { ...list, findCatalogImage };
+  } finally {
+    await source.close();
+  }
+}
+
+/** A catalog, and the archive or layout that its image is in, if it is in one. */
+interface ListedCatalog {
+  source: CatalogSource;
+  archive: Reference | undefined;
+}
+
+async function openListed(from: string | { archive: string }, session: Session): Promise<ListedCatalog> {
+  if (typeof from !== 'string') return openArchive(from.archive, session);
+  if ((await statIfPresent(path.join(from, 'oci-layout'))) !== undefined) {
+    return openArchiveOf('oci', from, session);
+  }
+  const source = await requireListed(await openSource(from, session), from);
+  return { source, archive: await findArchive(from) };
+}
+
+/** Opens the only image of an archive or layout, whichever kind it is. */
+async function openArchive(text: string, session: Session): Promise<ListedCatalog> {
+  if (/^(?:oci|oci-archive|docker-archive):/.test(text)) return openIn(parseReference(text), session);
+  const stats = await statIfPresent(text);
+  if (stats === undefined) {
+    throw new OpmateError('NOT_FOUND', `${text}: no such file or directory`, {
+      file: text,
+      hint: 'specify a file of docker save or of an OCI layout, or a layout directory',
+    });
+  }
+  if (stats.isDirectory()) return openArchiveOf('oci', text, session);
+  try {
+    return await openArchiveOf('docker-archive', text, session);
+  } catch (error) {
+    if (!(error instanceof NotDockerArchiveError)) throw error;
+  }
+  return openArchiveOf('oci-archive', text, session);
+}
+
+function openArchiveOf(
+  transport: 'oci' | 'oci-archive' | 'docker-archive',
+  file: string,
+  session: Session,
+): Promise<ListedCatalog> {
+  return openIn({ transport, text: `${transport}:${file}`, path: file }, session);
+}
+
+async function openIn(archive: Reference, session: Session): Promise<ListedCatalog> {
+  return { source: await requireListed(await openImageSource(archive, session), archive.text), archive };
+}
+
+function requireListed(source: Source, name: string): Promise<CatalogSource> {
+  return requireCatalog(source, name, {
+    hint: `run opmate bundle show ${name} to list the images of a bundle`,
+  });
+}
+
+/** The archive or layout that a reference names with its transport. */
+async function findArchive(from: string): Promise<Reference | undefined> {
+  if ((await statIfPresent(from)) !== undefined) return undefined;
+  const reference = findReference(from);
+  return reference?.transport === 'docker' ? undefined : reference;
+}
+
+/** The name with a registry that an archive has for its image, such as the `RepoTags` of `docker save`. */
+async function findNameInArchive(archive: Reference, session: Session): Promise<string | undefined> {
+  const opened = await openReference(archive, session);
+  try {
+    const name = opened.reference;
+    return checkPullSpec(name) === undefined && findRegistry(name) !== undefined ? name : undefined;
+  } finally {
+    await opened.close();
+  }
+}
+
+/** The reference by which a cluster pulls a catalog; undefined for what is in no registry. */
+async function findPullable(from: string | { archive: string }): Promise<string | undefined> {
+  if (typeof from !== 'string' || (await statIfPresent(from)) !== undefined) return undefined;
+  return findReference(from)?.transport === 'docker' ? from.replace(/^docker:\/\//, '') : undefined;
+}
+
+/** Returns the registry of a pull spec that names one. */
+export function findRegistry(image: string): string | undefined {
+  if (!image.includes('/')) return undefined;
+  const { registry } = parseImageName(image);
+  return registry === '' ? undefined : registry;
 }

@@ -13,13 +13,12 @@ import { type Right, rightsBeyond } from '../../bundle/plain/rights/rights.js';
 import { riskNames } from '../../bundle/plain/rights/risks.js';
 import { writeObjects } from '../../bundle/plain/write.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
-import { encodeGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, asJson } from '../../document/json.js';
-import { encodeYaml } from '../../document/yaml.js';
 import type { Pin } from '../../source/content/content-types.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { readInput } from '../input.js';
+import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { rightCells, rightHeader } from './rights-table.js';
@@ -27,8 +26,8 @@ import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { inSource } from '../../api/bundle/in-source.js';
 import { tellFindings } from './findings.js';
-import { type BundlePermissions, permissionsFrom } from '../../api/bundle/bundle-permissions.js';
-import { type SourceOpener, pinValues, useSources } from '../../api/bundle/bundle-sources.js';
+import { type BundlePermissions, readBundlePermissions } from '../../api/bundle/bundle-permissions.js';
+import { pinValues } from '../../api/bundle/bundle-sources.js';
 
 const outputs = ['table', 'json', 'yaml', 'rbac', 'installer'] as const;
 
@@ -68,17 +67,15 @@ export const command = defineCommand({
     const { output } = options;
     checkOptions(options, output);
     return useSession(context, options, async (session) => {
-      const { current, older, pins } = await useSources(session, options, async (sources) => ({
-        current: await readInstalled(context, reference, options, sources),
-        older:
-          options.diff === undefined
-            ? undefined
-            : await readInstalled(context, options.diff, options, sources),
-        pins: sources.pins,
-      }));
+      const { installNamespace = '', watchNamespace: watchNamespaces, diff } = options;
+      const read = { ...options, installNamespace, watchNamespaces, older: diff };
+      const current = await readBundlePermissions(reference, session, read);
+      const { older, pins } = current;
       session.logger.close();
-      if (current === undefined || (options.diff !== undefined && older === undefined))
+      const isInstallable = await tellFaults(context, reference, current);
+      if (older !== undefined && !(await tellFaults(context, diff as string, older)))
         return exitCodes.findings;
+      if (!isInstallable) return exitCodes.findings;
       if (options.canI !== undefined) {
         return tellMissing(context, current, await readHeld(context, options.canI), output);
       }
@@ -144,28 +141,20 @@ async function tellMissing(
   const text =
     output === 'table'
       ? formatTable(['NAMESPACE', 'GROUP', 'RESOURCE', 'MISSING VERBS'], missing.map(cells))
-      : encoded(asJson({ missing }), output);
+      : encodeData({ missing }, output === 'json' ? 'json' : 'yaml');
   await writeAll(context.stdout, text, context.signal);
   return missing.length > 0 ? exitCodes.findings : exitCodes.done;
 }
 
-function encoded(value: JsonObject, output: string): string {
-  return output === 'json' ? `${encodeGoJson(value, { indent: 2 })}\n` : encodeYaml(value);
-}
-
-/** Undefined, after the reasons, if the bundle cannot be installed with these options. */
-async function readInstalled(
+/** Prints why a bundle cannot be installed with these options; returns whether it can be. */
+async function tellFaults(
   context: CommandContext,
   reference: string,
-  options: FlagValues<typeof permissionFlags>,
-  sources: SourceOpener,
-): Promise<BundlePermissions | undefined> {
-  const { installNamespace = '', watchNamespace: watchNamespaces } = options;
-  const permissions = await permissionsFrom(reference, sources, { installNamespace, watchNamespaces });
-  const { findings, isInPlace } = permissions;
-  if (findings.length === 0 && permissions.name !== '') return permissions;
+  { name, findings, isInPlace }: BundlePermissions,
+): Promise<boolean> {
+  if (findings.length === 0 && name !== '') return true;
   await tellFindings(context, findings.map(inSource(reference, isInPlace)));
-  return undefined;
+  return false;
 }
 
 interface Report {
@@ -248,7 +237,7 @@ function formatText(
     }),
     sources: pinValues(pins),
   });
-  return encoded(value, output);
+  return encodeData(value, output);
 }
 
 function formatReport(report: Report): string {

@@ -1,10 +1,9 @@
 import { UsageError } from '../../core/errors.js';
 import { SemverError } from '../../core/semver.js';
-import { encodeGoJson, quoteGo } from '../../document/go-json.js';
-import type { JsonValue } from '../../document/json.js';
-import { encodeYaml } from '../../document/yaml.js';
+import { quoteGo } from '../../document/go-json.js';
 import { type BundleVersion, parseBundleVersion } from '../../graph/bundle-version.js';
 import { list } from '../command/flags.js';
+import { encodeData } from '../reports/encode-data.js';
 import { catalogForms } from '../../api/open-catalog.js';
 
 /** What a catalog of `--catalog` may be, for help. */
@@ -43,6 +42,5 @@ export function parseInstalled(
 
 /** Either form of data, as the option says. */
 export function getData(value: object, output: 'json' | 'yaml'): string {
-  const data = JSON.parse(JSON.stringify(value)) as JsonValue;
-  return output === 'json' ? `${encodeGoJson(data, { indent: 2 })}\n` : encodeYaml(data);
+  return encodeData(JSON.parse(JSON.stringify(value)) as object, output);
 }

@@ -5,12 +5,12 @@ import type { BundleSummary } from '../../bundle/summary.js';
 import { formatDiagnostic } from '../../core/diagnostic.js';
 import { encodeGoJson } from '../../document/go-json.js';
 import { type JsonValue, asJson } from '../../document/json.js';
-import { encodeYaml } from '../../document/yaml.js';
 import { getObject } from '../../document/json-fields.js';
 import { type BundleImage, showBundle } from '../../api/bundle/show-bundle.js';
 import { pinValues } from '../../api/bundle/bundle-sources.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
+import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { type Paint, loadPaint } from '../paint.js';
 import { amountOfBytes, count, printable } from '../printable.js';
@@ -38,11 +38,9 @@ export const command = defineCommand({
       session.logger.close();
       const value = asJson({ ...summary, image: image ?? null, sources: pinValues(pins) });
       const text =
-        output === 'json'
-          ? `${encodeGoJson(value, { indent: 4 })}\n`
-          : output === 'yaml'
-            ? encodeYaml(value)
-            : await formatPage(context, summary, image);
+        output === 'text'
+          ? await formatPage(context, summary, image)
+          : encodeData(value, output, { indent: 4 });
       await writeAll(context.stdout, text, session.signal);
       return exitCodes.done;
     });

@@ -1,5 +1,5 @@
 import { catalogForms } from '../../api/open-catalog.js';
-import { publishCatalog } from '../../api/serve-catalog.js';
+import { publishCatalog } from '../../api/serve/publish-catalog.js';
 import { requireFlag } from '../command/require-flag.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, parsed, text } from '../command/flags.js';

@@ -4,7 +4,7 @@ import { UsageError } from '../../core/errors.js';
 import { readdirIfPresent, statIfPresent } from '../../files/file-status.js';
 import { type FlagValues, text } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
-import { getStorage, getStorages } from '../serve/catalogs.js';
+import { getStorage, getStorages } from '../serve/storage.js';
 
 /** Flags of the commands that ask a server of catalogs. */
 export const serverFlags = {
@@ -17,10 +17,10 @@ export const serverFlags = {
 };
 
 /** The server that is meant. */
-export type ServerChoice = FlagValues<typeof serverFlags>;
+type ServerChoice = FlagValues<typeof serverFlags>;
 
 /** Returns the storage directory of the server that is meant; of the only one where none is named. */
-export async function findStorage(context: CommandContext, options: ServerChoice): Promise<string> {
+async function findStorage(context: CommandContext, options: ServerChoice): Promise<string> {
   const { storage, catalogs } = options;
   if (storage !== undefined || catalogs !== undefined) {
     const directory = getStorage(context, { storage, catalogs: catalogs ?? '' });
@@ -50,7 +50,7 @@ export async function findServed(
 }
 
 /** Throws UsageError where several servers are named. */
-export function checkChoice({ url, storage, published }: ServerChoice): void {
+function checkChoice({ url, storage, published }: ServerChoice): void {
   const named = Object.entries({ '--url': url, '--storage': storage, '--published': published });
   const [first, second] = named.filter(([, value]) => value !== undefined).map(([name]) => name);
   if (first !== undefined && second !== undefined) {

@@ -1,14 +1,13 @@
 import { findCondition, getName, readCatalogStatuses } from '../../api/served/catalog-statuses.js';
 import { type Diagnostic, formatWithHint } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
-import { encodeGoJson } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
-import { encodeYaml } from '../../document/yaml.js';
 import { getText, getValue } from '../../document/json-fields.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { createLogger } from '../logger.js';
+import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { count, printableLine } from '../printable.js';
 import { useSession } from '../session.js';
@@ -52,10 +51,10 @@ export const command = defineCommand({
   },
 });
 
-function formatStatuses(statuses: readonly JsonObject[], output: string): string {
+function formatStatuses(statuses: readonly JsonObject[], output: 'table' | 'json' | 'yaml'): string {
   if (output === 'table') return table(statuses);
   const list = { apiVersion: 'v1', kind: 'List', items: [...statuses] };
-  return output === 'yaml' ? encodeYaml(list) : `${encodeGoJson(list, { indent: 4 })}\n`;
+  return encodeData(list, output, { indent: 4 });
 }
 
 function table(statuses: readonly JsonObject[]): string {

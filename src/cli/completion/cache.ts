@@ -62,7 +62,7 @@ export async function recalledNames(
 }
 
 async function getCacheFile(context: CommandContext, reference: string): Promise<string> {
-  const { getStorages: storagesOf } = await import('../serve/catalogs.js');
+  const { getStorages: storagesOf } = await import('../serve/storage.js');
   const name = createHash('sha256').update(reference).digest('hex');
   const directory = path.join(path.dirname(storagesOf(context)), 'names');
   const fault = await findSharingProblem(directory);

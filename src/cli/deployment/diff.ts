@@ -12,6 +12,7 @@ import { type FieldChange, type ObjectChange, diffObjects } from '../../deployme
 import { exitCodes } from '../exit-codes.js';
 import { readInputFile } from '../../files/read-file.js';
 import { requireFlag } from '../command/require-flag.js';
+import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
@@ -52,7 +53,7 @@ export const command = defineCommand({
       const changes = diffObjects(older.objects, newer, { signal });
       const text =
         output === 'json'
-          ? `${encodeGoJson({ changes: changes.map(formatJson) }, { indent: 4 })}\n`
+          ? encodeData({ changes: changes.map(formatJson) }, output, { indent: 4 })
           : changes.map(output === 'diff' ? toUnified : formatLines).join('');
       await writeAll(context.stdout, output === 'json' ? text : printable(text), signal);
       return changes.length === 0 ? exitCodes.done : exitCodes.findings;

@@ -2,8 +2,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { clusterFlags, namespaceFlags } from './flags.js';
 import { type DeploymentHistory, readDeploymentHistory } from '../../api/deployment/deployment-history.js';
-import { encodeGoJson } from '../../document/go-json.js';
-import { asJson } from '../../document/json.js';
+import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { useSession } from '../session.js';
@@ -48,7 +47,7 @@ function formatJson(name: string, history: DeploymentHistory): string {
       isKept: render !== undefined,
     })),
   };
-  return `${encodeGoJson(asJson(value), { indent: 2 })}\n`;
+  return encodeData(value, 'json');
 }
 
 function formatText({ current, revisions, unfinished }: DeploymentHistory): string {

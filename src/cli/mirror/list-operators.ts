@@ -3,9 +3,8 @@ import { type FlagValues, flag, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { mirrorFlags } from './flags.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
-import { collectFacts } from '../../catalog/facts.js';
-import { OpmateError, UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
+import { loadCatalog } from '../../api/load-catalog.js';
+import { UsageError } from '../../core/errors.js';
 import { parseReference } from '../../core/reference.js';
 import {
   listVersions,
@@ -15,8 +14,6 @@ import {
 } from '../../mirror/selection/operator-list.js';
 import { listChannels, listPackages } from '../../graph/list.js';
 import { openReference } from '../../oci/image/open.js';
-import { inReference } from '../../source/reference-error.js';
-import { openSource } from '../../source/source.js';
 import { rememberNames } from '../completion/cache.js';
 import type { CommandContext } from '../context.js';
 import { writeAll } from '../output.js';
@@ -89,18 +86,9 @@ async function catalogText(
   context: CommandContext,
   session: CommandSession,
 ): Promise<string> {
-  const source = await openSource(reference.replace(/^oci:\/\//, 'oci:'), session, {
-    catalogs: true,
-    bundles: false,
-  }).catch((error: unknown) => {
-    throw inReference(error, reference);
-  });
+  const loaded = await loadCatalog(reference.replace(/^oci:\/\//, 'oci:'), session);
   try {
-    if (source.kind === 'bundle')
-      throw new OpmateError('UNSUPPORTED', `${quoteGo(reference)}: not a catalog`);
-    const facts = await collectFacts(source.catalog, session).catch((error: unknown) => {
-      throw inReference(error, reference);
-    });
+    const facts = await loaded.facts();
     await rememberNames(context, reference, facts);
     if (packageName !== undefined && channel !== undefined) {
       const versions = listVersions(facts, packageName, channel, reference);
@@ -111,7 +99,7 @@ async function catalogText(
       );
     }
     if (packageName !== undefined) requirePackage(facts, packageName, reference);
-    const names = await readOperatorNames(source.catalog, facts, { packageName, signal: session.signal });
+    const names = await readOperatorNames(loaded, facts, { packageName, signal: session.signal });
     const rows = listPackages(facts, names).filter(
       ({ name }) => packageName === undefined || name === packageName,
     );
@@ -128,7 +116,7 @@ async function catalogText(
       channels.map((row) => [row.package, row.channel, row.head]),
     )}`;
   } finally {
-    await source.close();
+    await loaded.close();
   }
 }
 

@@ -1,7 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { databaseSummary } from './database.js';
 import { sortedByBytes } from '../../core/order.js';
-import { openIndex } from '../../api/catalogs.js';
+import { openIndex } from '../../api/indexes/open-index.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { printableLine } from '../printable.js';

@@ -1,26 +1,19 @@
 import { defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, list, text } from '../command/flags.js';
+import { flag, list, text } from '../command/flags.js';
 import { databaseSummary } from './database.js';
 import path from 'node:path';
-import { statIfPresent } from '../../files/file-status.js';
-import { NotDockerArchiveError } from '../../oci/archive-set/archive-source.js';
+import { findRegistry, listImages } from '../../api/images/list-images.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { sortedByBytes } from '../../core/order.js';
-import { type Reference, checkPullSpec, parseReference } from '../../core/reference.js';
+import { checkPullSpec } from '../../core/reference.js';
 import { type ImageName, parseImageName, parseTypedReference } from '../../mirror/mapping/image-names.js';
-import { openReference } from '../../oci/image/open.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
 import {
   type ImageList,
   encodeRegistryManifests,
   formatPair,
-  listCatalogImages,
   mapToRegistry,
 } from '../../mirror/mapping/registry-images.js';
-import { openImageSource } from '../../source/drivers/image.js';
-import type { CatalogSource, Source } from '../../source/source-types.js';
-import { openSource } from '../../source/source.js';
-import type { GlobalOptions } from '../command/global-flags.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
@@ -59,8 +52,6 @@ const flags = {
   ),
 };
 
-type ImagesOptions = FlagValues<typeof flags> & GlobalOptions;
-
 /**
  * `opmate registry images`: the images that a catalog needs, one a line, sorted. With `--to` a line says where each
  * goes, as `oc image mirror` takes it, and the manifests are written by which a cluster finds them there. Returns 4
@@ -98,7 +89,9 @@ export const command = defineCommand({
     }
     const destination = to === undefined ? undefined : getDestination(to);
     return useSession(context, options, async (session) => {
-      const { list, archive } = await listImages(session, options);
+      const { package: packages, channel: channels, bundle: bundles } = options;
+      const source = fromArchive === undefined ? ((from ?? fromDb) as string) : { archive: fromArchive };
+      const list = await listImages(source, session, { packages, channels, bundles });
       const images = tellFindings(session, list, options.includeUndeclared);
       if (destination === undefined) {
         session.logger.close();
@@ -112,7 +105,7 @@ export const command = defineCommand({
       for (const note of notes) session.logger.log('warn', note);
       for (const { message } of faults) session.logger.log('error', message);
       const catalogImage =
-        options.catalogImage ?? (archive ? await nameInArchive(session, archive) : await findPullable(from));
+        options.catalogImage ?? (fromDb === undefined ? await list.findCatalogImage() : undefined);
       const files = encodeRegistryManifests(pairs, {
         name: getName(catalogImage ?? from ?? fromArchive ?? fromDb ?? ''),
         catalogImage,
@@ -135,20 +128,6 @@ export const command = defineCommand({
     });
   },
 });
-
-async function listImages(
-  session: CommandSession,
-  options: ImagesOptions,
-): Promise<{ list: ImageList; archive: Reference | undefined }> {
-  const { source, archive } = await openCatalog(session, options);
-  const { package: packages, channel: channels, bundle: bundles } = options;
-  try {
-    const list = await listCatalogImages(source.catalog, { packages, channels, bundles }, session);
-    return { list, archive };
-  } finally {
-    await source.close();
-  }
-}
 
 /** Says what else deployments name; returns the images that are to be listed. */
 function tellFindings({ logger }: CommandSession, list: ImageList, includesAll: boolean): string[] {
@@ -210,95 +189,6 @@ function getDestination(text: string): ImageName {
     });
   }
   return place.name;
-}
-
-/** A catalog, and the archive or layout that its image is in, if it is in one. */
-interface OpenedCatalog {
-  source: CatalogSource;
-  archive: Reference | undefined;
-}
-
-async function openCatalog(session: CommandSession, options: ImagesOptions): Promise<OpenedCatalog> {
-  const { from, fromArchive, fromDb } = options;
-  if (fromArchive !== undefined) return openArchive(session, fromArchive);
-  const layout: Reference | undefined =
-    from !== undefined && (await isLayout(from))
-      ? { transport: 'oci', text: `oci:${from}`, path: from }
-      : undefined;
-  const name = (from ?? fromDb) as string;
-  const source = layout ? await openImageSource(layout, session) : await openSource(name, session);
-  return { source: await requireCatalog(source, name), archive: layout ?? (await findArchive(from)) };
-}
-
-async function requireCatalog(source: Source, name: string): Promise<CatalogSource> {
-  if (source.kind === 'catalog') return source;
-  await source.close();
-  throw new OpmateError('UNSUPPORTED', `${name}: is a bundle, not a catalog`, {
-    hint: `run opmate bundle show ${name} to list the images of a bundle`,
-  });
-}
-
-/** The archive or layout that `--from` names with its transport. */
-async function findArchive(from: string | undefined): Promise<Reference | undefined> {
-  if (from === undefined || (await statIfPresent(from)) !== undefined) return undefined;
-  const reference = parseReference(from);
-  return reference.transport === 'docker' ? undefined : reference;
-}
-
-async function isLayout(directory: string): Promise<boolean> {
-  return (await statIfPresent(path.join(directory, 'oci-layout'))) !== undefined;
-}
-
-/** Opens the only image of an archive or layout, whichever kind it is. */
-async function openArchive(session: CommandSession, text: string): Promise<OpenedCatalog> {
-  const open = async (archive: Reference): Promise<OpenedCatalog> => ({
-    source: await requireCatalog(await openImageSource(archive, session), archive.text),
-    archive,
-  });
-  if (/^(?:oci|oci-archive|docker-archive):/.test(text)) return open(parseReference(text));
-  const local = (transport: 'oci' | 'oci-archive' | 'docker-archive'): Reference => ({
-    transport,
-    text: `${transport}:${text}`,
-    path: text,
-  });
-  const stats = await statIfPresent(text);
-  if (stats === undefined) {
-    throw new OpmateError('NOT_FOUND', `${text}: no such file or directory`, {
-      file: text,
-      hint: 'specify a file of docker save or of an OCI layout, or a layout directory',
-    });
-  }
-  if (stats.isDirectory()) return open(local('oci'));
-  try {
-    return await open(local('docker-archive'));
-  } catch (error) {
-    if (!(error instanceof NotDockerArchiveError)) throw error;
-  }
-  return open(local('oci-archive'));
-}
-
-/** The name with a registry that an archive has for its image, such as the `RepoTags` of `docker save`. */
-async function nameInArchive(session: CommandSession, archive: Reference): Promise<string | undefined> {
-  const opened = await openReference(archive, session);
-  try {
-    const name = opened.reference;
-    return checkPullSpec(name) === undefined && findRegistry(name) !== undefined ? name : undefined;
-  } finally {
-    await opened.close();
-  }
-}
-
-/** The registry of a pull spec that names one. */
-function findRegistry(image: string): string | undefined {
-  if (!image.includes('/')) return undefined;
-  const { registry } = parseImageName(image);
-  return registry === '' ? undefined : registry;
-}
-
-/** The reference by which a cluster pulls what `--from` names; undefined for what is in no registry. */
-async function findPullable(from: string | undefined): Promise<string | undefined> {
-  if (from === undefined || (await statIfPresent(from)) !== undefined) return undefined;
-  return parseReference(from).transport === 'docker' ? from.replace(/^docker:\/\//, '') : undefined;
 }
 
 /** What the objects are called: as the image, or the file. */

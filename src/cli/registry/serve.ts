@@ -2,15 +2,14 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { flag, text } from '../command/flags.js';
 import { getDatabase, databaseSummary } from './database.js';
 import { registryServerFlags } from '../serve/server-flags.js';
-import { type RegistryServerOptions, reportingFailure, serveAnswers } from '../serve/registry-server.js';
+import { getGrpcOptions, reportingFailure, serveUntilStopped } from '../serve/registry-server.js';
 import { loadFromFlags, manifestFlags } from './manifest-index.js';
 import path from 'node:path';
 import { withTemporaryDirectory } from '../../files/temporary-directory.js';
 import { onAbort } from '../../core/concurrency.js';
 import { UsageError } from '../../core/errors.js';
-import { openSqliteAnswers } from '../../serve/grpc/sqlite-answers.js';
 import type { CommandContext } from '../context.js';
-import { parsePort } from '../serve/listen-options.js';
+import { serveIndex } from '../../api/serve/serve-catalog.js';
 import { type CommandSession, useSession } from '../session.js';
 
 const flags = {
@@ -51,39 +50,28 @@ export const command = defineCommand({
     if (sources.length > 1) {
       throw new UsageError('expected one of --database, --configmap and --appregistry-namespace');
     }
-    parsePort(options);
+    const grpc = getGrpcOptions(options);
     const signal = getEnd(context, options.timeoutSeconds);
+    const serve = async (index: string, name: string, session: CommandSession): Promise<void> => {
+      const served = await serveIndex(index, session, { grpc, name });
+      await serveUntilStopped(signal, served, options, session.logger);
+    };
     await reportingFailure(context, options, () =>
       useSession(context, options, async (session) => {
         if (configmap === undefined && appregistryNamespace === undefined) {
           const name = database ?? 'bundles.db';
-          return serveIndex(name, name, session, options, signal);
+          return serve(name, name, session);
         }
         return withTemporaryDirectory(session, async (directory) => {
           const name = configmap ?? (appregistryNamespace as string);
           const made = path.join(directory, 'index.db');
           await loadFromFlags(session, options, made, name);
-          return serveIndex(made, name, session, options, signal);
+          return serve(made, name, session);
         });
       }),
     );
   },
 });
-
-async function serveIndex(
-  file: string,
-  name: string,
-  session: CommandSession,
-  options: RegistryServerOptions,
-  signal: AbortSignal,
-): Promise<void> {
-  const queries = await openSqliteAnswers(file, session, { name });
-  try {
-    await serveAnswers({ signal }, queries, name, parsePort(options), options, session.logger);
-  } finally {
-    await queries.close();
-  }
-}
 
 /** What ends serving: the process being told to, or `--timeout-seconds`. */
 function getEnd({ signal }: CommandContext, timeoutSeconds: string): AbortSignal {

@@ -1,9 +1,8 @@
 import { type Diagnostic, formatMessage } from '../../core/diagnostic.js';
 import { redact } from '../../core/errors.js';
-import { encodeGoJson } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
-import { encodeYaml } from '../../document/yaml.js';
 import type { CommandContext } from '../context.js';
+import { encodeData } from './encode-data.js';
 import { writeAll } from '../output.js';
 import type { ReportFormat } from './formats.js';
 import type { ReportRule } from './sarif.js';
@@ -40,9 +39,8 @@ async function encodeReport(report: Report, format: ReportFormat): Promise<strin
     case 'text':
       return report.text?.() ?? '';
     case 'json':
-      return `${encodeGoJson(report.value(), { indent: 2, escapeHtml })}\n`;
     case 'yaml':
-      return encodeYaml(report.value());
+      return encodeData(report.value(), format, { escapeHtml });
     case 'sarif': {
       const { encodeSarif } = await import('./sarif.js');
       const { ownVersion } = await import('../../api/own-version.js');

@@ -1,17 +1,12 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag, list, text } from '../command/flags.js';
-import { mapConcurrent } from '../../core/concurrency.js';
+import { readFacts } from '../../api/read-facts.js';
 import { drawGraph, drawingLimits } from '../../graph/mermaid.js';
 import { readGraph } from '../../graph/channel-graph.js';
 import { requireKnown } from '../../core/suggest.js';
-import { joinFacts } from '../../model/facts.js';
-import { sourceFacts } from '../../source/facts.js';
-import { inReference } from '../../source/reference-error.js';
-import { openSource } from '../../source/source.js';
 import { type DrawnChannel, drawSvg, readDrawnChannels } from '../../view/graph-svg.js';
 import { outputFormat } from '../command/shared-flags.js';
-import { Output, writeAll } from '../output.js';
-import { useSession } from '../session.js';
+import { useSession, writePieces } from '../session.js';
 
 const flags = {
   minimumEdge: text('bundle', 'omit bundles older than this one', { group: 'Selection' }),
@@ -40,32 +35,14 @@ export const command = defineCommand({
   ],
   async run({ context, args: [references], options, tool }) {
     await useSession(context, options, async (session) => {
-      const all = await mapConcurrent(
-        references,
-        8,
-        async (reference) => {
-          try {
-            const source = await openSource(reference, session);
-            try {
-              return await sourceFacts(source, reference, session);
-            } finally {
-              await source.close();
-            }
-          } catch (error) {
-            throw inReference(error, reference);
-          }
-        },
-        session,
-      );
-      const facts = joinFacts(all);
+      const facts = await readFacts(references, session);
       // opm draws nothing, and succeeds.
       if (tool === undefined) requireKnown('package', options.package ?? [], facts.packages);
       const selection = { minimumEdge: options.minimumEdge, packages: options.package };
       if (options.output !== 'mermaid') {
         const channels = readDrawnChannels(facts, selection);
         const drawing = options.output === 'svg' ? drawSvg(channels) : writeJson(channels);
-        session.logger.close();
-        await writeAll(context.stdout, drawing, context.signal);
+        await writePieces(context, session, drawing);
         return;
       }
       const { text, warnings } = drawGraph(facts, {
@@ -73,10 +50,7 @@ export const command = defineCommand({
         drawV0Semantics: options.drawV0Semantics,
         ...(tool === undefined && drawingLimits),
       });
-      session.logger.close();
-      const output = new Output(context.stdout, context.signal);
-      for (const piece of text) await output.write(piece);
-      await output.end();
+      await writePieces(context, session, text);
       for (const warning of warnings) session.logger.log('warn', warning);
     });
   },

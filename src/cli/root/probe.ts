@@ -1,7 +1,7 @@
 import { defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, parsed, text } from '../command/flags.js';
 import { milliseconds } from '../command/values.js';
-import { checkServer } from '../../api/check-server.js';
+import { checkServer } from '../../api/served/check-server.js';
 import { CancelledError, OpmateError, fileError, getMessage, redact } from '../../core/errors.js';
 import { maxPemBytes } from '../../oci/transport/certificates.js';
 import { readNamedFile } from '../../files/read-file.js';

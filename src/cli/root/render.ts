@@ -1,12 +1,9 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { flag } from '../command/flags.js';
 import { catalogOutput, imageTemplate, migrateLevel } from '../command/shared-flags.js';
-import { parseImageTemplate } from '../../bundle/image-template.js';
+import { render } from '../../api/render-catalog.js';
 import { UsageError } from '../../core/errors.js';
-import { resolveMigrationLevel } from '../../model/migrations.js';
-import { renderReferences } from '../../source/render.js';
-import { writeAll } from '../output.js';
-import { useSession } from '../session.js';
+import { useSession, writePieces } from '../session.js';
 
 /** `opmate render`: catalogs and bundles from any source, as one catalog on stdout. */
 export const command = defineCommand({
@@ -37,21 +34,10 @@ export const command = defineCommand({
         hint: 'keep one of them',
       });
     }
-    const migrationLevel = resolveMigrationLevel(options.migrate ? 'all' : (options.migrateLevel ?? ''));
-    const { alphaImageRefTemplate: imageTemplate } = options;
-    if (imageTemplate !== undefined) parseImageTemplate(imageTemplate);
+    const migrateLevel = options.migrate ? 'all' : options.migrateLevel;
     await useSession(context, options, async (session) => {
-      const rendered = await renderReferences(references, session, {
-        format,
-        migrationLevel,
-        imageTemplate,
-      });
-      try {
-        session.logger.close();
-        await writeAll(context.stdout, rendered.assembly.write(context), context.signal);
-      } finally {
-        await rendered.close();
-      }
+      const output = { format, migrateLevel, imageTemplate: options.alphaImageRefTemplate };
+      await writePieces(context, session, render(references, session, output));
     });
   },
 });

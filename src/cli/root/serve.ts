@@ -1,22 +1,18 @@
-import path from 'node:path';
-import type { Catalog } from '../../catalog/catalog.js';
-import { onAbort } from '../../core/concurrency.js';
-import { CancelledError, OpmateError, UsageError } from '../../core/errors.js';
-import { inReference } from '../../source/reference-error.js';
-import type { Source } from '../../source/source-types.js';
-import { openSource } from '../../source/source.js';
+import { catalogForms } from '../../api/open-catalog.js';
+import { buildServeCache, serveCatalog } from '../../api/serve/serve-catalog.js';
+import { UsageError } from '../../core/errors.js';
+import { catalogNameFault, defaultCatalogName } from '../../serve/http/catalog-names.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { type Flag, type FlagValues, flag, optional, parsed, text } from '../command/flags.js';
 import { positiveInteger } from '../command/values.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { defaultMaxConnections } from '../../serve/server/http-server.js';
-import { catalogForms } from '../../api/open-catalog.js';
-import { openAnswers } from '../../api/serve-catalog.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { createLogger } from '../logger.js';
-import { parsePort } from '../serve/listen-options.js';
-import { reportingFailure, serveAnswers } from '../serve/registry-server.js';
+import { writeAll } from '../output.js';
+import { getAddress, getHttpOptions } from '../serve/listen-options.js';
+import { getGrpcOptions, reportingFailure, serveUntilStopped } from '../serve/registry-server.js';
 import { catalogServerFlags, registryServerFlags } from '../serve/server-flags.js';
 import { useSession } from '../session.js';
 
@@ -76,13 +72,14 @@ export const command = defineCommand({
     if (catalogs !== undefined) {
       if (ui !== undefined) throw new UsageError('--ui and --catalogs cannot be used together');
       if (reference !== undefined) throw new UsageError('--catalogs and a catalog cannot be used together');
-      return (await import('../serve/catalogs.js')).serveCatalogs(context, catalogs, options);
+      const { serveManifests } = await import('../serve/catalogs.js');
+      return serveManifests(context, catalogs, options);
     }
     if (options.grpc !== undefined) throw new UsageError('--grpc needs --catalogs', { hint: 'use --port' });
     if (reference === undefined) throw new UsageError('missing required argument "catalog"');
     const { workers = 1 } = options;
     if (workers === 1) {
-      await serveCatalog(context, reference, options);
+      await serveReference(context, reference, options);
       return exitCodes.done;
     }
     return serveByWorkers(context, reference, workers, options);
@@ -102,17 +99,17 @@ async function serveByWorkers(
   const { isWorker, runAsWorker, runWorkers } = await import('../serve/workers.js');
   if (!isWorker()) return runWorkers(workers, context, createLogger(context, options));
   const maxConnections = Math.ceil((options.maxConnections ?? defaultMaxConnections) / workers);
-  await runAsWorker(context, (worker) => serveCatalog(worker, reference, { ...options, maxConnections }));
+  await runAsWorker(context, (worker) => serveReference(worker, reference, { ...options, maxConnections }));
   return exitCodes.done;
 }
 
-async function serveCatalog(
+async function serveReference(
   context: CommandContext,
   reference: string,
   options: FlagValues<typeof flags> & GlobalOptions,
 ): Promise<void> {
-  const port = parsePort(options);
-  const { cacheDir, cacheOnly, cacheEnforceIntegrity, pprofAddr, pprofCaptureProfiles } = options;
+  const { cacheDir, cacheOnly, cacheEnforceIntegrity, http, ui, pprofAddr, pprofCaptureProfiles } = options;
+  const grpc = getGrpcOptions(options);
   if (cacheDir === undefined && cacheEnforceIntegrity !== undefined) {
     throw new UsageError('--cache-dir must be specified with --cache-enforce-integrity');
   }
@@ -125,66 +122,32 @@ async function serveCatalog(
       if (pprofAddr || pprofCaptureProfiles) {
         logger.log('warn', 'no effect: --pprof-addr, --pprof-capture-profiles');
       }
-      const source = await openSource(reference, session, { bundles: false, catalogs: true }).catch(
-        (error: unknown) => {
-          throw inReference(error, reference);
-        },
-      );
+      if (cacheDir !== undefined && cacheOnly) return buildServeCache(reference, cacheDir, session);
+      const served = await serveCatalog(reference, session, {
+        grpc,
+        http: http === undefined ? undefined : getHttpOptions(options),
+        name: http === undefined ? undefined : getName(options.name, reference),
+        storage: options.storage,
+        cacheDirectory: cacheDir,
+        requireCache: cacheEnforceIntegrity,
+        page: ui === undefined ? undefined : getAddress(ui, '--ui', '127.0.0.1:8081'),
+      });
+      const { url, pageUrl, grpcPort = 0, close } = served;
       try {
-        const catalog = catalogIn(source, reference);
-        const queries = await openAnswers(catalog, reference, session, {
-          cacheDirectory:
-            cacheDir === undefined ? undefined : path.resolve(context.workingDirectory, cacheDir),
-          requireCache: cacheEnforceIntegrity === true && !cacheOnly,
-        });
-        try {
-          if (!cacheOnly) {
-            const http =
-              options.http === undefined
-                ? undefined
-                : await (
-                    await import('../serve/http.js')
-                  ).startHttp(context, catalog, reference, options, session);
-            try {
-              const ui =
-                options.ui === undefined
-                  ? undefined
-                  : await (
-                      await import('../serve/page.js')
-                    ).startUi(context, catalog, reference, options.ui, session);
-              try {
-                return await serveAnswers(context, queries, reference, port, options, logger);
-              } finally {
-                await ui?.close();
-              }
-            } finally {
-              await http?.close();
-            }
-          }
-          // Being interrupted here leaves no cache, and says so.
-          const stopWaiting = onAbort(context.signal, () => void queries.close());
-          const { isCached, reason } = (await queries.encoded) ?? {
-            isCached: false,
-            reason: 'it needs none',
-          };
-          stopWaiting();
-          if (context.signal.aborted) throw new CancelledError('interrupted');
-          if (!isCached) {
-            throw new OpmateError('IO', `${cacheDir}: cannot write the cache: ${reason}`, {
-              hint: 'specify a writable directory with space for the bundles of the catalog',
-            });
-          }
-        } finally {
-          await queries.close();
-        }
-      } finally {
-        await source.close();
+        for (const item of [url, pageUrl])
+          if (item !== undefined) await writeAll(context.stdout, `${item}\n`);
+      } catch (error) {
+        await close();
+        throw error;
       }
+      await serveUntilStopped(context.signal, { grpcPort, close }, options, logger);
     }),
   );
 }
 
-function catalogIn(source: Source, reference: string): Catalog {
-  if (source.kind === 'catalog') return source.catalog;
-  throw new OpmateError('UNSUPPORTED', `${reference}: a bundle, not a catalog`);
+function getName(name: string | undefined, reference: string): string {
+  if (name === undefined) return defaultCatalogName(reference);
+  const fault = catalogNameFault(name);
+  if (fault === undefined) return name;
+  throw new UsageError(`--name ${name}: ${fault}`);
 }

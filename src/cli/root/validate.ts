@@ -1,7 +1,7 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { reportOutput } from '../command/shared-flags.js';
-import { type CatalogVerdict, judgeCatalog } from '../../api/judge-catalog.js';
 import { catalogForms } from '../../api/open-catalog.js';
+import { type CatalogVerdict, validate } from '../../api/validate-catalog.js';
 import { OpmateError, redact } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { JsonObject } from '../../document/json.js';
@@ -9,7 +9,6 @@ import type { Logger } from '../../core/log.js';
 import { type CatalogDiagnostic, formatCatalogMessage } from '../../model/catalog-diagnostic.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 import { statIfPresent } from '../../files/file-status.js';
-import { openSource } from '../../source/source.js';
 import { exitCodes } from '../exit-codes.js';
 import { parseLevel } from '../logger.js';
 import { writeAll } from '../output.js';
@@ -35,25 +34,15 @@ export const command = defineCommand({
     const { output: format } = options;
     return useSession(context, options, async (session) => {
       await checkDirectory(directory);
-      const source = await openSource(directory, session);
-      try {
-        if (source.kind === 'bundle') {
-          throw new OpmateError('UNSUPPORTED', `${directory}: is a bundle, not a catalog`, {
-            hint: 'check a bundle with opmate render',
-          });
-        }
-        const verdict = await judgeCatalog(source.catalog, session);
-        if (format === undefined && options.logFormat === 'json') logVerdict(verdict, session.logger);
-        session.logger.close();
-        if (format !== undefined) await writeReport(context, toReport(verdict), format);
-        else if (options.logFormat !== 'json') {
-          const text = describeVerdict(verdict, parseLevel(options));
-          if (text !== '') await writeAll(context.stderr, text);
-        }
-        return verdict.message === undefined ? exitCodes.done : exitCodes.failed;
-      } finally {
-        await source.close();
+      const verdict = await validate(directory, session, { keepFaults: true });
+      if (format === undefined && options.logFormat === 'json') logVerdict(verdict, session.logger);
+      session.logger.close();
+      if (format !== undefined) await writeReport(context, toReport(verdict), format);
+      else if (options.logFormat !== 'json') {
+        const text = describeVerdict(verdict, parseLevel(options));
+        if (text !== '') await writeAll(context.stderr, text);
       }
+      return verdict.passed ? exitCodes.done : exitCodes.failed;
     });
   },
 });
@@ -96,13 +85,13 @@ function toReport(verdict: CatalogVerdict): Report {
 }
 
 /** The shape is `schemas/validate-output.schema.json`. */
-function toValue({ message, problems, warnings }: CatalogVerdict): JsonObject {
+function toValue({ passed, message, problems, warnings }: CatalogVerdict): JsonObject {
   const list = (findings: readonly CatalogDiagnostic[]): JsonObject[] =>
     findings.map((diagnostic) =>
       pickFields(diagnostic, ['message', 'package', 'channel', 'bundle', 'file', 'line', 'hint']),
     );
   return {
-    passed: message === undefined,
+    passed,
     ...(message !== undefined && { error: { message: redact(message) }, problems: list(problems) }),
     ...(warnings.length > 0 && { warnings: list(warnings) }),
   };

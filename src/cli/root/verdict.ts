@@ -1,4 +1,4 @@
-import type { CatalogVerdict } from '../../api/judge-catalog.js';
+import type { CatalogVerdict } from '../../api/validate-catalog.js';
 import { formatPlace } from '../../core/diagnostic.js';
 import { redact } from '../../core/errors.js';
 import type { LogLevel } from '../../core/log.js';

@@ -1,10 +1,10 @@
 import path from 'node:path';
 import { UsageError } from '../../core/errors.js';
 import { type VerifiedImage, verifyImages } from '../../api/images/verify-images.js';
-import { encodeGoJson } from '../../document/go-json.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { exitCodes } from '../exit-codes.js';
+import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { printableLine } from '../../core/printable.js';
 import { isFine } from '../../oci/signatures/verify-image.js';
@@ -53,5 +53,5 @@ function toText(images: readonly VerifiedImage[]): string {
 
 function toJson(images: readonly VerifiedImage[]): string {
   const list = images.map(({ image, digest, status, reason }) => ({ image, digest, status, reason }));
-  return `${encodeGoJson({ images: list }, { indent: 2 })}\n`;
+  return encodeData({ images: list }, 'json');
 }

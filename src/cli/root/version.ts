@@ -1,10 +1,9 @@
 import { argument, defineCommand } from '../command/declaration.js';
 import { outputFormat } from '../command/shared-flags.js';
-import { encodeGoJson } from '../../document/go-json.js';
-import { encodeYaml } from '../../document/yaml.js';
 import { platformOfMachine } from '../../source/session.js';
 import { ownVersion } from '../../api/own-version.js';
 import { readBuild } from './build-info.js';
+import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 
 /**
@@ -27,8 +26,7 @@ export const command = defineCommand({
     if (options.output !== undefined) {
       const build = commit === '' ? {} : { commit, buildDate: date };
       const value = { version: own, ...build, os, architecture, node: process.versions.node };
-      const text = options.output === 'yaml' ? encodeYaml(value) : `${encodeGoJson(value, { indent: 2 })}\n`;
-      await writeAll(context.stdout, text);
+      await writeAll(context.stdout, encodeData(value, options.output));
       return;
     }
     const line =

@@ -1,5 +1,8 @@
 import { UsageError } from '../../core/errors.js';
+import type { HttpServerOptions } from '../../api/serve/http-server.js';
 import type { CertificateFiles } from '../../serve/server/certificate-files.js';
+import type { FlagValues } from '../command/flags.js';
+import type { catalogServerFlags } from './server-flags.js';
 
 /** Where HTTP APIs listen unless told. */
 const defaultAddress = '127.0.0.1:8080';
@@ -36,4 +39,21 @@ export function findTlsFiles(options: {
   if (tlsCert !== undefined && tlsKey !== undefined) return { cert: tlsCert, key: tlsKey };
   if (tlsCert === undefined && tlsKey === undefined) return undefined;
   throw new UsageError('--tls-cert and --tls-key must be used together', { hint: 'add the other flag' });
+}
+
+/** How the flags say that the HTTP catalog API is served. Throws UsageError. */
+export function getHttpOptions(flags: FlagValues<typeof catalogServerFlags>): HttpServerOptions {
+  const { externalUrl, metricsListen, allowHost, maxConnections, tlsSelfSigned } = flags;
+  const files = findTlsFiles(flags);
+  if (files !== undefined && tlsSelfSigned) {
+    throw new UsageError('--tls-self-signed and --tls-cert cannot be used together');
+  }
+  return {
+    ...getAddress(flags.http),
+    tls: tlsSelfSigned ? 'self-signed' : files,
+    metrics: metricsListen === undefined ? undefined : getAddress(metricsListen, '--metrics-listen'),
+    externalUrl,
+    allowedHosts: allowHost,
+    maxConnections,
+  };
 }

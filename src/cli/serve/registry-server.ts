@@ -1,76 +1,44 @@
 import { constants } from 'node:fs';
 import cluster from 'node:cluster';
 import { open } from 'node:fs/promises';
+import type { GrpcServerOptions } from '../../api/serve/grpc-server.js';
 import { onAbort } from '../../core/concurrency.js';
 import { CancelledError, getMessage, redact, systemReason } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
-import type { AnswersSet } from '../../serve/grpc/named-answers.js';
-import type { RegistryAnswers } from '../../serve/grpc/registry-answers.js';
-import { startRegistryServer } from '../../serve/grpc/server.js';
-import { readCertificateFiles, watchCertificateFiles } from '../../serve/server/certificate-files.js';
 import type { FlagValues } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { createLogger } from '../logger.js';
 import type { CommandContext } from '../context.js';
-import { findTlsFiles } from './listen-options.js';
+import { findTlsFiles, parsePort } from './listen-options.js';
 import type { connectionFlags, registryServerFlags } from './server-flags.js';
 
 const defaultTerminationLog = '/dev/termination-log';
 
 /** Options of a server of the gRPC registry API. */
-export type RegistryServerOptions = FlagValues<typeof registryServerFlags> &
+type RegistryServerOptions = FlagValues<typeof registryServerFlags> &
   Partial<FlagValues<typeof connectionFlags>>;
 
-/** Serves answers until the process is told to stop; then calls that are under way are finished. */
-export async function serveAnswers(
-  context: Pick<CommandContext, 'signal'>,
-  queries: RegistryAnswers,
-  name: string,
-  port: number,
-  options: RegistryServerOptions,
+/** Waits until a gRPC server is told to stop, and closes it, which finishes calls that are under way. */
+export async function serveUntilStopped(
+  signal: AbortSignal,
+  served: { grpcPort: number; close(): Promise<void> },
+  { tlsCert }: RegistryServerOptions,
   logger: Logger,
 ): Promise<void> {
-  const server = await startAnswers(queries, name, { host: options.host, port }, options, logger);
-  const tls = options.tlsCert === undefined ? '' : ' --tls';
-  if (cluster.isPrimary) logger.log('info', `next: opmate probe --addr localhost:${server.port}${tls}`);
+  const tls = tlsCert === undefined ? '' : ' --tls';
+  if (cluster.isPrimary) logger.log('info', `next: opmate probe --addr localhost:${served.grpcPort}${tls}`);
   try {
-    await new Promise<void>((resolve) => void onAbort(context.signal, resolve));
+    await new Promise<void>((resolve) => void onAbort(signal, resolve));
     logger.log('info', 'stopping: finishing open calls');
   } finally {
-    await server.close();
+    await served.close();
   }
 }
 
-/** Serves answers until it is closed, which finishes calls that are under way. Throws OpmateError IO. */
-export async function startAnswers(
-  queries: RegistryAnswers | AnswersSet,
-  name: string,
-  address: { host?: string | undefined; port: number },
-  options: Pick<RegistryServerOptions, 'tlsCert' | 'tlsKey' | 'maxConnections'>,
-  logger: Logger,
-): Promise<{ port: number; close(): Promise<void> }> {
-  const files = findTlsFiles(options);
-  const certificate = files === undefined ? undefined : await readCertificateFiles(files);
-  const { maxConnections } = options;
-  const server = await startRegistryServer({
-    answers: queries,
-    ...address,
-    certificate,
-    maxConnections,
-    logger,
-  });
-  const watcher =
-    files !== undefined && certificate !== undefined
-      ? watchCertificateFiles(files, certificate, (next) => server.replaceCertificate(next), logger)
-      : undefined;
-  logger.log('info', 'serving registry', { catalog: name, port: server.port, tls: files !== undefined });
-  return {
-    port: server.port,
-    async close() {
-      watcher?.stop();
-      await server.close();
-    },
-  };
+/** How the flags say that the gRPC registry API is served. Throws UsageError. */
+export function getGrpcOptions(options: RegistryServerOptions): GrpcServerOptions {
+  const { host, maxConnections } = options;
+  return { host, port: parsePort(options), tls: findTlsFiles(options), maxConnections };
 }
 
 /**

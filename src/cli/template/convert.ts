@@ -1,4 +1,4 @@
-import { convertOpenToTemplate, convertToTemplate } from '../../api/convert-template.js';
+import { convertToTemplate } from '../../api/template/convert-template.js';
 import { argument, defineCommand } from '../command/declaration.js';
 import type { FlagValues } from '../command/flags.js';
 import { catalogOutput } from '../command/shared-flags.js';
@@ -7,8 +7,7 @@ import { statIfPresent } from '../../files/file-status.js';
 import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { openInput } from '../opened-input.js';
-import { writeAll } from '../output.js';
-import { useSession } from '../session.js';
+import { useSession, writePieces } from '../session.js';
 
 const flags = { output: catalogOutput };
 
@@ -49,13 +48,9 @@ async function convertTemplate(
   await useSession(context, options, async (session) => {
     const input = (await isPipe(reference)) ? await openInput(reference, context) : undefined;
     try {
-      const template =
-        input === undefined
-          ? await convertToTemplate(reference, session, { type, format })
-          : await convertOpenToTemplate(input, session, { type, format });
+      const template = await convertToTemplate(input ?? reference, session, { type, format });
       try {
-        session.logger.close();
-        await writeAll(context.stdout, template.write(context), context.signal);
+        await writePieces(context, session, template.write(context));
       } finally {
         await template.close();
       }

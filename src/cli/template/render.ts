@@ -9,12 +9,11 @@ import { quoteGo } from '../../document/go-json.js';
 import { drawGraph, drawingLimits } from '../../graph/mermaid.js';
 import { formatCatalogMessage } from '../../model/catalog-diagnostic.js';
 import { resolveMigrationLevel } from '../../model/migrations.js';
-import { renderOpenTemplate } from '../../api/templates.js';
+import { renderTemplate } from '../../api/template/render-template.js';
 import type { CommandContext } from '../context.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { type OpenedInput, openInput } from '../opened-input.js';
-import { Output, writeAll } from '../output.js';
-import { useSession } from '../session.js';
+import { useSession, writePieces } from '../session.js';
 
 const flags = { output: outputFormat(['json', 'yaml', 'mermaid'], { default: 'json' }), migrateLevel };
 
@@ -51,7 +50,7 @@ async function renderFile(
     const input = await openTemplate(file, context);
     try {
       const format = output === 'mermaid' ? 'json' : output;
-      const rendered = await renderOpenTemplate(input, session, { type, format, migrateLevel });
+      const rendered = await renderTemplate(input, session, { type, format, migrateLevel });
       try {
         const drawing =
           output === 'mermaid'
@@ -60,13 +59,7 @@ async function renderFile(
                 ...(checks && drawingLimits),
               })
             : undefined;
-        logger.close();
-        if (drawing === undefined) await writeAll(context.stdout, rendered.write(context), context.signal);
-        else {
-          const output = new Output(context.stdout, context.signal);
-          for (const piece of drawing.text) await output.write(piece);
-          await output.end();
-        }
+        await writePieces(context, session, drawing?.text ?? rendered.write(context));
         for (const warning of drawing?.warnings ?? []) logger.log('warn', warning);
         // A template need not make a valid catalog.
         for (const problem of checks ? await rendered.validate() : []) {

@@ -27,7 +27,7 @@ export interface CatalogServerOptions {
   logger?: Logger | undefined;
 }
 
-export interface CatalogServers {
+interface CatalogServers {
   api: Server;
   /** Answers `/metrics` of the same requests, and nothing else. */
   metrics: Server;

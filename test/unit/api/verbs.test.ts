@@ -15,10 +15,10 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   init: ['createPackage', 'encodeBlob'],
   'generate dockerfile': ['catalogDockerfile'],
   migrate: ['migrateCatalog'],
-  'list packages': ['loadCatalog', 'listPackages'],
-  'list channels': ['loadCatalog', 'listChannels'],
-  'list bundles': ['loadCatalog', 'listBundles'],
-  graph: ['loadCatalog', 'drawGraph'],
+  'list packages': ['listCatalog'],
+  'list channels': ['listCatalog'],
+  'list bundles': ['listCatalog'],
+  graph: ['readFacts', 'drawGraph', 'readDrawnChannels', 'drawSvg'],
   'catalog diff': ['diffCatalogs'],
   'catalog add': ['addToCatalog'],
   'catalog remove': ['removeFromCatalog'],
@@ -48,14 +48,15 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'registry create': ['editDatabase'],
   'registry migrate': ['editDatabase'],
   'registry init': ['loadManifests'],
-  'registry serve': ['serveCatalog'],
+  'registry serve': ['serveIndex'],
   'registry images': ['listImages', 'mapToRegistry', 'encodeRegistryManifests'],
   'registry bundles': ['openIndex'],
-  serve: ['serveCatalog'],
+  serve: ['serveCatalog', 'serveCatalogs', 'buildServeCache'],
+  view: ['viewCatalog', 'exportCatalogView'],
   probe: ['checkServer'],
   'catalogs status': ['readCatalogStatuses'],
   'catalogs wait': ['waitForCatalogs'],
-  'catalogs packages': ['CatalogClient'],
+  'catalogs packages': ['listServedPackages'],
   'template render': ['renderTemplate'],
   'template convert basic': ['convertToTemplate'],
   'template convert substitutes': ['convertToTemplate'],
@@ -83,18 +84,15 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
   'mirror inventory': ['readMirrorInventory'],
   'mirror capture': ['captureImageSet'],
   'mirror delete': ['listMirrorDeletions', 'deleteMirrored'],
-  'mirror list operators': ['loadCatalog', 'listPackages', 'readDisplayNames'],
+  'mirror list operators': ['loadCatalog', 'listPackages', 'listChannels'],
   'mirror list releases': ['listReleaseVersions', 'listReleaseChannels', 'listChannelReleases'],
   'archive verify': ['openArchiveSets', 'verifyArchiveSet'],
   verify: ['verifyImages'],
   'oci serve': ['startRegistry'],
   'oci gc': ['collectGarbage'],
   'oci copy': ['openReference', 'openTarget', 'copyImage'],
-  'oci inspect': ['openReference', 'openImage', 'readContents'],
+  'oci inspect': ['inspectImage', 'listTags', 'readManifest'],
 };
-
-/** Commands without a function of the library yet. */
-const pending: readonly string[] = ['view'];
 
 /** Commands about the command line itself. */
 const own: readonly string[] = ['version', 'completion', '__complete', 'help'];
@@ -110,25 +108,7 @@ function leavesBelow(command: Command, words: readonly string[]): string[] {
 }
 
 /** Commands whose modules call what is below a verb, not the verb itself: the list should shrink. */
-const aside: readonly string[] = [
-  'archive verify',
-  'bundle permissions',
-  'catalogs packages',
-  'graph',
-  'list bundles',
-  'list channels',
-  'list packages',
-  'mirror',
-  'mirror list operators',
-  'mirror plan',
-  'oci inspect',
-  'registry images',
-  'registry serve',
-  'render',
-  'serve',
-  'template render',
-  'validate',
-];
+const aside: readonly string[] = ['archive verify', 'mirror', 'mirror plan'];
 
 /** Names that modules of `cli` import from other rooms, by the modules that a command's module leads to. */
 function importedBy(file: string, seen = new Set<string>()): Set<string> {
@@ -162,7 +142,7 @@ describe('the library', () => {
   const leaves = leavesBelow(program, []).filter((name) => !name.startsWith('alpha ') && !own.includes(name));
 
   it('has functions for every command', () => {
-    expect(leaves.sort()).toEqual([...Object.keys(verbs), ...pending].sort());
+    expect(leaves.sort()).toEqual(Object.keys(verbs).sort());
     const missing = Object.values(verbs)
       .flat()
       .filter((name) => (library as Record<string, unknown>)[name] === undefined);

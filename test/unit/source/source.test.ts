@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { imageLabels } from '../../../src/model/image-labels.js';
 import type { BuiltImage } from '../../../src/oci/image/image-builder.js';
 import { openSession, platformOfMachine } from '../../../src/source/session.js';
-import { render } from '../../../src/api/catalogs.js';
+import { render } from '../../../src/api/render-catalog.js';
 import { openSource } from '../../../src/source/source.js';
 import { widgetCatalog } from '../../e2e/catalogs.js';
 import { makeBundleImage, makeCatalogImage, makeImage, storeImage } from '../../e2e/images.js';

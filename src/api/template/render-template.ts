@@ -1,24 +1,19 @@
-import type { Assembly } from '../catalog/assemble.js';
-import { type OpenFile } from '../catalog/documents.js';
-import { openFile } from '../catalog/file-access.js';
-import { readTemplate } from '../catalog/template/read.js';
-import type { TemplateType } from '../catalog/template/template.js';
-import { type Diagnostic, formatDiagnostic } from '../core/diagnostic.js';
-import type { CatalogDiagnostic } from '../model/catalog-diagnostic.js';
-import type { CatalogFormat } from '../model/encode.js';
-import type { CatalogFacts } from '../model/facts.js';
-import { resolveMigrationLevel } from '../model/migrations.js';
-import type { Session } from '../source/session.js';
-import { renderTemplate as renderRead } from '../source/template.js';
+import type { Assembly } from '../../catalog/assemble.js';
+import { type OpenFile } from '../../catalog/documents.js';
+import { openFile } from '../../catalog/file-access.js';
+import { readTemplate } from '../../catalog/template/read.js';
+import type { TemplateType } from '../../catalog/template/template.js';
+import { type Diagnostic, formatDiagnostic } from '../../core/diagnostic.js';
+import type { CatalogDiagnostic } from '../../model/catalog-diagnostic.js';
+import type { CatalogFacts } from '../../model/facts.js';
+import type { Session } from '../../source/session.js';
+import { renderTemplate as renderRead } from '../../source/template.js';
+import { type CatalogOutput, resolveOutput } from '../catalog-output.js';
 
 /** Options of `renderTemplate`. */
-export interface RenderTemplateOptions {
+export interface RenderTemplateOptions extends CatalogOutput {
   /** Default: detected from the schema of the first document. */
   type?: TemplateType | undefined;
-  /** Default `json`. */
-  format?: CatalogFormat | undefined;
-  /** Migration level by name for fetched bundles; default none. */
-  migrateLevel?: string | undefined;
 }
 
 /** Catalog that a template renders to. `close` it at the end. */
@@ -35,18 +30,19 @@ export interface RenderedTemplate {
 }
 
 /**
- * Renders a template of any type as a catalog. Every image that is unavailable is reported. Throws OpmateError with file
- * and line.
+ * Renders a template of any type as a catalog: a file by name, or one that is open and stays open until the result is
+ * closed. Every image that is unavailable is reported. Throws OpmateError with file and line.
  */
 export async function renderTemplate(
-  file: string,
+  input: string | OpenFile,
   session: Session,
   options: RenderTemplateOptions = {},
 ): Promise<RenderedTemplate> {
-  const handle = await openFile(file, file);
+  if (typeof input !== 'string') return renderOpen(input, session, options);
+  const handle = await openFile(input, input);
   try {
     const { size } = await handle.stat();
-    const rendered = await renderOpenTemplate({ handle, label: file, size }, session, options);
+    const rendered = await renderOpen({ handle, label: input, size }, session, options);
     return {
       ...rendered,
       close: async () => {
@@ -60,13 +56,12 @@ export async function renderTemplate(
   }
 }
 
-/** Renders a template from a file that is open; it stays open until the result is closed. */
-export async function renderOpenTemplate(
+async function renderOpen(
   input: OpenFile,
   session: Session,
-  { type, format = 'json', migrateLevel = '' }: RenderTemplateOptions,
+  { type, ...output }: RenderTemplateOptions,
 ): Promise<RenderedTemplate> {
-  const migrationLevel = resolveMigrationLevel(migrateLevel);
+  const { format, migrationLevel } = resolveOutput(output);
   const template = await readTemplate(input, type, session);
   const warnings: Diagnostic[] = [];
   for (const warning of template.warnings) {

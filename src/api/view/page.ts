@@ -1,21 +1,23 @@
-import type { Catalog } from '../../catalog/catalog.js';
 import { closeHttpServer } from '../../serve/server/http-server.js';
-import { type ListenAddress, listenOn, getUrl } from '../../serve/server/listening.js';
-import { withChanges } from '../../source/session.js';
+import { type ListenAddress, getUrl, listenOn } from '../../serve/server/listening.js';
 import { inReference } from '../../source/reference-error.js';
+import { type Session, withChanges } from '../../source/session.js';
 import { type NamedCatalog, openCatalogView } from '../../view/catalog-view.js';
 import { CurrentView, type OpenedView } from '../../view/current-view.js';
 import { type EditActions, createViewServer } from '../../view/view-server.js';
-import type { CommandContext } from '../context.js';
-import { writeAll } from '../output.js';
-import type { CommandSession } from '../session.js';
-import { getAddress } from './listen-options.js';
 
 /** Nobody waits for what a page asked when its server ends. */
 const graceMs = 1_000;
 
-/** The same session, whose work also ends when `stop` fires. */
-export function withSignal(session: CommandSession, stop: AbortSignal): CommandSession {
+/** A page that is served. `close` ends it. */
+export interface ServedPage {
+  /** With the token of the page where it may write. */
+  url: string;
+  close(): Promise<void>;
+}
+
+/** Returns the same session, whose work also ends when `stop` fires. */
+export function withSignal(session: Session, stop: AbortSignal): Session {
   const signals = session.signal === undefined ? [stop] : [stop, session.signal];
   return withChanges(session, { signal: AbortSignal.any(signals) });
 }
@@ -24,7 +26,7 @@ export function withSignal(session: CommandSession, stop: AbortSignal): CommandS
 export async function openView(
   shown: NamedCatalog,
   compareWith: NamedCatalog | undefined,
-  session: CommandSession,
+  session: Session,
 ): Promise<OpenedView> {
   const { logger } = session;
   const stop = new AbortController();
@@ -42,47 +44,42 @@ export async function openView(
   };
 }
 
-/** Serves the page of a catalog beside other servers, on the address of `--ui`, and prints its URL. */
-export async function startUi(
-  context: CommandContext,
-  catalog: Catalog,
-  reference: string,
-  ui: string | true,
-  session: CommandSession,
-): Promise<{ close(): Promise<void> }> {
-  const address = getAddress(ui, '--ui', '127.0.0.1:8081');
+/** Serves the page of an open catalog beside other servers; the catalog may be closed after the page. */
+export async function servePage(
+  shown: NamedCatalog,
+  address: ListenAddress & { host: string },
+  session: Session,
+): Promise<ServedPage> {
   const current = new CurrentView({
-    open: (stop) => openView({ name: reference, catalog }, undefined, withSignal(session, stop)),
-    now: context.now,
+    open: (stop) => openView(shown, undefined, withSignal(session, stop)),
+    now: session.now,
   });
   // What is served otherwise is not kept waiting: requests of the page wait, and get the error.
   void current.use(true, () => undefined).catch(() => undefined);
-  const page = await startPage(context, current, address, '--ui', session).catch(async (error: unknown) => {
+  try {
+    return await startPage(current, address, '--ui', session);
+  } catch (error) {
     await current.close();
     throw error;
-  });
-  return {
-    async close() {
-      await page.close();
-      // The catalog is closed next: nothing may still read it.
-      await current.close();
-    },
-  };
+  }
 }
 
-/** Serves the page of a view, and prints its URL. Throws OpmateError IO. */
+/** Serves the page of a view, which is closed with it. Throws OpmateError IO. */
 export async function startPage(
-  context: CommandContext,
   view: CurrentView,
   address: ListenAddress & { host: string },
   flag: string,
-  { logger }: CommandSession,
+  { logger }: Session,
   edit?: EditActions,
-): Promise<{ url: string; close(): Promise<void> }> {
+): Promise<ServedPage> {
   const server = await createViewServer({ view, host: address.host, logger, edit });
   await listenOn(server, address, flag);
   const token = edit === undefined ? '' : `?token=${edit.token}#/edit`;
-  const url = `${getUrl(server, address.host, false)}/${token}`;
-  await writeAll(context.stdout, `${url}\n`);
-  return { url, close: () => closeHttpServer(server, graceMs) };
+  return {
+    url: `${getUrl(server, address.host, false)}/${token}`,
+    async close() {
+      await closeHttpServer(server, graceMs);
+      await view.close();
+    },
+  };
 }

@@ -1,8 +1,8 @@
-import { checkAuthorities } from '../client/client-options.js';
-import { GrpcConnection } from '../client/grpc-connection.js';
-import { type HealthStatus, checkHealth } from '../client/health.js';
-import type { CancelOptions } from '../core/concurrency.js';
-import { OpmateError } from '../core/errors.js';
+import { checkAuthorities } from '../../client/client-options.js';
+import { GrpcConnection } from '../../client/grpc-connection.js';
+import { type HealthStatus, checkHealth } from '../../client/health.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError } from '../../core/errors.js';
 
 /** Options of checking the health of a server. */
 export interface CheckServerOptions extends CancelOptions {

@@ -1,0 +1,32 @@
+import type { FileTree } from '../../archive/file-tree.js';
+import { parseReference } from '../../core/reference.js';
+import { type Image, openImage, readImage } from '../../oci/image/image.js';
+import { openReference } from '../../oci/image/open.js';
+import type { Session } from '../../source/session.js';
+
+/** The content of an image, or the part of it that was asked for. */
+export interface PulledImage {
+  image: Image;
+  /** Files by path, as a container would see them; links are followed, inside the image only. */
+  files: FileTree;
+}
+
+/**
+ * Pulls an image from a registry, layout or archive and applies its layers in memory, keeping what is below
+ * `roots` (everything unless told), at most 256 MiB of it. Throws OpmateError.
+ */
+export async function pullImage(
+  reference: string,
+  session: Session,
+  options: { roots?: readonly string[] } = {},
+): Promise<PulledImage> {
+  const { limits, logger, signal } = session;
+  const opened = await openReference(parseReference(reference), session);
+  try {
+    const image = await openImage(opened.repository, opened.reference, session);
+    const files = await readImage(image, { roots: options.roots ?? [''], limits, logger, signal });
+    return { image, files };
+  } finally {
+    await opened.close();
+  }
+}

@@ -1,0 +1,41 @@
+import type { Logger } from '../../core/log.js';
+import type { AnswersSet } from '../../serve/grpc/named-answers.js';
+import type { RegistryAnswers } from '../../serve/grpc/registry-answers.js';
+import { startRegistryServer } from '../../serve/grpc/server.js';
+import {
+  type CertificateFiles,
+  readCertificateFiles,
+  watchCertificateFiles,
+} from '../../serve/server/certificate-files.js';
+import type { ListenAddress } from '../../serve/server/listening.js';
+
+/** How the gRPC registry API is served. */
+export interface GrpcServerOptions extends ListenAddress {
+  /** Certificate and key, read again when they change; default plain text. */
+  tls?: CertificateFiles | undefined;
+  /** Maximum number of open connections; default 1000. */
+  maxConnections?: number | undefined;
+}
+
+/** Serves answers until it is closed, which finishes open calls. Throws OpmateError IO. */
+export async function startGrpcServer(
+  answers: RegistryAnswers | AnswersSet,
+  name: string,
+  { host, port, tls, maxConnections }: GrpcServerOptions,
+  logger: Logger,
+): Promise<{ port: number; close(): Promise<void> }> {
+  const certificate = tls && (await readCertificateFiles(tls));
+  const server = await startRegistryServer({ answers, host, port, certificate, maxConnections, logger });
+  const watcher =
+    tls && certificate
+      ? watchCertificateFiles(tls, certificate, (next) => server.replaceCertificate(next), logger)
+      : undefined;
+  logger.log('info', 'serving registry', { catalog: name, port: server.port, tls: tls !== undefined });
+  return {
+    port: server.port,
+    async close() {
+      watcher?.stop();
+      await server.close();
+    },
+  };
+}

@@ -1,0 +1,95 @@
+import type { JsonValue } from '../../document/json.js';
+import type { CatalogSet } from '../../serve/catalogs/stored-content.js';
+import { createCatalogServers } from '../../serve/http/catalog-server.js';
+import {
+  type CertificateFiles,
+  readCertificateFiles,
+  watchCertificateFiles,
+} from '../../serve/server/certificate-files.js';
+import {
+  type ServerCertificate,
+  closeHttpServer,
+  replaceCertificate,
+} from '../../serve/server/http-server.js';
+import { getUrl, listenOn } from '../../serve/server/listening.js';
+import type { Session } from '../../source/session.js';
+
+/** Address of a server that binds loopback by default. */
+export interface HttpAddress {
+  /** Default `127.0.0.1`. */
+  host?: string | undefined;
+  /** 0 selects a free port. */
+  port: number;
+}
+
+/** How the HTTP catalog API is served. */
+export interface HttpServerOptions extends HttpAddress {
+  /** Certificate and key, read again when they change, or a temporary self-signed certificate; default plain HTTP. */
+  tls?: CertificateFiles | 'self-signed' | undefined;
+  /** Address of `/metrics`; default that of the API. */
+  metrics?: HttpAddress | undefined;
+  /** Base URL of the API; default its address. */
+  externalUrl?: string | undefined;
+  /** Host headers of requests that are allowed in addition to the address. */
+  allowedHosts?: readonly string[] | undefined;
+  /** Maximum number of open connections; default 1000. */
+  maxConnections?: number | undefined;
+}
+
+/** A server that is set up and does not listen yet. */
+interface PreparedServer {
+  /** Listens; returns the URL that it is reached at. Throws OpmateError IO. */
+  listen(): Promise<string>;
+  /** Finishes requests that are under way. Does nothing where it has not listened. */
+  close(): Promise<void>;
+}
+
+/** Sets up the server of the HTTP catalog API. Throws OpmateError. */
+export async function prepareHttpServer(
+  options: HttpServerOptions,
+  catalogs: CatalogSet,
+  { now, logger }: Session,
+  statuses?: (root: string) => JsonValue[],
+): Promise<PreparedServer> {
+  const { host = '127.0.0.1', port, tls, metrics, externalUrl, allowedHosts, maxConnections } = options;
+  const files = tls === 'self-signed' ? undefined : tls;
+  const pair = files && (await readCertificateFiles(files));
+  const certificate = tls === 'self-signed' ? await createSelfSigned(host, now()) : pair;
+  const servers = createCatalogServers({
+    catalogs,
+    externalUrl,
+    certificate,
+    host,
+    allowedHosts,
+    maxConnections,
+    hasOwnMetrics: metrics !== undefined,
+    statuses,
+    logger,
+  });
+  let watcher: { stop(): void } | undefined;
+  return {
+    async listen() {
+      await listenOn(servers.api, { host, port }, '--http');
+      if (metrics !== undefined) {
+        const { host: metricsHost = '127.0.0.1' } = metrics;
+        await listenOn(servers.metrics, { host: metricsHost, port: metrics.port }, '--metrics-listen');
+        const url = `${getUrl(servers.metrics, metricsHost, false)}/metrics`;
+        logger.log('info', 'serving metrics', { url });
+      }
+      if (files && pair) {
+        const reload = (next: ServerCertificate): void => replaceCertificate(servers.api, next);
+        watcher = watchCertificateFiles(files, pair, reload, logger);
+      }
+      return externalUrl?.replace(/\/+$/, '') ?? getUrl(servers.api, host, certificate !== undefined);
+    },
+    async close() {
+      watcher?.stop();
+      await Promise.all([servers.api, servers.metrics].map((server) => closeHttpServer(server)));
+    },
+  };
+}
+
+async function createSelfSigned(host: string, now: Date): Promise<ServerCertificate> {
+  const { createSelfSignedCertificate } = await import('../../serve/http/self-signed.js');
+  return createSelfSignedCertificate([...new Set(['localhost', '127.0.0.1', host])], now);
+}

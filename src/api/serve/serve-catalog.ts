@@ -1,0 +1,203 @@
+import path from 'node:path';
+import type { Catalog } from '../../catalog/catalog.js';
+import { onAbort } from '../../core/concurrency.js';
+import { OpmateError, UsageError, throwIfCancelled } from '../../core/errors.js';
+import { openCatalogAnswers } from '../../serve/grpc/catalog-answers.js';
+import type { RegistryAnswers } from '../../serve/grpc/registry-answers.js';
+import type { Session } from '../../source/session.js';
+import { openCatalog, withCatalog } from '../open-catalog.js';
+import { closeOnAbort } from './close-on-abort.js';
+import type { GrpcServerOptions } from './grpc-server.js';
+import type { HttpAddress, HttpServerOptions } from './http-server.js';
+
+/** APIs to serve a catalog with; at least one. */
+export interface ServeCatalogOptions {
+  /** gRPC registry API of OLM v0. */
+  grpc?: GrpcServerOptions | undefined;
+  /** HTTP catalog API of OLM v1. */
+  http?: HttpServerOptions | undefined;
+  /** Name of the catalog in the HTTP API; default `catalog`. */
+  name?: string | undefined;
+  /** Directory of contents of the HTTP API, kept from one start to the next; default none. */
+  storage?: string | undefined;
+  /** Directory of encoded bundles, kept from one start to the next; default none. */
+  cacheDirectory?: string | undefined;
+  /** Fail if the cache belongs to another catalog. */
+  requireCache?: boolean | undefined;
+  /** Address of the page of the catalog, as `viewCatalog` serves it; default none. */
+  page?: HttpAddress | undefined;
+}
+
+/** A served catalog. `close` finishes requests in progress. */
+export interface ServedCatalog {
+  grpcPort: number | undefined;
+  /** URL of the catalog in the HTTP API. */
+  url: string | undefined;
+  /** URL of the page. */
+  pageUrl: string | undefined;
+  close(): Promise<void>;
+}
+
+type Closers = (() => Promise<void>)[];
+
+/**
+ * Serves a catalog over gRPC, HTTP, or both, until it is closed or the signal of the session fires. Throws OpmateError
+ * for a catalog that is invalid, and IO for an address that is in use.
+ */
+export async function serveCatalog(
+  reference: string,
+  session: Session,
+  options: ServeCatalogOptions,
+): Promise<ServedCatalog> {
+  const { grpc, http, page, cacheDirectory, requireCache } = options;
+  return collectingClosers(session, async (closers) => {
+    const { catalog, close } = await openCatalog(reference, session);
+    closers.push(close);
+    let answers: RegistryAnswers | undefined;
+    if (grpc !== undefined) {
+      answers = await openAnswers(catalog, reference, session, {
+        cacheDirectory: cacheDirectory && path.resolve(session.workingDirectory, cacheDirectory),
+        requireCache,
+      });
+      closers.push(async () => answers?.close());
+    }
+    const url = http && (await startHttp(catalog, session, options, http, closers));
+    const pageUrl = page && (await startPage(catalog, reference, session, page, closers));
+    const grpcPort = grpc && answers && (await startGrpc(answers, reference, session, grpc, closers));
+    return { grpcPort, url, pageUrl };
+  });
+}
+
+/**
+ * Serves the file of a sqlite index over gRPC until it is closed or the signal of the session fires; the file is never
+ * changed. Throws OpmateError.
+ */
+export async function serveIndex(
+  file: string,
+  session: Session,
+  { grpc, name = file }: { grpc: GrpcServerOptions; name?: string | undefined },
+): Promise<Pick<ServedCatalog, 'close'> & { grpcPort: number }> {
+  return collectingClosers(session, async (closers) => {
+    const { openSqliteAnswers } = await import('../../serve/grpc/sqlite-answers.js');
+    const answers = await openSqliteAnswers(file, session, { name });
+    closers.push(async () => answers.close());
+    return { grpcPort: await startGrpc(answers, name, session, grpc, closers) };
+  });
+}
+
+/**
+ * Builds the cache that `serveCatalog` starts from. Throws OpmateError: for a catalog that is invalid, IO for a cache
+ * that cannot be written.
+ */
+export async function buildServeCache(
+  reference: string,
+  cacheDirectory: string,
+  session: Session,
+): Promise<void> {
+  await withCatalog(reference, session, async ({ catalog }) => {
+    const directory = path.resolve(session.workingDirectory, cacheDirectory);
+    const answers = await openAnswers(catalog, reference, session, { cacheDirectory: directory });
+    try {
+      // Being interrupted here leaves no cache.
+      const stopWaiting = onAbort(session.signal, () => void answers.close());
+      const { isCached, reason } = (await answers.encoded) ?? { isCached: false, reason: 'it needs none' };
+      stopWaiting();
+      throwIfCancelled(session.signal);
+      if (isCached) return;
+      throw new OpmateError('IO', `${cacheDirectory}: cannot write the cache: ${reason}`, {
+        hint: 'specify a writable directory with space for the bundles of the catalog',
+      });
+    } finally {
+      await answers.close();
+    }
+  });
+}
+
+/** Runs `start`; what it adds to `closers` is called in reverse order once the result is closed, or where it fails. */
+async function collectingClosers<T>(
+  { signal }: Session,
+  start: (closers: Closers) => Promise<T>,
+): Promise<T & { close(): Promise<void> }> {
+  const closers: Closers = [];
+  const close = async (): Promise<void> => {
+    for (const item of closers.splice(0).reverse()) await item();
+  };
+  try {
+    const started = await start(closers);
+    return { ...started, close: closeOnAbort(signal, close) };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Opens what the gRPC registry API answers with: a file-based catalog or a sqlite index. */
+async function openAnswers(
+  catalog: Catalog,
+  reference: string,
+  session: Session,
+  options: Omit<Parameters<typeof openCatalogAnswers>[1], 'temporaryDirectory' | 'now'> = {},
+): Promise<RegistryAnswers & Partial<Pick<Awaited<ReturnType<typeof openCatalogAnswers>>, 'encoded'>>> {
+  const { temporaryDirectory, now, logger, signal } = session;
+  const settings = { temporaryDirectory, now, logger, signal, ...options };
+  if (catalog.listFiles !== undefined) return openCatalogAnswers(catalog, settings);
+  const { SqliteCatalog } = await import('../../sqlite/read/catalog.js');
+  if (!(catalog instanceof SqliteCatalog)) return openCatalogAnswers(catalog, settings);
+  const { openSqliteAnswers } = await import('../../serve/grpc/sqlite-answers.js');
+  return openSqliteAnswers(catalog.file, session, { name: reference });
+}
+
+async function startGrpc(
+  answers: RegistryAnswers,
+  name: string,
+  { logger }: Session,
+  options: GrpcServerOptions,
+  closers: Closers,
+): Promise<number> {
+  const { startGrpcServer } = await import('./grpc-server.js');
+  const server = await startGrpcServer(answers, name, options, logger);
+  closers.push(() => server.close());
+  return server.port;
+}
+
+async function startHttp(
+  catalog: Catalog,
+  session: Session,
+  { name = 'catalog', storage }: ServeCatalogOptions,
+  options: HttpServerOptions,
+  closers: Closers,
+): Promise<string> {
+  const [{ HeldCatalogs }, { storeContent }, { prepareHttpServer }, { catalogNameFault }] = await Promise.all(
+    [
+      import('../../serve/catalogs/catalog-set.js'),
+      import('../../serve/catalogs/content-store.js'),
+      import('./http-server.js'),
+      import('../../serve/http/catalog-names.js'),
+    ],
+  );
+  const fault = catalogNameFault(name);
+  if (fault !== undefined) throw new UsageError(`name ${name}: ${fault}`);
+  const { temporaryDirectory, workingDirectory, now, logger, signal } = session;
+  const catalogs = new HeldCatalogs();
+  closers.push(() => catalogs.close());
+  const server = await prepareHttpServer(options, catalogs, session);
+  const directory = storage === undefined ? undefined : path.resolve(workingDirectory, storage);
+  const content = await storeContent(catalog, { directory, temporaryDirectory, now, logger, signal });
+  await catalogs.put({ name, content, labels: {}, priority: 0 });
+  catalogs.markReady();
+  closers.push(() => server.close());
+  return `${await server.listen()}/catalogs/${name}`;
+}
+
+async function startPage(
+  catalog: Catalog,
+  reference: string,
+  session: Session,
+  { host = '127.0.0.1', port }: HttpAddress,
+  closers: Closers,
+): Promise<string> {
+  const { servePage } = await import('../view/page.js');
+  const page = await servePage({ name: reference, catalog }, { host, port }, session);
+  closers.push(() => page.close());
+  return page.url;
+}

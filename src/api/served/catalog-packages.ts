@@ -1,0 +1,146 @@
+import path from 'node:path';
+import {
+  catalogIndexName,
+  catalogPath,
+  maxPublishedIndexBytes,
+  parsePublishedCatalog,
+} from '../../catalog/published/published-index.js';
+import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { compareBytes } from '../../core/order.js';
+import { parseGoJson } from '../../document/go-json.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
+import { getText } from '../../document/json-fields.js';
+import { readRegularFile } from '../../files/read-file.js';
+import { CatalogRecords, getContents } from '../../serve/catalogs/catalog-records.js';
+import type { Session } from '../../source/session.js';
+import { type ServedCatalogs, labelsAt, listing, listingOfDirectory, readUrl } from './catalog-statuses.js';
+
+/** A package of a served catalog. */
+export interface ServedPackage {
+  catalog: string;
+  name: string;
+  /** Labels of the catalog. */
+  labels: Readonly<Record<string, string>>;
+  /** Priority of the catalog. */
+  priority: number;
+}
+
+/** Options of `listServedPackages`. */
+export interface ServedPackagesOptions {
+  /** `PACKAGE` or `CATALOG/PACKAGE`: returns this package of the catalog with the highest priority. Default all packages. */
+  package?: string | undefined;
+  /** Name of the catalog; default all. */
+  catalog?: string | undefined;
+  /** Selects catalogs by labels; default all. */
+  isSelected?: ((labels: ServedPackage['labels']) => boolean) | undefined;
+}
+
+/**
+ * Lists packages of served catalogs, by catalog and name. Throws OpmateError: NOT_FOUND for a package that no catalog
+ * has, INVALID for one that several catalogs of the same priority have.
+ */
+export async function listServedPackages(
+  served: ServedCatalogs,
+  session: Session,
+  { package: packageName, catalog, isSelected = () => true }: ServedPackagesOptions = {},
+): Promise<ServedPackage[]> {
+  const isQualified = packageName?.includes('/') === true;
+  const [plain, qualifier] = isQualified ? packageName.split('/', 2).reverse() : [packageName];
+  const selected = (await readPackages(served, session)).filter(
+    (item) =>
+      (catalog ?? item.catalog) === item.catalog &&
+      (qualifier ?? item.catalog) === item.catalog &&
+      (plain ?? item.name) === item.name &&
+      isSelected(item.labels),
+  );
+  if (plain === undefined) return selected;
+  if (selected.length === 0)
+    throw new OpmateError('NOT_FOUND', `${packageName}: no catalog has such a package`);
+  const highest = Math.max(...selected.map(({ priority }) => priority));
+  const best = selected.filter(({ priority }) => priority === highest);
+  if (best.length === 1) return best;
+  const places = best.map((item) => `${item.catalog}/${item.name}`).join(', ');
+  const problem = `${plain}: several catalogs of the same priority have it: ${places}`;
+  throw new OpmateError('INVALID', problem, {
+    hint: 'use CATALOG/PACKAGE, or select the catalog with --catalog or --selector',
+  });
+}
+
+function readPackages(served: ServedCatalogs, session: Session): Promise<ServedPackage[]> {
+  if ('url' in served) return packagesServed(served.url, session);
+  return 'published' in served
+    ? packagesOfDirectory(served.published)
+    : packagesStored(served.storage, session);
+}
+
+async function packagesStored(storage: string, { signal }: Session): Promise<ServedPackage[]> {
+  const { openContent } = await import('../../serve/catalogs/content-store.js');
+  const listed: ServedPackage[] = [];
+  for (const { name, labels, priority, contentHash } of await new CatalogRecords(storage).list()) {
+    throwIfCancelled(signal);
+    if (contentHash === undefined) continue;
+    const content = await openContent(contentHash, { directory: getContents(storage) });
+    if (content === undefined) continue;
+    for (const item of content.packages) listed.push({ catalog: name, name: item, labels, priority });
+    await content.close();
+  }
+  return listed;
+}
+
+async function packagesServed(url: string, session: Session): Promise<ServedPackage[]> {
+  const root = url.replace(/\/+$/, '').replace(/\/catalogs$/, '');
+  const listed: ServedPackage[] = [];
+  for (const value of await listing(root, session)) {
+    const name = getText(value, 'name');
+    const names = isJsonObject(value['urls'] ?? null)
+      ? await namesServed(`${root}/catalogs/${name}/api/v1/metas?schema=olm.package`, session)
+      : await namesPublished(`${root}/${catalogPath(name, catalogIndexName)}`, session);
+    listed.push(...toPackages(value, names));
+  }
+  return sorted(listed);
+}
+
+async function namesServed(url: string, session: Session): Promise<string[]> {
+  const lines = (await readUrl(url, session)).split('\n').filter((line) => line !== '');
+  return lines.flatMap((line) => {
+    const value = parseGoJson(line);
+    return isJsonObject(value) ? [getText(value, 'name')] : [];
+  });
+}
+
+async function namesPublished(url: string, session: Session): Promise<string[]> {
+  const { packages } = parsePublishedCatalog(Buffer.from(await readUrl(url, session)), url);
+  return packages.map(({ name }) => name);
+}
+
+async function packagesOfDirectory(directory: string): Promise<ServedPackage[]> {
+  const listed: ServedPackage[] = [];
+  for (const value of await listingOfDirectory(directory)) {
+    const file = path.join(directory, catalogPath(getText(value, 'name'), catalogIndexName));
+    const bytes = await readRegularFile(file, maxPublishedIndexBytes).catch((error: unknown) => {
+      throw fileError(file, error, { file });
+    });
+    const { packages } = parsePublishedCatalog(bytes, file);
+    listed.push(
+      ...toPackages(
+        value,
+        packages.map(({ name }) => name),
+      ),
+    );
+  }
+  return sorted(listed);
+}
+
+function toPackages(listed: JsonObject, names: readonly string[]): ServedPackage[] {
+  const priority = typeof listed['priority'] === 'number' ? listed['priority'] : 0;
+  return names.map((name) => ({
+    catalog: getText(listed, 'name'),
+    name,
+    labels: labelsAt(listed),
+    priority,
+  }));
+}
+
+function sorted(listed: readonly ServedPackage[]): ServedPackage[] {
+  return [...listed].sort((a, b) => compareBytes(a.catalog, b.catalog) || compareBytes(a.name, b.name));
+}

@@ -1,0 +1,113 @@
+import { type MetasOptions, readMetas } from '../../catalog/catalog.js';
+import { LineCounter, type OpenFile } from '../../catalog/documents.js';
+import { openFile } from '../../catalog/file-access.js';
+import { readLocated } from '../../catalog/locate.js';
+import type { Meta } from '../../catalog/meta.js';
+import { type ConvertedType, TemplateConversion } from '../../catalog/template/convert.js';
+import { addContext, combineErrors } from '../../core/diagnostics-error.js';
+import { OpmateError } from '../../core/errors.js';
+import { quoteGo } from '../../document/go-json.js';
+import { statIfPresent } from '../../files/file-status.js';
+import type { Session } from '../../source/session.js';
+import { catalogsOnly } from '../../source/source-types.js';
+import { openSource } from '../../source/source.js';
+import { isDatabaseFile } from '../../sqlite/schema/database.js';
+import type { CatalogOutput } from '../catalog-output.js';
+import { requireCatalog } from '../open-catalog.js';
+
+/** Options of `convertToTemplate`. */
+export interface ConvertToTemplateOptions extends Pick<CatalogOutput, 'format'> {
+  /** `basic` names bundles by image; `substitutes` holds the whole catalog. Default `basic`. */
+  type?: ConvertedType | undefined;
+}
+
+/** Template that stands for a catalog. `close` it at the end. */
+export interface ConvertedTemplate {
+  /** Returns the template piece by piece, in the bytes of `opm alpha convert-template`. */
+  write: TemplateConversion['write'];
+  close(): Promise<void>;
+}
+
+/** Blobs of a catalog, and the line on which each begins. */
+interface OpenedBlobs {
+  metas(options: MetasOptions): AsyncGenerator<Meta, void, undefined>;
+  lineOf(origin: Meta['origin']): Promise<number | undefined>;
+  close(): Promise<void>;
+}
+
+/**
+ * Creates a template that renders to a catalog: a file of blobs, by name or one that is open and stays open, or any
+ * reference of a catalog. Throws OpmateError with every blob that cannot be converted, with file and line.
+ */
+export async function convertToTemplate(
+  input: string | OpenFile,
+  session: Session,
+  options: ConvertToTemplateOptions = {},
+): Promise<ConvertedTemplate> {
+  return convertBlobs(await openBlobs(input, session), session, options);
+}
+
+async function convertBlobs(
+  opened: OpenedBlobs,
+  session: Session,
+  { type = 'basic', format = 'json' }: ConvertToTemplateOptions,
+): Promise<ConvertedTemplate> {
+  const { temporaryDirectory } = session;
+  const conversion = new TemplateConversion({ type, format, temporaryDirectory });
+  const close = async (): Promise<void> => {
+    await conversion.close();
+    await opened.close();
+  };
+  try {
+    await addAll(conversion, opened, session);
+    return { write: (options) => conversion.write(options), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function addAll(conversion: TemplateConversion, opened: OpenedBlobs, session: Session): Promise<void> {
+  const { logger, signal } = session;
+  const faults: OpmateError[] = [];
+  const onFault = (fault: OpmateError): void =>
+    void faults.push(addContext(fault, { subject: 'converting' }));
+  await readLocated(opened, { logger, signal, onFault }, (meta) => conversion.add(meta));
+  if (faults.length > 0) throw combineErrors(faults);
+}
+
+async function openBlobs(input: string | OpenFile, session: Session): Promise<OpenedBlobs> {
+  if (typeof input !== 'string') return blobsOfFile(input, () => Promise.resolve());
+  if (await isStream(input)) {
+    const handle = await openFile(input, input);
+    const { size } = await handle.stat();
+    return blobsOfFile({ handle, label: input, size }, () => handle.close());
+  }
+  const { catalog, close } = await requireCatalog(await openSource(input, session, catalogsOnly), input);
+  return {
+    metas: (options) => catalog.metas(options),
+    lineOf: (origin) => catalog.lineOf(origin),
+    close,
+  };
+}
+
+function blobsOfFile(file: OpenFile, close: () => Promise<void>): OpenedBlobs {
+  const counter = new LineCounter(file.label);
+  return {
+    metas: (options) => readMetas(file, options),
+    lineOf: ({ offset }) => counter.lineOf(file.handle, offset),
+    close,
+  };
+}
+
+/** Whether a reference is a file of documents. What does not exist and is not named like an image is refused. */
+async function isStream(reference: string): Promise<boolean> {
+  const stats = await statIfPresent(reference);
+  if (stats === undefined && !/[:@]/.test(reference)) {
+    throw new OpmateError('NOT_FOUND', `unable to open input: ${quoteGo(reference)}`, {
+      hint: `check the path ${reference}`,
+    });
+  }
+  if (stats === undefined || stats.isDirectory()) return false;
+  return !(stats.isFile() && (await isDatabaseFile(reference)));
+}

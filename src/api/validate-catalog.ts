@@ -1,0 +1,68 @@
+import type { Catalog, MetasOptions } from '../catalog/catalog.js';
+import { collectFacts } from '../catalog/facts.js';
+import { placeDiagnostics } from '../catalog/locate.js';
+import type { OpmateError } from '../core/errors.js';
+import { validateInTurns } from '../graph/validate.js';
+import { type CatalogDiagnostic, diagnoseFaults } from '../model/catalog-diagnostic.js';
+import type { Session } from '../source/session.js';
+import { openSource } from '../source/source.js';
+import { requireCatalog } from './open-catalog.js';
+
+/** Options of `validate`. */
+export interface ValidateOptions {
+  /** Make parts that cannot be read problems of the verdict. By default the first one is thrown. */
+  keepFaults?: boolean | undefined;
+}
+
+/** The result of checking a catalog. */
+export interface CatalogVerdict {
+  passed: boolean;
+  /** The message of `opm validate`; undefined if the catalog is valid. */
+  message: string | undefined;
+  /** Every problem, in order of package, channel, bundle, with file and line. */
+  problems: CatalogDiagnostic[];
+  /** What `opm` accepts although the author hardly meant it. */
+  warnings: CatalogDiagnostic[];
+}
+
+/**
+ * Checks a catalog as `opmate validate` does and reports every problem. Throws OpmateError, with file and line, for a
+ * catalog that cannot be read.
+ */
+export async function validate(
+  reference: string,
+  session: Session,
+  { keepFaults }: ValidateOptions = {},
+): Promise<CatalogVerdict> {
+  const source = await requireCatalog(await openSource(reference, session), reference, {
+    hint: 'check a bundle with opmate render',
+  });
+  try {
+    const { logger, signal } = session;
+    return await judgeCatalog(source.catalog, { logger, signal, keepFaults });
+  } finally {
+    await source.close();
+  }
+}
+
+/** Checks an open catalog; see `validate`. */
+export async function judgeCatalog(
+  catalog: Catalog,
+  { keepFaults = false, ...options }: ValidateOptions & Pick<MetasOptions, 'logger' | 'signal'>,
+): Promise<CatalogVerdict> {
+  const faults: OpmateError[] = [];
+  const onFault = keepFaults ? (fault: OpmateError): unknown => faults.push(fault) : undefined;
+  const facts = await collectFacts(catalog, { ...options, withoutManifests: false, onFault });
+  const [fault] = faults;
+  if (fault !== undefined) {
+    // What the unreadable parts hold is not known, so what the rest lacks cannot be told either.
+    return { passed: false, message: fault.message, problems: diagnoseFaults(faults), warnings: [] };
+  }
+  const { passed, message, problems, warnings } = await validateInTurns(facts, options);
+  return {
+    passed,
+    message,
+    problems: await placeDiagnostics(catalog, problems, options),
+    warnings: await placeDiagnostics(catalog, warnings, options),
+  };
+}

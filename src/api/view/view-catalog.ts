@@ -1,0 +1,123 @@
+import { randomBytes } from 'node:crypto';
+import path from 'node:path';
+import type { Session } from '../../source/session.js';
+import type { CatalogSource } from '../../source/source-types.js';
+import { localStateReader } from '../../source/source.js';
+import { CurrentView, type OpenedView } from '../../view/current-view.js';
+import { exportPage } from '../../view/export-page.js';
+import { openCatalog } from '../open-catalog.js';
+import { closeOnAbort } from '../serve/close-on-abort.js';
+import { SelectionEditor, imageOfCatalog } from '../selection/edit-selection.js';
+import { type ServedPage, openView, startPage, withSignal } from './page.js';
+
+/** Options of `exportCatalogView`. */
+export interface ExportViewOptions {
+  /** Older catalog to show the differences from. */
+  compare?: string | undefined;
+}
+
+/** Options of `viewCatalog`. */
+export interface ViewCatalogOptions extends ExportViewOptions {
+  /** Default `127.0.0.1`. */
+  host?: string | undefined;
+  /** Default 0, a free port. */
+  port?: number | undefined;
+  /** File that selections in the page are written to; by default the page writes nothing. */
+  edit?: string | undefined;
+}
+
+/**
+ * Serves the page of a catalog until it is closed or the signal of the session fires: packages, upgrade graphs, bundles,
+ * problems. A local catalog is read again once its files change. Throws OpmateError for a catalog that cannot be read,
+ * and IO for an address that is in use.
+ */
+export async function viewCatalog(
+  reference: string,
+  session: Session,
+  { compare, host = '127.0.0.1', port = 0, edit }: ViewCatalogOptions = {},
+): Promise<ServedPage> {
+  const current = await createView(reference, compare, session);
+  try {
+    await current.use(true, () => undefined);
+    const editor = edit === undefined ? undefined : await createEditor(reference, edit, session);
+    const page = await startPage(current, { host, port }, '--port', session, editor);
+    return { url: page.url, close: closeOnAbort(session.signal, () => page.close()) };
+  } catch (error) {
+    await current.close();
+    throw error;
+  }
+}
+
+/**
+ * Writes the page of a catalog with all its data to a new or empty directory, as files for any web server or to be
+ * opened from the disk. The directory appears whole or not at all. Throws OpmateError.
+ */
+export async function exportCatalogView(
+  reference: string,
+  directory: string,
+  session: Session,
+  { compare }: ExportViewOptions = {},
+): Promise<void> {
+  const current = await createView(reference, compare, session);
+  try {
+    await current.use(true, async (view, { readAt }) => {
+      await view.endChecks();
+      await exportPage(view, directory, { readAt, signal: session.signal });
+    });
+  } finally {
+    await current.close();
+  }
+}
+
+async function createView(
+  reference: string,
+  compare: string | undefined,
+  session: Session,
+): Promise<CurrentView> {
+  const references = compare === undefined ? [reference] : [reference, compare];
+  const readers: (() => Promise<string>)[] = [];
+  for (const name of references) {
+    const reader = await localStateReader(name, session);
+    if (reader !== undefined) readers.push(reader);
+  }
+  return new CurrentView({
+    open: (stop) => openReferences(references, withSignal(session, stop)),
+    readState: async () => (await Promise.all(readers.map((read) => read()))).join('\n'),
+    now: session.now,
+  });
+}
+
+async function createEditor(reference: string, file: string, session: Session): Promise<SelectionEditor> {
+  const token = randomBytes(16).toString('hex');
+  const catalog = await imageOfCatalog(reference);
+  return new SelectionEditor(
+    { token, file, path: path.resolve(session.workingDirectory, file), catalog },
+    session,
+  );
+}
+
+/** Opens the view of a catalog, compared with the second one if there is one. */
+async function openReferences(references: readonly string[], session: Session): Promise<OpenedView> {
+  const sources: CatalogSource[] = [];
+  const closeSources = async (): Promise<void> => {
+    for (const source of sources) await source.close();
+  };
+  try {
+    for (const reference of references) sources.push(await openCatalog(reference, session));
+    const [shown, other] = sources.map(({ catalog }, index) => ({
+      name: references[index] as string,
+      catalog,
+    }));
+    const opened = await openView(shown as NonNullable<typeof shown>, other, session);
+    return {
+      view: opened.view,
+      async close() {
+        await opened.close();
+        await closeSources();
+      },
+    };
+  } catch (error) {
+    await closeSources();
+    throw error;
+  }
+}

@@ -43,6 +43,10 @@ describe('docs/examples', () => {
       'mirror-image-set',
       'carry-image-set',
       'install-operator',
+      'view-catalog',
+      'serve-catalogs',
+      'push-bundle',
+      'mirror-catalog',
     ];
     const elsewhere = ['catalog-client', 'edit-index', 'render-and-validate'];
     const files = await readdir(path.join(projectRoot, 'docs', 'examples'));
@@ -83,6 +87,45 @@ describe('docs/examples', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Deployment: 1$/m);
     expect(stdout).toMatch(/^\d+ permissions, \d+ on the whole cluster$/m);
+  });
+
+  it('exports the page of a catalog', async () => {
+    await sandbox.write({ 'catalog/catalog.json': widgetCatalog });
+    const result = await runExample('view-catalog', 'catalog', 'page');
+    expect(result).toEqual({ code: 0, stdout: 'open page/index.html\n', stderr: '' });
+    expect(await readFile(at('page', 'index.html'), 'utf8')).toContain('exported.js');
+  });
+
+  it('builds and pushes a bundle image, and serves a catalog image by its manifest', async () => {
+    const target = await startRegistry({ directory: at('images') });
+    const registry = await startFaultRegistry();
+    try {
+      const { host } = new URL(target.url);
+      const bundle = path.join(bundlesDirectory, 'skupper-operator', '1.9.0');
+      const pushed = await runExample('push-bundle', bundle, 'b.tar', `${host}/ns/bundle:v1`, '--use-http');
+      expect(pushed).toMatchObject({ code: 0, stderr: '' });
+      expect(pushed.stdout).toMatch(/^pushed .*\/ns\/bundle@sha256:[0-9a-f]{64}\n$/);
+      serveBuilt(registry, 'ns/catalog', 'v1', await makeCatalogImage({ 'all.json': widgetCatalog }));
+      const ref = `${registry.host}/ns/catalog:v1`;
+      await sandbox.write({
+        'manifests/widgets.yaml': {
+          apiVersion: 'olm.operatorframework.io/v1',
+          kind: 'ClusterCatalog',
+          metadata: { name: 'widgets' },
+          spec: { source: { type: 'Image', image: { ref } } },
+        },
+      });
+      const served = await runExample('serve-catalogs', 'manifests', '--use-http');
+      expect(served).toMatchObject({ code: 0, stderr: '' });
+      expect(served.stdout).toContain('widgets/widget\n');
+      const args = [ref, `${host}/mirror`, 'out', '--use-http', '--dry-run'];
+      const mirrored = await runExample('mirror-catalog', ...args);
+      expect(mirrored).toMatchObject({ code: 0, stderr: '' });
+      expect(await readFile(at('out', 'mapping.txt'), 'utf8')).toContain(`${host}/mirror`);
+    } finally {
+      await registry.close();
+      await target.close();
+    }
   });
 
   it.skipIf(!hasKubectl)('installs an operator once its hash is approved (needs kubectl)', async () => {

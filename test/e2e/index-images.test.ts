@@ -276,10 +276,10 @@ describe('opmate index: bad input', () => {
       files: { 'database/index.db': await readFile(at('other.db')) },
     });
     expect(await refused('foreign', foreign)).toContain(
-      'oci:bad:foreign: a sqlite database, but not an index',
+      'oci:bad:foreign: a sqlite database, but not an operator index',
     );
     const built = await index('build', 'other.db', '-i', 'scratch', '-t', 'oci:out:bad');
-    expect(built).toMatchObject({ code: 1, stderr: expect.stringContaining('not an index') });
+    expect(built).toMatchObject({ code: 1, stderr: expect.stringContaining('not an operator index') });
     const huge = await makeImage({ labels, files: { 'database/index.db': Buffer.alloc(2 << 20) } });
     expect(await refused('huge', huge, '--max-unpacked-size', '1M')).toContain('--max-unpacked-size');
   });

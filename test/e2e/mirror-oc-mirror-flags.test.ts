@@ -42,7 +42,7 @@ describe('mirror, as scripts call oc-mirror', () => {
       const { code, stderr } = await ocMirror(flag);
       expect(code).toBe(1);
       expect(stderr).toContain(
-        `${flag === both[0] ? host : `${other}/acme/tool:v1`}: speaks plain HTTP, not HTTPS`,
+        `${flag === both[0] ? `${host}/flags/acme/tool` : `${other}/acme/tool:v1`}: speaks plain HTTP, not HTTPS`,
       );
     }
     expect(await ocMirror(...both)).toMatchObject({ code: 0 });

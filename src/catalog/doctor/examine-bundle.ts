@@ -18,7 +18,7 @@ import { type OpenShiftVersion, isInVersions, readOpenShiftVersion } from './ope
 
 /** Properties of a bundle that checks of heads and of several bundles need, beyond its facts. */
 export interface BundleRecord {
-  /** What it provides to others, see `readProvidedApi`. */
+  /** Provided APIs, see `readProvidedApi`. */
   apis: readonly string[];
   needs: readonly { need: Need; path: (string | number)[] }[];
   /** Form of its ClusterServiceVersion. */

@@ -157,11 +157,7 @@ describe('oci/credentials: files', () => {
     ['auths of the wrong type', '{"auths":["hunter2"]}', 'auths must be an object'],
     ['an entry of the wrong type', '{"auths":{"a":"hunter2"}}', 'entry "a" must be an object'],
     ['junk base64', '{"auths":{"a":{"auth":"hunter2!!"}}}', 'entry "a": auth: expected base64'],
-    [
-      'base64 without a colon',
-      '{"auths":{"a":{"auth":"aHVudGVyMg=="}}}',
-      'entry "a": auth: expected base64',
-    ],
+    ['base64 without a colon', '{"auths":{"a":{"auth":"aHVudGVyMg=="}}}', 'entry "a": auth: expected base64'],
   ])('names the file, not the secret, when it holds %s', async (_name, content, problem) => {
     const path = await bench.file('.docker/config.json', content);
     const failure = await failureOf(find('a', 'x'));

@@ -124,8 +124,7 @@ export class Http2Session implements StreamOwner {
 
   schedule(stream: Http2Stream): void {
     if (stream.isScheduled) return;
-    stream.isScheduled = true;
-    this.#scheduled.push(stream);
+    this.#enqueue(stream);
     this.#flushLater();
   }
 
@@ -425,6 +424,11 @@ export class Http2Session implements StreamOwner {
       throw new ConnectionError(errorCodes.ENHANCE_YOUR_CALM, 'too many faults');
   }
 
+  #enqueue(stream: Http2Stream): void {
+    stream.isScheduled = true;
+    this.#scheduled.push(stream);
+  }
+
   /** Sends what is ready when the work that is under way has been done. */
   #flushLater(): void {
     if (this.#isReading || this.#isFlushing) return;
@@ -465,7 +469,7 @@ export class Http2Session implements StreamOwner {
     }
     const { trailers } = stream;
     if (trailers !== undefined) this.#writeHeaders(stream, trailers, true);
-    else if (stream.hasPieces) this.schedule(stream);
+    else if (stream.hasPieces) this.#enqueue(stream);
   }
 
   #writeHeaders(stream: Http2Stream, block: Buffer, isLast: boolean): void {

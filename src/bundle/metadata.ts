@@ -82,7 +82,7 @@ export function readPlacedMetadata(content: Buffer, file: string): PlacedMetadat
   }
 }
 
-/** Returns a field whatever the case of its key; of several keys the last that is not null, null where there is none. */
+/** Returns a field by its key, ignoring case: the last non-null one of several, otherwise null. */
 export function getField(object: JsonObject, name: string): JsonValue {
   const key = findFieldKeys(object, name).findLast((candidate) => object[candidate] !== null);
   return key === undefined ? null : (object[key] as JsonValue);
@@ -120,7 +120,7 @@ export function toTexts(
 function typedValuesIn(document: FirstDocument, name: string): RawProperty[] {
   const list = getField(document.value as JsonObject, name);
   if (!Array.isArray(list)) return [];
-  // JSON with a type that is no text is read again as YAML, which makes text of it, and of the values.
+  // JSON whose type is not a string is parsed again as YAML, which converts it and the values to strings.
   const isTyped = list.every((item) => !isJsonObject(item) || isText(getField(item, 'type')));
   const texts = document.json === undefined || !isTyped ? undefined : rawListIn(document.json, name);
   const out: RawProperty[] = [];

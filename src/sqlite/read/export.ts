@@ -37,7 +37,7 @@ export interface ExportReport {
 
 /**
  * Writes packages of an index, by default all, as directories of package manifests: `PACKAGE/package.yaml`, and the
- * manifests of each bundle in `PACKAGE/VERSION`, or in a directory named after the bundle if its version is no file
+ * manifests of each bundle in `PACKAGE/VERSION`, or in a directory named after the bundle if its version is not a valid file
  * name or not unique. Manifests come from its image, or from the index without one. All packages appear below
  * `directory` when complete, or none. Throws OpmateError: NOT_FOUND for an unknown package; IO for an existing
  * directory; UNSAFE for invalid file names; INVALID for a bundle without manifests; and as pulling.

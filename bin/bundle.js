@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { build, transform } from 'esbuild';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const outdir = path.join(root, 'lib');
@@ -52,6 +52,61 @@ const lazyModules = {
   },
 };
 
+/** Commands whose start-up takes most of their time, and what they import() for any directory. */
+const quickModules = [
+  'src/cli/main.ts',
+  'src/cli/root/render.ts',
+  'src/cli/root/validate.ts',
+  'src/cli/root/version.ts',
+  'src/source/drivers/published-catalog.ts',
+];
+
+/**
+ * Moves the modules that quick commands do not need into a function in the scope of the others, called by the first import()
+ * of one of them: until then V8's cache holds nothing of them. Throws if the output of esbuild has another form.
+ */
+function deferModules(code, inputs) {
+  const quick = new Set();
+  const visit = (file) => {
+    if (quick.has(file) || inputs[file] === undefined) return;
+    quick.add(file);
+    for (const { kind, path: imported } of inputs[file].imports)
+      if (kind !== 'dynamic-import') visit(imported);
+  };
+  quickModules.forEach(visit);
+  const [modules, exported] = code.split(/^(?=\/\/ Annotate the CommonJS export names)/m);
+  const parts = { quick: '', deferred: '' };
+  let current = 'quick';
+  for (const part of modules.split(/^(?=\/\/ \S)/m)) {
+    const file = /^\/\/ (.*)/.exec(part)?.[1];
+    if (inputs[file] !== undefined) current = quick.has(file) ? 'quick' : 'deferred';
+    parts[current] += part;
+  }
+  const declared = new Set([...parts.deferred.matchAll(/^var (\w+)/gm)].map(([, name]) => name));
+  const loaders = new Map();
+  const quickCode = parts.quick.replace(
+    /\.then\(\(\) => (\((init_\w+)\(\), \w+\)|__toESM\((require_\w+)\(\), 1\))\)/g,
+    (text, load, initializer, loader = initializer) => {
+      if (!declared.has(loader)) return text;
+      loaders.set(loader, load);
+      return `.then(() => __deferred().${loader}())`;
+    },
+  );
+  if (exported === undefined || loaders.size === 0 || !quickModules.every((file) => quick.has(file)))
+    throw new Error('program.cjs: unexpected output of esbuild');
+  const entries = [...loaders].map(([loader, load]) => `${loader}: () => ${load}`);
+  return `${quickCode}
+var __loaders;
+function __deferred() {
+  return (__loaders ??= __defer());
+}
+function __defer() {
+${parts.deferred}
+return { ${entries.join(', ')} };
+}
+${exported}`;
+}
+
 rmSync(outdir, { recursive: true, force: true });
 const { metafile } = await build({
   absWorkingDir: root,
@@ -82,24 +137,32 @@ const { metafile } = await build({
 
 // The program once more, as a function in one script: with a code cache of V8 (bin/opmate.cjs) it starts in two thirds of
 // the time.
-await build({
+const program = await build({
   absWorkingDir: root,
   entryPoints: ['src/cli/main.ts'],
   outfile: path.join(outdir, 'program.cjs'),
   bundle: true,
+  write: false,
   format: 'cjs',
   platform: 'node',
   target: 'node20.19',
   external: ['better-sqlite3'],
-  minify: true,
   legalComments: 'none',
-  banner: {
-    js: "(function(exports,require,module,__filename,__dirname){const __place=(file)=>require('node:url').pathToFileURL(require('node:path').join(__dirname,file)).href;",
-  },
-  footer: { js: '})' },
+  metafile: true,
   logLevel: 'warning',
   plugins: [filesInDist((file) => `__place('${file}')`, "__place('./program.cjs')"), lazyModules],
 });
+const minified = await transform(deferModules(program.outputFiles[0].text, program.metafile.inputs), {
+  format: 'cjs',
+  platform: 'node',
+  target: 'node20.19',
+  minify: true,
+  legalComments: 'none',
+  banner:
+    "(function(exports,require,module,__filename,__dirname){const __place=(file)=>require('node:url').pathToFileURL(require('node:path').join(__dirname,file)).href;",
+  footer: '})',
+});
+writeFileSync(path.join(outdir, 'program.cjs'), minified.code);
 
 const packages = new Set(
   Object.keys(metafile.inputs).flatMap(

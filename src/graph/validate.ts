@@ -1,12 +1,12 @@
 import { type CancelOptions, takeTurn } from '../core/concurrency.js';
-import { getMessage, throwIfCancelled } from '../core/errors.js';
+import { throwIfCancelled } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { groupBy, pushTo } from '../core/groups.js';
 import { compareBytes, sortedByBytes } from '../core/order.js';
-import { type Version, compareVersions, parseRelease, parseVersion } from '../core/semver.js';
-import { type ChannelEntry, propertyTypes, schemas } from '../model/declarative-config.js';
+import { type Version, compareVersions } from '../core/semver.js';
+import { type ChannelEntry, schemas } from '../model/declarative-config.js';
 import { type ErrorTree, errorLines, joinErrorLines } from '../model/error-tree.js';
-import { type CompareBundles, adviseOnGraph, findSkippedInChain } from './graph-advice.js';
+import { type CompareBundles, adviseOnGraph } from './graph-advice.js';
 import {
   describeDuplicateVersions,
   findDuplicateVersions,
@@ -23,12 +23,18 @@ import type {
 } from '../model/facts.js';
 import { describeGraphFault, readGraph } from './channel-graph.js';
 import { SkipRanges } from './skip-ranges.js';
-import { formatMessage, formatPath } from '../core/diagnostic.js';
+import { dns1123LabelFaults } from '../kube/names.js';
+import { emptyDeprecation, findBlobFaults, findEntryFaults, getValuePath } from './bundle-faults.js';
+import {
+  type CatalogWarning,
+  formatChannel,
+  warnOfEmptyCatalog,
+  warnOfEqualVersions,
+  warnOfSimilarNames,
+  warnOfSkippedInChain,
+} from './catalog-warnings.js';
 import { NameIndex } from '../core/suggest.js';
 import type { CatalogDiagnostic, CatalogSubject } from '../model/catalog-diagnostic.js';
-
-/** Codes of warnings. */
-type WarningCode = 'empty-catalog' | 'skipped-in-chain' | 'misspelled-name' | 'equal-versions';
 
 /** Result of validating a catalog. */
 export interface ValidationReport {
@@ -37,8 +43,8 @@ export interface ValidationReport {
   message?: string;
   /** All problems, in order of package, channel, bundle. Empty only for a valid catalog. */
   problems: CatalogDiagnostic<'invalid'>[];
-  /** Findings that `opm` accepts but are probably mistakes, in the same order. */
-  warnings: CatalogDiagnostic<WarningCode>[];
+  /** In the same order. */
+  warnings: CatalogWarning[];
 }
 
 /**
@@ -94,24 +100,11 @@ interface CheckedPackage extends Omit<PackageModel, 'deprecations'> {
   versions: Map<string, Version | undefined>;
 }
 
-/** A problem of a bundle in a channel. */
-interface BundleFault {
-  text: string;
-  path: (string | number)[];
-  /** Place of the problem: the blob of the bundle or the entry of the channel. */
-  in: 'bundle' | 'entry';
-  hint: string;
-  /** The problem results from another one, which is reported. */
-  follows?: true;
-}
-
-const maxNameLength = 63;
-
 class Validation {
   private readonly facts: CatalogFacts;
   private readonly packages = new Map<string, CheckedPackage>();
   private readonly problems: CatalogDiagnostic<'invalid'>[] = [];
-  private readonly warnings: CatalogDiagnostic<WarningCode>[] = [];
+  private readonly warnings: CatalogWarning[] = [];
   private readonly unknownPackages = new Set<string>();
   private readonly ranges = new SkipRanges();
   private packageIndex: NameIndex | undefined;
@@ -139,8 +132,7 @@ class Validation {
     for (const [index, blob] of this.facts.deprecations.entries()) this.addDeprecations(blob, index);
     const tree: ErrorTree = { message: 'invalid index', children: [] };
     for (const model of this.packages.values()) addBranch(tree, yield* this.checkPackage(model));
-    this.warnOfEmptiness();
-
+    this.warnings.push(...warnOfEmptyCatalog(this.facts));
     const { problems, warnings } = this;
     const message = this.fatal ?? (tree.children.length > 0 ? yield* renderInSteps(tree) : undefined);
     sortFindings(problems);
@@ -172,9 +164,9 @@ class Validation {
       this.fail(`duplicate package ${quoteGo(name)}`, place, 'remove one of its olm.package blobs');
       return;
     }
-    const reasons = labelFaults(name);
+    const reasons = dns1123LabelFaults(name);
     if (reasons.length > 0) {
-      const hint = `use at most ${maxNameLength} of a-z, 0-9 and "-", here and in every blob of the package`;
+      const hint = 'use at most 63 of a-z, 0-9 and "-", here and in every blob of the package';
       this.fail(`invalid package name ${quoteGo(name)}: [${reasons.join(' ')}]`, place, hint);
     }
     this.packages.set(name, {
@@ -222,13 +214,12 @@ class Validation {
     const seen = new Set<string>();
     for (const [index, entry] of channel.entries.entries()) {
       if (seen.has(entry.name)) {
-        const where = `invalid package ${quoteGo(packageName)}, channel ${quoteGo(name)}`;
+        const subject = `invalid package ${quoteGo(packageName)}, channel ${quoteGo(name)}`;
         const path = ['entries', index, 'name'];
-        const hint = 'merge what both entries replace and skip into one entry';
         this.fail(
-          `${where}: duplicate entry ${quoteGo(entry.name)}`,
+          `${subject}: duplicate entry ${quoteGo(entry.name)}`,
           { ...place, bundle: entry.name, path },
-          hint,
+          'merge what both entries replace and skip into one entry',
         );
       }
       seen.add(entry.name);
@@ -272,59 +263,12 @@ class Validation {
       return;
     }
     model?.bundles.set(name, bundle);
-    this.checkBundleBlob(bundle, place, model !== undefined);
+    for (const { text, path, hint } of findBlobFaults(bundle, model !== undefined)) {
+      this.fail(text, { ...place, path }, hint);
+    }
     if (model === undefined || model.entryNames.has(name)) return;
     this.fatal ??= unlistedMessage(bundle);
     model.unlisted.push(bundle);
-  }
-
-  private checkBundleBlob(bundle: BundleFacts, place: CatalogSubject, known: boolean): void {
-    const { packageProperties, propertyFaults, imageFaults } = bundle;
-    const quoted = (): string => quoteGo(bundle.name);
-    const subject = (): string => `package ${quoteGo(bundle.package)} bundle ${quoted()}`;
-    for (const fault of propertyFaults) {
-      const hint = 'fix the value of this property';
-      const message = `parse properties for bundle ${quoted()}: ${formatMessage(fault)}`;
-      this.fail(message, { ...place, path: fault.path }, hint);
-    }
-    const [property] = packageProperties;
-    const type = propertyTypes.package;
-    if (packageProperties.length !== 1) {
-      if (propertyFaults.some(({ code }) => code === 'invalid-package')) return;
-      const count = packageProperties.length;
-      const message = `${subject()} must have exactly 1 ${quoteGo(type)} property, found ${count}`;
-      const hint =
-        property === undefined
-          ? 'add one with the version of this bundle'
-          : 'keep only the one with the version of this bundle';
-      this.fail(message, { ...place, path: ['properties'] }, hint);
-    } else if (property !== undefined && property.packageName !== bundle.package && known) {
-      const names = `${quoteGo(bundle.package)} does not match ${quoteGo(type)} property`;
-      const message = `package ${names} ${quoteGo(property.packageName)}`;
-      this.fail(message, { ...place, path: valuePath(property) }, 'use the same package name in both');
-    }
-    for (const fault of imageFaults) {
-      const { path = [] } = fault;
-      const hint = 'use an image reference such as quay.io/org/name:tag or quay.io/org/name@sha256:…';
-      this.fail(`${subject()} ${formatPath(path)}: ${formatMessage(fault)}`, { ...place, path }, hint);
-    }
-    if (property === undefined || packageProperties.length > 1) return;
-    const { version, release } = property;
-    const versionFault = toFault(parseVersion, version);
-    if (versionFault !== undefined) {
-      const message = `error parsing bundle ${quoted()} version ${quoteGo(version)}: ${versionFault}`;
-      this.fail(
-        message,
-        { ...place, path: valuePath(property) },
-        'use a semantic version such as 1.2.3 or 1.2.3-rc.1',
-      );
-    }
-    const releaseFault = release === '' ? undefined : toFault(parseRelease, release);
-    if (releaseFault !== undefined) {
-      const message = `error parsing bundle ${quoted()} release version ${quoteGo(release)}: ${releaseFault}`;
-      const hint = 'use at most 20 characters of dot-separated identifiers, numbers without leading zeros';
-      this.fail(message, { ...place, path: valuePath(property) }, hint);
-    }
   }
 
   /** Reports bundles without an entry; called when the entries without a bundle are known. */
@@ -354,8 +298,7 @@ class Validation {
       const last = (model.lastChannel?.entries ?? []).filter((entry) => !model.bundles.has(entry.name));
       if (last.length > 0) {
         const missing = [...new Set(last.map((entry) => entry.name))].sort(compareBytes).join(' ');
-        const where = `package ${quoteGo(name)} for olm.channel entries [${missing}]`;
-        this.fatal ??= `no olm.bundle blobs found in ${where}`;
+        this.fatal ??= `no olm.bundle blobs found in package ${quoteGo(name)} for olm.channel entries [${missing}]`;
       }
       this.reportUnlisted(model);
       yield;
@@ -379,7 +322,7 @@ class Validation {
         if (model.bundles.has(name) || model.misplaced.has(name) || reported.has(name)) continue;
         reported.add(name);
         const near = nearestIn(model, 'bundles', name);
-        const message = `${inChannel(channel)}: entry ${quoteGo(name)} has no olm.bundle blob`;
+        const message = `${formatChannel(channel)}: entry ${quoteGo(name)} has no olm.bundle blob`;
         const place = { package: packageName, channel: channel.name, bundle: name, origin: channel.origin };
         const hint =
           near === undefined
@@ -445,14 +388,14 @@ class Validation {
         }
       } else if (schema === schemas.package) {
         if (name !== '') {
-          const what = `deprecated package ${quoted} (specified ${quoteGo(name)})`;
-          fail(`package name must be empty for ${what}`, 'remove reference.name');
+          const problem = `package name must be empty for deprecated package ${quoted} (specified ${quoteGo(name)})`;
+          fail(problem, 'remove reference.name');
           continue;
         }
       } else {
-        const where = `referenced by entry ${position} for package ${quoted}`;
+        const referrer = `referenced by entry ${position} for package ${quoted}`;
         const hint = `set reference.schema to ${schemas.package}, ${schemas.channel} or ${schemas.bundle}`;
-        fail(`cannot deprecate object ${dump} ${where}: object schema unknown`, hint);
+        fail(`cannot deprecate object ${dump} ${referrer}: object schema unknown`, hint);
         continue;
       }
       if (message !== '') continue;
@@ -534,7 +477,7 @@ class Validation {
     const { origin, entries } = channel;
     const tree: ErrorTree = { message: `invalid channel ${quoteGo(channel.name)}`, children: [] };
     const place: CatalogSubject = { package: channel.package, channel: channel.name, origin };
-    const subject = inChannel(channel);
+    const subject = formatChannel(channel);
     if (entries.length === 0) {
       addLeaf(tree, emptyChannel);
       this.report(
@@ -558,107 +501,44 @@ class Validation {
           { ...place, path, ...(entry !== undefined && { bundle: entry }) },
           hint,
         );
-      } else {
-        this.warnOfGraph(channel, findSkippedInChain(graph));
-      }
+      } else this.warnings.push(...warnOfSkippedInChain(channel, graph));
       yield;
-      yield* this.warnOfNames(channel, graph.entries);
+      for (const warnings of warnOfSimilarNames(channel, graph.entries)) {
+        this.warnings.push(...warnings);
+        yield;
+      }
     }
     const seen = new Set<string>();
     for (const [index, entry] of entries.entries()) {
       if (seen.has(entry.name)) continue;
       seen.add(entry.name);
       yield;
-      const faults = this.checkBundle(model, entry);
-      if (faults === noFaults) continue;
-      const branch: ErrorTree = { message: `invalid bundle ${quoteGo(entry.name)}`, children: [] };
-      const bundle = model.bundles.get(entry.name);
-      for (const fault of faults) {
-        addLeaf(branch, fault.text);
-        if (fault.follows) continue;
-        if (fault.in === 'entry') {
-          const catalogSubject: CatalogSubject = {
-            ...place,
-            bundle: entry.name,
-            path: ['entries', index, ...fault.path],
-          };
-          this.report(`${subject} entry ${quoteGo(entry.name)}: ${fault.text}`, catalogSubject, fault.hint);
-        } else if (!reported.has(`${fault.text}/${entry.name}`)) {
-          reported.add(`${fault.text}/${entry.name}`);
-          const { package: packageName } = channel;
-          const catalogSubject: CatalogSubject = {
-            package: packageName,
-            bundle: entry.name,
-            origin: bundle?.origin,
-            path: fault.path,
-          };
-          const message = `package ${quoteGo(packageName)} bundle ${quoteGo(entry.name)}: ${fault.text}`;
-          this.report(message, catalogSubject, fault.hint);
+      const { name } = entry;
+      const { package: packageName } = channel;
+      const bundle = model.bundles.get(name);
+      const faults = findEntryFaults(entry, bundle, {
+        packageName: model.facts.name,
+        ranges: this.ranges,
+        hasEmptyDeprecation: model.emptyDeprecations.has(`${schemas.bundle}/${name}`),
+      });
+      if (faults.length === 0) continue;
+      const branch: ErrorTree = { message: `invalid bundle ${quoteGo(name)}`, children: [] };
+      for (const { text, path, hint, in: blob, follows = false } of faults) {
+        addLeaf(branch, text);
+        if (follows) continue;
+        if (blob === 'entry') {
+          const entryPlace = { ...place, bundle: name, path: ['entries', index, ...path] };
+          this.report(`${subject} entry ${quoteGo(name)}: ${text}`, entryPlace, hint);
+        } else if (!reported.has(`${text}/${name}`)) {
+          reported.add(`${text}/${name}`);
+          const message = `package ${quoteGo(packageName)} bundle ${quoteGo(name)}: ${text}`;
+          this.report(message, { package: packageName, bundle: name, origin: bundle?.origin, path }, hint);
         }
       }
       tree.children.push(branch);
     }
     if (model.emptyDeprecations.has(`${schemas.channel}/${channel.name}`)) addLeaf(tree, emptyDeprecation);
     return tree;
-  }
-
-  private checkBundle(model: CheckedPackage, entry: ChannelEntry): readonly BundleFault[] {
-    const bundle = model.bundles.get(entry.name);
-    let faults: BundleFault[] | undefined;
-    const add = (fault: BundleFault): void => {
-      (faults ??= []).push(fault);
-    };
-    const property = bundle?.packageProperties[0] ?? { version: '', release: '' };
-    if (entry.name === '') {
-      add({
-        text: 'name must be set',
-        path: ['name'],
-        in: 'entry',
-        hint: 'set the name of the bundle',
-      });
-    }
-    const versionText = formatBundleVersion(property);
-    const normalized = property.release === '' ? entry.name : `${model.facts.name}-v${versionText}`;
-    if (entry.name !== normalized) {
-      const unread = toFault(parseVersion, property.version) ?? toFault(parseRelease, property.release);
-      add({
-        text: `name ${quoteGo(entry.name)} does not match normalized name ${quoteGo(normalized)}`,
-        path: ['name'],
-        in: 'bundle',
-        hint: `rename the bundle and its entries to ${quoteGo(normalized)}, or remove its release`,
-        ...(unread !== undefined && { follows: true as const }),
-      });
-    }
-    for (const [index, skip] of entry.skips.entries()) {
-      if (skip !== '') continue;
-      const hint = 'remove the empty item, or set it to a bundle name';
-      add({ text: `skip[${index}] is empty`, path: ['skips', index], in: 'entry', hint });
-    }
-    const rangeFault = this.ranges.read(entry.skipRange).fault;
-    if (rangeFault !== undefined) {
-      const hint =
-        'use comparisons separated by spaces, such as ">=1.0.0 <1.2.0"; "^", "~" and "-" are not supported';
-      const text = `invalid skipRange ${quoteGo(entry.skipRange)}: ${rangeFault}`;
-      add({ text, path: ['skipRange'], in: 'entry', hint });
-    }
-    const follows = bundle === undefined ? ({ follows: true } as const) : {};
-    if (bundle === undefined) {
-      const text = `must be exactly one property with type ${quoteGo(propertyTypes.package)}`;
-      add({ text, path: [], in: 'bundle', hint: '', ...follows });
-    }
-    if (bundle === undefined || (bundle.image === '' && bundle.objectCount === 0)) {
-      const hint = 'set image to the reference of the bundle image';
-      add({ text: 'bundle image must be set', path: ['image'], in: 'bundle', hint, ...follows });
-    }
-    if (model.emptyDeprecations.has(`${schemas.bundle}/${entry.name}`)) {
-      add({ text: emptyDeprecation, path: [], in: 'bundle', hint: '', follows: true });
-    }
-    if (property.release !== '' && property.version.includes('+')) {
-      const text = 'cannot use build metadata in version with a release version';
-      const hint = 'remove the build metadata of its version, or remove the release';
-      add({ text, path: valuePath(bundle?.packageProperties[0]), in: 'bundle', hint });
-    }
-    return faults ?? noFaults;
   }
 
   private *checkVersions(model: CheckedPackage, tree: ErrorTree): Steps<void> {
@@ -676,7 +556,8 @@ class Validation {
       const real = names.filter((name) => this.bundleVersion(model, name) !== undefined);
       if (real.length > 1) this.reportVersion(model, version, real);
     }
-    this.warnOfEqualVersions(model, byVersion);
+    const hasVersion = (name: string): boolean => this.bundleVersion(model, name) !== undefined;
+    this.warnings.push(...warnOfEqualVersions(model, byVersion, hasVersion));
   }
 
   private reportVersion(model: CheckedPackage, version: string, names: string[]): void {
@@ -688,100 +569,10 @@ class Validation {
         package: model.facts.name,
         bundle: last?.name ?? '',
         origin: last?.origin,
-        path: valuePath(last?.packageProperties[0]),
+        path: getValuePath(last?.packageProperties[0]),
       },
       'use a unique version for each bundle',
     );
-  }
-
-  // Valid for `opm`, but probably a mistake.
-
-  private warn(code: WarningCode, message: string, place: CatalogSubject, hint: string): void {
-    this.warnings.push({ severity: 'warning', code, problem: message, ...place, hint });
-  }
-
-  /** Warns about a catalog without blobs, which `opm` accepts: its files were probably truncated. */
-  private warnOfEmptiness(): void {
-    const { packages, channels, bundles, deprecations, otherCount = 0 } = this.facts;
-    if (packages.length + channels.length + bundles.length + deprecations.length + otherCount > 0) return;
-    const hint = 'check that the files of the catalog are complete, and are not in .indexignore';
-    this.warn('empty-catalog', 'the catalog has no blobs', {}, hint);
-  }
-
-  /** Warns about versions that differ in build metadata only, which have no order. */
-  private warnOfEqualVersions(model: CheckedPackage, byVersion: ReadonlyMap<string, string[]>): void {
-    if (![...byVersion.keys()].some((version) => version.includes('+'))) return;
-    const builds = new Map<string, string>();
-    for (const [version, names] of byVersion) {
-      const [name = ''] = sortedByBytes(names);
-      const core = version.replace(/\+.*/s, '');
-      const other = builds.get(core);
-      if (other === undefined) {
-        builds.set(core, name);
-        continue;
-      }
-      if (this.bundleVersion(model, name) === undefined || this.bundleVersion(model, other) === undefined)
-        continue;
-      const bundle = model.bundles.get(name);
-      const pair = `${quoteGo(other)} and ${quoteGo(name)}`;
-      this.warn(
-        'equal-versions',
-        `package ${quoteGo(model.facts.name)}: versions of bundles ${pair} differ in build metadata only`,
-        {
-          package: model.facts.name,
-          bundle: name,
-          origin: bundle?.origin,
-          path: valuePath(bundle?.packageProperties[0]),
-        },
-        'use versions that differ before the "+": neither is newer than the other',
-      );
-    }
-  }
-
-  private warnOfGraph(
-    channel: ChannelFacts,
-    cycle: { from: string; to: string; by: string } | undefined,
-  ): void {
-    if (cycle === undefined) return;
-    const path = ['entries', indexOfEntry(channel.entries, cycle.from), 'replaces'];
-    const [from, to, by] = [cycle.from, cycle.to, cycle.by].map(quoteGo);
-    this.warn(
-      'skipped-in-chain',
-      `${inChannel(channel)}: entry ${from} replaces ${to}, which ${by} skips, and ${by} has no upgrade`,
-      { package: channel.package, channel: channel.name, bundle: cycle.from, origin: channel.origin, path },
-      `remove that skip, or replace or skip ${by} in a later entry: clusters that upgrade to ${by} cannot leave it`,
-    );
-  }
-
-  /** Warns about names similar to those of entries. Unknown names are normal: catalogs are pruned. */
-  private *warnOfNames(channel: ChannelFacts, entries: ReadonlyMap<string, ChannelEntry>): Steps<void> {
-    let index: NameIndex | undefined;
-    for (const [position, entry] of channel.entries.entries()) {
-      const check = (name: string, field: (string | number)[]): void => {
-        if (name === '' || entries.has(name)) return;
-        index ??= new NameIndex(entries.keys());
-        const near = index.nearest(name);
-        if (near === undefined) return;
-        const verb = String(field[0]);
-        this.warn(
-          'misspelled-name',
-          `${inChannel(channel)}: entry ${quoteGo(entry.name)} ${verb} ${quoteGo(name)}, which is not an entry`,
-          {
-            package: channel.package,
-            channel: channel.name,
-            bundle: entry.name,
-            origin: channel.origin,
-            path: ['entries', position, ...field],
-          },
-          near === entry.name
-            ? 'use the name of an existing entry'
-            : `use ${quoteGo(near)} if you mean that entry`,
-        );
-      };
-      check(entry.replaces, ['replaces']);
-      entry.skips.forEach((skip, place) => check(skip, ['skips', place]));
-      yield;
-    }
   }
 
   private compareBundles(model: CheckedPackage, a: string, b: string): number | undefined {
@@ -796,8 +587,6 @@ class Validation {
 }
 
 const emptyChannel = 'channel must contain at least one bundle';
-const emptyDeprecation = 'invalid deprecation: message must be set';
-const noFaults: readonly BundleFault[] = [];
 
 function* renderInSteps(tree: ErrorTree): Steps<string> {
   const lines: string[] = [];
@@ -816,12 +605,8 @@ function addBranch(tree: ErrorTree, branch: ErrorTree): void {
   if (branch.children.length > 0) tree.children.push(branch);
 }
 
-function nearestIn(model: CheckedPackage, what: 'bundles' | 'channels', name: string): string | undefined {
-  return (model.indexes[what] ??= new NameIndex(model[what].keys())).nearest(name);
-}
-
-function inChannel(channel: ChannelFacts): string {
-  return `package ${quoteGo(channel.package)} channel ${quoteGo(channel.name)}`;
+function nearestIn(model: CheckedPackage, kind: 'bundles' | 'channels', name: string): string | undefined {
+  return (model.indexes[kind] ??= new NameIndex(model[kind].keys())).nearest(name);
 }
 
 function indexOfEntry(entries: readonly ChannelEntry[], name: string): number {
@@ -831,36 +616,6 @@ function indexOfEntry(entries: readonly ChannelEntry[], name: string): number {
 function unlistedMessage({ package: packageName, name }: BundleFacts): string {
   return `package ${quoteGo(packageName)}, bundle ${quoteGo(name)} not found in any channel entries`;
 }
-
-function valuePath(property: { index: number } | undefined): (string | number)[] {
-  return property === undefined ? ['properties'] : ['properties', property.index, 'value'];
-}
-
-function toFault(parse: (text: string) => unknown, text: string): string | undefined {
-  try {
-    parse(text);
-    return undefined;
-  } catch (error) {
-    return getMessage(error);
-  }
-}
-
-const labelPattern = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
-
-/** Returns the problems of a name as an RFC 1123 label. (Source: IsDNS1123Label of k8s.io/apimachinery.) */
-export function labelFaults(name: string): string[] {
-  const faults: string[] = [];
-  if (Buffer.byteLength(name) > maxNameLength)
-    faults.push(`must be no more than ${maxNameLength} characters`);
-  if (labelPattern.test(name)) return faults;
-  faults.push(name.split('.').every((part) => labelPattern.test(part)) ? 'must not contain dots' : labelRule);
-  return faults;
-}
-
-const labelRule =
-  "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start " +
-  "and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is " +
-  "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
 /** Sorts by package; within it problems of the package, its channels and its bundles, each in order of detection. */
 function sortFindings(findings: CatalogDiagnostic[]): void {

@@ -46,6 +46,13 @@ const dns1035Rule = rule(
     'character, and end with an alphanumeric character',
   ['my-name', 'abc-123'],
 );
+const dns1123LabelRule = rule(
+  (text) => label.test(text),
+  dnsLabel,
+  "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end " +
+    'with an alphanumeric character',
+  ['my-name', '123-abc'],
+);
 const keyProblem =
   "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 const keyRule = rule(isKey, labelKey, keyProblem, ['MyName', 'my.name', '123-abc']);
@@ -67,6 +74,13 @@ function getFaults(text: string, maxLength: number, { matches, message }: Rule, 
 /** Returns the errors of a text as a DNS subdomain (RFC 1123), the format of most names. */
 export function subdomainFaults(text: string): string[] {
   return getFaults(text, 253, subdomainRule, 'characters');
+}
+
+/** Returns the errors of a text as a DNS label (RFC 1123), the format of package names. */
+export function dns1123LabelFaults(text: string): string[] {
+  const isDotted = text.includes('.') && isSubdomain(text);
+  const message = isDotted ? 'must not contain dots' : dns1123LabelRule.message;
+  return getFaults(text, 63, { ...dns1123LabelRule, message }, 'characters');
 }
 
 /** Returns the errors of a text as a DNS label (RFC 1035), the format of names of resources and API versions. */

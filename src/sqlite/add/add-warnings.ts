@@ -3,7 +3,7 @@ import { parseGoJson, quoteGo } from '../../document/go-json.js';
 import { getText } from '../../document/json-fields.js';
 import { parseRange } from '../../core/semver.js';
 import { propertyTypes } from '../../model/declarative-config.js';
-import { labelFaults } from '../../graph/validate.js';
+import { dns1123LabelFaults } from '../../kube/names.js';
 import type { BundleRecord, TypedValue } from '../schema/bundle-record.js';
 import { convertBundle } from '../read/convert-package.js';
 import { type ColumnValue, type Database, text } from '../schema/database.js';
@@ -44,7 +44,7 @@ function packageProperties(database: Database, bundles: readonly StagedBundle[])
 }
 
 function packageNameWarnings({ packageName }: BundleRecord): string[] {
-  const faults = labelFaults(packageName);
+  const faults = dns1123LabelFaults(packageName);
   if (faults.length === 0) return [];
   return [
     `opmate validate refuses a catalog with this package: invalid package name ${quoteGo(packageName)}: ` +

@@ -1,0 +1,160 @@
+import { type DocumentPath, formatMessage, formatPath } from '../core/diagnostic.js';
+import { getMessage } from '../core/errors.js';
+import { parseRelease, parseVersion } from '../core/semver.js';
+import { quoteGo } from '../document/go-json.js';
+import { type ChannelEntry, propertyTypes } from '../model/declarative-config.js';
+import type { BundleFacts } from '../model/facts.js';
+import { formatBundleVersion } from './bundle-version.js';
+import type { SkipRanges } from './skip-ranges.js';
+
+/** A fault of a blob, with the message of `opm`. */
+interface BlobFault {
+  text: string;
+  path: DocumentPath;
+  hint: string;
+}
+
+/** A fault of a bundle in a channel. */
+interface EntryFault extends BlobFault {
+  /** Blob of `path`: the bundle or the entry of the channel. */
+  in: 'bundle' | 'entry';
+  /** Consequence of another fault, which is reported. */
+  follows?: boolean;
+}
+
+/** Problem of a deprecation without message. */
+export const emptyDeprecation = 'invalid deprecation: message must be set';
+
+/** Returns the faults of a bundle blob alone. (Source: ConvertToModel of operator-registry.) */
+export function findBlobFaults(bundle: BundleFacts, isPackageKnown: boolean): BlobFault[] {
+  const { packageProperties, propertyFaults, imageFaults } = bundle;
+  const name = quoteGo(bundle.name);
+  const subject = `package ${quoteGo(bundle.package)} bundle ${name}`;
+  const type = quoteGo(propertyTypes.package);
+  const faults = propertyFaults.map((fault): BlobFault => ({
+    text: `parse properties for bundle ${name}: ${formatMessage(fault)}`,
+    path: fault.path ?? [],
+    hint: 'fix the value of this property',
+  }));
+  const [property] = packageProperties;
+  if (packageProperties.length !== 1) {
+    if (propertyFaults.some(({ code }) => code === 'invalid-package')) return faults;
+    faults.push({
+      text: `${subject} must have exactly 1 ${type} property, found ${packageProperties.length}`,
+      path: ['properties'],
+      hint: `${property === undefined ? 'add one' : 'keep only the one'} with the version of this bundle`,
+    });
+  } else if (property !== undefined && property.packageName !== bundle.package && isPackageKnown) {
+    const names = `${quoteGo(bundle.package)} does not match ${type} property`;
+    faults.push({
+      text: `package ${names} ${quoteGo(property.packageName)}`,
+      path: getValuePath(property),
+      hint: 'use the same package name in both',
+    });
+  }
+  for (const fault of imageFaults) {
+    const { path = [] } = fault;
+    const hint = 'use an image reference such as quay.io/org/name:tag or quay.io/org/name@sha256:…';
+    faults.push({ text: `${subject} ${formatPath(path)}: ${formatMessage(fault)}`, path, hint });
+  }
+  if (property === undefined || packageProperties.length > 1) return faults;
+  const { version, release } = property;
+  const path = getValuePath(property);
+  const versionFault = findFault(parseVersion, version);
+  if (versionFault !== undefined) {
+    const hint = 'use a semantic version such as 1.2.3 or 1.2.3-rc.1';
+    faults.push({
+      text: `error parsing bundle ${name} version ${quoteGo(version)}: ${versionFault}`,
+      path,
+      hint,
+    });
+  }
+  const releaseFault = release === '' ? undefined : findFault(parseRelease, release);
+  if (releaseFault !== undefined) {
+    const text = `error parsing bundle ${name} release version ${quoteGo(release)}: ${releaseFault}`;
+    const hint = 'use at most 20 characters of dot-separated identifiers, numbers without leading zeros';
+    faults.push({ text, path, hint });
+  }
+  return faults;
+}
+
+/**
+ * Returns the faults of an entry and its bundle, which is undefined if missing. (Source: Bundle.Validate of
+ * operator-registry.)
+ */
+export function findEntryFaults(
+  entry: ChannelEntry,
+  bundle: BundleFacts | undefined,
+  {
+    packageName,
+    ranges,
+    hasEmptyDeprecation,
+  }: { packageName: string; ranges: SkipRanges; hasEmptyDeprecation: boolean },
+): EntryFault[] {
+  const faults: EntryFault[] = [];
+  const property = bundle?.packageProperties[0] ?? { version: '', release: '' };
+  if (entry.name === '') {
+    faults.push({
+      text: 'name must be set',
+      path: ['name'],
+      in: 'entry',
+      hint: 'set the name of the bundle',
+    });
+  }
+  const normalized =
+    property.release === '' ? entry.name : `${packageName}-v${formatBundleVersion(property)}`;
+  if (entry.name !== normalized) {
+    const fault = findFault(parseVersion, property.version) ?? findFault(parseRelease, property.release);
+    faults.push({
+      text: `name ${quoteGo(entry.name)} does not match normalized name ${quoteGo(normalized)}`,
+      path: ['name'],
+      in: 'bundle',
+      hint: `rename the bundle and its entries to ${quoteGo(normalized)}, or remove its release`,
+      follows: fault !== undefined,
+    });
+  }
+  for (const [index, skip] of entry.skips.entries()) {
+    if (skip !== '') continue;
+    const hint = 'remove the empty item, or set it to a bundle name';
+    faults.push({ text: `skip[${index}] is empty`, path: ['skips', index], in: 'entry', hint });
+  }
+  const rangeFault = ranges.read(entry.skipRange).fault;
+  if (rangeFault !== undefined) {
+    const hint =
+      'use comparisons separated by spaces, such as ">=1.0.0 <1.2.0"; "^", "~" and "-" are not supported';
+    const text = `invalid skipRange ${quoteGo(entry.skipRange)}: ${rangeFault}`;
+    faults.push({ text, path: ['skipRange'], in: 'entry', hint });
+  }
+  const follows = bundle === undefined;
+  if (bundle === undefined) {
+    const text = `must be exactly one property with type ${quoteGo(propertyTypes.package)}`;
+    faults.push({ text, path: [], in: 'bundle', hint: '', follows });
+  }
+  if (bundle === undefined || (bundle.image === '' && bundle.objectCount === 0)) {
+    const hint = 'set image to the reference of the bundle image';
+    faults.push({ text: 'bundle image must be set', path: ['image'], in: 'bundle', hint, follows });
+  }
+  if (hasEmptyDeprecation) {
+    faults.push({ text: emptyDeprecation, path: [], in: 'bundle', hint: '', follows: true });
+  }
+  if (property.release !== '' && property.version.includes('+')) {
+    const text = 'cannot use build metadata in version with a release version';
+    const hint = 'remove the build metadata of its version, or remove the release';
+    faults.push({ text, path: getValuePath(bundle?.packageProperties[0]), in: 'bundle', hint });
+  }
+  return faults;
+}
+
+/** Returns the path of the value of a package property; that of the properties if it is missing. */
+export function getValuePath(property: { index: number } | undefined): DocumentPath {
+  return property === undefined ? ['properties'] : ['properties', property.index, 'value'];
+}
+
+function findFault(parse: (text: string) => unknown, text: string): string | undefined {
+  try {
+    parse(text);
+    return undefined;
+  } catch (error) {
+    return getMessage(error);
+  }
+}

@@ -69,8 +69,11 @@ export function findWaysTo(
   return { reached, next };
 }
 
-/** Returns the names reachable over any number of edges, including the start. */
-export function reachableFrom(name: string, edges: ReadonlyMap<string, Iterable<string>>): Set<string> {
+/** Returns the names reachable over any number of edges, nearest first, including the start. Gets each edge list once. */
+export function reachableFrom(
+  name: string,
+  edges: { get(name: string): Iterable<string> | undefined },
+): Set<string> {
   const reached = new Set([name]);
   for (const from of reached) for (const to of edges.get(from) ?? []) reached.add(to);
   return reached;

@@ -1,6 +1,7 @@
 import { addContext } from '../../core/diagnostics-error.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { reachableFrom } from '../../graph/ways.js';
 import { type ColumnValue, type Database, text } from '../schema/database.js';
 import { withEditIndexes } from '../schema/helper-indexes.js';
 import { deprecatedProperty, insertProperty } from '../schema/insert-bundle.js';
@@ -216,35 +217,40 @@ function readTail(database: Database, name: string): Map<string, TailEntry> {
     });
   }
   const tail = new Map<string, TailEntry>();
-  const seen = new Set([name]);
-  for (const bundle of seen) {
-    const rows = database.all<Record<'channel' | 'below' | 'above', ColumnValue>>(
-      `SELECT entry.channel_name AS channel, lower.operatorbundle_name AS below, upper.operatorbundle_name AS above
-        FROM channel_entry AS entry
-        LEFT JOIN channel_entry AS lower ON lower.entry_id = entry.replaces
-        LEFT JOIN channel_entry AS upper ON upper.replaces = entry.entry_id
-        WHERE entry.operatorbundle_name = ? ORDER BY entry.entry_id`,
-      bundle,
-    );
-    if (rows.length === 0) continue;
-    const entry: TailEntry = { channels: new Set(), below: new Set(), above: new Set() };
-    for (const { channel, below, above } of rows) {
-      if (channel !== null) entry.channels.add(channel);
-      // Bytes would never equal what was seen before; no tool writes names so.
-      if (typeof above === 'string') entry.above.add(above);
-      if (typeof below === 'string') entry.below.add(below);
-    }
-    if (bundle === head) {
-      throw new OpmateError('INVALID', 'Bundle deprecation causing default channel removal', {
-        subject: database.name,
-        hint: 'specify the heads of all its channels and --allow-package-removal to remove its package',
-      });
-    }
-    tail.set(bundle, entry);
-    // The loop visits what is added meanwhile.
-    for (const below of entry.below) seen.add(below);
+  reachableFrom(name, {
+    get: (bundle) => {
+      const entry = readTailEntry(database, bundle);
+      if (entry !== undefined) tail.set(bundle, entry);
+      return entry?.below;
+    },
+  });
+  if (tail.has(head)) {
+    throw new OpmateError('INVALID', 'Bundle deprecation causing default channel removal', {
+      subject: database.name,
+      hint: 'specify the heads of all its channels and --allow-package-removal to remove its package',
+    });
   }
   return tail;
+}
+
+/** Returns the neighbors of a bundle; undefined for a bundle without entries. */
+function readTailEntry(database: Database, name: string): TailEntry | undefined {
+  const rows = database.all<Record<'channel' | 'below' | 'above', ColumnValue>>(
+    `SELECT entry.channel_name AS channel, lower.operatorbundle_name AS below, upper.operatorbundle_name AS above
+      FROM channel_entry AS entry
+      LEFT JOIN channel_entry AS lower ON lower.entry_id = entry.replaces
+      LEFT JOIN channel_entry AS upper ON upper.replaces = entry.entry_id
+      WHERE entry.operatorbundle_name = ? ORDER BY entry.entry_id`,
+    name,
+  );
+  if (rows.length === 0) return undefined;
+  // Names that are bytes equal no other name, and no tool writes them.
+  const isText = (value: ColumnValue): value is string => typeof value === 'string';
+  return {
+    channels: new Set(rows.map(({ channel }) => channel).filter((channel) => channel !== null)),
+    below: new Set(rows.map(({ below }) => below).filter(isText)),
+    above: new Set(rows.map(({ above }) => above).filter(isText)),
+  };
 }
 
 /** Removes the entries of a bundle from channels. */

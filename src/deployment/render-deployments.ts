@@ -185,7 +185,7 @@ async function renderOpened(
   });
   const named = (finding: Diagnostic): Diagnostic => {
     if (finding.file === ownConfig)
-      return { ...withSubject(finding, `${title}: spec.config`), file, line: configLine };
+      return { ...withSubject(finding, `${title}: spec.config`), file, line: configLine, column: undefined };
     if (finding.file !== undefined && finding.file === options.config?.file) return finding;
     if (finding.file === undefined) return { ...withSubject(finding, title), file, line: deployment.line };
     return { ...finding, file: `${file}: ${deployment.name}: ${finding.file}` };

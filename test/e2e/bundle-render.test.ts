@@ -92,8 +92,10 @@ describe('opmate bundle render', () => {
     await sandbox.write({ 'config.yaml': 'watchNamespace: there\ncolour: red\n' });
     const refused = await sandbox.run(['bundle', 'render', skupper, ...here, '--config', 'config.yaml']);
     expect([refused.code, refused.stdout]).toEqual([3, '']);
-    expect(refused.stderr).toContain('config.yaml:2: unknown field "colour"');
-    expect(refused.stderr).toContain('config.yaml:1: watchNamespace "there": must be the install namespace');
+    expect(refused.stderr).toContain('config.yaml:2:1: colour: unknown field');
+    expect(refused.stderr).toContain(
+      'config.yaml:1:1: watchNamespace: must be the install namespace "here", got "there"',
+    );
   });
 
   it('renders plain manifests, and leaves out what the cluster lacks when it may', async () => {

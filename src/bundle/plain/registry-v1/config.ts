@@ -1,98 +1,69 @@
-import { diagnoseSyntax } from '../../../core/diagnostics-error.js';
+import { addContext, diagnosticsFrom } from '../../../core/diagnostics-error.js';
+import type { Diagnostic } from '../../../core/diagnostic.js';
 import { OpmateError } from '../../../core/errors.js';
 import { quoteGo } from '../../../document/go-json.js';
-import { type JsonObject, isJsonObject } from '../../../document/json.js';
-import { parseYamlWithPlaces } from '../../../document/yaml.js';
-import type { PlacedYaml, YamlPath } from '../../../document/yaml-full.js';
-import { diagnoseDuplicates } from '../../../document/document.js';
-import { describeKind } from '../../../document/field.js';
-import { type Of, conform, struct } from '../../../kube/struct.js';
+import { type WrittenDocument, readDocument } from '../../../document/document.js';
+import type { Field } from '../../../document/field.js';
 import { labelFault } from '../../../kube/names.js';
 import { deploymentConfigFields } from '../../../kube/pod-types.js';
-import { type Diagnostic, createFault } from '../../../core/diagnostic.js';
+import { type Of, conform, struct } from '../../../kube/struct.js';
 
-/** What a user may set for all deployments of an operator. (Source: the Subscription of OLM v0, `spec.config`.) */
+/** Settings for all deployments of an operator. (Source: `spec.config` of Subscriptions in OLM v0.) */
 export type DeploymentConfig = Of<typeof deploymentConfigStruct>;
 
-/** The configuration of one installation, as `spec.config.inline` of a ClusterExtension has it. */
+/** Configuration of an installation, as in `spec.config.inline` of a ClusterExtension. */
 interface InstallConfig {
-  /** Undefined where it is not set, or null. */
   watchNamespace: string | undefined;
   deploymentConfig: DeploymentConfig | undefined;
 }
 
-/** What a configuration may say depends on the operator, and on where it is installed. */
+/** Facts about the operator and its installation that determine which settings are valid. */
 interface ConfigRules {
   modes: readonly string[];
   installNamespace: string;
-  /** The namespaces are told in another way, so that the configuration need not. */
+  /** Namespaces to watch are set elsewhere, so `watchNamespace` is optional. */
   targetsGiven: boolean;
 }
 
 const deploymentConfigStruct = struct(deploymentConfigFields);
 
+/** Maximum length in characters. */
+const maxConfigLength = 16 * 1024 * 1024;
+
 /**
- * Reads a configuration file, by the rules that operator-controller derives from the install modes of an
- * operator. All that is wrong is told together; `config` is complete only where there are no findings.
+ * Reads a configuration file by the rules that operator-controller derives from the install modes of an operator.
+ * `config` is complete only if there are no findings.
  */
 export function readInstallConfig(
   text: string,
   file: string,
   rules: ConfigRules,
-): { config: InstallConfig; findings: Diagnostic[]; warnings: Diagnostic[] } {
-  const findings: Diagnostic[] = [];
-  const warnings: Diagnostic[] = [];
+): { config: InstallConfig; findings: readonly Diagnostic[]; warnings: readonly Diagnostic[] } {
   const config: InstallConfig = { watchNamespace: undefined, deploymentConfig: undefined };
-  let placed: PlacedYaml;
+  let document: WrittenDocument;
   try {
-    placed = parseYamlWithPlaces(text);
+    document = readDocument(text, file, { maxLength: maxConfigLength, noun: 'configuration' });
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    return { config, findings: [diagnoseSyntax(error, file)], warnings };
+    return { config, findings: diagnosticsFrom(addContext(error, { file })), warnings: [] };
   }
-  const finding = (path: YamlPath, message: string, hint?: string): Diagnostic =>
-    createFault('invalid-value', message, { file, line: placed.findPlace(path)?.line ?? 1, hint });
-  findings.push(...diagnoseDuplicates(placed, file));
-  if (placed.furtherDocument !== undefined) {
-    findings.push(
-      createFault('second-document', 'unexpected second document', {
-        file,
-        line: placed.furtherDocument.line,
-      }),
-    );
-  }
-  const value = placed.value ?? {};
-  if (!isJsonObject(value)) {
-    findings.push(finding([], `expected an object, got ${describeKind(value)}`));
-    return { config, findings, warnings };
-  }
-  for (const key of Object.keys(value)) {
-    if (key === 'deploymentConfig' || (key === 'watchNamespace' && mayWatch(rules.modes))) continue;
-    const hint =
-      key === 'watchNamespace'
-        ? `remove it: install modes [${rules.modes.join(' ')}] have no watch namespace`
-        : 'use watchNamespace or deploymentConfig';
-    findings.push(finding([key], `unknown field ${quoteGo(key)}`, hint));
-  }
-  readWatchNamespace(value, rules, config, (message, hint) =>
-    findings.push(finding(['watchNamespace'], message, hint)),
-  );
-  const configured = value['deploymentConfig'];
-  if (configured !== undefined && configured !== null) {
-    const conformed = conform(configured, deploymentConfigStruct, { path: ['deploymentConfig'] });
-    findings.push(...conformed.faults.map(({ path, message }) => finding(path, message)));
-    for (const path of conformed.dropped) {
-      const name = quoteGo(String(path.at(-1)));
-      // Kubernetes itself ignores what it does not know deeper down.
-      if (path.length === 2) findings.push(finding(path, `deploymentConfig: unknown field ${name}`));
-      else {
-        const told = finding(path, `${path.join('.')}: not a field of Kubernetes, and left out`);
-        warnings.push({ ...told, severity: 'warning', code: 'unknown-field' });
-      }
+  const { root, diagnostics } = document;
+  if (!root.isPresent || hasKnownFields(root, rules.modes)) {
+    if (mayWatch(rules.modes)) {
+      config.watchNamespace = readWatchNamespace(root.field('watchNamespace'), rules);
     }
-    config.deploymentConfig = conformed.value;
+    config.deploymentConfig = readDeploymentConfig(root);
   }
-  return { config, findings, warnings };
+  return { config, findings: diagnostics.errors, warnings: diagnostics.warnings };
+}
+
+/** Reports unknown fields. Returns false if the configuration is no object. */
+function hasKnownFields(root: Field, modes: readonly string[]): boolean {
+  const watchHint = `remove it: install modes [${modes.join(' ')}] have no watch namespace`;
+  const fields = mayWatch(modes)
+    ? root.object(['watchNamespace', 'deploymentConfig'])
+    : root.object(['deploymentConfig'], { hints: { watchNamespace: watchHint } });
+  return fields !== undefined;
 }
 
 function mayWatch(modes: readonly string[]): boolean {
@@ -100,44 +71,39 @@ function mayWatch(modes: readonly string[]): boolean {
 }
 
 function readWatchNamespace(
-  value: JsonObject,
+  field: Field,
   { modes, installNamespace, targetsGiven }: ConfigRules,
-  config: InstallConfig,
-  tell: (message: string, hint?: string) => void,
-): void {
-  if (!mayWatch(modes)) return;
-  const namespace = value['watchNamespace'] ?? null;
-  const isForAll = modes.includes('AllNamespaces');
-  if (namespace === null) {
-    if (!isForAll && !targetsGiven) {
-      tell(
-        'watchNamespace is missing',
-        `set watchNamespace: check the install modes of the operator: [${modes.join(' ')}]`,
-      );
-    }
-    return;
+): string | undefined {
+  const hint = `check the install modes of the operator: [${modes.join(' ')}]`;
+  if (!field.isPresent) {
+    if (!modes.includes('AllNamespaces') && !targetsGiven) field.missing(`set watchNamespace: ${hint}`);
+    return undefined;
   }
-  if (typeof namespace !== 'string') {
-    tell(`watchNamespace: expected a string, got ${describeKind(namespace)}`);
-    return;
-  }
+  const namespace = field.anyText();
+  if (namespace === undefined) return undefined;
   const fault = namespace === '' ? 'empty' : labelFault(namespace);
-  if (fault !== undefined) {
-    tell(`watchNamespace ${quoteGo(namespace)}: ${fault}`);
-    return;
+  if (fault !== undefined) return field.fail(`invalid namespace ${quoteGo(namespace)}: ${fault}`);
+  const isOwn = namespace === installNamespace;
+  if (!isOwn && !modes.includes('SingleNamespace')) {
+    const expected = quoteGo(installNamespace);
+    field.fail(`must be the install namespace ${expected}, got ${quoteGo(namespace)}`, { hint });
+  } else if (isOwn && !modes.includes('OwnNamespace')) {
+    field.fail(`must not be the install namespace ${quoteGo(namespace)}`, { hint });
   }
-  const hasOwn = modes.includes('OwnNamespace');
-  const hasSingle = modes.includes('SingleNamespace');
-  if (hasOwn && !hasSingle && namespace !== installNamespace) {
-    tell(
-      `watchNamespace ${quoteGo(namespace)}: must be the install namespace ${quoteGo(installNamespace)}`,
-      `check the install modes of the operator: [${modes.join(' ')}]`,
-    );
-  } else if (hasSingle && !hasOwn && namespace === installNamespace) {
-    tell(
-      `watchNamespace ${quoteGo(namespace)}: must not be the install namespace`,
-      `check the install modes of the operator: [${modes.join(' ')}]`,
-    );
+  return namespace;
+}
+
+function readDeploymentConfig(root: Field): DeploymentConfig | undefined {
+  const { value } = root.field('deploymentConfig');
+  if (value === undefined) return undefined;
+  const conformed = conform(value, deploymentConfigStruct, { path: ['deploymentConfig'] });
+  const findField = (path: readonly (string | number)[]): Field =>
+    path.reduce<Field>((field, key) => field.field(key), root);
+  for (const { path, problem } of conformed.faults) findField(path).fail(problem, { code: 'wrong-type' });
+  for (const path of conformed.dropped) {
+    // Kubernetes itself ignores unknown fields of nested objects.
+    if (path.length === 2) findField(path).fail('unknown field', { code: 'unknown-field' });
+    else findField(path).warn('unknown field, ignored', { code: 'unknown-field' });
   }
-  config.watchNamespace = namespace;
+  return conformed.value;
 }

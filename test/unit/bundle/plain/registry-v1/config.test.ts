@@ -30,11 +30,11 @@ function podWith(config: object, podFields: object = {}): JsonObject {
 
 describe('bundle/plain/registry-v1/config', () => {
   it.each([
-    { modes: [A], namespace: 'here', said: ['c.yaml:1: unknown field "watchNamespace"'] },
-    { modes: [M], namespace: 'here', said: ['c.yaml:1: unknown field "watchNamespace"'] },
+    { modes: [A], namespace: 'here', said: ['c.yaml:1:1: watchNamespace: unknown field'] },
+    { modes: [M], namespace: 'here', said: ['c.yaml:1:1: watchNamespace: unknown field'] },
     { modes: [O], namespace: 'here', said: [] },
     { modes: [O], namespace: 'there', said: ['must be the install namespace "here"'] },
-    { modes: [O], namespace: 'null', said: ['c.yaml:1: watchNamespace is missing'] },
+    { modes: [O], namespace: 'null', said: ['c.yaml:1:1: watchNamespace: missing'] },
     { modes: [S], namespace: 'there', said: [] },
     { modes: [S], namespace: 'here', said: ['must not be the install namespace'] },
     { modes: [O, S], namespace: 'here', said: [] },
@@ -44,36 +44,48 @@ describe('bundle/plain/registry-v1/config', () => {
     { modes: [A, S], namespace: 'here', said: ['must not be the install namespace'] },
     { modes: [A, O, S], namespace: 'here', said: [] },
     { modes: [A, O, S], namespace: '5', said: ['expected a string, got the number 5'] },
-    { modes: [A, O, S], namespace: '""', said: ['watchNamespace "": empty'] },
-    { modes: [A, O, S], namespace: 'a.b', said: ['watchNamespace "a.b": not a DNS-1123 label'] },
-  ])('takes watchNamespace $namespace with $modes or says why not', ({ modes, namespace, said }) => {
+    { modes: [A, O, S], namespace: '""', said: ['watchNamespace: invalid namespace "": empty'] },
+    {
+      modes: [A, O, S],
+      namespace: 'a.b',
+      said: ['watchNamespace: invalid namespace "a.b": not a DNS-1123 label'],
+    },
+  ])('checks watchNamespace $namespace against $modes', ({ modes, namespace, said }) => {
     const result = read(`watchNamespace: ${namespace}\n`, modes);
     expect(result.said).toHaveLength(said.length);
     said.forEach((part, index) => expect(result.said[index]).toContain(part));
   });
 
-  it('needs watchNamespace where it is needed, unless it is told in another way', () => {
-    expect(read('{}', [O, S]).said).toEqual(['c.yaml:1: watchNamespace is missing']);
+  it('requires watchNamespace unless all namespaces or other settings apply', () => {
+    expect(read('{}', [O, S]).said).toEqual(['c.yaml:1:1: watchNamespace: missing']);
     expect(read('', [O, S], true).said).toEqual([]);
     expect(read('', [A, O]).said).toEqual([]);
   });
 
-  it('tells all mistakes with their lines', () => {
+  it('reports all mistakes with their places', () => {
     const text =
       'watch: a\ndeploymentConfig:\n  selector: {}\n  env:\n  - name: A\n    value: 5\n  resources:\n    limits:\n      cpu: much\n      cpu: 1\nwatch: b\n';
     expect(read(text, [A]).said).toEqual([
+      'c.yaml:3:3: deploymentConfig.selector: unknown field',
+      'c.yaml:6:5: deploymentConfig.env[0].value: expected a string, got the number 5',
       'c.yaml:10:7: deploymentConfig.resources.limits.cpu: duplicate key, first defined on line 9',
       'c.yaml:11:1: watch: duplicate key, first defined on line 1',
-      expect.stringMatching(/^c\.yaml:\d+: unknown field "watch"$/),
-      'c.yaml:6: deploymentConfig.env[0].value: expected a string, got the number 5',
-      'c.yaml:3: deploymentConfig: unknown field "selector"',
+      'c.yaml:11:1: watch: unknown field',
     ]);
-    expect(read('- a\n', [A]).said).toEqual(['c.yaml:1: expected an object, got a list']);
+    expect(read('- a\n', [A]).said).toEqual(['c.yaml:1:1: expected an object, got a list']);
     expect(read('a: [', [A]).said[0]).toMatch(/^c\.yaml:\d+: yaml: /);
-    expect(read('{}\n---\n{}\n', [A]).said).toEqual(['c.yaml:2: unexpected second document']);
+    expect(read('{}\n---\n{}\n', [A]).said).toEqual(['c.yaml:2:1: unexpected second document']);
   });
 
-  it('refuses a configuration that says something else than the command', () => {
+  it('warns about unknown fields of nested objects', () => {
+    const { said, warnings } = read('deploymentConfig:\n  env:\n  - name: A\n    vlaue: b\n', [A]);
+    expect(said).toEqual([]);
+    expect(warnings.map(formatDiagnostic)).toEqual([
+      'c.yaml:4:5: deploymentConfig.env[0].vlaue: unknown field, ignored',
+    ]);
+  });
+
+  it('refuses a configuration that contradicts the command', () => {
     const { findings } = convertRegistryV1(smallOperator(), {
       installNamespace: 'here',
       watchNamespaces: ['there'],

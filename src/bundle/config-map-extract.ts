@@ -18,31 +18,30 @@ import { labelFault, subdomainFault } from '../kube/names.js';
 import { type Diagnostic, createFault, createWarning } from '../core/diagnostic.js';
 import type { BundleFiles } from './read.js';
 
-/** Bytes of values that a ConfigMap may have, keys not counted. (Source: Kubernetes' MaxSecretSize.) */
+/** Maximum bytes of the values of a ConfigMap, without keys. (Source: Kubernetes' MaxSecretSize.) */
 export const maxConfigMapData = 1024 * 1024;
-/** Bytes of keys and values that annotations may have. (Source: Kubernetes' TotalAnnotationSizeLimitB.) */
+/** Maximum bytes of the keys and values of annotations. (Source: Kubernetes' TotalAnnotationSizeLimitB.) */
 const maxAnnotations = 256 * 1024;
 
-/** How a bundle is put into ConfigMaps. */
 export interface ExtractOptions extends CancelOptions {
   name: string;
   namespace: string;
-  /** Bytes of values in one ConfigMap; 1 MiB unless told. */
+  /** Maximum bytes of values in one ConfigMap; 1 MiB by default. */
   limit?: number | undefined;
   gzip?: boolean | undefined;
-  /** Make several ConfigMaps, `NAME-1`, `NAME-2` …, where one does not hold everything. */
+  /** Splits a bundle that exceeds the limit into ConfigMaps `NAME-1`, `NAME-2` … */
   split?: boolean | undefined;
-  /** The image that the bundle was read from. */
+  /** Image from which the bundle was read. */
   sourceImage?: string | undefined;
 }
 
-/** A ConfigMap that is made when it is written: together they may be larger than memory has room for. */
+/** A ConfigMap that is built when it is written, as all of them together may exceed memory. */
 export interface ExtractedConfigMap {
   name: string;
   load(): JsonObject;
 }
 
-/** The ConfigMaps of a bundle; none where there are findings. */
+/** ConfigMaps of a bundle; none if there are findings. */
 interface ExtractedConfigMaps {
   configMaps: ExtractedConfigMap[];
   findings: Diagnostic[];
@@ -55,20 +54,18 @@ interface Entry {
   key: string;
   part: 'manifests' | 'metadata';
   field: 'data' | 'binaryData';
-  /** The value; what counts against the limit are its bytes. */
+  /** Value; its length counts toward the limit. */
   value: Buffer;
-  size: number;
-  /** Whether reading it again would take it for a file of the other part. */
+  /** Reading it again would assign it to the other part. */
   isMistaken: boolean;
 }
 
 /**
- * Puts the files of a bundle into a ConfigMap, as `opm alpha bundle extract` does: keys are the names of the
- * files of `manifests/` and `metadata/` with `-` for what a key cannot have, `annotations.yaml` becomes the six
- * annotations of a bundle, and with `gzip` values are base64 of gzip, in binaryData. Differs from it in that
- * ConfigMaps are immutable; two files under one key are a finding; text that is not UTF-8 goes to binaryData
- * unchanged; and a bundle over the limit may be split. `readBundleConfigMaps` makes files of them again. The same
- * files give the same bytes.
+ * Puts the files of a bundle into a ConfigMap, as `opm alpha bundle extract` does: keys are file names of
+ * `manifests/` and `metadata/` with `-` in place of invalid characters, `annotations.yaml` becomes annotations, and
+ * with `gzip` values are base64 of gzip in binaryData. Unlike opm, ConfigMaps are immutable, two files with the same
+ * key are a finding, other than UTF-8 goes to binaryData unchanged, and a bundle over the limit can be split.
+ * `readBundleConfigMaps` reads them back. The result is reproducible.
  */
 export async function extractConfigMaps(
   files: BundleFiles,
@@ -77,14 +74,8 @@ export async function extractConfigMaps(
   const findings: Diagnostic[] = [];
   const warnings: Diagnostic[] = [];
   const { gzip = false, limit = maxConfigMapData, split = false } = options;
-  const nameFault = subdomainFault(options.name);
-  if (nameFault !== undefined)
-    findings.push(createFault('invalid-name', nameFault, { subject: `ConfigMap ${quoteGo(options.name)}` }));
-  const namespaceFault = labelFault(options.namespace);
-  if (namespaceFault !== undefined)
-    findings.push(
-      createFault('invalid-name', namespaceFault, { subject: `namespace ${quoteGo(options.namespace)}` }),
-    );
+  checkName(subdomainFault(options.name), `ConfigMap ${quoteGo(options.name)}`, findings);
+  checkName(labelFault(options.namespace), `namespace ${quoteGo(options.namespace)}`, findings);
   for (const folder of files.folders ?? []) {
     findings.push(
       createFault('directory', 'is a directory', {
@@ -96,10 +87,7 @@ export async function extractConfigMaps(
   const annotations = getBundleAnnotations(files, findings);
   if (options.sourceImage !== undefined) annotations[keptAnnotations.sourceImage] = options.sourceImage;
   if (gzip) annotations[keptAnnotations.encoding] = gzipEncoding;
-  const annotationSize = Object.entries(annotations).reduce(
-    (sum, [key, text]) => sum + Buffer.byteLength(key) + Buffer.byteLength(text),
-    0,
-  );
+  const annotationSize = Buffer.byteLength(Object.entries(annotations).flat().join(''));
   if (annotationSize > maxAnnotations) {
     findings.push(
       createFault('limit', `${annotationSize} bytes of annotations, over the limit of ${maxAnnotations}`, {
@@ -108,40 +96,37 @@ export async function extractConfigMaps(
     );
   }
   const entries = await readEntries(files, gzip, options, findings, warnings);
-  const total = entries.reduce((sum, { size }) => sum + size, 0);
-  let parts = [entries];
-  if (total > limit) {
-    parts = getParts(entries, limit);
-    for (const { file, size } of entries) {
-      if (size <= limit || !split) continue;
-      findings.push(
-        createFault('limit', `${size} bytes, over the limit of ${limit} bytes for a ConfigMap`, {
-          file,
-          hint: gzip
-            ? 'reduce the size of the file: a file cannot be split'
-            : 'compress the files with --gzip',
-        }),
-      );
-    }
-    if (!split) findings.push(await tooLarge(files, entries, total, limit, gzip, options));
+  const isLarge = getSize(entries) > limit;
+  if (isLarge && !split) findings.push(await describeExcess(files, entries, limit, gzip, options));
+  for (const { file, value } of isLarge && split ? entries : []) {
+    if (value.length <= limit) continue;
+    findings.push(
+      createFault('limit', `${value.length} bytes, over the limit of ${limit} bytes for a ConfigMap`, {
+        file,
+        hint: gzip ? 'reduce the size of the file: a file cannot be split' : 'compress the files with --gzip',
+      }),
+    );
   }
   if (findings.length > 0) return { configMaps: [], findings, warnings };
+  const parts = isLarge ? getParts(entries, limit) : [entries];
   const names = parts.length === 1 ? [options.name] : parts.map((_, index) => `${options.name}-${index + 1}`);
   const longest = names.at(-1) as string;
-  const longFault = subdomainFault(longest);
-  if (longFault !== undefined) {
-    return {
-      configMaps: [],
-      findings: [createFault('invalid-name', longFault, { subject: `ConfigMap ${quoteGo(longest)}` })],
-      warnings,
-    };
-  }
+  checkName(subdomainFault(longest), `ConfigMap ${quoteGo(longest)}`, findings);
+  if (findings.length > 0) return { configMaps: [], findings, warnings };
   if (parts.length > 1) annotations[keptAnnotations.parts] = names.join(',');
   const configMaps = parts.map((part, index) => {
     const name = names[index] as string;
     return { name, load: () => getConfigMap(name, options.namespace, annotations, part) };
   });
   return { configMaps, findings, warnings };
+}
+
+function checkName(fault: string | undefined, subject: string, findings: Diagnostic[]): void {
+  if (fault !== undefined) findings.push(createFault('invalid-name', fault, { subject }));
+}
+
+function getSize(entries: readonly Entry[]): number {
+  return entries.reduce((sum, { value }) => sum + value.length, 0);
 }
 
 function getConfigMap(
@@ -172,7 +157,7 @@ function getConfigMap(
 const annotationsName = 'annotations.yaml';
 const annotationsFile = `metadata/${annotationsName}`;
 
-/** Every annotation of a bundle, empty where `annotations.yaml` lacks it; none without that file. */
+/** Returns every annotation of a bundle, empty if `annotations.yaml` lacks it; none without that file. */
 function getBundleAnnotations(files: BundleFiles, findings: Diagnostic[]): Record<string, string> {
   const [read] = readMetadataFiles(files.metadata.filter(({ name }) => name === annotationsName));
   if (read === undefined) return {};
@@ -180,10 +165,9 @@ function getBundleAnnotations(files: BundleFiles, findings: Diagnostic[]): Recor
     findings.push(diagnoseSyntax(read.error, annotationsFile));
     return {};
   }
-  const source = read.annotations ?? {};
   const annotations: Record<string, string> = {};
   for (const key of bundleAnnotations) {
-    const value = getField(source, key);
+    const value = getField(read.annotations ?? {}, key);
     const text = scalarText(value);
     if (text === undefined) {
       const problem = `expected a string, got ${describeKind(value)}`;
@@ -193,7 +177,6 @@ function getBundleAnnotations(files: BundleFiles, findings: Diagnostic[]): Recor
   return annotations;
 }
 
-/** The values of a bundle, in order of the files. */
 async function readEntries(
   files: BundleFiles,
   gzip: boolean,
@@ -207,7 +190,7 @@ async function readEntries(
       throwIfCancelled(options.signal);
       const file = `${part}/${name}`;
       if (file === annotationsFile) continue;
-      // Go sees each byte that is no UTF-8 as a character of its own; such names come from no archive.
+
       const key = name.replace(/[^-A-Za-z0-9_.]/gu, '-');
       const other = entries.get(key);
       if (!isConfigMapKey(key))
@@ -228,62 +211,47 @@ async function readEntries(
             }),
           );
         }
-        entries.set(key, {
-          file,
-          key,
-          part,
-          ...(await readValue(content, gzip)),
-          isMistaken: isMistaken(part, content),
-        });
+        const field = gzip || !isUtf8(content) ? 'binaryData' : 'data';
+        // Compressed values are base64 already, and are encoded again in a document.
+        const value = gzip ? Buffer.from((await gzipBytes(content)).toString('base64')) : content;
+        const isMistaken = looksLikeMetadata(content) !== (part === 'metadata');
+        entries.set(key, { file, key, part, field, value, isMistaken });
       }
     }
   }
   return [...entries.values()];
 }
 
-function isMistaken(part: Entry['part'], content: Buffer): boolean {
-  return looksLikeMetadata(content) !== (part === 'metadata');
-}
-
-async function readValue(content: Buffer, gzip: boolean): Promise<Pick<Entry, 'field' | 'value' | 'size'>> {
-  // Compressed values are base64 already, and become it once more in a document.
-  const value = gzip ? Buffer.from((await gzipBytes(content)).toString('base64')) : content;
-  return { field: gzip || !isUtf8(content) ? 'binaryData' : 'data', value, size: value.length };
-}
-
-/** Fills one ConfigMap after the other, in order; a file that is too large stands alone. */
+/** Fills one ConfigMap after the other, in order; a file that is too large gets a separate one. */
 function getParts(entries: readonly Entry[], limit: number): Entry[][] {
   const parts: Entry[][] = [[]];
   let room = limit;
   for (const entry of entries) {
     const part = parts.at(-1) as Entry[];
-    if (entry.size > room && part.length > 0) {
+    if (entry.value.length > room && part.length > 0) {
       parts.push([entry]);
-      room = limit - entry.size;
-    } else {
-      part.push(entry);
-      room -= entry.size;
-    }
+      room = limit;
+    } else part.push(entry);
+    room -= entry.value.length;
   }
   return parts;
 }
 
-async function tooLarge(
+async function describeExcess(
   files: BundleFiles,
   entries: readonly Entry[],
-  total: number,
   limit: number,
   gzip: boolean,
   options: CancelOptions,
 ): Promise<Diagnostic> {
-  const largest = entries.reduce((most, entry) => (entry.size > most.size ? entry : most));
+  const largest = entries.reduce((most, entry) => (entry.value.length > most.value.length ? entry : most));
   const message =
-    `bundle files exceeded ${limit} bytes limit: they have ${total}, ` +
-    `${largest.file} alone ${largest.size}${gzip ? ', compressed' : ''}`;
+    `bundle files exceeded ${limit} bytes limit: they have ${getSize(entries)}, ` +
+    `${largest.file} alone ${largest.value.length}${gzip ? ', compressed' : ''}`;
   const ways: string[] = [];
   if (!gzip) {
     const compressed = await readEntries(files, true, options, [], []);
-    const size = compressed.reduce((sum, entry) => sum + entry.size, 0);
+    const size = getSize(compressed);
     if (size <= limit) ways.push(`--gzip (${size} bytes in one ConfigMap)`);
     else if (canSplit(compressed, limit)) {
       ways.push(`--gzip --split (${size} bytes in ${getParts(compressed, limit).length} ConfigMaps)`);
@@ -297,5 +265,5 @@ async function tooLarge(
 }
 
 function canSplit(entries: readonly Entry[], limit: number): boolean {
-  return entries.every(({ size }) => size <= limit);
+  return entries.every(({ value }) => value.length <= limit);
 }

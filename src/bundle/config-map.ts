@@ -12,10 +12,10 @@ import { bundleKeys } from '../model/bundle-keys.js';
 import { readFirstDocument } from './manifest.js';
 import { isMetadata } from './metadata.js';
 import { isKubernetesObject } from './parse.js';
-import { type Manifest, getTitle } from '../kube/manifests.js';
-import { type Diagnostic, createFault, createWarning } from '../core/diagnostic.js';
+import { type Manifest, getTitle, locateIn } from '../kube/manifests.js';
+import { type Diagnostic, createFault, createWarning, formatPlace } from '../core/diagnostic.js';
 
-/** The annotations of a bundle that a ConfigMap carries. (Source: operator-registry, pkg/configmap.) */
+/** Annotations of a bundle that ConfigMaps have too. (Source: operator-registry, pkg/configmap.) */
 export const bundleAnnotations = [
   bundleKeys.manifests,
   bundleKeys.mediaType,
@@ -25,14 +25,14 @@ export const bundleAnnotations = [
   bundleKeys.defaultChannel,
 ];
 
-/** Annotations by which a ConfigMap tells how its files are kept. */
+/** Annotations that describe how a ConfigMap stores files. */
 export const keptAnnotations = {
   /** `gzip+base64`: each value of binaryData is the base64 of a gzip stream. */
   encoding: 'olm.contentEncoding',
   sourceImage: 'olm.sourceImage',
-  /** Of a bundle in several ConfigMaps: the names of all, in order. */
+  /** Names of all ConfigMaps of a split bundle, in order. */
   parts: 'opmate/parts',
-  /** The keys that are files of `metadata/`, where that does not show from what is in them. */
+  /** Keys of files of `metadata/`, if their content does not show it. */
   metadataKeys: 'opmate/metadata-keys',
 } as const;
 export const gzipEncoding = 'gzip+base64';
@@ -41,38 +41,38 @@ const maxFileSize = 64 * 1024 * 1024;
 const maxSize = 256 * 1024 * 1024;
 const maxKeys = 20_000;
 
-/** A file out of a ConfigMap, at its slash path. */
+/** A file from a ConfigMap, with its slash path. */
 export interface ConfigMapFile {
   path: string;
   content: Buffer;
 }
 
-/** A ConfigMap whose keys become files below `path`, the root unless told. */
+/** A ConfigMap whose keys become files below `path`, by default the root. */
 export interface ConfigMapPlace {
   name: string;
   path?: string | undefined;
 }
 
-/** What ConfigMaps hold; `files` is complete only where there are no findings. In byte order of the paths. */
+/** Content of ConfigMaps; incomplete if there are findings. */
 export interface ConfigMapContent {
+  /** In byte order of paths. */
   files: ConfigMapFile[];
   findings: Diagnostic[];
   warnings: Diagnostic[];
 }
 
 /**
- * The files in ConfigMaps, from both data and binaryData, as documents that `readManifests` gives.
+ * Reads the files in ConfigMaps, from data and binaryData.
  *
- * Without `places`, all of them together are one bundle, as `extractConfigMaps` and `opm alpha bundle extract`
- * write it, or as `kubectl create configmap --from-file` makes it of its files: objects of Kubernetes, and what
- * is not read otherwise, become files of `manifests/`, lists of annotations, dependencies and properties files of
- * `metadata/`. Annotations of the ConfigMap become `metadata/annotations.yaml`, unless that is a key. Anything
- * else than ConfigMaps is a finding; parts that are missing, and ConfigMaps of different bundles, are too.
+ * Without `places`, all ConfigMaps are one bundle, as written by `extractConfigMaps`, `opm alpha bundle extract` or
+ * `kubectl create configmap --from-file`: annotations, dependencies and properties become files of `metadata/`, all
+ * else files of `manifests/`. Annotations of the ConfigMap become `metadata/annotations.yaml`, unless that is a key.
+ * Other objects, missing parts, and ConfigMaps of different bundles are findings.
  *
- * With `places`, each ConfigMap that they name is put below its path, key by key, and all others are passed over.
+ * With `places`, the keys of each named ConfigMap become files below its path; other ConfigMaps are ignored.
  *
- * One path out of two ConfigMaps, and whatever the API server would not take, is a finding; a ConfigMap that is
- * not immutable a warning. Throws LimitError beyond 64 MiB a file, 256 MiB or 20,000 keys together.
+ * Duplicate paths, and values that the API server would reject, are findings; a mutable ConfigMap is a warning.
+ * Throws LimitError beyond 64 MiB per file, 256 MiB or 20,000 keys in total.
  */
 export function readBundleConfigMaps(
   documents: readonly Manifest[],
@@ -86,18 +86,18 @@ export function readBundleConfigMaps(
   return { files: files.sort((a, b) => compareBytes(a.path, b.path)), findings, warnings };
 }
 
-/** Whether a key may stand in a ConfigMap, and as a file in a directory. (Source: Kubernetes' IsConfigMapKey.) */
+/** Reports whether a key is valid in a ConfigMap, and as a file name. (Source: Kubernetes' IsConfigMapKey.) */
 export function isConfigMapKey(key: string): boolean {
   return /^[-._a-zA-Z0-9]{1,253}$/.test(key) && key !== '.' && !key.startsWith('..');
 }
 
-/** Whether a file that nothing else tells of belongs into `metadata/`. */
+/** Reports whether the content of a file belongs to `metadata/`. */
 export function looksLikeMetadata(content: Buffer): boolean {
   const { value = null } = readFirstDocument(content);
   return isJsonObject(value) && !isKubernetesObject(value) && isMetadata(value);
 }
 
-/** What a ConfigMap has under one key. */
+/** The decoded value of a key. */
 interface Value {
   field: 'data' | 'binaryData';
   key: string;
@@ -108,7 +108,7 @@ class Reader {
   readonly files = new Map<string, { content: Buffer; from: Manifest }>();
   readonly findings: Diagnostic[] = [];
   readonly warnings: Diagnostic[] = [];
-  /** Directories that files are in, and the ConfigMap of the latest of them. */
+  /** Directories of files, with the ConfigMap of their latest file. */
   readonly #directories = new Map<string, Manifest>();
   #size = 0;
   #keys = 0;
@@ -116,9 +116,12 @@ class Reader {
   addBundle(documents: readonly Manifest[]): void {
     const maps = documents.filter((document) => {
       if (isConfigMap(document)) return true;
-      this.#tell(document, `${getTitle(document)}: not a ConfigMap`, ['kind'], {
-        hint: 'keep only the ConfigMaps of one bundle in the file',
-      });
+      this.#refuse(
+        document,
+        'not a ConfigMap',
+        ['kind'],
+        'keep only the ConfigMaps of one bundle in the file',
+      );
       return false;
     });
     if (maps.length === 0 && this.findings.length === 0)
@@ -133,11 +136,8 @@ class Reader {
         first ??= { map, annotations };
         const other = bundleAnnotations.find((key) => annotations[key] !== first?.annotations[key]);
         if (other !== undefined) {
-          this.#tell(
-            map,
-            `${getTitle(map)}: is of another bundle than ${getTitle(first.map)}: its annotation ${other} differs`,
-            ['metadata', 'annotations', other],
-          );
+          const problem = `is of another bundle than ${getTitle(first.map)}: its annotation ${other} differs`;
+          this.#refuse(map, problem, ['metadata', 'annotations', other]);
         }
       }
       const listed = all[keptAnnotations.metadataKeys];
@@ -175,9 +175,7 @@ class Reader {
         continue;
       }
       if (another !== undefined) {
-        this.#tell(another, `${getTitle(another)}: another of this name`, ['metadata', 'name'], {
-          hint: 'keep one of them in the file',
-        });
+        this.#refuse(another, 'duplicate', ['metadata', 'name'], 'keep one of them in the file');
         continue;
       }
       const directory = normalizeEntryPath(path, `ConfigMap ${quoteGo(name)}`);
@@ -187,31 +185,24 @@ class Reader {
     }
   }
 
-  /** A bundle in several ConfigMaps is read whole or not at all. */
+  /** Requires all parts of a split bundle. */
   #checkParts(maps: readonly Manifest[]): void {
     const names = new Set(maps.map(({ name }) => name));
-    const told = new Set<string>();
+    const checked = new Set<string>();
     for (const map of maps) {
       const parts = getAnnotations(map)[keptAnnotations.parts];
-      if (typeof parts !== 'string' || told.has(parts)) continue;
-      told.add(parts);
+      if (typeof parts !== 'string' || checked.has(parts)) continue;
+      checked.add(parts);
       const path = ['metadata', 'annotations', keptAnnotations.parts];
       const listed = parts.split(',');
       const missing = listed.filter((name) => !names.has(name));
       if (missing.length > 0) {
-        this.#tell(
-          map,
-          `${getTitle(map)}: is one of ${listed.length} parts, and ${missing.map(quoteGo).join(', ')} is missing`,
-          path,
-          { hint: 'add all parts to one file' },
-        );
-      } else if (!listed.includes(map.name)) {
-        this.#tell(map, `${getTitle(map)}: is none of the parts that it names`, path);
-      }
+        const problem = `is one of ${listed.length} parts, and ${missing.map(quoteGo).join(', ')} is missing`;
+        this.#refuse(map, problem, path, 'add all parts to one file');
+      } else if (!listed.includes(map.name)) this.#refuse(map, 'is none of the parts that it names', path);
     }
   }
 
-  /** The values of a ConfigMap, decoded. */
   *#iterateValues(map: Manifest): Generator<Value> {
     const object = map.load();
     if (object['immutable'] !== true) {
@@ -219,7 +210,7 @@ class Reader {
         createWarning(
           'mutable-config-map',
           'not immutable, so that the bundle may change after it was reviewed',
-          { subject: getTitle(map), file: map.file, line: map.lineOf(['immutable']) },
+          locateIn(map, ['immutable']),
         ),
       );
     }
@@ -228,9 +219,7 @@ class Reader {
     for (const field of ['data', 'binaryData'] as const) {
       const values = object[field] ?? {};
       if (!isJsonObject(values)) {
-        this.#tell(map, `${getTitle(map)}: ${field}: expected an object, got ${describeKind(values)}`, [
-          field,
-        ]);
+        this.#refuse(map, `${field}: expected an object, got ${describeKind(values)}`, [field]);
         continue;
       }
       for (const [key, value] of Object.entries(values)) {
@@ -247,7 +236,7 @@ class Reader {
             : 'is not a valid ConfigMap key';
         seen.add(key);
         if (fault !== undefined) {
-          this.#tell(map, `${getTitle(map)}: ${quoteGo(key)} ${fault}`, [field, key]);
+          this.#refuse(map, `${quoteGo(key)} ${fault}`, [field, key]);
           continue;
         }
         const content = this.#decode(map, field, key, value, isGzip);
@@ -264,7 +253,7 @@ class Reader {
     isGzip: boolean,
   ): Buffer | undefined {
     const fail = (problem: string): undefined => {
-      this.#tell(map, `${getTitle(map)}: ${field}: ${key}: ${problem}`, [field, key]);
+      this.#refuse(map, `${field}: ${key}: ${problem}`, [field, key]);
     };
     if (typeof value !== 'string') return fail(`expected a string, got ${describeKind(value)}`);
     const subject = `${map.file}: ${getTitle(map)}: ${key}`;
@@ -281,41 +270,39 @@ class Reader {
           content = gunzipSync(Buffer.from(text, 'base64'), { maxOutputLength: maxFileSize });
         } catch (error) {
           if (systemCode(error) === 'ERR_BUFFER_TOO_LARGE')
-            throw tooLarge(subject, `more than ${maxFileSize} bytes`);
+            throw sizeError(subject, `more than ${maxFileSize} bytes`);
           return fail(`not gzip, as ${keptAnnotations.encoding} says it is`);
         }
       }
     }
     if (content.length > maxFileSize)
-      throw tooLarge(subject, `${content.length} bytes, more than ${maxFileSize}`);
+      throw sizeError(subject, `${content.length} bytes, more than ${maxFileSize}`);
     this.#size += content.length;
-    if (this.#size > maxSize) throw tooLarge(subject, `more than ${maxSize} bytes are reached with this key`);
+    if (this.#size > maxSize)
+      throw sizeError(subject, `more than ${maxSize} bytes are reached with this key`);
     return content;
   }
 
   #add(path: string, { field, key, content }: Value, from: Manifest): void {
-    const above = path.split('/').map((_, index, parts) => parts.slice(0, index).join('/'));
-    const known = [path, ...above].map((name) => this.files.get(name)).find((file) => file !== undefined);
+    const parents = path.split('/').map((_, index, parts) => parts.slice(0, index).join('/'));
+    const known = [path, ...parents].map((name) => this.files.get(name)).find((file) => file !== undefined);
     const other = known?.from ?? this.#directories.get(path);
     if (other !== undefined) {
-      const line = other.lineOf();
-      const where = `${other.file}${line === undefined ? '' : `:${line}`}`;
-      const problem = `${quoteGo(key)} becomes ${path}, for which ${getTitle(other)} (${where}) has a file too`;
-      this.#tell(from, `${getTitle(from)}: ${problem}`, [field, key]);
+      const place = formatPlace(locateIn(other));
+      const problem = `${quoteGo(key)} becomes ${path}, for which ${getTitle(other)} (${place}) has a file too`;
+      this.#refuse(from, problem, [field, key]);
       return;
     }
     this.files.set(path, { content, from });
-    for (const directory of above) if (directory !== '') this.#directories.set(directory, from);
+    for (const directory of parents) if (directory !== '') this.#directories.set(directory, from);
   }
 
-  #tell(map: Manifest, message: string, path: readonly string[], more: { hint?: string } = {}): void {
-    this.findings.push(
-      createFault('config-map', message, { file: map.file, line: map.lineOf(path), ...more }),
-    );
+  #refuse(map: Manifest, problem: string, path: readonly string[], hint?: string): void {
+    this.findings.push(createFault('config-map', problem, { ...locateIn(map, path), hint }));
   }
 }
 
-function tooLarge(subject: string, problem: string): LimitError {
+function sizeError(subject: string, problem: string): LimitError {
   return new LimitError(problem, { subject, hint: 'check that these are manifests of a bundle' });
 }
 
@@ -323,7 +310,7 @@ function isConfigMap({ kind, apiVersion }: Manifest): boolean {
   return kind === 'ConfigMap' && apiVersion === 'v1';
 }
 
-/** An object without prototype, so that no name finds more than the document has. */
+/** Returns annotations without a prototype, whose members no key may find. */
 function getAnnotations(map: Manifest): JsonObject {
   return Object.assign(Object.create(null) as JsonObject, getObject(map.load(), 'metadata', 'annotations'));
 }

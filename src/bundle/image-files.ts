@@ -10,13 +10,13 @@ import { type LinkOptions, isWithin } from '../files/directory-root.js';
 import type { FilePart } from '../files/file-parts.js';
 import { type Diagnostic, createFault } from '../core/diagnostic.js';
 
-/** A file that goes into an image. */
+/** A file for an image. */
 export interface ImageFile extends FilePart {
-  /** Within its directory, with slashes; `file` is where links lead to. */
+  /** Relative to its directory, with slashes; `file` is the target if this is a link. */
   path: string;
 }
 
-/** One of a directory. */
+/** A file of a listed directory. */
 export interface ListedFile extends ImageFile {
   mode: number;
 }
@@ -24,16 +24,16 @@ export interface ListedFile extends ImageFile {
 export interface ListedFiles {
   /** In byte order of their paths. */
   files: ListedFile[];
-  /** Files that cannot go into an image, or must not. */
+  /** Files that an image cannot or must not contain. */
   findings: Diagnostic[];
 }
 
 interface ListOptions extends CancelOptions, LinkOptions {
-  /** How messages name the directory. */
+  /** Name of the directory in messages. */
   label: string;
-  /** A directory below that is passed over. */
+  /** Subdirectory to skip. */
   except?: string | undefined;
-  /** Entries and bytes beyond these would make an image that is not read without further ado; 10,000 entries unless told. */
+  /** Limits for readers of the image; 10,000 entries by default. */
   limits?: ArchiveLimits | undefined;
 }
 
@@ -41,11 +41,10 @@ const maxFiles = 10_000;
 const maxDepth = 100;
 
 /**
- * Lists the files of a directory and of those below it. Links to files within it are followed; a link that leads out
- * of it would put something into an image that nobody sees there: that, a link to a directory, what is no file, and a
- * name that not every program can unpack are findings. Directories without files are passed over, for version control
- * does not keep them. Throws OpmateError NOT_FOUND or IO where a directory cannot be listed, LIMIT beyond the limits
- * and 100 levels.
+ * Lists the files of a directory tree. Follows links to files within it; links that lead out of it or to a directory,
+ * special files, and names that not every program can unpack are findings. Skips directories without files, which
+ * version control does not keep either. Throws OpmateError NOT_FOUND or IO if a directory cannot be listed, LIMIT
+ * beyond the limits and 100 levels.
  */
 export async function listFiles(directory: string, options: ListOptions): Promise<ListedFiles> {
   const { label, signal, except, limits, followLinks } = options;
@@ -56,12 +55,14 @@ export async function listFiles(directory: string, options: ListOptions): Promis
   });
   const pending: { name: string; depth: number }[] = [{ name: '', depth: 0 }];
   let count = 0;
-  for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
+  for (let folder = pending.pop(); folder !== undefined; folder = pending.pop()) {
     throwIfCancelled(signal);
-    const { name: below, depth } = place;
-    const entries = await readdir(path.join(root, below), { withFileTypes: true }).catch((error: unknown) => {
-      throw fileError(path.join(label, below), error, { file: path.join(label, below) });
-    });
+    const { name: parent, depth } = folder;
+    const entries = await readdir(path.join(root, parent), { withFileTypes: true }).catch(
+      (error: unknown) => {
+        throw fileError(path.join(label, parent), error, { file: path.join(label, parent) });
+      },
+    );
     count += entries.length;
     if (meter === undefined && count > maxFiles) {
       throw new LimitError(`more than ${maxFiles} files`, {
@@ -71,10 +72,10 @@ export async function listFiles(directory: string, options: ListOptions): Promis
     }
     for (const entry of entries) {
       meter?.countEntry(label);
-      const name = path.posix.join(below, entry.name);
+      const name = path.posix.join(parent, entry.name);
       if (path.join(directory, name) === except) continue;
       const finding =
-        nameFault(entry.name) ?? (await addEntry(listed, pending, entry, { name, root, depth, followLinks }));
+        checkName(entry.name) ?? (await addEntry(listed, pending, entry, { name, root, depth, followLinks }));
       if (finding !== undefined) listed.findings.push({ file: path.join(label, name), ...finding });
     }
   }
@@ -84,10 +85,9 @@ export async function listFiles(directory: string, options: ListOptions): Promis
   return listed;
 }
 
-function nameFault(name: string): Diagnostic | undefined {
-  const isFit = !/[\u0000-\u001f\u007f\ufffd\\]/.test(name) && !name.startsWith('.wh.');
-  if (isFit) return undefined;
-  return createFault('invalid-name', `the name ${quoteGo(name)} cannot stand in an image`, {
+function checkName(name: string): Diagnostic | undefined {
+  if (!/[\u0000-\u001f\u007f\ufffd\\]/.test(name) && !name.startsWith('.wh.')) return undefined;
+  return createFault('invalid-name', `invalid file name ${quoteGo(name)} for an image`, {
     hint: 'rename or remove it',
   });
 }
@@ -110,8 +110,8 @@ async function addEntry(
     file = await realpath(path.join(root, name));
     stats = await stat(file);
   } catch (error) {
-    const what = entry.isSymbolicLink() ? 'a link: ' : '';
-    return createFault('unreadable-file', `${what}${systemReason(error)}`, { hint: 'remove or fix it' });
+    const prefix = entry.isSymbolicLink() ? 'a link: ' : '';
+    return createFault('unreadable-file', `${prefix}${systemReason(error)}`, { hint: 'remove or fix it' });
   }
   if (entry.isSymbolicLink() && followLinks !== true && !isWithin(root, file)) {
     return createFault('link', `a link to ${quoteGo(file)}, outside of the directory`, {

@@ -8,20 +8,18 @@ import { parseYaml } from '../document/yaml.js';
 import { endOfValue, skipSpace } from '../document/raw-json.js';
 import { findMismatch } from '../kube/struct.js';
 
-/** The first document of a file. */
 export interface FirstDocument {
   value: JsonValue;
-  /** The document as it is written, when it is JSON. */
+  /** Text of the document if it is JSON. */
   json: string | undefined;
 }
 
-/** How far into a file Kubernetes' decoder looks for the brace that makes it JSON. */
+/** Bytes of a file that Kubernetes' decoder searches for the brace of JSON. */
 const lookAhead = 30;
 
 /**
- * Parses the first document of a file, as upstream reads manifests: JSON when a brace comes first, YAML
- * otherwise and where that JSON does not parse; documents after the first are ignored. Throws OpmateError
- * SYNTAX, or LIMIT for YAML beyond its caps.
+ * Parses the first document of a file, as opm does: JSON if it starts with a brace, YAML otherwise or if the JSON does
+ * not parse; ignores further documents. Throws OpmateError SYNTAX, or LIMIT for YAML beyond its limits.
  */
 export function parseFirstDocument(content: Buffer): FirstDocument {
   const text = decodeUtf8(content);
@@ -43,7 +41,7 @@ export function parseFirstDocument(content: Buffer): FirstDocument {
   }
 }
 
-/** Reads the first document of a file as `parseFirstDocument` does, and returns what that throws. */
+/** Parses like `parseFirstDocument`, and returns its errors. */
 export function readFirstDocument(
   content: Buffer,
 ): (FirstDocument & { error?: undefined }) | { value?: undefined; json?: undefined; error: OpmateError } {
@@ -56,12 +54,12 @@ export function readFirstDocument(
 }
 
 /**
- * The text up to the first line that begins with `---`, the very first line aside. A document that holds
- * nothing but comments counts, so a manifest after a license text and a separator is not seen.
+ * Returns the text before the first separator that is not the first line. Comments before a separator are a document,
+ * so a manifest after a license text is ignored.
  */
 function firstYaml(text: string): string {
   const joined = text.includes('\r\n') ? text.replaceAll('\r\n', '\n') : text;
-  // A last line without a line break gets one, as upstream joins lines: block scalars keep it.
+  // opm adds a line break to the last line, which block scalars keep.
   const lines = joined.endsWith('\n') ? joined : `${joined}\n`;
   if (lines.startsWith('---')) checkSeparator(lines, 0);
   const next = lines.indexOf('\n---') + 1;
@@ -70,7 +68,7 @@ function firstYaml(text: string): string {
   return lines.slice(0, next);
 }
 
-/** Throws unless nothing but a comment follows the dashes, as upstream does. */
+/** Throws unless the dashes are followed by a comment at most, as opm does. */
 function checkSeparator(text: string, position: number): void {
   const end = text.indexOf('\n', position);
   const rest = text.slice(position + 3, end < 0 ? text.length : end).trim();
@@ -79,16 +77,15 @@ function checkSeparator(text: string, position: number): void {
 }
 
 /**
- * A manifest as compact JSON: keys in byte order at every depth, HTML characters escaped, numbers as
- * Kubernetes holds them (64-bit integers exact, all others as doubles). Throws LimitError for a manifest
- * nested more than 1000 levels deep.
+ * Returns a manifest as compact JSON: keys in byte order at every level, HTML characters escaped, numbers as in
+ * Kubernetes (64-bit integers exact, all others as doubles). Throws LimitError beyond 1000 levels.
  */
 export function manifestText(manifest: JsonObject): string {
   const state: Canonical = { special: false };
   const ordered = canonical(manifest, state, 0);
   if (!state.special) {
     const text = JSON.stringify(ordered);
-    // What the native writer orders or writes otherwise than Go is left to the exact one.
+    // The native writer escapes these differently from Go.
     if (!/[\ud800-\udfff\u2028\u2029]|\\ud[89a-f]/.test(text)) {
       return /[<>&]/.test(text)
         ? text.replace(/[<>&]/g, (character) => htmlEscapes[character] as string)
@@ -101,14 +98,14 @@ export function manifestText(manifest: JsonObject): string {
 const htmlEscapes: Record<string, string> = { '<': '\\u003c', '>': '\\u003e', '&': '\\u0026' };
 
 interface Canonical {
-  /** Whether something is in the value that the native JSON writer cannot write in Go's way. */
+  /** The value contains something that the native JSON writer writes differently from Go. */
   special: boolean;
 }
 
-/** Levels that a manifest may have; the deepest schemas of real definitions have some sixty. */
+/** Maximum nesting; the deepest schemas of real definitions have about 60 levels. */
 const maxDepth = 1000;
 
-/** The same value with sorted keys; parts that are sorted already are shared, not copied. */
+/** Returns the value with sorted keys; sorted parts are shared, not copied. */
 function canonical(value: JsonValue, state: Canonical, depth: number): JsonValue {
   if (typeof value !== 'object' || value === null) {
     if (typeof value === 'bigint') state.special = true;
@@ -155,7 +152,7 @@ function canonical(value: JsonValue, state: Canonical, depth: number): JsonValue
   return out;
 }
 
-/** Integers beyond 64 bits become doubles, and minus zero loses its sign. */
+/** Converts integers beyond 64 bits to doubles, and minus zero to zero. */
 function kubernetesNumbers(value: JsonValue): JsonValue {
   if (typeof value === 'bigint') return BigInt.asIntN(64, value) === value ? value : Number(value);
   if (typeof value === 'number') return value === 0 ? 0 : value;
@@ -167,8 +164,8 @@ function kubernetesNumbers(value: JsonValue): JsonValue {
 }
 
 /**
- * Returns the error for a file outside of its directory that a link led to and that is not a manifest: unlike those of
- * parsers it quotes nothing of the file. Undefined for a manifest.
+ * Returns the error for the target of a link outside of the directory unless it is a manifest. Unlike errors of
+ * parsers, it quotes nothing of the file.
  */
 export function outsideManifestFault(content: Buffer, label: string): OpmateError | undefined {
   const { error } = readFirstDocument(content);
@@ -177,15 +174,12 @@ export function outsideManifestFault(content: Buffer, label: string): OpmateErro
   return new OpmateError('SYNTAX', 'not a manifest', { subject: label, file: label, line: error.line });
 }
 
-/**
- * Returns an error with the file that it is about. The line is its own or, where `content` is the file, that of the
- * value of a wrong type that caused it.
- */
+/** Adds a file to an error and, if `content` is that file, the line of the value of the wrong type. */
 export function locateFault(error: OpmateError, file: string, content?: Buffer): OpmateError {
   return addContext(error, { subject: file, file, line: findFaultLine(error, content) });
 }
 
-/** Returns the line of an error in `content`, as far as it can be known. */
+/** Returns the line of an error: its own, or that of the value of the wrong type in `content`. */
 export function findFaultLine(error: OpmateError, content?: Buffer): number | undefined {
   const mismatch = findMismatch(error);
   if (error.line !== undefined || mismatch === undefined || content === undefined) return error.line;

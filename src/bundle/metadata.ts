@@ -12,34 +12,35 @@ import { formatShortest } from '../model/csv.js';
 import { type FirstDocument, readFirstDocument } from './manifest.js';
 import type { BundleFile } from './read.js';
 
-/** A property or dependency with its value as JSON text; `text` is missing where it has no value. */
+/** A property or dependency. */
 export interface RawProperty {
   type: string;
+  /** Value as JSON; undefined if missing. */
   text: string | undefined;
 }
 
-/** One file of `metadata/`. It may have several roles: they are known by what is in it, not by its name. */
+/** A file of `metadata/`; its content, not its name, determines its roles. */
 interface MetadataFile {
-  /** With its directory. */
+  /** Path with `metadata/`. */
   file: string;
-  /** Why it does not parse. */
+  /** Syntax error. */
   error: OpmateError | undefined;
-  /** Undefined where there are none, or they are not an object. */
+  /** Undefined unless an object. */
   annotations: JsonObject | undefined;
-  /** Empty if missing or any of it has a wrong type. */
+  /** Empty if missing or if an item has a wrong type. */
   dependencies: RawProperty[];
   properties: RawProperty[];
 }
 
-const nothing = { annotations: undefined, dependencies: [], properties: [] };
-
-/** Reads the files of `metadata/`, of each the first document. */
+/** Reads the first document of each file of `metadata/`. */
 export function readMetadataFiles(files: readonly BundleFile[]): MetadataFile[] {
   return files.map(({ name, content }) => {
     const file = `metadata/${name}`;
     const document = readFirstDocument(content);
     const { value, error } = document;
-    if (error !== undefined || !isJsonObject(value)) return { file, error, ...nothing };
+    if (error !== undefined || !isJsonObject(value)) {
+      return { file, error, annotations: undefined, dependencies: [], properties: [] };
+    }
     const annotations = getField(value, 'annotations');
     return {
       file,
@@ -51,20 +52,20 @@ export function readMetadataFiles(files: readonly BundleFile[]): MetadataFile[] 
   });
 }
 
-/** Whether an object has a field by which a file of `metadata/` is known. */
+/** Reports whether an object has a field of `metadata/` files. */
 export function isMetadata(value: JsonObject): boolean {
   return ['annotations', 'dependencies', 'properties'].some((name) => getField(value, name) !== null);
 }
 
-/** A file of `metadata/` that is read by its name, with places. */
+/** A document of `metadata/` with places. */
 interface PlacedMetadata {
-  /** Undefined where it does not parse or is not an object; an empty file is an empty object. */
+  /** Undefined if it does not parse or is not an object; an empty file is an empty object. */
   root: JsonObject | undefined;
   findings: Diagnostic[];
   lineOf(path: DocumentPath): number | undefined;
 }
 
-/** Reads one YAML document of `metadata/`. Syntax errors and duplicate keys are findings, which name it `file`. */
+/** Reads a YAML document of `metadata/`. Syntax errors and duplicate keys are findings about `file`. */
 export function readPlacedMetadata(content: Buffer, file: string): PlacedMetadata {
   try {
     const placed = parseYamlWithPlaces(decodeUtf8(content));
@@ -82,13 +83,13 @@ export function readPlacedMetadata(content: Buffer, file: string): PlacedMetadat
   }
 }
 
-/** Returns a field by its key, ignoring case: the last non-null one of several, otherwise null. */
+/** Returns the last non-null field with a key, ignoring case; otherwise null. */
 export function getField(object: JsonObject, name: string): JsonValue {
   const key = findFieldKeys(object, name).findLast((candidate) => object[candidate] !== null);
   return key === undefined ? null : (object[key] as JsonValue);
 }
 
-/** A scalar as text, as Kubernetes' YAML reader makes it where text is wanted; undefined for all else. */
+/** Converts a scalar to a string as Kubernetes' YAML reader does; undefined for lists and objects. */
 export function scalarText(value: JsonValue): string | undefined {
   switch (typeof value) {
     case 'string':
@@ -103,7 +104,7 @@ export function scalarText(value: JsonValue): string | undefined {
   }
 }
 
-/** Returns values as `scalarText` makes them; undefined where one of them is not a scalar. */
+/** Converts values with `scalarText`; undefined unless all are scalars. */
 export function toTexts(
   entries: Iterable<readonly [key: string, value: JsonValue]>,
 ): Map<string, string> | undefined {
@@ -116,11 +117,11 @@ export function toTexts(
   return texts;
 }
 
-/** The list of typed values under `name`; empty if missing or any of it has a wrong kind. */
+/** Returns the typed values of a list; none if it is missing or an item has a wrong type. */
 function typedValuesIn(document: FirstDocument, name: string): RawProperty[] {
   const list = getField(document.value as JsonObject, name);
   if (!Array.isArray(list)) return [];
-  // JSON whose type is not a string is parsed again as YAML, which converts it and the values to strings.
+  // opm parses JSON with other types than strings again as YAML, which reorders values.
   const isTyped = list.every((item) => !isJsonObject(item) || isText(getField(item, 'type')));
   const texts = document.json === undefined || !isTyped ? undefined : rawListIn(document.json, name);
   const out: RawProperty[] = [];
@@ -143,13 +144,13 @@ function rawListIn(json: string, name: string): string[] | undefined {
   return list && rawElements(list[1]);
 }
 
-/** Returns the value of a property as it is written; undefined where it has none. */
+/** Returns the value of a property as written; undefined if missing. */
 export function rawValue(json: string): string | undefined {
   if (json === 'null') return undefined;
   return rawFields(json).findLast(([key]) => foldFieldName(key) === 'value')?.[1];
 }
 
-/** Values from YAML have passed through a JSON writer that sorts keys and escapes HTML characters. */
+/** Returns the value of a property from YAML, which opm passes through Go's JSON writer. */
 function valueText(item: JsonObject | null): string | undefined {
   if (item === null) return undefined;
   const value = findField(item, 'value');

@@ -25,52 +25,48 @@ import {
 import { readFileWithin } from './read.js';
 
 /**
- * Package manifests: how operators were laid out before bundles were images. A tree of directories holds a
- * file for each package, which names the ClusterServiceVersion at the head of each of its channels, and
- * directories in each of which one or more ClusterServiceVersions stand with the manifests that they need.
+ * Package manifests, the format of operators before bundle images: a directory tree with one file per package, which
+ * names the channel heads, and directories with ClusterServiceVersions and their manifests.
  */
 
-/** A package and the ClusterServiceVersions that head its channels. */
+/** A package and its channel heads. */
 export interface PackageManifest {
   packageName: string;
   channels: { name: string; head: string }[];
   /** May be empty. */
   defaultChannel: string;
-  /** The file that says so. */
   file: string;
 }
 
-/** What is found in a tree, in the order in which it is found. */
+/** An item of a tree, in reading order. */
 export type TreeItem =
   | { kind: 'bundle'; bundle: Bundle; file: string }
   | { kind: 'package'; manifest: PackageManifest }
-  /** Something that is wrong; what can be read in spite of it follows. */
+  /** A fault; readable items follow anyway. */
   | { kind: 'problem'; error: OpmateError }
-  /** A file that is no manifest. */
+  /** A file other than a manifest. */
   | { kind: 'skipped'; file: string; reason: string };
 
 interface ReadTreeOptions extends CancelOptions, LinkOptions {
-  /** How messages name the directory. */
+  /** Name of the directory in messages. */
   label?: string | undefined;
 }
 
 const maxFileSize = 64 * 1024 * 1024;
-/** Bytes of the manifests in one directory: all of them can be part of one bundle. */
+/** Maximum bytes of the manifests of a directory, which may all belong to one bundle. */
 const maxDirectorySize = 256 * 1024 * 1024;
 const maxDirectoryFiles = 10_000;
 const maxTreeEntries = 1_000_000;
 const filesAtOnce = 8;
 
 /**
- * Reads a tree of package manifests, one directory in memory at a time: the files of a directory in byte
- * order of their names, then its directories. Of each file the first document counts. Files and directories
- * whose names begin with a dot are passed over, and so is what is plainly no manifest: text in no format, or
- * with no object in it, in a file that is not called `.yaml`, `.yml` or `.json`. Links to files are followed;
- * those to directories, and unless `followLinks` those that lead out of the tree, are problems. (Source: `opm`'s
- * loader of directories.)
+ * Reads a tree of package manifests, with one directory in memory at a time: the files of a directory in byte order of
+ * names, then its subdirectories. Reads the first document of each file. Skips names that start with a dot, and files
+ * that do not parse or contain no object unless named `.yaml`, `.yml` or `.json`. Links to directories, and unless
+ * `followLinks` links out of the tree, are problems. (Source: directory loader of opm.)
  *
- * Throws OpmateError NOT_FOUND or IO when the directory itself cannot be listed, LIMIT beyond 1,000,000
- * entries, 10,000 files in a directory, 64 MiB in a file or 256 MiB in the manifests of a directory.
+ * Throws OpmateError NOT_FOUND or IO if the directory itself cannot be listed, LIMIT beyond 1,000,000 entries, 10,000
+ * files per directory, 64 MiB per file or 256 MiB of manifests per directory.
  */
 export async function* readPackageManifests(
   directory: string,
@@ -95,21 +91,17 @@ export async function* readPackageManifests(
     const visible = entries
       .filter(({ name }) => !name.startsWith('.'))
       .sort((a, b) => compareBytes(a.name, b.name));
-    const { path: parent, label: parentLabel } = place;
-    const findPlace = ({ name }: { name: string }): Place => ({
-      path: path.join(parent, name),
-      label: path.posix.join(parentLabel, name),
-    });
-    pending.push(
-      ...visible
-        .filter((entry) => entry.isDirectory())
-        .map(findPlace)
-        .reverse(),
-    );
     const files: Place[] = [];
+    const directories: Place[] = [];
     for (const entry of visible) {
-      if (entry.isDirectory()) continue;
-      const file = findPlace(entry);
+      const file = {
+        path: path.join(place.path, entry.name),
+        label: path.posix.join(place.label, entry.name),
+      };
+      if (entry.isDirectory()) {
+        directories.unshift(file);
+        continue;
+      }
       const outside = entry.isSymbolicLink()
         ? await outsideError(directory, file.path, file.label)
         : undefined;
@@ -117,6 +109,7 @@ export async function* readPackageManifests(
         files.push({ ...file, isOutside: outside !== undefined });
       } else yield { kind: 'problem', error: outside };
     }
+    pending.push(...directories);
     if (files.length > maxDirectoryFiles) {
       throw new LimitError(`${files.length} files in one directory, more than ${maxDirectoryFiles}`, {
         subject: place.label,
@@ -127,29 +120,23 @@ export async function* readPackageManifests(
   }
 }
 
-/** Where a file or directory is, and how messages name it. */
 interface Place {
   /** A link leads out of the tree. */
   isOutside?: boolean;
   path: string;
+  /** Name in messages. */
   label: string;
 }
 
-/** What a file holds. */
-type FileContent =
-  | { kind: 'manifest'; manifest: EncodedManifest }
-  | { kind: 'other'; value: JsonObject }
-  | Extract<TreeItem, { kind: 'problem' | 'skipped' }>;
-
-/** A Kubernetes object. Only its text is kept: a directory may hold many large ones. */
+/** A Kubernetes object. Only its text is kept, as a directory may contain many large ones. */
 export interface EncodedManifest {
-  /** How messages name the file that it is in. */
+  /** Name of the file in messages. */
   file: string;
-  /** As compact JSON with sorted keys. */
+  /** Compact JSON with sorted keys. */
   text: string;
-  /** For a ClusterServiceVersion its name, which may be empty; undefined for all else. */
+  /** Name of a ClusterServiceVersion, possibly empty; undefined for other kinds. */
   csvName: string | undefined;
-  /** What a custom resource definition provides. */
+  /** APIs of a custom resource definition. */
   provides: ApiKey[];
 }
 
@@ -159,10 +146,10 @@ async function* readDirectory(files: readonly Place[], signal?: AbortSignal): As
   const csvs: { manifest: EncodedManifest; place: Place }[] = [];
   let size = 0;
   for (let position = 0; position < files.length; position += filesAtOnce) {
-    const some = files.slice(position, position + filesAtOnce);
-    const contents = await mapConcurrent(some, filesAtOnce, readPlace, { signal });
+    const batch = files.slice(position, position + filesAtOnce);
+    const contents = await mapConcurrent(batch, filesAtOnce, readPlace, { signal });
     for (const [index, content] of contents.entries()) {
-      const place = some[index] as Place;
+      const place = batch[index] as Place;
       if (!Buffer.isBuffer(content)) {
         yield content;
         continue;
@@ -184,33 +171,28 @@ async function* readDirectory(files: readonly Place[], signal?: AbortSignal): As
       }
     }
   }
-  // Definitions that cannot be read matter only to bundles that would have them.
+  // Unreadable definitions matter to the bundles of their directory only.
   if (csvs.length === 0) return;
   for (const error of faults) yield { kind: 'problem', error };
   if (faults.length > 0) return;
   for (const { manifest: csv, place } of csvs) {
-    const rivals = csvs.filter(({ manifest }) => manifest.csvName === csv.csvName);
-    if (rivals.length > 1) {
-      if (rivals[0]?.manifest === csv)
-        yield { kind: 'problem', error: twoCsvs(rivals.map((item) => item.manifest)) };
+    const sameName = csvs.map(({ manifest }) => manifest).filter(({ csvName }) => csvName === csv.csvName);
+    if (sameName.length > 1) {
+      if (sameName[0] === csv) yield { kind: 'problem', error: createDuplicateError(sameName) };
       continue;
     }
     const own = manifests.filter(({ csvName }) => csvName === undefined || csvName === csv.csvName);
     try {
-      yield* bundleItems(csv, own);
+      const { bundle, missing } = toBundle(csv, own);
+      if (missing !== undefined) yield { kind: 'problem', error: missing };
+      yield { kind: 'bundle', bundle, file: csv.file };
     } catch (error) {
-      yield { kind: 'problem', error: await withLine(error, place) };
+      yield { kind: 'problem', error: await addLine(error, place) };
     }
   }
 }
 
-function* bundleItems(csv: EncodedManifest, manifests: readonly EncodedManifest[]): Generator<TreeItem> {
-  const { bundle, missing } = bundleOfManifests(csv, manifests);
-  if (missing !== undefined) yield { kind: 'problem', error: missing };
-  yield { kind: 'bundle', bundle, file: csv.file };
-}
-
-function twoCsvs(manifests: readonly EncodedManifest[]): OpmateError {
+function createDuplicateError(manifests: readonly EncodedManifest[]): OpmateError {
   const [first, ...others] = manifests as [EncodedManifest, ...EncodedManifest[]];
   const names = others.map(({ file }) => path.posix.basename(file)).join(', ');
   return new OpmateError(
@@ -220,14 +202,17 @@ function twoCsvs(manifests: readonly EncodedManifest[]): OpmateError {
   );
 }
 
-/** The content of a file, or what it is instead of a manifest. */
+/** Returns the content of a file, or the reason why it is not read. */
 async function readPlace({
   path: file,
   label,
   isOutside = false,
-}: Place): Promise<Buffer | (FileContent & { kind: 'problem' | 'skipped' })> {
-  const problem = (what: string, hint?: string) =>
-    ({ kind: 'problem', error: new OpmateError('IO', what, { subject: label, file: label, hint }) }) as const;
+}: Place): Promise<Buffer | Extract<TreeItem, { kind: 'problem' | 'skipped' }>> {
+  const toProblem = (problem: string, hint?: string) =>
+    ({
+      kind: 'problem',
+      error: new OpmateError('IO', problem, { subject: label, file: label, hint }),
+    }) as const;
   try {
     const content = await readFileWithin(file, (size) => {
       if (size > maxFileSize)
@@ -236,19 +221,20 @@ async function readPlace({
     const fault = content && isOutside ? outsideManifestFault(content, label) : undefined;
     if (fault !== undefined) return { kind: 'problem', error: fault };
     if (content !== undefined) return content;
-    const stats = await stat(file).catch((error: unknown) => error);
-    if (stats instanceof Error)
-      return problem(`symbolic link: ${systemReason(stats)}`, 'remove or fix the link');
-    const { isDirectory } = stats as { isDirectory?: () => boolean };
-    if (isDirectory?.call(stats) === true)
-      return problem(
-        'symbolic link to a directory, which is not followed',
-        'replace it with the directory itself',
-      );
+    let stats;
+    try {
+      stats = await stat(file);
+    } catch (error) {
+      return toProblem(`symbolic link: ${systemReason(error)}`, 'remove or fix the link');
+    }
+    if (stats.isDirectory()) {
+      const hint = 'replace it with the directory itself';
+      return toProblem('symbolic link to a directory, which is not followed', hint);
+    }
     return { kind: 'skipped', file: label, reason: 'not a regular file' };
   } catch (error) {
     if (!(error instanceof OpmateError) || error instanceof CancelledError) throw error;
-    if (error.code !== 'LIMIT') return problem(error.problem);
+    if (error.code !== 'LIMIT') return toProblem(error.problem);
     if (isManifestName(label)) throw error;
     return { kind: 'skipped', file: label, reason: 'too large for a manifest' };
   }
@@ -258,17 +244,17 @@ function isManifestName(name: string): boolean {
   return /\.(?:ya?ml|json)$/i.test(name);
 }
 
-/** What the first document of a file is; a package manifest may be a Kubernetes object too. */
+/** Reads the first document of a file; a package manifest may be a Kubernetes object too. */
 function* parseManifestFile(
   content: Buffer,
   file: string,
 ): Generator<
   TreeItem | { kind: 'manifest'; manifest: EncodedManifest } | { kind: 'fault'; error: OpmateError }
 > {
-  const { value, error: fault } = readFirstDocument(content);
-  if (fault !== undefined) {
-    if (isManifestName(file)) yield { kind: 'problem', error: locateFault(fault, file) };
-    else yield { kind: 'skipped', file, reason: fault.message };
+  const { value, error: syntaxError } = readFirstDocument(content);
+  if (syntaxError !== undefined) {
+    if (isManifestName(file)) yield { kind: 'problem', error: locateFault(syntaxError, file) };
+    else yield { kind: 'skipped', file, reason: syntaxError.message };
     return;
   }
   if (!isJsonObject(value)) {
@@ -294,24 +280,21 @@ function* parseManifestFile(
 }
 
 /**
- * A Kubernetes object as part of a bundle. Throws OpmateError INVALID for a custom resource definition that
- * cannot be read, LIMIT for an object that is nested too deep.
+ * Encodes a Kubernetes object. Throws OpmateError INVALID for an unreadable custom resource definition, LIMIT for an
+ * object that is nested too deeply.
  */
 export function toManifest(value: JsonObject, file: string): EncodedManifest {
   const provides = value['kind'] === 'CustomResourceDefinition' ? customResourceApis(value) : [];
-  return { file, text: manifestText(value), csvName: isCsv(value) ? getName(value) : undefined, provides };
-}
-
-function getName(value: JsonObject): string {
-  return getText(value, 'metadata', 'name');
+  const csvName = isCsv(value) ? getText(value, 'metadata', 'name') : undefined;
+  return { file, text: manifestText(value), csvName, provides };
 }
 
 /**
- * Makes a bundle of a ClusterServiceVersion and the manifests around it, itself among them; `missing` is what
- * is wrong when it owns an API that none of them defines. There is no metadata: the bundle names no package
- * and no channels, and its properties are those of its annotation. Throws OpmateError INVALID.
+ * Returns the bundle of a ClusterServiceVersion and its manifests, which include it; `missing` is the error for an
+ * owned API without definition. Without metadata, the bundle has no package and channels, and only the properties of
+ * its annotation. Throws OpmateError INVALID.
  */
-export function bundleOfManifests(
+export function toBundle(
   csv: EncodedManifest,
   manifests: readonly EncodedManifest[],
 ): { bundle: Bundle; missing: OpmateError | undefined } {
@@ -336,13 +319,13 @@ export function bundleOfManifests(
       providedApis: sortApis([...manifests.flatMap(({ provides }) => provides), ...ownedServices]),
       skippedFiles: [],
     };
-    return { bundle, missing: missingApi(bundle, spec, file) };
+    return { bundle, missing: findMissingApi(bundle, spec, file) };
   } catch (error) {
     throw toFault(error, file);
   }
 }
 
-function missingApi(bundle: Bundle, spec: JsonObject, file: string): OpmateError | undefined {
+function findMissingApi(bundle: Bundle, spec: JsonObject, file: string): OpmateError | undefined {
   try {
     const owned = csvCustomResources(spec, 'owned');
     checkOwnedApis(file, bundle.name, owned, bundle.providedApis, file);
@@ -362,39 +345,39 @@ const packageType = struct({ packageName: 'raw', channels: 'raw', defaultChannel
 const channelList = structList({ name: 'raw', currentCSV: 'raw' });
 
 /**
- * Reads a package manifest; undefined where the object is none, as it names no package. Names that are
- * written as numbers are taken as text. Throws OpmateError INVALID with the path of what has a wrong kind.
+ * Reads a package manifest; undefined for an object without package name. Reads names that are numbers as strings.
+ * Throws OpmateError INVALID with the path of a value of the wrong type.
  */
 export function readPackageManifest(value: JsonObject, file: string): PackageManifest | undefined {
   const manifest = readTyped(value, packageType, { foldNames: true });
-  const packageName = textAt(manifest.packageName, ['packageName']);
+  const packageName = toName(manifest.packageName, ['packageName']);
   if (packageName === '') return undefined;
   const channels = readTyped(manifest.channels, channelList, { path: ['channels'], foldNames: true }) ?? [];
   return {
     packageName,
     channels: channels.map((channel, index) => ({
-      name: textAt(channel.name, ['channels', index, 'name']),
-      head: textAt(channel.currentCSV, ['channels', index, 'currentCSV']),
+      name: toName(channel.name, ['channels', index, 'name']),
+      head: toName(channel.currentCSV, ['channels', index, 'currentCSV']),
     })),
-    defaultChannel: textAt(manifest.defaultChannel, ['defaultChannel']),
+    defaultChannel: toName(manifest.defaultChannel, ['defaultChannel']),
     file,
   };
 }
 
-function textAt(value: JsonValue, where: (string | number)[]): string {
+function toName(value: JsonValue, location: (string | number)[]): string {
   const text = scalarText(value);
-  if (text === undefined) throw new TypeMismatchError(where, `expected a string, got ${describeKind(value)}`);
-  return text;
+  if (text !== undefined) return text;
+  throw new TypeMismatchError(location, `expected a string, got ${describeKind(value)}`);
 }
 
-/** A fault with its file and, as far as it can be known, its line. */
+/** Adds the file and, if known, the line to an error. */
 function toFault(error: unknown, file: string, content?: Buffer): OpmateError {
   if (!(error instanceof OpmateError)) throw error;
   return locateFault(error, file, content);
 }
 
-/** Finds the line of a fault by reading its file once more. */
-async function withLine(error: unknown, { path: file }: Place): Promise<OpmateError> {
+/** Adds the line to an error, which requires reading its file again. */
+async function addLine(error: unknown, { path: file }: Place): Promise<OpmateError> {
   if (!(error instanceof OpmateError)) throw error;
   if (findMismatch(error) === undefined || error.file === undefined || error.line !== undefined) return error;
   const content = await readFileWithin(file, () => undefined).catch(() => undefined);

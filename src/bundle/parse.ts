@@ -1,3 +1,4 @@
+import { formatPlace } from '../core/diagnostic.js';
 import { addContext } from '../core/diagnostics-error.js';
 import { encodeGoJson, parseGoJson } from '../document/go-json.js';
 import { OpmateError } from '../core/errors.js';
@@ -34,30 +35,30 @@ import { splitApiVersion } from '../kube/object.js';
 
 /** A bundle of the format registry+v1. */
 export interface Bundle {
-  /** The name of its ClusterServiceVersion. */
+  /** Name of its ClusterServiceVersion. */
   name: string;
-  /** From the annotations, which may leave it empty. */
+  /** From the annotations; may be empty. */
   packageName: string;
   channels: string[];
   defaultChannel: string;
-  /** As its ClusterServiceVersion has them; may be empty. */
+  /** From the ClusterServiceVersion; may be empty, like `release`. */
   version: string;
   release: string;
-  /** The ClusterServiceVersion, and its text, which is also one of `objects`. */
   csv: JsonObject;
+  /** Text of the ClusterServiceVersion, also one of `objects`. */
   csvText: string;
-  /** Every manifest as compact JSON with sorted keys, in order of the file names. */
+  /** Manifests as compact JSON with sorted keys, in order of file names. */
   objects: string[];
-  /** Given and derived properties, each once. */
+  /** Explicit and derived properties, without duplicates. */
   properties: RawProperty[];
   dependencies: RawProperty[];
   providedApis: ApiKey[];
   requiredApis: ApiKey[];
-  /** As the ClusterServiceVersion lists them. */
+  /** Images that the ClusterServiceVersion lists. */
   relatedImages: RelatedImage[];
   /** Images of the containers of its deployments. */
   deploymentImages: string[];
-  /** Manifests that were passed over because they do not parse or are no Kubernetes objects. */
+  /** Manifests that do not parse or are not Kubernetes objects. */
   skippedFiles: SkippedFile[];
 }
 
@@ -67,38 +68,36 @@ interface SkippedFile {
   line: number | undefined;
 }
 
-/** A manifest with the file it came from. */
 interface ParsedManifest {
   file: string;
   value: JsonObject;
 }
 
 /**
- * Makes a bundle of its files, by the rules of upstream: of each file the first document counts; a file in
- * `manifests/` that does not parse is passed over, and so is every ClusterServiceVersion after the first;
- * the files in `metadata/` are known by what is in them. `subject` names the bundle in messages. Throws
- * OpmateError INVALID, with the file where one is at fault.
+ * Parses the files of a bundle by the rules of opm: reads the first document of each file, skips manifests that do not
+ * parse and all ClusterServiceVersions but the first, and identifies files of `metadata/` by their content. `subject`
+ * names the bundle in messages. Throws OpmateError INVALID, with the file if one is the cause.
  */
 export function parseBundle(files: BundleFiles, options: { subject: string }): Bundle {
   const { subject } = options;
   const origin: Origin = { subject, files };
   const { manifests, skippedFiles } = readManifests(origin);
-  if (manifests.length === 0) throw nothingFound(subject, 'no bundle objects found', skippedFiles);
+  if (manifests.length === 0) throw createEmptyError(subject, 'no bundle objects found', skippedFiles);
   const csvManifest = manifests.find(({ value }) => isCsv(value));
   const csvFile = csvManifest?.file ?? '';
   const parts =
     csvManifest &&
-    blaming(origin, csvFile, () => {
+    withFile(origin, csvFile, () => {
       const { spec, ...others } = readCsvParts(csvManifest.value);
       return { ...others, owned: csvCustomResources(spec, 'owned'), release: csvRelease(spec) };
     });
   const crdApis = manifests.flatMap(({ file, value }) =>
     value['kind'] === 'CustomResourceDefinition'
-      ? blaming(origin, file, () => customResourceApis(value))
+      ? withFile(origin, file, () => customResourceApis(value))
       : [],
   );
   if (csvManifest === undefined || parts === undefined) {
-    throw nothingFound(subject, 'no csv in bundle', skippedFiles);
+    throw createEmptyError(subject, 'no csv in bundle', skippedFiles);
   }
   const { annotations, owned, ownedServices, ...fields } = parts;
   const { version, release } = fields;
@@ -106,7 +105,7 @@ export function parseBundle(files: BundleFiles, options: { subject: string }): B
   checkOwnedApis(subject, fields.name, owned, providedApis, csvFile);
 
   const metadata = readMetadata(origin);
-  if (metadata.annotations === undefined) throw annotationsMissing(subject, files.metadata);
+  if (metadata.annotations === undefined) throw createAnnotationsError(subject, files.metadata);
   const { packageName, channels, defaultChannel } = metadata.annotations;
   const derived = annotatedProperties(annotations);
   if (packageName !== '') {
@@ -117,7 +116,7 @@ export function parseBundle(files: BundleFiles, options: { subject: string }): B
     const text = encodeGoJson({ group, kind, version: apiVersion }, { escapeHtml: true });
     derived.push({ type: propertyTypes.gvk, text });
   }
-  const objects = manifests.map(({ file, value }) => blaming(origin, file, () => manifestText(value)));
+  const objects = manifests.map(({ file, value }) => withFile(origin, file, () => manifestText(value)));
   return {
     ...fields,
     packageName,
@@ -133,18 +132,8 @@ export function parseBundle(files: BundleFiles, options: { subject: string }): B
   };
 }
 
-/** What a bundle takes from its ClusterServiceVersion. */
-interface CsvParts extends Pick<
-  Bundle,
-  'name' | 'version' | 'requiredApis' | 'relatedImages' | 'deploymentImages'
-> {
-  annotations: JsonObject;
-  spec: JsonObject;
-  ownedServices: ApiKey[];
-}
-
-/** Reads what a bundle takes from its ClusterServiceVersion. Throws OpmateError INVALID. */
-export function readCsvParts(csv: JsonObject): CsvParts {
+/** Reads the fields of a ClusterServiceVersion that its bundle needs. Throws OpmateError INVALID. */
+export function readCsvParts(csv: JsonObject) {
   const { name, annotations } = readCsvMetadata(csv);
   const spec = csvSpec(csv);
   return {
@@ -159,22 +148,22 @@ export function readCsvParts(csv: JsonObject): CsvParts {
   };
 }
 
-/** What messages about a bundle need. */
+/** A bundle in messages. */
 interface Origin {
   subject: string;
   files: BundleFiles;
 }
 
-/** Runs `work`; a fault that it finds is reported with the bundle, the file and, if known, the line. */
-function blaming<T>(origin: Origin, file: string, work: () => T): T {
+/** Runs `work` and adds the bundle, the file and, if known, the line to its errors. */
+function withFile<T>(origin: Origin, file: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw blamed(error, origin, file);
+    throw addFile(error, origin, file);
   }
 }
 
-function blamed(error: unknown, { subject, files }: Origin, file: string): unknown {
+function addFile(error: unknown, { subject, files }: Origin, file: string): unknown {
   if (!(error instanceof OpmateError)) return error;
   const content = files.manifests.find(({ name }) => `manifests/${name}` === file)?.content;
   return addContext(locateFault(error, file, content), { subject });
@@ -183,12 +172,12 @@ function blamed(error: unknown, { subject, files }: Origin, file: string): unkno
 function readManifests(origin: Origin): { manifests: ParsedManifest[]; skippedFiles: SkippedFile[] } {
   const manifests: ParsedManifest[] = [];
   const skippedFiles: SkippedFile[] = [];
-  let csvFound = false;
+  let hasCsv = false;
   for (const { name, content } of origin.files.manifests) {
     const file = `manifests/${name}`;
     const { value, error } = readFirstDocument(content);
     if (error !== undefined) {
-      if (error.code !== 'SYNTAX') throw blamed(error, origin, file);
+      if (error.code !== 'SYNTAX') throw addFile(error, origin, file);
       skippedFiles.push({ file, reason: error.message, line: error.line });
       continue;
     }
@@ -198,8 +187,8 @@ function readManifests(origin: Origin): { manifests: ParsedManifest[]; skippedFi
       continue;
     }
     if (isCsv(value)) {
-      if (csvFound) continue;
-      csvFound = true;
+      if (hasCsv) continue;
+      hasCsv = true;
     }
     manifests.push({ file, value });
   }
@@ -207,8 +196,8 @@ function readManifests(origin: Origin): { manifests: ParsedManifest[]; skippedFi
 }
 
 /**
- * Whether a document is a Kubernetes object. An `apiVersion` with two slashes hides the kind too. (Source:
- * apimachinery's unstructured objects.)
+ * Reports whether a document is a Kubernetes object. One whose `apiVersion` has two slashes is not. (Source: unstructured
+ * objects of apimachinery.)
  */
 export function isKubernetesObject(value: JsonValue): value is JsonObject {
   if (!isJsonObject(value) || typeof value['kind'] !== 'string' || value['kind'] === '') return false;
@@ -216,23 +205,19 @@ export function isKubernetesObject(value: JsonValue): value is JsonObject {
   return typeof apiVersion !== 'string' || apiVersion.split('/').length <= 2;
 }
 
-function nothingFound(subject: string, problem: string, skippedFiles: SkippedFile[]): OpmateError {
+function createEmptyError(subject: string, problem: string, skippedFiles: SkippedFile[]): OpmateError {
   const first = skippedFiles[0];
   if (first === undefined) {
     const hint = 'add the ClusterServiceVersion of the operator to manifests/';
     return new OpmateError('INVALID', problem, { subject, hint });
   }
-  const where = first.line === undefined ? first.file : `${first.file}:${first.line}`;
+  const { file, line, reason } = first;
   const others = skippedFiles.length > 1 ? ` (and ${skippedFiles.length - 1} more)` : '';
-  return new OpmateError('INVALID', problem, {
-    subject,
-    hint: `fix ${where}, which was skipped: ${first.reason}${others}`,
-    file: first.file,
-    line: first.line,
-  });
+  const hint = `fix ${formatPlace({ file, line })}, which was skipped: ${reason}${others}`;
+  return new OpmateError('INVALID', problem, { subject, hint, file, line });
 }
 
-function annotationsMissing(subject: string, files: BundleFile[]): OpmateError {
+function createAnnotationsError(subject: string, files: BundleFile[]): OpmateError {
   const names = files.map(({ name }) => name);
   const listed =
     names.length === 0 ? 'nothing' : names.slice(0, 5).join(', ') + (names.length > 5 ? ' …' : '');
@@ -242,7 +227,7 @@ function annotationsMissing(subject: string, files: BundleFile[]): OpmateError {
   });
 }
 
-/** The APIs that a custom resource definition serves; none for a version of the format that is not known. */
+/** Returns the APIs of a custom resource definition; none for an unknown version of the format. */
 export function customResourceApis(crd: JsonObject): ApiKey[] {
   const apiVersion = getText(crd, 'apiVersion');
   const { group: ownGroup, version: format } = splitApiVersion(apiVersion);
@@ -263,7 +248,7 @@ export function customResourceApis(crd: JsonObject): ApiKey[] {
   }
 }
 
-/** What of a definition decides which APIs it serves, in either form. */
+/** Fields of a definition of either version that determine its APIs. */
 const crdHead = struct({
   metadata: objectMeta,
   status: struct({}),
@@ -283,7 +268,7 @@ const crdHead = struct({
   }),
 });
 
-/** Throws OpmateError INVALID for the first API that a CSV says to own and that nothing defines. */
+/** Throws OpmateError INVALID for the first owned API of a ClusterServiceVersion without definition. */
 export function checkOwnedApis(
   subject: string,
   name: string,
@@ -313,14 +298,14 @@ function showApi({ group, version, kind, plural }: ApiKey): string {
   return `${group}/${version}/${kind} (${plural})`;
 }
 
-/** Each API once, in the order in which Go prints a map of them. */
+/** Returns APIs without duplicates, in the order in which Go prints a map of them. */
 export function sortApis(apis: ApiKey[]): ApiKey[] {
   const key = ({ group, version, kind, plural }: ApiKey): string => [group, version, kind, plural].join('\0');
   const byKey = new Map(apis.map((api) => [key(api), api]));
   return sortedByBytes(byKey.keys()).map((text) => byKey.get(text) as ApiKey);
 }
 
-/** What the files of `metadata/` say; for each role the first file that has something to say. */
+/** Reads annotations, dependencies and properties, each from the first file that has them. */
 function readMetadata(origin: Origin): {
   annotations: BundleAnnotations | undefined;
   dependencies: RawProperty[];
@@ -330,25 +315,22 @@ function readMetadata(origin: Origin): {
   let dependencies: RawProperty[] = [];
   let properties: RawProperty[] = [];
   for (const { file, error, ...part } of readMetadataFiles(origin.files.metadata)) {
-    if (error !== undefined && error.code !== 'SYNTAX') throw blamed(error, origin, file);
-    annotations ??= part.annotations && annotationsIn(part.annotations);
+    if (error !== undefined && error.code !== 'SYNTAX') throw addFile(error, origin, file);
+    annotations ??= part.annotations && readAnnotations(part.annotations);
     if (dependencies.length === 0) dependencies = part.dependencies;
     if (properties.length === 0) properties = part.properties;
   }
   return { annotations, dependencies, properties };
 }
 
-function annotationsIn(annotations: JsonObject): BundleAnnotations | undefined {
+function readAnnotations(annotations: JsonObject): BundleAnnotations | undefined {
   const keys = [bundleKeys.package, bundleKeys.channels, bundleKeys.defaultChannel];
   const texts = toTexts(keys.map((key) => [key, getField(annotations, key)]));
   const isEmpty = texts === undefined || [...texts.values()].every((text) => text === '');
   return isEmpty ? undefined : toBundleAnnotations(texts);
 }
 
-/**
- * The properties in the annotation of a ClusterServiceVersion. Upstream only warns when they do not parse,
- * and keeps what it could read.
- */
+/** Returns the properties in the annotation of a ClusterServiceVersion; ignores an invalid list, as opm does. */
 export function annotatedProperties(annotations: JsonObject): RawProperty[] {
   const text = annotations[propertiesAnnotation];
   if (typeof text !== 'string') return [];
@@ -363,22 +345,20 @@ export function annotatedProperties(annotations: JsonObject): RawProperty[] {
   return rawElements(text).map((element, index) => {
     const item = list[index];
     if (!isJsonObject(item)) return { type: '', text: undefined };
-    const type = getField(item, 'type');
-    return { type: getText(type), text: rawValue(element) };
+    return { type: getText(getField(item, 'type')), text: rawValue(element) };
   });
 }
 
 function distinctProperties(properties: RawProperty[]): RawProperty[] {
-  const seen = new Set<string>();
-  return properties.filter(({ type, text }) => {
-    const key = `${type}\0${text ?? ''}`;
-    if (seen.has(key)) return false;
-    seen.add(key);
-    return true;
-  });
+  const byKey = new Map<string, RawProperty>();
+  for (const property of properties) {
+    const key = `${property.type}\0${property.text ?? ''}`;
+    if (!byKey.has(key)) byKey.set(key, property);
+  }
+  return [...byKey.values()];
 }
 
-/** Reads the value of a property as a flat record of strings; other fields are dropped. */
+/** Reads string fields of the value of a property. Throws OpmateError INVALID. */
 export function propertyFields(property: RawProperty, fields: readonly string[]): Record<string, string> {
   const type = struct(Object.fromEntries(fields.map((field) => [field, 'string' as const])));
   if (property.text === undefined) throw new OpmateError('INVALID', 'value: not found');

@@ -9,27 +9,27 @@ import { openIfRegularFile } from '../files/read-file.js';
 import { outsideManifestFault } from './manifest.js';
 import { type LinkOptions, outsideError, requireWithin } from '../files/directory-root.js';
 
-/** A file of a bundle; `name` is its name within `manifests/` or `metadata/`. */
+/** A file of a bundle; `name` is relative to `manifests/` or `metadata/`. */
 export interface BundleFile {
   name: string;
   content: Buffer;
 }
 
-/** The files that make up a bundle, each list in byte order of the names. */
+/** Files of a bundle, in byte order of names. */
 export interface BundleFiles {
   manifests: BundleFile[];
   metadata: BundleFile[];
-  /** Names of directories in `manifests/`, which are not entered; left out where there are none. */
+  /** Names of directories in `manifests/`, which are not read. */
   folders?: string[];
 }
 
-/** Caps on what is read of one bundle. */
+/** Limits for one bundle. */
 export interface BundleLimits {
-  /** Bytes of one file; 64 MiB by default. */
+  /** Bytes per file; 64 MiB by default. */
   maxFileSize?: number | undefined;
-  /** Bytes of all files together; 256 MiB by default. */
+  /** Bytes in total; 256 MiB by default. */
   maxSize?: number | undefined;
-  /** Number of files in one of the two directories; 10,000 by default. */
+  /** Files per directory; 10,000 by default. */
   maxFiles?: number | undefined;
 }
 
@@ -40,8 +40,8 @@ const filesAtOnce = 8;
 const parts = ['manifests', 'metadata'] as const;
 
 /**
- * Whether a directory holds a bundle: both `manifests` and `metadata` are in it, as directories, not as
- * symbolic links to some. Throws OpmateError when it cannot be listed.
+ * Reports whether a directory is a bundle: it has the directories `manifests` and `metadata`, not links to
+ * directories. Throws OpmateError if it cannot be listed.
  */
 export async function isBundleDirectory(directory: string): Promise<boolean> {
   const entries = await list(directory);
@@ -49,11 +49,9 @@ export async function isBundleDirectory(directory: string): Promise<boolean> {
 }
 
 /**
- * Reads the files of a bundle directory. In `manifests/`, names that begin with a dot are passed over.
- * Sub-directories are not entered; links to files within the directory are followed, and links that lead
- * to no file are passed over. Throws OpmateError NOT_FOUND or IO when something cannot be read, UNSAFE for
- * a link that leads out of the directory unless `followLinks`, SYNTAX where it leads to what is not a manifest, LIMIT
- * beyond the caps.
+ * Reads the files of a bundle directory. Skips subdirectories, names in `manifests/` that start with a dot, and links
+ * to anything but files. Throws OpmateError NOT_FOUND or IO for what cannot be read, UNSAFE for links out of the
+ * directory unless `followLinks`, SYNTAX if such a link leads to anything but a manifest, LIMIT beyond the limits.
  */
 export async function readBundleDirectory(
   directory: string,
@@ -61,7 +59,7 @@ export async function readBundleDirectory(
 ): Promise<BundleFiles> {
   const checkSize = sizeCheck(options.limits);
   const read = await Promise.allSettled(parts.map((part) => readPart(directory, part, checkSize, options)));
-  // Where both fail, the first is told, whichever was faster.
+  // If both fail, the error is always that of `manifests`.
   const [manifests, metadata] = read.map((part) => {
     if (part.status === 'rejected') throw part.reason;
     return part.value;
@@ -73,7 +71,6 @@ export async function readBundleDirectory(
   };
 }
 
-/** How a bundle directory is read. */
 interface ReadDirectoryOptions extends CancelOptions, LinkOptions {
   limits?: BundleLimits | undefined;
 }
@@ -121,9 +118,8 @@ async function readPart(
 }
 
 /**
- * Takes the files of a bundle out of the content of a bundle image: those in `manifests/` and `metadata/`
- * under its root. The labels of the image do not matter, as upstream does not read the places that they
- * name either. Throws OpmateError NOT_FOUND when one of the directories is missing, LIMIT beyond the caps.
+ * Reads the files in `/manifests` and `/metadata` of a bundle image. Like opm, ignores the directories that labels of
+ * the image name. Throws OpmateError NOT_FOUND if a directory is missing, LIMIT beyond the limits.
  */
 export async function readBundleFiles(
   tree: FileTree,
@@ -189,8 +185,8 @@ function missingPart(subject: string, part: string, cause?: unknown): OpmateErro
 }
 
 /**
- * The bytes of a regular file; undefined where the name leads to nothing or to something else. `checkSize`
- * is called with its size before anything is read. Throws OpmateError IO, and what `checkSize` throws.
+ * Reads a regular file; undefined for anything else. Calls `checkSize` with its size before reading. Throws
+ * OpmateError IO, and errors of `checkSize`.
  */
 export async function readFileWithin(path: string, checkSize: SizeCheck): Promise<Buffer | undefined> {
   let handle: FileHandle | undefined;
@@ -213,7 +209,7 @@ export async function readFileWithin(path: string, checkSize: SizeCheck): Promis
   }
 }
 
-/** A check to be called with each file before it is read. */
+/** Throws if a file is too large to be read. */
 type SizeCheck = (size: number, subject: string) => void;
 
 function sizeCheck(limits: BundleLimits | undefined): SizeCheck {

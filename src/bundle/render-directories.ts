@@ -7,24 +7,24 @@ import { parseImageTemplate } from './image-template.js';
 import { type BundleLimits, readBundleDirectory } from './read.js';
 import { renderBundleFiles } from './render.js';
 
-/** How bundle directories are to be rendered; all of it can be sent to another thread. */
+/** Options that can be sent to another thread. */
 interface RenderDirectoriesOptions {
   format: CatalogFormat;
-  /** Text of the template that makes the image references. */
+  /** Text of the template of image references. */
   imageTemplate?: string | undefined;
   migrateLevel?: string | undefined;
   limits?: BundleLimits | undefined;
   followLinks?: boolean | undefined;
 }
 
-/** A rendered bundle: what it is sorted by, and its blob as it is written to a catalog. */
+/** A rendered bundle: its sort keys and encoded blob. */
 interface RenderedBundle {
   package: string;
   name: string;
   text: string;
 }
 
-/** Renders one bundle directory in this thread. Throws what reading and rendering throw. */
+/** Renders a bundle directory in this thread. */
 export async function renderDirectory(
   directory: string,
   options: RenderDirectoriesOptions & CancelOptions,
@@ -37,16 +37,18 @@ export async function renderDirectory(
   return { package: blob.package, name: blob.name, text: encodeBlob({ kind: 'bundle', blob }, format) };
 }
 
-/** What a worker is started with, and what it says of each directory that it has taken. */
+/** Data of a worker. */
 export interface RenderWorkerData {
   directories: readonly string[];
   options: RenderDirectoriesOptions;
-  /** One number: the index of the next directory that nobody has taken. */
+  /** Index of the next directory, shared by all threads. */
   next: Int32Array;
 }
+
+/** Result of a worker for one directory. */
 export type RenderWorkerMessage = { index: number } & ({ result: RenderedBundle } | { fault: Fault });
 
-/** An OpmateError as it travels between threads. */
+/** Fields of an OpmateError that are sent between threads. */
 interface Fault {
   code: OpmateError['code'];
   message: string;
@@ -57,17 +59,17 @@ interface Fault {
 
 interface RenderDirectoriesControl extends CancelOptions {
   threads?: number | undefined;
-  /** Makes the error that is thrown of a directory and what failed there. */
+  /** Returns the error to throw for a failed directory. */
   describeFailure?: ((directory: string, error: unknown) => unknown) | undefined;
 }
 
-/** Below this many directories, starting a thread costs more than it brings. */
+/** Minimum number of directories for which threads are faster. */
 const worthThreads = 12;
 
 /**
- * Renders bundle directories on `threads` threads (as many as there are processors by default), and
- * returns the results in the order of `directories`. When some fail, the failure of the first of them is
- * thrown. A thread that cannot be started or that dies leaves its work to this one.
+ * Renders bundle directories on `threads` threads, by default one per processor; results are in the order of
+ * `directories`. Throws the error of the first directory that fails. This thread does the work of one that does not
+ * start or dies.
  */
 export async function renderDirectories(
   directories: readonly string[],
@@ -80,7 +82,7 @@ export async function renderDirectories(
   let failed: { index: number; error: unknown } | undefined;
   const fail = (index: number, error: unknown): void => {
     if (failed === undefined || index < failed.index) failed = { index, error };
-    // Nobody takes more; what has been taken is finished, since an earlier one may fail too.
+    // Directories in progress are finished, as an earlier one may fail too.
     Atomics.store(next, 0, directories.length);
   };
 
@@ -121,10 +123,10 @@ export async function renderDirectories(
 
 type Outcome = { result: RenderedBundle } | { error: unknown };
 
-/** How many directories a thread works on at once, so that reading goes on while it renders. */
+/** Directories in progress per thread: others are read while one is rendered. */
 const lanes = 3;
 
-/** Takes directories until none is left. The same loop runs in every thread. */
+/** Renders directories until none is left. The same loop runs in every thread. */
 export async function takeDirectories(
   data: RenderWorkerData,
   signal: AbortSignal | undefined,
@@ -153,13 +155,13 @@ function startWorker(
   worker.on('message', take);
   const ended = new Promise<void>((resolve) => {
     worker.on('exit', () => resolve());
-    // An exit follows; what the thread had taken is rendered again here, and fails here if it must.
+    // An exit follows; this thread renders the directories of the worker again.
     worker.on('error', () => undefined);
   });
   return { worker, ended };
 }
 
-/** What of an error can be sent to another thread; undefined for a defect, which ends the thread. */
+/** Returns the fields of an OpmateError that can be sent to another thread; undefined for other errors. */
 export function toFault(error: unknown): Fault | undefined {
   if (!(error instanceof OpmateError)) return undefined;
   const { code, message, hint, file, line } = error;

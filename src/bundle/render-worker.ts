@@ -6,7 +6,7 @@ import {
   takeDirectories,
 } from './render-directories.js';
 
-/** A thread of `renderDirectories`; ends when no directory is left. */
+/** Runs a thread of `renderDirectories`. */
 await takeDirectories(workerData as RenderWorkerData, undefined, (index, outcome) => {
   if ('result' in outcome) {
     post({ index, result: outcome.result });

@@ -16,7 +16,7 @@ import type { RawProperty } from './metadata.js';
 import { type Bundle, parseBundle, propertyFields } from './parse.js';
 import type { BundleFiles } from './read.js';
 
-/** A property with the text by which it is ordered. */
+/** A property with its sort key. */
 interface SortableProperty {
   type: string;
   text: string;
@@ -24,15 +24,14 @@ interface SortableProperty {
 }
 
 /**
- * Makes the `olm.bundle` blob of a bundle. Properties are in order of their type and then of their text,
- * with the encoded manifests last; related images are in order of the image. `image` is written as it is
- * given, and is empty for a bundle that is in no registry. Throws OpmateError INVALID for a property whose
- * value does not have the form of its type.
+ * Returns the `olm.bundle` blob of a bundle. Properties are sorted by type and text, with encoded manifests last;
+ * related images by image. `image` is empty for a bundle outside of registries. Throws OpmateError INVALID for a
+ * property with an invalid value.
  */
 function renderBundle(bundle: Bundle, options: { image: string; subject?: string }): BundleBlob {
   const { image } = options;
   const objects = bundle.objects.map((text) => Buffer.from(text, 'utf8').toString('base64'));
-  // Base64 is ASCII, which the built-in order compares by bytes too, and much faster.
+  // For ASCII the built-in order is byte order, and much faster.
   objects.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
   const encoded = objects.map((data) => ({ type: propertyTypes.bundleObject, value: { data } }));
   const [others, encodedObjects] = sortedProperties(bundle, options.subject ?? bundle.name);
@@ -46,7 +45,7 @@ function renderBundle(bundle: Bundle, options: { image: string; subject?: string
   };
 }
 
-/** Properties of the two kinds that belong at the end may also be given by hand; they keep their order. */
+/** Sorts encoded manifests together with properties of these types from the metadata. */
 function mergeObjects(encoded: Property[], objects: SortableProperty[]): Property[] {
   if (objects.length === 0) return encoded;
   const all = encoded.map(({ type, value }) => ({ type, value, text: encodeGoJson(value) })).concat(objects);
@@ -67,33 +66,22 @@ function sortedProperties(bundle: Bundle, subject: string): [Property[], Sortabl
       addGvk(gvks, getFields(property, index, ['group', 'kind', 'version'], subject));
     } else if (property.type === propertyTypes.package) {
       const fields = getFields(property, index, ['packageName', 'version', 'release'], subject);
-      packageValue = packageRecord(
-        fields['packageName'] ?? '',
-        fields['version'] ?? '',
-        fields['release'] ?? '',
-      );
-    } else {
-      all.push(opaque(property));
-    }
+      const { packageName = '', version = '', release = '' } = fields;
+      packageValue = toPackageValue(packageName, version, release);
+    } else all.push(opaque(property));
   });
   bundle.dependencies.forEach((dependency, index) => {
     if (dependency.type === propertyTypes.gvk) {
       addGvk(requiredGvks, getFields(dependency, index, ['group', 'kind', 'version'], subject));
     } else if (dependency.type === propertyTypes.package) {
-      const { packageName = '', version = '' } = getFields(
-        dependency,
-        index,
-        ['packageName', 'version'],
-        subject,
-      );
+      const fields = getFields(dependency, index, ['packageName', 'version'], subject);
+      const { packageName = '', version = '' } = fields;
       all.push(typed(propertyTypes.packageRequired, { packageName, versionRange: version }));
-    } else {
-      all.push(opaque(dependency));
-    }
+    } else all.push(opaque(dependency));
   });
   for (const api of bundle.providedApis) addGvk(gvks, api);
   for (const api of bundle.requiredApis) addGvk(requiredGvks, api);
-  packageValue ??= packageRecord(bundle.packageName, bundle.version, bundle.release);
+  packageValue ??= toPackageValue(bundle.packageName, bundle.version, bundle.release);
   all.push(typed(propertyTypes.package, packageValue));
   for (const value of gvks.values()) all.push(typed(propertyTypes.gvk, value));
   for (const value of requiredGvks.values()) all.push(typed(propertyTypes.gvkRequired, value));
@@ -114,8 +102,8 @@ function getFields(
     return propertyFields(property, fields);
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    const what = `parse property[${index}] of type ${quoteGo(property.type)}`;
-    throw addContext(addContext(error, { subject: what }), {
+    const action = `parse property[${index}] of type ${quoteGo(property.type)}`;
+    throw addContext(addContext(error, { subject: action }), {
       subject,
       hint: 'fix it in metadata/, or in the olm.properties annotation of the ClusterServiceVersion',
     });
@@ -130,7 +118,7 @@ function addGvk(
   set.set(`${value.group}\0${value.kind}\0${value.version}`, value);
 }
 
-function packageRecord(packageName: string, version: string, release: string): JsonObject {
+function toPackageValue(packageName: string, version: string, release: string): JsonObject {
   return { packageName, version, ...(release !== '' && { release }) };
 }
 
@@ -143,8 +131,8 @@ function opaque({ type, text }: RawProperty): SortableProperty {
 }
 
 /**
- * The images that a bundle needs: those that its ClusterServiceVersion lists, the bundle's own, and those
- * of its deployments, sorted by image. Images that are listed twice stay twice.
+ * Returns the images of a bundle, sorted by image: those that its ClusterServiceVersion lists, repeated ones included,
+ * its own, and those of its deployments.
  */
 function relatedImages(bundle: Bundle, image: string): RelatedImage[] {
   const images = bundle.relatedImages.map(({ name, image: ref }) => ({ name, image: ref }));
@@ -156,21 +144,20 @@ function relatedImages(bundle: Bundle, image: string): RelatedImage[] {
   return images.sort((a, b) => compareBytes(a.image, b.image));
 }
 
-/** How a bundle is to be rendered. */
 export interface RenderBundleOptions {
-  /** What messages call the bundle: its directory or image. */
+  /** Name of the bundle in messages: its directory or image. */
   subject: string;
-  /** Pull specification of the bundle, for one that was read from an image. */
+  /** Pull specification of a bundle from an image. */
   image?: string | undefined;
-  /** Makes the pull specification, for one that was read from a directory. */
+  /** Creates the pull specification of a bundle from a directory. */
   imageTemplate?: ImageTemplate | undefined;
-  /** Migrations to apply; none by default. */
+  /** Level of migrations; none by default. */
   migrateLevel?: string | undefined;
 }
 
 /**
- * Reads, renders and migrates a bundle in one step. Throws what `parseBundle`, `renderBundle` and
- * `migrateBundle` throw, and OpmateError INVALID when the template fails on this bundle.
+ * Parses, renders and migrates a bundle. Throws the errors of `parseBundle` and `migrateBundle`, and OpmateError
+ * INVALID for invalid properties and if the template fails.
  */
 export function renderBundleFiles(files: BundleFiles, options: RenderBundleOptions): BundleBlob {
   const { subject } = options;

@@ -3,7 +3,7 @@ import { parseGoJson } from '../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../document/json.js';
 import { getObjects, getText, getTexts } from '../document/json-fields.js';
 import { sortedByBytes } from '../core/order.js';
-import { parseVersion } from '../core/semver.js';
+import { parseVersion, tryParse } from '../core/semver.js';
 import { type ApiKey, csvApiServices, csvCustomResources, csvSpec, readCsvMetadata } from '../model/csv.js';
 import { propertyTypes } from '../model/declarative-config.js';
 import { maxConfigMapData } from './config-map-extract.js';
@@ -19,7 +19,7 @@ import { riskNames } from './plain/rights/risks.js';
 import type { BundleFile, BundleFiles } from './read.js';
 import { withoutBodies } from './without-bodies.js';
 
-/** An API that an operator brings or needs. */
+/** An API that an operator owns or requires. */
 interface SummaryApi {
   group: string;
   version: string;
@@ -33,41 +33,39 @@ interface SummaryApi {
 /** An image that an operator runs or names. */
 interface SummaryImage {
   image: string;
-  /** Names under which `spec.relatedImages` lists it. */
+  /** Names in `spec.relatedImages`. */
   names: string[];
-  /** Whether a container of its deployments runs it. */
+  /** A container of a deployment runs it. */
   isOperator: boolean;
-  /** Whether it is named by digest, so that it is the same for ever. */
+  /** Referenced by digest. */
   isPinned: boolean;
 }
 
-/** What one service account may do, in brief. */
+/** Permissions of a service account. */
 interface SummaryAccount {
   account: string;
-  /** Rows that `opmate bundle permissions` shows of it, for the whole cluster and for single namespaces. */
+  /** Rows of `opmate bundle permissions` for the whole cluster. */
   clusterRights: number;
+  /** Rows for single namespaces. */
   namespaceRights: number;
-  /** The risks among them, as `opmate bundle permissions` names them. */
+  /** Risks as in `opmate bundle permissions`. */
   risks: string[];
 }
 
-/**
- * What `opmate bundle show -o json` writes of a bundle. Texts are empty and lists are empty where the bundle says
- * nothing; sizes are bytes.
- */
+/** Output of `opmate bundle show -o json`. Missing texts and lists are empty; sizes are bytes. */
 export interface BundleSummary {
-  /** Of the ClusterServiceVersion. */
+  /** Name of the ClusterServiceVersion. */
   name: string;
   package: string;
   version: string;
   release: string;
   displayName: string;
-  /** As the annotations list them. */
+  /** From the annotations. */
   channels: string[];
   defaultChannel: string;
   upgrade: { replaces: string; skips: string[]; skipRange: string; substitutesFor: string };
   apis: { owned: SummaryApi[]; required: SummaryApi[] };
-  /** Install modes that are supported, sorted. */
+  /** Supported install modes, sorted. */
   installModes: string[];
   minKubeVersion: string;
   maturity: string;
@@ -76,16 +74,12 @@ export interface BundleSummary {
   /** Sorted by image. */
   images: SummaryImage[];
   deployments: string[];
-  /** Of the webhooks: what each intercepts or converts. */
   webhooks: { type: string; name: string }[];
-  /**
-   * What the accounts hold when the operator watches as much as it can. Null where the ClusterServiceVersion
-   * cannot be read.
-   */
+  /** Permissions if the operator watches as much as it supports; null for an unreadable ClusterServiceVersion. */
   permissions: { accounts: SummaryAccount[]; risks: string[] } | null;
-  /** Of `dependencies.yaml`, and of properties that constrain what else is installed. */
+  /** From `dependencies.yaml` and constraint properties. */
   dependencies: { type: string; value: JsonValue }[];
-  /** Further properties, APIs and package aside. */
+  /** Further properties, except APIs and package. */
   properties: { type: string; value: JsonValue }[];
   isDeprecated: boolean;
   sizes: {
@@ -93,14 +87,11 @@ export interface BundleSummary {
     metadata: { files: number; bytes: number };
     largest: { file: string; bytes: number };
   };
-  /** What is odd, or keeps the bundle from being installed. */
+  /** Oddities, and faults that prevent installation. */
   notes: { severity: 'error' | 'warning'; message: string; file?: string; line?: number }[];
 }
 
-/**
- * Sums up a bundle of the format registry+v1. `subject` names it in errors. Throws what `parseBundle` throws for a
- * bundle that cannot be rendered; all that is less is among the notes.
- */
+/** Summarizes a registry+v1 bundle. `subject` names it in errors. Throws the errors of `parseBundle`. */
 export function summarizeBundle(files: BundleFiles, options: { subject: string }): BundleSummary {
   const bundle = parseBundle(withoutBodies(files), options);
   const spec = csvSpec(bundle.csv);
@@ -155,7 +146,7 @@ export function summarizeBundle(files: BundleFiles, options: { subject: string }
   return summary;
 }
 
-/** What an index gives to a bundle that is deprecated; a bundle may bring it along. */
+/** Property that an index adds to a deprecated bundle; a bundle may have it too. */
 const deprecatedType = 'olm.deprecated';
 
 const derivedTypes: ReadonlySet<string> = new Set([
@@ -189,41 +180,24 @@ function toNote(severity: 'error' | 'warning') {
   });
 }
 
-interface Installed {
-  modes: string[];
-  deployments: string[];
-  permissions: BundleSummary['permissions'];
-  findings: Diagnostic[];
-  warnings: Diagnostic[];
-}
-
 const installNamespace = 'install-namespace';
 
-/** Installs the bundle, on paper, so that it watches as many namespaces as it can. */
-function installWidely(files: BundleFiles): Installed {
+/** Converts the bundle for as many watched namespaces as it supports. */
+function installWidely(files: BundleFiles) {
   const first = convertRegistryV1(files, { installNamespace });
   const modes = first.bundle === undefined ? [] : supportedModes(first.bundle.csv);
   const watchNamespaces = widestTargets(modes);
   const { objects, findings, warnings, bundle } =
     watchNamespaces === undefined ? first : convertRegistryV1(files, { installNamespace, watchNamespaces });
-  return {
-    modes,
-    deployments: (bundle?.csv.spec.install.spec?.deployments ?? []).map(({ name }) => name),
-    permissions:
-      bundle === undefined
-        ? null
-        : getPermissions(
-            objects.length > 0
-              ? getRights(objects)
-              : getRights(permissionObjects(bundle, installNamespace, watchNamespaces ?? [''])),
-            bundle,
-          ),
-    findings,
-    warnings,
-  };
+  const deployments = (bundle?.csv.spec.install.spec?.deployments ?? []).map(({ name }) => name);
+  if (bundle === undefined) return { modes, deployments, permissions: null, findings, warnings };
+  const permitting =
+    objects.length > 0 ? objects : permissionObjects(bundle, installNamespace, watchNamespaces ?? ['']);
+  const permissions = getPermissions(getRights(permitting), bundle);
+  return { modes, deployments, permissions, findings, warnings };
 }
 
-/** Namespaces to watch where an operator cannot watch all: as many of its own and others as it supports. */
+/** Returns the namespaces to watch for an operator that cannot watch all. */
 function widestTargets(modes: readonly string[]): string[] | undefined {
   if (modes.includes('AllNamespaces')) return undefined;
   if (modes.includes('MultiNamespace')) return ['watched-1', 'watched-2'];
@@ -291,7 +265,8 @@ function oddities(summary: BundleSummary): Diagnostic[] {
   const { name, version, channels, defaultChannel, upgrade, images, sizes } = summary;
   const messages: string[] = [];
   if (version === '') messages.push('has no version');
-  else if (!isVersion(version)) messages.push(`version ${version} is not a semantic version`);
+  else if (tryParse(parseVersion, version) === undefined)
+    messages.push(`version ${version} is not a semantic version`);
   if (channels.length === 0) messages.push('is in no channel');
   if (defaultChannel !== '' && channels.length > 0 && !channels.includes(defaultChannel))
     messages.push(`default channel ${defaultChannel} is not among its channels`);
@@ -306,14 +281,4 @@ function oddities(summary: BundleSummary): Diagnostic[] {
   if (bytes > maxConfigMapData)
     messages.push(`${bytes} bytes, more than a ConfigMap holds (${maxConfigMapData})`);
   return messages.map((message) => createWarning('oddity', message));
-}
-
-function isVersion(text: string): boolean {
-  try {
-    parseVersion(text);
-    return true;
-  } catch (error) {
-    if (error instanceof OpmateError) return false;
-    throw error;
-  }
 }

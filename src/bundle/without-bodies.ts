@@ -4,14 +4,13 @@ import { readFirstDocument } from './manifest.js';
 import { isKubernetesObject } from './parse.js';
 import type { BundleFile, BundleFiles } from './read.js';
 
-/** Bytes of manifests up to which a bundle stays as it is. */
+/** Maximum bytes of manifests that are not reduced. */
 const maxKept = 32 * 1024 * 1024;
 const smallFile = 64 * 1024;
 
 /**
- * A bundle for readers that keep every object of it in memory, and of most of them need the kind and metadata alone:
- * where it is large, large objects that are neither ClusterServiceVersions nor definitions are cut down to these.
- * Lines within them are lost.
+ * Reduces large objects of a large bundle to apiVersion, kind and metadata, except ClusterServiceVersions and custom
+ * resource definitions, for readers that keep every object in memory. Lines within reduced objects are lost.
  */
 export function withoutBodies(files: BundleFiles): BundleFiles {
   const size = files.manifests.reduce((sum, { content }) => sum + content.length, 0);

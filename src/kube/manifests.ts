@@ -9,7 +9,7 @@ import type { PlacedYaml } from '../document/yaml-full.js';
 import { describeKind } from '../document/field.js';
 import { endOfValue, skipSpace } from '../document/raw-json.js';
 import { getObject, getValue } from '../document/json-fields.js';
-import { type Diagnostic, createFault } from '../core/diagnostic.js';
+import { type Diagnostic, type DocumentPath, createFault } from '../core/diagnostic.js';
 
 /** A Kubernetes object in a file; large content is parsed again on demand. */
 export interface Manifest {
@@ -191,6 +191,14 @@ function addObjects(
     ) as [string, string, string, string];
     manifests.push(getManifest(document, whole, path, texts));
   }
+}
+
+/** Returns the subject, file and line of a diagnostic about a part of an object. */
+export function locateIn(
+  manifest: Manifest,
+  path?: DocumentPath,
+): Pick<Diagnostic, 'subject' | 'file' | 'line'> {
+  return { subject: getTitle(manifest), file: manifest.file, line: manifest.lineOf(path) };
 }
 
 /** Copies a text: a parsed one may be a slice that keeps the whole document in memory. */

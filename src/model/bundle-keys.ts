@@ -1,9 +1,9 @@
-/** How a bundle is packaged. */
+/** Format of a bundle. */
 export type MediaType = 'registry+v1' | 'plain' | 'helm';
 
 const prefix = 'operators.operatorframework.io.bundle';
 
-/** The keys of the annotations of a bundle, which are also the labels of its image. */
+/** Annotations of a bundle, which are also the labels of its image. */
 export const bundleKeys = {
   mediaType: `${prefix}.mediatype.v1`,
   manifests: `${prefix}.manifests.v1`,
@@ -13,10 +13,10 @@ export const bundleKeys = {
   defaultChannel: `${prefix}.channel.default.v1`,
 } as const;
 
-/** The annotation of a ClusterServiceVersion that lists properties of its bundle, as JSON. */
+/** Annotation of a ClusterServiceVersion with properties of its bundle as JSON. */
 export const propertiesAnnotation = 'olm.properties';
 
-/** The package and channels of a bundle. Texts and lists are empty where annotations are missing. */
+/** Package and channels of a bundle; empty if annotations are missing. */
 export interface BundleAnnotations {
   packageName: string;
   channels: string[];

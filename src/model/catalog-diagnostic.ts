@@ -5,8 +5,8 @@ import { quoteGo } from '../document/go-json.js';
 import type { BlobOrigin } from './facts.js';
 
 /**
- * A diagnostic about a part of a catalog. As long as it has an `origin`, its place is not known yet: `path` leads there
- * from the root of that blob, and `line`, where it is set, counts from the first line of it.
+ * A diagnostic about a part of a catalog. With `origin`, its place is still to be found: `path` and `line` are relative
+ * to that blob.
  */
 export interface CatalogDiagnostic<Code extends string = string> extends Diagnostic {
   code: Code;
@@ -16,10 +16,10 @@ export interface CatalogDiagnostic<Code extends string = string> extends Diagnos
   origin?: BlobOrigin | undefined;
 }
 
-/** What a diagnostic of a catalog is about, and where that is. */
+/** Subject and place of a diagnostic of a catalog. */
 export type CatalogSubject = Pick<CatalogDiagnostic, 'package' | 'channel' | 'bundle' | 'origin' | 'path'>;
 
-/** Returns the diagnostics of blobs that cannot be read. */
+/** Returns the diagnostics of unreadable blobs. */
 export function diagnoseFaults(faults: readonly OpmateError[]): CatalogDiagnostic<'invalid'>[] {
   return faults
     .flatMap(diagnosticsFrom)
@@ -34,7 +34,7 @@ export function getSubjects(diagnostic: Diagnostic): { kind: string; name: strin
   });
 }
 
-/** Returns the message of a finding of a catalog or of anything else, after the names that it does not quote itself: `package "p", bundle "b": problem`. */
+/** Returns the message of a diagnostic, preceded by the names that it does not quote: `package "p", bundle "b": problem`. */
 export function formatCatalogMessage(diagnostic: Diagnostic): string {
   const message = formatMessage(diagnostic);
   const names = getSubjects(diagnostic)

@@ -13,17 +13,11 @@ import { shownCsv } from '../kube/csv-types.js';
 import { readTyped } from '../kube/struct.js';
 
 /**
- * The `olm.csv.metadata` property: what user interfaces show of an operator, cut out of its
- * ClusterServiceVersion. (Source: property.CSVMetadata of operator-registry; v1alpha1 of
- * operator-framework/api.)
- */
-
-/**
- * Builds the value of an `olm.csv.metadata` property. Fields are in the order of the reference
- * implementation; `apiServiceDefinitions`, `crdDescriptions` and `provider` are always there, others only
- * when they hold something. The free-form `value` of a descriptor keeps its text: keys as they stand in
- * `csv`, and HTML characters escaped unless `escapeHtml` is false (bundle objects have them escaped).
- * Throws OpmateError INVALID, with the path of the field that has the wrong kind.
+ * Returns the value of an `olm.csv.metadata` property: the fields of a ClusterServiceVersion that user interfaces show,
+ * in the order of opm. `apiServiceDefinitions`, `crdDescriptions` and `provider` are always present, others unless
+ * empty. A free-form `value` of a descriptor keeps the order of its keys, and has HTML characters escaped unless
+ * `escapeHtml` is false. Throws OpmateError INVALID with the path of a field of the wrong type. (Source:
+ * property.CSVMetadata of operator-registry; v1alpha1 of operator-framework/api.)
  */
 export function buildCsvMetadata(
   csv: JsonObject,
@@ -58,7 +52,7 @@ export function buildCsvMetadata(
   return out;
 }
 
-/** Replaces the free-form values by their text, in place: the record was made by this module. */
+/** Replaces free-form values with their text, in place. */
 function freezeDescriptorValues(descriptions: JsonValue, escapeHtml: boolean): void {
   for (const description of descriptions as JsonObject[]) {
     for (const key of ['statusDescriptors', 'specDescriptors', 'actionDescriptors']) {
@@ -75,7 +69,7 @@ function sortedMap(map: JsonValue | undefined): JsonObject | undefined {
   return Object.fromEntries(Object.entries(map).sort(([a], [b]) => compareBytes(a, b)));
 }
 
-/** Wraps a fault of a CSV for messages of migrations. */
+/** Adds the bundle to an error of its ClusterServiceVersion. */
 export function csvFault(name: string, error: unknown): unknown {
   if (!(error instanceof OpmateError)) return error;
   return addContext(error, {

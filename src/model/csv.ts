@@ -9,16 +9,16 @@ import { objectMeta } from '../kube/meta-types.js';
 import { type Of, TypeMismatchError, structList, readTyped, struct } from '../kube/struct.js';
 
 /**
- * What rendering needs to know of a ClusterServiceVersion, the manifest that describes one version of an
- * operator. Each function throws OpmateError INVALID that starts with the path of the faulty value, as in
+ * Readers of ClusterServiceVersions for rendering. They throw OpmateError INVALID with the path of the value:
  * `spec.version: expected a string, got the number 1.2`.
  */
 
-/** A group, version and kind with its plural name, or for an API service, its name. */
+/** A group, version and kind. */
 export interface ApiKey {
   group: string;
   version: string;
   kind: string;
+  /** Plural name, or the name of an API service. */
   plural: string;
 }
 
@@ -26,13 +26,13 @@ const csvHead = struct({ apiVersion: 'string', kind: 'string', metadata: objectM
 const relatedImages = structList({ name: 'string', image: 'string' });
 const installation = struct({ install: installImages });
 
-/** The name and annotations of a CSV. The field names of its metadata match whatever their case. */
+/** Returns the name and annotations of a CSV; its metadata fields match in any case. */
 export function readCsvMetadata(csv: JsonObject): { name: string; annotations: JsonObject } {
   const { metadata } = readTyped(csv, csvHead, { foldNames: true });
   return { name: metadata.name ?? '', annotations: metadata.annotations ?? {} };
 }
 
-/** The `spec` of a CSV: an object, empty where it is null. A CSV without one is at fault. */
+/** Returns the `spec` of a CSV, empty if null; throws if missing. */
 export function csvSpec(csv: JsonObject): JsonObject {
   const spec = csv['spec'];
   if (spec === undefined) throw new OpmateError('INVALID', 'spec: not found');
@@ -40,12 +40,12 @@ export function csvSpec(csv: JsonObject): JsonObject {
   throw new TypeMismatchError(['spec'], `expected an object, got ${describeKind(spec)}`);
 }
 
-/** `spec.version` as it is written, or the empty string. */
+/** Returns `spec.version` as written; empty if missing. */
 export function csvVersion(spec: JsonObject): string {
   return readTyped(spec['version'], 'string', { path: ['spec', 'version'] });
 }
 
-/** `spec.release`: text, or a number as Go prints it; the empty string if missing. */
+/** Returns `spec.release`, a number as Go prints it; empty if missing. */
 export function csvRelease(spec: JsonObject): string {
   const release = spec['release'] ?? null;
   if (release === null) return '';
@@ -59,7 +59,7 @@ export function csvRelease(spec: JsonObject): string {
     : formatShortest(release);
 }
 
-/** The custom resource definitions that a CSV owns or requires; the name of each is `plural.group`. */
+/** Returns the custom resource definitions that a CSV owns or requires. */
 export function csvCustomResources(spec: JsonObject, list: 'owned' | 'required'): ApiKey[] {
   return definitions(spec, 'customresourcedefinitions', list).map(({ name, version, kind }) => {
     const dot = name.indexOf('.');
@@ -72,7 +72,7 @@ export function csvCustomResources(spec: JsonObject, list: 'owned' | 'required')
   });
 }
 
-/** The aggregated APIs that a CSV owns or requires. */
+/** Returns the aggregated APIs that a CSV owns or requires. */
 export function csvApiServices(spec: JsonObject, list: 'owned' | 'required'): ApiKey[] {
   return definitions(spec, 'apiservicedefinitions', list).map(({ group, version, kind, name }) => ({
     group,
@@ -91,13 +91,13 @@ function definitions(
   return readTyped(spec[field], apiDefinitions, options)[list] ?? [];
 }
 
-/** `spec.relatedImages` in order, repeated ones included. */
+/** Returns `spec.relatedImages` in order, with duplicates. */
 export function csvRelatedImages(spec: JsonObject): RelatedImage[] {
   const options = { path: ['spec', 'relatedImages'], foldNames: true };
   return readTyped(spec['relatedImages'], relatedImages, options) ?? [];
 }
 
-/** The images of all containers and init containers of the deployments, each once, in order. */
+/** Returns the images of all containers and init containers of the deployments, in order, without duplicates. */
 export function csvDeploymentImages(spec: JsonObject): string[] {
   const { install } = readTyped(spec, installation, { path: ['spec'], foldNames: true });
   if (install.strategy !== 'deployment') return [];
@@ -110,7 +110,7 @@ export function csvDeploymentImages(spec: JsonObject): string[] {
   return [...images];
 }
 
-/** A number as Go's `%g` prints it: shortest digits, with an exponent below 1e-4 and from 1e6 on. */
+/** Formats a number as Go's `%g`: shortest digits, with an exponent below 1e-4 and from 1e6. */
 export function formatShortest(value: number): string {
   if (value === 0) return '0';
   const [digits = '', power = '0'] = value.toExponential().split('e');
@@ -119,18 +119,18 @@ export function formatShortest(value: number): string {
   return `${digits}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`;
 }
 
-/** Whether a manifest is a ClusterServiceVersion. */
+/** Reports whether a manifest is a ClusterServiceVersion. */
 export function isCsv(manifest: JsonValue): boolean {
   return isJsonObject(manifest) && manifest['kind'] === 'ClusterServiceVersion';
 }
 
-/** The first icon of a ClusterServiceVersion; undefined if none can be decoded. */
+/** Returns the first icon of a ClusterServiceVersion; undefined if it cannot be decoded. */
 export function csvIcon(csv: JsonValue): PackageIcon | undefined {
   const [icon] = getList(csv, 'spec', 'icon');
   if (!isJsonObject(icon)) return undefined;
   const { base64data, mediatype } = icon;
   if (typeof base64data !== 'string') return undefined;
-  // Some tools have wrapped it with blanks.
+  // Some tools insert blanks.
   const data = [base64data, base64data.replaceAll(' ', '')].find(
     (text) => findBase64Error(text) === undefined,
   );

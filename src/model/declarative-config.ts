@@ -1,12 +1,8 @@
 import type { EncodableJson } from '../document/json.js';
 
-/**
- * The blobs of a file-based catalog as typed records. Field order here is the order of JSON output; a
- * field that may be left out is optional or an empty list or string, and the writer in
- * `model/encode.ts` says which are left out when empty.
- */
+/** Typed blobs of a file-based catalog, with fields in output order. `model/encode.ts` omits some fields if empty. */
 
-/** Schemas that the catalog format itself defines. */
+/** Schemas of the catalog format. */
 export const schemas = {
   package: 'olm.package',
   channel: 'olm.channel',
@@ -14,7 +10,7 @@ export const schemas = {
   deprecations: 'olm.deprecations',
 } as const;
 
-/** Property types that opmate looks into; every other type is carried along untouched. */
+/** Property types that opmate interprets; others stay unchanged. */
 export const propertyTypes = {
   package: 'olm.package',
   packageRequired: 'olm.package.required',
@@ -26,22 +22,23 @@ export const propertyTypes = {
   constraint: 'olm.constraint',
 } as const;
 
-/** A typed fact about a bundle, channel or package. `value` is `null` where the input had none. */
+/** A property of a bundle, channel or package. */
 export interface Property {
   type: string;
+  /** Null if missing. */
   value: EncodableJson;
-  /** True where the input had no `value` at all, which is a fault of its own in validation. */
+  /** The input had no `value`, which validation reports. */
   valueMissing?: true;
 }
 
 /** The icon of a package. */
 export interface PackageIcon {
-  /** Null where the input had none: written as JSON `null`. */
+  /** Null if missing, and written as JSON `null`. */
   base64data: string | null;
   mediatype: string;
 }
 
-/** An `olm.package` blob: an operator, and the channel that is used when none is chosen. */
+/** An `olm.package` blob. */
 export interface PackageBlob {
   schema: typeof schemas.package;
   name: string;
@@ -51,7 +48,7 @@ export interface PackageBlob {
   properties: Property[];
 }
 
-/** One bundle's place in a channel. Empty strings and lists mean "not given". */
+/** A bundle in a channel. Missing values are empty. */
 export interface ChannelEntry {
   name: string;
   replaces: string;
@@ -59,45 +56,43 @@ export interface ChannelEntry {
   skipRange: string;
 }
 
-/** An `olm.channel` blob: the bundles of a stream of releases, and what replaces what. */
+/** An `olm.channel` blob. */
 export interface ChannelBlob {
   schema: typeof schemas.channel;
   name: string;
   package: string;
-  /** Null where the input had none: written as JSON `null`. */
+  /** Null if missing, and written as JSON `null`. */
   entries: ChannelEntry[] | null;
   properties: Property[];
 }
 
-/** An image that a bundle needs when it runs; `name` may be empty. */
+/** An image that a bundle requires at run time; `name` may be empty. */
 export interface RelatedImage {
   name: string;
   image: string;
 }
 
-/** An `olm.bundle` blob: one version of an operator. */
+/** An `olm.bundle` blob. */
 export interface BundleBlob {
   schema: typeof schemas.bundle;
   name: string;
   package: string;
-  /** Pull specification; empty for a bundle that is not in a registry. */
+  /** Pull specification; empty for a bundle outside of registries. */
   image: string;
   properties: Property[];
   relatedImages: RelatedImage[];
 }
 
-/** What is deprecated, by schema and, but for packages, name; and why. */
+/** A deprecated package, channel or bundle; the name of a package is empty. */
 export interface DeprecationEntry {
   reference: { schema: string; name: string };
   message: string;
 }
 
-/**
- * An `olm.deprecations` blob: what of a package is deprecated.
- * `entries` is null where the input had none.
- */
+/** An `olm.deprecations` blob. */
 export interface DeprecationsBlob {
   schema: typeof schemas.deprecations;
   package: string;
+  /** Null if missing. */
   entries: DeprecationEntry[] | null;
 }

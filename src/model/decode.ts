@@ -19,21 +19,19 @@ import {
 } from './declarative-config.js';
 
 /**
- * Turns the JSON of the catalog format's own schemas into typed records, as Go's decoder does for `opm`:
- * field names match whatever their case, `null` is the zero value, unknown fields are dropped, and a value
- * of the wrong kind is an error in that decoder's words. (Source: encoding/json; declcfg of
- * operator-registry.)
+ * Decoders of the catalog format's own schemas, equal to Go's decoder in `opm`: field names match in any case, `null`
+ * is the zero value, unknown fields are dropped, and errors for values of the wrong type have Go's text. (Source:
+ * encoding/json; declcfg of operator-registry.)
  */
 
-/** What a decoder does with each field of an object. */
 type FieldReaders<T> = Record<string, (target: T, value: JsonValue, path: string) => void>;
 
-/** Names of a struct's fields, in byte order and by folded name, made once a struct. */
 interface StructShape<T> {
   name: string;
-  /** With its package. */
+  /** Go type with its package. */
   type: string;
   readers: FieldReaders<T>;
+  /** Field names in byte order. */
   fields: readonly string[];
   folded: Map<string, string>;
 }
@@ -57,8 +55,8 @@ function decodeStruct<T>(
   const inexact = Object.keys(value).some(
     (key) => !Object.hasOwn(readers, key) && folded.has(foldFieldName(key)),
   );
-  // The reference decoder sees keys in byte order: the first wrong value is the one it reports, and of two
-  // keys that differ in case the last one counts.
+  // opm decodes keys in byte order: it reports the first wrong value, and of keys that differ in case the last one
+  // takes precedence.
   for (const key of inexact ? Object.keys(value).sort(compareBytes) : fields) {
     if (!Object.hasOwn(value, key)) continue;
     const field = Object.hasOwn(readers, key) ? key : folded.get(foldFieldName(key));
@@ -126,21 +124,21 @@ const deprecationShape = shape<DeprecationEntry>('DeprecationEntry', {
   message: (entry, value, path) => (entry.message = text(value, 'DeprecationEntry', path)),
 });
 
-/** Reads the properties of a `parent`. */
+/** Returns a reader of properties of `parent`. */
 const getProperty =
   (parent: string) =>
   (value: JsonValue, path: string): Property => {
-    const decoded = decodeStruct(propertyShape, { type: '', value: notGiven }, value, path, parent);
-    return decoded.value === notGiven ? { type: decoded.type, value: null, valueMissing: true } : decoded;
+    const decoded = decodeStruct(propertyShape, { type: '', value: noValue }, value, path, parent);
+    return decoded.value === noValue ? { type: decoded.type, value: null, valueMissing: true } : decoded;
   };
 
-/** Stands for a property value until one is read. */
-const notGiven: JsonObject = {};
+/** Value of a property until it is read. */
+const noValue: JsonObject = {};
 
 function base64(data: string): string {
   const fault = findBase64Error(data);
   if (fault !== undefined) throw new OpmateError('INVALID', `illegal base64 data at input byte ${fault}`);
-  // Written again from its bytes, as the reference implementation does.
+  // Encoded again, as opm does.
   return Buffer.from(data, 'base64').toString('base64');
 }
 
@@ -207,12 +205,12 @@ const deprecationsShape = shape<DeprecationsBlob>('Deprecation', {
   },
 });
 
-function prefixed<T>(what: string, decode: () => T): T {
+function withSubject<T>(noun: string, decode: () => T): T {
   try {
     return decode();
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
-    throw addContext(error, { subject: `parse ${what}` });
+    throw addContext(error, { subject: `parse ${noun}` });
   }
 }
 
@@ -225,13 +223,13 @@ export function decodePackage(value: JsonObject): PackageBlob {
     description: '',
     properties: [],
   };
-  return prefixed('package', () => decodeStruct(packageShape, blob, value, ''));
+  return withSubject('package', () => decodeStruct(packageShape, blob, value, ''));
 }
 
 /** Decodes an `olm.channel` blob. Throws OpmateError INVALID, `parse channel: …`. */
 export function decodeChannel(value: JsonObject): ChannelBlob {
   const blob: ChannelBlob = { schema: schemas.channel, name: '', package: '', entries: null, properties: [] };
-  return prefixed('channel', () => decodeStruct(channelShape, blob, value, ''));
+  return withSubject('channel', () => decodeStruct(channelShape, blob, value, ''));
 }
 
 /** Decodes an `olm.bundle` blob; its objects stay encoded. Throws OpmateError INVALID, `parse bundle: …`. */
@@ -244,11 +242,11 @@ export function decodeBundle(value: JsonObject): BundleBlob {
     properties: [],
     relatedImages: [],
   };
-  return prefixed('bundle', () => decodeStruct(bundleShape, blob, value, ''));
+  return withSubject('bundle', () => decodeStruct(bundleShape, blob, value, ''));
 }
 
 /** Decodes an `olm.deprecations` blob. Throws OpmateError INVALID, `parse deprecation: …`. */
 export function decodeDeprecations(value: JsonObject): DeprecationsBlob {
   const blob: DeprecationsBlob = { schema: schemas.deprecations, package: '', entries: null };
-  return prefixed('deprecation', () => decodeStruct(deprecationsShape, blob, value, ''));
+  return withSubject('deprecation', () => decodeStruct(deprecationsShape, blob, value, ''));
 }

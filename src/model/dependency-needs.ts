@@ -5,39 +5,39 @@ import { type Version, parseRange } from '../core/semver.js';
 import { type Property, propertyTypes } from './declarative-config.js';
 import { parseGvkProperty, parsePackageRequiredProperty, unwrap } from './properties.js';
 
-/** What a bundle is to those that need something. */
+/** The properties of a bundle on which others can depend. */
 export interface Offer {
   package: string;
-  /** Undefined for a bundle without a version that can be read. */
+  /** Undefined if missing or invalid. */
   version: Version | undefined;
-  /** Keys of the APIs that it provides, see `readProvidedApi`. */
+  /** Keys of provided APIs; see `readProvidedApi`. */
   apis: readonly string[];
 }
 
-/** What one bundle alone can meet. */
+/** A need that one bundle meets. */
 export interface SingleNeed {
   kind: 'one';
   /** Continues a sentence that ends with `needs`. */
   text: string;
-  /** Only bundles of this package can meet it; */
+  /** Required package; undefined if `api` is set. */
   package: string | undefined;
-  /** or only those that provide this API. One of both is there. */
+  /** Key of the required API; undefined if `package` is set. */
   api: string | undefined;
   isMetBy(offer: Offer): boolean;
 }
 
-/** Needs of which every one, or one, must be met. */
+/** Several needs, of which all or one must be met. */
 interface JoinedNeed {
   kind: 'every' | 'some';
   text: string;
   parts: readonly Need[];
 }
 
-/** What opmate cannot judge. */
+/** A need that opmate cannot evaluate. */
 interface UnclearNeed {
   kind: 'unclear';
   text: string;
-  /** It is a valid rule in CEL, not a fault of the bundle. */
+  /** It is a valid CEL rule rather than a fault of the bundle. */
   isCel: boolean;
 }
 
@@ -45,10 +45,10 @@ export type Need = SingleNeed | JoinedNeed | UnclearNeed;
 
 type Test = (offer: Offer) => boolean;
 
-/** A rule in CEL where only what one bundle is can be judged. */
+/** A CEL rule within `not`. */
 class ExcludedCelError extends OpmateError {}
 
-/** Types of properties by which a bundle needs others. */
+/** Types of properties that express dependencies. */
 export const dependencyTypes: ReadonlySet<string> = new Set([
   propertyTypes.packageRequired,
   propertyTypes.gvkRequired,
@@ -59,9 +59,9 @@ const maxDepth = 16;
 const maxPartsNamed = 5;
 
 /**
- * What a property of a bundle needs of other bundles; undefined where it needs nothing. A constraint that some bundle
- * must not be there needs nothing alone; within `all` it excludes bundles from what meets the rest. Never throws:
- * what is not written as it must be is unclear. (Source: constraints of operator-framework/api; OLM's resolver.)
+ * Returns the need that a property of a bundle expresses; undefined for other properties. `not` alone needs nothing;
+ * within `all` it excludes bundles that would meet the rest. Never throws: an invalid property is unclear. (Source:
+ * constraints of operator-framework/api; OLM's resolver.)
  */
 export function readNeed(type: string, value: JsonValue): Need | undefined {
   try {
@@ -82,15 +82,15 @@ export function readNeed(type: string, value: JsonValue): Need | undefined {
   }
 }
 
-/** One text for an API of a bundle, by which two are equal. Throws OpmateError INVALID. */
+/** Returns the key of an API. Throws OpmateError INVALID. */
 function getApiKey(value: JsonValue): string {
   const { group, version, kind } = parseGvkProperty(value);
   return `${group}/${version}/${kind}`;
 }
 
 /**
- * Returns the key of the API that a property says its bundle provides, undefined for other properties,
- * and for one that names no API, which validation reports.
+ * Returns the key of the API that a property provides; undefined for other properties and for an invalid one, which
+ * validation reports.
  */
 export function readProvidedApi({ type, value }: Pick<Property, 'type' | 'value'>): string | undefined {
   if (type !== propertyTypes.gvk) return undefined;
@@ -134,7 +134,7 @@ function apiNeed(value: JsonValue, excluded: readonly Test[]): SingleNeed {
 
 const constraintKinds = ['package', 'gvk', 'all', 'any', 'not', 'cel'] as const;
 
-/** The kind of a constraint and its value. Throws OpmateError INVALID where it has not just one. */
+/** Returns the kind and value of a constraint. Throws OpmateError INVALID unless it has exactly one. */
 function getConstraint(value: JsonValue): { kind: (typeof constraintKinds)[number]; value: JsonValue } {
   if (!isJsonObject(value)) throw new OpmateError('INVALID', 'a constraint is not an object');
   const kinds = constraintKinds.filter((kind) => Object.hasOwn(value, kind) && value[kind] !== null);
@@ -184,7 +184,7 @@ function readAll(parts: readonly JsonValue[], excluded: readonly Test[], depth: 
 
 function readAny(parts: readonly JsonValue[], excluded: readonly Test[], depth: number): Need | undefined {
   const needs = parts.map((part) => readConstraint(part, excluded, depth + 1));
-  // Something of it is met by nothing being there.
+  // An alternative without need is always met.
   if (needs.includes(undefined)) return undefined;
   return joined('some', needs as Need[]);
 }
@@ -198,7 +198,7 @@ function joined(kind: 'every' | 'some', parts: readonly Need[]): Need | undefine
   return { kind, text: `${kind === 'every' ? 'all' : 'one'} of ${named.join('; ')}`, parts };
 }
 
-/** What several needs ask of one package, one bundle of it must meet. */
+/** Merges needs for the same package, which one bundle must meet. */
 function mergePackages(needs: readonly Need[]): Need[] {
   const merged = new Map<string, SingleNeed>();
   const all: Need[] = [];
@@ -219,7 +219,7 @@ function mergePackages(needs: readonly Need[]): Need[] {
   return all;
 }
 
-/** Whether a bundle is one of those that a `not` excludes. */
+/** Returns a test for the bundles that a `not` excludes. */
 function notTest(part: JsonValue, depth: number): Test {
   const tests = getParts(getConstraint(part).value).map((item) => readTest(item, depth + 1));
   return (offer) => tests.some((test) => test(offer));

@@ -11,17 +11,14 @@ import {
 import type { BlobOrigin, BundleFacts, ChannelFacts, DeprecationsFacts, PackageFacts } from './facts.js';
 import { findPropertyFault, parsePackageProperty } from './properties.js';
 
-/**
- * From blobs to facts. Everything kept is copied out of the blob, so that the blob, its manifests and the
- * text it was read from can go.
- */
+/** Extracts facts from blobs. Texts are copied so that blobs and their source text can be freed. */
 
-/** The facts of an `olm.package` blob. */
+/** Returns the facts of an `olm.package` blob. */
 export function describePackage(blob: PackageBlob, origin?: BlobOrigin): PackageFacts {
   return { name: detach(blob.name), defaultChannel: detach(blob.defaultChannel), origin };
 }
 
-/** The facts of an `olm.channel` blob. */
+/** Returns the facts of an `olm.channel` blob. */
 export function describeChannel(blob: ChannelBlob, origin?: BlobOrigin): ChannelFacts {
   return {
     package: detach(blob.package),
@@ -37,8 +34,8 @@ export function describeChannel(blob: ChannelBlob, origin?: BlobOrigin): Channel
 }
 
 /**
- * The facts of an `olm.bundle` blob, with what is wrong in it alone: properties that do not decode and
- * image references that do not parse. The base64 of its objects is taken as checked.
+ * Returns the facts of an `olm.bundle` blob, with faults of its properties and image references. Requires valid base64
+ * of its objects.
  */
 export function describeBundle(blob: BundleBlob, origin?: BlobOrigin): BundleFacts {
   const facts: BundleFacts = {
@@ -73,7 +70,7 @@ export function describeBundle(blob: BundleBlob, origin?: BlobOrigin): BundleFac
   return facts;
 }
 
-/** An empty pull specification is no fault here. (Source: validateImagePullSpec of operator-registry.) */
+/** Accepts an empty pull specification. (Source: validateImagePullSpec of operator-registry.) */
 function addImageFault(faults: Diagnostic[], image: string, path: DocumentPath): void {
   if (image === '') return;
   const problem = checkPullSpec(image);
@@ -82,7 +79,7 @@ function addImageFault(faults: Diagnostic[], image: string, path: DocumentPath):
   faults.push(createFault('invalid-image', problem, { subject, path }));
 }
 
-/** The facts of an `olm.deprecations` blob. */
+/** Returns the facts of an `olm.deprecations` blob. */
 export function describeDeprecations(blob: DeprecationsBlob, origin?: BlobOrigin): DeprecationsFacts {
   return {
     package: detach(blob.package),
@@ -95,8 +92,8 @@ export function describeDeprecations(blob: DeprecationsBlob, origin?: BlobOrigin
 }
 
 /**
- * A copy of a string that keeps nothing else alive. V8 makes a substring of 13 characters or more a view
- * into its parent, which for parsed YAML may be a whole catalog file.
+ * Returns a copy of a string that keeps nothing else in memory: V8 makes a substring of 13 characters or more a view of
+ * its parent, which may be a whole catalog file.
  */
 export function detach(text: string): string {
   return text.length < 13 ? text : Buffer.from(text).toString();

@@ -16,7 +16,7 @@ import type {
   Property,
 } from './declarative-config.js';
 
-/** A blob to be written: one of the format's own, typed, or any other as it came. */
+/** A blob to write: typed if of the format's own schemas, otherwise as read. */
 export type EncodableBlob =
   | { kind: 'package'; blob: PackageBlob }
   | { kind: 'channel'; blob: ChannelBlob }
@@ -27,24 +27,24 @@ export type EncodableBlob =
 /** Spaces of indentation in JSON catalogs. */
 export const jsonIndent = 4;
 
-/** How catalogs are written. */
+/** Format of written catalogs. */
 export type CatalogFormat = 'json' | 'yaml';
 
 /**
- * The text of one blob as `opm` writes it: JSON with four spaces of indent and a line break at the end, or
- * a YAML document with its `---` line.
+ * Returns the text of a blob as `opm` writes it: JSON with four spaces of indentation and a final line break, or a YAML
+ * document with its `---` line.
  */
 export function encodeBlob(blob: EncodableBlob, format: CatalogFormat): string {
   return encodeRecord(blobRecord(blob), format);
 }
 
-/** The text of a blob whose fields stand in output order already. */
+/** Returns the text of a record with fields in output order. */
 export function encodeRecord(record: EncodableJson, format: CatalogFormat): string {
   if (format === 'yaml') return `---\n${encodeYaml(record)}`;
   return `${encodeGoJson(record, { indent: jsonIndent })}\n`;
 }
 
-/** A blob's fields in output order, without those that are left out when empty. */
+/** Returns the fields of a blob in output order, without optional empty ones. */
 export function blobRecord(item: EncodableBlob): EncodableJson {
   switch (item.kind) {
     case 'package': {
@@ -111,7 +111,7 @@ function withProperties(properties: Property[]): { properties?: EncodableJson[] 
   return { properties: properties.map(({ type, value }) => ({ type, value })) };
 }
 
-/** The fields of an object in output order, each with the fields of the objects in it where these are known. */
+/** Fields of an object in output order, each with the known fields of nested objects. */
 interface FieldOrder {
   [field: string]: FieldOrder | undefined;
 }
@@ -150,8 +150,8 @@ const fieldOrders: Readonly<Record<Exclude<EncodableBlob['kind'], 'other'>, Fiel
 };
 
 /**
- * A blob with all that it has, where that is more than `blobRecord` gives: fields that the format does not know, or
- * known ones in another case, which come after those that it knows, in byte order. Undefined where it has none.
+ * Returns the record of a blob with unknown fields, including known names in another case, after the known fields in
+ * byte order. Undefined without unknown fields: `blobRecord` is complete then.
  */
 export function recordWithUnknownFields(
   kind: EncodableBlob['kind'],

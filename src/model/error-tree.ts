@@ -1,18 +1,18 @@
-/** A message with the messages that explain it. */
+/** A message with its causes. */
 export interface ErrorTree {
   message: string;
   children: ErrorTree[];
 }
 
 /**
- * Writes a tree of errors with box-drawing lines, one message a line, as `opm` does: a message that has
- * others below it ends in a colon. No final newline.
+ * Renders a tree of errors with box-drawing lines, one message per line, as `opm` does: a message with children ends
+ * with a colon. No final line break.
  */
 export function renderErrorTree(tree: ErrorTree): string {
   return joinErrorLines([...errorLines(tree)]);
 }
 
-/** Yields the lines of a tree, for work that stops between them; `joinErrorLines` makes the text. */
+/** Yields the lines of a tree, for callers that pause between them; see `joinErrorLines`. */
 export function* errorLines({ message, children }: ErrorTree, own = '', below = ''): Generator<string> {
   yield `${own}${message}${children.length > 0 ? ':' : ''}`;
   for (const [index, child] of children.entries()) {

@@ -2,17 +2,15 @@ import type { Diagnostic } from '../core/diagnostic.js';
 import type { ChannelEntry, DeprecationEntry } from './declarative-config.js';
 
 /**
- * What validation, listing and drawing need to know of a catalog: names, edges, versions and the faults
- * that can be seen in one blob alone. About a kilobyte a bundle, so a catalog of any size fits, while its
- * manifests stay on disk.
+ * Facts for validation, listing and drawing of a catalog: names, edges, versions and faults of single blobs, in the
+ * order of blobs. About a kilobyte per bundle, so that catalogs of any size fit in memory.
  */
 export interface CatalogFacts {
-  /** Each list in the order in which the blobs were read. */
   packages: PackageFacts[];
   channels: ChannelFacts[];
   bundles: BundleFacts[];
   deprecations: DeprecationsFacts[];
-  /** How many blobs of other schemas there are; none where it is left out. */
+  /** Number of blobs of other schemas; 0 by default. */
   otherCount?: number;
 }
 
@@ -32,26 +30,25 @@ export function joinFacts(parts: readonly CatalogFacts[]): CatalogFacts {
   };
 }
 
-/** Where a blob was read. The model only passes it on; the reader can find the line of a path in it. */
+/** Place of a blob, by which its catalog finds the line of a path. */
 export interface BlobOrigin {
-  /** The file as the user would name it. */
+  /** File as the user names it. */
   file: string;
-  /** Byte offset of the blob's first byte in the file. */
+  /** Offset in bytes. */
   offset: number;
   /** Length in bytes. */
   length: number;
-  /** How the blob is written there. */
   syntax: 'json' | 'yaml';
 }
 
-/** What is kept of an `olm.package` blob. */
+/** Facts of an `olm.package` blob. */
 export interface PackageFacts {
   name: string;
   defaultChannel: string;
   origin?: BlobOrigin | undefined;
 }
 
-/** What is kept of an `olm.channel` blob. */
+/** Facts of an `olm.channel` blob. */
 export interface ChannelFacts {
   package: string;
   name: string;
@@ -59,7 +56,7 @@ export interface ChannelFacts {
   origin?: BlobOrigin | undefined;
 }
 
-/** What is kept of an `olm.bundle` blob. */
+/** Facts of an `olm.bundle` blob. */
 export interface BundleFacts {
   package: string;
   name: string;
@@ -68,14 +65,14 @@ export interface BundleFacts {
   objectCount: number;
   /** Its `olm.package` properties and their indexes, in order. Valid bundles have exactly one. */
   packageProperties: { packageName: string; version: string; release: string; index: number }[];
-  /** What is wrong with single properties, in property order, in the words of the reference implementation. */
+  /** Faults of single properties, in order, in the words of opm. */
   propertyFaults: Diagnostic[];
-  /** Pull specifications that do not parse: `image`, then related images in order. */
+  /** Faults of pull specifications: `image`, then related images in order. */
   imageFaults: Diagnostic[];
   origin?: BlobOrigin | undefined;
 }
 
-/** What is kept of an `olm.deprecations` blob. */
+/** Facts of an `olm.deprecations` blob. */
 export interface DeprecationsFacts {
   package: string;
   entries: DeprecationEntry[];

@@ -2,7 +2,7 @@ import { OpmateError } from '../core/errors.js';
 import { quoteGo } from '../document/go-json.js';
 import { bundleKeys } from './bundle-keys.js';
 
-/** Image labels by which a catalog or bundle image tells what it carries. */
+/** Labels of catalog and bundle images that describe their content. */
 export const imageLabels = {
   configs: 'operators.operatorframework.io.index.configs.v1',
   database: 'operators.operatorframework.io.index.database.v1',
@@ -12,8 +12,8 @@ export const imageLabels = {
 } as const;
 
 /**
- * The path that a label names, without leading and trailing slashes. Throws OpmateError UNSAFE for one that
- * leaves the image.
+ * Returns the path in a label, without leading and trailing slashes. Throws OpmateError UNSAFE for a path outside of the
+ * image.
  */
 export function pathOfLabel(reference: string, name: string, label: string): string {
   const parts = label.split('/').filter((part) => part !== '' && part !== '.');

@@ -1,6 +1,6 @@
 /**
- * Tells an image's media type from its first bytes; SVG from its text. Returns `unknown` for what is none
- * of them. (Source: `opm init`, which looks for SVG first and then at magic numbers.)
+ * Detects the media type of an image from its first bytes, SVG from its text; `unknown` otherwise. (Source: `opm init`,
+ * which checks for SVG first.)
  */
 export function detectImageType(data: Uint8Array): string {
   if (isSvg(data)) return 'image/svg+xml';
@@ -10,7 +10,7 @@ export function detectImageType(data: Uint8Array): string {
 
 type Signature = (data: Uint8Array) => boolean;
 
-/** Bytes at an offset, written as hexadecimal; `..` stands for any byte. */
+/** Matches bytes at an offset, in hexadecimal; `..` is any byte. */
 function bytes(pattern: string, offset = 0): Signature {
   const expected = pattern.split(' ').map((byte) => (byte === '..' ? undefined : Number.parseInt(byte, 16)));
   return (data) => expected.every((byte, i) => byte === undefined || data[offset + i] === byte);

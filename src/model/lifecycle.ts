@@ -2,7 +2,7 @@ import { type DiagnosticList, openValue } from '../document/document.js';
 import type { Field } from '../document/field.js';
 import { type JsonObject, isJsonObject } from '../document/json.js';
 
-/** Blobs of OpenShift that say how long minor versions of an operator are supported, and on which platforms. */
+/** Schema of OpenShift's blobs with support phases and platforms of minor versions of operators. */
 export const lifecycleSchema = 'io.openshift.operators.lifecycles.v1alpha1';
 
 /** Lifecycle of a package. */
@@ -16,15 +16,15 @@ export interface LifecycleVersion {
   name: string;
   /** In the order of the blob; dates are `YYYY-MM-DD`, and the last day is part of the phase. */
   phases: { name: string; startDate?: string; endDate?: string }[];
-  /** Minor versions of the platforms that it supports. */
+  /** Minor versions of supported platforms. */
   platforms: { name: string; versions: string[] }[];
 }
 
 const maxItems = 1_000;
 
 /**
- * Reads a blob of `lifecycleSchema` and reports what is wrong with it; what cannot be read is left out. Unknown fields
- * are allowed: the schema is an alpha version. (Source: types of fbc-update-planner, which writes these blobs.)
+ * Reads a blob of `lifecycleSchema`, reports faults and omits what cannot be read. Allows unknown fields, as the schema
+ * is an alpha version. (Source: types of fbc-update-planner, which writes these blobs.)
  */
 export function readLifecycle(value: JsonObject, diagnostics: DiagnosticList): Lifecycle {
   const root = openValue(value, { name: lifecycleSchema, kind: 'reference', diagnostics });
@@ -44,7 +44,7 @@ export function readLifecycle(value: JsonObject, diagnostics: DiagnosticList): L
   return lifecycle;
 }
 
-/** The items of a list that are objects; others are reported. */
+/** Returns the objects of a list, and reports other items. */
 function readObjects(list: Field): Field[] {
   return (list.list(maxItems) ?? []).filter((item) => {
     if (isJsonObject(item.value)) return true;

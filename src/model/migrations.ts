@@ -7,28 +7,22 @@ import { isCsv } from './csv.js';
 import { buildCsvMetadata, csvFault } from './csv-metadata.js';
 import { type BundleBlob, propertyTypes } from './declarative-config.js';
 
-/** One step that brings bundles to a newer form of the catalog format. */
+/** A step to a newer form of the catalog format. */
 interface Migration {
   level: string;
   migrate(blob: BundleBlob, csvText: string | undefined): BundleBlob;
 }
 
-/** In the order in which they run. */
+/** Migrations in order. */
 const migrations: readonly Migration[] = [
   { level: 'none', migrate: (blob) => blob },
-  {
-    level: 'bundle-object-to-csv-metadata',
-    migrate: replaceObjectsByCsvMetadata,
-  },
+  { level: 'bundle-object-to-csv-metadata', migrate: replaceObjectsByCsvMetadata },
 ];
 
-/** Names that a migration level may have; each stands for itself and all before it, `all` for every one. */
+/** Migration levels; each includes those before it, `all` includes all. */
 export const migrationLevels: readonly string[] = [...migrations.map(({ level }) => level), 'all'];
 
-/**
- * Checks a level as the user gave it; the empty string means `none`. Throws UsageError,
- * `unknown migration level "x"`.
- */
+/** Returns the level of a flag; `none` if empty. Throws UsageError for an unknown one. */
 export function resolveMigrationLevel(level: string): string {
   if (level === '') return 'none';
   if (migrationLevels.includes(level)) return level;
@@ -38,10 +32,9 @@ export function resolveMigrationLevel(level: string): string {
 }
 
 /**
- * Applies all migrations up to and including `level` to a bundle, which stays as it is. `csvText` is the
- * bundle's ClusterServiceVersion as JSON, where the caller has it; otherwise it is looked for in the
- * bundle's objects. Throws OpmateError INVALID when that does not have the types of a
- * ClusterServiceVersion, UsageError for an unknown level.
+ * Returns a bundle after all migrations up to and including `level`. `csvText` is its ClusterServiceVersion as JSON, by
+ * default searched in its objects. Throws OpmateError INVALID for a ClusterServiceVersion with wrong types, UsageError
+ * for an unknown level.
  */
 export function migrateBundle(blob: BundleBlob, level: string, csvText?: string): BundleBlob {
   const resolved = resolveMigrationLevel(level);
@@ -53,12 +46,12 @@ export function migrateBundle(blob: BundleBlob, level: string, csvText?: string)
   return migrated;
 }
 
-/** A bundle without an image keeps its objects, for they are all that can be installed of it. */
+/** Replaces objects unless the bundle has no image, and nothing else could be installed. */
 function replaceObjectsByCsvMetadata(blob: BundleBlob, csvText = findCsvText(blob)): BundleBlob {
   if (blob.image === '' || csvText === undefined || csvText === '') return blob;
   const csv = parseGoJson(csvText);
   if (!isJsonObject(csv)) return blob;
-  // Text made by Kubernetes tools has these escaped, and the free-form parts keep their text.
+  // Kubernetes tools escape these characters, and free-form values keep their text.
   const escapeHtml = !/[<>&]/.test(csvText);
   let value;
   try {
@@ -71,7 +64,7 @@ function replaceObjectsByCsvMetadata(blob: BundleBlob, csvText = findCsvText(blo
   return { ...blob, properties: [...kept, { type: propertyTypes.csvMetadata, value }] };
 }
 
-/** The first ClusterServiceVersion among the objects of a bundle, as JSON text. */
+/** Returns the first ClusterServiceVersion among the objects of a bundle as JSON. */
 export function findCsvText(blob: BundleBlob): string | undefined {
   for (const { type, value } of blob.properties) {
     if (type !== propertyTypes.bundleObject) continue;
@@ -88,7 +81,7 @@ export function findCsvText(blob: BundleBlob): string | undefined {
   return undefined;
 }
 
-/** Objects that do not parse are passed over, as validation reports them. */
+/** Ignores syntax errors, which validation reports. */
 function tryParse(parse: () => JsonValue): JsonValue | undefined {
   try {
     return parse();

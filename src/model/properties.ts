@@ -16,10 +16,9 @@ import {
 import { type Property, propertyTypes } from './declarative-config.js';
 
 /**
- * The values of properties whose type the catalog format knows, read as Go's decoder reads them: field
- * names match whatever their case, `null` is the zero value, unknown fields are ignored, a value of the
- * wrong kind is an error in that decoder's words. (Source: property.Parse of operator-registry;
- * encoding/json.)
+ * Readers of property values of known types, equal to Go's decoder: field names match in any case, `null` is the zero
+ * value, unknown fields are ignored, and errors for values of the wrong type have Go's text. (Source: property.Parse of
+ * operator-registry; encoding/json.)
  */
 
 const packageType = struct(
@@ -59,20 +58,15 @@ export function parseGvkProperty(value: EncodableJson): Of<typeof gvkType> {
 }
 
 /**
- * Returns what is wrong with the property at `index` of its list; `invalid-package` where it is the one that names
- * package and version. The base64 of bundle objects is not checked: the reader of the blob has decoded it.
+ * Returns the fault of the property at `index`, `invalid-package` for an `olm.package` property. Does not check the
+ * base64 of bundle objects, which the reader of the blob has decoded.
  */
 export function findPropertyFault(property: Property, index: number): Diagnostic | undefined {
   const problem = describeFault(property);
   if (problem === undefined) return undefined;
-  return createFault(
-    property.type === propertyTypes.package ? 'invalid-package' : 'invalid-property',
-    problem,
-    {
-      subject: `parse property[${index}] of type ${quoteGo(property.type)}`,
-      path: ['properties', index, 'value'],
-    },
-  );
+  const code = property.type === propertyTypes.package ? 'invalid-package' : 'invalid-property';
+  const subject = `parse property[${index}] of type ${quoteGo(property.type)}`;
+  return createFault(code, problem, { subject, path: ['properties', index, 'value'] });
 }
 
 function describeFault(property: Property): string | undefined {
@@ -92,7 +86,7 @@ function readProperty<T extends StructType>(wrapped: EncodableJson, type: T): Nu
   return conformed.value;
 }
 
-/** The value of a property, parsed where it is kept as text. */
+/** Returns the value of a property, parsed if it is text. */
 export function unwrap(value: EncodableJson): JsonValue {
   return (value instanceof RawJson ? JSON.parse(value.text) : value) as JsonValue;
 }

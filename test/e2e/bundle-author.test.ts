@@ -110,7 +110,7 @@ describe('opmate bundle generate', () => {
     const cwd = await workWith(manifestsOf());
     const { code, stderr } = await run(cwd, 'generate', '-d', 'manifests', '-c', 'a', '-p', 'x\nRUN id');
     expect({ code, files: await filesOf(cwd) }).toEqual({ code: 1, files: ['manifests/csv.yaml'] });
-    expect(stderr).toContain('a line break cannot stand in a Dockerfile');
+    expect(stderr).toContain('unexpected line break in ');
   });
 });
 

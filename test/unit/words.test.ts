@@ -42,6 +42,7 @@ const banned: readonly (readonly [RegExp, string])[] = [
 /** Rooms whose doc comments are summary lines with a verb, or noun phrases; rooms are only ever added. */
 const summarizedRooms = [
   'archive',
+  'bundle',
   'catalog',
   'client',
   'core',
@@ -51,6 +52,7 @@ const summarizedRooms = [
   'graph',
   'helm',
   'kube',
+  'model',
   'release',
   'sqlite',
   'trust',

@@ -3,7 +3,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { encodeYaml } from '../../document/yaml.js';
 import { type MediaType, bundleKeys } from '../../model/bundle-keys.js';
 
-/** What the annotations of a bundle say; also the labels of its image. */
+/** Values of the annotations of a bundle, which are also the labels of its image. */
 export interface BundleFacts {
   mediaType: MediaType;
   packageName: string;
@@ -13,10 +13,10 @@ export interface BundleFacts {
   defaultChannel: string;
 }
 
-/** The annotation by which the tests of a bundle are found. (Source: operator-sdk's scorecard.) */
+/** Annotation with the directory of the tests of a bundle. (Source: scorecard of operator-sdk.) */
 export const testConfigKey = 'operators.operatorframework.io.test.config.v1';
 
-/** The annotations in the order of the Dockerfile; that of a default channel only where there is one. */
+/** Returns the annotations in the order of the Dockerfile, without an empty default channel. */
 export function toAnnotations(facts: BundleFacts): [key: string, value: string][] {
   return [
     [bundleKeys.mediaType, facts.mediaType],
@@ -30,13 +30,12 @@ export function toAnnotations(facts: BundleFacts): [key: string, value: string][
   ];
 }
 
-/** The text of `annotations.yaml`, with the bytes of `opm alpha bundle generate`. */
+/** Returns the text of `annotations.yaml`, with the bytes of `opm alpha bundle generate`. */
 export function annotationsFile(facts: BundleFacts): string {
   return encodeYaml({ annotations: Object.fromEntries(toAnnotations(facts)) }, { foldsLines: false });
 }
 
 interface DockerfilePlaces {
-  /** The image that is built on. */
   baseImage: string;
   /** Directories of manifests and metadata, relative to the Dockerfile, with slashes. */
   manifests: string;
@@ -44,22 +43,23 @@ interface DockerfilePlaces {
 }
 
 /**
- * The text of `bundle.Dockerfile`, with the bytes of `opm alpha bundle generate`: nothing is quoted. Throws
- * OpmateError INVALID for what would end its line and be read as an instruction of its own.
+ * Returns the text of `bundle.Dockerfile`, with the bytes of `opm alpha bundle generate`, which quotes nothing. Throws
+ * OpmateError INVALID for values with line breaks, which could add instructions.
  */
 export function bundleDockerfile(
   facts: BundleFacts,
   { baseImage, manifests, metadata }: DockerfilePlaces,
 ): string {
   const labels = toAnnotations(facts);
-  for (const [what, value] of [
-    ['the base image', baseImage],
-    ['the path', manifests],
-    ['the path', metadata],
-    ...labels.map(([key, value]) => [`${key}:`, value] as const),
+  for (const [subject, value] of [
+    ['base image', baseImage],
+    ['path', manifests],
+    ['path', metadata],
+    ...labels,
   ] as const) {
     if (!/[\n\r]/.test(value)) continue;
-    throw new OpmateError('INVALID', `${what} ${quoteGo(value)}: a line break cannot stand in a Dockerfile`, {
+    throw new OpmateError('INVALID', `unexpected line break in ${quoteGo(value)}`, {
+      subject,
       hint: 'use a single-line value',
     });
   }
@@ -74,7 +74,7 @@ export function bundleDockerfile(
   return `${lines.join('\n')}\n`;
 }
 
-/** Whether a program that reads a Dockerfile takes an unquoted value as it is written. */
+/** Reports whether readers of Dockerfiles read an unquoted value unchanged. */
 export function isPlainLabel(value: string): boolean {
   return !/[\s"'\\$]/.test(value);
 }

@@ -39,18 +39,18 @@ import type { OutputFile } from '../../files/replace-file.js';
 
 /** A directory of an image. */
 interface BundleLayer {
-  /** Without slashes at its ends. */
+  /** Without leading and trailing slash. */
   target: string;
   inputs: TarInput[];
 }
 
-/** A bundle that was read and checked. With findings, there is nothing in the other lists to rely on. */
+/** A checked bundle; incomplete if there are findings. */
 export interface PreparedBundle {
   findings: Diagnostic[];
   warnings: Diagnostic[];
-  /** Sentences about what was found out from the place of the bundle. */
+  /** Descriptions of inferred facts. */
   inferred: string[];
-  /** What is to be written: copies and annotations where an output directory is named, all of it with `overwrite`. */
+  /** Files to write: copies and annotations for an output directory, with `overwrite` also the Dockerfile. */
   files: OutputFile[];
   labels: Record<string, string>;
   baseImage: string;
@@ -58,22 +58,18 @@ export interface PreparedBundle {
 }
 
 export interface PrepareOptions extends CancelOptions, LinkOptions {
-  /** Whether annotations, Dockerfile and copies are written anew; what annotations say is kept where the request is silent. */
+  /** Replaces annotations, Dockerfile and copies; keeps annotations that the request leaves empty. */
   overwrite?: boolean | undefined;
-  /**
-   * Whether annotations must be there, nothing is to be written, and a Dockerfile in the working directory may be that
-   * of another bundle.
-   */
+  /** Writes nothing, requires annotations, and ignores a Dockerfile of another bundle in the working directory. */
   readsOnly?: boolean | undefined;
 }
 
 const maxTextSize = 1024 * 1024;
 
 /**
- * Reads and checks what the image of a bundle is made of: annotations that are there must be what the request says, and
- * are generated where they are missing; a Dockerfile that is there tells base image, further labels and further
- * directories. Reads one manifest at a time. Throws OpmateError NOT_FOUND, IO, LIMIT, and INVALID where package and
- * channels are not known. (Source: `opm alpha bundle build`.)
+ * Reads and checks the input of a bundle image. Existing annotations must match the request, missing ones are generated;
+ * an existing Dockerfile adds base image, labels and directories. Reads one manifest at a time. Throws OpmateError
+ * NOT_FOUND, IO, LIMIT, and INVALID if package and channels are unknown. (Source: `opm alpha bundle build`.)
  */
 export async function prepareBundle(
   request: BundleRequest,
@@ -100,7 +96,7 @@ export async function prepareBundle(
     baseImage: request.baseImage ?? 'scratch',
     layers: [],
   };
-  // What they are a bundle of cannot be told.
+  // The media type is unknown.
   if (prepared.findings.length > 0) return prepared;
   const mediaType = await detectMediaType(directory, options);
 
@@ -137,7 +133,7 @@ export async function prepareBundle(
     declared = annotations.values.get(bundleKeys.mediaType)?.value;
   }
   prepared.findings.push(...annotations.findings);
-  // Manifests without ClusterServiceVersion are taken for plain ones where somebody has said so.
+  // Manifests without ClusterServiceVersion are plain only if declared so.
   const isRegistryV1 = mediaType === 'registry+v1' || (mediaType === 'plain' && declared !== 'plain');
   if (isRegistryV1) {
     const checked = await checkManifests(listed.files, { label, signal });
@@ -176,14 +172,14 @@ export async function prepareBundle(
   return prepared;
 }
 
-/** The request with what the annotations that are to be replaced say where it is silent. */
+/** Completes a request with the annotations that it replaces. */
 function withFacts(request: BundleRequest, { values }: ReadAnnotations): BundleRequest {
   const text = (key: string): string => values.get(key)?.value ?? '';
   return {
     ...request,
     packageName: request.packageName || text(bundleKeys.package),
     channels: request.channels || text(bundleKeys.channels),
-    // A default channel is one of the channels that it was written with.
+    // A default channel belongs to the channels of the same file.
     defaultChannel:
       request.defaultChannel || (request.channels === '' ? text(bundleKeys.defaultChannel) : ''),
   };
@@ -198,7 +194,7 @@ async function listMetadata(
   return listFiles(places.metadata, { label, signal, followLinks });
 }
 
-/** The content of a file of at most 1 MiB; undefined if missing. */
+/** Reads a file of at most 1 MiB; undefined if missing. */
 async function readText(file: string): Promise<Buffer | undefined> {
   const content = await readFileWithin(file, (size) => {
     if (size > maxTextSize) throw new LimitError(`more than ${maxTextSize} bytes`, { subject: file, file });
@@ -217,7 +213,7 @@ function getInputs(target: string, files: readonly ListedFile[]): TarInput[] {
   }));
 }
 
-/** Has a Dockerfile that is there say what it has to say, or adds one to the files to write. */
+/** Applies an existing Dockerfile, or adds one to the files to write. */
 async function applyDockerfile(
   prepared: PreparedBundle,
   request: BundleRequest,
@@ -264,7 +260,7 @@ async function applyDockerfile(
   applyLabels(prepared, dockerfile, file);
   for (const part of ['manifests', 'metadata'] as const) {
     const copy = dockerfile.copies.find(({ target }) => target === `/${part}`);
-    const wanted = shownPath(request.workingDirectory, places[part]);
+    const expected = shownPath(request.workingDirectory, places[part]);
     if (copy !== undefined && (await isSource(request, copy, places[part]))) continue;
     if (copy === undefined && dockerfile.findings.length > 0) continue;
     prepared.findings.push(
@@ -272,7 +268,7 @@ async function applyDockerfile(
         'dockerfile-copy',
         copy === undefined
           ? `copies nothing to /${part}/`
-          : `copies ${copy.source} to /${part}/, not ${wanted}`,
+          : `copies ${copy.source} to /${part}/, not ${expected}`,
         { file, line: copy?.line, hint: 'replace the file with --overwrite' },
       ),
     );
@@ -296,7 +292,7 @@ function applyLabels(prepared: PreparedBundle, { labels }: BundleDockerfile, fil
   for (const [key, value] of own) prepared.labels[key] = value;
 }
 
-/** Where a COPY takes from: its source within the build context, which is the working directory. */
+/** Returns the path of a source in the build context, which is the working directory. */
 function getSource({ workingDirectory }: BundleRequest, { source }: Copy): string {
   return path.join(workingDirectory, source);
 }
@@ -348,13 +344,13 @@ async function addCopy(
   if (!stats.isFile()) return refuse('is not a file');
   const name = (isDirectory ? path.posix.join(target, path.basename(from)) : target).replace(/^\//, '');
   if (name === '') return refuse('copies a file to /');
-  const [input] = getInputs('', [{ path: name, file: real, size: stats.size, mode: stats.mode }]) as [
-    TarInput,
-  ];
-  prepared.layers.push({ target: name, inputs: [{ ...input, path: name }] });
+  prepared.layers.push({
+    target: name,
+    inputs: [{ path: name, content: { file: real, size: stats.size } }],
+  });
 }
 
-/** Adds the tests that an annotation names, unless a COPY has. */
+/** Adds the tests that an annotation names, unless COPY added them. */
 async function addTests(
   prepared: PreparedBundle,
   request: BundleRequest,
@@ -383,18 +379,18 @@ async function addTests(
 }
 
 interface BuildBundleOptions extends CancelOptions {
-  /** What to build on, an image a platform; none builds on nothing. */
+  /** Base images, one per platform; may be empty. */
   bases: readonly Image[];
-  /** Platform of an image without base; linux/amd64 unless told. */
+  /** Platform of an image without base; linux/amd64 by default. */
   platform?: Platform | undefined;
-  /** Where the layers wait until the images are stored; whoever names it removes it. */
+  /** Directory for layers until the images are stored; the caller removes it. */
   directory: string;
 }
 
 /**
- * Makes the images of a bundle, one a base: a layer for each directory, and its labels. Equal inputs make equal images,
- * whatever the times and modes of the files. Contents are streamed. Throws OpmateError INVALID for a file that changes
- * meanwhile, and what building an image throws.
+ * Builds the images of a bundle, one per base, with a layer per directory and the labels. Images are reproducible,
+ * independent of times and modes of files. Streams contents. Throws OpmateError INVALID for a file that changes while
+ * it is read, and errors of building an image.
  */
 export async function buildBundleImages(
   { layers: planned, labels }: PreparedBundle,

@@ -26,23 +26,21 @@ import type { ListedFile } from '../image-files.js';
 import { maxManifestSize } from './media-type.js';
 
 interface CheckOptions extends CancelOptions {
-  /** How messages name the directory that the files are in. */
+  /** Name of the directory in messages. */
   label: string;
 }
 
-/** What is wrong, and what is worth knowing. */
 interface Checked {
   findings: Diagnostic[];
   warnings: Diagnostic[];
 }
 
-/** More than `render` reads of a bundle. */
+/** Limit of `render` for a bundle. */
 const maxManifestsSize = 256 * 1024 * 1024;
 
 /**
- * Checks that manifests can be read back as a bundle: each parses, there is one ClusterServiceVersion, it has a name,
- * what it owns is defined, and no object is duplicate. One file at a time is in memory, and its object is let go.
- * Throws OpmateError IO and CANCELLED.
+ * Checks that manifests can be read as a bundle: all parse, there is exactly one ClusterServiceVersion with a name,
+ * owned APIs are defined, and no object is duplicate. Keeps one file in memory. Throws OpmateError IO and CANCELLED.
  */
 export async function checkManifests(files: readonly ListedFile[], options: CheckOptions): Promise<Checked> {
   const { label, signal } = options;
@@ -70,22 +68,18 @@ export async function checkManifests(files: readonly ListedFile[], options: Chec
     }
     const content = await readFileWithin(entry.file, () => undefined);
     if (content === undefined) throw new OpmateError('IO', 'no longer a file', { subject: file, file });
-    const read = readObject(content, entry.path);
-    if ('problem' in read) {
-      const { isFault, ...fault } = read;
-      if (isFault) checked.findings.push({ severity: 'error', code: 'invalid-object', file, ...fault });
-      else checked.warnings.push({ severity: 'warning', code: 'invalid-object', file, ...fault });
+    const object = readObject(content, entry.path);
+    if ('problem' in object) {
+      const { isFault, problem, line } = object;
+      if (isFault) checked.findings.push(createFault('invalid-object', problem, { file, line }));
+      else checked.warnings.push(createWarning('invalid-object', problem, { file, line }));
       continue;
     }
-    const { value, furtherLine } = read;
-    if (furtherLine !== undefined) {
-      checked.findings.push(
-        createFault('second-document', 'a second document, which all tools ignore', {
-          file,
-          line: furtherLine,
-          hint: 'move each object to a separate file',
-        }),
-      );
+    const { value, secondLine: line } = object;
+    if (line !== undefined) {
+      const hint = 'move each object to a separate file';
+      const problem = 'a second document, which all tools ignore';
+      checked.findings.push(createFault('second-document', problem, { file, line, hint }));
     }
     const key = toKey(value);
     const first = seen.get(key);
@@ -100,7 +94,7 @@ export async function checkManifests(files: readonly ListedFile[], options: Chec
       );
     if (isCsv(value)) csvs.push({ file, value, content });
     else if (value['kind'] === 'CustomResourceDefinition')
-      provided.push(...blaming(checked, file, content, () => customResourceApis(value), []));
+      collectFault(checked, file, content, () => provided.push(...customResourceApis(value)));
   }
   if (size > maxManifestsSize) {
     const message = `${size} bytes, more than the ${maxManifestsSize} that a bundle may have`;
@@ -133,7 +127,7 @@ function checkCsvs(
       createFault('second-csv', `a second ClusterServiceVersion beside ${csv.file}`, { file }),
     );
   const { file, value, content } = csv;
-  blaming(checked, file, content, () => {
+  collectFault(checked, file, content, () => {
     const { name } = readCsvMetadata(value);
     if (name === '') throw new OpmateError('INVALID', 'metadata.name: not found');
     const spec = csvSpec(value);
@@ -142,15 +136,14 @@ function checkCsvs(
   });
 }
 
-/** Runs `work`; what it refuses becomes a finding, with its line where that can be told. */
-function blaming<T>(checked: Checked, file: string, content: Buffer, work: () => T, otherwise?: T): T {
+/** Runs `work` and reports its error as a finding, with its line if known. */
+function collectFault(checked: Checked, file: string, content: Buffer, work: () => void): void {
   try {
-    return work();
+    work();
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     const line = findFaultLine(error, content);
     checked.findings.push(createFault('wrong-type', error.message, { file, line, hint: error.hint }));
-    return otherwise as T;
   }
 }
 
@@ -158,7 +151,7 @@ function readObject(
   content: Buffer,
   name: string,
 ):
-  | { value: JsonObject; furtherLine: number | undefined }
+  | { value: JsonObject; secondLine: number | undefined }
   | { isFault: boolean; problem: string; line?: number | undefined } {
   const isManifest = /\.(?:ya?ml|json)$/i.test(name);
   const { value, json, error } = readFirstDocument(content);
@@ -167,14 +160,14 @@ function readObject(
   if (!isKubernetesObject(value)) {
     return { isFault: isManifest, problem: 'not a Kubernetes object: missing kind' };
   }
-  const mayGoOn = json === undefined && content.includes('\n---');
-  return { value, furtherLine: mayGoOn ? furtherLine(content.toString('utf8')) : undefined };
+  const hasSeparator = json === undefined && content.includes('\n---');
+  return { value, secondLine: hasSeparator ? findSecondDocument(content.toString('utf8')) : undefined };
 }
 
-/** The line at which a second document begins that is not empty. */
-function furtherLine(text: string): number | undefined {
+/** Returns the line of the first content after a separator. */
+function findSecondDocument(text: string): number | undefined {
   const lines = text.split(/\r?\n/);
-  // What stands before the first separator, comments too, is a document.
+  // Text before the first separator is a document, even if it is only comments.
   const start = lines[0]?.startsWith('---') === true ? 1 : 0;
   const separator = lines.findIndex((line, index) => index >= start && /^---(?:\s|$)/.test(line));
   if (separator < 0) return undefined;
@@ -194,13 +187,13 @@ function toKey(value: JsonObject): string {
   return `${group === '' ? kind : `${kind}.${group}`} ${quoteGo(name)}`;
 }
 
-/** Annotations with the places where they stand. */
+/** Annotations with their lines. */
 export interface ReadAnnotations {
   values: ReadonlyMap<string, { value: string; line: number | undefined }>;
   findings: Diagnostic[];
 }
 
-/** Reads `annotations.yaml`. Values that are not strings and duplicate keys are findings, which name it `file`. */
+/** Reads `annotations.yaml`. Values that are not strings and duplicate keys are findings about `file`. */
 export function readAnnotations(content: Buffer, file: string): ReadAnnotations {
   const values = new Map<string, { value: string; line: number | undefined }>();
   const { root, findings, lineOf } = readPlacedMetadata(content, file);
@@ -221,8 +214,8 @@ export function readAnnotations(content: Buffer, file: string): ReadAnnotations 
 }
 
 /**
- * What annotations must say, and do not. (Source: `opm alpha bundle build` without `--overwrite`.) Facts that nobody
- * asked for may be whatever they are; package and channels must not be empty.
+ * Compares annotations with the requested facts, of which empty ones match anything; package and channels must not be
+ * empty. (Source: `opm alpha bundle build` without `--overwrite`.)
  */
 export function checkAnnotations(
   { values }: ReadAnnotations,
@@ -234,27 +227,15 @@ export function checkAnnotations(
   for (const [key, value] of toAnnotations({ mediaType, packageName, channels, defaultChannel })) {
     const stored = values.get(key);
     if (stored === undefined) {
-      findings.push(
-        createFault('missing-field', `Missing field: ${key}`, {
-          file,
-          hint: 'add it, or replace the file with --overwrite',
-        }),
-      );
+      const hint = 'add it, or replace the file with --overwrite';
+      findings.push(createFault('missing-field', `Missing field: ${key}`, { file, hint }));
     } else if (value !== '' && stored.value !== value) {
-      findings.push(
-        createFault(
-          'annotation',
-          `Expect field ${quoteGo(key)} to have value ${quoteGo(value)} instead of ${quoteGo(stored.value)}`,
-          {
-            file,
-            line: stored.line,
-            hint: 'fix either of them, or replace the file with --overwrite',
-          },
-        ),
-      );
+      const problem = `Expect field ${quoteGo(key)} to have value ${quoteGo(value)} instead of ${quoteGo(stored.value)}`;
+      const hint = 'fix either of them, or replace the file with --overwrite';
+      findings.push(createFault('annotation', problem, { file, line: stored.line, hint }));
     }
   }
-  for (const [key, what] of [
+  for (const [key, noun] of [
     [bundleKeys.package, 'the name of the package'],
     [bundleKeys.channels, 'a channel'],
   ] as const) {
@@ -264,12 +245,12 @@ export function checkAnnotations(
     const bad = parts.find((part) => part === '' || /[\s\u0000-\u001f]/.test(part));
     if (bad === undefined) continue;
     const problem = bad === '' ? 'is empty' : `${quoteGo(bad)} has a blank in it`;
-    findings.push(createFault('annotation', `${what} ${problem}`, { file, line: stored.line, subject: key }));
+    findings.push(createFault('annotation', `${noun} ${problem}`, { file, line: stored.line, subject: key }));
   }
   return findings;
 }
 
-/** Checks the files beside `annotations.yaml`: each parses, and none has annotations of a bundle too. */
+/** Checks the files beside `annotations.yaml`: all must parse, and none may have annotations of a bundle. */
 export async function checkMetadata(
   files: readonly ListedFile[],
   { label, signal }: CheckOptions,
@@ -292,12 +273,8 @@ export async function checkMetadata(
     }
     const annotations = getValue(value, 'annotations');
     if (isJsonObject(annotations) && Object.hasOwn(annotations, bundleKeys.package)) {
-      findings.push(
-        createFault('duplicate-annotations', 'has annotations of a bundle, as annotations.yaml has', {
-          file,
-          hint: 'keep one of them',
-        }),
-      );
+      const problem = 'has annotations of a bundle, as annotations.yaml has';
+      findings.push(createFault('duplicate-annotations', problem, { file, hint: 'keep one of them' }));
     }
   }
   return findings;

@@ -1,9 +1,9 @@
 import path from 'node:path';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 
-/** What a `bundle.Dockerfile` says, as far as it can be done without an engine. */
+/** The instructions of a `bundle.Dockerfile` that need no container engine. */
 export interface BundleDockerfile {
-  /** Undefined where there is no FROM. */
+  /** Undefined without FROM. */
   baseImage: string | undefined;
   labels: { key: string; value: string; line: number }[];
   copies: Copy[];
@@ -12,11 +12,11 @@ export interface BundleDockerfile {
 
 /** A COPY instruction. */
 export interface Copy {
-  /** As it is written. */
+  /** As written. */
   source: string;
-  /** Absolute, without a slash at its end; `/` is empty. */
+  /** Absolute, without trailing slash; `/` is empty. */
   target: string;
-  /** Whether a file that is copied keeps its name below the target. */
+  /** A file keeps its name below the target. */
   isDirectory: boolean;
   line: number;
 }
@@ -25,8 +25,8 @@ const engineHint =
   'remove the line, or build with a container engine and push the image with opmate oci copy';
 
 /**
- * Reads a `bundle.Dockerfile`: one FROM, LABEL, and COPY of one file or directory. All else needs an engine, and is a
- * finding. `file` is how findings name it. (Source: the Dockerfile reference, https://docs.docker.com/reference/dockerfile/.)
+ * Reads a `bundle.Dockerfile`: one FROM, LABEL, and COPY of one file or directory. Other instructions need an engine and
+ * are findings. (Source: https://docs.docker.com/reference/dockerfile/.)
  */
 export function readDockerfile(text: string, file: string): BundleDockerfile {
   const read: BundleDockerfile = { baseImage: undefined, labels: [], copies: [], findings: [] };
@@ -57,7 +57,7 @@ export function readDockerfile(text: string, file: string): BundleDockerfile {
   return read;
 }
 
-/** `LABEL key some text` is the form without equals sign. */
+/** Converts the form without equals sign, `LABEL key some text`. */
 function parsePairs(words: readonly string[]): readonly string[] {
   const [key, ...rest] = words;
   return key !== undefined && !key.includes('=') && rest.length > 0 ? [`${key}=${rest.join(' ')}`] : words;
@@ -78,9 +78,8 @@ interface Instruction {
   /** In upper case. */
   name: string;
   words: string[];
-  /** Where it begins. */
+  /** First line. */
   line: number;
-  /** What keeps it from being read. */
   fault: string | undefined;
 }
 
@@ -114,7 +113,7 @@ function parseInstruction(text: string, line: number): Instruction {
       if (Array.isArray(words) && words.every((word) => typeof word === 'string'))
         return { ...base, words, fault: undefined };
     } catch {
-      // Said below.
+      // Reported below.
     }
     return { ...base, words: [], fault: 'its list is not JSON' };
   }
@@ -122,7 +121,7 @@ function parseInstruction(text: string, line: number): Instruction {
   return { ...base, ...splitWords(rest) };
 }
 
-/** Words between blanks; quotes keep blanks, a backslash takes the next character as it is. */
+/** Splits at blanks outside of quotes; a backslash escapes the next character. */
 function splitWords(text: string): { words: string[]; fault: string | undefined } {
   const words: string[] = [];
   let word: string | undefined;

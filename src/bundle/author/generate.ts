@@ -14,29 +14,29 @@ import {
   isPlainLabel,
 } from './annotations.js';
 import { inferFacts } from './infer.js';
-import { type ListedFiles, listFiles } from '../image-files.js';
+import { type ListedFile, type ListedFiles, listFiles } from '../image-files.js';
 import { type LinkOptions, isWithin } from '../../files/directory-root.js';
 import { detectMediaType } from './media-type.js';
 import type { OutputFile } from '../../files/replace-file.js';
 import { digestPieces } from '../../core/digest.js';
 
-/** What a bundle is to be made of; all paths are absolute. */
+/** Input of a bundle; all paths are absolute. */
 export interface BundleRequest {
-  /** Has the manifests. */
+  /** Directory of the manifests. */
   directory: string;
-  /** Where manifests are copied to, and metadata is written; beside `directory` unless told. */
+  /** Target of manifests and metadata; by default metadata is written beside `directory`. */
   outputDirectory?: string | undefined;
-  /** Empty, and found out from the place of `directory`, as the next. */
+  /** Inferred from files beside `directory` if empty, like the channels. */
   packageName: string;
   channels: string;
   defaultChannel: string;
-  /** `scratch` unless told. */
+  /** `scratch` by default. */
   baseImage?: string | undefined;
-  /** Has the Dockerfile, and is what the paths in it and in messages are relative to. */
+  /** Directory of the Dockerfile, and base of relative paths in it and in messages. */
   workingDirectory: string;
 }
 
-/** Where the parts of a bundle are. */
+/** Paths of the parts of a bundle. */
 export interface BundlePlaces {
   manifests: string;
   metadata: string;
@@ -47,7 +47,7 @@ export interface BundlePlaces {
 export const annotationsName = 'annotations.yaml';
 const dockerfileName = 'bundle.Dockerfile';
 
-/** Where the parts of a bundle are that is made like this. */
+/** Returns the paths of the parts of a bundle. */
 export function resolvePlaces({ directory, outputDirectory, workingDirectory }: BundleRequest): BundlePlaces {
   const parent = outputDirectory ?? path.dirname(directory);
   const metadata = path.join(parent, 'metadata');
@@ -59,13 +59,13 @@ export function resolvePlaces({ directory, outputDirectory, workingDirectory }: 
   };
 }
 
-/** How messages name a file: relative where it is below the working directory. */
+/** Returns the name of a file in messages: relative if it is below the working directory. */
 export function shownPath(workingDirectory: string, file: string): string {
   if (!isWithin(workingDirectory, file)) return file;
   return path.relative(workingDirectory, file) || '.';
 }
 
-/** Throws OpmateError NOT_FOUND unless there is something of the name of the directory. */
+/** Throws OpmateError NOT_FOUND unless the path exists. */
 export async function requireDirectory(directory: string): Promise<void> {
   try {
     await stat(directory);
@@ -75,8 +75,8 @@ export async function requireDirectory(directory: string): Promise<void> {
 }
 
 /**
- * The facts of a request, those that it leaves open found out from the place of the bundle. `inferred` are sentences
- * about these. Throws OpmateError INVALID where they cannot be found out.
+ * Returns the facts of a request, and infers missing ones from the files beside the bundle. `inferred` describes these.
+ * Throws OpmateError INVALID if they cannot be inferred.
  */
 export async function completeFacts(
   request: BundleRequest,
@@ -119,29 +119,21 @@ export async function completeFacts(
   return { facts: { mediaType, packageName, channels, defaultChannel }, inferred };
 }
 
-/** What of the output is below the directory of the manifests, and does not belong to them. */
+/** Returns the part of the output that is not input if it is below the directory of the manifests. */
 export function outputWithin(request: BundleRequest): string | undefined {
   const { directory, outputDirectory } = request;
   return outputDirectory === directory ? resolvePlaces(request).manifests : outputDirectory;
 }
 
-/** What generating a bundle writes. */
-interface GeneratedBundle {
-  files: OutputFile[];
-  facts: BundleFacts;
-  inferred: string[];
-  warnings: Diagnostic[];
-}
-
 /**
- * Makes `annotations.yaml` and `bundle.Dockerfile` of a directory of manifests, with the bytes of `opm alpha bundle
- * generate`, and with an output directory, a copy of the manifests; nothing is written yet. Throws OpmateError
- * NOT_FOUND, IO, INVALID.
+ * Generates `annotations.yaml` and `bundle.Dockerfile` for a directory of manifests, with the bytes of `opm alpha bundle
+ * generate`, and with an output directory copies of the manifests. Writes nothing yet. Throws OpmateError NOT_FOUND, IO,
+ * INVALID.
  */
 export async function generateBundle(
   request: BundleRequest,
   options: CancelOptions & LinkOptions = {},
-): Promise<GeneratedBundle> {
+): Promise<{ files: OutputFile[]; facts: BundleFacts; inferred: string[]; warnings: Diagnostic[] }> {
   const { directory, baseImage = 'scratch' } = request;
   await requireDirectory(directory);
   const mediaType = await detectMediaType(directory, options);
@@ -161,7 +153,7 @@ export async function generateBundle(
   };
 }
 
-/** The text of the Dockerfile of a request. Throws OpmateError INVALID. */
+/** Returns the text of the Dockerfile of a request. Throws OpmateError INVALID. */
 export function dockerfileText(facts: BundleFacts, request: BundleRequest, baseImage: string): string {
   const { manifests, metadata } = resolvePlaces(request);
   const relative = (directory: string): string =>
@@ -182,8 +174,8 @@ function labelWarnings(facts: BundleFacts): Diagnostic[] {
 }
 
 /**
- * The copies of manifests that an output directory asks for. Unless `replaces`, a file that is there with other content
- * is a finding. Directories keep their names.
+ * Returns the copies of manifests for an output directory. Unless `replaces`, an existing file with different content is
+ * a finding.
  */
 export async function planCopies(
   request: BundleRequest,
@@ -199,24 +191,18 @@ export async function planCopies(
     label: shown(directory),
     except: outputWithin(request),
   });
-  const wanted = new Set(files.map((file) => file.path));
-  const there: ListedFiles = await listFiles(manifests, { ...options, label: shown(manifests) }).catch(
+  const sources = new Set(files.map((file) => file.path));
+  const existing: ListedFiles = await listFiles(manifests, { ...options, label: shown(manifests) }).catch(
     (error: unknown) => {
       if (error instanceof OpmateError && error.code === 'NOT_FOUND') return { files: [], findings: [] };
       throw error;
     },
   );
-  const targets = new Map(there.files.map((file) => [file.path, file]));
+  const targets = new Map(existing.files.map((file) => [file.path, file]));
   if (!options.replaces) {
     for (const file of files) {
       const target = targets.get(file.path);
-      if (
-        target === undefined ||
-        (target.size === file.size &&
-          (await digestPieces(createReadStream(target.file))) ===
-            (await digestPieces(createReadStream(file.file))))
-      )
-        continue;
+      if (target === undefined || (await haveSameContent(target, file))) continue;
       findings.push(
         createFault('file-exists', `differs from ${shown(path.join(directory, file.path))}`, {
           file: shown(path.join(manifests, file.path)),
@@ -233,7 +219,7 @@ export async function planCopies(
     })),
     findings,
     warnings: [...targets.keys()]
-      .filter((name) => !wanted.has(name))
+      .filter((name) => !sources.has(name))
       .map((name) =>
         createWarning('unknown-file', `is not in ${quoteGo(shown(directory))}, and stays`, {
           file: shown(path.join(manifests, name)),
@@ -241,4 +227,13 @@ export async function planCopies(
         }),
       ),
   };
+}
+
+async function haveSameContent(a: ListedFile, b: ListedFile): Promise<boolean> {
+  if (a.size !== b.size) return false;
+  const [digest, other] = [
+    await digestPieces(createReadStream(a.file)),
+    await digestPieces(createReadStream(b.file)),
+  ];
+  return digest === other;
 }

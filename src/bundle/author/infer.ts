@@ -4,6 +4,7 @@ import type { CancelOptions } from '../../core/concurrency.js';
 import { addContext } from '../../core/diagnostics-error.js';
 import { OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { getList, getText } from '../../document/json-fields.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type LinkOptions, requireWithin } from '../../files/directory-root.js';
 import { reachableFrom } from '../../graph/ways.js';
@@ -14,24 +15,16 @@ import { readFileWithin } from '../read.js';
 import { readFirstDocument } from '../manifest.js';
 import { maxManifestSize } from './media-type.js';
 
-/** What the place of a bundle says about it. */
-interface InferredFacts {
-  packageName: string;
-  /** In byte order; none where no channel leads to the bundle. */
-  channels: string[];
-  defaultChannel: string;
-}
-
 /**
- * Finds out package and channels of a bundle that stands in the older form of a package: beside its directory are
- * those of the other versions, and a file that names the head of each channel. A channel has what its head replaces or
- * skips, and so on. Throws OpmateError INVALID where a directory has no ClusterServiceVersion, or two, and where no file
- * names a package. (Source: `opm alpha bundle generate`.)
+ * Infers package and channels of a bundle from the package manifest format: beside its directory are those of other
+ * versions, and a file that names the channel heads. A channel contains the bundles that are reachable from its head
+ * by replaces and skips. `channels` are in byte order. Throws OpmateError INVALID for a directory without exactly one
+ * ClusterServiceVersion, and if no file names a package. (Source: `opm alpha bundle generate`.)
  */
 export async function inferFacts(
   directory: string,
   options: CancelOptions & LinkOptions = {},
-): Promise<InferredFacts> {
+): Promise<{ packageName: string; channels: string[]; defaultChannel: string }> {
   const own = await readOnlyCsv(directory, options);
   const parent = path.dirname(directory);
   const entries = await list(parent);
@@ -58,17 +51,14 @@ export async function inferFacts(
   };
 }
 
-interface KnownCsv {
-  name: string;
-  /** What it skips or replaces. */
-  before: string[];
-}
-
-/** The only ClusterServiceVersion among the files of a directory; what does not parse is passed over. */
+/**
+ * Reads the only ClusterServiceVersion of a directory; ignores files that do not parse. `before` are the names that it
+ * skips or replaces.
+ */
 async function readOnlyCsv(
   directory: string,
   { signal, followLinks }: CancelOptions & LinkOptions,
-): Promise<KnownCsv> {
+): Promise<{ name: string; before: string[] }> {
   let csv: JsonObject | undefined;
   for (const entry of await list(directory)) {
     throwIfCancelled(signal);
@@ -87,22 +77,20 @@ async function readOnlyCsv(
   if (csv === undefined)
     throw new OpmateError('INVALID', `no ClusterServiceVersion object found in ${directory}`);
   try {
-    return { name: readCsvMetadata(csv).name, before: namesBefore(csv['spec'] ?? null) };
+    return { name: readCsvMetadata(csv).name, before: namesBefore(csv) };
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     throw addContext(addContext(error, { subject: 'ClusterServiceVersion' }), { subject: directory });
   }
 }
 
-/** As much as has the right kind. */
-function namesBefore(spec: JsonValue): string[] {
-  if (!isJsonObject(spec)) return [];
-  const { skips = null, replaces = null } = spec;
-  const names =
-    Array.isArray(skips) && skips.every((name) => name === null || typeof name === 'string')
-      ? skips.map((name) => name ?? '')
-      : [];
-  return typeof replaces === 'string' && replaces !== '' ? [...names, replaces] : names;
+/** Ignores lists with items of the wrong type. */
+function namesBefore(csv: JsonObject): string[] {
+  const skips = getList(csv, 'spec', 'skips');
+  const isValid = skips.every((name) => name === null || typeof name === 'string');
+  const names = isValid ? skips.map((name) => name ?? '') : [];
+  const replaces = getText(csv, 'spec', 'replaces');
+  return replaces === '' ? names : [...names, replaces];
 }
 
 async function readFirstPackage(

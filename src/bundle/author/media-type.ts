@@ -13,19 +13,19 @@ import { isKubernetesObject } from '../parse.js';
 import { readFileWithin } from '../read.js';
 import type { MediaType } from '../../model/bundle-keys.js';
 
-/** Larger than any manifest may be. */
+/** Maximum bytes of a manifest. */
 export const maxManifestSize = 64 * 1024 * 1024;
 
 /**
- * What the files that stand directly in a directory make of it: a chart where `Chart.yaml` is one, `registry+v1` where
- * one of them is a ClusterServiceVersion, `plain` for all else. Files are read one by one. Throws OpmateError INVALID
- * where there is no file, IO for a file that cannot be read. (Source: `opm alpha bundle generate`.)
+ * Detects the media type from the files of a directory: a chart by `Chart.yaml`, `registry+v1` by a
+ * ClusterServiceVersion, otherwise `plain`. Throws OpmateError INVALID without files, IO for an unreadable file.
+ * (Source: `opm alpha bundle generate`.)
  */
 export async function detectMediaType(
   directory: string,
   options: CancelOptions & LinkOptions = {},
 ): Promise<MediaType> {
-  // What cannot be listed has no files, as in opm.
+  // A directory that cannot be listed has no files, as in opm.
   const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
   const names = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
   if (names.length === 0) {
@@ -41,12 +41,12 @@ export async function detectMediaType(
     const content = await readManifestFile(file);
     if (content === undefined) continue;
     if (name === 'Chart.yaml' && isChart(content)) mediaType = 'helm';
-    if (mediaType === 'plain' && holdsCsv(content)) mediaType = 'registry+v1';
+    if (mediaType === 'plain' && hasCsv(content)) mediaType = 'registry+v1';
   }
   return mediaType;
 }
 
-/** Undefined for a file that is too large to be a manifest. */
+/** Returns undefined for a file that is too large for a manifest. */
 async function readManifestFile(file: string): Promise<Buffer | undefined> {
   const unreadable = (cause: unknown): OpmateError =>
     new OpmateError('IO', `Unable to read file ${file} in bundle`, { file, cause });
@@ -62,10 +62,10 @@ async function readManifestFile(file: string): Promise<Buffer | undefined> {
   }
 }
 
-/** Larger files are parsed only where they have the word: nobody writes the kind of a large manifest with escapes. */
+/** Larger files are parsed only if they contain the kind. */
 const largeSize = 1024 * 1024;
 
-function holdsCsv(content: Buffer): boolean {
+function hasCsv(content: Buffer): boolean {
   if (content.length > largeSize && !content.includes('ClusterServiceVersion')) return false;
   const { value = null } = readFirstDocument(content);
   return isKubernetesObject(value) && isCsv(value);
@@ -84,7 +84,7 @@ const isObjectWith =
       Object.entries(fields).every(
         ([key, check]) => !Object.hasOwn(value, key) || check(value[key] as JsonValue),
       ));
-/** Quoted words of YAML 1.1 count too. */
+/** Accepts quoted booleans of YAML 1.1 too. */
 const isBool = (value: JsonValue): boolean =>
   value === null ||
   typeof value === 'boolean' ||
@@ -92,7 +92,7 @@ const isBool = (value: JsonValue): boolean =>
 const texts = (...names: string[]): Record<string, typeof isText> =>
   Object.fromEntries(names.map((name) => [name, isText]));
 
-/** The fields of a chart, under the names by which upstream's YAML reader knows them: all in lower case. */
+/** Fields of a chart in lower case, as upstream's YAML reader names them. */
 const chartFields = isObjectWith({
   ...texts('name', 'home', 'version', 'description', 'icon', 'apiversion', 'condition', 'tags', 'appversion'),
   ...texts('kubeversion', 'type'),

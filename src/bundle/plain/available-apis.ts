@@ -1,24 +1,24 @@
 import { OpmateError } from '../../core/errors.js';
-import { type JsonObject, isJsonObject } from '../../document/json.js';
+import type { JsonObject } from '../../document/json.js';
 import { sortedByBytes } from '../../core/order.js';
 import { parseYaml } from '../../document/yaml.js';
-import { getText, getValue } from '../../document/json-fields.js';
+import { getObjects, getText, getValue } from '../../document/json-fields.js';
 import type { PlainObject } from '../../kube/object.js';
 import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 
-/** The kinds that a cluster knows, each as `group/version/Kind`; the group of the core is empty. */
+/** Kinds of a cluster as `group/version/Kind`; the core group is empty. */
 type AvailableApis = ReadonlySet<string>;
 
 /**
- * Reads which kinds a cluster has: the table that `kubectl api-resources` prints, its JSON or YAML, or lines of
- * `APIVERSION KIND`. Throws OpmateError INVALID with file and line.
+ * Parses the kinds of a cluster: output of `kubectl api-resources` as table, JSON or YAML, or lines `APIVERSION KIND`.
+ * Throws OpmateError INVALID with file and line.
  */
 export function parseAvailableApis(text: string, file: string): AvailableApis {
   const apis = /^\s*\{|^(?:apiVersion|kind|resources):/m.test(text)
     ? fromList(text, file)
     : fromTable(text, file);
   if (apis.size > 0) return apis;
-  throw new OpmateError('INVALID', 'names no kinds', { subject: file, file, hint });
+  throw new OpmateError('INVALID', 'no kinds found', { subject: file, file, hint });
 }
 
 const hint = 'create it with kubectl api-resources';
@@ -48,12 +48,8 @@ function fromTable(text: string, file: string): Set<string> {
           ];
     const [apiVersion = '', kind = ''] = words;
     if (words.length !== 2 || !/^[\w.-]+(?:\/[\w.-]+)?$/.test(apiVersion) || !/^\w+$/.test(kind)) {
-      throw new OpmateError('INVALID', 'no line of kubectl api-resources', {
-        subject: file,
-        file,
-        line: index + 1,
-        hint,
-      });
+      const problem = 'expected a line of kubectl api-resources';
+      throw new OpmateError('INVALID', problem, { subject: file, file, line: index + 1, hint });
     }
     apis.add(toKey(apiVersion, kind));
   }
@@ -68,31 +64,28 @@ function fromList(text: string, file: string): Set<string> {
     if (!(error instanceof OpmateError)) throw error;
     throw new OpmateError('INVALID', error.message, { subject: file, file, line: error.line, hint });
   }
-  const resources = getValue(list, 'resources');
-  if (!Array.isArray(resources)) {
+  if (!Array.isArray(getValue(list, 'resources'))) {
     throw new OpmateError('INVALID', 'resources: expected a list', { subject: file, file, hint });
   }
   const apis = new Set<string>();
-  for (const resource of resources) {
-    const { group, version, kind } = isJsonObject(resource) ? resource : ({} as JsonObject);
-    if (typeof kind !== 'string' || typeof version !== 'string') continue;
-    apis.add(`${getText(group)}/${version}/${kind}`);
+  for (const resource of getObjects(list, 'resources')) {
+    const version = getText(resource, 'version');
+    const kind = getText(resource, 'kind');
+    if (version !== '' && kind !== '') apis.add(`${getText(resource, 'group')}/${version}/${kind}`);
   }
   return apis;
 }
 
-/** What of some objects a cluster can take. */
 interface AvailableObjects {
   objects: PlainObject[];
-  /** Objects of optional kinds that were left out, for a notice each. */
+  /** Objects of unavailable optional kinds. */
   skipped: PlainObject[];
   findings: Diagnostic[];
 }
 
 /**
- * Takes out the objects that a cluster does not know: what may be left out is skipped, all else is a finding.
- * Kinds that the objects define themselves are there. `optional` names the kinds that may be left out, or is
- * `all`.
+ * Selects the objects whose kinds are available in a cluster or defined by other objects. Skips other objects of
+ * `optional` kinds; the rest are findings.
  */
 export function withAvailableApis(
   objects: readonly PlainObject[],
@@ -102,7 +95,7 @@ export function withAvailableApis(
   const known = new Set(apis);
   for (const object of objects) {
     if (object.kind === 'CustomResourceDefinition')
-      for (const key of definedBy(object.load())) known.add(key);
+      for (const key of getDefinedKinds(object.load())) known.add(key);
   }
   const result: AvailableObjects = { objects: [], skipped: [], findings: [] };
   const missing = new Set<string>();
@@ -128,15 +121,8 @@ export function withAvailableApis(
   return result;
 }
 
-function definedBy(crd: JsonObject): string[] {
-  const spec = crd['spec'];
-  if (!isJsonObject(spec)) return [];
-  const { group, names, versions } = spec;
-  const kind = getValue(names, 'kind');
-  if (!Array.isArray(versions) || typeof group !== 'string' || typeof kind !== 'string') return [];
-  return versions.flatMap((version) =>
-    isJsonObject(version) && typeof version['name'] === 'string'
-      ? [`${group}/${version['name']}/${kind}`]
-      : [],
-  );
+function getDefinedKinds(crd: JsonObject): string[] {
+  const group = getText(crd, 'spec', 'group');
+  const kind = getText(crd, 'spec', 'names', 'kind');
+  return getObjects(crd, 'spec', 'versions').map((version) => `${group}/${getText(version, 'name')}/${kind}`);
 }

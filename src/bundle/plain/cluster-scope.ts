@@ -2,7 +2,7 @@ import type { JsonObject } from '../../document/json.js';
 import { getObject } from '../../document/json-fields.js';
 import { type PlainObject, getGroup } from '../../kube/object.js';
 
-/** Kinds of Kubernetes and OpenShift whose objects are in no namespace. */
+/** Cluster-scoped kinds of Kubernetes and OpenShift. */
 const clusterKinds: ReadonlySet<string> = new Set([
   'APIService',
   'CSIDriver',
@@ -42,17 +42,17 @@ const clusterKinds: ReadonlySet<string> = new Set([
   'VolumeSnapshotClass',
 ]);
 
-/** Whether objects of a kind of Kubernetes or OpenShift are in no namespace. */
+/** Reports whether a kind of Kubernetes or OpenShift is cluster-scoped. */
 export function isClusterKind(kind: string): boolean {
   return clusterKinds.has(kind);
 }
 
-/** Groups whose kinds are all known, in addition to those without a dot. */
+/** Groups whose cluster-scoped kinds are all known, including those without a dot. */
 const ownGroups = /^(?:|[a-z]+|(?:[a-z.]+\.)?k8s\.io|monitoring\.coreos\.com|cert-manager\.io)$/;
 
 /**
- * Puts objects that name no namespace where applying them with that namespace would: those of kinds that have one.
- * Of kinds that are neither of Kubernetes nor defined among the objects, nobody knows, and they stay as they are.
+ * Sets the namespace of namespaced objects without one, as applying them with that namespace would. Leaves objects of
+ * unknown kinds unchanged: neither of Kubernetes nor defined by other objects.
  */
 export function placeInNamespace(objects: readonly PlainObject[], namespace: string): PlainObject[] {
   const scopes = new Map<string, string>();

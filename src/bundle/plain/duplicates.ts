@@ -3,9 +3,8 @@ import { type PlainObject, getGroup } from '../../kube/object.js';
 import type { Diagnostic } from '../../core/diagnostic.js';
 
 /**
- * Objects that would be applied twice, with different content, so that the order would decide: findings where
- * both are written down, warnings where one of them is generated, for real bundles bring their own services
- * and accounts, and operator-controller lets them. Equal ones, as equal permissions make them, do no harm.
+ * Returns the objects that occur twice with different content. They are findings, but warnings if one of them is
+ * generated: real bundles contain own services and accounts, which operator-controller accepts.
  */
 export function findDuplicates(objects: readonly PlainObject[]): {
   findings: Diagnostic[];

@@ -10,20 +10,20 @@ import type { PlainManifests } from './plain-directory.js';
 import { readPlainFiles } from './plain-directory.js';
 import { type Environment, findProgram, runProgram } from '../../files/run-program.js';
 
-/** What programs that render content need of a session. */
+/** The part of a session that rendering programs need. */
 export interface ProgramSession extends TemporaryPlace, CancelOptions {
-  /** That of the user, from which only what is needed is passed on. */
+  /** Environment of the user, of which few variables are passed on. */
   environment: Environment;
 }
 
-/** What a program that renders content is told. */
+/** Input of a rendering program. */
 export interface ProgramOptions {
-  /** Of the installation, as helm calls it a release; that of the chart where it is left out. */
+  /** Name of the installation, a release of helm; by default that of the chart. */
   name?: string | undefined;
   installNamespace: string;
   watchNamespaces?: readonly string[] | undefined;
   provider?: CertificateProvider | undefined;
-  /** A configuration, in the form that the format has for it. */
+  /** Configuration in the form of the format. */
   config?: { text: string } | undefined;
   timeoutMs?: number | undefined;
   maxOutput?: number | undefined;
@@ -31,18 +31,17 @@ export interface ProgramOptions {
 
 const passedOn = ['PATH', 'HOME', 'LANG'];
 
-/** Whether a format may be one of a program: what its name is made of, so that it names no path. */
+/** Reports whether a name is valid for the format of a program, and so contains no path. */
 export function isFormatName(format: string): boolean {
   return /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(format);
 }
 
 /**
- * Renders a directory through the program `opmate-format-NAME` of PATH, for formats that opmate does not know. The
- * directory is its argument and its working directory; it prints manifests, as YAML or JSON documents. It finds
- * OPMATE_FORMAT, OPMATE_NAME, OPMATE_INSTALL_NAMESPACE, OPMATE_WATCH_NAMESPACES (separated by commas),
- * OPMATE_CERT_PROVIDER and, where there
- * is a configuration, its file in OPMATE_CONFIG; TMPDIR is a directory that is gone afterwards; of the user's
- * environment, PATH, HOME and LANG are there. Throws OpmateError where there is no such program, or where it fails.
+ * Renders a directory with the program `opmate-format-NAME` on PATH. The directory is its argument and its working
+ * directory; it prints manifests as YAML or JSON documents. Its environment has OPMATE_FORMAT, OPMATE_NAME,
+ * OPMATE_INSTALL_NAMESPACE, OPMATE_WATCH_NAMESPACES (separated by commas), OPMATE_CERT_PROVIDER, OPMATE_CONFIG (path of
+ * the configuration, if any), a temporary directory as TMPDIR, and the user's PATH, HOME and LANG. Throws OpmateError if
+ * the program is missing or fails.
  */
 export async function renderExternal(
   directory: string,
@@ -87,7 +86,7 @@ export async function renderExternal(
   });
 }
 
-/** Those of some variables that are set. */
+/** Returns the variables with these names that are set. */
 export function variables(environment: Environment, names: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     names.flatMap((name) => {
@@ -97,7 +96,7 @@ export function variables(environment: Environment, names: readonly string[]): R
   );
 }
 
-/** The objects that a program has printed; findings are about its output by line. */
+/** Reads the manifests that a program printed; findings have the lines of its output. */
 export function printedManifests(program: string, content: Buffer): PlainManifests {
   const { objects, findings, isEmpty } = readPlainFiles([{ name: `output of ${program}`, content }], {
     prefix: '',

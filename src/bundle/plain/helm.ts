@@ -16,11 +16,10 @@ import { type Diagnostic, createFault, createWarning } from '../../core/diagnost
 import type { PlainManifests } from './plain-directory.js';
 import { findProgram, runProgram } from '../../files/run-program.js';
 
-/** What a chart becomes. */
 interface RenderedChart extends PlainManifests {
   chartName: string | undefined;
   version: string | undefined;
-  /** A namespace after the chart where none was asked for. */
+  /** Derived from the name of the chart by default. */
   installNamespace: string;
 }
 
@@ -29,10 +28,10 @@ const maxChartFile = 1024 * 1024;
 const maxReleaseName = 53;
 
 /**
- * Renders a chart, at the root of a directory or its only chart directory, through the program `helm`: its custom
- * resource definitions included, its tests left out. Helm gets directories of its own, no plugins and no cluster, and
- * fetches nothing: dependencies must be in `charts/`. Charts that give other manifests each time are told. Throws
- * OpmateError where helm is not there, or where it fails. (Source: rukpak, helm+v3.)
+ * Renders a chart, at the root of a directory or in its only chart directory, with the program `helm`: with custom
+ * resource definitions, without tests. Helm runs with private directories, without plugins and cluster, and downloads
+ * nothing: dependencies must be in `charts/`. Warns if the output varies. Throws OpmateError if helm is missing or
+ * fails. (Source: rukpak, helm+v3.)
  */
 export async function renderHelm(
   directory: string,
@@ -49,20 +48,14 @@ export async function renderHelm(
   if (about.findings.length > 0) return { ...nothing, ...about };
   const file = await findProgram('helm', session.environment);
   if (file === undefined) {
-    throw new OpmateError('UNSUPPORTED', 'helm: not installed', {
-      hint: 'install helm 3 on PATH',
-    });
+    throw new OpmateError('UNSUPPORTED', 'helm: not installed', { hint: 'install helm 3 on PATH' });
   }
   const name = options.name ?? about.chartName ?? '';
   const installNamespace =
     options.installNamespace === '' ? `${about.chartName}-system` : options.installNamespace;
   if (name.length > maxReleaseName || !/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/.test(name)) {
     const message = `name ${quoteGo(name)}: helm takes lower-case letters, digits, dashes and dots, ${maxReleaseName} at most`;
-    return {
-      ...nothing,
-      ...about,
-      findings: [createFault('invalid-name', message)],
-    };
+    return { ...nothing, ...about, findings: [createFault('invalid-name', message)] };
   }
   return withTemporaryDirectory(session, async (temporary) => {
     const args = ['template', name, chart, '--namespace', installNamespace, '--include-crds', '--skip-tests'];
@@ -90,9 +83,9 @@ export async function renderHelm(
         }),
       );
     }
-    const made = printedManifests('helm', printed);
-    warnings.push(...made.warnings, ...hookWarnings(made));
-    return { ...about, ...made, warnings, installNamespace };
+    const manifests = printedManifests('helm', printed);
+    warnings.push(...manifests.warnings, ...hookWarnings(manifests));
+    return { ...about, ...manifests, warnings, installNamespace };
   });
 }
 
@@ -119,7 +112,7 @@ async function privateEnvironment(
   };
 }
 
-/** Where the chart is, or why it is missing. */
+/** Returns the directory of the chart, or the fault that there is not exactly one. */
 async function findChart(directory: string): Promise<{ chart: string; prefix: string } | Diagnostic> {
   const entries = await readdir(directory, { withFileTypes: true }).catch((error: unknown) => {
     throw fileError(directory, error);
@@ -166,7 +159,7 @@ async function readChart(
   return { findings, chartName, version };
 }
 
-/** Helm would run hooks at their time, and not keep them. */
+/** Warns of hooks, which helm would run at their time and delete. */
 function hookWarnings({ objects }: PlainManifests): Diagnostic[] {
   return objects.flatMap((object) => {
     const hook = getValue(object.load(), 'metadata', 'annotations', 'helm.sh/hook');

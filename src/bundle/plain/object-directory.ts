@@ -6,12 +6,12 @@ import { fillDirectory } from '../../files/fill-directory.js';
 import { writeNewFile } from '../../files/write-new-file.js';
 import type { PlainObject } from '../../kube/object.js';
 
-/** Characters of an object's name that its file keeps. */
+/** Maximum length of the part of a file name that comes from the object. */
 const maxNameLength = 150;
 
 /**
- * Writes one file an object into a directory that is absent or empty: `NN_kind_name.yaml`, numbered in order.
- * All of them are there or none. Throws OpmateError.
+ * Writes one file per object, `NN_kind_name.yaml`, to a directory that is absent or empty. The directory appears
+ * complete or not at all. Throws OpmateError.
  */
 export async function writeObjectDirectory(
   objects: readonly PlainObject[],

@@ -3,10 +3,10 @@ import { getTitle } from '../../kube/manifests.js';
 import type { PlainObject } from '../../kube/object.js';
 import { type Diagnostic, createWarning } from '../../core/diagnostic.js';
 
-/** What etcd stores in one value, as Kubernetes configures it, less some room. */
+/** Maximum size of an object in etcd, as Kubernetes configures it, less some reserve. */
 const maxStored = 1024 * 1024;
 
-/** APIs that Kubernetes no longer serves, and the release that took them away. */
+/** APIs that Kubernetes removed, with the release. */
 const removedApis: ReadonlyMap<string, string> = new Map(
   (
     [
@@ -43,44 +43,32 @@ const removedApis: ReadonlyMap<string, string> = new Map(
   ),
 );
 
-/**
- * What clusters will say to objects: that they are of an API which newer releases of Kubernetes no longer have, or
- * too large to be stored.
- */
+/** Warns of objects with removed APIs, and of those too large to be stored. */
 export function objectWarnings(objects: readonly PlainObject[]): Diagnostic[] {
   return objects.flatMap((object) => {
     const warnings: Diagnostic[] = [];
-    const file = object.isGenerated ? undefined : object.origin;
+    const place = { subject: getTitle(object), file: object.isGenerated ? undefined : object.origin };
     const release = removedApis.get(`${object.apiVersion} ${object.kind}`);
     if (release !== undefined) {
-      warnings.push(
-        createWarning('removed-api', `${object.apiVersion} was removed in Kubernetes ${release}`, {
-          subject: getTitle(object),
-          file,
-        }),
-      );
+      const problem = `${object.apiVersion} was removed in Kubernetes ${release}`;
+      warnings.push(createWarning('removed-api', problem, place));
     }
-    if (sizeUpTo(object.load(), maxStored) > maxStored) {
-      warnings.push(
-        createWarning('limit', 'larger than 1 MiB, so that a cluster may not be able to store it', {
-          subject: getTitle(object),
-          file,
-          hint: 'reduce its size, or split it',
-        }),
-      );
+    if (estimateSize(object.load(), maxStored) > maxStored) {
+      const problem = 'larger than 1 MiB, so that a cluster may not be able to store it';
+      warnings.push(createWarning('limit', problem, { ...place, hint: 'reduce its size, or split it' }));
     }
     return warnings;
   });
 }
 
-/** The characters of a value as compact JSON, about; no longer counted beyond `limit`. */
-function sizeUpTo(value: JsonValue, limit: number): number {
+/** Returns the approximate length of a value as compact JSON; stops beyond `limit`. */
+function estimateSize(value: JsonValue, limit: number): number {
   if (typeof value === 'string') return value.length + 2;
   if (typeof value !== 'object' || value === null) return 5;
   let size = 2;
   for (const key of Object.keys(value)) {
     if (!Array.isArray(value)) size += key.length + 3;
-    size += 1 + sizeUpTo((value as Record<string, JsonValue>)[key] ?? null, limit);
+    size += 1 + estimateSize((value as Record<string, JsonValue>)[key] ?? null, limit);
     if (size > limit) return size;
   }
   return size;

@@ -2,20 +2,20 @@ import type { Dirent } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
-import { LimitError, OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { LimitError, fileError, throwIfCancelled } from '../../core/errors.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type LinkOptions, outsideError } from '../../files/directory-root.js';
 import { outsideManifestFault } from '../manifest.js';
 import { type BundleFile, readFileWithin } from '../read.js';
 import { findDuplicates } from './duplicates.js';
-import { type Manifest, type ReadManifestsOptions, readManifests, getTitle } from '../../kube/manifests.js';
+import { getObject } from '../../document/json-fields.js';
+import { type Manifest, type ReadManifestsOptions, locateIn, readManifests } from '../../kube/manifests.js';
 import { type PlainObject, sortObjects } from '../../kube/object.js';
 import { type Diagnostic, createFault, createWarning } from '../../core/diagnostic.js';
 import { diagnosticsFrom } from '../../core/diagnostics-error.js';
 
-/** What a directory of manifests holds. */
 export interface PlainManifests {
-  /** Sorted by kind, namespace and name; empty where there are findings. */
+  /** Sorted by kind, namespace and name; empty if there are findings. */
   objects: PlainObject[];
   findings: Diagnostic[];
   warnings: Diagnostic[];
@@ -26,11 +26,10 @@ const maxFileSize = 64 * 1024 * 1024;
 const maxSize = 256 * 1024 * 1024;
 
 /**
- * Reads a bundle of the format plain: objects as they are applied, in the files of `manifests/`, or of the
- * directory itself where it has no such part. Files that are neither YAML nor JSON are passed over with a
- * warning. Of content that was put together of several sources, `destinations` are further directories of this kind.
- * There must be an object at least, no other directory among the files, and unless `followLinks` no link that
- * leads out. Throws OpmateError where the directory cannot be read, or is beyond the caps. (Source: rukpak, plain+v0.)
+ * Reads a bundle of the format plain: objects in the files of `manifests/`, or of the directory itself without
+ * `manifests/`. `destinations` are further such directories, for content from several sources. Skips files other than
+ * YAML and JSON with a warning. No objects, subdirectories, and unless `followLinks` links out of the directory are
+ * findings. Throws OpmateError if the directory cannot be read or exceeds the limits. (Source: rukpak, plain+v0.)
  */
 export async function readPlainDirectory(
   directory: string,
@@ -50,7 +49,7 @@ export async function readPlainDirectory(
       hint: 'check that this is a manifest',
     });
   };
-  // Where there are manifests/, whatever stands beside them is not applied.
+  // Files beside manifests/ are not applied.
   const hasManifests = (await list(directory)).some(
     (entry) => entry.name === 'manifests' && entry.isDirectory(),
   );
@@ -100,8 +99,7 @@ export async function readPlainDirectory(
       const content = await readFileWithin(place, checkSize);
       const fault = content && outside ? outsideManifestFault(content, file) : undefined;
       if (fault !== undefined) {
-        const { line } = fault;
-        findings.push(createFault('syntax', 'not a manifest', { file, line }));
+        findings.push(createFault('syntax', 'not a manifest', { file, line: fault.line }));
       } else if (content !== undefined) files.push({ name: file, content });
     }
   };
@@ -115,10 +113,7 @@ export async function readPlainDirectory(
   return { objects: findings.length > 0 ? [] : read.objects, findings, warnings };
 }
 
-/**
- * The objects in manifests as they are applied: each with a kind, an apiVersion and a name, none duplicate. Throws
- * LimitError.
- */
+/** Reads objects to apply, each with a kind, an apiVersion and a name, without duplicates. Throws LimitError. */
 export function readPlainFiles(
   files: readonly BundleFile[],
   options: ReadManifestsOptions,
@@ -126,43 +121,32 @@ export function readPlainFiles(
   const { manifests, findings } = readManifests(files, options);
   for (const manifest of manifests) {
     if (manifest.apiVersion === '') {
-      const message = `${getTitle(manifest)}: apiVersion: missing`;
-      findings.push(
-        createFault('missing-field', message, { file: manifest.file, line: manifest.lineOf(['kind']) }),
-      );
+      findings.push(createFault('missing-field', 'apiVersion: missing', locateIn(manifest, ['kind'])));
     }
     if (manifest.name !== '' || hasGeneratedName(manifest)) continue;
-    const message = `${manifest.kind}: metadata.name: missing`;
     findings.push(
-      createFault('missing-field', message, { file: manifest.file, line: manifest.lineOf(['metadata']) }),
+      createFault('missing-field', 'metadata.name: missing', {
+        ...locateIn(manifest, ['metadata']),
+        subject: manifest.kind,
+      }),
     );
   }
-  const objects = manifests.map((manifest) => ({
-    apiVersion: manifest.apiVersion,
-    kind: manifest.kind,
-    name: manifest.name,
-    namespace: manifest.namespace,
-    origin: manifest.file,
-    isGenerated: false,
-    load: manifest.load,
-  }));
+  const objects = manifests.map(({ apiVersion, kind, name, namespace, file, load }) => {
+    return { apiVersion, kind, name, namespace, origin: file, isGenerated: false, load };
+  });
   if (findings.length === 0) {
     findings.push(...findDuplicates(objects.filter(({ name }) => name !== '')).findings);
   }
-  const isGood = findings.length === 0;
-  return { objects: isGood ? sortObjects(objects) : [], findings, isEmpty: manifests.length === 0 };
+  const isValid = findings.length === 0;
+  return { objects: isValid ? sortObjects(objects) : [], findings, isEmpty: manifests.length === 0 };
 }
 
 function hasGeneratedName(manifest: Manifest): boolean {
-  const metadata = manifest.load()['metadata'];
-  return typeof metadata === 'object' && metadata !== null && 'generateName' in metadata;
+  return 'generateName' in getObject(manifest.load(), 'metadata');
 }
 
 async function list(directory: string): Promise<Dirent[]> {
-  try {
-    return await readdir(directory, { withFileTypes: true });
-  } catch (error) {
-    if (error instanceof OpmateError) throw error;
+  return readdir(directory, { withFileTypes: true }).catch((error: unknown) => {
     throw fileError(directory, error);
-  }
+  });
 }

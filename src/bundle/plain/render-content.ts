@@ -13,41 +13,38 @@ import { objectWarnings } from './object-warnings.js';
 import { type PlainManifests, readPlainDirectory } from './plain-directory.js';
 import { type RegistryV1, readRegistryV1 } from './registry-v1/registry-v1.js';
 
-/** What rendering content needs of a session. */
+/** The part of a session that rendering needs. */
 type RenderSession = ProgramSession & LinkOptions;
 
-/** How content is to be rendered. */
 export interface RenderOptions extends Omit<ProgramOptions, 'config'> {
-  /** Where it is installed; empty for what the content itself suggests. */
+  /** Empty for the namespace that the content suggests. */
   installNamespace: string;
-  /** For registry-v1 as in a ClusterExtension, for helm the values, for other formats whatever they take. */
+  /** For registry-v1 as in a ClusterExtension, for helm the values, for other formats in their form. */
   config?: { text: string; file: string } | undefined;
   keepBelow?: number | undefined;
-  /** Where the sources of the content were put, if there are several; see `readPlainDirectory`. */
+  /** Directories of several sources; see `readPlainDirectory`. */
   destinations?: readonly string[] | undefined;
 }
 
-/** What content of any format becomes. */
 export interface RenderedContent {
-  /** Sorted by kind, namespace and name; empty where there are findings. */
+  /** Sorted by kind, namespace and name; empty if there are findings. */
   objects: PlainObject[];
   findings: Diagnostic[];
   warnings: Diagnostic[];
   packageName?: string;
   version?: string;
-  /** Clouds from which the operator asks for credentials. */
+  /** Clouds of which the operator requests credentials. */
   clouds?: readonly string[];
-  /** Where it is installed; empty where objects stay in the namespaces that they name. */
+  /** Empty if objects keep their own namespaces. */
   installNamespace: string;
 }
 
-/** Formats that opmate renders itself, or through helm; any other is a program. */
+/** Formats that opmate renders itself or with helm; others are programs. */
 export const knownFormats = ['registry-v1', 'plain', 'helm'] as const;
 
 /**
- * Renders the files of a directory to what installing them applies: a bundle of the format registry-v1, manifests
- * (`plain`), a chart (`helm`), or whatever the program `opmate-format-NAME` takes. Throws OpmateError where it
- * cannot be read, or a program fails.
+ * Renders a directory to the objects that installing it applies: a registry-v1 bundle, manifests (`plain`), a chart
+ * (`helm`), or the input of a program `opmate-format-NAME`. Throws OpmateError if it cannot be read or a program fails.
  */
 export async function renderContent(
   directory: string,
@@ -127,7 +124,7 @@ async function renderRegistryV1(
   };
 }
 
-/** Where an operator wants to be installed, else a namespace after its package. (Source: rukpak.) */
+/** Returns the namespace that an operator suggests, or one named after its package. (Source: rukpak.) */
 function suggestedNamespace({ csv, packageName }: RegistryV1): string {
   const suggested = csv.metadata.annotations?.['operatorframework.io/suggested-namespace'];
   return typeof suggested === 'string' && suggested !== '' ? suggested : `${packageName}-system`;

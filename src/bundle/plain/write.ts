@@ -4,22 +4,16 @@ import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
 import { encodeYaml } from '../../document/yaml.js';
 import type { PlainObject } from '../../kube/object.js';
 
-/** Forms in which objects are written one after another. */
-type ObjectFormat = 'yaml' | 'json';
-
-/**
- * Writes objects piece by piece: as YAML, a document each, with `---` in front; as JSON, one `List`, which
- * `kubectl apply` takes too.
- */
+/** Writes objects piece by piece: as YAML documents that start with `---`, or as one JSON `List`. */
 export async function* writeObjects(
   objects: readonly PlainObject[],
-  format: ObjectFormat,
+  format: 'yaml' | 'json',
   options: CancelOptions = {},
 ): AsyncGenerator<string> {
   if (format === 'json') yield '{\n    "apiVersion": "v1",\n    "kind": "List",\n    "items": [';
   for (const [index, object] of objects.entries()) {
     throwIfCancelled(options.signal);
-    // Everything else of the process gets its turn between two objects.
+    // Other tasks of the process run between two objects.
     await Promise.resolve();
     if (format === 'yaml') yield `---\n${encodeYaml(object.load())}`;
     else {

@@ -4,7 +4,7 @@ import { intOrString, policyRule } from '../../kube/meta-types.js';
 import type { BundleContent, BundleObject } from './content.js';
 import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
 
-/** The security context constraints that every OpenShift has. */
+/** Security context constraints of every OpenShift cluster. */
 const defaultConstraints: ReadonlySet<string> = new Set([
   'privileged',
   'restricted',
@@ -25,9 +25,9 @@ const budget = struct({
 const role = struct({ rules: { list: policyRule } });
 
 /**
- * Objects that disturb a cluster: budgets that forbid all disruptions, priority classes for everyone, and roles
- * that may change what clusters depend on. Upstream has these checks, and never runs them. A budget as a percentage
- * counts as what it says. (Source: operator-framework/api, validation of objects.)
+ * Returns the faults of objects that disturb a cluster: budgets that forbid all disruptions, global default priority
+ * classes, and roles that may change default constraints. Upstream has these checks but never runs them. (Source:
+ * operator-framework/api, validation of objects.)
  */
 export function bundleObjectFaults({ objects }: BundleContent): CheckDiagnostic[] {
   return objects.flatMap((object) =>

@@ -1,7 +1,6 @@
 /**
- * Why a text is no expression of the Common Expression Language over the properties of bundles; undefined if it
- * is one. What is checked is its grammar and its names; which types operators and functions take is not. (Source:
- * the CEL specification; operator-framework/api, pkg/constraints.)
+ * Returns the fault of an expression of the Common Expression Language over properties of bundles. Checks grammar and
+ * names, not types. (Source: CEL specification; operator-framework/api, pkg/constraints.)
  */
 export function celFault(text: string): string | undefined {
   if (text.length > maxLength) return `longer than ${maxLength} characters`;
@@ -67,7 +66,7 @@ const reserved: ReadonlySet<string> = new Set(
     ' ',
   ),
 );
-/** Types are names too. */
+/** Types, which are also names. */
 const types = 'bool bytes double dyn int list map null_type string type uint'.split(' ');
 const functions: ReadonlySet<string> = new Set([
   ...types,
@@ -79,7 +78,7 @@ const methods: ReadonlySet<string> = new Set(
     'getMilliseconds getMinutes getMonth getSeconds all exists exists_one filter map'
   ).split(' '),
 );
-/** Those that give a name to each element. */
+/** Methods that declare a variable for each element. */
 const macros: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one', 'filter', 'map']);
 const binary: readonly (readonly string[])[] = [
   ['||'],

@@ -11,8 +11,8 @@ const key = 'olm.maxOpenShiftVersion';
 const path = ['metadata', 'annotations', propertiesAnnotation];
 
 /**
- * Whether a bundle with APIs that OpenShift 4.9 no longer has says so. (Source: operator-framework/api, the
- * validator `community`, without the labels of an index image.)
+ * Checks that a bundle with APIs removed in OpenShift 4.9 declares its maximum version. (Source: validator `community`
+ * of operator-framework/api, without labels of index images.)
  */
 export function communityFaults(content: BundleContent): CheckDiagnostic[] {
   const { csv, name } = content;
@@ -28,7 +28,7 @@ export function communityFaults(content: BundleContent): CheckDiagnostic[] {
         `${guide} which are no longer supported on 4.9. Migrate the API(s) for ${removed} or use the annotation`,
     );
   }
-  const list = propertiesIn(properties);
+  const list = parseProperties(properties);
   if (list === undefined) {
     return tell(
       `csv.Annotations has an invalid value specified for olm.properties. Please, check the value  (${properties}) ` +
@@ -66,8 +66,8 @@ export function communityFaults(content: BundleContent): CheckDiagnostic[] {
   );
 }
 
-/** Undefined where the text is no list of properties whose values are text. */
-function propertiesIn(text: string): { type: string; value: string }[] | undefined {
+/** Returns undefined unless the text is a list of properties with string values. */
+function parseProperties(text: string): { type: string; value: string }[] | undefined {
   let list: JsonValue;
   try {
     list = parseGoJson(text);

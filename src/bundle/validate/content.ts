@@ -19,35 +19,34 @@ import type { Diagnostic } from '../../core/diagnostic.js';
 import { type CheckDiagnostic, errorAt, warningAt } from './diagnostic.js';
 import { objectMetaFaults } from './object-meta.js';
 
-/** An object of a bundle: the first document of a file. */
+/** The first document of a manifest. */
 export interface BundleObject {
   file: string;
   value: JsonObject;
   apiVersion: string;
-  /** Of `apiVersion`; empty for the core group. */
+  /** Group of `apiVersion`; empty for the core group. */
   group: string;
   version: string;
   kind: string;
   name: string;
 }
 
-/** What validators look at. */
+/** Input of validators. */
 export interface BundleContent {
-  /** Of the ClusterServiceVersion; empty if none can be read. */
+  /** Name of the ClusterServiceVersion; empty if unreadable. */
   name: string;
   csv: Csv | undefined;
-  /** The manifest that `csv` was read from. */
+  /** Manifest of `csv`. */
   csvObject: BundleObject | undefined;
   objects: BundleObject[];
   crds: (DefinedResources & { file: string })[];
-  /** Definitions are there that cannot be read, so that `crds` are not all. */
+  /** `crds` lacks definitions that cannot be read. */
   isIncomplete: boolean;
   format: BundleAnnotations;
-  /** Bytes of each file. */
+  /** Content of each file. */
   files: readonly Buffer[];
 }
 
-/** The object that a file holds, or what is wrong with it. */
 function readObject(file: string, content: Buffer): BundleObject | CheckDiagnostic {
   const { value, error } = readFirstDocument(content);
   if (error !== undefined) {
@@ -60,8 +59,8 @@ function readObject(file: string, content: Buffer): BundleObject | CheckDiagnost
   }
   const apiVersion = getText(value, 'apiVersion');
   if (!isKubernetesObject(value)) {
-    const why = apiVersion.split('/').length > 2 ? ': apiVersion has more than one slash' : '';
-    return { severity: 'error', problem: `Object 'Kind' is missing${why}`, file, path: ['kind'] };
+    const reason = apiVersion.split('/').length > 2 ? ': apiVersion has more than one slash' : '';
+    return { ...errorAt(['kind'], `Object 'Kind' is missing${reason}`), file };
   }
   const name = getText(value, 'metadata', 'name');
   const kind = value['kind'] as string;
@@ -75,7 +74,7 @@ function readObject(file: string, content: Buffer): BundleObject | CheckDiagnost
   };
 }
 
-/** No validator looks at data, of which there may be more than fits into memory twice. */
+/** Drops data, which no validator needs, to save memory. */
 function getHead({ apiVersion, kind, metadata }: JsonObject): JsonObject {
   return {
     ...(apiVersion !== undefined && { apiVersion }),
@@ -84,7 +83,6 @@ function getHead({ apiVersion, kind, metadata }: JsonObject): JsonObject {
   };
 }
 
-/** Whether `readObject` found an object. */
 function isObject(read: BundleObject | CheckDiagnostic): read is BundleObject {
   return 'value' in read;
 }
@@ -92,20 +90,20 @@ function isObject(read: BundleObject | CheckDiagnostic): read is BundleObject {
 const csvKind = 'ClusterServiceVersion';
 const crdKind = 'CustomResourceDefinition';
 
-/** What media type the objects of a bundle are of, where they are no chart. */
+/** Returns the media type of objects other than charts. */
 export function detectMediaType(objects: readonly BundleObject[]): MediaType {
   return objects.some(({ kind }) => kind === csvKind) ? 'registry+v1' : 'plain';
 }
 
-/** Told of definitions in a form that clusters no longer take, in upstream's words. */
+/** Upstream's warning about definitions of v1beta1. */
 const oldCrdWarning =
   'GroupVersionKind apiextensions.k8s.io/v1beta1, Kind=CustomResourceDefinition was deprecated in Kubernetes ' +
   '1.16+, removed in 1.22. Supportfor apiextensions.k8s.io/v1beta1 CustomResourceDefinitions will be removed in ' +
   'the future in favor of apiextensions.k8s.io/v1 CustomResourceDefinitions.';
 
 /**
- * Checks every object of a bundle, and whether they belong together; adds to `content` what it read. (Source:
- * operator-registry, pkg/lib/bundle and pkg/lib/validation.)
+ * Checks every object of a bundle, and that the ClusterServiceVersion owns the definitions; adds what it reads to
+ * `content`. (Source: operator-registry, pkg/lib/bundle and pkg/lib/validation.)
  */
 export function checkContent(content: BundleContent, mediaType: MediaType): Diagnostic[] {
   const faults: Diagnostic[] = [];
@@ -147,7 +145,7 @@ export function checkContent(content: BundleContent, mediaType: MediaType): Diag
     } else tell('manifests', metadataFaults(value));
   }
   const { csv, csvObject } = content;
-  // Where one of them cannot be read, that is told already, and what belongs together is not known.
+  // Unreadable objects are reported above, and ownership is then unknown.
   if (csv !== undefined && csvObject !== undefined && !content.isIncomplete) {
     for (const fault of ownershipFaults(content, csv, csvObject.value)) {
       faults.push({ file: csvObject.file, ...fault, code: 'bundle' });
@@ -170,10 +168,10 @@ function metadataFaults(object: JsonObject): CheckDiagnostic[] {
   }));
 }
 
-/** Owned definitions are in the bundle; what is in it is owned. */
+/** Compares owned definitions with those of the bundle. */
 function ownershipFaults(content: BundleContent, csv: Csv, manifest: JsonObject): CheckDiagnostic[] {
   const spec = manifest['spec'] ?? null;
-  const where = ['spec', 'customresourcedefinitions'];
+  const location = ['spec', 'customresourcedefinitions'];
   if (!isJsonObject(spec)) {
     return spec === null && Object.hasOwn(manifest, 'spec')
       ? []
@@ -182,7 +180,7 @@ function ownershipFaults(content: BundleContent, csv: Csv, manifest: JsonObject)
   let owned;
   try {
     const definitions = spec['customresourcedefinitions'];
-    owned = readTyped(definitions, apiDefinitions, { path: where, foldNames: true }).owned ?? [];
+    owned = readTyped(definitions, apiDefinitions, { path: location, foldNames: true }).owned ?? [];
   } catch (error) {
     if (!(error instanceof TypeMismatchError)) throw error;
     return [errorAt(error.path, `error getting CSV CRDs: ${error.message}`)];
@@ -195,11 +193,11 @@ function ownershipFaults(content: BundleContent, csv: Csv, manifest: JsonObject)
   }
   for (const [index, { group, kind, name, version }] of owned.entries()) {
     const key = toKey(name, version, kind);
-    // Definitions are known without their group: one that is given with it is never found.
+    // Upstream's keys of definitions lack the group, so that an owned one with a group is never found.
     if (group === '' && unowned.delete(key)) continue;
     const shown = name === '' ? `${group}/${version} ${kind}` : `${name}/${version}`;
     const message = `owned CRD ${shown} not found in bundle ${quoteGo(content.name)}`;
-    faults.push(errorAt([...where, 'owned', index], message));
+    faults.push(errorAt([...location, 'owned', index], message));
   }
   for (const { name, version, file } of unowned.values()) {
     const message = `CRD ${name}/${version} is present in bundle ${quoteGo(content.name)} but not defined in CSV`;
@@ -220,7 +218,7 @@ function ownershipFaults(content: BundleContent, csv: Csv, manifest: JsonObject)
   return faults;
 }
 
-/** The objects in `manifests/`, and what is wrong with files that hold none. */
+/** Reads the objects in `manifests/`; other files are faults. */
 export function readObjects(files: readonly BundleFile[]): {
   objects: BundleObject[];
   faults: CheckDiagnostic[];

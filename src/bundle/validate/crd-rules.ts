@@ -17,12 +17,12 @@ type OldColumn = NonNullable<OldSpec['additionalPrinterColumns']>[number];
 /** A column of `kubectl get`. Its path is `JSONPath` in the old form. */
 type PrinterColumn = Omit<OldColumn, 'JSONPath'> & { jsonPath?: string; JSONPath?: string };
 
-/** A version of a custom resource, whichever form of definition it is from. */
+/** A version of a custom resource, from a definition of v1 or v1beta1. */
 type CrdVersion = Omit<OldVersion, 'additionalPrinterColumns'> & {
   additionalPrinterColumns?: PrinterColumn[];
 };
 
-/** A custom resource definition of v1beta1, or one of v1 that has been turned into it. */
+/** A custom resource definition of v1beta1, or one of v1 in the same form. */
 export interface Crd {
   metadata: ObjectMeta;
   spec: Omit<OldSpec, 'versions' | 'additionalPrinterColumns'> & {
@@ -40,20 +40,18 @@ const columnTypes = ['boolean', 'date', 'integer', 'number', 'string'];
 const columnFormats = ['byte', 'date', 'date-time', 'double', 'float', 'int32', 'int64', 'password'];
 
 /**
- * What is wrong with a definition, apart from its schemas and its status, which upstream passes over as well.
- * `shared` is where that which holds for all versions is written. (Source: apiextensions-apiserver, validation.)
+ * Returns the faults of a definition, except those of its schemas and of fields named `status…`, which upstream filters
+ * out. `shared` is the path of fields that apply to all versions. (Source: apiextensions-apiserver, validation.)
  */
 export function crdFaults(crd: Crd, shared: readonly (string | number)[]): CheckDiagnostic[] {
   const { group, names } = crd.spec;
   const wanted = `${names.plural}.${group}`;
   const faults = objectMetaFaults(crd.metadata, (name, isPrefix) => [
-    // What is put behind a prefix makes its last dash an inner one.
+    // The generated suffix makes the last dash of a prefix an inner one.
     ...subdomainFaults(isPrefix ? name.replace(/(.)-$/s, '$1a') : name),
     ...(name === wanted ? [] : ['must be spec.names.plural+"."+spec.group']),
   ]);
-  const isChecked = ({ path = [] }: CheckDiagnostic): boolean =>
-    !path.some((key) => /openAPIV3Schema|status/.test(String(key)));
-  faults.push(...specFaults(crd, shared).filter(isChecked), ...approvalFaults(crd));
+  faults.push(...specFaults(crd, shared), ...approvalFaults(crd));
   if (crd.spec.preserveUnknownFields === true) {
     const detail =
       'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead';
@@ -232,7 +230,6 @@ function subresourceFaults(subresources: Subresources | undefined, place: Place)
   const faults: CheckDiagnostic[] = [];
   const paths = [
     ['specReplicasPath', ['.spec.'], 'should be a json path under .spec'],
-    ['statusReplicasPath', ['.status.'], 'should be a json path under .status'],
     ['labelSelectorPath', ['.spec.', '.status.'], 'should be a json path under either .spec or .status'],
   ] as const;
   for (const [field, prefixes, detail] of paths) {
@@ -267,7 +264,7 @@ function conversionFaults(
   else if (strategy !== 'None' && strategy !== 'Webhook') {
     faults.push(notSupported(child(place, 'strategy'), strategy, ['None', 'Webhook']));
   }
-  // In the new form of definitions both are under `webhook`; the innermost part that is there is shown.
+  // In v1 both are under `webhook`; the line is that of the nearest existing parent.
   const atClient: Place = {
     field: 'spec.conversion.webhookClientConfig',
     path: ['spec', 'conversion', 'webhook', 'clientConfig'],
@@ -382,7 +379,7 @@ const schemaLists = ['allOf', 'oneOf', 'anyOf'];
 const schemaMaps = ['properties', 'patternProperties', 'definitions', 'dependencies'];
 const schemaValues = ['not', 'items', 'additionalProperties', 'additionalItems'];
 
-/** Whether a schema sets a default anywhere. */
+/** Reports whether a schema has a default at any level. */
 function hasDefault(schema: JsonValue | undefined, depth: number): boolean {
   if (depth > 1000) return false;
   if (Array.isArray(schema)) return schema.some((item) => hasDefault(item, depth + 1));

@@ -5,21 +5,18 @@ import { type Nullable, type StructType, conform } from '../../kube/struct.js';
 import { type Crd, crdFaults } from './crd-rules.js';
 import { type CheckDiagnostic, errorAt } from './diagnostic.js';
 
-/** The custom resources that a definition defines. */
+/** Custom resources of a definition. */
 export interface DefinedResources {
   name: string;
   group: string;
   kind: string;
+  /** Only the first if a definition of v1beta1 has `spec.version`. */
   versions: string[];
-  /** All of them: `versions` has but the first where the old form names it apart. */
   allVersions: string[];
   isV1: boolean;
 }
 
-/**
- * Reads a custom resource definition of v1 or v1beta1 and says what is wrong with it. Without `defined` its
- * fields have not the types that they must have.
- */
+/** Checks a custom resource definition of v1 or v1beta1. `defined` is undefined if fields have wrong types. */
 export function checkCrd(manifest: JsonObject): {
   faults: CheckDiagnostic[];
   defined: DefinedResources | undefined;
@@ -47,16 +44,16 @@ function readAs<T extends StructType>(
   type: T,
   toCrd: (value: Nullable<T>) => Crd,
 ): { crd: Crd | undefined; faults: CheckDiagnostic[] } {
-  // Upstream reads definitions by a decoder that lets names of fields have any case, but for schemas.
+  // Upstream's decoder accepts field names in any case, except in schemas.
   const { value, faults } = conform(manifest, type, { foldNames: { except: schemaStruct } });
   if (faults.length === 0) return { crd: toCrd(value), faults: [] };
   return { crd: undefined, faults: faults.map(({ message, path }) => errorAt(path, message)) };
 }
 
-/** What is the same in all versions stands above them, as it does in the old form. */
+/** Converts a definition of v1 to v1beta1, where fields that are equal in all versions are above them. */
 function fromV1({ metadata, spec }: V1Crd): Crd {
   const { conversion, versions: listed, ...rest } = spec;
-  // A list that is null is written where it is required.
+
   const versions = (listed ?? []).map((version) => ({ ...version }));
   const crd: Crd = { metadata, spec: { ...rest, versions } };
   crd.spec.preserveUnknownFields ??= false;
@@ -88,7 +85,7 @@ function fromV1({ metadata, spec }: V1Crd): Crd {
   return crd;
 }
 
-/** What an API server puts in. (Source: the defaults of apiextensions v1 and v1beta1.) */
+/** Sets the defaults of API servers. (Source: apiextensions v1 and v1beta1.) */
 function setDefaults({ spec }: Crd, isV1: boolean): void {
   const { names } = spec;
   if ((names.singular ?? '') === '') names.singular = names.kind.toLowerCase();

@@ -12,7 +12,7 @@ import { labelValueFaults, subdomainFaults } from '../../kube/names.js';
 import { splitApiVersion } from '../../kube/object.js';
 import { getText } from '../../document/json-fields.js';
 
-/** Keys that are taken for others when their case is wrong. */
+/** Annotations that are often written in the wrong case, by their lower case. */
 const caseSensitiveKeys = new Map(
   [
     'olm.operatorGroup',
@@ -23,15 +23,15 @@ const caseSensitiveKeys = new Map(
   ].map((key) => [key.toLowerCase(), key]),
 );
 
-/** Told where no lowest version of Kubernetes is given. */
+/** Upstream's warning about a missing minimum version of Kubernetes. */
 const minKubeVersionMissing =
   'csv.Spec.minKubeVersion is not informed. It is recommended you provide this information. Otherwise, it would ' +
   'mean that your operator project can be distributed and installed in any cluster version available, which is ' +
   'not necessarily the case for all projects.';
 
 /**
- * Reads a ClusterServiceVersion and says what is wrong with it. Without `csv` its fields have not the types that
- * they must have. (Source: operator-framework/api, validation of ClusterServiceVersions.)
+ * Checks a ClusterServiceVersion. `csv` is undefined if fields have wrong types. (Source: operator-framework/api,
+ * validation of ClusterServiceVersions.)
  */
 export function checkCsv(manifest: JsonObject): { faults: CheckDiagnostic[]; csv: Csv | undefined } {
   const conformed = conform(manifest, csvType);
@@ -44,13 +44,13 @@ export function checkCsv(manifest: JsonObject): { faults: CheckDiagnostic[]; csv
   const csv = conformed.value;
   const name = csv.metadata.name ?? '';
   const faults: CheckDiagnostic[] = [];
-  const told = (path: (string | number)[], problem: string): void =>
+  const tell = (path: (string | number)[], problem: string): void =>
     void faults.push(errorAt(path, `(${name}) ${problem}`));
   const nameFault = findNameFault(name);
-  if (nameFault !== undefined) told(['metadata', 'name'], `metadata.name ${nameFault}`);
+  if (nameFault !== undefined) tell(['metadata', 'name'], `metadata.name ${nameFault}`);
   const { replaces = '' } = csv.spec;
   const replacesFault = replaces === '' ? undefined : findNameFault(replaces);
-  if (replacesFault !== undefined) told(['spec', 'replaces'], `spec.replaces ${replacesFault}`);
+  if (replacesFault !== undefined) tell(['spec', 'replaces'], `spec.replaces ${replacesFault}`);
   faults.push(
     ...exampleFaults(csv, name),
     ...installModeFaults(csv, name),
@@ -58,7 +58,7 @@ export function checkCsv(manifest: JsonObject): { faults: CheckDiagnostic[]; csv
     ...missingFields(manifest),
     ...annotationFaults(csv),
   );
-  if (splitApiVersion(csv.apiVersion ?? '').version === '') told(['apiVersion'], "'apiVersion' is missing");
+  if (splitApiVersion(csv.apiVersion ?? '').version === '') tell(['apiVersion'], "'apiVersion' is missing");
   return { faults, csv };
 }
 
@@ -69,19 +69,19 @@ function findNameFault(name: string): string | undefined {
 
 function exampleFaults(csv: Csv, name: string): CheckDiagnostic[] {
   const { annotations = {} } = csv.metadata;
-  const where = ['metadata', 'annotations'];
+  const location = ['metadata', 'annotations'];
   if (Object.keys(annotations).length === 0) {
     return [warningAt(['metadata'], `(${name}) annotations not found`)];
   }
   const faults: CheckDiagnostic[] = [];
   const key = Object.hasOwn(annotations, 'alm-examples') ? 'alm-examples' : 'olm.examples';
   const text = Object.hasOwn(annotations, key) ? annotations[key] : undefined;
-  if (text === undefined) return [warningAt(where, `(${name}) example annotations not found`)];
+  if (text === undefined) return [warningAt(location, `(${name}) example annotations not found`)];
   if (key === 'alm-examples' && Object.hasOwn(annotations, 'olm.examples')) {
     const message = 'both `alm-examples` and `olm.examples` are present. Checking only `alm-examples`';
-    faults.push(warningAt([...where, 'olm.examples'], `(${name}) ${message}`));
+    faults.push(warningAt([...location, 'olm.examples'], `(${name}) ${message}`));
   }
-  const path = [...where, key];
+  const path = [...location, key];
   let value: JsonValue;
   try {
     value = text === '' ? [] : parseGoJson(text);
@@ -94,7 +94,6 @@ function exampleFaults(csv: Csv, name: string): CheckDiagnostic[] {
   const wrong = 'error decoding example CustomResource';
   if (!Array.isArray(list)) return [...faults, errorAt(path, `${wrong}: expected a list of objects`)];
   for (const [index, example] of list.entries()) {
-    // More than one slash hides the kind, too.
     if (!isKubernetesObject(example)) {
       return [...faults, errorAt(path, `${wrong}: Object 'Kind' is missing in example ${index}`)];
     }
@@ -146,7 +145,7 @@ function installModeFaults({ spec }: Csv, name: string): CheckDiagnostic[] {
   return faults;
 }
 
-/** What is wrong with the lowest version of Kubernetes. */
+/** Returns the faults of the minimum version of Kubernetes. */
 export function minKubeVersionFaults({ spec }: Csv, name: string): CheckDiagnostic[] {
   const { minKubeVersion = '' } = spec;
   const path = ['spec', 'minKubeVersion'];
@@ -160,7 +159,7 @@ export function minKubeVersionFaults({ spec }: Csv, name: string): CheckDiagnost
   }
 }
 
-/** Fields that upstream's type has without leave to omit them. */
+/** Returns the faults of missing fields that upstream's type requires. */
 function missingFields(manifest: JsonObject): CheckDiagnostic[] {
   const { metadata, spec } = manifest;
   const missing: CheckDiagnostic[] = [];

@@ -1,26 +1,26 @@
 import { encodeGoJson, quoteGo } from '../../document/go-json.js';
 import type { JsonValue } from '../../document/json.js';
+import type { DocumentPath } from '../../core/diagnostic.js';
 import { type CheckDiagnostic, errorAt } from './diagnostic.js';
 
-/**
- * Faults of fields, in the words in which an API server tells them. (Source: apimachinery, util/validation/field.)
- */
-type Path = readonly (string | number)[];
+/** Faults of fields in the words of API servers. (Source: apimachinery, util/validation/field.) */
 
-/** A field as API servers name it, and where it is written, which may be elsewhere. */
+/** A field. */
 export interface Place {
+  /** Name in messages of API servers. */
   field: string;
-  path: Path;
+  /** Path in the manifest, which may differ from the name. */
+  path: DocumentPath;
 }
 
-/** A field of a field. */
+/** Returns a nested field. */
 export function child({ field, path }: Place, ...names: (string | number)[]): Place {
   let text = field;
   for (const name of names) text += typeof name === 'number' ? `[${name}]` : `.${name}`;
   return { field: text, path: [...path, ...names] };
 }
 
-/** A value that must not be as it is. Lists and objects are not shown. */
+/** Returns the fault of an invalid value; `undefined` shows none. */
 export function invalid(
   { field, path }: Place,
   value: JsonValue | undefined,
@@ -30,17 +30,17 @@ export function invalid(
   return errorAt(path, `${field}: Invalid value:${shown} ${detail}`);
 }
 
-/** A value that is not there. */
+/** Returns the fault of a missing value. */
 export function required({ field, path }: Place, detail = ''): CheckDiagnostic {
   return errorAt(path, `${field}: Required value${detail === '' ? '' : `: ${detail}`}`);
 }
 
-/** A value that must not be there. */
+/** Returns the fault of a value that must be absent. */
 export function forbidden({ field, path }: Place, detail: string): CheckDiagnostic {
   return errorAt(path, `${field}: Forbidden: ${detail}`);
 }
 
-/** A value that is none of those that there are. */
+/** Returns the fault of a value other than the accepted ones. */
 export function notSupported(
   { field, path }: Place,
   value: string,

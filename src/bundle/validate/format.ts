@@ -23,7 +23,7 @@ const requiredKeys = [
   bundleKeys.package,
 ];
 
-/** Whether `manifests/` is a chart of helm: it has a Chart.yaml with a name. */
+/** Reports whether `manifests/` is a Helm chart: it has a Chart.yaml with a name. */
 export function isChart(files: readonly BundleFile[]): boolean {
   const chart = files.find(({ name }) => name === 'Chart.yaml');
   if (chart === undefined) return false;
@@ -37,8 +37,8 @@ export function isChart(files: readonly BundleFile[]): boolean {
 }
 
 /**
- * Checks annotations and dependencies of a bundle whose manifests are of `mediaType`; undefined where there are
- * none. (Source: operator-registry, pkg/lib/bundle.)
+ * Checks annotations and dependencies of a bundle; `mediaType` is undefined without manifests. (Source:
+ * operator-registry, pkg/lib/bundle.)
  */
 export function checkFormat(
   files: BundleFiles,
@@ -72,13 +72,8 @@ export function checkFormat(
     faults.push(errorAt([], ['Could not find annotations file', ...unread].join('; ')));
   } else faults.push(...annotationFaults(annotations, annotationsFile, mediaType));
   for (const [index, dependency] of dependencies.entries()) {
-    for (const message of dependencyFaults(dependency)) {
-      faults.push({
-        severity: 'error',
-        problem: message,
-        file: dependenciesFile,
-        path: ['dependencies', index],
-      });
+    for (const problem of dependencyFaults(dependency)) {
+      faults.push({ ...errorAt(['dependencies', index], problem), file: dependenciesFile });
     }
   }
   return { faults, format: toBundleAnnotations(annotations ?? new Map()) };
@@ -90,8 +85,8 @@ function annotationFaults(
   mediaType: MediaType | undefined,
 ): CheckDiagnostic[] {
   const faults: CheckDiagnostic[] = [];
-  const tell = (key: string, message: string): void =>
-    void faults.push({ severity: 'error', problem: message, file, path: ['annotations', key] });
+  const tell = (key: string, problem: string): void =>
+    void faults.push({ ...errorAt(['annotations', key], problem), file });
   for (const key of requiredKeys) {
     if (!values.has(key)) tell(key, `Missing annotation ${quoteGo(key)}`);
   }

@@ -6,7 +6,7 @@ import type { BundleContent } from './content.js';
 import type { Permission, Csv } from '../../kube/csv-types.js';
 import type { CheckDiagnostic } from './diagnostic.js';
 
-/** What operators are advised to do. (Source: operator-framework/api, the validator `good-practices`.) */
+/** Checks recommendations for operators. (Source: validator `good-practices` of operator-framework/api.) */
 export function goodPracticeFaults(content: BundleContent): CheckDiagnostic[] {
   const { csv, csvObject, name } = content;
   if (csv === undefined || csvObject === undefined) return [];
@@ -34,7 +34,7 @@ export function goodPracticeFaults(content: BundleContent): CheckDiagnostic[] {
         'containers',
         position,
       ];
-      // An empty list of requests is one; what was read of it no longer tells it from none.
+      // An empty list of requests is accepted, which the typed value does not distinguish from none.
       const requests = valueAt(csvObject.value, [...path, 'resources', 'requests']);
       if (isJsonObject(requests)) continue;
       tell(
@@ -64,7 +64,7 @@ export function goodPracticeFaults(content: BundleContent): CheckDiagnostic[] {
         'https://olm.operatorframework.io/docs/best-practices/channel-naming',
     );
   }
-  const grant = crdGrant(csv);
+  const grant = findCrdGrant(csv);
   if (grant !== undefined) {
     tell(
       grant,
@@ -100,8 +100,8 @@ function endsWithVersion(name: string): boolean {
   }
 }
 
-/** Where an account of the operator may create definitions. */
-function crdGrant(csv: Csv): (string | number)[] | undefined {
+/** Returns the path of a rule that allows creating custom resource definitions. */
+function findCrdGrant(csv: Csv): (string | number)[] | undefined {
   const { permissions = [], clusterPermissions = [] } = csv.spec.install.spec ?? {};
   const find = (field: string, all: readonly Permission[]): (string | number)[] | undefined => {
     for (const [index, { rules }] of all.entries()) {

@@ -6,13 +6,13 @@ import type { BundleContent } from './content.js';
 import type { Csv } from '../../kube/csv-types.js';
 import { type CheckDiagnostic, errorAt } from './diagnostic.js';
 
-/** What a ConfigMap holds: OLM unpacks a bundle into one. */
+/** Maximum size of a ConfigMap, into which OLM unpacks a bundle. */
 const maxBundleSize = 2 ** 20;
 
 /**
- * What keeps OLM from installing a bundle: definitions that are twice there or not owned, service accounts that are
- * duplicate, too large for a ConfigMap, a name that does not fit its release, image references that are none.
- * (Source: operator-framework/api, the bundle validator of `operator-sdk`.)
+ * Returns the faults that keep OLM from installing a bundle: duplicate or unowned definitions, duplicate service
+ * accounts, excess size, a name that does not match the release, invalid image references. (Source:
+ * operator-framework/api, bundle validator of `operator-sdk`.)
  */
 export function installFaults(content: BundleContent): CheckDiagnostic[] {
   const { csv } = content;
@@ -36,7 +36,7 @@ function ownedFaults({ crds, name }: BundleContent, csv: Csv): CheckDiagnostic[]
       const key = gvkText(group, version, kind);
       if (unowned.has(key)) {
         const message = `Value ${key}: duplicate CRD ${quoteGo(key)} in bundle ${quoteGo(name)}`;
-        faults.push({ severity: 'error', problem: message, file, path: ['spec', 'versions'] });
+        faults.push({ ...errorAt(['spec', 'versions'], message), file });
       }
       unowned.set(key, { kind: `${group}/${kind}`, file });
     }
@@ -57,7 +57,7 @@ function ownedFaults({ crds, name }: BundleContent, csv: Csv): CheckDiagnostic[]
   for (const [key, { kind, file }] of unowned) {
     if (ownedKinds.has(kind)) continue;
     const message = `Value ${key}: CRD ${quoteGo(key)} is present in bundle ${quoteGo(name)} but not defined in CSV`;
-    faults.push({ severity: 'error', problem: message, file, path: ['spec', 'versions'] });
+    faults.push({ ...errorAt(['spec', 'versions'], message), file });
   }
   return faults;
 }
@@ -96,7 +96,7 @@ function sizeFaults({ files, name }: BundleContent): CheckDiagnostic[] {
     compressed += 4 * Math.ceil(gzipSync(file).length / 3);
   }
   if (compressed <= maxBundleSize * 0.85) return [];
-  const amounts = `size=~${amount(compressed)} , max=${amount(maxBundleSize)}. Bundle uncompressed size is ${amount(size)}`;
+  const amounts = `size=~${formatBytes(compressed)} , max=${formatBytes(maxBundleSize)}. Bundle uncompressed size is ${formatBytes(size)}`;
   if (compressed > maxBundleSize) {
     const message = `Value ${name}: maximum bundle compressed size with gzip size exceeded: ${amounts}`;
     return [{ severity: 'error', problem: message }];
@@ -105,8 +105,8 @@ function sizeFaults({ files, name }: BundleContent): CheckDiagnostic[] {
   return [{ severity: 'warning', problem: message }];
 }
 
-/** Bytes in powers of 1000, as upstream shows them. */
-function amount(bytes: number): string {
+/** Formats bytes in powers of 1000, as upstream does. */
+function formatBytes(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;
   const power = Math.floor(Math.log10(bytes) / 3);
   return `${(bytes / 1000 ** power).toFixed(1)} ${'kMG'[power - 1]}B`;

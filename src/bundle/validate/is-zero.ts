@@ -3,7 +3,7 @@ import { version } from '../../kube/csv-types.js';
 import type { Type } from '../../kube/struct.js';
 
 /**
- * Whether nothing is given of a type, in Go's sense: a list or an object that is empty is something. (Source:
+ * Reports whether a value is the zero value of a type in Go; empty lists and maps are not. (Source:
  * reflect.Value.IsZero.)
  */
 export function isZero(value: JsonValue | undefined, type: Type): boolean {

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { quoteGo } from '../../document/go-json.js';
 
 /**
- * Why a text is not one mail address (RFC 5322), in the words of Go's `net/mail`; undefined if it is one:
+ * Returns the fault of a text as one mail address (RFC 5322), in the words of Go's `net/mail`; undefined if valid:
  * `name@example.com`, or `A name <name@example.com>`. Groups are not taken apart.
  */
 export function mailAddressFault(text: string): string | undefined {
@@ -52,7 +52,7 @@ class Reader {
     if (!this.#take('>')) throw new MailFault('mail: unclosed angle-addr');
   }
 
-  /** Passes over comments in parentheses. */
+  /** Skips comments in parentheses. */
   comments(): void {
     for (this.#spaces(); this.#take('('); this.#spaces()) {
       let depth = 1;

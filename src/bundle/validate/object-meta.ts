@@ -1,5 +1,5 @@
 import type { ObjectMeta } from '../../kube/meta-types.js';
-import type { CheckDiagnostic } from './diagnostic.js';
+import { type CheckDiagnostic, errorAt } from './diagnostic.js';
 import { type Place, child, forbidden, invalid, required } from './field-diagnostics.js';
 import { labelKeyFaults, labelValueFaults } from '../../kube/names.js';
 import { splitApiVersion } from '../../kube/object.js';
@@ -7,8 +7,8 @@ import { splitApiVersion } from '../../kube/object.js';
 const maxAnnotationBytes = 256 * 1024;
 
 /**
- * What is wrong with the metadata of an object that must not have a namespace, of which `nameFaults` says what a
- * name may be. (Source: apimachinery, api/validation.)
+ * Returns the faults of the metadata of a cluster-scoped object; `nameFaults` checks its name. (Source: apimachinery,
+ * api/validation.)
  */
 export function objectMetaFaults(
   meta: ObjectMeta,
@@ -44,12 +44,7 @@ export function objectMetaFaults(
     }
   }
   if (size > maxAnnotationBytes) {
-    const { field, path } = child(location, 'annotations');
-    faults.push({
-      severity: 'error',
-      problem: `${field}: Too long: may not be more than ${maxAnnotationBytes} bytes`,
-      path,
-    });
+    faults.push(tooLong(child(location, 'annotations'), maxAnnotationBytes));
   }
   faults.push(...ownerFaults(meta.ownerReferences ?? [], child(location, 'ownerReferences')));
   faults.push(...finalizerFaults(meta.finalizers ?? [], child(location, 'finalizers')));
@@ -66,16 +61,14 @@ export function objectMetaFaults(
       ['manager', manager, 128],
       ['subresource', subresource, 256],
     ] as const) {
-      if (Buffer.byteLength(text) <= max) continue;
-      const { field: name, path } = child(place, field);
-      faults.push({
-        severity: 'error',
-        problem: `${name}: Too long: may not be more than ${max} bytes`,
-        path,
-      });
+      if (Buffer.byteLength(text) > max) faults.push(tooLong(child(place, field), max));
     }
   }
   return faults;
+}
+
+function tooLong({ field, path }: Place, max: number): CheckDiagnostic {
+  return errorAt(path, `${field}: Too long: may not be more than ${max} bytes`);
 }
 
 function ownerFaults(owners: NonNullable<ObjectMeta['ownerReferences']>, location: Place): CheckDiagnostic[] {

@@ -38,8 +38,8 @@ const standardCategories: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What operatorhub.io wants of a ClusterServiceVersion. Deprecated APIs are not looked for, as under `opm`; that
- * is for `alpha-deprecated-apis`. (Source: operator-framework/api, the validator `operatorhub`.)
+ * Checks the requirements of operatorhub.io for a ClusterServiceVersion. As in `opm`, does not check removed APIs; see
+ * `alpha-deprecated-apis`. (Source: validator `operatorhub` of operator-framework/api.)
  */
 export function operatorHubFaults(
   content: BundleContent,
@@ -51,12 +51,12 @@ export function operatorHubFaults(
     ...specFaults(csv),
     ...capabilityFaults(content),
     ...categoryFaults(content, categories),
-    // Without objects what is left of it is the lowest version of Kubernetes.
+    // Without objects this checks the minimum version of Kubernetes only.
     ...removedApiFaults({ ...content, objects: [], crds: [] }, undefined),
   ];
 }
 
-/** The same without capabilities and categories, and with deprecated APIs. */
+/** Checks like `operatorHubFaults` without capabilities and categories, but with removed APIs. */
 export function operatorHubV2Faults(
   content: BundleContent,
   k8sVersion: string | undefined,
@@ -65,7 +65,7 @@ export function operatorHubV2Faults(
   return csv === undefined ? [] : [...specFaults(csv), ...removedApiFaults(content, k8sVersion)];
 }
 
-/** Whether the capability level is one that there is. */
+/** Checks the capability level. */
 export function capabilityFaults({ csv, name }: BundleContent): CheckDiagnostic[] {
   const level = csv?.metadata.annotations?.['capabilities'];
   if (level === undefined || capabilityLevels.has(level)) return [];
@@ -73,15 +73,15 @@ export function capabilityFaults({ csv, name }: BundleContent): CheckDiagnostic[
   return [errorAt(['metadata', 'annotations', 'capabilities'], `(${name}) ${message}`)];
 }
 
-/** Whether the categories are among `own` ones, or those of operatorhub.io. */
+/** Checks the categories, by default those of operatorhub.io. */
 export function categoryFaults(
   { csv, name }: BundleContent,
-  own: ReadonlySet<string> | undefined,
+  custom: ReadonlySet<string> | undefined,
 ): CheckDiagnostic[] {
   const annotation = csv?.metadata.annotations?.['categories'];
   if (annotation === undefined) return [];
-  const known = own ?? standardCategories;
-  const set = own === undefined ? 'standard' : 'custom';
+  const known = custom ?? standardCategories;
+  const set = custom === undefined ? 'standard' : 'custom';
   return annotation
     .split(',')
     .filter((category) => !known.has(category.trim()))
@@ -99,16 +99,16 @@ function specFaults(csv: Csv): CheckDiagnostic[] {
     void faults.push(errorAt(['spec', ...path], `(${name}) csv.Spec.${problem}`));
   const { provider, maintainers = [], links = [], icon, version } = csv.spec;
   if ((provider?.name ?? '').trim() === '') tell(['provider', 'name'], 'Provider.Name not specified');
-  for (const [index, { name: who = '', email = '' }] of maintainers.entries()) {
-    if (who === '' || email === '') {
+  for (const [index, { name: maintainer = '', email = '' }] of maintainers.entries()) {
+    if (maintainer === '' || email === '') {
       tell(['maintainers', index], 'Maintainers elements should contain both name and email');
     }
     const fault = email === '' ? undefined : mailAddressFault(email);
     if (fault !== undefined)
       tell(['maintainers', index, 'email'], `Maintainers email ${email} is invalid: ${fault}`);
   }
-  for (const [index, { name: what = '', url = '' }] of links.entries()) {
-    if (what === '' || url === '') tell(['links', index], 'Links elements should contain both name and url');
+  for (const [index, { name: title = '', url = '' }] of links.entries()) {
+    if (title === '' || url === '') tell(['links', index], 'Links elements should contain both name and url');
     const uri = url === '' ? undefined : parseRequestUri(url);
     if (uri !== undefined && 'fault' in uri)
       tell(['links', index, 'url'], `Links url ${url} is invalid: ${uri.fault}`);

@@ -3,9 +3,9 @@ import { quoteGo } from '../../document/go-json.js';
 import { compareVersions, parseTolerantVersion, tryParse } from '../../core/semver.js';
 import type { BundleContent } from './content.js';
 import type { Permission, ApiDescription } from '../../kube/csv-types.js';
-import type { CheckDiagnostic } from './diagnostic.js';
+import { type CheckDiagnostic, errorAt } from './diagnostic.js';
 
-/** Kinds that versions of Kubernetes no longer have, by the `apiVersion` that they had there. */
+/** Kinds that Kubernetes removed, by release and `apiVersion`. */
 const removed: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   '1.22': {
     'scheduling.k8s.io/v1beta1': ['PriorityClass'],
@@ -38,7 +38,7 @@ const removed: Readonly<Record<string, Readonly<Record<string, readonly string[]
   '1.26': { 'autoscaling/v2beta2': ['HorizontalPodAutoscaler'] },
 };
 
-/** Names by kind, with the file of the first. */
+/** Names of objects by kind, with the file of the first. */
 class Uses {
   readonly #names = new Map<string, string[]>();
   file: string | undefined;
@@ -54,7 +54,7 @@ class Uses {
     return this.#names.size === 0;
   }
 
-  /** As `CRD: (["a" "b"]),Role: (["c"])`. */
+  /** Returns `CRD: (["a" "b"]),Role: (["c"])`. */
   describe(): string {
     return [...this.#names]
       .sort(([a], [b]) => compareBytes(a, b))
@@ -64,8 +64,8 @@ class Uses {
 }
 
 /**
- * APIs that clusters no longer serve: an error where the bundle says that it is for such clusters, or `k8sVersion`
- * asks for them, else a warning. (Source: operator-framework/api, the validator `alpha-deprecated-apis`.)
+ * Checks for removed APIs: an error if the minimum version of the bundle or `k8sVersion` lacks them, otherwise a
+ * warning. (Source: validator `alpha-deprecated-apis` of operator-framework/api.)
  */
 export function removedApiFaults(content: BundleContent, k8sVersion: string | undefined): CheckDiagnostic[] {
   const { csv, csvObject, name } = content;
@@ -77,29 +77,28 @@ export function removedApiFaults(content: BundleContent, k8sVersion: string | un
     faults.push({ severity: 'error', problem: message });
   }
   const { minKubeVersion = '' } = csv.spec;
-  const least = minKubeVersion === '' ? undefined : tryParse(parseTolerantVersion, minKubeVersion);
-  if (minKubeVersion !== '' && least === undefined) {
+  const minimum = minKubeVersion === '' ? undefined : tryParse(parseTolerantVersion, minKubeVersion);
+  if (minKubeVersion !== '' && minimum === undefined) {
     const problem =
       'unable to use csv.Spec.MinKubeVersion to verify the CRD/Webhook apis because it has an invalid value: ';
-    const path = ['spec', 'minKubeVersion'];
-    faults.push({ severity: 'error', problem: `Value ${name}: ${problem}${minKubeVersion}`, path });
+    faults.push(errorAt(['spec', 'minKubeVersion'], `Value ${name}: ${problem}${minKubeVersion}`));
   }
   for (const version of Object.keys(removed)) {
     const { uses: removedUses, granted } = getUses(content, version);
-    const told = (uses: Uses, severity: CheckDiagnostic['severity']): void => {
+    const tell = (uses: Uses, severity: CheckDiagnostic['severity']): void => {
       if (uses.isEmpty || uses.file === undefined) return;
       const message = `Value ${name}: ${removedText(version)}. Migrate the API(s) for ${uses.describe()}`;
       faults.push({ severity, problem: message, file: uses.file });
     };
     const since = parseTolerantVersion(version);
-    const isAsked = [target, least].some((item) => item !== undefined && compareVersions(item, since) >= 0);
-    told(removedUses, isAsked ? 'error' : 'warning');
-    told(granted, 'warning');
+    const isError = [target, minimum].some((item) => item !== undefined && compareVersions(item, since) >= 0);
+    tell(removedUses, isError ? 'error' : 'warning');
+    tell(granted, 'warning');
   }
   return faults;
 }
 
-/** What bundles are told that use what is gone since this version. */
+/** Returns upstream's message about APIs removed in a version. */
 function removedText(version: string): string {
   const anchor = `v${version.replace('.', '-')}`;
   return (
@@ -108,7 +107,7 @@ function removedText(version: string): string {
   );
 }
 
-/** What a bundle uses that Kubernetes 1.22 no longer has, as text; undefined where there is nothing. */
+/** Describes the APIs of a bundle that Kubernetes 1.22 removed; undefined if there are none. */
 export function removedIn122(content: BundleContent): string | undefined {
   const { uses } = getUses(content, '1.22');
   return uses.isEmpty ? undefined : uses.describe();
@@ -151,7 +150,7 @@ function getUses(content: BundleContent, version: string): { uses: Uses; granted
   const grants = (field: string, permissions: readonly Permission[]): void => {
     for (const [index, { rules }] of permissions.entries()) {
       for (const [position, { apiGroups = [], resources = [] }] of (rules ?? []).entries()) {
-        // The one resource that is gone for good; the others have a later version.
+        // The only resource without a later version.
         if (named.has('podsecuritypolicies')) continue;
         const count =
           apiGroups.filter((group) => group === 'policy').length *

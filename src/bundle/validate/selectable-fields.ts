@@ -2,11 +2,11 @@ import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { getValue } from '../../document/json-fields.js';
 import { type Place, child, invalid, required } from './field-diagnostics.js';
-import type { CheckDiagnostic } from './diagnostic.js';
+import { type CheckDiagnostic, errorAt } from './diagnostic.js';
 
 const maxFields = 8;
 
-/** What is wrong with the fields that `kubectl get --field-selector` may ask for. (Source: apiextensions-apiserver.) */
+/** Returns the faults of fields for `kubectl get --field-selector`. (Source: apiextensions-apiserver.) */
 export function selectableFieldFaults(
   fields: readonly { jsonPath: string }[],
   schema: JsonObject | undefined,
@@ -38,20 +38,18 @@ export function selectableFieldFaults(
     }
     const key = steps.join('\0');
     if (known.has(key)) {
-      const { field, path } = location;
-      faults.push({ severity: 'error', problem: `${field}: Duplicate value: ${quoteGo(jsonPath)}`, path });
+      faults.push(errorAt(location.path, `${location.field}: Duplicate value: ${quoteGo(jsonPath)}`));
     }
     known.add(key);
   }
   if (known.size > maxFields) {
-    const { field, path } = place;
-    const message = `${field}: Too many: ${known.size}: must have at most ${maxFields} items`;
-    faults.push({ severity: 'error', problem: message, path });
+    const problem = `${place.field}: Too many: ${known.size}: must have at most ${maxFields} items`;
+    faults.push(errorAt(place.path, problem));
   }
   return faults;
 }
 
-/** `.a.b['c']` taken apart; undefined where it is something else. */
+/** Splits a path such as `.a.b['c']`; undefined for other texts. */
 function findSteps(text: string): string[] | undefined {
   const pattern = /\.([A-Za-z_][A-Za-z0-9_]*)|\['((?:[^'\\]|\\.)+)'\]/gy;
   const steps: string[] = [];

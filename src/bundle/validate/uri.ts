@@ -1,9 +1,7 @@
 import { isIPv6 } from 'node:net';
 import { quoteGo } from '../../document/go-json.js';
 
-/**
- * URLs as Go's `net/url` reads the address of a request: absolute, or a path that begins with a slash.
- */
+/** A URL as Go's `net/url` parses the URI of a request: absolute, or a path that starts with a slash. */
 interface RequestUri {
   scheme: string;
   host: string;
@@ -11,14 +9,14 @@ interface RequestUri {
   query: string;
 }
 
-/** Reads an address, or says in Go's words why it is none. */
+/** Parses a URI of a request, or returns the fault in Go's words. */
 export function parseRequestUri(text: string): RequestUri | { fault: string } {
-  const told = (problem: string): { fault: string } => ({ fault: `parse ${quoteGo(text)}: ${problem}` });
-  if (/[\x00-\x1f\x7f]/.test(text)) return told('net/url: invalid control character in URL');
-  if (text === '') return told('empty url');
+  const refuse = (problem: string): { fault: string } => ({ fault: `parse ${quoteGo(text)}: ${problem}` });
+  if (/[\x00-\x1f\x7f]/.test(text)) return refuse('net/url: invalid control character in URL');
+  if (text === '') return refuse('empty url');
   const uri: RequestUri = { scheme: '', host: '', user: undefined, query: '' };
   if (text === '*') return uri;
-  if (text.startsWith(':')) return told('missing protocol scheme');
+  if (text.startsWith(':')) return refuse('missing protocol scheme');
   const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):/.exec(text)?.[1] ?? '';
   uri.scheme = scheme.toLowerCase();
   let rest = scheme === '' ? text : text.slice(scheme.length + 1);
@@ -27,7 +25,7 @@ export function parseRequestUri(text: string): RequestUri | { fault: string } {
     uri.query = rest.slice(question + 1);
     rest = rest.slice(0, question);
   }
-  if (!rest.startsWith('/')) return scheme === '' ? told('invalid URI for request') : uri;
+  if (!rest.startsWith('/')) return scheme === '' ? refuse('invalid URI for request') : uri;
   if (scheme !== '' && rest.startsWith('//')) {
     const slash = rest.indexOf('/', 2);
     const authority = slash < 0 ? rest.slice(2) : rest.slice(2, slash);
@@ -37,10 +35,10 @@ export function parseRequestUri(text: string): RequestUri | { fault: string } {
     if (position >= 0) uri.user = authority.slice(0, position);
     const fault =
       hostFault(uri.host, uri.scheme) ?? (uri.user === undefined ? undefined : userFault(uri.user));
-    if (fault !== undefined) return told(fault);
+    if (fault !== undefined) return refuse(fault);
   }
   const fault = escapeFault(rest);
-  return fault === undefined ? uri : told(fault);
+  return fault === undefined ? uri : refuse(fault);
 }
 
 function userFault(user: string): string | undefined {

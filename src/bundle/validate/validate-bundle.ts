@@ -16,7 +16,7 @@ import type { CheckDiagnostic } from './diagnostic.js';
 import { capabilityFaults, categoryFaults, operatorHubFaults, operatorHubV2Faults } from './operatorhub.js';
 import { removedApiFaults } from './removed-apis.js';
 
-/** Checks that run when they are asked for, by name: those of `opm`, then those of `operator-sdk`. */
+/** Optional checks by name: those of `opm`, then those of `operator-sdk`. */
 const optionalChecks = {
   operatorhub: (content, { categories }) => operatorHubFaults(content, categories),
   'bundle-objects': bundleObjectFaults,
@@ -29,26 +29,23 @@ const optionalChecks = {
   'alpha-deprecated-apis': (content, { k8sVersion }) => removedApiFaults(content, k8sVersion),
 } as const satisfies Record<string, (content: BundleContent, options: ValidateOptions) => CheckDiagnostic[]>;
 
-/** A validator that runs when it is asked for. */
+/** Name of an optional validator. */
 export type OptionalValidator = keyof typeof optionalChecks;
 
-/** Their names. */
 export const optionalValidators = Object.keys(optionalChecks) as readonly OptionalValidator[];
 
-/** What is asked of `validateBundle`. */
 export interface ValidateOptions {
   optional?: readonly OptionalValidator[] | undefined;
-  /** The version of Kubernetes that a bundle is meant for, for deprecated APIs. */
+  /** Target version of Kubernetes for the check of removed APIs. */
   k8sVersion?: string | undefined;
-  /** Categories in place of those of operatorhub.io. */
+  /** Replacement for the categories of operatorhub.io. */
   categories?: ReadonlySet<string> | undefined;
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Checks a bundle as `opm alpha bundle validate` does, and with the optional validators that are named. All that is
- * wrong is told together, by file and line; bundles of plain manifests or charts are checked as far as they have to
- * do with bundles. Throws LimitError, CancelledError.
+ * Validates a bundle as `opm alpha bundle validate` does, and with the named optional validators. Findings are sorted by
+ * file and line. Of plain manifests and charts, checks what concerns bundles. Throws LimitError, CancelledError.
  */
 export function validateBundle(files: BundleFiles, options: ValidateOptions = {}): ValidationDiagnostic[] {
   const { objects, faults: unread } = readObjects(files.manifests);
@@ -94,7 +91,7 @@ export function validateBundle(files: BundleFiles, options: ValidateOptions = {}
   });
 }
 
-/** Warnings of these are what `opm` finds and keeps to itself. */
+/** Validators whose warnings `opm` does not report. */
 const quiet: ReadonlySet<string> = new Set(['csv', 'bundle', 'operatorhub']);
 
 function getFinding(diagnostic: Diagnostic, places: Places): ValidationDiagnostic {
@@ -116,17 +113,17 @@ function compareFindings(a: ValidationDiagnostic, b: ValidationDiagnostic): numb
   );
 }
 
-/** Lines of values in the files; a file is parsed for it when there is something to report. */
+/** Finds lines of values; parses a file only for findings about it. */
 class Places {
   readonly #files: BundleFiles;
-  /** One file at a time: large ones have many places. */
+  /** Only the latest file, as large ones have many places. */
   #latest: { file: string; placed: PlacedYaml | undefined } | undefined;
 
   constructor(files: BundleFiles) {
     this.#files = files;
   }
 
-  /** Returns the line of what a path leads to, or of the innermost part on the way to it. */
+  /** Returns the line of a path, or of its nearest existing parent. */
   lineOf(file: string, path: DocumentPath): number | undefined {
     if (this.#latest?.file !== file) {
       const slash = file.indexOf('/');

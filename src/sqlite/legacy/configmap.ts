@@ -2,7 +2,7 @@ import { addContext } from '../../core/diagnostics-error.js';
 import { readFileWithin } from '../../bundle/read.js';
 import {
   type EncodedManifest,
-  bundleOfManifests,
+  toBundle,
   toManifest,
   readPackageManifest,
 } from '../../bundle/package-manifests.js';
@@ -126,7 +126,7 @@ export async function loadManifestData(
         const where = `${subject}: spec.customresourcedefinitions.owned[${index}]`;
         attempt(loader, where, () => own.push(...getDefinition(definition, definitions, label)));
       }
-      return bundleOfManifests(csv, [csv, ...own]).bundle;
+      return toBundle(csv, [csv, ...own]).bundle;
     });
     if (made !== undefined) await loader.addBundle(made, subject);
   }

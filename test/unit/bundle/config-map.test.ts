@@ -84,7 +84,7 @@ describe('bundle/config-map', () => {
     });
   });
 
-  it('has the keys and annotations that upstream writes', async () => {
+  it('writes the keys and annotations of opm', async () => {
     const files = filesOf({
       'manifests/a b:c.yaml': service,
       'metadata/annotations.yaml': `annotations:\n  ${prefix}.package.v1: widget\n  ${prefix}.channels.v1: 4\n  other: x\n`,
@@ -119,7 +119,7 @@ describe('bundle/config-map', () => {
     });
   });
 
-  it('gives back every byte and place', async () => {
+  it('restores every byte and path', async () => {
     const texts = {
       'manifests/annotations.yaml': 'annotations: {a: b}\n',
       'manifests/crlf.yaml': '\ufeffa: b\r\n\tc: \u0007 "x" \u2028\n  \n\n',
@@ -136,7 +136,7 @@ describe('bundle/config-map', () => {
     }
   });
 
-  it('keeps bytes that are no text in binaryData, and says that OLM does not look there', async () => {
+  it('stores binary files in binaryData, and warns that OLM ignores them', async () => {
     const bytes = Buffer.from([0x61, 0xff, 0xfe]);
     const { configMaps, warnings } = await extractConfigMaps(filesOf({ 'manifests/a': bytes }), options);
     expect(configMaps[0]).toMatchObject({ binaryData: { a: bytes.toString('base64') } });
@@ -146,7 +146,7 @@ describe('bundle/config-map', () => {
     expect(readMaps(configMaps).files).toEqual([{ path: 'manifests/a', content: bytes }]);
   });
 
-  it('says how large a bundle is that does not fit, and what helps', async () => {
+  it('reports the size of a bundle that does not fit, with hints', async () => {
     const files = filesOf({ 'manifests/a.yaml': 'a'.repeat(700), 'manifests/b.yaml': 'b'.repeat(600) });
     const { configMaps, findings } = await extractConfigMaps(files, { ...options, limit: 1000 });
     expect(configMaps).toEqual([]);
@@ -177,7 +177,7 @@ describe('bundle/config-map', () => {
     ]);
   });
 
-  it('splits a bundle in order of its files, as far as it is needed', async () => {
+  it('splits a bundle in order of its files only as needed', async () => {
     const files = filesOf({
       'manifests/a': 'a'.repeat(50),
       'manifests/b': 'b'.repeat(60),
@@ -205,7 +205,7 @@ describe('bundle/config-map', () => {
     ]);
   });
 
-  it('tells everything that keeps a bundle from being a ConfigMap at once', async () => {
+  it('reports all faults of a bundle for a ConfigMap at once', async () => {
     const files = filesOf({
       'manifests/a b': 'x',
       'manifests/a:b': 'y',
@@ -227,7 +227,7 @@ describe('bundle/config-map', () => {
     ]);
   });
 
-  it('reads what upstream wrote, in a list and as JSON, and says that it may change', async () => {
+  it('reads the ConfigMap of opm, in a list and as JSON, and warns that it is mutable', async () => {
     const map = {
       apiVersion: 'v1',
       kind: 'ConfigMap',
@@ -250,7 +250,7 @@ describe('bundle/config-map', () => {
     });
   });
 
-  it('takes the files that kubectl made a ConfigMap of', () => {
+  it('reads a ConfigMap that kubectl created from files', () => {
     const annotations = `annotations:\n  ${prefix}.package.v1: w\n`;
     const map = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'k' }, immutable: true };
     const content = read(
@@ -262,7 +262,7 @@ describe('bundle/config-map', () => {
     });
   });
 
-  it('tells everything that is wrong with ConfigMaps at once', () => {
+  it('reports all faults of ConfigMaps at once', () => {
     const head = (name: string): string =>
       `---\napiVersion: v1\nkind: ConfigMap\nimmutable: true\nmetadata:\n  name: ${name}\n`;
     const text =
@@ -284,7 +284,7 @@ describe('bundle/config-map', () => {
     ]);
   });
 
-  it('puts ConfigMaps where they are placed', () => {
+  it('writes ConfigMaps to their paths', () => {
     const map = (name: string, data: JsonObject): string =>
       `---\n${encodeYaml({ apiVersion: 'v1', kind: 'ConfigMap', immutable: true, metadata: { name }, data })}`;
     const text = map('a', { 'x.yaml': '1', manifests: '2' }) + map('b', { 'x.yaml': '3' }) + map('c', {});
@@ -306,7 +306,7 @@ describe('bundle/config-map', () => {
     expect(() => placed({ name: 'a', path: '../up' })).toThrow('leads out of the root');
   });
 
-  it('does not unpack more than a file may have', () => {
+  it('does not unpack more than the maximum size of a file', () => {
     const bomb = Buffer.from(gzipSync(Buffer.alloc(65 * 1024 * 1024)).toString('base64')).toString('base64');
     const metadata = { name: 'bomb', annotations: { 'olm.contentEncoding': 'gzip+base64' } };
     const map = { apiVersion: 'v1', kind: 'ConfigMap', metadata, binaryData: { a: bomb } };

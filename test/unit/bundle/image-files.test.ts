@@ -12,7 +12,7 @@ import { directoryWith } from '../../support/temporary.js';
 const limits = defaultArchiveLimits;
 
 describe('bundle/image-files', () => {
-  it('lists all files in byte order, those that readers ignore too', async () => {
+  it('lists all files in byte order, including those that readers ignore', async () => {
     const directory = await directoryWith({ 'b/x.yaml': 'x', 'b.yaml': '', '.indexignore': 'README.md' });
     await writeFile(path.join(directory, 'README.md'), 'read me');
     await mkdir(path.join(directory, 'empty'));
@@ -26,7 +26,7 @@ describe('bundle/image-files', () => {
     ]);
   });
 
-  it('follows links within the directory, as a mounted ConfigMap has them', async () => {
+  it('follows links within the directory, as in a mounted ConfigMap', async () => {
     const directory = await directoryWith({ 'real/..2026/catalog.yaml': 'abc' });
     await symlink('..2026/catalog.yaml', path.join(directory, 'real', 'catalog.yaml'));
     await symlink('real', path.join(directory, 'link'));
@@ -40,7 +40,7 @@ describe('bundle/image-files', () => {
     ]);
   });
 
-  it('finds all that cannot go into an image, or must not', async () => {
+  it('reports all files that cannot or must not be in an image', async () => {
     const directory = await directoryWith({ 'ok.yaml': '', '.wh.a': '', 'a\\b': '', 'line\nbreak': '' });
     await symlink('/etc/hostname', path.join(directory, 'outside'));
     await symlink('nowhere', path.join(directory, 'dangling'));
@@ -50,17 +50,17 @@ describe('bundle/image-files', () => {
     expect(
       findings.map(({ file, ...finding }) => [path.basename(file ?? ''), formatMessage(finding)]),
     ).toEqual([
-      ['.wh.a', 'the name ".wh.a" cannot stand in an image'],
-      ['a\\b', 'the name "a\\\\b" cannot stand in an image'],
+      ['.wh.a', 'invalid file name ".wh.a" for an image'],
+      ['a\\b', 'invalid file name "a\\\\b" for an image'],
       ['dangling', 'a link: no such file or directory'],
-      ['line\nbreak', 'the name "line\\nbreak" cannot stand in an image'],
+      ['line\nbreak', 'invalid file name "line\\nbreak" for an image'],
       ['loop', 'a link to a directory'],
       ['outside', expect.stringMatching(/^a link to ".*", outside of the directory$/)],
       ['pipe', 'is not a regular file'],
     ]);
   });
 
-  it('ends at the limits', async () => {
+  it('stops at the limits', async () => {
     const directory = await directoryWith({ 'a.yaml': '12345', 'b.yaml': '12345' });
     const list = (less: object) => listFiles(directory, { label: directory, limits: { ...limits, ...less } });
     await expect(list({ maxEntries: 1 })).rejects.toThrow(LimitError);

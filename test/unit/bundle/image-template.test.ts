@@ -95,7 +95,7 @@ describe('bundle/image-template', () => {
     fc.assert(fc.property(fc.string(), (text) => void answer(`{{${text}}}`)));
   });
 
-  it('leaves text without actions alone', () => {
+  it('keeps text without actions', () => {
     fc.assert(
       fc.property(
         fc.string().filter((text) => !text.includes('{{')),

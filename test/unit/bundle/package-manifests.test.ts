@@ -27,7 +27,7 @@ const readFiles = async (files: Record<string, string | object>): Promise<string
   read(await directoryWith(asText(files)));
 
 describe('bundle/package-manifests', () => {
-  it('finds bundles with the objects of their directory, and packages', async () => {
+  it('finds packages, and bundles with the objects of their directory', async () => {
     expect(await readFiles(widgetTree())).toEqual([
       'package {"packageName":"widget","channels":[{"name":"stable","head":"widget.v2"},' +
         '{"name":"old","head":"widget.v1"}],"defaultChannel":"stable","file":"tree/widget/widget.package.yaml"}',
@@ -36,7 +36,7 @@ describe('bundle/package-manifests', () => {
     ]);
   });
 
-  it('shares the objects of a directory among its ClusterServiceVersions, which are not in each other', async () => {
+  it('shares the objects of a directory among its ClusterServiceVersions, without each other', async () => {
     const files = {
       'a.yaml': smallCsv({ name: 'a' }),
       'b.txt': smallCsv({ name: 'b' }),
@@ -45,14 +45,14 @@ describe('bundle/package-manifests', () => {
     expect(await readFiles(files)).toEqual(['bundle a of 2 in tree/a.yaml', 'bundle b of 2 in tree/b.txt']);
   });
 
-  it('does not look at names that begin with a dot, but at a directory that is given so', async () => {
+  it('skips names that start with a dot, but reads a directory with such a name', async () => {
     const files = { '.x/.a.yaml': 'a: [', '.x/.b/c.yaml': 'a: [', '.x/d.yaml': smallCsv({ name: 'd' }) };
     const directory = await directoryWith(asText(files));
     expect(await read(directory)).toEqual([]);
     expect(await read(path.join(directory, '.x'))).toEqual(['bundle d of 1 in tree/d.yaml']);
   });
 
-  it('passes over what is plainly no manifest', async () => {
+  it('skips files that are no manifests', async () => {
     const files = {
       'README.md': '# a: [',
       'empty.yaml': '',
@@ -66,7 +66,7 @@ describe('bundle/package-manifests', () => {
     ]);
   });
 
-  it('tells what does not parse where the name promises a manifest, with its line', async () => {
+  it('reports a manifest that does not parse, with its line', async () => {
     const [yaml, note] = await readFiles({
       'a.yaml': 'a:\n  - b\n c: d\n',
       'note.txt': 'a:\n  - b\n c: d\n',
@@ -75,7 +75,7 @@ describe('bundle/package-manifests', () => {
     expect(note).toMatch(/^skipped tree\/note\.txt: /);
   });
 
-  it('takes numbers for names, and tells other kinds', async () => {
+  it('reads numbers as names, and reports other types', async () => {
     const items = await readFiles({
       'a.yaml': 'packageName: a\nchannels:\n- name: 4.5\n  currentCSV: 7\n',
       'b.yaml': 'packageName: [b]\n',
@@ -88,13 +88,13 @@ describe('bundle/package-manifests', () => {
     ]);
   });
 
-  it('tells an owned definition that is missing, and gives the bundle all the same', async () => {
+  it('reports a missing owned definition, and returns the bundle anyway', async () => {
     const items = await readFiles({ 'a.yaml': smallCsv({ name: 'a', owned: ['x'] }) });
     expect(items[0]).toMatch(/^problem tree\/a\.yaml: .*couldn't find example\.com\/v1\/x \(xs\) in bundle/);
     expect(items[1]).toBe('bundle a of 1 in tree/a.yaml');
   });
 
-  it('gives no bundle of a ClusterServiceVersion or definition that is at fault', async () => {
+  it('returns no bundle for an invalid ClusterServiceVersion or definition', async () => {
     expect(
       await readFiles({
         'a/csv.yaml': 'kind: ClusterServiceVersion\nmetadata:\n  name: a\nspec:\n  version: 1\n',
@@ -137,7 +137,7 @@ describe('bundle/package-manifests', () => {
     ]);
   });
 
-  it('refuses a manifest beyond the cap, and passes over other large files', async () => {
+  it('refuses a manifest beyond the limit, and skips other large files', async () => {
     const directory = await directoryWith(asText({ 'p.yaml': smallPackage('p', {}) }));
     await writeFile(path.join(directory, 'archive.bin'), '');
     await truncate(path.join(directory, 'archive.bin'), 65 * 1024 * 1024);
@@ -152,7 +152,7 @@ describe('bundle/package-manifests', () => {
     await expect(read(directory)).rejects.toMatchObject({ code: 'LIMIT' });
   });
 
-  it('needs a directory', async () => {
+  it('requires a directory', async () => {
     const directory = await directoryWith({ file: '' });
     await expect(read(path.join(directory, 'none'))).rejects.toMatchObject({
       code: 'NOT_FOUND',
@@ -163,7 +163,7 @@ describe('bundle/package-manifests', () => {
     });
   });
 
-  it('stops when it is told to', async () => {
+  it('stops when it is cancelled', async () => {
     const directory = await directoryWith(widgetTree());
     const reading = readPackageManifests(directory, { signal: AbortSignal.abort() });
     await expect(reading.next()).rejects.toMatchObject({ code: 'CANCELLED' });

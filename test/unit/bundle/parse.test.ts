@@ -41,7 +41,7 @@ describe('bundle/parse', () => {
     expect(JSON.parse(bundle.csvText)).toMatchObject({ kind: 'ClusterServiceVersion' });
   });
 
-  it('takes the first document of a file, the first CSV of a bundle, and no hidden documents', () => {
+  it('reads the first document of a file, the first CSV of a bundle, and no hidden documents', () => {
     const bundle = parse({
       'a.yaml': csv().replace('1.2.3\nspec', '1.0.0\nspec'),
       'b.yaml': csv(),
@@ -63,7 +63,7 @@ describe('bundle/parse', () => {
     ]);
   });
 
-  it('passes over what is no Kubernetes object, and says so', () => {
+  it('skips and reports files other than Kubernetes objects', () => {
     const bundle = parse({
       'csv.yaml': csv(),
       'list.yaml': '- a\n',
@@ -85,7 +85,7 @@ describe('bundle/parse', () => {
     expect(faultOf({ 'crd.yaml': crd }).message).toBe('bundles/foo: no csv in bundle');
   });
 
-  it('points at a manifest that does not parse when the CSV is missing', () => {
+  it('names a manifest that does not parse when the CSV is missing', () => {
     const fault = faultOf({ 'crd.yaml': crd, 'csv.yaml': `${csv()}  replaces: "unfinished\n` });
     expect(fault.message).toBe('bundles/foo: no csv in bundle');
     expect(fault.file).toBe('manifests/csv.yaml');
@@ -93,14 +93,14 @@ describe('bundle/parse', () => {
     expect(fault.hint).toMatch(/^fix manifests\/csv\.yaml:\d+, which was skipped: /);
   });
 
-  it('refuses a bundle without annotations, and says what it found', () => {
+  it('refuses a bundle without annotations, and lists its metadata files', () => {
     const fault = faultOf({ 'csv.yaml': csv() }, { 'other.yaml': 'a: b\n', 'broken.yaml': 'annotations: [' });
     expect(fault.message).toBe('bundles/foo: Could not find annotations file');
     expect(fault.hint).toContain('operators.operatorframework.io.bundle.package.v1');
     expect(fault.hint).toContain('to metadata/, which contains broken.yaml, other.yaml');
   });
 
-  it('knows the files of metadata by their content; the first of each role counts', () => {
+  it('identifies files of metadata by content, the first of each role', () => {
     const { packageName, dependencies, properties } = parse(
       { 'csv.yaml': csv() },
       {
@@ -117,7 +117,7 @@ describe('bundle/parse', () => {
     expect(properties[0]).toEqual({ type: 'two', text: '2' });
   });
 
-  it('refuses an owned definition that no manifest has', () => {
+  it('refuses an owned API without definition', () => {
     const spec = '  customresourcedefinitions: {owned: [{name: foos.example.com, version: v2, kind: Foo}]}\n';
     expect(faultOf({ 'csv.yaml': csv(spec), 'crd.yaml': crd }).message).toBe(
       'bundles/foo: error checking provided apis in bundle foo.v1.2.3: ' +
@@ -126,7 +126,7 @@ describe('bundle/parse', () => {
     );
   });
 
-  it('tells the keys of a definition apart by case, as Kubernetes does', () => {
+  it('distinguishes keys of a definition by case, as Kubernetes does', () => {
     const odd = crd.replace('names: {', 'names: {KIND: Bar, ').replace('metadata:', 'METADATA: 1\nmetadata:');
     const kinds = parse({ 'csv.yaml': csv(), 'crd.yaml': odd }).providedApis.map(({ kind }) => kind);
     expect(kinds).toEqual(['Foo', 'Foo']);
@@ -137,7 +137,7 @@ describe('bundle/parse', () => {
     expect(objects[1]).toBe('{"kind":"X","text":"last\\n"}');
   });
 
-  it('takes the values of JSON properties as YAML has them when a type is no text', () => {
+  it('reads values of JSON properties as YAML when a type is no string', () => {
     const file = '{"properties":[{"type":1,"value":{"z":1.0,"a":"<"}},{"type":"b","value":{"z":1,"a":2}}]}';
     const { properties } = parse({ 'csv.yaml': csv() }, { 'a.yaml': annotations, 'p.yaml': file });
     expect(properties.slice(0, 2)).toEqual([
@@ -237,7 +237,7 @@ describe('bundle/parse', () => {
     ]);
   });
 
-  it('refuses a manifest that is nested without end', () => {
+  it('refuses a manifest that is nested too deeply', () => {
     const deep = `{"kind":"X","a":${'['.repeat(5000)}${']'.repeat(5000)}}`;
     expect(faultOf({ 'csv.yaml': csv(), 'deep.json': deep }).code).toBe('LIMIT');
   });
@@ -259,7 +259,7 @@ describe('bundle/parse', () => {
     expect(fault.line).toBe(line);
   });
 
-  it('knows the line of a fault in a definition', () => {
+  it('reports the line of a fault in a definition', () => {
     const fault = faultOf({ 'csv.yaml': csv(), 'crd.yaml': crd.replace('- name: v1alpha1', '- name: 1') });
     expect(fault).toMatchObject({ file: 'manifests/crd.yaml', line: 10 });
   });

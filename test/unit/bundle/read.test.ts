@@ -32,7 +32,7 @@ function treeOf(files: Record<string, string>, directories: string[] = []) {
 }
 
 describe('bundle/read', () => {
-  it('knows a bundle by two real directories', async () => {
+  it('recognizes a bundle by two real directories', async () => {
     await write({ 'manifests/a': '', 'elsewhere/b': '' });
     expect(await isBundleDirectory(root)).toBe(false);
     await symlink(join(root, 'elsewhere'), join(root, 'metadata'));
@@ -61,7 +61,7 @@ describe('bundle/read', () => {
     expect(files.folders).toEqual(['sub']);
   });
 
-  it('follows links to files, and passes over other links and special files', async () => {
+  it('follows links to files, and skips other links and special files', async () => {
     await write({ 'manifests/a': 'A', 'metadata/m': '', 'other/o': 'O' });
     await symlink(join(root, 'other/o'), join(root, 'manifests/b'));
     await symlink(join(root, 'other'), join(root, 'manifests/c'));
@@ -71,7 +71,7 @@ describe('bundle/read', () => {
     expect(files.manifests.map(({ content }) => content.toString())).toEqual(['A', 'O']);
   });
 
-  it('says which directory is missing', async () => {
+  it('names the missing directory', async () => {
     await write({ 'manifests/a': '' });
     await expect(readBundleDirectory(root)).rejects.toThrow(`${root}: directory metadata not found`);
     const dotted = `./${relative('.', root)}`;
@@ -92,7 +92,7 @@ describe('bundle/read', () => {
     expect((await readBundleFiles(nested, { subject: 'img' })).folders).toEqual(['sub']);
   });
 
-  it('takes the files out of an image', async () => {
+  it('reads the files of an image', async () => {
     const tree = treeOf({
       'manifests/b.yaml': 'b',
       'manifests/a.yaml': 'a',
@@ -106,7 +106,7 @@ describe('bundle/read', () => {
     expect(files.metadata.map(({ content }) => content.toString())).toEqual(['m']);
   });
 
-  it('keeps to its limits', async () => {
+  it('enforces its limits', async () => {
     await write({ 'manifests/a': '12345', 'manifests/b': '', 'metadata/m': '' });
     await expect(readBundleDirectory(root, { limits: { maxFileSize: 4 } })).rejects.toThrow(LimitError);
     await expect(readBundleDirectory(root, { limits: { maxFiles: 1 } })).rejects.toThrow(

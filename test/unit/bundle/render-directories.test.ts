@@ -46,7 +46,7 @@ describe('bundle/render-directories', () => {
     expect(text).not.toContain('olm.bundle.object');
   });
 
-  it('throws the failure of the first directory that fails', async () => {
+  it('throws the error of the first directory that fails', async () => {
     const good = goldens.map(({ directory }) => directory);
     const broken = join(root, 'broken');
     await cp(good[0] as string, broken, { recursive: true });

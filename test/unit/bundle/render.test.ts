@@ -71,7 +71,7 @@ describe('bundle/render', () => {
     expect(objects(blob)).toContain('{"data":{"a":"\\u003c\\u0026\\u003e","z":1},"kind":"ConfigMap"}');
   });
 
-  it('keeps given properties once, and the last olm.package wins', () => {
+  it('keeps explicit properties once, and the last olm.package', () => {
     const annotation =
       '  annotations:\n    olm.properties: \'[{"type":"x","value":1}, {"type":"x","value":1}, ' +
       '{"type":"olm.package","value":{"packageName":"other","version":"9.0.0",' +
@@ -93,7 +93,7 @@ describe('bundle/render', () => {
     ]);
   });
 
-  it('keeps the text of property values that are written as JSON', () => {
+  it('keeps the text of property values in JSON', () => {
     const annotation =
       '  annotations:\n    olm.properties: \'[{"value": {"b":1.50, "a":"<"}, "type":"x"}]\'\n';
     const blob = render(
@@ -106,14 +106,14 @@ describe('bundle/render', () => {
     expect(properties(blob)).toContain('y {"z":1.0,"b":1e2}');
   });
 
-  it('passes over an olm.properties annotation that does not parse', () => {
+  it('ignores an olm.properties annotation that does not parse', () => {
     const blob = render(
       bundleOf({ 'csv.yaml': csv('', "  annotations: {olm.properties: '[{'}\n") }, { 'a.yaml': annotations }),
     );
     expect(properties(blob)).toEqual(['olm.package {"packageName":"foo","version":"1.2.3"}']);
   });
 
-  it('turns dependencies and required APIs into properties', () => {
+  it('converts dependencies and required APIs to properties', () => {
     const spec = `  customresourcedefinitions:
     required:
     - {name: bars.example.com, version: v1, kind: Bar}
@@ -177,7 +177,7 @@ describe('bundle/render', () => {
     expect(render(otherStrategy).relatedImages).toHaveLength(2);
   });
 
-  it('writes what Kubernetes holds of numbers and odd keys', () => {
+  it('writes numbers and unusual keys as Kubernetes does', () => {
     const manifest =
       'kind: X\nbig: 9223372036854775807\nlarger: 18446744073709551615\nfloat: 1.50\nwhole: 2.0\n' +
       'list: {"10": a, "9": b, "a\\u2028": "\\u2029"}\n__proto__: 1\n';
@@ -190,7 +190,7 @@ describe('bundle/render', () => {
     );
   });
 
-  it('makes the image of a directory from a template, also as a related image', () => {
+  it('creates the image of a directory from a template, also as a related image', () => {
     const imageTemplate = parseImageTemplate('quay.io/x/{{.Package}}:v{{.Version}}');
     const files = bundleOf({ 'csv.yaml': csv() }, { 'a.yaml': annotations });
     const blob = renderBundleFiles(files, { subject: 'foo', imageTemplate });
@@ -202,7 +202,7 @@ describe('bundle/render', () => {
     );
   });
 
-  it('names a property whose value does not have the form of its type', () => {
+  it('names a property with an invalid value', () => {
     const files = bundleOf(
       { 'csv.yaml': csv() },
       { 'a.yaml': annotations, 'p.yaml': 'properties:\n- {type: olm.gvk, value: {group: 1}}\n' },
@@ -212,7 +212,7 @@ describe('bundle/render', () => {
     );
   });
 
-  it('leaves out the release and, without a package, the derived property', () => {
+  it('omits the release and, without a package, the derived property', () => {
     const released = bundleOf({ 'csv.yaml': csv('  release: 3\n') }, { 'a.yaml': annotations });
     expect(properties(render(released))).toEqual([
       'olm.package {"packageName":"foo","version":"1.2.3","release":"3"}',

@@ -40,7 +40,7 @@ function specOf(modes: string[], strategy: object = {}): object {
 }
 
 describe('bundle/summary', () => {
-  it('says what a bundle is', async () => {
+  it('summarizes a bundle', async () => {
     const directory = path.join(bundlesDirectory, 'silicom-sts-operator/0.0.1');
     const summary = summarizeBundle(await readBundleDirectory(directory), { subject: directory });
     expect(summary).toMatchObject({
@@ -68,7 +68,7 @@ describe('bundle/summary', () => {
     expect(summary.permissions?.risks).toEqual(['wildcard', 'escalate', 'workloads', 'scc']);
   });
 
-  it('takes upgrades and further facts from the ClusterServiceVersion', () => {
+  it('reads upgrades and further facts of the ClusterServiceVersion', () => {
     const summary = summarize(
       {
         replaces: 'widget.v0.9.0',
@@ -104,7 +104,7 @@ describe('bundle/summary', () => {
     });
   });
 
-  it('tells images of the operator from others, and those that may change', () => {
+  it('distinguishes images of the operator from others, and unpinned ones', () => {
     const summary = summarize({
       spec: {
         ...specOf(['AllNamespaces'], { deployments: [deployment('quay.io/w/controller:v1')] }),
@@ -143,7 +143,7 @@ describe('bundle/summary', () => {
     });
   });
 
-  it('shows permissions of a bundle that cannot be installed, and why it cannot', () => {
+  it('shows permissions of a bundle that cannot be installed, with the reasons', () => {
     const { permissions, notes } = summarize(
       { spec: specOf(['AllNamespaces'], { permissions: [account('widget', rule)] }) },
       { 'manifests/job.yaml': '{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"j"}}' },
@@ -159,7 +159,7 @@ describe('bundle/summary', () => {
     ]);
   });
 
-  it('tells what is odd', () => {
+  it('reports oddities', () => {
     const name = 'widget.v1.0.0';
     const { notes } = summarize(
       {
@@ -185,7 +185,7 @@ describe('bundle/summary', () => {
     ]);
   });
 
-  it('refuses what cannot be rendered', () => {
+  it('refuses a bundle that cannot be rendered', () => {
     expect(() => summarizeBundle({ manifests: [], metadata: [] }, { subject: 'widget' })).toThrow(
       'widget: no bundle objects found',
     );

@@ -8,12 +8,12 @@ function fileOf(name: string, kind: string | undefined, size: number) {
 }
 
 describe('bundle/without-bodies', () => {
-  it('keeps what a small bundle has', () => {
+  it('keeps a small bundle', () => {
     const files = { manifests: [fileOf('a', 'ConfigMap', 100_000)], metadata: [] };
     expect(withoutBodies(files)).toBe(files);
   });
 
-  it('cuts large objects of a large bundle down to kind and metadata', () => {
+  it('reduces large objects of a large bundle to kind and metadata', () => {
     const large = 33 * 1024 * 1024;
     const files = {
       manifests: [

@@ -10,7 +10,7 @@ function built(csv: JsonObject, options = {}): string {
 const always = { apiServiceDefinitions: {}, crdDescriptions: {}, provider: {} };
 
 describe('model/csv-metadata', () => {
-  it('always has three records, and nothing else that is empty', () => {
+  it('always has three fields, and no other empty ones', () => {
     expect(built({})).toBe(JSON.stringify(always));
     expect(
       built({
@@ -20,7 +20,7 @@ describe('model/csv-metadata', () => {
     ).toBe(JSON.stringify(always));
   });
 
-  it('has its fields in the order of the reference implementation', () => {
+  it('has its fields in the order of opm', () => {
     const descriptor = {
       value: { b: 1, a: '<' },
       'x-descriptors': ['x'],
@@ -77,12 +77,12 @@ describe('model/csv-metadata', () => {
     );
   });
 
-  it('keeps free-form values unescaped when they came so', () => {
+  it('keeps free-form values unescaped', () => {
     const spec = { customresourcedefinitions: { owned: [{ specDescriptors: [{ value: '<' }] }] } };
     expect(built({ spec }, { escapeHtml: false })).toContain('"value":"<"');
   });
 
-  it('matches field names whatever their case; of two spellings the last counts', () => {
+  it('matches field names in any case; the last of two takes precedence', () => {
     const text = built({
       Metadata: { Labels: { a: 'b' } },
       spec: { DisplayName: 'one', displayname: 'two' },
@@ -111,7 +111,7 @@ describe('model/csv-metadata', () => {
     expect(() => buildCsvMetadata({ spec })).toThrow(message);
   });
 
-  it('accepts versions that lack parts, as upstream does', () => {
+  it('accepts partial versions, as opm does', () => {
     expect(built({ spec: { version: 'v1.2', release: '1.a-b' } })).toBe(JSON.stringify(always));
   });
 });

@@ -4,7 +4,7 @@ import { decodeBundle } from '../../../src/model/decode.js';
 import { bundle, factsOf } from './read-facts.js';
 
 describe('model/describe', () => {
-  it('keeps of a bundle its names, version, counts and faults', () => {
+  it('keeps names, version, counts and faults of a bundle', () => {
     const properties = [
       { type: 'olm.gvk', value: 'x' },
       { type: 'olm.package', value: { packageName: 'other', version: '1.0.0', release: '2' } },
@@ -57,7 +57,7 @@ describe('model/describe', () => {
     });
   });
 
-  it('takes lists that are not there as empty', () => {
+  it('reads missing lists as empty', () => {
     const facts = factsOf([
       { schema: 'olm.channel', name: 'c', package: 'p' },
       { schema: 'olm.deprecations', package: 'p', entries: null },

@@ -14,6 +14,6 @@ it('model/error-tree draws the lines of earlier branches through later ones', ()
   );
 });
 
-it('model/error-tree writes a message alone without a colon', () => {
+it('model/error-tree writes a message without children without a colon', () => {
   expect(renderErrorTree(tree('root'))).toBe('root');
 });

@@ -19,7 +19,7 @@ function types(blob: BundleBlob): string[] {
 }
 
 describe('model/migrations', () => {
-  it('knows its levels', () => {
+  it('lists its levels', () => {
     expect(migrationLevels).toEqual(['none', 'bundle-object-to-csv-metadata', 'all']);
     expect(resolveMigrationLevel('')).toBe('none');
     expect(() => resolveMigrationLevel('nope')).toThrow('unknown migration level "nope"');
@@ -42,7 +42,7 @@ describe('model/migrations', () => {
     expect(migrateBundle(before, '')).toBe(before);
   });
 
-  it('reads objects that are YAML, and values that are kept as text', () => {
+  it('reads objects in YAML, and values kept as text', () => {
     const yaml = object('kind: ClusterServiceVersion\nspec: {displayName: Bar}\n');
     const raw = { type: yaml.type, value: new RawJson(JSON.stringify(yaml.value)) };
     for (const property of [yaml, raw]) {
@@ -51,7 +51,7 @@ describe('model/migrations', () => {
     }
   });
 
-  it('leaves alone a bundle without image, without CSV, or with metadata', () => {
+  it('keeps a bundle without image, without CSV, or with metadata', () => {
     const metadata = { type: 'olm.csv.metadata', value: {} };
     for (const blob of [
       bundle([object(csv)], ''),
@@ -63,7 +63,7 @@ describe('model/migrations', () => {
     }
   });
 
-  it('uses the CSV that the caller has', () => {
+  it('uses the CSV of the caller', () => {
     expect(types(migrateBundle(bundle([]), 'all', csv))).toEqual(['olm.csv.metadata']);
   });
 

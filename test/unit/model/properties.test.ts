@@ -72,7 +72,7 @@ describe('model/properties', () => {
     expect(findPropertyFault({ type: 'olm.gvk', value: null }, 0)).toBeUndefined();
   });
 
-  it('lets other types, unknown fields and nulls pass', () => {
+  it('accepts other types, unknown fields and nulls', () => {
     expect(findPropertyFault({ type: 'olm.constraint', value: 'x' }, 0)).toBeUndefined();
     expect(
       findPropertyFault({ type: 'olm.gvk', value: { group: null, constructor: 1, x: [] } }, 0),
@@ -82,7 +82,7 @@ describe('model/properties', () => {
     expect(findPropertyFault({ type: 'olm.csv.metadata', value }, 0)).toBeUndefined();
   });
 
-  it('reads fields whatever their case, the last of several', () => {
+  it('reads fields in any case, the last of several', () => {
     expect(parsePackageProperty({ PackageName: 'a', VERSION: '1.0.0', version: '2.0.0' })).toEqual({
       packageName: 'a',
       version: '2.0.0',
@@ -103,7 +103,7 @@ describe('model/properties', () => {
     );
   });
 
-  it('has an answer for every JSON value', () => {
+  it('returns a result for every JSON value', () => {
     const types = fc.constantFrom('olm.package', 'olm.csv.metadata', 'olm.bundle.object', 'olm.gvk', 'x');
     fc.assert(
       fc.property(types, fc.jsonValue(), (type, value) => {

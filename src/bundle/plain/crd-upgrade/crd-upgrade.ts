@@ -2,18 +2,24 @@ import { quoteGo } from '../../../document/go-json.js';
 import { compareBytes } from '../../../core/order.js';
 import { conform } from '../../../kube/struct.js';
 import { crdStruct } from '../../../kube/crd-types.js';
-import { type Manifest, getTitle } from '../../../kube/manifests.js';
-import { type Diagnostic, createWarning, formatMessage } from '../../../core/diagnostic.js';
+import { type Manifest, getTitle, locateIn } from '../../../kube/manifests.js';
+import {
+  type Diagnostic,
+  type DocumentPath,
+  createFault,
+  createWarning,
+  formatMessage,
+} from '../../../core/diagnostic.js';
 import { schemaChanges } from './schema-changes.js';
 import { type SchemaAt, schemaPaths } from './schema-paths.js';
 
-/** Something that may break objects or users of a definition when it is upgraded; `code` is the preflight check. */
+/** A change that may break objects or users of a definition; `code` is the preflight check. */
 export interface CrdDiagnostic extends Diagnostic {
   /** Name of the definition. */
   crd: string;
-  /** `v1`, or `v1 -> v2` between two served versions; missing for what concerns the whole definition. */
+  /** `v1`, or `v1 -> v2` between served versions; undefined for the whole definition. */
   version?: string | undefined;
-  /** Path of the property, beginning with `^`. */
+  /** Path of the property, starting with `^`. */
   property?: string | undefined;
 }
 
@@ -33,26 +39,18 @@ interface Definition {
 }
 
 /**
- * Whether a custom resource definition may take the place of another, by the preflight rules of
- * operator-controller: nothing that exists may become invalid, in any version that both have, nor between served
- * versions unless a webhook converts them. What an older definition had wrong already does not count again.
- * Which versions are stored only the status of a definition on a cluster tells; see `storedVersionWarnings`.
+ * Checks whether a custom resource definition can replace another, by the preflight rules of operator-controller:
+ * existing objects must stay valid, in every common version and between served versions unless a webhook converts them.
+ * Ignores faults between served versions that the old definition had too. Only the status of a definition on a cluster
+ * has its stored versions; see `storedVersionWarnings`.
  */
 export function checkCrdUpgrade(old: Manifest, next: Manifest): CrdDiagnostic[] {
-  const faults = [old, next].flatMap((crd) => formFindings(crd));
+  const faults = [old, next].flatMap(getTypeFaults);
   if (faults.length > 0) return faults;
   const [before, after] = [getDefinition(old), getDefinition(next)];
   const findings: CrdDiagnostic[] = [];
-  const tell = (check: string, detail: string, place: readonly (string | number)[]): number =>
-    findings.push({
-      severity: 'error',
-      code: check,
-      crd: next.name,
-      subject: getTitle(next),
-      problem: `${check}: ${detail}`,
-      file: next.file,
-      line: next.lineOf(place),
-    });
+  const tell = (check: string, detail: string, place: DocumentPath): void =>
+    void findings.push(createCrdFault(next, check, `${check}: ${detail}`, place));
   if (before.scope !== after.scope) {
     tell('scope', `changed: ${quoteGo(before.scope)} -> ${quoteGo(after.scope)}`, ['spec', 'scope']);
   }
@@ -66,10 +64,7 @@ export function checkCrdUpgrade(old: Manifest, next: Manifest): CrdDiagnostic[] 
   }
   for (const name of before.storedVersions) {
     if (after.versions.some((version) => version.name === name)) continue;
-    tell('storedVersionRemoval', `objects may be stored in version ${name}, which is gone`, [
-      'spec',
-      'versions',
-    ]);
+    tell('storedVersionRemoval', `objects may be stored in version ${name}, which is gone`, versionsPath);
   }
   for (const version of before.versions) {
     const other = after.versions.find(({ name }) => name === version.name);
@@ -79,8 +74,8 @@ export function checkCrdUpgrade(old: Manifest, next: Manifest): CrdDiagnostic[] 
 }
 
 /**
- * Versions that a definition without a status says to store, and that the newer one has no more: on a cluster
- * that has it, there may be objects which nothing can read then. Only for pairs that `checkCrdUpgrade` can read.
+ * Warns of storage versions of a definition without status that the new definition lacks: clusters may have objects of
+ * that version. Requires definitions without type faults.
  */
 export function storedVersionWarnings(old: Manifest, next: Manifest): Diagnostic[] {
   const [before, after] = [getDefinition(old), getDefinition(next)];
@@ -89,29 +84,25 @@ export function storedVersionWarnings(old: Manifest, next: Manifest): Diagnostic
     .filter(({ name, isStored }) => isStored && !after.versions.some((version) => version.name === name))
     .map(({ name }) =>
       createWarning('stored-version', `version ${name}, which was stored, is gone`, {
-        subject: getTitle(next),
-        file: next.file,
-        line: next.lineOf(['spec', 'versions']),
+        ...locateIn(next, versionsPath),
         hint: `migrate stored objects first, until status.storedVersions on the cluster no longer contains ${name}`,
       }),
     );
 }
 
-/** Comparing what is no definition of the known version would tell nothing. */
-function formFindings(crd: Manifest): CrdDiagnostic[] {
-  const tell = (problem: string, path: readonly (string | number)[]): CrdDiagnostic => ({
-    severity: 'error',
-    code: 'form',
-    crd: crd.name,
-    subject: getTitle(crd),
-    problem,
-    file: crd.file,
-    line: crd.lineOf(path),
-  });
+const versionsPath = ['spec', 'versions'] as const;
+
+function createCrdFault(crd: Manifest, code: string, problem: string, path: DocumentPath): CrdDiagnostic {
+  return { ...createFault(code, problem, locateIn(crd, path)), crd: crd.name };
+}
+
+function getTypeFaults(crd: Manifest): CrdDiagnostic[] {
   if (crd.apiVersion !== 'apiextensions.k8s.io/v1') {
-    return [tell(`apiVersion ${crd.apiVersion} is not supported`, ['apiVersion'])];
+    return [createCrdFault(crd, 'form', `apiVersion ${crd.apiVersion} is not supported`, ['apiVersion'])];
   }
-  return conform(crd.load(), crdStruct).faults.map(({ message, path }) => tell(message, path));
+  return conform(crd.load(), crdStruct).faults.map(({ message, path }) =>
+    createCrdFault(crd, 'form', message, path),
+  );
 }
 
 function getDefinition(manifest: Manifest): Definition {
@@ -135,38 +126,30 @@ function getDefinition(manifest: Manifest): Definition {
   };
 }
 
-/** What breaks between two schemas; only what the older has can break. */
+/** Compares the properties of the old schema. */
 function versionFindings(manifest: Manifest, label: string, old: Version, next: Version): CrdDiagnostic[] {
-  const findings: CrdDiagnostic[] = [];
-  for (const [path, { schema }] of old.schemas) {
-    const other = next.schemas.get(path);
-    for (const { check, detail } of schemaChanges(schema, other?.schema ?? {})) {
-      findings.push({
-        severity: 'error',
-        code: check,
-        crd: manifest.name,
-        version: label,
-        property: path,
-        subject: `${getTitle(manifest)}: ${label}: ${path}`,
-        problem: `${check}: ${detail}`,
-        file: manifest.file,
-        line: manifest.lineOf(other?.place ?? findPlace(next.schemas, path)),
-      });
-    }
-  }
-  return findings;
+  return [...old.schemas].flatMap(([property, { schema }]) => {
+    const other = next.schemas.get(property);
+    const place = other?.place ?? findPlace(next.schemas, property);
+    return schemaChanges(schema, other?.schema ?? {}).map(({ check, detail }): CrdDiagnostic => ({
+      ...createCrdFault(manifest, check, `${check}: ${detail}`, place),
+      subject: `${getTitle(manifest)}: ${label}: ${property}`,
+      version: label,
+      property,
+    }));
+  });
 }
 
-/** The place of the innermost part on the way to a path that is not there. */
-function findPlace(schemas: ReadonlyMap<string, SchemaAt>, path: string): readonly (string | number)[] {
-  for (let where = path; where !== ''; where = where.slice(0, Math.max(0, where.lastIndexOf('.')))) {
-    const schema = schemas.get(where);
+/** Returns the place of the nearest existing parent of a path. */
+function findPlace(schemas: ReadonlyMap<string, SchemaAt>, path: string): DocumentPath {
+  for (let parent = path; parent !== ''; parent = parent.slice(0, Math.max(0, parent.lastIndexOf('.')))) {
+    const schema = schemas.get(parent);
     if (schema !== undefined) return schema.place;
   }
-  return ['spec', 'versions'];
+  return versionsPath;
 }
 
-/** Without a webhook, an object is read in every served version, so that each must hold what older ones hold. */
+/** Compares served versions: without a webhook, an object is read in all of them. */
 function servedFindings(before: Definition, after: Definition): CrdDiagnostic[] {
   if (after.isConverted) return [];
   const known = new Set(betweenServed(before).map(formatMessage));
@@ -184,7 +167,7 @@ function betweenServed({ manifest, versions }: Definition): CrdDiagnostic[] {
   );
 }
 
-/** Versions as Kubernetes orders them, oldest first: names of another form, alpha, beta, stable. */
+/** Compares versions as Kubernetes does, oldest first: other names, alpha, beta, stable. */
 function compareVersionNames(a: string, b: string): number {
   const [left, right] = [getRank(a), getRank(b)];
   for (const [index, value] of left.entries()) {

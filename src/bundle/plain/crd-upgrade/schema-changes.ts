@@ -3,18 +3,18 @@ import { encodeGoJson, sortKeysDeep } from '../../../document/go-json.js';
 import type { JsonObject, JsonValue } from '../../../document/json.js';
 import { getList } from '../../../document/json-fields.js';
 
-/** A change of one schema that may break objects which exist already. */
+/** A change of a schema that may break existing objects. */
 interface SchemaChange {
-  /** Which rule it is against, as operator-controller names them. */
+  /** Rule by the name of operator-controller. */
   check: string;
   detail: string;
 }
 
-/** Bounds that may be raised, and such that may be lowered; taking one away is always right. */
+/** Bounds that may be raised, and those that may be lowered; both may be removed. */
 const upperBounds = ['maximum', 'maxItems', 'maxLength', 'maxProperties'] as const;
 const lowerBounds = ['minimum', 'minItems', 'minLength', 'minProperties'] as const;
 
-/** Keywords that have a rule of their own, or whose content is compared under its own path. */
+/** Keywords with a separate rule, or whose content is compared under its own path. */
 const handled: ReadonlySet<string> = new Set([
   ...upperBounds,
   ...lowerBounds,
@@ -30,7 +30,7 @@ const handled: ReadonlySet<string> = new Set([
   'type',
 ]);
 
-/** What breaks from one schema to another, leaving aside what lies below them. (Source: crdify, as OLM configures it.) */
+/** Returns the breaking changes of a schema, without nested schemas. (Source: crdify, as OLM configures it.) */
 export function schemaChanges(old: JsonObject, next: JsonObject): SchemaChange[] {
   const changes: SchemaChange[] = [];
   const tell = (check: string, detail: string): number => changes.push({ check, detail });
@@ -91,7 +91,7 @@ function compareBound(
   else if (verb === 'increased' ? is > was : is < was) tell(key, `${verb}: ${shown(was)} -> ${shown(is)}`);
 }
 
-/** Texts for people do not make a schema another one. */
+/** Descriptive keywords, which do not distinguish schemas. */
 const notes: ReadonlySet<string> = new Set(['description', 'title', 'example', 'externalDocs']);
 
 function compareOne(old: JsonObject, next: JsonObject, tell: Tell): void {
@@ -121,7 +121,7 @@ function toText(value: JsonValue): string {
   return encodeGoJson(sortKeysDeep(value));
 }
 
-/** Characters of a value that a message shows. */
+/** Maximum characters of a value in a message. */
 const maxShown = 60;
 
 function cut(text: string): string {

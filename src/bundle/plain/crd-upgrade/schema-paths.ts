@@ -1,19 +1,19 @@
 import { type JsonObject, type JsonValue, isJsonObject } from '../../../document/json.js';
 
-/** A schema within a schema. */
+/** A nested schema. */
 export interface SchemaAt {
   schema: JsonObject;
-  /** Where it stands in its document. */
+  /** Path in its document. */
   place: (string | number)[];
 }
 
-/** Keywords that hold one schema, with how paths write them. */
+/** Keywords with one schema. */
 const single = ['items', 'additionalProperties', 'additionalItems', 'not'] as const;
 const lists = ['allOf', 'anyOf', 'oneOf', 'items'] as const;
 const maps = ['patternProperties', 'definitions', 'dependencies'] as const;
 
 /**
- * All schemas in a schema by their paths, as the preflight of operator-controller writes them: `^` is the whole,
+ * Returns all schemas in a schema by their paths, as the preflight of operator-controller writes them: `^` is the root,
  * `^.spec.items` the items of its property `spec`.
  */
 export function schemaPaths(root: JsonObject, place: readonly (string | number)[]): Map<string, SchemaAt> {

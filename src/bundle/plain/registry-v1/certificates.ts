@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../document/json.js';
 import { certificateName, issuerName, webhookServiceName } from './generated-names.js';
 import { type PlainObject, generated } from '../../../kube/object.js';
 
-/** Who makes the certificates that webhooks are served with. */
+/** Providers of the serving certificates of webhooks. */
 export const certificateProviders = ['none', 'cert-manager', 'service-ca'] as const;
 export type CertificateProvider = (typeof certificateProviders)[number];
 
@@ -11,7 +11,7 @@ const inject: Readonly<Record<Exclude<CertificateProvider, 'none'>, string>> = {
   'service-ca': 'service.beta.openshift.io/inject-cabundle',
 };
 
-/** Lets the provider write its authority into an object that names the service of a deployment; changes it. */
+/** Annotates an object that refers to the service of a deployment so that the provider injects its authority. */
 export function injectAuthority(
   object: JsonObject,
   provider: CertificateProvider,
@@ -23,7 +23,7 @@ export function injectAuthority(
   annotate(object, inject[provider], value);
 }
 
-/** Lets the provider make the secret of a service; changes the object. */
+/** Annotates a service so that the provider creates its secret. */
 export function requestSecret(service: JsonObject, provider: CertificateProvider, deployment: string): void {
   if (provider !== 'service-ca') return;
   annotate(service, 'service.beta.openshift.io/serving-cert-secret-name', certificateName(deployment));
@@ -34,7 +34,7 @@ function annotate(object: JsonObject, key: string, value: string): void {
   metadata['annotations'] = { ...(metadata['annotations'] as JsonObject | undefined), [key]: value };
 }
 
-/** What a provider needs in addition: with cert-manager, an issuer and a certificate for each deployment. */
+/** Returns the further objects of a provider: with cert-manager, an issuer and a certificate per deployment. */
 export function certificateObjects(
   provider: CertificateProvider,
   deployment: string,

@@ -6,7 +6,7 @@ import { deploymentObjects } from './deployments.js';
 import { findDuplicates } from '../duplicates.js';
 import { type Diagnostic, createFault, createWarning } from '../../../core/diagnostic.js';
 import { defaultTargets, supportedModes, targetsFault } from './install-modes.js';
-import type { Manifest } from '../../../kube/manifests.js';
+import { type Manifest, locateIn } from '../../../kube/manifests.js';
 import { labelFault } from '../../../kube/names.js';
 import { type PlainObject, sortObjects } from '../../../kube/object.js';
 import { permissionObjects } from '../rights/permissions.js';
@@ -15,32 +15,28 @@ import { supportedKinds } from './supported-kinds.js';
 import { validateRegistryV1 } from './validate.js';
 import { findConversion, webhookConfigurations, webhookDeployments, webhookServices } from './webhooks.js';
 
-/** How an operator is to be installed. */
 export interface InstallOptions {
   installNamespace: string;
-  /** Namespaces to watch; an empty name stands for all. What the configuration or the operator says if empty. */
+  /** Namespaces to watch, an empty name for all; by default those of the configuration or the operator. */
   watchNamespaces?: readonly string[] | undefined;
   provider?: CertificateProvider | undefined;
-  /** A configuration as text, and what its file is called. */
   config?: { text: string; file: string } | undefined;
 }
 
-/** What a bundle becomes. */
 interface Converted {
-  /** Sorted by kind, namespace and name; empty where there are findings. */
+  /** Sorted by kind, namespace and name; empty if there are findings. */
   objects: PlainObject[];
-  /** Everything that speaks against installing it. */
+  /** Faults that prevent installing the bundle. */
   findings: Diagnostic[];
-  /** What is worth knowing, and no reason to stop. */
   warnings: Diagnostic[];
   bundle: RegistryV1 | undefined;
-  /** The namespaces that are watched; one empty name stands for all. */
+  /** Watched namespaces; one empty name for all. */
   targets: readonly string[];
 }
 
 /**
- * Turns a bundle of the format registry+v1 into the objects that installing it applies, as operator-controller
- * makes them. The bundle's own objects are loaded one by one when they are written. Throws LimitError.
+ * Converts a registry+v1 bundle to the objects that operator-controller applies when it installs it. Objects of the
+ * bundle are loaded when they are written. Throws LimitError.
  */
 export function convertRegistryV1(
   files: BundleFiles,
@@ -90,7 +86,7 @@ export function convertRegistryV1(
   };
 }
 
-/** The namespaces to watch, out of what was asked for, the configuration, and what the operator supports. */
+/** Returns the namespaces to watch, from the options, the configuration and the install modes. */
 function chooseTargets(
   bundle: RegistryV1,
   options: InstallOptions,
@@ -101,7 +97,7 @@ function chooseTargets(
   const modes = supportedModes(bundle.csv);
   let targets = watchNamespaces;
   let deploymentConfig: DeploymentConfig | undefined;
-  let isTold = false;
+  let isConfigValid = true;
   if (options.config !== undefined) {
     const { text, file } = options.config;
     const rules = { modes, installNamespace, targetsGiven: targets.length > 0 };
@@ -109,7 +105,7 @@ function chooseTargets(
     findings.push(...read.findings);
     warnings.push(...read.warnings);
     ({ deploymentConfig } = read.config);
-    isTold = read.findings.length > 0;
+    isConfigValid = read.findings.length === 0;
     const { watchNamespace } = read.config;
     if (watchNamespace !== undefined && targets.length === 0) targets = [watchNamespace];
     else if (watchNamespace !== undefined && (targets.length > 1 || targets[0] !== watchNamespace)) {
@@ -123,8 +119,8 @@ function chooseTargets(
   }
   if (targets.length === 0) targets = defaultTargets(modes);
   const fault = targetsFault(modes, installNamespace, targets);
-  // What is wrong with the configuration says it better, with its line.
-  if (fault !== undefined && !isTold) {
+  // Faults of the configuration are more precise.
+  if (fault !== undefined && isConfigValid) {
     findings.push(
       createFault('install-mode', fault, {
         file: bundle.csvManifest.file,
@@ -147,9 +143,7 @@ function definitionObject(
   if (converted !== undefined && findSpec(crd.load())?.['preserveUnknownFields'] === true) {
     findings.push(
       createFault('crd-conversion', 'preserveUnknownFields is true, so that no webhook can convert it', {
-        subject: `CustomResourceDefinition "${crd.name}"`,
-        file: crd.file,
-        line: crd.lineOf(['spec', 'preserveUnknownFields']),
+        ...locateIn(crd, ['spec', 'preserveUnknownFields']),
         hint: 'set spec.preserveUnknownFields to false',
       }),
     );
@@ -179,7 +173,7 @@ function getHead({ apiVersion, kind, name, namespace, file }: Manifest): Omit<Pl
   return { apiVersion, kind, name, namespace, origin: file, isGenerated: false };
 }
 
-/** An object of the bundle as it is, but for its namespace. */
+/** Returns an object of the bundle in the install namespace if its kind is namespaced. */
 function otherObject(other: Manifest, installNamespace: string): PlainObject {
   if (supportedKinds.get(other.kind)?.isNamespaced !== true) return { ...getHead(other), load: other.load };
   return {
@@ -193,7 +187,7 @@ function otherObject(other: Manifest, installNamespace: string): PlainObject {
   };
 }
 
-/** Deployments that run as an account which nothing makes would not start. */
+/** Warns of deployments with a service account that is not created. */
 function accountWarnings(bundle: RegistryV1, objects: readonly PlainObject[]): Diagnostic[] {
   const accounts = new Set(objects.filter(({ kind }) => kind === 'ServiceAccount').map(({ name }) => name));
   const deployments = bundle.csv.spec.install.spec?.deployments ?? [];

@@ -9,7 +9,6 @@ import { type PlainObject, generated } from '../../../kube/object.js';
 import type { RegistryV1 } from './registry-v1.js';
 import { webhookDeployments } from './webhooks.js';
 
-/** What deployments depend on. */
 interface DeploymentOptions {
   installNamespace: string;
   targets: readonly string[];
@@ -17,13 +16,13 @@ interface DeploymentOptions {
   config?: DeploymentConfig | undefined;
 }
 
-/** The deployments of an operator. */
+/** Returns the deployments of an operator. */
 export function deploymentObjects(bundle: RegistryV1, options: DeploymentOptions): PlainObject[] {
   const served = new Set(webhookDeployments(bundle));
   const deployments = bundle.csv.spec.install.spec?.deployments ?? [];
   const { installNamespace, targets, provider, config } = options;
   return deployments.map(({ name, label, spec: { ...deployment } }) => {
-    // The template is changed below, and the bundle may be rendered again.
+    // The template is modified below, and the bundle may be rendered again.
     const template = structuredClone(deployment.template);
     const { metadata: templateMetadata, spec: pod } = template;
     templateMetadata.annotations = {
@@ -61,7 +60,7 @@ function setItems<O extends object, K extends keyof O>(
   else delete object[field];
 }
 
-/** Where deployments look for the certificate that they serve with, under its two names. */
+/** Mount paths and file names of serving certificates. */
 const certificateVolumes = [
   {
     name: 'webhook-cert',
@@ -75,7 +74,7 @@ const certificateVolumes = [
   },
 ] as const;
 
-/** Puts the secret with the certificate where it is looked for, in place of whatever is mounted there. */
+/** Mounts the secret with the certificate, in place of other volumes at these paths. */
 function mountCertificates(pod: PodSpec, deployment: string): void {
   const names = new Set<string>(certificateVolumes.map(({ name }) => name));
   const paths = new Set<string>(certificateVolumes.map(({ mountPath }) => mountPath));
@@ -105,7 +104,7 @@ function mountCertificates(pod: PodSpec, deployment: string): void {
   }
 }
 
-/** Changes a pod as the user of its operator configures it, in the order of operator-controller. */
+/** Applies the configuration to a pod, in the order of operator-controller. */
 function applyConfig(pod: PodSpec, config: DeploymentConfig): void {
   for (const container of pod.containers ?? []) configureContainer(container, config);
   if (config.volumes !== undefined) setItems(pod, 'volumes', overriddenByName(pod.volumes, config.volumes));
@@ -147,7 +146,7 @@ function withMissing<T>(items: readonly T[] = [], others: readonly T[]): T[] {
   return result;
 }
 
-/** What is empty erases, what is not there keeps, all else replaces. */
+/** Removes parts that are configured as empty, and replaces other configured parts. */
 function applyAffinity(pod: PodSpec, configured: NonNullable<PodSpec['affinity']>): void {
   const affinity: JsonObject = { ...pod.affinity };
   for (const [field, value] of Object.entries(configured)) {

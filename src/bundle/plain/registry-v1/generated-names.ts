@@ -3,13 +3,13 @@ import { encodeGoJson } from '../../../document/go-json.js';
 import type { JsonValue } from '../../../document/json.js';
 import type { Permission } from '../../../kube/csv-types.js';
 
-/** Characters that names of generated objects have at most, but for one quirk. */
+/** Maximum length of generated names, with the exception below. */
 const maxNameLength = 63;
 
 /**
- * The name of a generated Role or ClusterRole and of its binding: the name of the ClusterServiceVersion and of
- * the service account, cut as needed, and a hash of the permission. (Source: operator-controller; a name of 64
- * characters where both parts together have 63 is upstream's.)
+ * Returns the name of a generated Role or ClusterRole and its binding: the names of the ClusterServiceVersion and of
+ * the service account, truncated as needed, and a hash of the permission. (Source: operator-controller, which also
+ * creates names of 64 characters if both parts have 63.)
  */
 export function permissionName(csvName: string, permission: Permission): string {
   const base = `${csvName}-${permission.serviceAccountName || 'default'}`;
@@ -24,29 +24,29 @@ export function permissionName(csvName: string, permission: Permission): string 
   return nameWithSuffix(base, computeHash({ serviceAccountName, rules: rules ?? null }));
 }
 
-/** Base 36 of the SHA-224 of a value as Go's encoder writes it. */
+/** Returns the SHA-224 of a value as Go encodes it, in base 36. */
 function computeHash(value: JsonValue): string {
   const text = `${encodeGoJson(value, { escapeHtml: true })}\n`;
   return BigInt(`0x${createHash('sha224').update(text).digest('hex')}`).toString(36);
 }
 
-/** `base-suffix`, with the base cut so that 63 characters are kept. */
+/** Returns `base-suffix`, with the base truncated to 63 characters in total. */
 export function nameWithSuffix(base: string, suffix: string): string {
   const isLong = base.length + suffix.length > maxNameLength;
   return `${isLong ? base.slice(0, Math.max(0, maxNameLength - suffix.length - 1)) : base}-${suffix}`;
 }
 
-/** The service in front of the webhooks of a deployment. */
+/** Returns the name of the service for the webhooks of a deployment. */
 export function webhookServiceName(deployment: string): string {
   return nameWithSuffix(deployment.replaceAll('.', '-'), 'service');
 }
 
-/** The certificate of that service, and the secret that holds it. */
+/** Returns the name of the certificate of that service, and of its secret. */
 export function certificateName(deployment: string): string {
   return nameWithSuffix(webhookServiceName(deployment), 'cert');
 }
 
-/** What cert-manager signs that certificate with. */
+/** Returns the name of the issuer of that certificate. */
 export function issuerName(deployment: string): string {
   return nameWithSuffix(certificateName(deployment), 'selfsigned-issuer');
 }

@@ -1,20 +1,20 @@
 import { sortedByBytes } from '../../../core/order.js';
 import type { ClusterServiceVersion } from '../../../kube/csv-types.js';
 
-/** The install modes that a ClusterServiceVersion supports, sorted. */
+/** Returns the supported install modes, sorted. */
 export function supportedModes(csv: ClusterServiceVersion): string[] {
   const modes = csv.spec.installModes ?? [];
   return sortedByBytes(new Set(modes.filter(({ supported }) => supported).map(({ type }) => type)));
 }
 
-/** What is watched when nothing is asked for: all namespaces where that is supported, else there is no default. */
+/** Returns the default namespaces to watch: all if supported, otherwise none. */
 export function defaultTargets(modes: readonly string[]): string[] {
   return modes.includes('AllNamespaces') ? [''] : [];
 }
 
 /**
- * Why an operator cannot be installed for these namespaces, in the words of operator-controller; undefined
- * if it can. All namespaces are written as one empty name.
+ * Returns the reason why an operator cannot watch these namespaces, in the words of operator-controller. One empty name
+ * stands for all namespaces.
  */
 export function targetsFault(
   modes: readonly string[],

@@ -8,14 +8,14 @@ import type { BundleFile, BundleFiles } from '../../read.js';
 import { crdStruct } from '../../../kube/crd-types.js';
 import { type ClusterServiceVersion, csvStruct } from '../../../kube/csv-types.js';
 import { type Conformed, type Of, conform } from '../../../kube/struct.js';
-import { type Manifest, readManifests, getTitle } from '../../../kube/manifests.js';
-import { type Diagnostic, createFault, createWarning } from '../../../core/diagnostic.js';
+import { type Manifest, locateIn, readManifests } from '../../../kube/manifests.js';
+import { type Diagnostic, createFault, createWarning, formatPath } from '../../../core/diagnostic.js';
 import { unsupportedKinds } from './supported-kinds.js';
 
-/** A bundle of the format registry+v1, as far as installing it depends on it. */
+/** The parts of a registry+v1 bundle that installing it requires. */
 export interface RegistryV1 {
   packageName: string;
-  /** With its properties among its annotations. */
+  /** With the properties of the bundle among its annotations. */
   csv: ClusterServiceVersion;
   csvManifest: Manifest;
   crds: Manifest[];
@@ -23,23 +23,16 @@ export interface RegistryV1 {
   others: Manifest[];
 }
 
-/** What reading a bundle found; without `bundle` there is nothing to go on with. */
-interface ReadRegistryV1 {
-  bundle: RegistryV1 | undefined;
-  findings: Diagnostic[];
-  warnings: Diagnostic[];
-}
-
 /**
- * Reads a bundle as operator-controller does: every document of every manifest, told apart by its kind; of
- * `metadata/`, the files `annotations.yaml` and `properties.yaml`. All that is wrong is told together. Differs
- * from it where it silently takes the last of several ClusterServiceVersions, and where it reads old custom
- * resource definitions as if they were new: both are findings here. Throws LimitError.
+ * Reads a bundle as operator-controller does: every document of every manifest, and `annotations.yaml` and
+ * `properties.yaml` of `metadata/`. Unlike operator-controller, reports further ClusterServiceVersions, and custom
+ * resource definitions of v1beta1, as findings. `bundle` is undefined if it has no readable ClusterServiceVersion.
+ * Throws LimitError.
  */
 export function readRegistryV1(
   files: BundleFiles,
   options: { keepBelow?: number | undefined } = {},
-): ReadRegistryV1 {
+): { bundle: RegistryV1 | undefined; findings: Diagnostic[]; warnings: Diagnostic[] } {
   const { manifests, findings } = readManifests(files.manifests, { ...options, prefix: 'manifests/' });
   const warnings: Diagnostic[] = [];
   for (const name of files.folders ?? []) {
@@ -51,14 +44,11 @@ export function readRegistryV1(
     );
   }
   const metadata = readMetadata(files.metadata, findings);
-  const csvs = manifests.filter(({ kind }) => kind === 'ClusterServiceVersion');
-  const [csvManifest, ...furtherCsvs] = csvs;
-  for (const further of furtherCsvs) {
+  const [csvManifest, ...otherCsvs] = manifests.filter(({ kind }) => kind === 'ClusterServiceVersion');
+  for (const other of otherCsvs) {
     findings.push(
       createFault('second-csv', `another ClusterServiceVersion; ${csvManifest?.file} has one already`, {
-        subject: getTitle(further),
-        file: further.file,
-        line: further.lineOf(),
+        ...locateIn(other),
         hint: 'keep exactly one ClusterServiceVersion',
       }),
     );
@@ -75,13 +65,8 @@ export function readRegistryV1(
   const others = manifests.filter(({ kind }) => !readKinds.has(kind));
   for (const other of others) {
     if (other.apiVersion !== '') continue;
-    warnings.push(
-      createWarning('missing-field', 'apiVersion is missing, so that no cluster will take it', {
-        subject: getTitle(other),
-        file: other.file,
-        line: other.lineOf(['kind']),
-      }),
-    );
+    const problem = 'apiVersion is missing, so that no cluster will take it';
+    warnings.push(createWarning('missing-field', problem, locateIn(other, ['kind'])));
   }
   findings.push(...unsupportedKinds(others));
   if (csvManifest === undefined) return { bundle: undefined, findings, warnings };
@@ -93,35 +78,24 @@ export function readRegistryV1(
 
 const readKinds: ReadonlySet<string> = new Set(['ClusterServiceVersion', 'CustomResourceDefinition']);
 
-/** The findings of reading one manifest as its type. */
-function tellFaults(manifest: Manifest, { faults }: Pick<Conformed, 'faults'>, findings: Diagnostic[]): void {
-  for (const { message, path } of faults) {
-    findings.push(
-      createFault('wrong-type', message, {
-        subject: getTitle(manifest),
-        file: manifest.file,
-        line: manifest.lineOf(path),
-      }),
-    );
-  }
+function getTypeFaults(manifest: Manifest, { faults }: Pick<Conformed, 'faults'>): Diagnostic[] {
+  return faults.map(({ message, path }) => createFault('wrong-type', message, locateIn(manifest, path)));
 }
 
 function checkCrd(crd: Manifest, findings: Diagnostic[]): void {
   if (crd.apiVersion !== 'apiextensions.k8s.io/v1') {
     findings.push(
       createFault('unsupported', `apiVersion ${crd.apiVersion} is not supported`, {
-        subject: getTitle(crd),
-        file: crd.file,
-        line: crd.lineOf(['apiVersion']),
+        ...locateIn(crd, ['apiVersion']),
         hint: 'convert it to apiextensions.k8s.io/v1, the only version since Kubernetes 1.22',
       }),
     );
     return;
   }
-  tellFaults(crd, conformCrd(crd), findings);
+  findings.push(...getTypeFaults(crd, conformCrd(crd)));
 }
 
-/** What was read of definitions that are kept in memory anyway. */
+/** Results for definitions that are in memory anyway. */
 const conformedCrds = new WeakMap<JsonObject, ConformedCrd>();
 
 type ConformedCrd = Conformed<Of<typeof crdStruct>>;
@@ -135,12 +109,12 @@ function conformCrd(crd: Manifest): ConformedCrd {
   return conformed;
 }
 
-/** A custom resource definition as it is written to a cluster. Callers must not change it. */
+/** Returns a custom resource definition for a cluster. Callers must not change it. */
 export function loadCrd(crd: Manifest): JsonObject {
   return conformCrd(crd).value;
 }
 
-/** Undefined where it is at fault, for then nothing that depends on it can be told. */
+/** Returns undefined if fields have wrong types. */
 function readCsv(
   manifest: Manifest,
   properties: readonly string[] | undefined,
@@ -148,15 +122,14 @@ function readCsv(
   warnings: Diagnostic[],
 ): ClusterServiceVersion | undefined {
   const conformed = conform(manifest.load(), csvStruct);
-  tellFaults(manifest, conformed, findings);
+  findings.push(...getTypeFaults(manifest, conformed));
   if (conformed.faults.length > 0) return undefined;
   for (const path of conformed.dropped) {
-    // Only what is rendered is read; the rest of the fields are known to others.
+    // The table has rendered fields only; others are dropped although known.
     if (path[0] !== 'spec' || (path[1] !== 'install' && path[1] !== 'webhookdefinitions')) continue;
-    const field = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`)).join('');
     warnings.push(
-      createWarning('unknown-field', 'not a field of Kubernetes, and left out', {
-        subject: field.slice(1),
+      createWarning('unknown-field', 'unknown field, ignored', {
+        subject: formatPath(path),
         file: manifest.file,
         line: manifest.lineOf(path),
       }),
@@ -167,10 +140,7 @@ function readCsv(
   return csv;
 }
 
-/**
- * Puts the properties of the bundle behind those that the annotation has already. None at all are written as
- * `null`, as upstream does.
- */
+/** Appends the properties of the bundle to those of the annotation; no properties become `null`, as upstream. */
 function addProperties(
   csv: ClusterServiceVersion,
   properties: readonly string[],
@@ -202,7 +172,7 @@ function addProperties(
   annotations[propertiesAnnotation] = encodeGoJson(all?.map(getProperty) ?? null, { escapeHtml: true });
 }
 
-/** Type and value, in the order in which upstream writes them. */
+/** Returns type and value in upstream's order. */
 function getProperty(value: JsonValue): JsonObject {
   const { type = '', value: inner = null } = getObject(value);
   return { type, value: inner };

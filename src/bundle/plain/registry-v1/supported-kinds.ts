@@ -1,13 +1,13 @@
 import { isJsonObject } from '../../../document/json.js';
 import { sortedByBytes } from '../../../core/order.js';
 import { describeKind } from '../../../document/field.js';
-import { type Manifest, getTitle } from '../../../kube/manifests.js';
+import { type Manifest, locateIn } from '../../../kube/manifests.js';
 import { type Diagnostic, createFault } from '../../../core/diagnostic.js';
 
 /**
- * Kinds that a bundle may hold in addition to its ClusterServiceVersion and custom resource definitions, and whether
- * objects of them are put into the install namespace. Their group does not matter. (Source: operator-controller;
- * VerticalPodAutoscaler counts as cluster-scoped there, so its namespace stays as it is written.)
+ * Kinds that a bundle may contain in addition to its ClusterServiceVersion and custom resource definitions. Objects of
+ * namespaced kinds are moved to the install namespace. (Source: operator-controller, which ignores groups and treats
+ * VerticalPodAutoscaler as cluster-scoped.)
  */
 export const supportedKinds: ReadonlyMap<string, { isNamespaced: boolean }> = new Map<
   string,
@@ -39,32 +39,28 @@ export const supportedKinds: ReadonlyMap<string, { isNamespaced: boolean }> = ne
   ].map((kind) => [kind, { isNamespaced: false }] as const),
 ]);
 
-/** What is wrong with a name that could not be taken. */
-function nameProblem(manifest: Manifest): string {
+function describeMissingName(manifest: Manifest): string {
   const { metadata } = manifest.load();
   const name = isJsonObject(metadata) ? (metadata['name'] ?? '') : '';
   return name === '' ? 'missing' : `expected a string, got ${describeKind(name)}`;
 }
 
-/** Objects that a bundle must not hold, or that have no name. */
+/** Returns the faults of objects that a bundle must not contain, or without name. */
 export function unsupportedKinds(others: readonly Manifest[]): Diagnostic[] {
   const findings: Diagnostic[] = [];
   for (const other of others) {
     if (!supportedKinds.has(other.kind)) {
       findings.push(
         createFault('unsupported-kind', 'bundles must not hold objects of this kind', {
-          subject: getTitle(other),
-          file: other.file,
-          line: other.lineOf(['kind']),
+          ...locateIn(other, ['kind']),
           hint: `use one of ${sortedByBytes(supportedKinds.keys()).join(', ')}`,
         }),
       );
     } else if (other.name === '') {
       findings.push(
-        createFault('invalid-name', `metadata.name: ${nameProblem(other)}`, {
+        createFault('invalid-name', `metadata.name: ${describeMissingName(other)}`, {
+          ...locateIn(other, ['metadata', 'name']),
           subject: other.kind,
-          file: other.file,
-          line: other.lineOf(['metadata', 'name']),
         }),
       );
     }

@@ -1,17 +1,16 @@
 import { quoteGo } from '../../../document/go-json.js';
 import { compareBytes, sortedByBytes } from '../../../core/order.js';
 import type { WebhookDescription } from '../../../kube/csv-types.js';
-import { type Diagnostic, createFault } from '../../../core/diagnostic.js';
+import { type Diagnostic, type DocumentPath, createFault } from '../../../core/diagnostic.js';
 import { supportedModes } from './install-modes.js';
-import { getTitle } from '../../../kube/manifests.js';
+import { locateIn } from '../../../kube/manifests.js';
 import { objectNameFault, subdomainFault } from '../../../kube/names.js';
 import type { RegistryV1 } from './registry-v1.js';
 
 /**
- * What is wrong with a bundle before it is rendered, every rule of operator-controller: names of deployments
- * and definitions, definitions that are owned but not there, webhooks that conflict or belong to nothing. (The name
- * of the package, and kinds that no bundle may hold, are checked when the bundle is read.) Also names that it leaves
- * to the cluster to refuse, when half of the objects are applied.
+ * Checks a bundle by all rules of operator-controller: names of deployments and definitions, missing owned definitions,
+ * conflicting and dangling webhooks. (`readRegistryV1` checks package name and kinds.) Also checks names that
+ * operator-controller leaves to the cluster, which would reject them after half of the objects are applied.
  */
 export function validateRegistryV1(bundle: RegistryV1): Diagnostic[] {
   return [
@@ -23,13 +22,16 @@ export function validateRegistryV1(bundle: RegistryV1): Diagnostic[] {
   ];
 }
 
-type Path = readonly (string | number)[];
-
 const deploymentsPath = ['spec', 'install', 'spec', 'deployments'] as const;
 const webhooksPath = ['spec', 'webhookdefinitions'] as const;
 const ownedPath = ['spec', 'customresourcedefinitions', 'owned'] as const;
 
-function inCsv({ csvManifest }: RegistryV1, path: Path, message: string, hint?: string): Diagnostic {
+function createCsvFault(
+  { csvManifest }: RegistryV1,
+  path: DocumentPath,
+  message: string,
+  hint?: string,
+): Diagnostic {
   return createFault('invalid-csv', message, {
     file: csvManifest.file,
     line: csvManifest.lineOf(path),
@@ -43,14 +45,12 @@ function deploymentFindings(bundle: RegistryV1): Diagnostic[] {
   return deployments.flatMap(({ name }, index) => {
     const path = [...deploymentsPath, index, 'name'];
     const findings: Diagnostic[] = [];
-    if (seen.has(name)) {
-      findings.push(inCsv(bundle, path, `deployment ${quoteGo(name)}: another deployment has this name`));
-    }
+    const tell = (problem: string): number =>
+      findings.push(createCsvFault(bundle, path, `deployment ${quoteGo(name)}: ${problem}`));
+    if (seen.has(name)) tell('another deployment has this name');
     seen.add(name);
     const fault = subdomainFault(name);
-    if (fault !== undefined) {
-      findings.push(inCsv(bundle, path, `deployment ${quoteGo(name)}: its name is ${fault}`));
-    }
+    if (fault !== undefined) tell(`its name is ${fault}`);
     return findings;
   });
 }
@@ -62,19 +62,14 @@ function definitionFindings(bundle: RegistryV1): Diagnostic[] {
     const first = files.get(crd.name);
     if (first === undefined) files.set(crd.name, crd.file);
     else {
-      findings.push(
-        createFault('duplicate-object', `the bundle has this definition twice, first in ${first}`, {
-          subject: getTitle(crd),
-          file: crd.file,
-          line: crd.lineOf(['metadata', 'name']),
-        }),
-      );
+      const problem = `the bundle has this definition twice, first in ${first}`;
+      findings.push(createFault('duplicate-object', problem, locateIn(crd, ['metadata', 'name'])));
     }
   }
   for (const [index, { name }] of (bundle.csv.spec.customresourcedefinitions?.owned ?? []).entries()) {
     if (files.has(name)) continue;
     findings.push(
-      inCsv(
+      createCsvFault(
         bundle,
         [...ownedPath, index, 'name'],
         `owned definition ${quoteGo(name)} is not in the bundle`,
@@ -85,7 +80,7 @@ function definitionFindings(bundle: RegistryV1): Diagnostic[] {
   return findings;
 }
 
-/** A webhook with its place in the list. */
+/** A webhook with its index. */
 interface PlacedWebhook {
   webhook: WebhookDescription;
   index: number;
@@ -103,16 +98,12 @@ const webhookTypes: ReadonlySet<string> = new Set([
   'ValidatingAdmissionWebhook',
 ]);
 
-function titleOfWebhook({ type, generateName }: WebhookDescription): string {
-  return `${type} ${quoteGo(generateName)}`;
-}
-
 function webhookFindings(bundle: RegistryV1): Diagnostic[] {
   const webhooks = (bundle.csv.spec.webhookdefinitions ?? []).map((webhook, index) => ({ webhook, index }));
   const findings: Diagnostic[] = [];
-  const tell = ({ webhook, index }: PlacedWebhook, field: Path, problem: string, hint?: string): void => {
-    const message = `${titleOfWebhook(webhook)}: ${problem}`;
-    findings.push(inCsv(bundle, [...webhooksPath, index, ...field], message, hint));
+  const tell: Tell = ({ webhook, index }, field, problem, hint) => {
+    const message = `${webhook.type} ${quoteGo(webhook.generateName)}: ${problem}`;
+    findings.push(createCsvFault(bundle, [...webhooksPath, index, ...field], message, hint));
   };
   checkConversions(bundle, webhooks, tell);
   const deployments = new Set((bundle.csv.spec.install.spec?.deployments ?? []).map(({ name }) => name));
@@ -129,12 +120,8 @@ function webhookFindings(bundle: RegistryV1): Diagnostic[] {
       tell(placed, ['type'], `unknown type`, `use one of ${[...webhookTypes].join(', ')}`);
     }
     if (!deployments.has(deploymentName)) {
-      tell(
-        placed,
-        ['deploymentName'],
-        `deployment ${quoteGo(deploymentName)} not found`,
-        `use a name from ${deploymentsPath.join('.')}`,
-      );
+      const problem = `deployment ${quoteGo(deploymentName)} not found`;
+      tell(placed, ['deploymentName'], problem, `use a name from ${deploymentsPath.join('.')}`);
     }
     const key = `${type}\0${generateName}`;
     if (names.has(key)) {
@@ -148,52 +135,34 @@ function webhookFindings(bundle: RegistryV1): Diagnostic[] {
   return findings;
 }
 
-type Tell = (placed: PlacedWebhook, field: Path, problem: string, hint?: string) => void;
+type Tell = (placed: PlacedWebhook, field: DocumentPath, problem: string, hint?: string) => void;
 
 function checkConversions(bundle: RegistryV1, webhooks: readonly PlacedWebhook[], tell: Tell): void {
   const conversions = webhooks.filter(({ webhook }) => webhook.type === 'ConversionWebhook');
   const modes = supportedModes(bundle.csv);
   const owned = new Set((bundle.csv.spec.customresourcedefinitions?.owned ?? []).map(({ name }) => name));
-  const users = new Map<string, string[]>();
+  const converters = new Map<string, PlacedWebhook[]>();
   for (const placed of conversions) {
     if (modes.length !== 1 || modes[0] !== 'AllNamespaces') {
-      tell(
-        placed,
-        [],
-        `a conversion webhook needs AllNamespaces as the only supported install mode, found [${modes.join(' ')}]`,
-      );
+      const required = 'a conversion webhook needs AllNamespaces as the only supported install mode';
+      tell(placed, [], `${required}, found [${modes.join(' ')}]`);
     }
     for (const crd of sortedByBytes(new Set(placed.webhook.conversionCRDs ?? []))) {
-      users.set(crd, [...(users.get(crd) ?? []), placed.webhook.generateName]);
-      if (!owned.has(crd)) {
-        tell(
-          placed,
-          ['conversionCRDs'],
-          `converts ${quoteGo(crd)}, which the bundle does not own`,
-          `list it in ${ownedPath.join('.')}`,
-        );
-      }
+      converters.set(crd, [...(converters.get(crd) ?? []), placed]);
+      if (owned.has(crd)) continue;
+      const problem = `converts ${quoteGo(crd)}, which the bundle does not own`;
+      tell(placed, ['conversionCRDs'], problem, `list it in ${ownedPath.join('.')}`);
     }
   }
-  for (const placed of conversions) {
-    for (const crd of sortedByBytes(new Set(placed.webhook.conversionCRDs ?? []))) {
-      const names = users.get(crd) ?? [];
-      // Told once, at the last of them.
-      if (names.length < 2 || placed !== lastUser(conversions, crd)) continue;
-      tell(
-        placed,
-        ['conversionCRDs'],
-        `${quoteGo(crd)} is converted by several webhooks: ${sortedByBytes(names).join(', ')}`,
-      );
-    }
+  for (const [crd, converting] of converters) {
+    if (converting.length < 2) continue;
+    const names = sortedByBytes(converting.map(({ webhook }) => webhook.generateName));
+    const problem = `${quoteGo(crd)} is converted by several webhooks: ${names.join(', ')}`;
+    tell(converting.at(-1) as PlacedWebhook, ['conversionCRDs'], problem);
   }
 }
 
-function lastUser(conversions: readonly PlacedWebhook[], crd: string): PlacedWebhook | undefined {
-  return conversions.findLast(({ webhook }) => webhook.conversionCRDs?.includes(crd));
-}
-
-/** Webhooks may not watch over what OLM itself, or the cluster's admission, depends on. */
+/** Refuses webhooks that intercept resources of OLM or of the cluster's admission. */
 function checkRules(placed: PlacedWebhook, tell: Tell): void {
   for (const [index, rule] of (placed.webhook.rules ?? []).entries()) {
     for (const group of rule.apiGroups ?? []) {
@@ -204,8 +173,8 @@ function checkRules(placed: PlacedWebhook, tell: Tell): void {
       } else if (group === 'admissionregistration.k8s.io') {
         for (const resource of rule.resources ?? []) {
           if (resource !== '*' && !configurationKinds.has(resource.toLowerCase())) continue;
-          const what = resource === '*' ? 'all resources' : resource;
-          tell(placed, ['rules', index, 'resources'], `its rules must not cover ${what} of ${group}`);
+          const covered = resource === '*' ? 'all resources' : resource;
+          tell(placed, ['rules', index, 'resources'], `its rules must not cover ${covered} of ${group}`);
         }
       }
     }
@@ -215,7 +184,7 @@ function checkRules(placed: PlacedWebhook, tell: Tell): void {
 function apiServiceFindings(bundle: RegistryV1): Diagnostic[] {
   const owned = bundle.csv.spec.apiservicedefinitions?.owned ?? [];
   return owned.map(({ name, group, version }, index) =>
-    inCsv(
+    createCsvFault(
       bundle,
       ['spec', 'apiservicedefinitions', 'owned', index],
       `owned API service ${quoteGo(name === '' ? `${version}.${group}` : name)}: not supported`,
@@ -230,10 +199,8 @@ function nameFindings(bundle: RegistryV1): Diagnostic[] {
   for (const manifest of [...bundle.crds, ...named]) {
     const fault = objectNameFault(manifest.kind, manifest.name);
     if (fault === undefined) continue;
-    const { file } = manifest;
-    const line = manifest.lineOf(['metadata', 'name']);
     findings.push(
-      createFault('invalid-name', `its name is ${fault}`, { subject: getTitle(manifest), file, line }),
+      createFault('invalid-name', `its name is ${fault}`, locateIn(manifest, ['metadata', 'name'])),
     );
   }
   const { permissions, clusterPermissions } = bundle.csv.spec.install.spec ?? {};
@@ -242,9 +209,8 @@ function nameFindings(bundle: RegistryV1): Diagnostic[] {
       const fault = serviceAccountName === '' ? undefined : subdomainFault(serviceAccountName);
       if (fault === undefined) continue;
       const path = ['spec', 'install', 'spec', field, index, 'serviceAccountName'];
-      findings.push(
-        inCsv(bundle, path, `service account ${quoteGo(serviceAccountName)}: its name is ${fault}`),
-      );
+      const problem = `service account ${quoteGo(serviceAccountName)}: its name is ${fault}`;
+      findings.push(createCsvFault(bundle, path, problem));
     }
   }
   return findings;

@@ -6,14 +6,13 @@ import { webhookServiceName } from './generated-names.js';
 import { type PlainObject, generated } from '../../../kube/object.js';
 import type { RegistryV1 } from './registry-v1.js';
 
-/** What the objects around webhooks depend on. */
 interface WebhookOptions {
   installNamespace: string;
   targets: readonly string[];
   provider: CertificateProvider;
 }
 
-/** The port where a webhook is served when it names none, as clusters fill it in. */
+/** Port of a webhook without one. */
 const defaultPort = 443;
 
 function parsePort({ containerPort }: WebhookDescription): number {
@@ -24,7 +23,7 @@ function getWebhooks({ csv }: RegistryV1): WebhookDescription[] {
   return csv.spec.webhookdefinitions ?? [];
 }
 
-/** Names of the deployments that stand behind a webhook, in their order. */
+/** Returns the names of the deployments that serve webhooks, in order. */
 export function webhookDeployments(bundle: RegistryV1): string[] {
   const used = new Set(getWebhooks(bundle).map(({ deploymentName }) => deploymentName));
   const deployments = bundle.csv.spec.install.spec?.deployments ?? [];
@@ -36,7 +35,7 @@ const configurations: Readonly<Record<string, string>> = {
   MutatingAdmissionWebhook: 'MutatingWebhookConfiguration',
 };
 
-/** The configurations of admission webhooks, one for each. */
+/** Returns one configuration per admission webhook. */
 export function webhookConfigurations(bundle: RegistryV1, options: WebhookOptions): PlainObject[] {
   return getWebhooks(bundle).flatMap((webhook) => {
     const kind = configurations[webhook.type];
@@ -88,7 +87,7 @@ function serviceReference(webhook: WebhookDescription, namespace: string): JsonO
   };
 }
 
-/** The services in front of the deployments that serve webhooks. */
+/** Returns the services of the deployments that serve webhooks. */
 export function webhookServices(bundle: RegistryV1, options: WebhookOptions): PlainObject[] {
   const deployments = bundle.csv.spec.install.spec?.deployments ?? [];
   return webhookDeployments(bundle).map((deployment) => {
@@ -116,13 +115,13 @@ export function webhookServices(bundle: RegistryV1, options: WebhookOptions): Pl
   });
 }
 
-/** Numbers by their amount, before names. */
+/** Compares ports: numbers before names. */
 function comparePorts(a: number | string, b: number | string): number {
   if (typeof a === 'number' && typeof b === 'number') return a - b;
   return compareBytes(String(a), String(b));
 }
 
-/** How objects of a definition are converted, if a webhook of the bundle does it. */
+/** Returns the conversion of a definition by a webhook of the bundle. */
 export function findConversion(
   bundle: RegistryV1,
   crd: string,

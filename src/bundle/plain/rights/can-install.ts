@@ -7,28 +7,28 @@ import type { Manifest } from '../../../kube/manifests.js';
 import { getRules } from './rights.js';
 import { isResource } from './risks.js';
 
-/** Rules that somebody holds, and where; in the whole cluster where the namespace is empty. */
+/** Rules of an account in a namespace; in the whole cluster if it is empty. */
 interface HeldRules {
   namespace: string;
   rules: JsonObject[];
 }
 
-/** What somebody lacks, of one resource or address. */
+/** Missing permissions for one resource or URL. */
 export interface MissingRule {
   namespace: string;
   group: string;
-  /** Resource, or `/path` of an address. */
+  /** Resource, or `/path` of a URL. */
   resource: string;
   /** Empty for objects of any name. */
   names: string[];
   verbs: string[];
 }
 
-/** The smallest thing that can be allowed. */
+/** A single permission. */
 interface Atom {
   verb: string;
   group: string;
-  /** Empty for an address. */
+  /** Empty for a URL. */
   resource: string;
   /** Empty for objects of any name. */
   name: string;
@@ -37,7 +37,7 @@ interface Atom {
 
 const maxAtoms = 1_000_000;
 
-/** What ClusterRoles allow in the whole cluster, and Roles in their namespace; other objects allow nothing. */
+/** Returns the rules of ClusterRoles for the whole cluster, and of Roles for their namespace. */
 export function heldRules(manifests: readonly Manifest[]): HeldRules[] {
   return manifests.flatMap((manifest) => {
     if (manifest.kind !== 'Role' && manifest.kind !== 'ClusterRole') return [];
@@ -47,8 +47,8 @@ export function heldRules(manifests: readonly Manifest[]): HeldRules[] {
 }
 
 /**
- * What of the needed rules is not held, by the rules of Kubernetes: every verb on every resource under every name must
- * be allowed by one rule that is held, in the namespace or in the whole cluster. Sorted. Throws LimitError.
+ * Returns the needed permissions that are missing, sorted. As in Kubernetes, every verb on every resource and name must
+ * be allowed by one held rule for the namespace or the whole cluster. Throws LimitError.
  */
 export function missingRules(needed: readonly NeededRule[], held: readonly HeldRules[]): MissingRule[] {
   const missing = new Map<string, { row: Omit<MissingRule, 'verbs'>; verbs: Set<string> }>();

@@ -5,21 +5,22 @@ import type { BundleFiles } from '../../read.js';
 import { type Manifest, readManifests } from '../../../kube/manifests.js';
 import type { RegistryV1 } from '../registry-v1/registry-v1.js';
 
-/** What an operator may do in a cloud, by one statement of a CredentialsRequest. */
+/** Cloud permissions of an operator from one statement of a CredentialsRequest. */
 export interface CloudPermission {
   /** Name of the CredentialsRequest. */
   request: string;
   /** `aws`, `azure`, `gcp`, or the kind of the provider's specification. */
   provider: string;
   effect: string;
-  /** Actions, or permissions; with the resources where they are not all. */
+  /** Actions or permissions. */
   actions: string[];
+  /** Empty for all. */
   resources: string[];
-  /** Roles that it gets whole. */
+  /** Names of roles with all their permissions. */
   roles: string[];
 }
 
-/** Clouds from which an operator asks for credentials, as its annotations for token authentication say. Sorted. */
+/** Returns the clouds of which an operator requests credentials in its token authentication annotations, sorted. */
 export function getClouds({ csv }: RegistryV1): string[] {
   const annotations = csv.metadata.annotations ?? {};
   return sortedByBytes(Object.keys(annotations)).flatMap((key) => {
@@ -28,10 +29,7 @@ export function getClouds({ csv }: RegistryV1): string[] {
   });
 }
 
-/**
- * Takes the files that hold nothing but CredentialsRequests out of a bundle: OLM v1 installs no such objects, but who
- * approves an operator wants to know them.
- */
+/** Removes the files that contain only CredentialsRequests, which OLM v1 does not install, from a bundle. */
 export function takeCredentialsRequests(files: BundleFiles): { files: BundleFiles; requests: Manifest[] } {
   const requests: Manifest[] = [];
   const manifests = files.manifests.filter((file) => {
@@ -48,7 +46,7 @@ function isCredentialsRequest({ kind, apiVersion }: Manifest): boolean {
   return kind === 'CredentialsRequest' && apiVersion.startsWith('cloudcredential.openshift.io/');
 }
 
-/** What CredentialsRequests ask for, in their order. What is of another type than it should be is passed over. */
+/** Returns the permissions in CredentialsRequests, in order; ignores values of the wrong type. */
 export function getCloudPermissions(requests: readonly Manifest[]): CloudPermission[] {
   return requests.flatMap((request) => {
     const provider = getValue(request.load(), 'spec', 'providerSpec');
@@ -93,7 +91,7 @@ function getStatements(spec: JsonObject): Statement[] {
   }
 }
 
-/** Whether a statement allows everything, or everything of one service. */
+/** Reports whether a statement allows everything, or everything of one service. */
 export function isCloudWildcard({ effect, actions, roles }: CloudPermission): boolean {
   const isWhole = (action: string): boolean => action === '*' || /[:/]\*$/.test(action);
   return effect === 'Allow' && (actions.some(isWhole) || roles.some((role) => /(?:^|\/)owner$/i.test(role)));

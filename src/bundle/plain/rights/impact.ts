@@ -2,7 +2,7 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../../document
 import { getObjects, getTexts, getValue } from '../../../document/json-fields.js';
 import type { PlainObject } from '../../../kube/object.js';
 
-/** Something other than permissions by which an operator has a hold on the cluster, or its machines. */
+/** An effect of an operator on the cluster or its nodes, other than permissions. */
 export interface Impact {
   kind: (typeof impactKinds)[number];
   /** `Kind/NAME`, or `Kind/NAMESPACE/NAME`. */
@@ -11,14 +11,14 @@ export interface Impact {
 }
 
 /**
- * `host`: containers reach out to their machine; `priority`: pods may push others aside; `aggregate`: a role adds to
- * the roles that users have; `foreign-account`: a binding is for an account of another namespace; `owned-crd`.
+ * `host`: containers access their node; `priority`: pods may preempt others; `aggregate`: a role adds to roles of users;
+ * `foreign-account`: a binding is for an account of another namespace; `owned-crd`.
  */
 export const impactKinds = ['host', 'priority', 'aggregate', 'foreign-account', 'owned-crd'] as const;
 
 const aggregateLabel = 'rbac.authorization.k8s.io/aggregate-to-';
 
-/** What these objects do to the cluster, in their order. `installNamespace` is where the accounts of the operator are. */
+/** Returns the impacts of objects, in order. `installNamespace` has the accounts of the operator. */
 export function getImpacts(objects: readonly PlainObject[], installNamespace: string): Impact[] {
   return objects.flatMap((object) => {
     const { kind, namespace, name } = object;

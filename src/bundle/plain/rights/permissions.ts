@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../document/json.js';
+import type { JsonObject, JsonValue } from '../../../document/json.js';
 import { sortedByBytes } from '../../../core/order.js';
 import type { Permission } from '../../../kube/csv-types.js';
 import type { PolicyRule } from '../../../kube/meta-types.js';
@@ -8,26 +8,26 @@ import type { RegistryV1 } from '../registry-v1/registry-v1.js';
 
 const rbac = 'rbac.authorization.k8s.io';
 
-/** What permissions for single namespaces also need when they are given for all. (Source: operator-controller.) */
+/** Added to namespaced permissions that are granted for the whole cluster. (Source: operator-controller.) */
 const readNamespaces: PolicyRule = {
   verbs: ['get', 'list', 'watch'],
   apiGroups: [''],
   resources: ['namespaces'],
 };
 
-/** A permission as it is granted: in one namespace, or, where that is empty, in the whole cluster. */
 interface Grant {
   permission: Permission;
+  /** Empty for the whole cluster. */
   namespace: string;
   /** Name of the role and its binding. */
   name: string;
-  /** The field that it comes from. */
+  /** Field of the permission. */
   origin: string;
 }
 
 /**
- * The permissions that an operator gets when it watches these namespaces: with all of them watched, what it
- * asks for in single namespaces is given in the whole cluster, and reading namespaces too.
+ * Returns the permissions of an operator that watches these namespaces. If it watches all, namespaced permissions are
+ * granted for the whole cluster, with permission to read namespaces.
  */
 function getGrants({ csv }: RegistryV1, targets: readonly string[]): Grant[] {
   const csvName = csv.metadata.name ?? '';
@@ -53,7 +53,7 @@ function getGrants({ csv }: RegistryV1, targets: readonly string[]): Grant[] {
   return [...cluster, ...promoted];
 }
 
-/** The service accounts, roles and bindings of an operator. `default` exists in every namespace already. */
+/** Returns the service accounts, except `default`, and the roles and bindings of an operator. */
 export function permissionObjects(
   bundle: RegistryV1,
   installNamespace: string,
@@ -71,28 +71,33 @@ export function permissionObjects(
     ),
   );
   for (const { permission, namespace, name, origin } of getGrants(bundle, targets)) {
-    const metadata: JsonObject = namespace === '' ? { name } : { name, namespace };
-    const kind = namespace === '' ? 'ClusterRole' : 'Role';
-    const role: JsonObject = {
-      apiVersion: `${rbac}/v1`,
-      kind,
-      metadata,
-      rules: permission.rules,
-    };
-    const binding: JsonObject = {
-      apiVersion: `${rbac}/v1`,
-      kind: `${kind}Binding`,
-      metadata,
-      roleRef: { apiGroup: rbac, kind, name },
-      subjects: [
-        {
-          kind: 'ServiceAccount',
-          name: permission.serviceAccountName || 'default',
-          namespace: installNamespace,
-        },
-      ],
-    };
-    objects.push(generated(role, origin), generated(binding, origin));
+    const account = { name: permission.serviceAccountName || 'default', namespace: installNamespace };
+    objects.push(...roleObjects({ name, namespace, rules: permission.rules, account, origin }));
   }
   return objects;
+}
+
+/** Returns a role and its binding to a service account, for the whole cluster if `namespace` is empty. */
+export function roleObjects({
+  name,
+  namespace,
+  rules,
+  account,
+  origin,
+}: {
+  name: string;
+  namespace: string;
+  rules: JsonValue;
+  account: { name: string; namespace: string };
+  origin: string;
+}): [role: PlainObject, binding: PlainObject] {
+  const apiVersion = `${rbac}/v1`;
+  const kind = namespace === '' ? 'ClusterRole' : 'Role';
+  const metadata: JsonObject = namespace === '' ? { name } : { name, namespace };
+  const roleRef = { apiGroup: rbac, kind, name };
+  const subjects = [{ kind: 'ServiceAccount', ...account }];
+  return [
+    generated({ apiVersion, kind, metadata, rules }, origin),
+    generated({ apiVersion, kind: `${kind}Binding`, metadata, roleRef, subjects }, origin),
+  ];
 }

@@ -5,35 +5,32 @@ import { compareBytes, sortedByBytes } from '../../../core/order.js';
 import type { PlainObject } from '../../../kube/object.js';
 import { findRisks } from './risks.js';
 
-/** What an account may do with one resource, or with one address. */
+/** Permissions of an account for one resource or URL. */
 export interface Right {
   account: string;
-  /** Namespace of the account. */
   accountNamespace: string;
-  /** Where it holds; empty for the whole cluster. */
+  /** Scope; empty for the whole cluster. */
   namespace: string;
   /** Empty for the core group. */
   group: string;
-  /** Resource or `/path` of an address; for a role that is not there to be read, `Kind/NAME`. */
+  /** Resource, `/path` of a URL, or `Kind/NAME` of a role with unknown rules. */
   resource: string;
   /** Names of the objects; empty for all. */
   names: string[];
-  /** Sorted; just `*` where that is among them. Empty where nobody can tell. */
+  /** Sorted; only `*` if included; empty if unknown. */
   verbs: string[];
-  /** See `risks`. */
+  /** Some of `riskNames`. */
   risks: string[];
 }
 
-/** Rows that the rules of one operator may have. */
+/** Maximum number of rows for one operator. */
 const maxRights = 100_000;
 
-/** A rule with its scope, cut down to what one row says. */
 type Row = Omit<Right, 'verbs' | 'risks'> & { isAggregated?: boolean };
 
 /**
- * What the service accounts in these objects hold once they are applied, from every binding among them: one row
- * an account, namespace, group, resource and set of names. Roles that the objects only name are rows without
- * verbs, as are those that take up the rules of other roles. Sorted. Throws LimitError.
+ * Returns the permissions of service accounts from all bindings among these objects: one row per account, namespace,
+ * group, resource and set of names. Missing and aggregated roles are rows without verbs. Sorted. Throws LimitError.
  */
 export function getRights(objects: readonly PlainObject[]): Right[] {
   const rows = new Map<string, { row: Row; verbs: Set<string> }>();
@@ -49,13 +46,8 @@ export function getRights(objects: readonly PlainObject[]): Right[] {
     }
   };
   const roles = new Map<string, JsonObject>();
-  for (const object of objects) {
-    if (object.kind === 'Role' || object.kind === 'ClusterRole') {
-      roles.set(
-        roleKey(object.kind, object.kind === 'Role' ? object.namespace : '', object.name),
-        object.load(),
-      );
-    }
+  for (const { kind, namespace, name, load } of objects) {
+    if (isRole(kind)) roles.set(toRoleKey(kind, namespace, name), load());
   }
   for (const binding of objects) {
     if (binding.kind !== 'RoleBinding' && binding.kind !== 'ClusterRoleBinding') continue;
@@ -64,19 +56,17 @@ export function getRights(objects: readonly PlainObject[]): Right[] {
     const { kind, name } = getObject(roleRef);
     const roleKind = kind === 'Role' ? 'Role' : 'ClusterRole';
     const roleName = getText(name);
-    const role = roles.get(roleKey(roleKind, roleKind === 'Role' ? namespace : '', roleName));
+    const role = roles.get(toRoleKey(roleKind, namespace, roleName));
     for (const subject of getList(subjects)) {
       const account = findAccount(subject, namespace);
       if (account === undefined) continue;
-      if (role === undefined) {
-        add({ ...account, namespace, group: rbacGroup, resource: `${roleKind}/${roleName}`, names: [] }, []);
-      } else {
-        for (const rule of getRules(role)) addRule(rule, { ...account, namespace }, add);
-        if (isJsonObject(role['aggregationRule'])) {
-          const resource = `${roleKind}/${roleName}`;
-          add({ ...account, namespace, group: rbacGroup, resource, names: [], isAggregated: true }, []);
-        }
+      for (const rule of role === undefined ? [] : getRules(role)) {
+        addRule(rule, { ...account, namespace }, add);
       }
+      const isAggregated = isJsonObject(role?.['aggregationRule']);
+      if (role !== undefined && !isAggregated) continue;
+      const resource = `${roleKind}/${roleName}`;
+      add({ ...account, namespace, group: rbacGroup, resource, names: [], isAggregated }, []);
     }
   }
   return [...rows.values()]
@@ -96,11 +86,16 @@ function toKey({ account, accountNamespace, namespace, group, resource, names }:
   return JSON.stringify([accountNamespace, account, namespace, group, resource, names]);
 }
 
-function roleKey(kind: string, namespace: string, name: string): string {
-  return JSON.stringify([kind, namespace, name]);
+export function isRole(kind: string): boolean {
+  return kind === 'Role' || kind === 'ClusterRole';
 }
 
-/** The account that a subject is; undefined for users and groups. */
+/** Returns a key of a role; the namespace matters for the kind Role only. */
+export function toRoleKey(kind: string, namespace: string, name: string): string {
+  return JSON.stringify([kind, kind === 'Role' ? namespace : '', name]);
+}
+
+/** Returns the service account of a subject; undefined for users and groups. */
 function findAccount(
   subject: JsonValue,
   namespace: string,
@@ -111,26 +106,26 @@ function findAccount(
   return { account: name, accountNamespace: typeof own === 'string' && own !== '' ? own : namespace };
 }
 
-/** The rules of a role that are objects. */
+/** Returns the rules of a role. */
 export function getRules(role: JsonObject): JsonObject[] {
   return getObjects(role, 'rules');
 }
 
 function addRule(
   rule: JsonObject,
-  where: Pick<Row, 'account' | 'accountNamespace' | 'namespace'>,
+  grantee: Pick<Row, 'account' | 'accountNamespace' | 'namespace'>,
   add: (row: Row, verbs: readonly string[]) => void,
 ): void {
   const verbs = getTexts(rule['verbs']);
   const names = sortedByBytes(new Set(getTexts(rule['resourceNames'])));
   for (const group of getTexts(rule['apiGroups'])) {
-    for (const resource of getTexts(rule['resources'])) add({ ...where, group, resource, names }, verbs);
+    for (const resource of getTexts(rule['resources'])) add({ ...grantee, group, resource, names }, verbs);
   }
   for (const url of getTexts(rule['nonResourceURLs']))
-    add({ ...where, group: '', resource: url, names: [] }, verbs);
+    add({ ...grantee, group: '', resource: url, names: [] }, verbs);
 }
 
-/** What one set of rights has and another has not: rows with the verbs that are new. */
+/** Returns the rights that are not among others, with their additional verbs. */
 export function rightsBeyond(rights: readonly Right[], others: readonly Right[]): Right[] {
   const known = new Map(others.map((right) => [toKey(right), right]));
   return rights.flatMap((right) => {

@@ -1,10 +1,10 @@
-/** What of a right decides how dangerous it is. */
+/** The part of a right that determines its risks. */
 interface RiskyRight {
   namespace: string;
   group: string;
   resource: string;
   verbs: readonly string[];
-  /** Whether it stands for a role that takes up the rules of others. */
+  /** The row represents an aggregated role. */
   isAggregated?: boolean;
 }
 
@@ -12,7 +12,7 @@ const rbac = 'rbac.authorization.k8s.io';
 const read = ['get', 'list', 'watch'];
 const write = ['create', 'update', 'patch'];
 
-/** Permissions by which an account may take over more than it seems to hold. */
+/** Tests for permissions with which an account can gain others. */
 const tests: Readonly<Record<string, (right: RiskyRight) => boolean>> = {
   'cluster-admin': ({ group, resource, verbs, namespace }) =>
     resource === 'ClusterRole/cluster-admin' ||
@@ -71,10 +71,10 @@ const tests: Readonly<Record<string, (right: RiskyRight) => boolean>> = {
   unknown: ({ verbs }) => verbs.length === 0,
 };
 
-/** Names of all risks that are told apart. */
+/** Names of all risks. */
 export const riskNames: readonly string[] = Object.keys(tests);
 
-/** The risks of a right, in their order. */
+/** Returns the risks of a right, in order of `riskNames`. */
 export function findRisks(right: RiskyRight): string[] {
   return riskNames.filter((name) => tests[name]?.(right) === true);
 }
@@ -94,8 +94,8 @@ function covers(
 }
 
 /**
- * Whether what a rule names is this resource: itself, all of them, or this part of all of them, as in
- * `*` + `/exec`. (Source: RBAC of Kubernetes.)
+ * Reports whether a rule for `named` includes a resource; `named` may also be all resources or a subresource of all, as
+ * in `*` + `/exec`. (Source: RBAC of Kubernetes.)
  */
 export function isResource(named: string, resource: string): boolean {
   if (named === '*' || named === resource) return true;

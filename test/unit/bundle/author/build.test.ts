@@ -31,7 +31,7 @@ async function findingsOf(
 }
 
 describe('bundle/author/build', () => {
-  it('builds the same image twice, one layer a directory, annotations as labels', async () => {
+  it('builds the same image twice, with a layer per directory and annotations as labels', async () => {
     const digests = [];
     for (const extra of [{}, { 'unrelated.txt': 'x' }]) {
       const root = await directoryWith({
@@ -57,7 +57,7 @@ describe('bundle/author/build', () => {
     expect(digests[0]).toBe(digests[1]);
   });
 
-  it('adds the tests that an annotation names, and says where they are not there', async () => {
+  it('adds the tests that an annotation names, and warns if they are missing', async () => {
     const annotations = `annotations:\n  ${key}.mediatype.v1: registry+v1\n  ${key}.manifests.v1: manifests/\n  ${key}.metadata.v1: metadata/\n  ${key}.package.v1: widget\n  ${key}.channels.v1: stable\n  operators.operatorframework.io.test.config.v1: tests/scorecard/\n`;
     const root = await directoryWith({ ...base, 'metadata/annotations.yaml': annotations });
     const without = await prepareBundle(requestIn(root), { readsOnly: true });
@@ -71,7 +71,7 @@ describe('bundle/author/build', () => {
     expect(files).toEqual([]);
   });
 
-  it('needs annotations where nothing may be written', async () => {
+  it('requires annotations if nothing may be written', async () => {
     const root = await directoryWith(base);
     await expect(prepareBundle(requestIn(root), { readsOnly: true })).rejects.toMatchObject({
       message: 'metadata/annotations.yaml: no such file',
@@ -79,7 +79,7 @@ describe('bundle/author/build', () => {
     });
   });
 
-  it('tells everything that is wrong with manifests', async () => {
+  it('reports all faults of manifests', async () => {
     const owning = JSON.stringify({
       ...(JSON.parse(csv) as object),
       spec: { customresourcedefinitions: { owned: [{ name: 'as.x.io', version: 'v1', kind: 'A' }] } },
@@ -114,7 +114,7 @@ describe('bundle/author/build', () => {
     expect(first).toContain(expected);
   });
 
-  it('refuses names that are none, and metadata that hides something', async () => {
+  it('refuses invalid names, and metadata with other annotations', async () => {
     expect(await findingsOf({}, { channels: 'alpha, stable' })).toEqual([
       `metadata/annotations.yaml: ${key}.channels.v1: a channel " stable" has a blank in it`,
     ]);
@@ -125,7 +125,7 @@ describe('bundle/author/build', () => {
     ]);
   });
 
-  it('does not build of a copy that differs, unless it is replaced', async () => {
+  it('does not build from a different copy unless it is replaced', async () => {
     const files = { 'out/manifests/csv.yaml': 'older' };
     const root = await directoryWith({ ...base, ...files });
     const request = requestIn(root, { outputDirectory: path.join(root, 'out') });
@@ -145,7 +145,7 @@ describe('bundle/author/build', () => {
     ]);
   });
 
-  it('says that it does not read the list of what an engine would leave out', async () => {
+  it('warns that it does not read ignore files of engines', async () => {
     const root = await directoryWith({ ...base, '.dockerignore': 'manifests/secret' });
     const { warnings } = await prepareBundle(requestIn(root));
     expect(warnings).toMatchObject([{ file: '.dockerignore' }]);

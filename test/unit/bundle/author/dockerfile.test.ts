@@ -36,7 +36,7 @@ describe('bundle/author/dockerfile', () => {
     expect(labels.map(({ key, value }) => [key, value])).toEqual(Object.entries(expected));
   });
 
-  it('names the line of whatever needs an engine', () => {
+  it('names the line of instructions that need an engine', () => {
     expect(findingsOf('', '# comment', 'RUN id \\', '  -u', 'ADD a /b')).toEqual([
       '4: RUN: needs an engine',
       '6: ADD: needs an engine',
@@ -62,7 +62,7 @@ describe('bundle/author/dockerfile', () => {
     ]);
   });
 
-  it('knows which values need quotes', () => {
+  it('detects values that need quotes', () => {
     expect(['a,b', 'x/y:z@1', 'é#'].map(isPlainLabel)).toEqual([true, true, true]);
     expect(['a b', '"', "'", '\\', '$a', 'a\tb'].map(isPlainLabel)).not.toContain(true);
   });

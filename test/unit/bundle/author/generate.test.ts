@@ -47,7 +47,7 @@ describe('bundle/author/media-type', () => {
 });
 
 describe('bundle/author/infer', () => {
-  it('follows replaces and skips, through circles too', async () => {
+  it('follows replaces and skips, including cycles', async () => {
     const root = await directoryWith(legacy);
     const channels = async (name: string) => (await inferFacts(path.join(root, name))).channels;
     expect(await channels('1')).toEqual(['alpha', 'stable']);
@@ -60,7 +60,7 @@ describe('bundle/author/infer', () => {
     });
   });
 
-  it('takes the only channel for the default', async () => {
+  it('uses the only channel as default', async () => {
     const root = await directoryWith({
       ...legacy,
       'w.package.yaml': 'packageName: wid\nchannels: [{name: only, currentCSV: w.v3}]\n',
@@ -79,7 +79,7 @@ describe('bundle/author/infer', () => {
 });
 
 describe('bundle/author/generate', () => {
-  it('plans files without writing them, and says what was found out', async () => {
+  it('plans files without writing them, and describes inferred facts', async () => {
     const root = await directoryWith(legacy);
     const request: BundleRequest = {
       directory: path.join(root, '2'),
@@ -99,13 +99,13 @@ describe('bundle/author/generate', () => {
     const odd = await generateBundle({ ...request, packageName: 'a b', channels: 'c' });
     expect(odd.warnings).toHaveLength(1);
     await expect(generateBundle({ ...request, packageName: 'a', channels: 'b\nRUN id' })).rejects.toThrow(
-      'a line break cannot stand in a Dockerfile',
+      'unexpected line break in ',
     );
     const missing = { ...request, directory: path.join(root, 'nope') };
     await expect(generateBundle(missing)).rejects.toThrow(/^stat .*nope: no such file or directory$/);
   });
 
-  it('leaves out the default channel where there is none, and does not fold long values', () => {
+  it('omits an empty default channel, and does not fold long values', () => {
     const text = annotationsFile({
       mediaType: 'helm',
       packageName: 'word '.repeat(40).trim(),
@@ -136,7 +136,7 @@ describe('bundle/author/generate', () => {
 });
 
 describe('bundle/image-files, for bundles', () => {
-  it('lists files below, follows links within, and names all others', async () => {
+  it('lists files in subdirectories, follows links within, and reports all others', async () => {
     const root = await directoryWith({ 'd/a': '1', 'd/s/b': '22', 'd/bad\nname': '', outside: 'x' });
     const at = path.join(root, 'd');
     await mkdir(path.join(at, 'empty'));
@@ -158,7 +158,7 @@ describe('bundle/image-files, for bundles', () => {
     ]);
   });
 
-  it('has a limit for files and levels, and can be cancelled', async () => {
+  it('limits files and levels, and can be cancelled', async () => {
     const root = await directoryWith({ [`${'d/'.repeat(102)}a`]: '' });
     await expect(listFiles(root, { label: 'x' })).rejects.toMatchObject({ code: 'LIMIT' });
     await expect(listFiles(root, { label: 'x', signal: AbortSignal.abort() })).rejects.toMatchObject({
@@ -171,7 +171,7 @@ describe('bundle/image-files, for bundles', () => {
 });
 
 describe('replaceFiles', () => {
-  it('leaves everything as it was when one of them fails', async () => {
+  it('changes nothing when one of them fails', async () => {
     const root = await directoryWith({ old: 'old', 'in-the-way/x': '' });
     const files = [
       { target: path.join(root, 'old'), text: 'new' },

@@ -40,7 +40,7 @@ describe('bundle/plain/available-apis', () => {
     );
   });
 
-  it('refuses anything else, with its line', () => {
+  it('refuses other input, with its line', () => {
     const failure = (text: string): unknown => {
       try {
         parseAvailableApis(text, 'f');
@@ -49,13 +49,13 @@ describe('bundle/plain/available-apis', () => {
       }
       return undefined;
     };
-    expect(failure(`${table}nonsense\n`)).toEqual(['f: no line of kubectl api-resources', 4]);
-    expect(failure('one two three\n')).toEqual(['f: no line of kubectl api-resources', 1]);
-    expect(failure('')).toEqual(['f: names no kinds', undefined]);
+    expect(failure(`${table}nonsense\n`)).toEqual(['f: expected a line of kubectl api-resources', 4]);
+    expect(failure('one two three\n')).toEqual(['f: expected a line of kubectl api-resources', 1]);
+    expect(failure('')).toEqual(['f: no kinds found', undefined]);
     expect(failure('kind: APIResourceList\n')).toEqual(['f: resources: expected a list', undefined]);
   });
 
-  it('skips optional kinds, and tells what is missing besides', () => {
+  it('skips optional kinds, and reports other missing ones', () => {
     const apis = parseAvailableApis(table, 'f');
     const objects = [
       object('v1', 'ConfigMap', 'a'),

@@ -23,7 +23,7 @@ data:
 END`;
 
 describe('bundle/plain/external-format', () => {
-  it('gives a program the directory and what is asked for, and nothing else of the environment', async () => {
+  it('passes the directory and options to a program, and little of the environment', async () => {
     const directory = await directoryWith({ file: 'content' });
     const options = await withPrograms(
       { 'opmate-format-mine': configMap },
@@ -44,7 +44,7 @@ describe('bundle/plain/external-format', () => {
     expect(await readdir(options.temporaryDirectory)).toEqual([]);
   });
 
-  it('tells the last line that a failing program says, without secrets', async () => {
+  it('reports the last line of a failing program, without secrets', async () => {
     const script = 'echo first >&2; echo "no recipe at https://me:word@host/x" >&2; echo >&2; exit 3';
     const options = await withPrograms({ 'opmate-format-mine': script });
     await expect(renderExternal(await directoryWith(), 'mine', options, options)).rejects.toMatchObject({
@@ -54,7 +54,7 @@ describe('bundle/plain/external-format', () => {
     });
   });
 
-  it('names the program that a format would need', async () => {
+  it('names the program of an unknown format', async () => {
     const options = await withPrograms({});
     const missing = renderExternal(await directoryWith(), 'kustomize', options, options);
     await expect(missing).rejects.toMatchObject({
@@ -69,14 +69,14 @@ describe('bundle/plain/external-format', () => {
     }
   });
 
-  it('never runs what lies in the directory that is rendered', async () => {
+  it('never runs programs in the rendered directory', async () => {
     const directory = await directoryWith({ 'opmate-format-mine': '#!/bin/sh\nexit 0\n' });
     await chmod(path.join(directory, 'opmate-format-mine'), 0o755);
     const options = await withPrograms({}, { environment: { PATH: '.::/usr/bin' } });
     await expect(renderExternal(directory, 'mine', options, options)).rejects.toThrow('neither known');
   });
 
-  it('ends programs that print too much, take too long or are no longer wanted', async () => {
+  it('stops programs that print too much, take too long or are cancelled', async () => {
     const directory = await directoryWith();
     const endless = await withPrograms({ 'opmate-format-mine': 'exec yes' }, { maxOutput: 100_000 });
     await expect(renderExternal(directory, 'mine', endless, endless)).rejects.toThrow(
@@ -92,7 +92,7 @@ describe('bundle/plain/external-format', () => {
     await expect(unwanted).rejects.toMatchObject({ code: 'CANCELLED' });
   });
 
-  it('does not wait for what a program leaves running', { timeout: 30_000 }, async () => {
+  it('does not wait for processes that a program leaves running', { timeout: 30_000 }, async () => {
     const made = 'printf "apiVersion: v1\\nkind: ConfigMap\\nmetadata: {name: made}\\n"';
     for (const left of ['sleep 60 &', 'sleep 60 >/dev/null &']) {
       const options = await withPrograms({ 'opmate-format-mine': `${left} ${made}` }, { timeoutMs: 20_000 });
@@ -100,7 +100,7 @@ describe('bundle/plain/external-format', () => {
     }
   });
 
-  it('finds what is wrong with what is printed, by line', async () => {
+  it('reports faults of the output, with their lines', async () => {
     const script =
       "printf 'apiVersion: v1\\nkind: ConfigMap\\n---\\n- 1\\n---\\nkind: Pod\\nmetadata: {name: x}\\n'";
     const options = await withPrograms({ 'opmate-format-mine': script, 'opmate-format-empty': 'true' });

@@ -17,7 +17,7 @@ data: {args: "$*", home: "$HOME", plugins: "$HELM_PLUGINS", secret: "$SECRET_TOK
 END`;
 
 describe('bundle/plain/helm', () => {
-  it('asks helm for the chart at the root or in the only chart directory', async () => {
+  it('renders the chart at the root or in the only chart directory', async () => {
     const root = await directoryWith({ 'Chart.yaml': chartFile, 'charts/sub/Chart.yaml': chartFile });
     const below = await directoryWith({ 'it/Chart.yaml': chartFile, 'docs/x': '', README: '' });
     const options = await withPrograms({ helm: standIn });
@@ -40,7 +40,7 @@ describe('bundle/plain/helm', () => {
     expect(await readdir(options.temporaryDirectory)).toEqual([]);
   });
 
-  it('finds no chart, several, and a broken one', async () => {
+  it('reports no chart, several charts, and a broken one', async () => {
     const options = await withPrograms({ helm: standIn });
     const messageOf = async (files: Record<string, string>): Promise<string | undefined> =>
       (await renderHelm(await directoryWith(files), options, options)).findings.map(formatMessage)[0];
@@ -53,7 +53,7 @@ describe('bundle/plain/helm', () => {
     expect(broken.findings).toMatchObject([{ file: 'it/Chart.yaml', line: 2 }]);
   });
 
-  it('says what is missing where there is no helm, and what helm says where it fails', async () => {
+  it('reports a missing helm, and the message of a failing one', async () => {
     const directory = await directoryWith({ 'Chart.yaml': chartFile });
     const without = await withPrograms({}, { environment: {} });
     await expect(renderHelm(directory, without, without)).rejects.toMatchObject({
@@ -69,7 +69,7 @@ describe('bundle/plain/helm', () => {
     expect(named.findings.map(formatMessage).join()).toContain('name "A--b": helm takes');
   });
 
-  it('tells charts that are never the same, and hooks', async () => {
+  it('warns of varying output, and of hooks', async () => {
     const directory = await directoryWith({ 'Chart.yaml': chartFile });
     const changing = await withPrograms({
       helm: `cat <<END\n${object('a', '  annotations: {helm.sh/hook: pre-install}\ndata: {now: "$(date +%N)"}\n')}END`,

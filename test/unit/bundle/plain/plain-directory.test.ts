@@ -5,7 +5,7 @@ import { directoryWith } from '../../../support/temporary.js';
 const map = (name: string): string => `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${name}\n`;
 
 describe('bundle/plain/plain-directory', () => {
-  it('reads every destination of content that was put together of several sources', async () => {
+  it('reads every destination of content from several sources', async () => {
     const directory = await directoryWith({
       'a.yaml': map('a'),
       'one/b.yaml': map('b'),
@@ -22,7 +22,7 @@ describe('bundle/plain/plain-directory', () => {
     ]);
   });
 
-  it('reads nothing beside manifests, where there are some', async () => {
+  it('reads nothing beside manifests/', async () => {
     const directory = await directoryWith({ 'manifests/a.yaml': map('a'), 'else/b.yaml': map('b') });
     const { objects } = await readPlainDirectory(directory, { destinations: ['else', 'manifests'] });
     expect(objects.map(({ name }) => name)).toEqual(['a']);

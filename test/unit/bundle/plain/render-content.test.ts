@@ -30,7 +30,7 @@ const titles = (objects: readonly { kind: string; namespace: string; name: strin
   objects.map(({ kind, namespace, name }) => `${kind} ${namespace}/${name}`);
 
 describe('bundle/plain/render-content', () => {
-  it('installs where it is told, else where the operator wants, else in a namespace after the package', async () => {
+  it('installs to the given, the suggested, or a namespace named after the package', async () => {
     const wanting = await bundleDirectory({
       annotations: { 'operatorframework.io/suggested-namespace': 'wanted' },
     });
@@ -50,7 +50,7 @@ describe('bundle/plain/render-content', () => {
     expect(await namespaceOf(plain, '')).toBe('widget-system');
   });
 
-  it('names the clouds that an operator asks for credentials', async () => {
+  it('names the clouds of which an operator requests credentials', async () => {
     const annotations = { 'features.operators.openshift.io/token-auth-aws': 'true' };
     const made = await render(await bundleDirectory({ annotations }), 'registry-v1');
     expect(made.clouds).toHaveLength(1);
@@ -58,7 +58,7 @@ describe('bundle/plain/render-content', () => {
     expect(other.clouds).toBeUndefined();
   });
 
-  it('puts plain objects of namespaced kinds into the install namespace, and only those', async () => {
+  it('moves plain objects of namespaced kinds to the install namespace, and only those', async () => {
     const object = (apiVersion: string, kind: string, namespace = ''): string =>
       JSON.stringify({ apiVersion, kind, metadata: { name: 'a', ...(namespace !== '' && { namespace }) } });
     const directory = await directoryWith({
@@ -83,7 +83,7 @@ describe('bundle/plain/render-content', () => {
     expect(titles(asTheyAre.objects)[0]).toBe('ConfigMap /a');
   });
 
-  it('refuses objects that only become the same in the install namespace', async () => {
+  it('refuses objects that become duplicates in the install namespace', async () => {
     const map = (metadata: object, data: object): string =>
       JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data });
     const directory = await directoryWith({
@@ -95,7 +95,7 @@ describe('bundle/plain/render-content', () => {
     expect(findings.map(formatMessage).join()).toContain('ConfigMap "a" in namespace "here": duplicate');
   });
 
-  it('warns of APIs that are gone and of objects too large to be stored', async () => {
+  it('warns of removed APIs and of objects too large to be stored', async () => {
     const directory = await directoryWith({
       'a.yaml': 'apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: old}\n',
       'b.json': JSON.stringify({
@@ -118,7 +118,7 @@ describe('bundle/plain/render-content', () => {
     ]);
   });
 
-  it('hands formats that it does not know to a program', async () => {
+  it('renders unknown formats with a program', async () => {
     const script = "echo '{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}'";
     const session = await withPrograms({ 'opmate-format-mine': script });
     const options = { ...session, config: undefined };

@@ -132,7 +132,7 @@ describe('rules of custom resource definitions', () => {
     expect(messages(found).sort()).toEqual(wanted);
   });
 
-  it('wants protected groups to be approved', () => {
+  it('requires approval for protected groups', () => {
     const approve = (approval?: string): string[] =>
       findIn(({ crd, csv }) => {
         crd['spec'].group = 'x.k8s.io';
@@ -244,7 +244,7 @@ describe('optional validators', () => {
     ]);
   });
 
-  it('alpha-deprecated-apis asks for the version that the bundle is for', () => {
+  it('alpha-deprecated-apis compares with the target version of the bundle', () => {
     const others = {
       'manifests/pdb.yaml': {
         apiVersion: 'policy/v1beta1',
@@ -411,7 +411,7 @@ describe('celFault', () => {
 });
 
 describe('rules of names', () => {
-  it('measure in bytes, and take no time over long texts', () => {
+  it('are measured in bytes, and are fast for long texts', () => {
     expect(subdomainFaults('a'.repeat(254))).toEqual(['must be no more than 253 characters']);
     expect(subdomainFaults('a-'.repeat(100_000))).toHaveLength(2);
     expect(labelKeyFaults('a/b/c')[0]).toMatch(/^a valid label key must consist of /);

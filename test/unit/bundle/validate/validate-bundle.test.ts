@@ -4,11 +4,11 @@ import { optionalValidators, validateBundle } from '../../../../src/bundle/valid
 import { type Loose, filesOf, findIn, soundBundle, textOf } from './bundle.js';
 
 describe('validateBundle', () => {
-  it('finds nothing in a sound bundle, whatever is asked', () => {
+  it('finds nothing in a valid bundle with all validators', () => {
     expect(findIn(() => undefined, { optional: optionalValidators })).toEqual([]);
   });
 
-  it('tells everything together, with file and line', () => {
+  it('reports all faults with file and line', () => {
     const found = findIn(
       ({ csv, crd, annotations }) => {
         csv['metadata'].name = 'Widget';
@@ -35,7 +35,7 @@ describe('validateBundle', () => {
     ]);
   });
 
-  it('checks that definitions are there and owned', () => {
+  it('checks that definitions exist and are owned', () => {
     const missing = findIn(({ csv }) => (csv['spec'].customresourcedefinitions.owned[0].version = 'v2'));
     expect(missing.map((one) => one.replace(/:\d+:/, ':'))).toContain(
       'manifests/csv.yaml: error: owned CRD widgets.example.com/v2 not found in bundle "widget.v1.0.0"',
@@ -51,7 +51,7 @@ describe('validateBundle', () => {
     );
   });
 
-  it('does not tell what depends on what could not be read', () => {
+  it('omits findings that depend on unreadable objects', () => {
     const found = findIn(({ csv }) => (csv['spec'].install = 'none'), { optional: optionalValidators });
     expect(found).toEqual([
       expect.stringMatching(
@@ -60,7 +60,7 @@ describe('validateBundle', () => {
     ]);
   });
 
-  it('marks warnings that opm keeps to itself, and those that it tells', () => {
+  it('marks warnings that opm does not report', () => {
     const bundle = soundBundle();
     delete bundle.csv['spec'].minKubeVersion;
     bundle.crd['apiVersion'] = 'apiextensions.k8s.io/v1beta1';
@@ -72,7 +72,7 @@ describe('validateBundle', () => {
     ]);
   });
 
-  it('takes plain bundles and charts for what they are', () => {
+  it('recognizes plain bundles and charts', () => {
     const { annotations } = soundBundle();
     annotations['operators.operatorframework.io.bundle.mediatype.v1'] = 'plain';
     const plain = {
@@ -88,7 +88,7 @@ describe('validateBundle', () => {
     ]);
   });
 
-  it('tells of directories and of what is no object', () => {
+  it('reports directories and files other than objects', () => {
     const files: BundleFiles = {
       ...filesOf(soundBundle(), { 'manifests/x.yaml': '- 1\n' }),
       folders: ['sub'],
@@ -121,7 +121,7 @@ describe('validateBundle', () => {
     expect(tried).toBeGreaterThan(700);
   });
 
-  it('stops when it is told to', () => {
+  it('stops when it is cancelled', () => {
     const signal = AbortSignal.abort();
     expect(() => validateBundle(filesOf(soundBundle()), { signal })).toThrow('cancelled');
   });

@@ -30,7 +30,7 @@ function findings(oldSpec: object, newSpec: object): string[] {
 const text = { type: 'string' };
 
 describe('bundle/plain/crd-upgrade/crd-upgrade', () => {
-  it('takes what is added, and tells what is removed or changed, by version and path', () => {
+  it('accepts additions, and reports removals and changes by version and path', () => {
     const old = { versions: [version('v1', { a: text, list: { type: 'array', items: text } })] };
     const wider = { versions: [version('v1', { a: text, b: text, list: { type: 'array', items: text } })] };
     expect(findings(old, wider)).toEqual([]);
@@ -43,7 +43,7 @@ describe('bundle/plain/crd-upgrade/crd-upgrade', () => {
     ]);
   });
 
-  it('tells a change of scope, with its line', () => {
+  it('reports a change of scope, with its line', () => {
     const [old, next] = [smallCrd('widgets'), smallCrd('widgets', { scope: 'Cluster' })].map((crd) =>
       manifestOf(crd),
     ) as [Manifest, Manifest];
@@ -75,7 +75,7 @@ describe('bundle/plain/crd-upgrade/crd-upgrade', () => {
     expect(findings(old, { versions: unserved })).toEqual([]);
   });
 
-  it('tells stored versions that go, and warns where only a cluster knows', () => {
+  it('reports removed stored versions, and warns if only a cluster has the status', () => {
     const stored = { ...smallCrd('widgets'), status: { storedVersions: ['v0', 'v1'] } };
     const [old, next] = [manifestOf(stored), manifestOf(smallCrd('widgets'))] as [Manifest, Manifest];
     expect(checkCrdUpgrade(old, next).map(({ code }) => code)).toEqual(['storedVersionRemoval']);
@@ -87,7 +87,7 @@ describe('bundle/plain/crd-upgrade/crd-upgrade', () => {
     expect(storedVersionWarnings(old, v2)).toEqual([]);
   });
 
-  it('tells definitions that it cannot read', () => {
+  it('reports unreadable definitions', () => {
     const good = manifestOf(smallCrd('widgets'));
     const old = manifestOf({ ...smallCrd('widgets'), apiVersion: 'apiextensions.k8s.io/v1beta1' });
     expect(checkCrdUpgrade(old, good).map(({ code, line }) => [code, line])).toEqual([['form', 2]]);

@@ -44,7 +44,7 @@ describe('bundle/plain/crd-upgrade/schema-changes', () => {
     expect(schemaChanges(old, next).map(({ check, detail }) => `${check}: ${detail}`)).toEqual(expected);
   });
 
-  it('shows large values in part', () => {
+  it('shortens large values', () => {
     const [change] = schemaChanges({ default: 'x'.repeat(1000) }, {});
     expect(change?.detail.length).toBeLessThan(100);
   });

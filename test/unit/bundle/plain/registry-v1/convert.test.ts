@@ -67,7 +67,7 @@ describe('bundle/plain/registry-v1/convert', () => {
     ]);
   });
 
-  it('grants permissions in each namespace that is watched, to the account of the install namespace', () => {
+  it('grants permissions in each watched namespace to the account of the install namespace', () => {
     const operator = { modes: ['MultiNamespace', 'OwnNamespace'] };
     const { objects } = convert(operator, { watchNamespaces: ['there', 'here'] });
     const bindings = objects.filter(({ kind }) => kind === 'RoleBinding');
@@ -79,7 +79,7 @@ describe('bundle/plain/registry-v1/convert', () => {
     }
   });
 
-  it('writes annotations of the bundle into the pods, behind those of the deployment and before its own', () => {
+  it('adds annotations of the bundle to pods, between those of OLM and of the deployment', () => {
     const annotations = { mine: 'lost', other: 'there', 'olm.targetNamespaces': 'lost' };
     const objects = objectsOf({ annotations }, { watchNamespaces: ['there'] });
     expect(objects['Deployment/widget']).toMatchObject({
@@ -111,7 +111,7 @@ describe('bundle/plain/registry-v1/convert', () => {
     );
   });
 
-  it('makes service, configuration and certificate of a webhook', () => {
+  it('creates service, configuration and certificate of a webhook', () => {
     const objects = objectsOf(
       {
         spec: {
@@ -163,7 +163,7 @@ describe('bundle/plain/registry-v1/convert', () => {
     expect(mutating[0]).toHaveProperty('clientConfig.service.port', 443);
   });
 
-  it('mounts certificates in place of whatever is mounted there', () => {
+  it('mounts certificates in place of other volumes', () => {
     const volumes = [
       { name: 'own-cert', secret: { secretName: 'mine' } },
       { name: 'webhook-cert', emptyDir: {} },
@@ -206,7 +206,7 @@ describe('bundle/plain/registry-v1/convert', () => {
     expect(podOf('none')['volumes']).toEqual(volumes);
   });
 
-  it('lets a webhook convert a definition', () => {
+  it('configures a webhook as converter of a definition', () => {
     const objects = objectsOf(
       {
         modes: ['AllNamespaces'],
@@ -234,7 +234,7 @@ describe('bundle/plain/registry-v1/convert', () => {
     );
   });
 
-  it('puts objects of the bundle into the install namespace, each document and each item of a list', () => {
+  it('moves objects of the bundle to the install namespace, each document and each item of a list', () => {
     const items = ['a', 'b'].map((name) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } }));
     const objects = objectsOf({
       manifests: {
@@ -249,12 +249,12 @@ describe('bundle/plain/registry-v1/convert', () => {
     expect(objects['ClusterRole/r']).toHaveProperty('metadata.namespace', 'odd');
   });
 
-  it('makes the same of a large bundle, which is read twice', () => {
+  it('converts a large bundle, which is read twice, to the same objects', () => {
     const operator = { manifests: { 'crd.yaml': smallCrd('widgets') } };
     expect(objectsOf(operator, { keepBelow: 0 })).toEqual(objectsOf(operator));
   });
 
-  it('tells everything that is wrong, with file and line', () => {
+  it('reports all faults, with file and line', () => {
     const spec = {
       webhookdefinitions: [
         { ...webhook, deploymentName: 'gone', generateName: 'check-' },
@@ -315,7 +315,7 @@ describe('bundle/plain/registry-v1/convert', () => {
     for (const line of found) expect(line).toMatch(/^manifests\/[\w.]+:\d+: /);
   });
 
-  it('tells values of the ClusterServiceVersion that have not their form, and the rest all the same', () => {
+  it('reports wrong types in the ClusterServiceVersion together with other faults', () => {
     const found = findingsOf({
       install: { deployments: 5, permissions: [{ serviceAccountName: [], rules: [] }] },
       manifests: { 'a.yaml': 'kind: Job\napiVersion: batch/v1\nmetadata: {name: run}\n' },
@@ -326,7 +326,7 @@ describe('bundle/plain/registry-v1/convert', () => {
     );
   });
 
-  it('refuses what is no bundle of this format', () => {
+  it('refuses content of another format', () => {
     const files = { manifests: [], metadata: [] };
     const { findings } = convertRegistryV1(files, { installNamespace: 'here' });
     expect(findings.map(formatMessage)).toEqual([
@@ -354,7 +354,7 @@ describe('bundle/plain/registry-v1/convert', () => {
     expect(findings.map(formatDiagnostic)).toEqual(['manifests/old: is a directory']);
   });
 
-  it('refuses objects that stand in two files, and namespaces that are none', () => {
+  it('refuses duplicate objects, and invalid namespaces', () => {
     const configMap = (text: string) =>
       `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: ${text}}\n`;
     expect(findingsOf({ manifests: { 'a.yaml': configMap('x'), 'b.yaml': configMap('y') } })).toEqual([
@@ -368,7 +368,7 @@ describe('bundle/plain/registry-v1/convert', () => {
     ]);
   });
 
-  it('refuses names that no cluster takes, of objects and of accounts, with their lines', () => {
+  it('refuses invalid names of objects and accounts, with their lines', () => {
     const named = (kind: string, name: unknown, apiVersion = 'v1') => ({
       apiVersion,
       kind,
@@ -395,7 +395,7 @@ describe('bundle/plain/registry-v1/convert', () => {
     ]);
   });
 
-  it('tells objects that are there twice together with what else is wrong', () => {
+  it('reports duplicate objects together with other faults', () => {
     const config = (data: object) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c' }, data });
     const manifests = {
       'a.yaml': config({ a: '1' }),
@@ -408,14 +408,14 @@ describe('bundle/plain/registry-v1/convert', () => {
     ]);
   });
 
-  it('warns of fields that are dropped, and of accounts that nothing makes', () => {
+  it('warns of dropped fields, and of missing service accounts', () => {
     const spec = structuredClone(deployment.spec) as unknown as { template: { spec: JsonObject } };
     spec.template.spec['serviceAccountName'] = 'gone';
     spec.template.spec['secretName'] = 'odd';
     const { warnings, findings } = convert({ install: { deployments: [{ ...deployment, spec }] } });
     expect(findings).toEqual([]);
     expect(warnings.map(formatMessage)).toEqual([
-      'spec.install.spec.deployments[0].spec.template.spec.secretName: not a field of Kubernetes, and left out',
+      'spec.install.spec.deployments[0].spec.template.spec.secretName: unknown field, ignored',
       'deployment "widget": its service account "gone" is neither in the bundle nor among its permissions',
     ]);
     for (const { line } of warnings) expect(line).toBeGreaterThan(1);

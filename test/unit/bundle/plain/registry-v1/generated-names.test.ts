@@ -33,14 +33,14 @@ describe('bundle/plain/registry-v1/generated-names', () => {
     );
   });
 
-  it('takes an account without a name for default, but hashes what is written', () => {
+  it('treats an account without name as default, but hashes it as written', () => {
     const unnamed = permissionName('a.v1', { serviceAccountName: '', rules: null });
     const named = permissionName('a.v1', { serviceAccountName: 'default', rules: null });
     expect([unnamed, named].map((name) => name.slice(0, 13))).toEqual(['a.v1-default-', 'a.v1-default-']);
     expect(unnamed).not.toBe(named);
   });
 
-  it('cuts what comes before a suffix, so that 63 characters are kept', () => {
+  it('truncates the part before a suffix to 63 characters in total', () => {
     expect(
       nameWithSuffix('my.object.thing.has.a.really.really.really.really.really.long.name', 'suffix'),
     ).toBe('my.object.thing.has.a.really.really.really.really.really-suffix');

@@ -49,7 +49,7 @@ describe('bundle/plain/registry-v1/install-modes', () => {
     expect(targetsFault(modes, 'here', targets)).toBe(`invalid option(s): invalid target namespaces ${said}`);
   });
 
-  it('watches all namespaces by default where that is supported', () => {
+  it('watches all namespaces by default if supported', () => {
     expect(defaultTargets([all, own])).toEqual(['']);
     expect(defaultTargets([own])).toEqual([]);
   });

@@ -38,7 +38,7 @@ const rule = (
 });
 
 describe('bundle/plain/rights/rights', () => {
-  it('adds up what an account holds, by scope, resource and names', () => {
+  it('combines the rights of an account by scope, resource and names', () => {
     const rights = getRights([
       ...granted('a', '', [rule('', ['pods', 'secrets'], ['get']), rule('', ['pods'], ['list', 'get'])]),
       ...granted('b', '', [rule('', ['pods'], ['watch']), { nonResourceURLs: ['/metrics'], verbs: ['get'] }]),
@@ -61,7 +61,7 @@ describe('bundle/plain/rights/rights', () => {
     expect(rights[2]).toMatchObject({ account: 'widget', accountNamespace: 'here', risks: ['secrets'] });
   });
 
-  it('tells roles that are only named, accounts of bindings without namespace, and passes over users', () => {
+  it('reports missing roles and accounts of bindings without namespace, and ignores users', () => {
     const rights = getRights([
       object('RoleBinding', 'a', 'there', {
         roleRef: { kind: 'ClusterRole', name: 'view' },
@@ -91,7 +91,7 @@ describe('bundle/plain/rights/rights', () => {
     ]);
   });
 
-  it('tells what one bundle adds to another, down to the verb', () => {
+  it('reports the verbs that one bundle adds to another', () => {
     const old = getRights(
       granted('a', '', [rule('', ['pods'], ['get']), rule('apps', ['deployments'], ['*'])]),
     );
@@ -149,7 +149,7 @@ describe('bundle/plain/rights/rights', () => {
     expect(findRisks({ namespace, group, resource, verbs })).toEqual(risks);
   });
 
-  it('makes the roles of an installer: for the objects, and for what the roles grant', () => {
+  it('creates the roles of an installer for objects and granted rules', () => {
     const secrets = rule('', ['secrets'], ['get']);
     const needed = neededRules(
       [
@@ -207,7 +207,7 @@ describe('bundle/plain/rights/rights', () => {
     );
   });
 
-  it('knows roles that take up the rules of others', () => {
+  it('recognizes aggregated roles', () => {
     const [role, binding] = granted('a', '', []);
     const aggregated = generated({ ...role?.load(), aggregationRule: { clusterRoleSelectors: [] } }, '');
     expect(getRights([aggregated, binding as PlainObject])).toMatchObject([
@@ -219,7 +219,7 @@ describe('bundle/plain/rights/rights', () => {
     });
   });
 
-  it('tells what reaches beyond permissions', () => {
+  it('reports impacts other than permissions', () => {
     const pod = {
       hostNetwork: true,
       hostPID: false,
@@ -292,7 +292,7 @@ describe('bundle/plain/can-install', () => {
     );
   const group = 'rbac.authorization.k8s.io';
 
-  it('asks for the Secrets in which an inventory is kept, where one is', () => {
+  it('requires the Secrets of an inventory', () => {
     const withInventory = neededRules(objects, 'widget', 'here');
     const missing = missingRules(withInventory, heldRules(installerObjects('me', 'here', needed) as never));
     expect(missing).toEqual([
@@ -308,7 +308,7 @@ describe('bundle/plain/can-install', () => {
     expect(missingRules(withInventory, heldRules(own))).toEqual([]);
   });
 
-  it('asks for nothing more of who holds what an installer needs, or everything', () => {
+  it('finds nothing missing for an installer or an administrator', () => {
     const own = installerObjects('me', 'here', needed) as unknown as Manifest[];
     expect(missingRules(needed, heldRules(own))).toEqual([]);
     expect(lacks(held('ClusterRole', '', [rule('*', ['*'], ['*'])]))).toEqual([]);
@@ -320,7 +320,7 @@ describe('bundle/plain/can-install', () => {
     ]);
   });
 
-  it('wants every verb on every name, in its namespace', () => {
+  it('requires every verb on every name, in its namespace', () => {
     const cluster = held('ClusterRole', '', [
       rule('olm.operatorframework.io', ['*/finalizers'], ['*']),
       rule(group, ['clusterrolebindings', 'clusterroles', 'roles', 'rolebindings'], ['*']),

@@ -30,3 +30,16 @@ export interface ProgressEvent {
 
 /** Logger that drops everything; the default of library functions. */
 export const silentLogger: Logger = { log: () => undefined, progress: () => undefined };
+
+/** Runs `work` as a task: reports its start, and its end as done or failed. Throws what `work` throws. */
+export async function runTask<T>(logger: Logger, task: string, work: () => Promise<T>): Promise<T> {
+  logger.progress({ task, state: 'start' });
+  try {
+    const result = await work();
+    logger.progress({ task, state: 'done' });
+    return result;
+  } catch (error) {
+    logger.progress({ task, state: 'failed' });
+    throw error;
+  }
+}

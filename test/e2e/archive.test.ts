@@ -74,7 +74,7 @@ describe('opmate archive verify', () => {
     const { code, stdout, stderr } = await sandbox.run(['archive', 'verify', 'damaged']);
     expect([code, stderr]).toEqual([3, '']);
     expect(stdout).toContain(`damaged/mirror_000001.tar: ${digest}: content does not match its digest\n`);
-    expect(stdout).toContain(`damaged/${last}: this part of the archive is missing\n`);
+    expect(stdout).toContain(`damaged/${last}: part of the archive not found\n`);
     expect(stdout.trim().split('\n').slice(2)).toEqual(['damaged: 2 problems found']);
     const json = await sandbox.run(['archive', 'verify', 'damaged', '-o', 'json']);
     expect([json.code, json.stderr]).toEqual([3, '']);

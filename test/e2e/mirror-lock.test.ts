@@ -225,7 +225,7 @@ mirror:
     await rm(at('disk-set', 'mirror_000001.tar'));
     const damaged = await status('file://disk-set');
     expect(damaged).toMatchObject({ code: 1, stdout: '' });
-    expect(damaged.stderr).toContain('mirror_000001.tar: this part of the archive is missing');
+    expect(damaged.stderr).toContain('mirror_000001.tar: part of the archive not found');
   });
 
   it('tells of an archive that is not finished what is whole of it', async () => {

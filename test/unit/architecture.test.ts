@@ -216,7 +216,7 @@ describe('architecture', () => {
     expect(files.sort()).toEqual([
       'cli/bundle/unpack.ts',
       'document/json.ts',
-      'oci/layout/layout-store.ts',
+      'oci/layout/layout-manifest.ts',
       'serve/catalogs/catalog-records.ts',
       'serve/grpc/protobuf.ts',
       'serve/http/encoding.ts',

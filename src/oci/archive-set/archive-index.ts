@@ -1,15 +1,13 @@
 /**
- * An archive set: a directory with `mirror_000001.tar`, `mirror_000002.tar` … and the index `mirror_archive.json`,
- * which together hold images by name. Each part is an ordinary uncompressed tar of an OCI layout's files; a blob is
- * never divided. The last part has the layout's `oci-layout` and `index.json`, so that a set of one part is an
- * `oci-archive:`. A set may have a base: another set that it needs blobs of.
+ * An archive set is a directory of images: `mirror_000001.tar`, `mirror_000002.tar` … and the index
+ * `mirror_archive.json`. Each part is an uncompressed tar of files of an OCI layout; a blob is never divided. The last
+ * part has `oci-layout` and `index.json`, so a set of one part is an `oci-archive:`. Blobs of a base set are omitted.
  */
 import type { KeyObject } from 'node:crypto';
 import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { computeDigest } from '../../core/digest.js';
 import { OpmateError, fileError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json-quote.js';
 import { openJson } from '../../document/document.js';
 import { quoteShort } from '../../document/field.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
@@ -21,56 +19,55 @@ import { writeNewFile } from '../../files/write-new-file.js';
 
 export const archiveIndexName = 'mirror_archive.json';
 
-/** File name of the detached signature over the bytes of the index, which lies beside it. */
+/** File name of the detached signature over the index. */
 export const archiveSignatureName = `${archiveIndexName}.sig`;
 const maxSignatureBytes = 8192;
 
-/** What a reader knows of an archive from elsewhere than the archive. */
+/** Expected properties of an archive, from another source than the archive. */
 export interface ArchiveProof {
-  /** The id that the run which wrote it printed. */
+  /** ID printed by the run that wrote it. */
   id?: string | undefined;
-  /** Key of whoever signed it. */
+  /** Public key of its signature. */
   key?: KeyObject | undefined;
 }
 
-/** The largest index of an archive set that is read or written. */
+/** Maximum size of the index of an archive set, in bytes. */
 export const maxArchiveIndexBytes = 256 * 1024 * 1024;
-/** Most blobs, and most images, of an archive set. */
+/** Maximum blobs, and maximum images, of an archive set. */
 export const maxItems = 1_000_000;
 const version = 1;
 const indexKeys = ['version', 'id', 'base', 'parts', 'images', 'blobs', 'inBase', 'lock'] as const;
 
-/** The index of an archive set. */
 export interface ArchiveIndex {
-  /** `sha256:…` over what the set holds and needs, however it is divided into parts; names it. */
+  /** Digest of the content, independent of the division into parts: `sha256:…`. */
   id: string;
-  /** The set or inventory whose blobs this one leaves out. */
+  /** ID of the base set or inventory whose blobs are omitted. */
   base: string | undefined;
   /** `sha256` is hexadecimal, as `sha256sum` prints it. */
   parts: { file: string; size: number; sha256: string }[];
-  /** Blobs and manifests that the parts hold, by digest. Parts count from 1. */
+  /** Blobs and manifests in the parts, by digest; parts are one-based. */
   blobs: ReadonlyMap<string, { size: number; part: number; offset: number }>;
-  /** Blobs and manifests that the images need and the base, or its base, holds. */
+  /** Sizes of the blobs and manifests that are in the base, or its base, by digest. */
   inBase: ReadonlyMap<string, number>;
-  /** Repositories of the target registry that an inventory found these blobs in, by digest; none for a base archive. */
+  /** Repositories of the target registry that have these blobs, by digest; from an inventory only. */
   holders?: ReadonlyMap<string, string> | undefined;
-  /** Images by name: `repository:tag`, or `repository@digest` for those without tag. */
+  /** Images by name: `repository:tag`, or `repository@digest` if untagged. */
   images: readonly NamedImage[];
-  /** What the archive was made of: the text of the lock. */
+  /** Text of the lock that the archive was made from. */
   lock: string;
 }
 
-/** What an archive set may leave out: the content of another set, or what an inventory found in a registry. */
+/** Content that an archive set may omit: that of another set, or of a registry by its inventory. */
 export interface ArchiveBase {
   /** `sha256:…` of the set or inventory. */
   id: string;
-  /** Bytes of a blob or manifest that it has. */
+  /** Returns the size of a blob or manifest in bytes; undefined if missing. */
   sizeOf(digest: string): number | undefined;
-  /** The repository of a registry that has it, preferably one whose name ends in `repository`. */
+  /** Returns a repository that has it, preferably one whose name ends in `repository`. */
   findHolder(digest: string, repository: string | undefined): string | undefined;
 }
 
-/** An archive set as the base of another. */
+/** Returns an archive set as the base of another. */
 export function baseOfArchive({ id, blobs, inBase, holders }: ArchiveIndex): ArchiveBase {
   return {
     id,
@@ -79,15 +76,9 @@ export function baseOfArchive({ id, blobs, inBase, holders }: ArchiveIndex): Arc
   };
 }
 
-/** What an archive set is called: a digest of all that does not depend on how it is divided. */
-export function getId({
-  base,
-  blobs,
-  inBase,
-  holders,
-  images,
-  lock,
-}: Omit<ArchiveIndex, 'id' | 'parts'>): string {
+/** Returns the ID of an archive set: a digest of all that does not depend on the division into parts. */
+export function getId(index: Omit<ArchiveIndex, 'id' | 'parts'>): string {
+  const { base = '', blobs, inBase, holders, images, lock } = index;
   const sizes = (items: ReadonlyMap<string, number | { size: number }>) =>
     sortedByBytes(items.keys()).map((digest) => {
       const item = items.get(digest) as number | { size: number };
@@ -95,11 +86,11 @@ export function getId({
       return [digest, typeof item === 'number' ? item : item.size, ...(holder === undefined ? [] : [holder])];
     });
   return computeDigest(
-    JSON.stringify([version, base ?? '', sizes(blobs), sizes(inBase), images.map(imageFields), lock]),
+    JSON.stringify([version, base, sizes(blobs), sizes(inBase), images.map(imageFields), lock]),
   );
 }
 
-/** The text of an index: equal ones have equal bytes. */
+/** Returns the text of an index. Equal indexes have equal bytes. */
 export function encodeArchiveIndex(index: ArchiveIndex): string {
   const list = (items: readonly object[]): string =>
     items.length === 0 ? '[]' : `[\n${items.map((item) => `    ${JSON.stringify(item)}`).join(',\n')}\n  ]`;
@@ -124,7 +115,7 @@ export function encodeArchiveIndex(index: ArchiveIndex): string {
   return `{\n${fields.map(([key, value]) => `  "${key}": ${value}`).join(',\n')}\n}\n`;
 }
 
-/** Orders images by repository, then tag, then digest. */
+/** Compares images by repository, tag and digest. */
 export function compareImages(a: NamedImage, b: NamedImage): number {
   return (
     compareBytes(a.repository, b.repository) ||
@@ -133,20 +124,23 @@ export function compareImages(a: NamedImage, b: NamedImage): number {
   );
 }
 
-/** What keeps an image out of an archive set: a name that no registry takes. */
+/** Returns the problem of an image name that no registry accepts; undefined for a valid one. */
 export function findNameProblem({ repository, tag }: { repository: string; tag?: string | undefined }) {
-  if (!isRepositoryName(repository)) return `${quoteGo(repository.slice(0, 300))} is not a repository name`;
-  if (tag !== undefined && !isTag(tag)) return `${quoteGo(tag.slice(0, 300))} is not a tag`;
+  if (!isRepositoryName(repository)) return `invalid repository name ${quoteShort(repository)}`;
+  if (tag !== undefined && !isTag(tag)) return `invalid tag ${quoteShort(tag)}`;
   return undefined;
 }
 
 /**
- * Reads the index of an archive set from its directory or its own file. Its signature is verified before a byte of it
- * is parsed, and its id compared before anything else of it is used. Throws OpmateError NOT_FOUND, IO, SYNTAX,
- * INVALID, UNSUPPORTED (a newer version), LIMIT, and DIGEST for what `proof` does not prove.
+ * Reads the index of an archive set from its directory or its file. The signature is verified before parsing, the ID
+ * before anything else is used. Throws OpmateError NOT_FOUND, IO, SYNTAX, INVALID, UNSUPPORTED (a newer version),
+ * LIMIT, and DIGEST if the archive does not match `proof`.
  */
 export async function readArchiveIndex(place: string, proof: ArchiveProof = {}): Promise<ArchiveIndex> {
-  const file = (await isDirectory(place)) ? path.join(place, archiveIndexName) : place;
+  const stats = await stat(place).catch((error: unknown) => {
+    throw fileError(place, error);
+  });
+  const file = stats.isDirectory() ? path.join(place, archiveIndexName) : place;
   try {
     const bytes = await readPlainFile(file, maxArchiveIndexBytes);
     if (proof.key !== undefined) await requireSignature(bytes, file, proof.key);
@@ -161,12 +155,12 @@ export async function readArchiveIndex(place: string, proof: ArchiveProof = {}):
   }
 }
 
-/** Signs an archive set: writes the detached signature over its index beside it. Throws OpmateError. */
+/** Signs an archive set: writes a detached signature beside its index. Throws OpmateError. */
 export async function signArchive(directory: string, key: KeyObject): Promise<void> {
   const bytes = await readPlainFile(path.join(directory, archiveIndexName), maxArchiveIndexBytes);
   const file = path.join(directory, archiveSignatureName);
   try {
-    // Not through a link that may be there.
+    // Never writes through a symbolic link.
     await rm(file, { force: true });
     await writeNewFile(file, signDetached(bytes, key));
   } catch (error) {
@@ -185,14 +179,14 @@ async function requireSignature(bytes: Buffer, file: string, key: KeyObject): Pr
     });
   });
   if (verifyDetached(bytes, signature.toString('latin1'), key)) return;
-  throw new OpmateError('DIGEST', 'its signature is not of this key, or not over this archive', {
+  throw new OpmateError('DIGEST', 'signature does not match the key and the archive', {
     subject: file,
     file,
     hint: 'check the key, or copy the archive again: it was changed, or signed with another key',
   });
 }
 
-/** Reads a file whole that is neither link nor device. Throws OpmateError. */
+/** Reads a regular file, no symbolic link or device. Throws OpmateError. */
 export async function readPlainFile(file: string, limit: number): Promise<Buffer> {
   try {
     return await readRegularFile(file, limit, { noFollow: true });
@@ -201,10 +195,7 @@ export async function readPlainFile(file: string, limit: number): Promise<Buffer
   }
 }
 
-/**
- * Reads and checks the text of an index, which must have this `id`. With `unfinished` the sums of its parts may be
- * missing.
- */
+/** Parses an index, which must have this `id`. With `unfinished`, sums of parts may be missing. */
 export function parseArchiveIndex(
   bytes: Buffer,
   file: string,
@@ -214,18 +205,17 @@ export function parseArchiveIndex(
   const fields = root.object(indexKeys, { unknown: 'ignore' });
   if (fields.version.value !== version) {
     const shown = JSON.stringify(fields.version.value)?.slice(0, 100) ?? 'none';
-    return root.fail(`version ${shown} of archives is not supported`, {
+    return root.fail(`unsupported archive version ${shown}`, {
       code: 'unsupported',
       hint: 'check whether it needs a newer version of opmate',
     });
   }
   const id = fields.id.digest();
   if (options.id !== undefined && id !== options.id) {
-    const hint = 'check the ID in the output of the run that wrote the archive';
-    throw new OpmateError('DIGEST', `is archive ${id}, expected ${options.id}`, {
+    throw new OpmateError('DIGEST', `expected archive ${options.id}, got ${id}`, {
       subject: file,
       file,
-      hint,
+      hint: 'check the ID in the output of the run that wrote the archive',
     });
   }
   const isSum = (text: string) => /^[0-9a-f]{64}$/.test(text) || (options.unfinished === true && text === '');
@@ -269,7 +259,7 @@ export function parseArchiveIndex(
     };
   });
   const base = fields.base.isPresent ? fields.base.digest() : undefined;
-  if (base === undefined && inBase.size > 0) fields.inBase.fail('lists blobs, but base is missing');
+  if (base === undefined && inBase.size > 0) fields.base.missing();
   const index: ArchiveIndex = {
     ...{ id, base, parts, blobs, inBase, images, lock: fields.lock.anyText(Infinity) },
     ...(holders.size > 0 && { holders }),
@@ -278,28 +268,19 @@ export function parseArchiveIndex(
     const { digest, size } = descriptor;
     const known = blobs.get(digest)?.size ?? inBase.get(digest);
     if (known !== size) {
-      const problem = known === undefined ? 'is neither here nor in the base' : `has ${known} bytes`;
-      root.fail(`${repository}${tag === undefined ? '' : `:${tag}`}: ${digest} ${problem}`);
+      const problem = known === undefined ? 'not found' : `expected ${size} bytes, got ${known}`;
+      root.fail(`${repository}${tag === undefined ? '' : `:${tag}`}: ${digest}: ${problem}`);
     }
   }
   getLayout(parts, blobs, images, file);
   if (index.id !== getId(index)) {
-    const hint = 'copy the index again: it is damaged or was edited';
-    throw new OpmateError('INVALID', `its contents do not have the id ${index.id}`, {
+    throw new OpmateError('INVALID', `content does not match ID ${index.id}`, {
       subject: file,
       file,
-      hint,
+      hint: 'copy the index again: it is damaged or was edited',
     });
   }
   return index;
-}
-
-async function isDirectory(place: string): Promise<boolean> {
-  try {
-    return (await stat(place)).isDirectory();
-  } catch (error) {
-    throw fileError(place, error);
-  }
 }
 
 function imageFields({ repository, tag, descriptor: { mediaType, digest, size } }: NamedImage): object {

@@ -1,36 +1,36 @@
 import { paddedSize, tarEnd, tarFileHeader, tarHeaderSize } from '../../archive/tar-header.js';
 import { computeDigest, parseDigest } from '../../core/digest.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
-import { quoteGo } from '../../core/go-json-quote.js';
 import { compareBytes } from '../../core/order.js';
+import { quoteShort } from '../../document/field.js';
 import { refNameAnnotation } from '../layout/layout-store.js';
 import { type Descriptor, mediaTypes } from '../image/types.js';
 
-/** Annotation of an entry of index.json that has no tag: the repository that it belongs to. */
+/** Annotation of an untagged entry of index.json: its repository. */
 export const repositoryAnnotation = 'io.opmate.repository';
 
-/** Most parts of an archive set. */
+/** Maximum parts of an archive set. */
 export const maxParts = 10_000;
-/** Most bytes of the list of images in the last part, as in any layout. */
+/** Maximum size of the list of images in the last part, in bytes; the same as of any layout. */
 const maxImageListBytes = 64 * 1024 * 1024;
 
 /** A blob in a part. */
 export interface PlacedBlob {
   digest: string;
   size: number;
-  /** Of the content; its header stands right before. */
+  /** Offset of the content, right after its tar header. */
   offset: number;
 }
 
-/** A part of an archive set, to the byte but for the contents of its blobs. */
+/** Layout of a part: all of its bytes except the contents of its blobs. */
 export interface PartLayout {
-  /** From 1. */
+  /** One-based. */
   number: number;
   file: string;
   size: number;
-  /** In the order of their offsets. */
+  /** By offset. */
   blobs: PlacedBlob[];
-  /** All that follows the last blob. */
+  /** Bytes after the last blob. */
   tail: Buffer;
 }
 
@@ -40,36 +40,41 @@ export interface NamedImage {
   descriptor: Descriptor;
 }
 
-/** File name of a part. */
+/** Returns the file name of a part. */
 export function partName(number: number): string {
   return `mirror_${String(number).padStart(6, '0')}.tar`;
 }
 
-/** Names a set as it is divided into parts, in the names of files that are not in their places yet: 16 hex digits. */
+/** Returns the key of a set and its division into parts, for names of unfinished files: 16 hexadecimal digits. */
 export function keyOfParts({ id, parts }: { id: string; parts: readonly { size: number }[] }): string {
   const { hex } = parseDigest(computeDigest(`${id} ${parts.map(({ size }) => size).join(' ')}`));
   return hex.slice(0, 16);
 }
 
-/** File name of an unfinished part. */
+/** Names of indexes of unfinished archive sets; the first group is the key. */
+export const planPattern = /^mirror_archive\.([0-9a-f]{16})\.partial$/;
+
+/** Returns the file name of the index of an unfinished set. */
+export function planName(key: string): string {
+  return `mirror_archive.${key}.partial`;
+}
+
+/** Returns the file name of an unfinished part. */
 export function partialName(number: number, key: string): string {
   return `mirror_${String(number).padStart(6, '0')}.${key}.partial`;
 }
 
-/**
- * File name of a part that is whole and waits for its place, which the part of an earlier set may still have. Where
- * there is such a file, it is the part.
- */
+/** Returns the file name of a complete part while one of a previous set may have its place; takes precedence. */
 export function stagedName(number: number, key: string): string {
   return `mirror_${String(number).padStart(6, '0')}.${key}.tar`;
 }
 
-/** The tar header of a blob. */
+/** Returns the tar header of a blob. */
 export function blobHeader({ digest, size }: { digest: string; size: number }): Buffer {
   return tarFileHeader(blobPath(digest), size);
 }
 
-/** The entries that index.json has for images, named as `opmate oci serve` names them. */
+/** Returns the entries of index.json, named as `opmate oci serve` names them. */
 export function getEntries(images: readonly NamedImage[]): Descriptor[] {
   return images.map(({ repository, tag, descriptor: { mediaType, digest, size } }) => ({
     mediaType,
@@ -95,8 +100,9 @@ export function layOut(
   const parts: PartLayout[] = [];
   const add = (): PartLayout => {
     if (parts.length === maxParts) {
-      const hint = 'allow larger parts';
-      throw new LimitError(`more than ${maxParts} parts of ${partBytes} bytes would be needed`, { hint });
+      throw new LimitError(`more than the maximum of ${maxParts} parts of ${partBytes} bytes`, {
+        hint: 'allow larger parts',
+      });
     }
     const number = parts.length + 1;
     const part = { number, file: partName(number), size: tarEnd.length, blobs: [], tail: tarEnd };
@@ -116,21 +122,21 @@ export function layOut(
     place(part, blob);
   }
   const tail = lastTail(images);
-  // Where nothing has been put into the newest part, another one would be no better.
+  // An empty part has as much room as another one.
   if (part.blobs.length > 0 && part.size - tarEnd.length + tail.length > partBytes) part = add();
   part.size += tail.length - tarEnd.length;
   part.tail = tail;
   return parts;
 }
 
-/** Whether a blob does not fit into a part even alone. */
+/** Reports whether a blob does not fit into a part of its own. */
 export function isTooLarge(blob: { digest: string; size: number }, partBytes: number): boolean {
   return getSpan(blob) + tarEnd.length > partBytes;
 }
 
 /**
- * The layout that an index tells, blob by blob: each part is full of them without gaps, and as long as it says.
- * Throws OpmateError INVALID for anything else, naming `file`.
+ * Returns the layout that an index describes. Throws OpmateError INVALID, naming `file`, for gaps between blobs and
+ * wrong sizes of parts.
  */
 export function getLayout(
   parts: readonly { file: string; size: number }[],
@@ -141,12 +147,12 @@ export function getLayout(
   const invalid = (problem: string) => new OpmateError('INVALID', problem, { subject: file, file });
   const layouts: PartLayout[] = parts.map(({ file: name, size }, i) => {
     if (name !== partName(i + 1)) {
-      throw invalid(`parts[${i}]: file is ${quoteGo(name.slice(0, 200))}, not ${partName(i + 1)}`);
+      throw invalid(`parts[${i}].file: expected ${partName(i + 1)}, got ${quoteShort(name)}`);
     }
     return { number: i + 1, file: name, size, blobs: [], tail: tarEnd };
   });
   const last = layouts.at(-1);
-  if (last === undefined) throw invalid('names no parts');
+  if (last === undefined) throw invalid('no parts');
   last.tail = lastTail(images);
   for (const [digest, { size, part, offset }] of blobs) {
     const layout = layouts[part - 1];
@@ -159,18 +165,18 @@ export function getLayout(
     for (const { digest, size, offset } of layout.blobs) {
       const expected = end + tarHeaderSize(blobPath(digest), size);
       if (offset !== expected) {
-        throw invalid(`${digest}: offset ${offset} in ${layout.file} is not ${expected}, where it has to be`);
+        throw invalid(`${digest}: expected offset ${expected} in ${layout.file}, got ${offset}`);
       }
       end = offset + paddedSize(size);
     }
     if (layout.size !== end + layout.tail.length) {
-      throw invalid(`${layout.file}: ${layout.size} bytes, its contents have ${end + layout.tail.length}`);
+      throw invalid(`${layout.file}: expected ${end + layout.tail.length} bytes, got ${layout.size}`);
     }
   }
   return layouts;
 }
 
-/** Bytes of a blob in an archive, with header and padding. */
+/** Returns the bytes that a blob takes, with header and padding. */
 function getSpan({ digest, size }: { digest: string; size: number }): number {
   return tarHeaderSize(blobPath(digest), size) + paddedSize(size);
 }
@@ -180,14 +186,12 @@ function blobPath(digest: string): string {
   return `blobs/${algorithm}/${hex}`;
 }
 
-/** What makes the tar a layout, and its end. */
+/** Returns the files that make the tar an OCI layout, and its end. */
 function lastTail(images: readonly NamedImage[]): Buffer {
   const list = { schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests: getEntries(images) };
   const index = Buffer.from(JSON.stringify(list));
   if (index.length > maxImageListBytes) {
-    throw new LimitError(
-      `${images.length} images: their list would be larger than ${maxImageListBytes} bytes`,
-    );
+    throw new LimitError(`list of ${images.length} images larger than ${maxImageListBytes} bytes`);
   }
   const files: [string, Buffer][] = [
     ['oci-layout', Buffer.from('{"imageLayoutVersion":"1.0.0"}')],

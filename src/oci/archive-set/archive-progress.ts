@@ -9,21 +9,20 @@ import {
   parseArchiveIndex,
   readPlainFile,
 } from './archive-index.js';
-import { type PlacedBlob, blobHeader, partialName, stagedName } from './archive-layout.js';
-import { planPattern } from './archive-set-writer.js';
+import { type PlacedBlob, blobHeader, partialName, planPattern, stagedName } from './archive-layout.js';
 import { readBytes } from '../../files/file-region.js';
 
-/** An archive set that is being written, or was when the writing was interrupted. */
+/** An archive set that is being written, or whose writing was interrupted. */
 interface UnfinishedArchive {
-  /** What it is to become; its parts have no sums yet. */
+  /** Planned index; its parts have no sums yet. */
   index: ArchiveIndex;
-  /** Blobs and manifests that are whole, by what their headers say; the next run checks their contents. */
+  /** Digests of blobs and manifests with a tar header, which is written last; contents are not verified. */
   written: ReadonlySet<string>;
 }
 
 /**
- * Reads what unfinished archive sets of a directory hold so far, and writes nothing. An unfinished index that cannot
- * be read is passed over, as by the next run. Throws OpmateError NOT_FOUND and IO.
+ * Reads the progress of unfinished archive sets in a directory, without writing. Damaged indexes are ignored, as by the
+ * next run. Throws OpmateError NOT_FOUND and IO.
  */
 export async function readUnfinishedArchives(
   directory: string,
@@ -43,7 +42,7 @@ export async function readUnfinishedArchives(
       blobs[part - 1]?.push({ digest, size, offset });
     for (const [i, part] of index.parts.entries()) {
       throwIfCancelled(signal);
-      // Where all parts were whole, some may have got their names already.
+      // If all parts are complete, some may have been renamed already.
       const named = part.sha256 === '' ? [] : [stagedName(i + 1, key), part.file];
       const names = [partialName(i + 1, key), ...named];
       for (const digest of await readHeaders(directory, names, part.size, blobs[i] ?? []))
@@ -63,7 +62,7 @@ async function readPlan(file: string): Promise<ArchiveIndex | undefined> {
   }
 }
 
-/** The blobs of a part whose headers, which are written last, are there. */
+/** Returns the digests of the blobs of a part whose tar headers are present. */
 async function readHeaders(
   directory: string,
   names: readonly string[],
@@ -80,8 +79,8 @@ async function readHeaders(
       const written: string[] = [];
       for (const blob of blobs) {
         const header = blobHeader(blob);
-        const mark = await readBytes(handle, blob.offset - header.length, header.length);
-        if (mark.equals(header)) written.push(blob.digest);
+        const bytes = await readBytes(handle, blob.offset - header.length, header.length);
+        if (bytes.equals(header)) written.push(blob.digest);
       }
       return written;
     } catch (error) {

@@ -16,52 +16,49 @@ import { type Descriptor, type ImageManifest, mediaTypes, maxManifestBytes } fro
 import { openJson } from '../../document/document.js';
 
 interface ArchiveOptions extends CancelOptions {
-  /** Where a compressed archive is unpacked until `close`; without it one is refused. */
+  /** Directory for the unpacked content of a compressed archive; compressed archives are refused without it. */
   temporaryDirectory?: string | undefined;
-  /** Caps on unpacking; the defaults of `defaultArchiveLimits` when left out. */
+  /** Limits of unpacking; default: `defaultArchiveLimits`. */
   limits?: ArchiveLimits | undefined;
 }
 
-/** An archive file as a repository that can be read until it is closed. */
+/** An archive file as a read-only repository, until it is closed. */
 export interface ArchiveRepository extends LocalRepository {
   close(): Promise<void>;
 }
 
 /**
- * Opens a tar archive of an OCI image layout (`oci-archive:`).
- * Throws OpmateError NOT_FOUND, INVALID, SYNTAX, UNSAFE, UNSUPPORTED, LIMIT or IO.
+ * Opens a tar archive of an OCI image layout (`oci-archive:`). Throws OpmateError NOT_FOUND, INVALID, SYNTAX, UNSAFE,
+ * UNSUPPORTED, LIMIT or IO.
  */
-export async function openOciArchive(path: string, options: ArchiveOptions = {}): Promise<ArchiveRepository> {
-  const file = await ArchiveFile.open(path, options);
-  return await file.orClose(
-    async () => new OpenedArchive(await readOciSource(file, `oci-archive:${path}`), file),
-  );
+export function openOciArchive(path: string, options: ArchiveOptions = {}): Promise<ArchiveRepository> {
+  return openArchive(path, options, (file) => readOciSource(file, `oci-archive:${path}`));
 }
 
 /**
- * Opens an archive that `docker save` or `podman save` wrote (`docker-archive:`). Images are named by their
- * repository tags; a bare tag or a short name such as `alpine:3` will do where it means one image only.
- * An image whose manifest is not in the archive gets one with uncompressed layers, the same every time.
- * Throws what `openOciArchive` throws.
+ * Opens an archive of `docker save` or `podman save` (`docker-archive:`). Images are named by their repository tags; a
+ * bare tag or a short name such as `alpine:3` is accepted if unambiguous. An image without manifest gets a reproducible
+ * one with uncompressed layers. Throws what `openOciArchive` throws.
  */
-export async function openDockerArchive(
-  path: string,
-  options: ArchiveOptions = {},
-): Promise<ArchiveRepository> {
-  const file = await ArchiveFile.open(path, options);
-  return await file.orClose(
-    async () => new OpenedArchive(await readDockerSource(file, `docker-archive:${path}`), file),
-  );
+export function openDockerArchive(path: string, options: ArchiveOptions = {}): Promise<ArchiveRepository> {
+  return openArchive(path, options, (file) => readDockerSource(file, `docker-archive:${path}`));
 }
 
-class OpenedArchive extends ContentRepository implements ArchiveRepository {
-  readonly #file: ArchiveFile;
-  constructor(source: ContentSource, file: ArchiveFile) {
-    super(source);
-    this.#file = file;
-  }
-  close(): Promise<void> {
-    return this.#file.close();
+async function openArchive(
+  path: string,
+  options: ArchiveOptions,
+  readSource: (file: ArchiveFile) => Promise<ContentSource>,
+): Promise<ArchiveRepository> {
+  const handle = await openUncompressed(path, options);
+  const close = () => handle.close();
+  try {
+    const maxEntries = options.limits?.maxEntries;
+    const files = await indexTar(path, { handle, ...(maxEntries !== undefined && { maxEntries }) });
+    const source = await readSource(new ArchiveFile(path, files, handle));
+    return Object.assign(new ContentRepository(source), { close });
+  } catch (error) {
+    await close();
+    throw error;
   }
 }
 
@@ -71,27 +68,15 @@ class ArchiveFile {
   readonly files: ReadonlyMap<string, TarSlice>;
   readonly #handle: FileHandle;
 
-  private constructor(path: string, files: Map<string, TarSlice>, handle: FileHandle) {
+  constructor(path: string, files: Map<string, TarSlice>, handle: FileHandle) {
     this.path = path;
     this.files = files;
     this.#handle = handle;
   }
 
-  static async open(path: string, options: ArchiveOptions): Promise<ArchiveFile> {
-    const handle = await openPlain(path, options);
-    try {
-      const limit = options.limits?.maxEntries;
-      const files = await indexTar(path, { handle, ...(limit !== undefined && { maxEntries: limit }) });
-      return new ArchiveFile(path, files, handle);
-    } catch (error) {
-      await handle.close();
-      throw error;
-    }
-  }
-
   openSlice(slice: TarSlice): Readable {
     if (slice.size === 0) return Readable.from([]);
-    // A stream over the descriptor would close it, when it is destroyed, for all that are read at the time.
+    // A stream over the descriptor would close it for all readers when it is destroyed.
     return Readable.from(this.#read(slice), { objectMode: false });
   }
 
@@ -99,39 +84,27 @@ class ArchiveFile {
     for await (const piece of readRegion(this.#handle, offset, size, this.path)) yield Buffer.from(piece);
   }
 
-  /** Reads a small file whole, or undefined if missing. */
+  /** Reads a file whole; undefined if missing. Throws LimitError. */
   async read(name: string, limit: number): Promise<Buffer | undefined> {
     const slice = this.files.get(name);
     if (slice === undefined) return undefined;
     if (slice.size > limit)
       throw new LimitError(`${name} is larger than ${limit} bytes`, { subject: this.path });
-    return await this.readBytes(slice, slice.size);
+    return this.readStart(slice, slice.size);
   }
 
-  async readBytes(slice: TarSlice, length: number): Promise<Buffer> {
+  /** Returns the first bytes of a file. */
+  readStart(slice: TarSlice, length: number): Promise<Buffer> {
     return readBytes(this.#handle, slice.offset, Math.min(length, slice.size));
-  }
-
-  async orClose<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      await this.close();
-      throw error;
-    }
-  }
-
-  async close(): Promise<void> {
-    await this.#handle.close();
   }
 }
 
-/** Opens an archive, a gzip or zstd one as what it unpacks to. */
-async function openPlain(path: string, options: ArchiveOptions): Promise<FileHandle> {
+/** Opens an archive for reading, unpacking gzip or zstd to a temporary file. */
+async function openUncompressed(path: string, options: ArchiveOptions): Promise<FileHandle> {
   let handle: FileHandle | undefined;
   try {
     handle = await openRegularFile(path);
-    if (!isCompressed(await readBytes(handle, 0, 4))) return handle;
+    if (detectCompression(await readBytes(handle, 0, 4)) === undefined) return handle;
   } catch (error) {
     await handle?.close();
     throw fileError(path, error);
@@ -146,13 +119,13 @@ async function openPlain(path: string, options: ArchiveOptions): Promise<FileHan
   }
   const target = await openNamelessFile(temporaryDirectory).catch(async (error: unknown) => {
     await handle.close();
-    throw fileError(`${temporaryDirectory}: no temporary file can be made`, error);
+    throw fileError(`${temporaryDirectory}: cannot create a temporary file`, error);
   });
   try {
     const plain = decompress(handle.createReadStream({ start: 0 }), { label: path, limits, signal });
     for await (const chunk of plain) {
       await target.writeFile(chunk).catch((error: unknown) => {
-        throw fileError(`${path}: cannot be unpacked to ${temporaryDirectory}`, error);
+        throw fileError(`${path}: cannot unpack to ${temporaryDirectory}`, error);
       });
     }
     return target;
@@ -162,11 +135,11 @@ async function openPlain(path: string, options: ArchiveOptions): Promise<FileHan
   }
 }
 
-function isCompressed(head: Buffer): boolean {
-  return (
-    head.subarray(0, 2).equals(Buffer.from([0x1f, 0x8b])) ||
-    head.equals(Buffer.from([0x28, 0xb5, 0x2f, 0xfd]))
-  );
+/** Returns the layer media type of a compressed file by its first bytes; undefined for other content. */
+function detectCompression(head: Buffer): string | undefined {
+  if (head.subarray(0, 2).equals(Buffer.from([0x1f, 0x8b]))) return mediaTypes.ociLayerGzip;
+  if (head.equals(Buffer.from([0x28, 0xb5, 0x2f, 0xfd]))) return mediaTypes.ociLayerZstd;
+  return undefined;
 }
 
 async function readOciSource(file: ArchiveFile, name: string): Promise<ContentSource> {
@@ -195,31 +168,24 @@ interface SavedImage {
   layers: string[];
 }
 
-/** A tar archive without the manifest that `docker save` writes. */
+/** A tar archive without the manifest of `docker save`. */
 export class NotDockerArchiveError extends OpmateError {}
 
 async function readDockerSource(file: ArchiveFile, name: string): Promise<ContentSource> {
+  const isLayout = file.files.has('oci-layout');
   const bytes = await file.read('manifest.json', maxManifestBytes);
   if (bytes === undefined) {
-    throw new NotDockerArchiveError(
-      'INVALID',
-      `${file.path}: not an archive of docker save: no manifest.json`,
-      {
-        hint: file.files.has('oci-layout')
-          ? `use oci-archive:${file.path}: it is an OCI image layout`
-          : file.files.has('repositories')
-            ? 'save the image again: archives from before Docker 1.10 are not supported'
-            : undefined,
-      },
-    );
+    const isOld = file.files.has('repositories');
+    const otherHint = isOld ? 'save the image again: Docker before 1.10 is not supported' : undefined;
+    throw new NotDockerArchiveError('INVALID', 'not an archive of docker save: no manifest.json', {
+      subject: file.path,
+      hint: isLayout ? `use oci-archive:${file.path}: it is an OCI image layout` : otherHint,
+    });
   }
   const contents = new Map<string, TarSlice | Buffer>();
-  // Newer Dockers save an OCI layout beside; its manifests are the real ones, with the digests of registries.
-  const stored =
-    file.files.has('oci-layout') && file.files.has('index.json')
-      ? await readOciSource(file, name)
-      : undefined;
-  const realByConfig = new Map<string, Descriptor>();
+  // Newer versions of Docker also save an OCI layout, whose manifests have the digests of registries.
+  const stored = isLayout && file.files.has('index.json') ? await readOciSource(file, name) : undefined;
+  const manifestsByConfig = new Map<string, Descriptor>();
   if (stored !== undefined) {
     for (const [path, slice] of file.files) {
       const match = /^blobs\/([^/]+)\/([^/]+)$/.exec(path);
@@ -227,7 +193,8 @@ async function readDockerSource(file: ArchiveFile, name: string): Promise<Conten
     }
     await new ContentRepository(stored).walk(await stored.entries(), {}, (manifest, facts) => {
       const config = facts.blobs[0];
-      if (config !== undefined && facts.manifests.length === 0) realByConfig.set(config.digest, manifest);
+      if (config !== undefined && facts.manifests.length === 0)
+        manifestsByConfig.set(config.digest, manifest);
     });
   }
   const entries: Descriptor[] = [];
@@ -235,7 +202,7 @@ async function readDockerSource(file: ArchiveFile, name: string): Promise<Conten
     const config = await file.read(image.config, maxManifestBytes);
     if (config === undefined) throw missing(file, image.config);
     const configDigest = computeDigest(config);
-    const manifest = realByConfig.get(configDigest) ?? (await synthesize(file, image, config, contents));
+    const manifest = manifestsByConfig.get(configDigest) ?? (await synthesize(file, image, config, contents));
     const { mediaType, digest, size } = manifest;
     if (image.tags.length === 0) entries.push({ mediaType, digest, size });
     for (const tag of image.tags)
@@ -256,7 +223,7 @@ async function readDockerSource(file: ArchiveFile, name: string): Promise<Conten
   };
 }
 
-/** Makes the manifest that an image of an older archive lacks; its layers are the tar files as they are. */
+/** Returns a manifest for an image of an older archive, with its unchanged tar files as layers. */
 async function synthesize(
   file: ArchiveFile,
   image: SavedImage,
@@ -267,7 +234,7 @@ async function synthesize(
   if (diffIds.length !== image.layers.length) {
     throw new OpmateError(
       'INVALID',
-      `${image.config}: names ${diffIds.length} layers, manifest.json ${image.layers.length}`,
+      `${image.config}: ${diffIds.length} layers, but ${image.layers.length} in manifest.json`,
       { subject: file.path },
     );
   }
@@ -275,15 +242,11 @@ async function synthesize(
   for (const [i, path] of image.layers.entries()) {
     const slice = file.files.get(path);
     if (slice === undefined) throw missing(file, path);
-    const compressed = isCompressed(await file.readBytes(slice, 4));
-    // A plain tar is what the config's diff id is the digest of; reading it checks that.
-    const digest = compressed ? await digestPieces(file.openSlice(slice)) : (diffIds[i] as string);
-    const gzip = compressed && (await file.readBytes(slice, 1))[0] === 0x1f;
-    const mediaType = !compressed
-      ? mediaTypes.ociLayer
-      : gzip
-        ? mediaTypes.ociLayerGzip
-        : mediaTypes.ociLayerZstd;
+    const compressedType = detectCompression(await file.readStart(slice, 4));
+    // The diff ID is the digest of an uncompressed tar; reading the layer verifies it.
+    const digest =
+      compressedType === undefined ? (diffIds[i] as string) : await digestPieces(file.openSlice(slice));
+    const mediaType = compressedType ?? mediaTypes.ociLayer;
     contents.set(digest, slice);
     layers.push({ mediaType, digest, size: slice.size });
   }
@@ -316,7 +279,7 @@ function parseSavedImages(bytes: Buffer, path: string): SavedImage[] {
   }));
 }
 
-/** Docker's short forms: `docker.io/library/` and `docker.io/` may be left out. */
+/** Finds an image by a name of Docker, in which `docker.io/library/` and `docker.io/` are optional. */
 function findByDockerName(reference: string, entries: readonly Descriptor[]): Descriptor | undefined {
   const shorten = (name: string) => name.replace(/^(?:docker\.io\/library\/|docker\.io\/|library\/)/, '');
   const getName = (entry: Descriptor) => entry.annotations?.[refNameAnnotation] ?? '';
@@ -329,7 +292,5 @@ function findByDockerName(reference: string, entries: readonly Descriptor[]): De
 }
 
 function missing(file: ArchiveFile, name: string): OpmateError {
-  return new OpmateError('INVALID', `manifest.json names ${name}, which is not in the archive`, {
-    subject: file.path,
-  });
+  return new OpmateError('INVALID', `${name} of manifest.json not found`, { subject: file.path });
 }

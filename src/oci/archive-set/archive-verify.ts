@@ -1,39 +1,41 @@
 import { type Hash, createHash } from 'node:crypto';
-
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { paddedSize } from '../../archive/tar-header.js';
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { computeDigest, parseDigest } from '../../core/digest.js';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { fileError, getMessage, systemCode, systemReason, throwIfCancelled } from '../../core/errors.js';
-import { type Logger, silentLogger } from '../../core/log.js';
+import { type Logger, runTask, silentLogger } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
 import { openRegularFile } from '../../files/read-file.js';
 import { type ArchiveIndex, type ArchiveProof, archiveIndexName, readArchiveIndex } from './archive-index.js';
 import { type PartLayout, blobHeader, getLayout } from './archive-layout.js';
 import { findPartFiles, findPartProblem } from './archive-set-reader.js';
-import { readRegion } from '../../files/file-region.js';
+import { readBytes, readRegion } from '../../files/file-region.js';
 import { isNonDistributable, readManifestFacts } from '../layout/layout-manifest.js';
 import { type Descriptor, maxManifestBytes } from '../image/types.js';
 
-/** What is wrong with an archive set. `file` is a part, or the index; `subject` is the digest of a damaged blob. */
+/** A problem of an archive set. `file` is a part or the index, `subject` the digest of a damaged blob. */
 export interface ArchiveDiagnostic extends Diagnostic {
   code: 'damaged' | 'missing-blob' | 'unexpected-file' | 'unreadable' | 'invalid-index';
   file: string;
 }
 
-function damage(file: string, problem: string, digest?: string): ArchiveDiagnostic {
-  return { severity: 'error', code: 'damaged', subject: digest, problem, file };
+function createDiagnostic(
+  file: string,
+  problem: string,
+  { code = 'damaged', digest }: { code?: ArchiveDiagnostic['code']; digest?: string | undefined } = {},
+): ArchiveDiagnostic {
+  return { ...createFault(code, problem, { subject: digest, file }), code, file };
 }
 
-/** Parts that are read at a time: more would only make a disk seek. */
+/** Maximum parts read concurrently: more would only make a disk seek. */
 const parallelParts = 2;
 
 /**
- * Reads every byte of an archive set and reports all that is damaged, missing or should not be there: sums and
- * sizes of parts, digests of blobs, what stands between them, parts that the index does not name, and blobs that
- * an image needs and neither the set nor its base has. Throws what `readArchiveIndex` throws.
+ * Reads every byte of an archive set and returns all problems: wrong sums and sizes of parts, damaged blobs and tar
+ * headers, surplus parts, and blobs missing from both the set and its base. Throws what `readArchiveIndex` throws.
  */
 export async function verifyArchiveSet(
   directory: string,
@@ -46,85 +48,75 @@ export async function verifyArchiveSet(
   const task = `verify ${directory}`;
   const total = parts.reduce((sum, { size }) => sum + size, 0);
   let current = 0;
-  logger.progress({ task, state: 'start' });
-  const tell = (bytes: number): void => {
+  const onRead = (bytes: number): void => {
     current += bytes;
     logger.progress({ task, state: 'update', current, total, unit: 'bytes' });
   };
-  try {
+  return runTask(logger, task, async () => {
     const verified = await mapConcurrent(
       parts,
       parallelParts,
-      (part) =>
-        verifyPart(
-          files[part.number - 1] as string,
-          part,
-          index.parts[part.number - 1]?.sha256,
-          tell,
-          options,
-        ),
+      (part, i) => verifyPart(files[i] as string, part, index.parts[i]?.sha256, onRead, options),
       options,
     );
-    const faults = [...verified.flat(), ...(await findExtraParts(directory, index, files))];
-    faults.push(...(await findMissingBlobs(files, index, faults, options)));
-    logger.progress({ task, state: 'done' });
-    return faults;
-  } catch (error) {
-    logger.progress({ task, state: 'failed' });
-    throw error;
-  }
+    const faults = [...verified.flat(), ...(await findSurplusParts(directory, index, files))];
+    return [...faults, ...(await findMissingBlobs(files, index, faults, options))];
+  });
 }
 
-/** Bytes of a part, in their order: either known as such, or a blob's. */
-type Segment = { bytes: Buffer; what: string } | { digest: string; size: number };
+/** Consecutive bytes of a part: known ones, or those of a blob. */
+type Segment = { bytes: Buffer; name: string } | { digest: string; size: number };
 
 function* iterateSegments(part: PartLayout): Generator<Segment> {
   for (const blob of part.blobs) {
-    yield { bytes: blobHeader(blob), what: `the tar header of ${blob.digest}` };
+    yield { bytes: blobHeader(blob), name: `tar header of ${blob.digest}` };
     yield blob;
     const padding = paddedSize(blob.size) - blob.size;
-    if (padding > 0) yield { bytes: Buffer.alloc(padding), what: `the end of ${blob.digest}` };
+    if (padding > 0) yield { bytes: Buffer.alloc(padding), name: `padding of ${blob.digest}` };
   }
-  yield { bytes: part.tail, what: 'what follows the last blob' };
+  yield { bytes: part.tail, name: 'end of the archive' };
 }
 
 async function verifyPart(
-  place: string,
+  partFile: string,
   part: PartLayout,
   sum: string | undefined,
-  tell: (bytes: number) => void,
+  onRead: (bytes: number) => void,
   { signal }: CancelOptions,
 ): Promise<ArchiveDiagnostic[]> {
   const { file } = part;
-  const problem = await findPartProblem(place, part);
-  if (problem !== undefined) return [damage(file, problem.message)];
+  const problem = await findPartProblem(partFile, part);
+  if (problem !== undefined) return [createDiagnostic(file, problem.message)];
   const faults: ArchiveDiagnostic[] = [];
   const whole = createHash('sha256');
-  const check = new SegmentCheck(part, (problem, digest) => faults.push(damage(file, problem, digest)));
+  const check = new SegmentCheck(part, (problem, digest) =>
+    faults.push(createDiagnostic(file, problem, { digest })),
+  );
   try {
-    const handle = await openRegularFile(place, { noFollow: true });
+    const handle = await openRegularFile(partFile, { noFollow: true });
     try {
       for await (const piece of readRegion(handle, 0, part.size, file)) {
         throwIfCancelled(signal);
         whole.update(piece);
         check.update(piece);
-        tell(piece.length);
+        onRead(piece.length);
       }
     } finally {
       await handle.close();
     }
   } catch (error) {
     if (systemCode(error) === 'CANCELLED') throw error;
-    return [...faults, { ...damage(file, `cannot be read: ${systemReason(error)}`), code: 'unreadable' }];
+    const problem = `cannot be read: ${systemReason(error)}`;
+    return [...faults, createDiagnostic(file, problem, { code: 'unreadable' })];
   }
   const actual = whole.digest('hex');
   if (actual !== sum && faults.length === 0) {
-    faults.push(damage(file, `has the SHA-256 sum ${actual}, the index says ${sum}`));
+    faults.push(createDiagnostic(file, `expected SHA-256 sum ${sum}, got ${actual}`));
   }
   return faults;
 }
 
-/** Compares the bytes of a part, as they come, with what has to be there. */
+/** Compares the bytes of a part, in pieces of any size, with its layout. */
 class SegmentCheck {
   readonly #segments: Iterator<Segment>;
   readonly #report: (message: string, digest?: string) => void;
@@ -156,7 +148,7 @@ class SegmentCheck {
 
   #finish(segment: Segment): void {
     if ('bytes' in segment) {
-      if (this.#differs) this.#report(`${segment.what} is not what the index says`);
+      if (this.#differs) this.#report(`${segment.name} does not match the index`);
     } else if (this.#hash?.digest('hex') !== parseDigest(segment.digest).hex) {
       this.#report('content does not match its digest', segment.digest);
     }
@@ -170,30 +162,30 @@ class SegmentCheck {
     this.#segment = done ? undefined : (value as Segment);
     if (this.#segment === undefined || 'bytes' in this.#segment) return;
     this.#hash = createHash(parseDigest(this.#segment.digest).algorithm);
-    // No byte would ever end it.
+    // Without bytes, `update` would never finish it.
     if (this.#segment.size === 0) this.#finish(this.#segment);
   }
 }
 
-async function findExtraParts(
+async function findSurplusParts(
   directory: string,
   index: ArchiveIndex,
   files: readonly string[],
 ): Promise<ArchiveDiagnostic[]> {
   const named = new Set(index.parts.map(({ file }) => file));
-  // Those of the earlier set go when the last part of this one has come to its place.
+  // While parts are still staged, those of the previous set are expected.
   if (files.some((file) => !named.has(path.basename(file)))) return [];
   const names = await readdir(directory).catch((error: unknown) => {
     throw fileError(directory, error);
   });
   return sortedByBytes(names)
     .filter((name) => /^mirror_\d{6}\.tar$/.test(name) && !named.has(name))
-    .map((file) => ({ ...damage(file, 'is not part of this archive'), code: 'unexpected-file' }));
+    .map((file) => createDiagnostic(file, 'not part of this archive', { code: 'unexpected-file' }));
 }
 
 /**
- * Follows the images to all that they need. Manifests that an index lists may be absent: a mirror of some platforms
- * leaves the others out. Those that are in the base cannot be read here.
+ * Returns the blobs that images need and that are missing. Manifests listed by an index may be missing, as in a mirror
+ * of some platforms; manifests in the base are not read.
  */
 async function findMissingBlobs(
   files: readonly string[],
@@ -220,17 +212,18 @@ async function findMissingBlobs(
         for (const blob of facts.blobs) {
           if (index.blobs.has(blob.digest) || index.inBase.has(blob.digest) || isNonDistributable(blob))
             continue;
-          const problem = `${name} needs it, and neither the archive nor its base has it`;
           if (!seen.has(blob.digest)) {
-            faults.push({ ...damage(archiveIndexName, problem, blob.digest), code: 'missing-blob' });
+            const problem = `required by ${name}, missing from the archive and its base`;
+            const details = { code: 'missing-blob', digest: blob.digest } as const;
+            faults.push(createDiagnostic(archiveIndexName, problem, details));
           }
           seen.add(blob.digest);
         }
         left.push(...facts.manifests);
       } catch (error) {
-        // What cannot be read has been told.
+        // Already reported.
         if (broken.has(file)) continue;
-        faults.push(damage(file, `of ${name}: ${getMessage(error)}`, item.digest));
+        faults.push(createDiagnostic(file, `${name}: ${getMessage(error)}`, { digest: item.digest }));
       }
     }
   }
@@ -241,10 +234,7 @@ async function readManifest(file: string, place: { size: number; offset: number 
   if (place.size > maxManifestBytes) throw new Error(`manifest is larger than ${maxManifestBytes} bytes`);
   const handle = await openRegularFile(file, { noFollow: true });
   try {
-    const pieces: Buffer[] = [];
-    for await (const piece of readRegion(handle, place.offset, place.size, file))
-      pieces.push(Buffer.from(piece));
-    return Buffer.concat(pieces);
+    return await readBytes(handle, place.offset, place.size);
   } finally {
     await handle.close();
   }

@@ -11,34 +11,32 @@ import {
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { type ManifestFacts, isManifestType, readManifestFacts } from './layout-manifest.js';
 import { refNameAnnotation } from './layout-store.js';
+import { getSubject } from '../image/platform.js';
 import { readLimited } from '../image/read-limited.js';
 import type { ManifestContent, Repository } from '../registry/repository.js';
 import { type Descriptor, maxManifestBytes } from '../image/types.js';
 
-/** Content by digest with a list of what it is for: a layout directory, or an archive file. */
+/** Content by digest with a list of images: a layout directory or archive file. */
 export interface ContentSource {
-  /** How messages name it. */
+  /** Name in messages. */
   readonly name: string;
   /** Images, with their tag in the annotation `org.opencontainers.image.ref.name`. */
   entries(): Promise<readonly Descriptor[]>;
-  /** Bytes of a blob, or undefined if missing. */
+  /** Returns the size of a blob in bytes; undefined if missing. */
   blobSize(digest: string): Promise<number | undefined>;
-  /** Opens a blob that is there, unchecked. */
+  /** Opens an existing blob without verification. */
   openBlob(digest: string): Promise<Readable>;
-  /** The entry that a reference other than a digest means; the default compares tags. */
+  /** Finds the entry of a reference; default: by tag. */
   resolve?(reference: string, entries: readonly Descriptor[]): Descriptor | undefined;
 }
 
-/** A repository that a command may name without saying which image it means. */
+/** A repository whose only image needs no tag. */
 export interface LocalRepository extends Repository {
-  /**
-   * The tag or digest of the only image. Throws OpmateError NOT_FOUND if missing, and USAGE with
-   * the names when there are several.
-   */
+  /** Returns the tag or digest of the only image. Throws OpmateError NOT_FOUND, and USAGE for several images. */
   soleReference(options?: CancelOptions): Promise<string>;
 }
 
-/** The reading half of a repository over any ContentSource; everything that it hands out is verified. */
+/** A read-only repository of any ContentSource; all content is verified. */
 export class ContentRepository implements LocalRepository {
   readonly name: string;
   readonly #source: ContentSource;
@@ -51,21 +49,19 @@ export class ContentRepository implements LocalRepository {
   async getManifest(reference: string, options: CancelOptions = {}): Promise<ManifestContent> {
     throwIfCancelled(options.signal);
     const entry = await this.#find(reference);
-    if (entry === undefined) throw await this.#unknown(reference);
-    const bytes = await this.#readManifest(entry.digest, options);
+    const { digest, ...expected } = entry ?? (await this.#fail(reference));
+    const bytes = await this.#readManifest(digest, options);
     if (bytes === undefined) {
-      throw new OpmateError('NOT_FOUND', `${reference}: manifest ${entry.digest} is listed but missing`, {
-        subject: this.name,
+      throw new OpmateError('NOT_FOUND', `manifest ${digest} not found`, {
+        subject: getSubject(this.name, reference),
       });
     }
-    if (entry.size !== undefined && entry.size !== bytes.length) {
-      throw new DigestMismatchError(
-        `${entry.digest}: has ${bytes.length} bytes, its descriptor says ${entry.size}`,
-        { subject: this.name },
-      );
+    const subject = getSubject(this.name, digest);
+    if (expected.size !== undefined && expected.size !== bytes.length) {
+      throw new DigestMismatchError(`expected ${expected.size} bytes, got ${bytes.length}`, { subject });
     }
-    const mediaType = entry.mediaType ?? readManifestFacts(bytes, `${this.name}: ${entry.digest}`).mediaType;
-    return { descriptor: { mediaType, digest: entry.digest, size: bytes.length }, bytes };
+    const mediaType = expected.mediaType ?? readManifestFacts(bytes, subject).mediaType;
+    return { descriptor: { mediaType, digest, size: bytes.length }, bytes };
   }
 
   async headManifest(reference: string, options: CancelOptions = {}): Promise<Descriptor | undefined> {
@@ -81,15 +77,17 @@ export class ContentRepository implements LocalRepository {
     throwIfCancelled(options.signal);
     const { digest, size } = descriptor;
     parseDigest(digest);
+    const subject = `${this.name}: blob ${digest}`;
     const sourceSize = await this.#source.blobSize(digest);
-    if (sourceSize === undefined)
-      throw new OpmateError('NOT_FOUND', `${digest}: blob not found`, { subject: this.name });
-    if (sourceSize !== size) {
-      throw new DigestMismatchError(`${digest}: has ${sourceSize} bytes, its descriptor says ${size}`, {
-        subject: this.name,
-      });
-    }
-    return this.#verified(digest, size, options);
+    if (sourceSize === undefined) throw new OpmateError('NOT_FOUND', 'not found', { subject });
+    if (sourceSize !== size)
+      throw new DigestMismatchError(`expected ${size} bytes, got ${sourceSize}`, { subject });
+    const { signal } = options;
+    const verified = verifyContent({ digest, size, subject });
+    const source = await this.#source.openBlob(digest);
+    const cancel = () => void verified.destroy(new CancelledError('cancelled', { cause: signal?.reason }));
+    pipeline(source, verified, onAbort(signal, cancel));
+    return verified;
   }
 
   async hasBlob(descriptor: Descriptor): Promise<boolean> {
@@ -119,18 +117,18 @@ export class ContentRepository implements LocalRepository {
   async soleReference(): Promise<string> {
     const entries = await this.#source.entries();
     const [first] = entries;
-    if (first === undefined) throw new OpmateError('NOT_FOUND', 'holds no image', { subject: this.name });
+    if (first === undefined) throw new OpmateError('NOT_FOUND', 'no images', { subject: this.name });
     const names = entries.map((entry) => entry.annotations?.[refNameAnnotation] ?? entry.digest);
     if (new Set(entries.map((entry) => entry.digest)).size > 1) {
-      throw new OpmateError('USAGE', `holds ${entries.length} images`, {
+      throw new OpmateError('USAGE', `has ${entries.length} images`, {
         subject: this.name,
-        hint: `select one: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}`,
+        hint: `select one: ${shorten(names)}`,
       });
     }
     return names[0] as string;
   }
 
-  /** Visits every manifest that can be reached from `roots` once; what is missing or none is passed over. */
+  /** Visits every manifest below `roots` once; missing ones are ignored. */
   async walk(
     roots: readonly Descriptor[],
     options: CancelOptions,
@@ -143,29 +141,20 @@ export class ContentRepository implements LocalRepository {
       const read = await mapConcurrent(
         fresh,
         16,
-        async (item) => {
-          const bytes = await this.#readManifest(item.digest, options);
-          return bytes && { item, facts: readManifestFacts(bytes, `${this.name}: ${item.digest}`) };
+        async ({ digest }) => {
+          const bytes = await this.#readManifest(digest, options);
+          return bytes && readManifestFacts(bytes, getSubject(this.name, digest));
         },
         options,
       );
-      level = [];
-      for (const descriptor of read) {
-        if (descriptor === undefined) continue;
-        visit(descriptor.item, descriptor.facts);
-        level.push(...descriptor.facts.manifests);
-      }
+      for (const [i, facts] of read.entries()) if (facts !== undefined) visit(fresh[i] as Descriptor, facts);
+      level = read.flatMap((facts) => facts?.manifests ?? []);
     }
   }
 
   async #find(reference: string): Promise<{ digest: string; mediaType?: string; size?: number } | undefined> {
     const entries = await this.#source.entries();
-    const named = this.#source.resolve
-      ? this.#source.resolve(reference, entries)
-      : this.#onlyOne(
-          reference,
-          entries.filter((entry) => entry.annotations?.[refNameAnnotation] === reference),
-        );
+    const named = this.#source.resolve?.(reference, entries) ?? this.#findTag(reference, entries);
     if (named !== undefined) return named;
     if (!isDigest(reference)) return undefined;
     const listed = entries.find((entry) => entry.digest === reference);
@@ -173,64 +162,57 @@ export class ContentRepository implements LocalRepository {
     return (await this.#source.blobSize(reference)) === undefined ? undefined : { digest: reference };
   }
 
-  /** Docker saves `a:latest` and `b:latest` both as `latest`; taking either would be a guess. */
-  #onlyOne(reference: string, entries: readonly Descriptor[]): Descriptor | undefined {
-    const digests = new Set(entries.map((entry) => entry.digest));
+  /** Refuses an ambiguous tag: Docker saves `a:latest` and `b:latest` both as `latest`. */
+  #findTag(tag: string, entries: readonly Descriptor[]): Descriptor | undefined {
+    const tagged = entries.filter((entry) => entry.annotations?.[refNameAnnotation] === tag);
+    const digests = new Set(tagged.map((entry) => entry.digest));
     if (digests.size > 1) {
-      throw new OpmateError('INVALID', `${reference}: names ${digests.size} different images`, {
-        subject: this.name,
+      throw new OpmateError('INVALID', `ambiguous: ${digests.size} images`, {
+        subject: getSubject(this.name, tag),
         hint: `select one by digest: ${[...digests].slice(0, 5).join(', ')}`,
       });
     }
-    return entries[0];
+    return tagged[0];
   }
 
-  async #unknown(reference: string): Promise<OpmateError> {
+  async #fail(reference: string): Promise<never> {
     const tags = await this.listTags();
-    const hint =
-      tags.length === 0
-        ? undefined
-        : `use one of ${tags.slice(0, 10).join(', ')}${tags.length > 10 ? ', …' : ''}`;
-    return new OpmateError('NOT_FOUND', `${reference}: manifest not found`, { subject: this.name, hint });
+    throw new OpmateError('NOT_FOUND', 'not found', {
+      subject: getSubject(this.name, reference),
+      hint: tags.length === 0 ? undefined : `use one of ${shorten(tags)}`,
+    });
   }
 
   async #readManifest(digest: string, options: CancelOptions): Promise<Buffer | undefined> {
     const size = await this.#source.blobSize(digest);
     if (size === undefined) return undefined;
+    const subject = getSubject(this.name, digest);
     if (size > maxManifestBytes) {
-      throw new LimitError(`${digest}: manifest is larger than ${maxManifestBytes} bytes`, {
-        subject: this.name,
-      });
+      throw new LimitError(`manifest is larger than ${maxManifestBytes} bytes`, { subject });
     }
     throwIfCancelled(options.signal);
-    const bytes = await readLimited(
-      await this.#source.openBlob(digest),
-      maxManifestBytes,
-      `${this.name}: ${digest}: manifest`,
-    );
+    const content = await this.#source.openBlob(digest);
+    const bytes = await readLimited(content, maxManifestBytes, `${subject}: manifest`);
     const actual = computeDigest(bytes, parseDigest(digest).algorithm);
-    if (actual !== digest)
-      throw new DigestMismatchError(`${digest}: content has digest ${actual}`, { subject: this.name });
+    if (actual !== digest) throw new DigestMismatchError(`content has digest ${actual}`, { subject });
     return bytes;
-  }
-
-  async #verified(digest: string, size: number, options: CancelOptions): Promise<Readable> {
-    const { signal } = options;
-    const checked = verifyContent({ digest, size, subject: `${this.name}: ${digest}` });
-    const source = await this.#source.openBlob(digest);
-    const cancel = () => void checked.destroy(new CancelledError('cancelled', { cause: signal?.reason }));
-    pipeline(source, checked, onAbort(signal, cancel));
-    return checked;
   }
 }
 
-/** The descriptor by which the referrers API lists a manifest. */
+/** Returns the first names of a list for a hint. */
+function shorten(names: readonly string[]): string {
+  return `${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}`;
+}
+
+/** Returns the descriptor of a manifest in the referrers API. */
 export function getReferrer(manifest: Descriptor, facts: ManifestFacts): Descriptor {
+  const { mediaType, digest, size } = manifest;
+  const { artifactType, annotations } = facts;
   return {
-    mediaType: manifest.mediaType,
-    digest: manifest.digest,
-    size: manifest.size,
-    ...(facts.artifactType === undefined ? {} : { artifactType: facts.artifactType }),
-    ...(facts.annotations === undefined ? {} : { annotations: facts.annotations }),
+    mediaType,
+    digest,
+    size,
+    ...(artifactType !== undefined && { artifactType }),
+    ...(annotations !== undefined && { annotations }),
   };
 }

@@ -9,9 +9,9 @@ import type { LayoutStore } from './layout-store.js';
 import { manifestMediaTypes, maxManifestBytes } from '../image/types.js';
 
 interface GarbageOptions extends CancelOptions {
-  /** Blobs written or claimed more recently than this, in milliseconds, are kept: they may be of a running upload. */
+  /** Minimum age of removed blobs in milliseconds; younger ones may belong to a running upload. */
   minAgeMs: number;
-  /** Removes nothing. */
+  /** Lists the blobs without removing them. */
   isDryRun?: boolean;
 }
 
@@ -22,9 +22,9 @@ interface Garbage {
 }
 
 /**
- * Removes the blobs of a layout that no entry of its index leads to, and yields each. Whatever looks like a digest in a
- * manifest is a reference, whatever the type of the manifest. Safe while a registry serves the layout: a blob that is
- * claimed meanwhile stays. Throws OpmateError INVALID for a manifest that cannot be read, before anything is removed.
+ * Removes and yields the unreferenced blobs of a layout. Any digest in a manifest is a reference, whatever the type of
+ * the manifest. Safe while a registry serves the layout: claimed blobs stay. Throws OpmateError INVALID for an unreadable
+ * manifest, before anything is removed.
  */
 export async function* collectGarbage(
   store: LayoutStore,
@@ -39,7 +39,7 @@ export async function* collectGarbage(
   }
 }
 
-/** Takes a blob away and looks again: what was claimed just before is put back. */
+/** Moves a blob aside, and back if it was claimed just before. */
 async function removeUnlessClaimed(store: LayoutStore, digest: string, youngest: number): Promise<boolean> {
   const aside = store.stagingPath();
   try {
@@ -78,7 +78,7 @@ async function findReferenced(
   return referenced;
 }
 
-/** The document of a manifest; undefined if missing, or it is too large to be one. */
+/** Returns the JSON of a manifest; undefined if it is missing or too large. */
 async function readManifest(store: LayoutStore, digest: string): Promise<unknown> {
   const size = await store.blobSize(digest);
   if (size === undefined || size > maxManifestBytes) return undefined;
@@ -98,7 +98,7 @@ async function readManifest(store: LayoutStore, digest: string): Promise<unknown
   }
 }
 
-/** Every digest in a document; as a manifest by its media type, or by the list of an index that it is in. */
+/** Yields every digest in a document; that of a manifest by its media type or in the list of an index. */
 function* referencesIn(value: unknown, isListed = false): Generator<{ digest: string; isManifest: boolean }> {
   if (typeof value === 'string') {
     if (isDigest(value)) yield { digest: value, isManifest: isListed };

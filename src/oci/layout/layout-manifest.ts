@@ -1,99 +1,84 @@
-import { isDigest } from '../../core/digest.js';
 import { OpmateError } from '../../core/errors.js';
-import { type JsonObject, isJsonObject } from '../../document/json.js';
+import { openValue } from '../../document/document.js';
+import type { Field } from '../../document/field.js';
 import { parseManifestDocument } from '../image/manifest.js';
 import { type Descriptor, manifestMediaTypes, mediaTypes } from '../image/types.js';
 
-/** What storing and listing a manifest needs to know of it. */
+/** Properties of a manifest that storing and listing it require. */
 export interface ManifestFacts {
-  /** The type that the document itself names, or the one that its shape implies. */
+  /** Declared media type, or the one that the fields imply. */
   mediaType: string;
-  /** The type that the document itself names, if it does. */
-  declaredMediaType?: string;
-  /** Config and layers, and what an index lists that is no manifest. */
+  declaredMediaType: string | undefined;
+  /** Config, layers, and listed content that is no manifest. */
   blobs: Descriptor[];
   /** Manifests and indexes that an index lists. */
   manifests: Descriptor[];
   /** Digest of the manifest that this one refers to. */
-  subject?: string;
-  /** As the referrers API shows it: an image manifest's falls back to its config's media type. */
-  artifactType?: string;
-  annotations?: Record<string, string>;
+  subject: string | undefined;
+  /** Artifact type of the referrers API; default: the media type of the config. */
+  artifactType: string | undefined;
+  annotations?: Record<string, string> | undefined;
 }
 
-/** Whether a descriptor is of one of the four types of manifest and index. */
+/** Reports whether a descriptor is that of a manifest or index. */
 export function isManifestType(descriptor: Descriptor): boolean {
   return manifestMediaTypes.includes(descriptor.mediaType);
 }
 
-/** Whether content may lawfully be absent where its descriptor is: layers that must not be redistributed. */
+/** Reports whether a layer must not be redistributed, and so may be missing. */
 export function isNonDistributable(descriptor: Descriptor): boolean {
   return /nondistributable|\.foreign\./.test(descriptor.mediaType);
 }
 
+const factFields = [
+  'schemaVersion',
+  'mediaType',
+  'artifactType',
+  'config',
+  'layers',
+  'manifests',
+  'subject',
+  'annotations',
+] as const;
+
 /**
- * Reads what a manifest or index refers to. Fields that it does not know are ignored.
- * Throws what `parseManifestDocument` throws, and OpmateError INVALID for a document that could be
- * taken for two kinds at once (CVE-2021-41190), for a schema version other than 2, and for a descriptor
- * that is none.
+ * Reads the references of a manifest or index of any type. Unknown fields are ignored. Throws as
+ * `parseManifestDocument`, and OpmateError INVALID for the fields of several kinds of manifest (CVE-2021-41190), for a
+ * schema version other than 2, and for invalid descriptors.
  */
-export function readManifestFacts(bytes: Uint8Array, subjectOfMessages = 'manifest'): ManifestFacts {
-  const invalid = (problem: string) => new OpmateError('INVALID', problem, { subject: subjectOfMessages });
-  const document = parseManifestDocument(bytes, subjectOfMessages);
-  const { mediaType, config, layers, manifests, subject, annotations, artifactType, schemaVersion } =
-    document;
-  if (schemaVersion !== undefined && schemaVersion !== 2) {
-    throw invalid(`schema version ${JSON.stringify(schemaVersion)} is not supported`);
-  }
+export function readManifestFacts(bytes: Uint8Array, subject = 'manifest'): ManifestFacts {
+  const document = parseManifestDocument(bytes, subject);
+  const root = openValue(document, { name: subject, kind: 'reference' });
+  const fields = root.object(factFields, { unknown: 'ignore' });
+  if (fields.schemaVersion.isPresent && fields.schemaVersion.value !== 2)
+    fields.schemaVersion.fail('expected 2');
+  const { config, layers, manifests } = document;
   if ('fsLayers' in document || (manifests !== undefined && (layers !== undefined || config !== undefined))) {
-    throw invalid('has the fields of more than one kind of manifest');
+    throw new OpmateError('INVALID', 'has the fields of several kinds of manifest', { subject });
   }
-  if (mediaType !== undefined && typeof mediaType !== 'string') throw invalid('mediaType is not a string');
-  if (artifactType !== undefined && typeof artifactType !== 'string')
-    throw invalid('artifactType is not a string');
-
-  const entry = (value: unknown, field: string): Descriptor => {
-    const problem = findDescriptorProblem(value);
-    if (problem !== undefined) throw invalid(`${field}: ${problem}`);
-    return value as Descriptor;
-  };
-  const many = (value: unknown, field: string): Descriptor[] => {
-    if (value === undefined || value === null) return [];
-    if (!Array.isArray(value)) throw invalid(`${field} is not a list`);
-    return value.map((item, i) => entry(item, `${field}[${i}]`));
-  };
-  const listed = many(manifests, 'manifests');
-  const configDescriptor = config === undefined || config === null ? undefined : entry(config, 'config');
-  const blobs = [...(configDescriptor ? [configDescriptor] : []), ...many(layers, 'layers')];
-  const facts: ManifestFacts = {
-    mediaType: mediaType ?? (manifests !== undefined ? mediaTypes.ociIndex : mediaTypes.ociManifest),
-    blobs: [...blobs, ...listed.filter((item) => !isManifestType(item))],
+  const configDescriptor = fields.config.isPresent ? checkDescriptor(fields.config) : undefined;
+  const listed = fields.manifests.optionalList().map(checkDescriptor);
+  const declaredMediaType = fields.mediaType.optionalText();
+  return {
+    mediaType: declaredMediaType ?? (manifests === undefined ? mediaTypes.ociManifest : mediaTypes.ociIndex),
+    declaredMediaType,
+    blobs: [
+      ...(configDescriptor === undefined ? [] : [configDescriptor]),
+      ...fields.layers.optionalList().map(checkDescriptor),
+      ...listed.filter((item) => !isManifestType(item)),
+    ],
     manifests: listed.filter(isManifestType),
+    subject: fields.subject.isPresent ? checkDescriptor(fields.subject).digest : undefined,
+    artifactType: fields.artifactType.optionalText() ?? configDescriptor?.mediaType,
+    annotations: fields.annotations.optionalTexts(Infinity),
   };
-  if (mediaType !== undefined) facts.declaredMediaType = mediaType;
-  if (subject !== undefined && subject !== null) facts.subject = entry(subject, 'subject').digest;
-  const type = artifactType || configDescriptor?.mediaType;
-  if (type) facts.artifactType = type;
-  if (annotations !== undefined && annotations !== null)
-    facts.annotations = readAnnotations(annotations, invalid);
-  return facts;
 }
 
-/** What makes a value no descriptor, or undefined when it is one. */
-export function findDescriptorProblem(value: unknown): string | undefined {
-  if (!isJsonObject(value)) return 'not a descriptor';
-  if (typeof value.mediaType !== 'string') return 'mediaType is not a string';
-  if (typeof value.digest !== 'string' || !isDigest(value.digest))
-    return 'digest is not one that is supported';
-  if (typeof value.size !== 'number' || !Number.isSafeInteger(value.size) || value.size < 0) {
-    return 'size is not a number of bytes';
-  }
-  return undefined;
-}
-
-function readAnnotations(value: unknown, invalid: (problem: string) => OpmateError): Record<string, string> {
-  if (!isJsonObject(value) || Object.values(value).some((text) => typeof text !== 'string')) {
-    throw invalid('annotations are not strings by name');
-  }
-  return value as JsonObject & Record<string, string>;
+/** Returns a descriptor with all of its fields, after checking its media type, digest and size. */
+export function checkDescriptor(field: Field<never>): Descriptor {
+  const { mediaType, digest, size } = field.object(['mediaType', 'digest', 'size'], { unknown: 'ignore' });
+  mediaType.anyText();
+  digest.digest();
+  size.size();
+  return field.value as unknown as Descriptor;
 }

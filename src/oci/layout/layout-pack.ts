@@ -6,18 +6,18 @@ import { throwIfCancelled } from '../../core/errors.js';
 import { replaceFile } from '../../files/replace-file.js';
 
 interface PackOptions extends CancelOptions {
-  /** Further files of the archive. */
+  /** Additional files of the archive. */
   files?: readonly TarInput[] | undefined;
 }
 
 /**
- * Writes an OCI image layout directory as one file, an `oci-archive:`, whose bytes depend on the layout alone.
- * What has that name is replaced when the new file is whole and on disk, or else stays. Nobody may write to
- * the layout meanwhile. Throws OpmateError IO or NOT_FOUND, and INVALID where `file` is a device or pipe.
+ * Writes an OCI image layout as an `oci-archive:` file, whose bytes depend on the layout only. An existing file is
+ * replaced when the new one is complete and on disk. The layout must not change meanwhile. Throws OpmateError IO or
+ * NOT_FOUND, and INVALID if `file` is a device or pipe.
  */
 export async function packLayout(directory: string, file: string, options: PackOptions = {}): Promise<void> {
   const { files = [], signal } = options;
-  await replaceFile(file, iterateChunks(writeTar(iterateInputs(directory, files)), signal));
+  await replaceFile(file, iterateChunks(writeTar(iterateFiles(directory, files)), signal));
 }
 
 async function* iterateChunks(tar: AsyncIterable<unknown>, signal: AbortSignal | undefined) {
@@ -27,25 +27,17 @@ async function* iterateChunks(tar: AsyncIterable<unknown>, signal: AbortSignal |
   }
 }
 
-async function* iterateInputs(directory: string, files: readonly TarInput[]): AsyncGenerator<TarInput> {
-  yield* iterateFiles(directory);
-  yield* files;
-}
-
-/** The files that belong to a layout; others, such as a lock, do not. */
-async function* iterateFiles(directory: string): AsyncGenerator<TarInput> {
-  for (const name of ['oci-layout', 'index.json']) yield fileInput(directory, name);
+/** Yields the files of a layout without others such as a lock, then additional ones. */
+async function* iterateFiles(directory: string, added: readonly TarInput[]): AsyncGenerator<TarInput> {
+  for (const name of ['oci-layout', 'index.json']) yield toTarInput(directory, name);
   for (const algorithm of await readdir(path.join(directory, 'blobs'))) {
     for (const hex of await readdir(path.join(directory, 'blobs', algorithm)))
-      yield fileInput(directory, `blobs/${algorithm}/${hex}`);
+      yield toTarInput(directory, `blobs/${algorithm}/${hex}`);
   }
+  yield* added;
 }
 
-async function fileInput(directory: string, name: string): Promise<TarInput> {
+async function toTarInput(directory: string, name: string): Promise<TarInput> {
   const file = path.join(directory, name);
-  const { size } = await stat(file);
-  return {
-    path: name,
-    content: { file, size },
-  };
+  return { path: name, content: { file, size: (await stat(file)).size } };
 }

@@ -6,7 +6,7 @@ import { isDigest, parseDigest } from '../../core/digest.js';
 import { LimitError, OpmateError, systemCode, systemReason } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
 import { openRegularFile, readRegularFile } from '../../files/read-file.js';
-import { findDescriptorProblem } from './layout-manifest.js';
+import { checkDescriptor } from './layout-manifest.js';
 import { fillDirectory } from '../../files/fill-directory.js';
 import { makeDirectory, missingDirectories } from '../../files/make-directory.js';
 import { moveWhole } from '../../files/move-whole.js';
@@ -14,26 +14,25 @@ import { isStagingName, readFileClock, stagingName, sweepLeftovers } from '../..
 import { writeNewFile } from '../../files/write-new-file.js';
 import { type Descriptor, mediaTypes } from '../image/types.js';
 import { openJson } from '../../document/document.js';
-import type { Field } from '../../document/field.js';
 
-/** The annotation of an index entry that holds its tag (image specification, `annotations.md`). */
+/** Annotation with the tag of an index entry. (Source: OCI image specification, `annotations.md`.) */
 export const refNameAnnotation = 'org.opencontainers.image.ref.name';
 
-/** The largest index.json that is read. */
+/** Maximum size of index.json, in bytes. */
 const maxIndexBytes = 64 * 1024 * 1024;
-/** How long one holder may keep the lock before it is taken for dead. A holder needs milliseconds. */
+/** Age at which the lock of a dead process is removed; holders need milliseconds. */
 const staleLockMs = 10_000;
-/** Unfinished content of other machines that nobody has written to for this long belongs to no running process. */
+/** Age at which unfinished content of other machines is removed. */
 const staleContentMs = 60 * 60 * 1000;
-/** A blob whose date is older than this is given a new one when it is claimed. */
+/** Age at which claiming a blob renews its date. */
 const claimMs = 60 * 1000;
 
 export interface OpenLayoutOptions {
-  /** Makes a layout where there is none: at once, or by the first write, so that what fails before leaves none. */
+  /** Creates a missing layout: immediately, or with the first write, so a failure before leaves none. */
   create?: boolean | 'on-write' | undefined;
 }
 
-/** Changes the entries of an index: returns the new list, or the given one when nothing is to change. */
+/** Returns the changed entries of an index, or the same list for no change. */
 type IndexChange = (entries: readonly Descriptor[]) => readonly Descriptor[];
 
 interface PendingChange {
@@ -45,40 +44,39 @@ interface PendingChange {
 const marker = '{"imageLayoutVersion":"1.0.0"}';
 const emptyIndex = { schemaVersion: 2, mediaType: mediaTypes.ociIndex };
 
-/** Largest `oci-layout` that is read; real ones have 30 bytes. */
+/** Maximum size of `oci-layout`, in bytes; usual files have 30. */
 const maxMarkerBytes = 64 * 1024;
 
 /**
- * An OCI image layout directory as files: `oci-layout`, `index.json`, `blobs/ALGORITHM/HEX`.
- * Every file appears whole or not at all. Changes of the index made at the same time are written together,
- * under a lock file that also keeps other processes out; a change made by another process is seen by the
- * next reader.
+ * Files of an OCI image layout: `oci-layout`, `index.json`, `blobs/ALGORITHM/HEX`. Files are replaced atomically.
+ * Concurrent changes of the index are written together under a lock file, which also excludes other processes; their
+ * changes are visible to the next reader.
  */
 export class LayoutStore {
   readonly directory: string;
-  /** Counts how often somebody else has changed the index; what was derived from it before is out of date. */
+  /** Number of changes of the index by other processes; each outdates derived data. */
   generation = 0;
   #document: JsonObject = {};
   #entries: readonly Descriptor[] = [];
   #signature = '';
   #writes = 0;
   #clockOffset: number | undefined;
-  /** Set where the layout is made by the first write. */
+  /** The layout is missing, and created with the first write. */
   #creates = false;
   #creating: Promise<void> | undefined;
-  /** Directory in which content is written: that of the layout, or the one above as long as there is none. */
-  #room: string;
+  /** Directory for unfinished content: the layout, or its nearest existing parent. */
+  #stagingDirectory: string;
   #queue: PendingChange[] = [];
   #flushing: Promise<void> | undefined;
 
   private constructor(directory: string) {
     this.directory = directory;
-    this.#room = directory;
+    this.#stagingDirectory = directory;
   }
 
   /**
-   * Opens a layout. With `create`, creates one if missing; a directory that holds anything else is
-   * left alone. Throws OpmateError NOT_FOUND, INVALID, UNSUPPORTED or IO.
+   * Opens a layout. With `create`, creates a missing one, but never in a directory with other files. Throws OpmateError
+   * NOT_FOUND, INVALID, UNSUPPORTED or IO.
    */
   static async open(directory: string, { create = false }: OpenLayoutOptions = {}): Promise<LayoutStore> {
     const store = new LayoutStore(directory);
@@ -86,53 +84,50 @@ export class LayoutStore {
     if (create === 'on-write' && !(await store.#inspect())) {
       store.#creates = true;
       const [missing] = await missingDirectories(directory);
-      if (missing !== undefined) store.#room = dirname(missing);
-      await sweepLeftovers(store.#room);
+      if (missing !== undefined) store.#stagingDirectory = dirname(missing);
+      await sweepLeftovers(store.#stagingDirectory);
       return store;
     }
-    let marker: Field;
+    const file = join(directory, 'oci-layout');
+    let bytes: Buffer;
     try {
-      const file = join(directory, 'oci-layout');
-      marker = openJson(await readRegularFile(file, maxMarkerBytes), { name: file, code: 'INVALID' });
+      bytes = await readRegularFile(file, maxMarkerBytes);
     } catch (cause) {
-      if (systemCode(cause) === 'ENOENT' || systemCode(cause) === 'ENOTDIR') {
-        throw new OpmateError('NOT_FOUND', 'not an OCI image layout', {
-          subject: directory,
-          hint: 'specify a directory with the files oci-layout and index.json',
-          cause,
-        });
-      }
-      if (cause instanceof OpmateError) throw cause;
-      throw ioError(directory, 'cannot be read', cause);
+      if (systemCode(cause) !== 'ENOENT' && systemCode(cause) !== 'ENOTDIR')
+        throw ioError(directory, 'cannot be read', cause);
+      throw new OpmateError('NOT_FOUND', 'not an OCI image layout', {
+        subject: directory,
+        hint: 'specify a directory with the files oci-layout and index.json',
+        cause,
+      });
     }
-    if (marker.field('imageLayoutVersion').value !== '1.0.0') {
-      throw new OpmateError('UNSUPPORTED', `${directory}/oci-layout: image layout version is not 1.0.0`);
-    }
+    const version = openJson(bytes, { name: file, code: 'INVALID' }).field('imageLayoutVersion');
+    if (version.value !== '1.0.0') version.fail('expected 1.0.0', { code: 'unsupported' });
     await store.entries();
     return store;
   }
 
-  /** The entries of index.json as they are now. */
+  /** Returns the current entries of index.json. */
   async entries(): Promise<readonly Descriptor[]> {
     if (this.#flushing === undefined) await this.#refresh();
     return this.#entries;
   }
 
-  /** The entries as this store knows them without looking at the disk. */
+  /** Entries of index.json when it was last read or written. */
   get knownEntries(): readonly Descriptor[] {
     return this.#entries;
   }
 
-  /** Makes the layout where there is none yet; done by every write of this store. */
+  /** Creates the layout if it is missing; called by every write. */
   async #prepare(): Promise<void> {
     if (!this.#creates) return;
     this.#creating ??= this.#create();
     await this.#creating;
     this.#creates = false;
-    this.#room = this.directory;
+    this.#stagingDirectory = this.directory;
   }
 
-  /** Applies a change to the index; it is on disk when this returns. What `change` throws is thrown here. */
+  /** Applies a change to the index on disk. Throws what `change` throws. */
   async update(change: IndexChange): Promise<void> {
     await this.#prepare();
     await new Promise<void>((resolve, reject) => {
@@ -148,29 +143,24 @@ export class LayoutStore {
     return join(this.directory, 'blobs', algorithm, hex);
   }
 
-  /** Bytes of a blob, or undefined if missing. */
+  /** Returns the size of a blob in bytes; undefined if missing. */
   async blobSize(digest: string): Promise<number | undefined> {
-    try {
-      const stats = await stat(this.blobPath(digest));
-      return stats.isFile() ? stats.size : undefined;
-    } catch (error) {
-      if (systemCode(error) === 'ENOENT') return undefined;
-      throw ioError(this.blobPath(digest), 'cannot be read', error);
-    }
+    const stats = await statIfPresent(this.blobPath(digest));
+    return stats?.isFile() ? stats.size : undefined;
   }
 
-  /** Returns a path for content that is still being written, on the file system of the layout. */
+  /** Returns a path for unfinished content, on the file system of the layout. */
   stagingPath(): string {
-    return join(this.#room, stagingName());
+    return join(this.#stagingDirectory, stagingName());
   }
 
-  /** Puts a file that was written, synced and checked in its place; the caller answers for its digest. */
+  /** Moves a file that is written, synced and verified to the place of its digest. */
   async adoptBlob(staging: string, digest: string): Promise<void> {
     await this.#prepare();
     await moveWhole(staging, this.blobPath(digest));
   }
 
-  /** Stores bytes whose digest the caller has computed; replaces what is there if it is something else. */
+  /** Stores bytes under their digest, replacing damaged content. */
   async writeBlob(digest: string, bytes: Uint8Array): Promise<void> {
     if ((await this.blobSize(digest)) === bytes.length) {
       const stored = await readRegularFile(this.blobPath(digest), bytes.length).catch(() => undefined);
@@ -183,7 +173,7 @@ export class LayoutStore {
     await rm(this.blobPath(digest), { force: true });
   }
 
-  /** Every file below `blobs` whose name is a digest. */
+  /** Lists the files below `blobs` whose name is a digest. */
   async *blobs(): AsyncGenerator<{ digest: string; size: number; mtimeMs: number }> {
     const root = join(this.directory, 'blobs');
     for (const algorithm of await readdirIfPresent(root)) {
@@ -196,7 +186,7 @@ export class LayoutStore {
     }
   }
 
-  /** Bytes of all blobs, and of content that is still being written. */
+  /** Returns the bytes of all blobs, unfinished content included. */
   async usedBytes(): Promise<number> {
     let bytes = 0;
     for await (const { size } of this.blobs()) bytes += size;
@@ -208,39 +198,36 @@ export class LayoutStore {
   }
 
   /**
-   * Bytes of a blob that something is about to refer to, or undefined if missing. Its date is renewed, so that
-   * `collectGarbage` takes it for one of a running upload.
+   * Returns the size of a blob in bytes; undefined if missing. Renews its date, so `collectGarbage` keeps it until a
+   * manifest refers to it.
    */
   async claimBlob(digest: string): Promise<number | undefined> {
     const path = this.blobPath(digest);
-    try {
-      const stats = await stat(path);
-      if (!stats.isFile()) return undefined;
-      // The clock of the file system, asked once: it may be another machine's.
-      this.#clockOffset ??= (await readFileClock(this.directory)) - performance.now();
-      const now = performance.now() + this.#clockOffset;
-      if (now - stats.mtimeMs > claimMs) {
-        await utimes(path, now / 1000, now / 1000).catch((error: unknown) => {
-          if (systemCode(error) === 'ENOENT') throw error;
-        });
+    const stats = await statIfPresent(path);
+    if (!stats?.isFile()) return undefined;
+    // The file system may have the clock of another machine.
+    this.#clockOffset ??= (await readFileClock(this.directory)) - performance.now();
+    const now = performance.now() + this.#clockOffset;
+    if (now - stats.mtimeMs > claimMs) {
+      try {
+        await utimes(path, now / 1000, now / 1000);
+      } catch (error) {
+        if (systemCode(error) === 'ENOENT') return undefined;
       }
-      return stats.size;
-    } catch (error) {
-      if (systemCode(error) === 'ENOENT') return undefined;
-      throw ioError(path, 'cannot be read', error);
     }
+    return stats.size;
   }
 
-  /** Removes what interrupted writers have left. */
+  /** Removes leftovers of interrupted writers. */
   async #sweep(names: readonly string[]): Promise<void> {
-    // What was written before there was a layout stands beside it.
+    // Content written before the layout was created is beside it.
     await sweepLeftovers(dirname(resolve(this.directory)));
     if (!names.some(isStagingName)) return;
     const now = new Date(await readFileClock(this.directory));
     await sweepLeftovers(this.directory, now, { maxAgeMs: staleContentMs });
   }
 
-  /** Sweeps, and returns whether there is a layout. Throws OpmateError for a directory that holds anything else. */
+  /** Sweeps, and reports whether the layout exists. Throws OpmateError for a directory with other files. */
   async #inspect(): Promise<boolean> {
     const { directory } = this;
     try {
@@ -280,7 +267,7 @@ export class LayoutStore {
     }
   }
 
-  /** Makes a directory and the layout in it in one step, unless another process is faster. */
+  /** Creates the directory with its layout in one step, unless another process is faster. */
   async #createWhole(): Promise<void> {
     try {
       await fillDirectory(this.directory, async (staging) => {
@@ -300,7 +287,7 @@ export class LayoutStore {
     let bytes: Buffer;
     let signature: string;
     try {
-      // Each reading is of one file as a whole, because writers only ever replace it.
+      // Writers replace the file, so an open one is consistent.
       if (getFileIdentity(await stat(path, { bigint: true })) === this.#signature) return;
       const handle = await openRegularFile(path);
       try {
@@ -316,7 +303,7 @@ export class LayoutStore {
       if (error instanceof OpmateError) throw error;
       throw ioError(path, 'cannot be read', error);
     }
-    // What was read may be older than what this store has written meanwhile.
+    // This store may have written a newer index meanwhile.
     if (signature === this.#signature || writes !== this.#writes) return;
     const { document, entries } = parseLayoutIndex(bytes, path);
     this.#document = document;
@@ -386,7 +373,7 @@ export class LayoutStore {
     }
   }
 
-  /** Waits for the lock file. One that nobody touches for `staleLockMs` of waiting is taken away. */
+  /** Waits for the lock file. Removes one that is unchanged for `staleLockMs`. */
   async #acquire(path: string): Promise<void> {
     const pause = 10;
     let seen = '';
@@ -408,31 +395,24 @@ export class LayoutStore {
   }
 }
 
-/** Parses and checks index.json. Throws OpmateError INVALID that names the entry. */
+/** Parses index.json. Throws OpmateError INVALID with the entry. */
 export function parseLayoutIndex(
   bytes: Uint8Array,
   path: string,
 ): { document: JsonObject; entries: readonly Descriptor[] } {
   const root = openJson(bytes, { name: path, code: 'INVALID' });
   const document = root.jsonObject();
-  const entries = root
-    .field('manifests')
-    .optionalList()
-    .map((entry) => {
-      const problem = findDescriptorProblem(entry.value);
-      return problem === undefined ? (entry.value as unknown as Descriptor) : entry.fail(problem);
-    });
-  return { document, entries };
+  return { document, entries: root.field('manifests').optionalList().map(checkDescriptor) };
 }
 
 async function exists(path: string): Promise<boolean> {
   return (await statIfPresent(path)) !== undefined;
 }
 
-/** Wraps an error of the file system; the path comes first, then what could not be done and why. */
+/** Returns the error of a file operation: `path: problem: reason`. */
 export function ioError(path: string, problem: string, cause: unknown): OpmateError {
   if (cause instanceof OpmateError) return cause;
-  // A layout that is to be made below a file is no layout that is not there.
+  // ENOTDIR is no missing layout: its parent is a file.
   const code = systemCode(cause) === 'ENOENT' ? 'NOT_FOUND' : 'IO';
   return new OpmateError(code, `${problem}: ${systemReason(cause)}`, { subject: path, cause });
 }

@@ -6,17 +6,18 @@ import { type CancelOptions, onAbort } from '../../core/concurrency.js';
 import { computeDigest, isDigest, parseDigest, verifyContent } from '../../core/digest.js';
 import { CancelledError, LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { ContentRepository, type LocalRepository } from './layout-content.js';
+import { getSubject } from '../image/platform.js';
 import { readManifestFacts } from './layout-manifest.js';
 import { LayoutStore, type OpenLayoutOptions, ioError, refNameAnnotation } from './layout-store.js';
 import type { WritableRepository } from '../registry/repository.js';
 import { type Descriptor, maxManifestBytes } from '../image/types.js';
 
-/** A layout directory as one repository; its tags are whatever names its index gives, e.g. `v1`. */
+/** A layout directory as one repository; its tags are the names in its index, such as `v1`. */
 export type LayoutRepository = WritableRepository & LocalRepository;
 
 /**
- * Opens an OCI image layout directory; `create` creates one if missing or empty.
- * Throws OpmateError NOT_FOUND, INVALID, UNSUPPORTED, LIMIT or IO.
+ * Opens an OCI image layout directory; `create` creates a missing one. Throws OpmateError NOT_FOUND, INVALID,
+ * UNSUPPORTED, LIMIT or IO.
  */
 export async function openLayout(
   directory: string,
@@ -54,10 +55,10 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
         const content = await openContent();
         const checked = verifyContent({ digest, size, subject: `${this.name}: ${digest}` });
         const write = async (chunks: AsyncIterable<Buffer>) => {
-          // Appends; unlike `write` it leaves nothing over.
+          // Appends all of a chunk; `write` may write a part.
           for await (const chunk of chunks) {
             await handle.writeFile(chunk).catch((error: unknown) => {
-              // The pipeline would tell of the abort that follows it.
+              // The pipeline would report the abort that follows.
               failure = error;
               throw error;
             });
@@ -77,7 +78,7 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
     }
   }
 
-  /** Blobs are shared by everything in one layout, so whatever is there needs no copying. */
+  /** All images of a layout share its blobs. */
   mountBlob(descriptor: Descriptor): Promise<boolean> {
     return this.hasBlob(descriptor);
   }
@@ -89,7 +90,7 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
     options: CancelOptions = {},
   ): Promise<Descriptor> {
     throwIfCancelled(options.signal);
-    const subject = `${this.name}: ${reference}`;
+    const subject = getSubject(this.name, reference);
     if (bytes.length > maxManifestBytes) {
       throw new LimitError(`manifest is larger than ${maxManifestBytes} bytes`, { subject });
     }
@@ -103,7 +104,7 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
     await this.#store.writeBlob(digest, bytes);
     const children = new Set(facts.manifests.map((child) => child.digest));
     await this.#store.update((entries) => {
-      // An image that an index lists needs no entry of its own: with one, `oci:DIR` would hold two images.
+      // An image listed by an index gets no entry: otherwise `oci:DIR` would have two images.
       const kept = entries.filter((entry) =>
         findTag(entry) === undefined
           ? entry.digest !== digest && !children.has(entry.digest)
@@ -117,11 +118,10 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
 
   async deleteManifest(reference: string, options: CancelOptions = {}): Promise<void> {
     throwIfCancelled(options.signal);
+    const notFound = new OpmateError('NOT_FOUND', 'not found', { subject: getSubject(this.name, reference) });
     await this.#store.update((entries) => {
       const kept = entries.filter((entry) => findTag(entry) !== reference && entry.digest !== reference);
-      if (kept.length === entries.length && !isDigest(reference)) {
-        throw new OpmateError('NOT_FOUND', `${reference}: manifest not found`, { subject: this.name });
-      }
+      if (kept.length === entries.length && !isDigest(reference)) throw notFound;
       return kept.length === entries.length ? entries : kept;
     });
     if (!isDigest(reference)) return;
@@ -129,9 +129,7 @@ class DirectoryRepository extends ContentRepository implements LayoutRepository 
     const reached = new Set(entries.map((entry) => entry.digest));
     await this.walk(entries, options, (manifest) => reached.add(manifest.digest));
     if (reached.has(reference)) return;
-    if ((await this.#store.blobSize(reference)) === undefined) {
-      throw new OpmateError('NOT_FOUND', `${reference}: manifest not found`, { subject: this.name });
-    }
+    if ((await this.#store.blobSize(reference)) === undefined) throw notFound;
     await this.#store.removeBlob(reference);
   }
 }

@@ -60,7 +60,7 @@ describe('oci/archive-progress', () => {
     },
   );
 
-  it('takes nothing for whole in a part of another size, and passes over what is no index', async () => {
+  it('ignores parts of another size and invalid indexes', async () => {
     const directory = await directoryWith({
       'mirror_archive.0123456789abcdef.partial': '{"version": 1}',
       'mirror_archive.partial': 'x',
@@ -79,7 +79,7 @@ describe('oci/archive-progress', () => {
     expect((await readUnfinishedArchives(directory)).map(({ written }) => written.size)).toEqual([0]);
   });
 
-  it('throws where there is no directory, and stops when it is told', async () => {
+  it('fails for a missing directory and stops when cancelled', async () => {
     await expect(readUnfinishedArchives('/nonexistent/x')).rejects.toMatchObject({ code: 'NOT_FOUND' });
     const directory = await directoryWith();
     await write(directory, [0, 1, 2]);

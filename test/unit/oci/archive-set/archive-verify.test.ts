@@ -30,12 +30,12 @@ async function someArchive(): Promise<{ directory: string; index: ArchiveIndex }
 }
 
 describe('oci/archive-verify', () => {
-  it('finds nothing wrong with what was written', async () => {
+  it('finds no problems in a new archive', async () => {
     const { directory } = await someArchive();
     expect(await verifyArchiveSet(directory)).toEqual([]);
   });
 
-  it('names the blob that has changed', async () => {
+  it('names a changed blob', async () => {
     const { directory, index } = await someArchive();
     const expected: ArchiveDiagnostic[] = [];
     for (const [digest, { part, offset, size }] of index.blobs) {
@@ -43,12 +43,12 @@ describe('oci/archive-verify', () => {
       await flip(at(directory, part), offset + size - 1);
       const { file } = index.parts[part - 1] as { file: string };
       const problem = 'content does not match its digest';
-      expected.push({ severity: 'error', code: 'damaged', file, subject: digest, problem });
+      expected.push({ severity: 'error', code: 'damaged', subject: digest, problem, file });
     }
     expect(await verifyArchiveSet(directory)).toEqual(expected);
   });
 
-  it('finds whichever single byte of whichever file has changed', async () => {
+  it('detects any changed byte of any file', async () => {
     const directory = await directoryWith();
     const content = new ArchiveContent();
     content.image('ns/one', 'v1', 'layer', '');
@@ -85,27 +85,27 @@ describe('oci/archive-verify', () => {
   });
 
   it.each<[string, (directory: string, index: ArchiveIndex) => Promise<unknown>, RegExp]>([
-    ['a part that is missing', (directory) => rm(at(directory, 2)), /^this part of the archive is missing$/],
+    ['a missing part', (directory) => rm(at(directory, 2)), /^part of the archive not found$/],
     [
       'a part that is too short',
       (directory) => truncate(at(directory, 2), 1000),
-      /^has 1000 bytes, the index says \d+$/,
+      /^expected \d+ bytes, got 1000$/,
     ],
     [
       'a part that is too long',
       (directory) => appendFile(at(directory, 2), 'x'),
-      /^has \d+ bytes, the index says \d+$/,
+      /^expected \d+ bytes, got \d+$/,
     ],
     [
-      'a part that is a link',
+      'a part that is a symbolic link',
       async (directory) => {
         await rm(at(directory, 2));
         await symlink('mirror_000001.tar', at(directory, 2));
       },
-      /^not a file, or a link to one$/,
+      /^not a regular file$/,
     ],
     [
-      'a header that says something else',
+      'a changed tar header',
       async (directory, index) => {
         const [, { offset }] = [...index.blobs].find(([, { part }]) => part === 2) as [
           string,
@@ -113,10 +113,10 @@ describe('oci/archive-verify', () => {
         ];
         await flip(at(directory, 2), offset - 512 + 124);
       },
-      /^the tar header of sha256:\w+ is not what the index says$/,
+      /^tar header of sha256:\w+ does not match the index$/,
     ],
     [
-      'something in the padding',
+      'changed padding',
       async (directory, index) => {
         const [, { offset, size }] = [...index.blobs].find(([, b]) => b.part === 2 && b.size % 512 > 0) as [
           string,
@@ -124,23 +124,23 @@ describe('oci/archive-verify', () => {
         ];
         await flip(at(directory, 2), offset + size);
       },
-      /^the end of sha256:\w+ is not what the index says$/,
+      /^padding of sha256:\w+ does not match the index$/,
     ],
     [
-      'another list of images',
+      'a changed list of images',
       async (directory, index) => flip(at(directory, 2), (index.parts[1]?.size as number) - 1600),
-      /^what follows the last blob is not what the index says$/,
+      /^end of the archive does not match the index$/,
     ],
     [
-      'another sum',
+      'a wrong sum',
       async (directory, index) => {
         const file = path.join(directory, 'mirror_archive.json');
         const text = await readFile(file, 'utf8');
         await writeFile(file, text.replace(index.parts[1]?.sha256 as string, '0'.repeat(64)));
       },
-      /^has the SHA-256 sum [0-9a-f]{64}, the index says 0{64}$/,
+      /^expected SHA-256 sum 0{64}, got [0-9a-f]{64}$/,
     ],
-  ])('tells of %s, and of nothing else', async (_what, change, message) => {
+  ])('reports only %s', async (_what, change, message) => {
     const { directory, index } = await someArchive();
     await change(directory, index);
     const faults = await verifyArchiveSet(directory);
@@ -154,7 +154,7 @@ describe('oci/archive-verify', () => {
     ]);
   });
 
-  it('tells of parts that do not belong to the archive', async () => {
+  it('reports parts that do not belong to the archive', async () => {
     const { directory } = await someArchive();
     await writeFile(at(directory, 7), '');
     await writeFile(path.join(directory, 'mirror_000008.tar.old'), '');
@@ -163,12 +163,12 @@ describe('oci/archive-verify', () => {
         severity: 'error',
         code: 'unexpected-file',
         file: 'mirror_000007.tar',
-        problem: 'is not part of this archive',
+        problem: 'not part of this archive',
       },
     ]);
   });
 
-  it('tells of blobs that an image needs and nobody has', async () => {
+  it('reports blobs that are missing from the archive and its base', async () => {
     const directory = await directoryWith();
     const content = new ArchiveContent();
     const absent = descriptorOf('absent');
@@ -192,12 +192,12 @@ describe('oci/archive-verify', () => {
         severity: 'error',
         code: 'missing-blob',
         subject: absent.digest,
-        problem: 'ns/one:v1 needs it, and neither the archive nor its base has it',
+        problem: 'required by ns/one:v1, missing from the archive and its base',
       },
     ]);
   });
 
-  it('counts what is in the base as there', async () => {
+  it('accepts blobs of the base', async () => {
     const [one, two] = [await directoryWith(), await directoryWith()];
     const { index: base } = await someContent().write(one);
     const content = someContent();
@@ -206,7 +206,7 @@ describe('oci/archive-verify', () => {
     expect(await verifyArchiveSet(two)).toEqual([]);
   });
 
-  it('tells of an image whose manifest is none', async () => {
+  it('reports an invalid manifest', async () => {
     const directory = await directoryWith();
     const content = new ArchiveContent();
     const root = content.add('not JSON', mediaTypes.ociManifest);
@@ -214,10 +214,10 @@ describe('oci/archive-verify', () => {
     await content.write(directory);
     const [fault] = await verifyArchiveSet(directory);
     expect(fault).toMatchObject({ file: 'mirror_000001.tar', subject: root.digest });
-    expect(fault?.problem).toMatch(/^of ns\/one:v1: .*not valid JSON$/);
+    expect(fault?.problem).toMatch(/^ns\/one:v1: .*not valid JSON$/);
   });
 
-  it('tells how far it is, and stops when it is told to', async () => {
+  it('reports progress and stops when cancelled', async () => {
     const { directory, index } = await someArchive();
     const stop = new AbortController();
     let last = 0;

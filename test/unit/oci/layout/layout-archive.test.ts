@@ -101,7 +101,7 @@ describe('oci/archive-source: archives of a layout', () => {
     expect(await (await open(openOciArchive, files)).listTags()).toEqual(['v1']);
   });
 
-  it('notices damaged content', async () => {
+  it('detects damaged content', async () => {
     const archive = await open(openOciArchive, {
       ...layout,
       [blobName(layer)]: randomBytes(layer.length),
@@ -112,7 +112,7 @@ describe('oci/archive-source: archives of a layout', () => {
     await expect(readAll(stream)).rejects.toMatchObject({ code: 'DIGEST' });
   });
 
-  it('unpacks a compressed archive into a directory it is given, and leaves no name there', async () => {
+  it('unpacks a compressed archive to a nameless temporary file', async () => {
     await writeFile(file, gzipSync(tarOf(layout)));
     await expect(openOciArchive(file)).rejects.toMatchObject({
       code: 'UNSUPPORTED',
@@ -130,7 +130,7 @@ describe('oci/archive-source: archives of a layout', () => {
     expect(await readdir(root)).toEqual(['image.tar']);
   });
 
-  it('reads many blobs at a time under one signal without a warning', async () => {
+  it('reads many blobs concurrently with one signal without a warning', async () => {
     const archive = await open(openOciArchive, layout);
     const warnings: Error[] = [];
     const note = (warning: Error) => void warnings.push(warning);
@@ -147,19 +147,19 @@ describe('oci/archive-source: archives of a layout', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
-  it('says in words what is wrong with a file or the temporary directory', async () => {
+  it('describes the problem of a file or the temporary directory', async () => {
     const none = join(root, 'none');
     await expect(openOciArchive(none)).rejects.toMatchObject({
       message: `${none}: no such file or directory`,
     });
     await writeFile(file, gzipSync(tarOf(layout)));
     await expect(openOciArchive(file, { temporaryDirectory: none })).rejects.toMatchObject({
-      message: `${none}: no temporary file can be made: no such file or directory`,
+      message: `${none}: cannot create a temporary file: no such file or directory`,
     });
   });
 
   it.each([
-    ['that is not there', 'NOT_FOUND', undefined],
+    ['that is missing', 'NOT_FOUND', undefined],
     ['that is no tar', 'SYNTAX', Buffer.alloc(2048, 'x')],
     ['that is empty', 'INVALID', Buffer.alloc(0)],
   ])('refuses a file %s', async (_, code, bytes) => {
@@ -170,7 +170,7 @@ describe('oci/archive-source: archives of a layout', () => {
     });
   });
 
-  it('says when it is an archive of the other kind', async () => {
+  it('names the prefix of the other kind of archive', async () => {
     const hint = expect.stringContaining(`docker-archive:${file}`) as string;
     await expect(open(openOciArchive, { 'manifest.json': '[]' })).rejects.toMatchObject({
       code: 'INVALID',
@@ -190,7 +190,7 @@ describe('oci/archive-source: archives of docker save', () => {
     'manifest.json': saved(['quay.io/ns/name:v1', 'alpine:3']),
   };
 
-  it('makes a manifest of plain layers, the same every time', async () => {
+  it('creates a reproducible manifest of uncompressed layers', async () => {
     const archive = await open(openDockerArchive, legacy);
     expect(await archive.listTags()).toEqual(['alpine:3', 'quay.io/ns/name:v1']);
     const { bytes, descriptor } = await archive.getManifest('quay.io/ns/name:v1');
@@ -227,14 +227,14 @@ describe('oci/archive-source: archives of docker save', () => {
     }
   });
 
-  it('takes compressed layers for what they are', async () => {
+  it('detects compressed layers', async () => {
     const gzip = gzipSync(layer);
     const archive = await open(openDockerArchive, { ...legacy, 'abc/layer.tar': gzip });
     const { layers } = JSON.parse((await archive.getManifest('v1')).bytes.toString()) as ImageManifest;
     expect(layers).toEqual([descriptorOf(mediaTypes.ociLayerGzip, gzip)]);
   });
 
-  it('prefers the manifests of an OCI layout beside', async () => {
+  it('prefers the manifests of an included OCI layout', async () => {
     const real = json({ ...(JSON.parse(manifest.toString()) as object), annotations: { real: 'yes' } });
     const archive = await open(openDockerArchive, {
       'oci-layout': '{"imageLayoutVersion":"1.0.0"}',
@@ -250,7 +250,7 @@ describe('oci/archive-source: archives of docker save', () => {
     expect((await readAll(await archive.openBlob(descriptorOf('', layer)))).equals(layer)).toBe(true);
   });
 
-  it('notices a layer that is not the one of its diff id', async () => {
+  it('detects a layer that does not match its diff ID', async () => {
     const archive = await open(openDockerArchive, { ...legacy, 'abc/layer.tar': randomBytes(layer.length) });
     const stream = await archive.openBlob(descriptorOf(mediaTypes.ociLayer, layer));
     await expect(readAll(stream)).rejects.toMatchObject({ code: 'DIGEST' });
@@ -259,9 +259,12 @@ describe('oci/archive-source: archives of docker save', () => {
   it.each<[string, Record<string, Content>]>([
     ['without its config', { 'manifest.json': saved([]) }],
     ['without a layer', { 'manifest.json': saved([]), 'c.json': config }],
-    ['with a layer too many', { ...legacy, 'manifest.json': saved([], ['abc/layer.tar', 'abc/layer.tar']) }],
-    ['with a manifest.json of something else', { 'manifest.json': '{"a":1}' }],
-    ['with a config of something else', { ...legacy, 'c.json': '[' }],
+    [
+      'with an additional layer',
+      { ...legacy, 'manifest.json': saved([], ['abc/layer.tar', 'abc/layer.tar']) },
+    ],
+    ['with a manifest.json that is an object', { 'manifest.json': '{"a":1}' }],
+    ['with an invalid config', { ...legacy, 'c.json': '[' }],
     [
       'with a diff id that is no digest',
       { ...legacy, 'c.json': json({ rootfs: { diff_ids: ['sha256:../x'] } }) },

@@ -17,7 +17,7 @@ async function layoutWithImage(directory: string) {
 }
 
 describe('oci/layout-pack', () => {
-  it('packs a layout as an archive that is read as the same image, with the same bytes each time', async () => {
+  it('packs a layout into a reproducible archive of the same image', async () => {
     const directory = await directoryWith();
     const [first, second] = [path.join(directory, 'a.tar'), path.join(directory, 'b.tar')];
     for (const [i, file] of [first, second].entries()) {
@@ -40,7 +40,7 @@ describe('oci/layout-pack', () => {
     expect(String(await readFile(first))).not.toMatch(/left-over|left over|lock/);
   });
 
-  it('replaces a file when the new one is whole, and leaves it alone otherwise', async () => {
+  it('replaces a file only when the new one is complete', async () => {
     const directory = await directoryWith({ 'out.tar': 'old' });
     const [layout, file] = [path.join(directory, 'layout'), path.join(directory, 'out.tar')];
     await layoutWithImage(layout);
@@ -61,7 +61,7 @@ describe('oci/layout-pack', () => {
     await openLayout(layout);
   });
 
-  it('writes to where a link leads, and never puts a file in the place of a pipe', async () => {
+  it('follows a symbolic link and refuses a pipe', async () => {
     const directory = await directoryWith({ 'out.tar': 'old' });
     const [layout, link, pipe] = ['layout', 'link.tar', 'pipe'].map((name) => path.join(directory, name)) as [
       string,

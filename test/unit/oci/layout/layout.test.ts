@@ -42,14 +42,14 @@ beforeEach(async () => {
 afterEach(() => rm(root, { recursive: true, force: true }));
 
 describe('oci/layout: opening', () => {
-  it('makes an empty layout, once', async () => {
+  it('creates an empty layout once', async () => {
     expect(await filesOf()).toEqual(['blobs', 'blobs/sha256', 'index.json', 'oci-layout']);
     expect(await readFile(join(directory, 'oci-layout'), 'utf8')).toBe('{"imageLayoutVersion":"1.0.0"}');
     await put('v1', image());
     expect(await (await openLayout(directory, { create: true })).listTags()).toEqual(['v1']);
   });
 
-  it('makes a layout by the first write where that is asked for, so that what fails before leaves nothing', async () => {
+  it('creates a layout with the first write on request, so earlier failures leave nothing', async () => {
     const deep = join(root, 'a', 'b');
     const lazy = await openLayout(deep, { create: 'on-write' });
     expect(await lazy.listTags()).toEqual([]);
@@ -63,7 +63,7 @@ describe('oci/layout: opening', () => {
     await expect(openLayout(root, { create: 'on-write' })).rejects.toMatchObject({ code: 'INVALID' });
   });
 
-  it('loses nothing of several processes that make the same layout at the same time', async () => {
+  it('loses nothing when several processes create a layout concurrently', async () => {
     const target = join(root, 'shared');
     const stores = await Promise.all(
       Array.from({ length: 8 }, () => openLayout(target, { create: 'on-write' })),
@@ -75,7 +75,7 @@ describe('oci/layout: opening', () => {
     expect([...(await (await openLayout(target)).listTags())].sort()).toEqual(tags);
   });
 
-  it('sweeps at once what an ended process has left unfinished, whatever was done of the layout', async () => {
+  it('sweeps leftovers of a dead process at any stage of creation', async () => {
     const other = join(root, 'half');
     const [dead, elsewhere] = [await deadName(), '.opmate-00000000-7-7-0123456789abcdef'];
     await mkdir(other);
@@ -85,14 +85,18 @@ describe('oci/layout: opening', () => {
   });
 
   it.each([
-    ['that is not there', 'NOT_FOUND', async () => undefined],
+    ['that is missing', 'NOT_FOUND', async () => undefined],
     ['without oci-layout', 'NOT_FOUND', () => mkdir(join(root, 'x'))],
     ['that is a file', 'NOT_FOUND', () => writeFile(join(root, 'x'), '')],
     ['of another version', 'UNSUPPORTED', () => make({ 'oci-layout': '{"imageLayoutVersion":"2.0.0"}' })],
     ['with a broken oci-layout', 'INVALID', () => make({ 'oci-layout': '{' })],
     ['without an index', 'NOT_FOUND', () => make({})],
     ['with a broken index', 'INVALID', () => make({ 'index.json': '[' })],
-    ['with an index of no images', 'INVALID', () => make({ 'index.json': '{"manifests":{}}' })],
+    [
+      'with an index whose manifests are an object',
+      'INVALID',
+      () => make({ 'index.json': '{"manifests":{}}' }),
+    ],
     [
       'with a digest that is a path',
       'INVALID',
@@ -112,7 +116,7 @@ describe('oci/layout: opening', () => {
     for (const [name, text] of Object.entries(all)) await writeFile(join(root, 'x', name), text);
   }
 
-  it('fails at once where no directory can be made', async () => {
+  it('fails immediately if no directory can be created', async () => {
     for (const [path, code] of [
       ['/proc/no/such/directory', process.platform === 'linux' ? 'NOT_FOUND' : expect.any(String)],
       [join(directory, 'index.json', 'below'), 'IO'],
@@ -121,7 +125,7 @@ describe('oci/layout: opening', () => {
     }
   });
 
-  it('does not make a layout of a directory that holds something else', async () => {
+  it('does not create a layout in a directory with other files', async () => {
     await mkdir(join(root, 'x'));
     await writeFile(join(root, 'x', 'note.txt'), '');
     await expect(openLayout(join(root, 'x'), { create: true })).rejects.toMatchObject({ code: 'INVALID' });
@@ -130,7 +134,7 @@ describe('oci/layout: opening', () => {
 });
 
 describe.each(['sha256', 'sha512'])('oci/layout: blobs by %s', (algorithm) => {
-  it('stores and gives back', async () => {
+  it('stores and reads', async () => {
     for (const size of [0, 1, 700_000]) {
       const bytes = randomBytes(size);
       const descriptor = descriptorOf(bytes, algorithm);
@@ -141,7 +145,7 @@ describe.each(['sha256', 'sha512'])('oci/layout: blobs by %s', (algorithm) => {
     }
   });
 
-  it('does not open the source of a blob that is there', async () => {
+  it('does not open the source of an existing blob', async () => {
     const bytes = randomBytes(10);
     await layout.putBlob(descriptorOf(bytes, algorithm), () => Readable.from([bytes]));
     await layout.putBlob(descriptorOf(bytes, algorithm), () => Promise.reject(new Error('opened')));
@@ -162,7 +166,7 @@ describe.each(['sha256', 'sha512'])('oci/layout: blobs by %s', (algorithm) => {
     expect(await filesOf()).toEqual(before);
   });
 
-  it('notices a blob that was changed or cut on disk, and replaces one of another size', async () => {
+  it('detects a changed or truncated blob, and replaces one of another size', async () => {
     const bytes = randomBytes(5000);
     const descriptor = descriptorOf(bytes, algorithm);
     await layout.putBlob(descriptor, () => Readable.from([bytes]));
@@ -178,7 +182,7 @@ describe.each(['sha256', 'sha512'])('oci/layout: blobs by %s', (algorithm) => {
 });
 
 describe('oci/layout: blobs', () => {
-  it('stops when it is cancelled, and leaves nothing', async () => {
+  it('stops when cancelled and leaves nothing', async () => {
     const before = await filesOf();
     const controller = new AbortController();
     const bytes = randomBytes(100_000);
@@ -201,7 +205,7 @@ describe('oci/layout: blobs', () => {
     });
   });
 
-  it('passes on what the source fails with, and says what is missing', async () => {
+  it('reports the error of the source and a missing blob', async () => {
     const fails = () =>
       new Readable({
         read: function () {
@@ -214,7 +218,7 @@ describe('oci/layout: blobs', () => {
     await expect(layout.openBlob(descriptorOf(randomBytes(9)))).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  it('refuses digests that are no digests before they become a path', async () => {
+  it('refuses invalid digests before they become a path', async () => {
     const descriptor = { mediaType: 'a/b', digest: 'sha256:../../index.json', size: 1 };
     await expect(layout.openBlob(descriptor)).rejects.toThrow();
     await expect(layout.hasBlob(descriptor)).rejects.toThrow();
@@ -225,7 +229,7 @@ describe('oci/layout: blobs', () => {
 });
 
 describe('oci/layout: manifests', () => {
-  it('does not guess which of two images a tag means', async () => {
+  it('refuses an ambiguous tag', async () => {
     await put('v1', image());
     await put('v2', image());
     const path = join(directory, 'index.json');
@@ -233,12 +237,12 @@ describe('oci/layout: manifests', () => {
     const again = await openLayout(directory);
     await expect(again.getManifest('v1')).rejects.toMatchObject({
       code: 'INVALID',
-      message: expect.stringContaining('v1: names 2 different images') as string,
+      message: expect.stringContaining('v1: ambiguous: 2 images') as string,
       hint: expect.stringContaining('sha256:') as string,
     });
   });
 
-  it('gives a manifest by tag and by digest, of either algorithm', async () => {
+  it('reads a manifest by tag and by digest of either algorithm', async () => {
     const bytes = image();
     const tagged = await put('v1', bytes);
     const other = await put(digestOf(bytes, 'sha512'), bytes);
@@ -257,7 +261,7 @@ describe('oci/layout: manifests', () => {
     expect(await layout.headManifest('v2')).toBeUndefined();
   });
 
-  it('finds a manifest that only an index lists, and tells its type from its content', async () => {
+  it('finds a manifest listed by an index only, and its type by its content', async () => {
     const child = image();
     const { digest } = await put(digestOf(child), child);
     await put(
@@ -273,7 +277,7 @@ describe('oci/layout: manifests', () => {
     expect(await layout.soleReference()).toBe('multi');
   });
 
-  it('names the only image, or all when there are several', async () => {
+  it('names the only image, or lists several', async () => {
     await expect(layout.soleReference()).rejects.toMatchObject({ code: 'NOT_FOUND' });
     const bytes = image();
     await put('a', bytes);
@@ -289,7 +293,7 @@ describe('oci/layout: manifests', () => {
     });
   });
 
-  it('moves a tag, keeping other tags and fields of the index that it does not know', async () => {
+  it('moves a tag and keeps other tags and unknown fields of the index', async () => {
     const path = join(directory, 'index.json');
     await writeFile(path, '{"schemaVersion":2,"annotations":{"a":"b"},"manifests":[]}');
     await put('v1', image());
@@ -302,7 +306,7 @@ describe('oci/layout: manifests', () => {
     expect(written.manifests).toHaveLength(2);
   });
 
-  it('deletes a tag alone, and a manifest with its tags and its file', async () => {
+  it('deletes a tag, or a manifest with its tags and its file', async () => {
     const bytes = image();
     const { digest } = await put('v1', bytes);
     await put('v2', bytes);
@@ -336,7 +340,7 @@ describe('oci/layout: manifests', () => {
     expect(await layout.listReferrers(digestOf(Buffer.alloc(0)))).toEqual([]);
   });
 
-  it('passes over entries that are no manifests', async () => {
+  it('ignores entries that are no manifests', async () => {
     const subject = await put('v1', image());
     await put('text', document({}), 'application/x.other');
     const { digest } = await put('other', image({ subject }));
@@ -346,7 +350,7 @@ describe('oci/layout: manifests', () => {
     expect(await layout.listTags()).toEqual(['text', 'v1']);
   });
 
-  it('refuses a manifest that is damaged, too large, misnamed or no manifest', async () => {
+  it('refuses a damaged, oversized, misnamed or invalid manifest', async () => {
     const bytes = image();
     const { digest } = await put('v1', bytes);
     await expect(put(digest, image())).rejects.toMatchObject({ code: 'DIGEST' });
@@ -365,7 +369,7 @@ describe('oci/layout: manifests', () => {
 });
 
 describe('oci/layout: several writers', () => {
-  it('loses no entry, and each sees what the others wrote', async () => {
+  it('loses no entry, and shows each writer the entries of the others', async () => {
     const others = await Promise.all(Array.from({ length: 4 }, () => openLayout(directory)));
     const tags = Array.from({ length: 60 }, (_, i) => `t${String(i).padStart(2, '0')}`);
     await Promise.all(
@@ -377,7 +381,7 @@ describe('oci/layout: several writers', () => {
     expect((await filesOf()).filter((name) => name.includes('lock') || name.includes('.upload'))).toEqual([]);
   });
 
-  it('writes the changes that come together in few goes', async () => {
+  it('writes concurrent changes together', async () => {
     let writes = 0;
     let seen = '';
     const poll = setInterval(

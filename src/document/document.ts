@@ -8,7 +8,7 @@ import {
   formatPlace,
 } from '../core/diagnostic.js';
 import { DiagnosticsError } from '../core/diagnostics-error.js';
-import { OpmateError } from '../core/errors.js';
+import { type ErrorCode, OpmateError } from '../core/errors.js';
 import { GoJsonError, parseGoJson } from './go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from './json.js';
 import { nearestPlace } from './places.js';
@@ -70,6 +70,8 @@ interface DocumentOptions {
   /** Finds the place of a path, or of its nearest parent. */
   findPlace?: ((path: DocumentPath) => Partial<Place>) | undefined;
   textAsWritten?: FieldReport['textAsWritten'];
+  /** Code of thrown errors; default: that of the diagnostic. */
+  failureCode?: ErrorCode | undefined;
 }
 
 /** Parses the JSON of a file as Go does. Throws OpmateError SYNTAX with the file and line of the error. */
@@ -85,7 +87,7 @@ export function parseJsonFile(text: string, file: string): JsonValue {
 
 interface JsonOptions extends DocumentOptions {
   /** Of the error for what is not JSON. */
-  code?: 'SYNTAX' | 'INVALID';
+  code?: ErrorCode;
   hint?: string;
 }
 
@@ -94,7 +96,7 @@ interface JsonOptions extends DocumentOptions {
  * message has none of the text.
  */
 export function openJson(bytes: Uint8Array, options: JsonOptions): Field<never> {
-  const { name, kind = 'file', code = 'SYNTAX', hint } = options;
+  const { name, kind = 'file', failureCode, code = failureCode ?? 'SYNTAX', hint } = options;
   let value: JsonValue;
   try {
     value = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()) as JsonValue;
@@ -114,7 +116,7 @@ export function openValue(
 export function openValue(value: JsonValue | undefined, options: DocumentOptions): Field<never>;
 export function openValue(
   value: JsonValue | undefined,
-  { name, kind = 'file', subject, diagnostics, findPlace, textAsWritten }: DocumentOptions,
+  { name, kind = 'file', subject, diagnostics, findPlace, textAsWritten, failureCode }: DocumentOptions,
 ): Field {
   const outer = kind === 'file' ? subject : name;
   const report: FieldReport = {
@@ -128,7 +130,8 @@ export function openValue(
         ...place,
       };
       if (diagnostics !== undefined) diagnostics.add(full);
-      else if (full.severity === 'error') throw new DiagnosticsError([full]);
+      else if (full.severity === 'error')
+        throw new DiagnosticsError([full], failureCode && { code: failureCode });
     },
     textAsWritten,
     findPlace,

@@ -324,7 +324,7 @@ describe('registry build', () => {
     ['--appregistry-namespace quay.io/.. --to x.test/a:1', 'no namespace of an app registry'],
     [
       '--appregistry-namespace a --appregistry-endpoint ftp://x --to x.test/a:1',
-      'not an address of an app registry',
+      'not a URL of an app registry',
     ],
   ])('refuses %s', async (args, message) => {
     const { code, stderr } = await build(...args.split(' ').filter((word) => word !== ''));

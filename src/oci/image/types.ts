@@ -14,7 +14,7 @@ export const mediaTypes = {
   dockerLayerGzip: 'application/vnd.docker.image.rootfs.diff.tar.gzip',
 } as const;
 
-/** Media types of the manifests and indexes that opmate reads, as an `Accept` header lists them. */
+/** Media types of manifests and indexes, as in an `Accept` header. */
 export const manifestMediaTypes: readonly string[] = [
   mediaTypes.ociIndex,
   mediaTypes.ociManifest,
@@ -22,23 +22,28 @@ export const manifestMediaTypes: readonly string[] = [
   mediaTypes.dockerManifest,
 ];
 
-/** The largest manifest or index that is read or stored: what the distribution specification asks for. */
+/** Maximum size of a manifest or index, in bytes. (Source: distribution specification.) */
 export const maxManifestBytes = 4 * 1024 * 1024;
 
-/** What a piece of content is: its type, digest and size, by which it is fetched and checked. */
+/** Type, digest and size of content. */
 export interface Descriptor {
   mediaType: string;
-  /** `algorithm:hex`; checked with `parseDigest` before it becomes part of a URL or path. */
+  /** `algorithm:hex`; checked by `parseDigest` before use in a URL or path. */
   digest: string;
   /** Bytes. */
   size: number;
   annotations?: Record<string, string>;
   artifactType?: string;
   platform?: Platform;
-  /** Content given inline, base64. Ignored when fetching. */
+  /** Inline content, base64; ignored when fetching. */
   data?: string;
-  /** Foreign locations. Never fetched with credentials. */
+  /** Foreign locations; never fetched. */
   urls?: string[];
+}
+
+/** Returns the descriptors without duplicates; of equal digests the last one. */
+export function uniqueByDigest<D extends { digest: string }>(descriptors: readonly D[]): D[] {
+  return [...new Map(descriptors.map((descriptor) => [descriptor.digest, descriptor])).values()];
 }
 
 export interface Platform {
@@ -68,7 +73,8 @@ export interface ImageIndex {
   annotations?: Record<string, string>;
 }
 
-/** The parts of an image configuration that opmate reads or writes. */
+/** Fields of an image configuration that opmate reads or writes. */
+
 export interface ImageConfig {
   architecture?: string;
   os?: string;

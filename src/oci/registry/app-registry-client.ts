@@ -16,7 +16,6 @@ import { quoteGo } from '../../document/go-json.js';
 import { isJsonObject } from '../../document/json.js';
 import { compareBytes } from '../../core/order.js';
 import { compareVersions, parseTolerantVersion, tryParse } from '../../core/semver.js';
-import { readLimited } from '../image/read-limited.js';
 import { readBody } from '../transport/response-body.js';
 import { readRegistryErrors } from '../transport/transport-answers.js';
 import { NetworkError } from '../transport/transport-faults.js';
@@ -24,25 +23,23 @@ import { type Transport, type TransportResponse, describeUrl } from '../transpor
 
 interface AppRegistryOptions {
   transport: Transport;
-  /** `http` or `https`, without user information, query and fragment; paths of the API are put behind it. */
+  /** HTTP URL without user information, query and fragment; API paths are appended. */
   endpoint: URL;
-  /** Sent as it is in `Authorization`, to the origin of the endpoint only; never shown. */
+  /** Value of `Authorization`, sent to the origin of the endpoint only. */
   token?: string | undefined;
 }
 
-/** A package of a namespace. */
 interface AppRegistryPackage {
-  /** Without the namespace; fit to be the name of a file. */
+  /** Name without the namespace; safe as a file name. */
   name: string;
-  /** The one to take: the default of the registry, or else the highest; undefined where the list tells none. */
+  /** Default release, or else the highest; undefined if the list has none. */
   release: string | undefined;
 }
 
-/** The content of a release. */
 interface AppRegistryContent {
   /** 64 hexadecimal digits. */
   sha256: string;
-  /** Bytes; undefined where the registry does not say. */
+  /** Bytes; undefined if unknown. */
   size: number | undefined;
 }
 
@@ -50,37 +47,36 @@ const maxListBytes = 64 * 1024 * 1024;
 const maxPackages = 10_000;
 const maxReleaseBytes = 4 * 1024 * 1024;
 const maxBlobBytes = 256 * 1024 * 1024;
-/** How often an answer is asked for that breaks off. */
-const maxAnswers = 3;
+/** Maximum attempts to read a response that is cut off. */
+const maxAttempts = 3;
 
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const releasePattern = /^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$/;
 
-/** Checks the address of an app registry. Throws UsageError. */
+/** Parses the URL of an app registry. Throws UsageError. */
 export function parseAppRegistryEndpoint(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:';
   if (url === undefined || !isHttp || url.username || url.password || url.search || url.hash) {
-    throw new UsageError('--appregistry-endpoint: not an address of an app registry', {
+    throw new UsageError('--appregistry-endpoint: not a URL of an app registry', {
       hint: 'use a URL such as https://quay.io/cnr, and --auth-token for a token',
     });
   }
   return url;
 }
 
-/** Whether a text can be the name of a namespace. */
+/** Reports whether a text is a valid namespace. */
 export function isAppRegistryNamespace(text: string): boolean {
   return namePattern.test(text);
 }
 
 /**
- * Reads from an app registry (CNR), the protocol by which Quay.io once gave out operators: packages of a namespace,
- * releases of a package, and blobs by SHA-256. Nothing that it answers is trusted: names and digests are checked
- * before they become part of an address or path, and sizes are limited (64 MiB and 10,000 packages a list, 4 MiB a
- * release, 256 MiB a blob).
+ * Client of an app registry (CNR), the former operator service of Quay.io: packages of a namespace, releases of a
+ * package, and blobs by SHA-256. Names and digests are checked before they become part of a URL or path. Limits: 64 MiB
+ * and 10,000 packages per list, 4 MiB per release, 256 MiB per blob.
  *
- * All methods throw OpmateError: AUTH, NOT_FOUND or REGISTRY for what the server refuses, SYNTAX and INVALID for
- * answers that are none, LIMIT, DIGEST, NETWORK, and UNSAFE for a redirect to plain HTTP.
+ * All methods throw OpmateError: AUTH, NOT_FOUND or REGISTRY for error responses, SYNTAX and INVALID for invalid ones,
+ * LIMIT, DIGEST, NETWORK, and UNSAFE for a redirect to plain HTTP.
  */
 export class AppRegistryClient {
   readonly #transport: Transport;
@@ -90,7 +86,7 @@ export class AppRegistryClient {
 
   constructor({ transport, endpoint, token }: AppRegistryOptions) {
     if (token !== undefined && !/^[\x20-\x7e]+$/.test(token)) {
-      throw new UsageError('--auth-token: holds characters that no header can', {
+      throw new UsageError('--auth-token: characters not allowed in a header', {
         hint: 'use the token as the registry returned it, without line breaks',
       });
     }
@@ -100,7 +96,7 @@ export class AppRegistryClient {
     this.#token = token;
   }
 
-  /** The packages of a namespace, by name. */
+  /** Lists the packages of a namespace by name. */
   async listPackages(namespace: string, options: CancelOptions = {}): Promise<AppRegistryPackage[]> {
     const subject = `${this.#host}: namespace ${namespace}`;
     const query = `?namespace=${encodeURIComponent(namespace)}`;
@@ -114,7 +110,7 @@ export class AppRegistryClient {
         throw this.#unexpected(`${subject}: [${i}]`, 'a package with a name');
       const [owner, ...rest] = item['name'].split('/');
       const isWhole = rest.length > 0;
-      // A server that does not know the filter answers with everything.
+      // A server without this filter returns all packages.
       if (isWhole && owner !== namespace) continue;
       const name = isWhole ? rest.join('/') : (owner as string);
       if (!namePattern.test(name))
@@ -126,7 +122,7 @@ export class AppRegistryClient {
     return [...packages.values()].sort((a, b) => compareBytes(a.name, b.name));
   }
 
-  /** What the chosen release of a package consists of. */
+  /** Returns the content of the release of a package. */
   async findContent(
     namespace: string,
     { name, release }: AppRegistryPackage,
@@ -144,7 +140,7 @@ export class AppRegistryClient {
       response = await this.#getJson(where, what, maxReleaseBytes, options);
     } catch (error) {
       if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
-      // Some servers have only the form that names the kind of content, which is `helm` for operators.
+      // Some servers require the kind of content, which is `helm` for operators.
       response = await this.#getJson(`${where}/helm`, what, maxReleaseBytes, options);
     }
     const manifests: unknown[] = Array.isArray(response) ? response : [response];
@@ -162,7 +158,7 @@ export class AppRegistryClient {
     return { sha256, size: isSize ? size : undefined };
   }
 
-  /** Writes a blob into a file, which holds just what its digest says, or fails. Whoever names it removes it. */
+  /** Writes a blob to a file. Throws unless it matches its digest; the caller removes the file. */
   async download(
     namespace: string,
     name: string,
@@ -175,13 +171,13 @@ export class AppRegistryClient {
     const limit = Math.min(size ?? maxBlobBytes, maxBlobBytes);
     if (size !== undefined && size > maxBlobBytes)
       throw new LimitError(`${size} bytes, more than ${maxBlobBytes}`, { subject });
-    await repeated(options, async () => {
+    await retryTemporary(options, async () => {
       const response = await this.#get(`/${namespace}/${name}/blobs/sha256/${sha256}`, subject, options);
       await writeChecked(file, response, { sha256, size, limit, subject }, options);
     });
   }
 
-  /** The highest release of a package whose list entry names none. */
+  /** Returns the highest release of a package whose list entry has none. */
   async #findRelease(path: string, subject: string, options: CancelOptions): Promise<string> {
     const list = await this.#getJson(path, subject, maxListBytes, options);
     const releases = (Array.isArray(list) ? list : [list]).flatMap((item) =>
@@ -193,14 +189,14 @@ export class AppRegistryClient {
   }
 
   async #getJson(path: string, subject: string, limit: number, options: CancelOptions): Promise<unknown> {
-    const bytes = await repeated(options, async () => {
+    const bytes = await retryTemporary(options, async () => {
       const response = await this.#get(path, subject, options, { accept: 'application/json' });
-      return readLimited(readBody(response), limit, `${subject}: the answer`);
+      return response.read(limit, `${subject}: response`);
     });
     try {
       return JSON.parse(bytes.toString('utf8'));
     } catch (cause) {
-      throw new OpmateError('SYNTAX', 'response is not JSON', { subject, cause, hint: notThere });
+      throw new OpmateError('SYNTAX', 'response is not JSON', { subject, cause, hint: endpointHint });
     }
   }
 
@@ -223,29 +219,29 @@ export class AppRegistryClient {
       throw await failure(response, `${subject} (${describeUrl(url)})`, authorization);
     } catch (error) {
       if (error instanceof NetworkError && error.hint === undefined) {
-        throw addContext(error, { hint: notThere });
+        throw addContext(error, { hint: endpointHint });
       }
       throw error;
     }
   }
 
-  #unexpected(subject: string, wanted: string): OpmateError {
-    return new OpmateError('INVALID', `response is not ${wanted}`, { subject, hint: notThere });
+  #unexpected(subject: string, expected: string): OpmateError {
+    return new OpmateError('INVALID', `response is not ${expected}`, { subject, hint: endpointHint });
   }
 }
 
-const notThere =
+const endpointHint =
   'check --appregistry-endpoint; where the service is gone, build from --manifests DIR or --bundles LIST';
 
-/** Asks again where an answer broke off; the transport has tried again before there was one. */
-async function repeated<T>({ signal }: CancelOptions, work: () => Promise<T>): Promise<T> {
+/** Repeats work if a response is cut off; the transport retries only until a response begins. */
+async function retryTemporary<T>({ signal }: CancelOptions, work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await work();
     } catch (error) {
       throwIfCancelled(signal);
-      const mayPass = error instanceof NetworkError && error.temporary && attempt < maxAnswers;
-      if (!mayPass) throw error;
+      const isTemporary = error instanceof NetworkError && error.temporary;
+      if (!isTemporary || attempt >= maxAttempts) throw error;
     }
   }
 }
@@ -259,13 +255,13 @@ async function failure(
   const { summary } = await readRegistryErrors(response);
   const isRefused = status === 401 || status === 403;
   const code = isRefused ? 'AUTH' : status === 404 || status === 410 ? 'NOT_FOUND' : 'REGISTRY';
-  const hint = isRefused ? 'specify the token of the app registry with --auth-token' : notThere;
-  // A server may repeat what it was sent.
+  const hint = isRefused ? 'specify the token of the app registry with --auth-token' : endpointHint;
+  // A server may repeat the request.
   const problem = token === undefined ? summary : summary.replaceAll(token, '***');
   return new RegistryError(problem, { subject, status, code, hint });
 }
 
-/** The default release, or else the highest of a list; releases that are no versions are below all others. */
+/** Returns the default release, or else the highest of a list; names that are no versions are lowest. */
 function findRelease(chosen: unknown, releases: unknown): string | undefined {
   if (typeof chosen === 'string' && chosen !== '') return chosen;
   const names = Array.isArray(releases)
@@ -285,7 +281,7 @@ function compareReleases(a: string, b: string): number {
 }
 
 interface ExpectedBlob extends AppRegistryContent {
-  /** Bytes that are taken at most. */
+  /** Maximum bytes. */
   limit: number;
   subject: string;
 }

@@ -1,5 +1,6 @@
 import { CancelledError, OpmateError, RegistryError } from '../../core/errors.js';
-import { isJsonObject, type JsonValue } from '../../document/json.js';
+import { openJson } from '../../document/document.js';
+import { getText, getValue } from '../../document/json-fields.js';
 import type { Credentials, CredentialStore } from './credentials.js';
 import {
   type AddressKind,
@@ -14,23 +15,23 @@ import { isRetryStatus } from '../transport/retry-policy.js';
 import { retryAfterMs, TemporaryAnswerError } from '../transport/transport-retry.js';
 import { type Transport, type TransportRequest, type TransportResponse } from '../transport/transport.js';
 
-/** One challenge of a `WWW-Authenticate` header; scheme and parameter names in lower case. */
+/** A challenge of a `WWW-Authenticate` header; scheme and parameter names in lower case. */
 interface Challenge {
   scheme: string;
   parameters: Record<string, string>;
 }
 
 interface AuthOptions {
-  /** The registry as credentials know it, e.g. `docker.io`. */
+  /** Registry as credentials name it, such as `docker.io`. */
   registry: string;
   credentials: CredentialStore;
-  /** Talks to token servers; must not follow redirects to another origin. */
+  /** Transport to token servers; must not follow redirects to another origin. */
   tokens: Transport;
   /** Shared by all transports of a connection. */
   cache: TokenCache;
   /** Hosts (`host` or `host:port`) that may be a realm at any address. */
   allowedPrivateHosts?: readonly string[];
-  /** Milliseconds of a clock that never goes back. */
+  /** Monotonic clock in milliseconds. */
   now: () => number;
 }
 
@@ -39,15 +40,15 @@ interface Token {
   validUntil: number;
 }
 
-/** Tokens by all that decides who may see them, and the challenge that each kind of request met last. */
+/** Tokens by everything that determines access, and the last challenges of each kind of request. */
 interface TokenCache {
   tokens: Map<string, Promise<Token>>;
-  challenges: Map<string, MetChallenges>;
+  challenges: Map<string, ReceivedChallenges>;
 }
 
-/** Challenges, and where the answer that held them leads. */
-interface MetChallenges {
+interface ReceivedChallenges {
   challenges: Challenge[];
+  /** Lead of the response that had them. */
   lead: Lead;
 }
 
@@ -56,16 +57,15 @@ export function createTokenCache(): TokenCache {
 }
 
 /**
- * Answers 401 challenges, Basic and Bearer, of the origin that was asked, for each request separately.
- * Credentials and tokens go to that origin only. A token that is refused is fetched anew once. Throws
- * RegistryError (AUTH, 401) when that does not help, naming the file and key that were used, and OpmateError
- * UNSAFE for a realm that must not be asked.
+ * Answers the 401 challenges, Basic and Bearer, of the requested origin, separately for each request. Credentials and
+ * tokens are sent to that origin only. A refused token is renewed once. Throws RegistryError (AUTH, 401) with the
+ * credentials' file and key if that fails, and OpmateError UNSAFE for a refused realm.
  */
 export function withAuth(next: Transport, options: AuthOptions): Transport {
   const { cache } = options;
   return {
     async send(request) {
-      const key = (): string => challengeKey(request, options.registry);
+      const key = (): string => toChallengeKey(request, options.registry);
       const known = cache.challenges.size === 0 ? undefined : cache.challenges.get(key());
       const first = known && (await authorize(known, request, options, undefined));
       const response = await next.send(withAuthorization(request, first));
@@ -73,38 +73,38 @@ export function withAuth(next: Transport, options: AuthOptions): Transport {
       if (new URL(response.url).origin !== new URL(request.url).origin) {
         response.discard();
         const other = new URL(response.url).host;
-        throw new RegistryError(`redirected to ${other}, which asks for authentication`, {
+        throw new RegistryError(`redirected to ${other}, which requires authentication`, {
           subject: formatRequestSubject(request),
           status: 401,
           code: 'AUTH',
           hint: 'use the final URL: credentials are never sent to the host of a redirect',
         });
       }
-      const met = {
+      const received = {
         challenges: parseChallenges(response.headers.get('www-authenticate') ?? ''),
         lead: leadFrom(request, response, 'token server'),
       };
-      const second = await authorize(met, request, options, first);
+      const second = await authorize(received, request, options, first);
       if (second === undefined || (second === first && second.startsWith('Basic '))) {
-        throw await refusal(response, request, options);
+        throw await toRefusal(response, request, options);
       }
       response.discard();
-      cache.challenges.set(key(), met);
+      cache.challenges.set(key(), received);
       const reply = await next.send(withAuthorization(request, second));
-      if (reply.status === 401) throw await refusal(reply, request, options);
+      if (reply.status === 401) throw await toRefusal(reply, request, options);
       return reply;
     },
   };
 }
 
-function challengeKey(request: TransportRequest, registry: string): string {
+function toChallengeKey(request: TransportRequest, registry: string): string {
   const { repository = '', actions = [] } = request.scope ?? {};
   return JSON.stringify([registry, new URL(request.url).origin, repository, ...actions]);
 }
 
 /**
- * Returns the key under which a token is kept. A challenge is the registry's own text, so realm, service and
- * scope of another registry can be repeated: a token belongs to the registry and origin that it was fetched for.
+ * Returns the cache key of a token. A challenge is text of the registry, so another registry can repeat its realm, service
+ * and scope: a token belongs to the registry and origin that it was fetched for.
  */
 export function tokenKey(token: {
   registry: string;
@@ -126,11 +126,11 @@ function withAuthorization(request: TransportRequest, authorization: string | un
 }
 
 /**
- * The Authorization value that answers the first challenge that can be answered. `refused` is one that the
- * registry has just turned down, which is not taken from the cache again.
+ * Returns the Authorization value for the first supported challenge. `refused` is a value that the registry has just
+ * refused, which is not taken from the cache.
  */
 async function authorize(
-  { challenges, lead }: MetChallenges,
+  { challenges, lead }: ReceivedChallenges,
   request: TransportRequest,
   options: AuthOptions,
   refused: string | undefined,
@@ -143,7 +143,7 @@ async function authorize(
     try {
       return `Bearer ${await fetchToken(bearer, lead, credentials, request, options, refused)}`;
     } catch (error) {
-      // A realm that is refused does not matter where the registry takes the credentials itself.
+      // A refused realm does not matter if the registry accepts the credentials themselves.
       if (!basic || !(error instanceof OpmateError) || error.code !== 'UNSAFE') throw error;
     }
   }
@@ -170,7 +170,7 @@ async function fetchToken(
   const { tokens } = options.cache;
   const { service } = parameters;
   const key = tokenKey({ registry, origin: url.origin, realm: realm.href, service, scopes, credentials });
-  // Of requests that come here together, the first one fetches and the others wait for it.
+  // The first of several concurrent requests fetches the token, the others wait for it.
   for (let current = tokens.get(key); current; current = tokens.get(key)) {
     const token = await waitFor(current, request);
     if (tokens.get(key) !== current) continue;
@@ -187,9 +187,7 @@ async function fetchToken(
   }
 }
 
-/**
- * The token that another request fetches; undefined when that one was cancelled, which is no matter of ours.
- */
+/** Returns the token that another request fetches; undefined if that request was cancelled. */
 async function waitFor(token: Promise<Token>, request: TransportRequest): Promise<Token | undefined> {
   try {
     return await token;
@@ -204,10 +202,10 @@ function defaultScope(request: TransportRequest): string {
 }
 
 /**
- * Whether a token server may be asked on behalf of a registry. Refused (OpmateError UNSAFE): other schemes
- * than HTTP, plain HTTP for an HTTPS registry, user information, and an address of this machine, a private
- * network or the link unless the registry is on the same kind of address, so that a hostile registry can
- * neither collect credentials nor reach services inside. What a host name means is checked on connecting.
+ * Checks the token server of a registry. Throws OpmateError UNSAFE for schemes other than HTTP, plain HTTP for an HTTPS
+ * registry, user information, and an address of this machine, a private network or the link unless the registry has one
+ * of the same kind: a hostile registry can neither collect credentials nor reach internal services. Host names are
+ * checked on connecting.
  */
 export function checkRealm(
   text: string,
@@ -216,14 +214,14 @@ export function checkRealm(
   registryKind: AddressKind = literalKind(registry) ?? 'public',
 ): URL {
   const subject = registry.host;
-  const refuse = (why: string, hint?: string): OpmateError =>
-    new OpmateError('UNSAFE', `token server refused: ${why}`, { subject, hint });
-  if (!URL.canParse(text)) throw refuse('its realm is not a valid URL');
+  const refuse = (problem: string, hint?: string): OpmateError =>
+    new OpmateError('UNSAFE', `token server refused: ${problem}`, { subject, hint });
+  if (!URL.canParse(text)) throw refuse('invalid realm URL');
   const realm = new URL(text);
   if (realm.protocol !== 'https:' && realm.protocol !== 'http:') throw refuse(`scheme ${realm.protocol}`);
   if (realm.username || realm.password) throw refuse('user information in its URL');
   if (realm.protocol === 'http:' && registry.protocol === 'https:') {
-    throw refuse(`plain HTTP at ${realm.host}, though the registry speaks HTTPS`);
+    throw refuse(`plain HTTP at ${realm.host}, but HTTPS at the registry`);
   }
   const kind = literalKind(realm) ?? 'public';
   if (realm.origin === registry.origin || mayLeadTo(kind, registryKind) || isAllowedHost(realm, allowed)) {
@@ -237,9 +235,7 @@ export function checkRealm(
 
 const maxTokenBody = 1_048_576;
 
-/**
- * Asks a token server. (Source: distribution token specification, and its OAuth2 form for identity tokens.)
- */
+/** Requests a token. (Source: distribution token specification, and its OAuth2 form for identity tokens.) */
 async function requestToken(
   realm: URL,
   service: string | undefined,
@@ -256,10 +252,10 @@ async function requestToken(
     ...(request.deadline !== undefined && { deadline: request.deadline }),
   });
   const subject = `${formatRequestSubject(request)}: token server ${realm.host}`;
-  if (response.status !== 200) throw await tokenRefusal(response, subject, credentials, options);
-  const body = await response.read(maxTokenBody, `${subject}: its answer`);
+  if (response.status !== 200) throw await toTokenRefusal(response, subject, credentials, options);
+  const body = await response.read(maxTokenBody, `${subject}: response`);
   const { token, lifetime } = readToken(body, subject);
-  // A token is left alone a little before its end, so that it does not run out on the way.
+  // Renewed a little before its end, so it does not expire on the way.
   return { value: token, validUntil: requestedAt + lifetime * 1000 - Math.min(5_000, lifetime * 200) };
 }
 
@@ -277,7 +273,7 @@ function tokenRequest(
       ['client_id', 'opmate'],
       ...parameters,
     ]);
-    // Unlike the query of a GET, the form has one field for all scopes.
+    // Unlike the query of a GET, the form has a single field for all scopes.
     if (scopes.length > 0) form.append('scope', scopes.join(' '));
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
     return { method: 'POST', url: realm.href, headers, body: Buffer.from(form.toString()) };
@@ -289,7 +285,7 @@ function tokenRequest(
   return { method: 'GET', url: url.href, ...(authorization && { headers: { authorization } }) };
 }
 
-async function tokenRefusal(
+async function toTokenRefusal(
   response: TransportResponse,
   subject: string,
   credentials: Credentials | undefined,
@@ -310,26 +306,17 @@ async function tokenRefusal(
 }
 
 function readToken(body: Buffer, subject: string): { token: string; lifetime: number } {
-  let response: JsonValue;
-  try {
-    response = JSON.parse(body.toString('utf8')) as JsonValue;
-  } catch {
-    throw new OpmateError('AUTH', 'its response is not valid JSON', { subject });
+  const root = openJson(body, { name: subject, kind: 'reference', failureCode: 'AUTH' });
+  const response = root.jsonObject();
+  const token = getText(response, 'token') || getText(response, 'access_token');
+  if (!/^[\x21-\x7e]+$/.test(token)) {
+    throw new OpmateError('AUTH', 'response has no usable token', { subject });
   }
-  if (!isJsonObject(response))
-    throw new OpmateError('AUTH', 'its response is not a JSON object', { subject });
-  const token = [response.token, response.access_token].find(
-    (text) => typeof text === 'string' && text !== '',
-  );
-  if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token)) {
-    throw new OpmateError('AUTH', 'its response has no usable token', { subject });
-  }
-  const lifetime =
-    typeof response.expires_in === 'number' && response.expires_in > 0 ? response.expires_in : 60;
-  return { token, lifetime };
+  const lifetime = getValue(response, 'expires_in');
+  return { token, lifetime: typeof lifetime === 'number' && lifetime > 0 ? lifetime : 60 };
 }
 
-async function refusal(
+async function toRefusal(
   response: TransportResponse,
   request: TransportRequest,
   options: AuthOptions,
@@ -337,8 +324,8 @@ async function refusal(
   const credentials = await options.credentials.find(options.registry, request.scope?.repository ?? '');
   const { detail: full, codes } = await readRegistryErrors(response);
   const detail = oneLine(full, 300);
-  const what = credentials ? 'credentials refused' : 'authentication required';
-  return new RegistryError(`${what} (401${detail && `: ${detail}`})`, {
+  const problem = credentials ? 'credentials refused' : 'authentication required';
+  return new RegistryError(`${problem} (401${detail && `: ${detail}`})`, {
     subject: formatRequestSubject(request),
     status: 401,
     registryCodes: codes,
@@ -358,8 +345,8 @@ const httpToken = "[!#$%&'*+.^_`|~\\w-]+";
 const parameter = `(${httpToken})\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,"]*))`;
 
 /**
- * Parses `WWW-Authenticate`, in which several challenges, each with any number of parameters, are divided by
- * the same comma. Tolerates what does not parse by leaving it out. (Source: RFC 9110, 11.6.1.)
+ * Parses `WWW-Authenticate`, in which commas separate both challenges and their parameters. Ignores invalid parts.
+ * (Source: RFC 9110, 11.6.1.)
  */
 export function parseChallenges(header: string): Challenge[] {
   const challenges: Challenge[] = [];

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline, type Readable, Transform } from 'node:stream';
-import { type CancelOptions, onAbort } from '../../core/concurrency.js';
+import { onAbort } from '../../core/concurrency.js';
 import { computeDigest, isDigest, parseDigest } from '../../core/digest.js';
 import { CancelledError, getMessage, systemCode } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
@@ -15,42 +15,39 @@ import { parseManifest } from '../image/manifest.js';
 import { getSubject } from '../image/platform.js';
 import { readLimited } from '../image/read-limited.js';
 import { withReads } from './replaced-reads.js';
-import type { ManifestContent, Repository } from './repository.js';
+import type { Repository } from './repository.js';
 import { type Descriptor, maxManifestBytes } from '../image/types.js';
 
-/** What another machine has not written to in `tmp/` for this long belongs to no running process. */
+/** Age at which leftovers of other machines in `tmp/` are removed. */
 const staleMs = 60 * 60 * 1000;
-/** Blobs up to this size are read and written in one piece. */
+/** Maximum size of blobs that are read and written in one piece. */
 const smallBytes = 1024 * 1024;
 
 interface BlobCacheOptions {
-  /** Made when it is not there. */
+  /** Created if missing. */
   directory: string;
-  /** Milliseconds since 1970; decides which leftovers of killed processes are swept. */
+  /** Current time in milliseconds since 1970. */
   now: number;
-  /** Bytes of all blobs, beyond which those are removed that were used longest ago; unlimited unless set. */
+  /** Maximum bytes of all blobs; the least recently used are removed. Default: unlimited. */
   maxBytes?: number | undefined;
   logger?: Logger | undefined;
 }
 
-/** Blobs by digest in a directory: `blobs/ALGORITHM/XX/HEX`, XX being the first two digits. */
+/** Blobs by digest in a directory: `blobs/ALGORITHM/XX/HEX` with the first two digits XX. */
 export interface BlobCache {
-  /**
-   * A blob as bytes that have been checked, or undefined when it is not here. An entry whose content is
-   * wrong is removed.
-   */
+  /** Opens a verified blob; undefined if missing. Removes a damaged one. */
   open(digest: string, size: number): Promise<Readable | undefined>;
-  /** The whole of a small blob. */
+  /** Reads a verified blob whole; undefined if it is missing or larger than `maxBytes`. */
   read(digest: string, maxBytes: number): Promise<Buffer | undefined>;
-  /** Stores what passes through, once it has ended well; `source` checks its digest. Never fails itself. */
+  /** Returns `source`, which verifies its digest, and stores its content at its end. Never fails itself. */
   tee(source: Readable, descriptor: Descriptor): Readable;
-  /** Stores bytes that have been checked. Never fails. */
+  /** Stores verified bytes. Never fails. */
   write(digest: string, bytes: Buffer): Promise<void>;
 }
 
 /**
- * Opens a cache. Any number of processes may use it at a time: an entry appears whole, by rename, and is
- * checked whenever it is opened. Where it cannot be written, it is only read, after one warning.
+ * Opens a cache. Several processes may use it: entries appear whole, by rename, and are verified when opened. An
+ * unwritable cache is only read, after one warning.
  */
 export async function openBlobCache(options: BlobCacheOptions): Promise<BlobCache> {
   const cache = new DirectoryCache(options);
@@ -65,7 +62,7 @@ class DirectoryCache implements BlobCache {
   readonly #maxBytes: number;
   #writable = true;
   #evicting: Promise<void> | undefined;
-  /** Bytes of all blobs, as of the last look at the directory and what was added since. */
+  /** Bytes of all blobs since the directory was last listed. */
   #totalBytes = Infinity;
 
   constructor({ directory, now, maxBytes = Infinity, logger }: BlobCacheOptions) {
@@ -88,32 +85,29 @@ class DirectoryCache implements BlobCache {
   async open(digest: string, size: number): Promise<Readable | undefined> {
     const handle = await this.#openEntry(digest);
     if (handle === undefined) return undefined;
-    let passedOn = false;
+    let isStreaming = false;
     try {
       const actual = (await handle.stat()).size;
-      if (actual !== size) return void (await this.#remove(digest, `has ${actual} bytes instead of ${size}`));
+      if (actual !== size) return await this.#remove(digest, `expected ${size} bytes, got ${actual}`);
       await this.#touch(handle);
+      const { algorithm, hex } = parseDigest(digest);
       if (size <= smallBytes) {
         const bytes = await readBytes(handle, 0, size);
-        if (computeDigest(bytes, parseDigest(digest).algorithm) === digest) {
-          return new HeldContent(bytes);
-        }
-        return void (await this.#remove(digest, 'has another digest'));
+        if (computeDigest(bytes, algorithm) === digest) return new HeldContent(bytes);
+        return await this.#remove(digest, 'digest mismatch');
       }
-      const hash = createHash(parseDigest(digest).algorithm);
+      const hash = createHash(algorithm);
       const reading = handle.createReadStream({ start: 0, autoClose: false, highWaterMark: smallBytes });
       for await (const chunk of reading) hash.update(chunk as Buffer);
-      if (hash.digest('hex') !== parseDigest(digest).hex) {
-        return void (await this.#remove(digest, 'has another digest'));
-      }
-      passedOn = true;
+      if (hash.digest('hex') !== hex) return await this.#remove(digest, 'digest mismatch');
+      isStreaming = true;
       return handle.createReadStream({ start: 0, highWaterMark: 256 * 1024 });
     } catch (error) {
-      // Whatever is wrong with the disk, the registry still has the blob.
+      // The registry still has the blob.
       this.#logger.log('warn', `${this.#path(digest)}: not used: ${getMessage(error)}`);
       return undefined;
     } finally {
-      if (!passedOn) await handle.close();
+      if (!isStreaming) await handle.close();
     }
   }
 
@@ -141,7 +135,7 @@ class DirectoryCache implements BlobCache {
         const store = async () => void (await (await begin())?.write(chunk));
         store().then(() => done(null, chunk), done);
       },
-      // The source has ended without an error, so its digest was right.
+      // The source ended without error, so its digest is right.
       flush(done) {
         const commit = async () => void (await (await begin())?.commit());
         commit().then(() => done(), done);
@@ -172,17 +166,17 @@ class DirectoryCache implements BlobCache {
   #giveUpWriting(error: unknown): void {
     if (!this.#writable) return;
     this.#writable = false;
-    this.#logger.log('warn', `${this.#directory}: nothing more is cached: ${getMessage(error)}`);
+    this.#logger.log('warn', `${this.#directory}: caching disabled: ${getMessage(error)}`);
   }
 
-  /** Notes that a blob is in use, where that decides what is removed. */
+  /** Marks a blob as recently used, if the cache is limited. */
   async #touch(handle: FileHandle): Promise<void> {
     if (this.#maxBytes === Infinity) return;
     const now = this.#now / 1000;
     await handle.utimes(now, now).catch(() => undefined);
   }
 
-  /** Removes the blobs that were used longest ago, until the others fit. */
+  /** Removes the least recently used blobs above the limit. */
   async #evict(addedBytes: number): Promise<void> {
     if (this.#maxBytes === Infinity) return;
     this.#totalBytes += addedBytes;
@@ -220,9 +214,10 @@ class DirectoryCache implements BlobCache {
     }
   }
 
-  async #remove(digest: string, problem: string): Promise<void> {
+  async #remove(digest: string, problem: string): Promise<undefined> {
     this.#logger.log('warn', `${this.#path(digest)}: damaged, fetching it again: ${problem}`);
     await rm(this.#path(digest), { force: true }).catch(() => undefined);
+    return undefined;
   }
 
   #path(digest: string): string {
@@ -231,7 +226,7 @@ class DirectoryCache implements BlobCache {
   }
 }
 
-/** A file that is being written; after a failure it takes everything and does nothing. */
+/** An unfinished file of the cache; ignores writes after a failure. */
 class PendingEntry {
   readonly #handle: FileHandle;
   readonly #path: string;
@@ -255,11 +250,11 @@ class PendingEntry {
   async write(chunk: Buffer): Promise<void> {
     if (!this.#open) return;
     try {
-      // `write` may write less than it was given when a disk runs full; `appendFile` goes on or fails.
+      // On a full disk, `write` may write a part; `appendFile` continues or fails.
       await this.#handle.appendFile(chunk);
       this.#bytes += chunk.length;
     } catch (error) {
-      // Given up meanwhile: then the closed file is no sign of a broken disk.
+      // After `discard`, a closed file is no failure.
       if (this.#open) await this.#fail(error);
     }
   }
@@ -291,45 +286,36 @@ class PendingEntry {
   }
 }
 
-/** The same repository, which keeps what it reads by digest in a cache and looks there first. */
+/** Returns the repository with a cache of manifests by digest and blobs. */
 export function withBlobCache<R extends Repository>(repository: R, cache: BlobCache): R {
-  return withReads(repository, {
-    getManifest: readsManifests(repository, cache),
-    ...cachedBlobs(repository, cache),
+  return withReads(withCachedBlobs(repository, cache), {
+    async getManifest(reference, options = {}) {
+      if (isDigest(reference)) {
+        const bytes = await cache.read(reference, maxManifestBytes);
+        if (bytes !== undefined) {
+          const { mediaType } = parseManifest(bytes, { subject: getSubject(repository.name, reference) });
+          return { descriptor: { mediaType, digest: reference, size: bytes.length }, bytes };
+        }
+      }
+      const content = await repository.getManifest(reference, options);
+      await cache.write(content.descriptor.digest, content.bytes);
+      return content;
+    },
   });
 }
 
-/** The same repository, which keeps blobs alone: who may read them is asked of the registry with each manifest. */
+/** Returns the repository with a cache of blobs only, so the registry authorizes the access to each manifest. */
 export function withCachedBlobs<R extends Repository>(repository: R, cache: BlobCache): R {
-  return withReads(repository, cachedBlobs(repository, cache));
-}
-
-function readsManifests(repository: Repository, cache: BlobCache): Repository['getManifest'] {
-  async function getManifest(reference: string, options: CancelOptions = {}): Promise<ManifestContent> {
-    if (isDigest(reference)) {
-      const bytes = await cache.read(reference, maxManifestBytes);
-      if (bytes !== undefined) {
-        const { mediaType } = parseManifest(bytes, { subject: getSubject(repository.name, reference) });
-        return { descriptor: { mediaType, digest: reference, size: bytes.length }, bytes };
-      }
-    }
-    const content = await repository.getManifest(reference, options);
-    await cache.write(content.descriptor.digest, content.bytes);
-    return content;
-  }
-  return getManifest;
-}
-
-function cachedBlobs(repository: Repository, cache: BlobCache): Pick<Repository, 'openBlob'> {
-  async function openBlob(descriptor: Descriptor, options: CancelOptions = {}): Promise<Readable> {
-    const cached = await cache.open(descriptor.digest, descriptor.size);
-    if (cached === undefined) return cache.tee(await repository.openBlob(descriptor, options), descriptor);
-    // Bytes in memory may be taken without reading the stream, which then never ends.
-    if (cached instanceof HeldContent) return cached;
-    const { signal } = options;
-    const cancel = () => void cached.destroy(new CancelledError('cancelled', { cause: signal?.reason }));
-    cached.once('close', onAbort(signal, cancel));
-    return cached;
-  }
-  return { openBlob };
+  return withReads(repository, {
+    async openBlob(descriptor, options = {}) {
+      const cached = await cache.open(descriptor.digest, descriptor.size);
+      if (cached === undefined) return cache.tee(await repository.openBlob(descriptor, options), descriptor);
+      // Bytes may be taken from memory without reading the stream, which then never ends.
+      if (cached instanceof HeldContent) return cached;
+      const { signal } = options;
+      const cancel = () => void cached.destroy(new CancelledError('cancelled', { cause: signal?.reason }));
+      cached.once('close', onAbort(signal, cancel));
+      return cached;
+    },
+  });
 }

@@ -12,20 +12,19 @@ import type { TransportResponse } from '../transport/transport.js';
 import { NetworkError } from '../transport/transport-faults.js';
 import type { Descriptor } from '../image/types.js';
 
-/** Blobs up to this size are held in memory. */
+/** Maximum size of blobs held in memory. */
 export const smallBlobBytes = 64 * 1024;
-/** An attempt that brought this much, or all that was left, was worth it. */
+/** Minimum bytes of a useful attempt, unless it completes the blob. */
 const usefulBytes = 256 * 1024;
-/** How many attempts in a row may be worth nothing. */
+/** Maximum useless attempts in a row. */
 const maxUselessAttempts = 5;
 
 type DownloadOptions = CancelOptions & { logger: Logger };
 
 /**
- * Opens a blob at an endpoint. The stream fails when content and descriptor disagree. A connection that
- * breaks is taken up again where it broke, as long as that makes progress; the digest is checked over all
- * that was handed out, so whatever a server sends on resuming, wrong bytes do not pass for right ones.
- * What is damaged before anything was handed out is asked for again, three times in all.
+ * Opens a blob at an endpoint. A broken connection is resumed as long as that makes progress. The digest is verified over
+ * all bytes of the stream, so wrong bytes after resuming fail it. Content that is damaged before the first byte is
+ * requested again, three times in all.
  */
 export async function downloadBlob(
   requester: RegistryRequester,
@@ -49,7 +48,7 @@ async function openDownload(
   async function* read(): AsyncGenerator<Buffer> {
     let offset = 0;
     let useless = 0;
-    /** Bytes of the current answer that have been handed out before. */
+    /** Bytes of the current response that were yielded before. */
     let skip = 0;
     for (;;) {
       const before = offset;
@@ -83,12 +82,12 @@ async function openDownload(
   }
 
   const checked = verifyContent({ digest, size, subject: subject + requester.where });
-  // A generator that was never started runs no `finally`, so the answer is given up here.
+  // A generator that was never started runs no `finally`.
   pipeline(Readable.from(read(), { objectMode: false }), checked, () => response.body.destroy());
   return checked;
 }
 
-/** Asks for a blob from its beginning. */
+/** Requests a blob from its start. */
 async function requestBlob(
   requester: RegistryRequester,
   descriptor: Descriptor,
@@ -103,15 +102,10 @@ async function requestBlob(
   if (length === null || Number(length) === size || response.headers.get('content-encoding') !== null)
     return response;
   response.discard();
-  throw new DigestMismatchError(`has ${length} bytes, its descriptor says ${size}${requester.where}`, {
-    subject,
-  });
+  throw new DigestMismatchError(`expected ${size} bytes, got ${length}${requester.where}`, { subject });
 }
 
-/**
- * Reads a blob that is short enough to be checked as a whole: streams that check as they go cost more than it does. Asks
- * for it anew where the connection breaks.
- */
+/** Reads a small blob whole, which costs less than a verifying stream. Requests it again if the connection breaks. */
 async function readSmall(
   requester: RegistryRequester,
   descriptor: Descriptor,
@@ -140,7 +134,7 @@ async function readSmall(
       const problem = `connection cut before the end of ${size} bytes, ${attempt} times`;
       throw new NetworkError(problem, { subject, temporary: false, cause });
     }
-    options.logger.log('debug', `${subject}: cut before the end of ${size} bytes, asking for it again`);
+    options.logger.log('debug', `${subject}: cut before the end of ${size} bytes, requesting it again`);
     if (attempt > 1) await pauseBeforeAttempt(attempt, options);
   }
   const actual = computeDigest(bytes, parseDigest(digest).algorithm);
@@ -150,7 +144,7 @@ async function readSmall(
   });
 }
 
-/** Asks for the rest; `skip` is how much of the answer is known already. */
+/** Requests the rest of a blob; the first `skip` bytes of the response are known. */
 async function resume(
   requester: RegistryRequester,
   descriptor: Descriptor,

@@ -11,27 +11,27 @@ import { resolveUploadLocation, type TransportResponse } from '../transport/tran
 import { NetworkError } from '../transport/transport-faults.js';
 import type { Descriptor } from '../image/types.js';
 
-/** How often an upload that the registry has lost is begun again. */
+/** Maximum sessions: an upload that the registry lost is restarted. */
 const maxSessions = 3;
-/** How often one chunk is taken up again. */
+/** Maximum attempts per chunk. */
 const maxChunkAttempts = 5;
-/** How long giving up an upload may take. */
+/** Time limit for cancelling an upload. */
 const cancelTimeoutMs = 5_000;
 
 interface UploadOptions extends CancelOptions {
-  /** Larger blobs are sent in requests of this many bytes, each held in memory; one request when left out. */
+  /** Maximum bytes per request, each held in memory; default: one request per blob. */
   chunkBytes?: number | undefined;
-  /** Called with the bytes that have been read for sending so far; they begin anew with every attempt. */
+  /** Called with the bytes read for sending so far, starting at 0 with every attempt. */
   onSent?: ((bytes: number) => void) | undefined;
 }
 
-/** Opens the content of a blob from its beginning. */
+/** Opens the content of a blob at its start. */
 export type OpenContent = () => Promise<Readable> | Readable;
 
 /**
- * Sends a blob in one request or in chunks. Nothing stays at the registry when it fails. The upload goes
- * on only at the registry's own origin. Throws what `open` and its stream fail with as they are,
- * DigestMismatchError when they give another number of bytes, and OpmateError UNSAFE, NETWORK, AUTH or REGISTRY.
+ * Uploads a blob in one request or in chunks, at the origin of the registry only. A failed upload is cancelled. Throws the
+ * errors of `open` and its stream unchanged, DigestMismatchError for a wrong number of bytes, and OpmateError UNSAFE,
+ * NETWORK, AUTH or REGISTRY.
  */
 export async function uploadBlob(
   requester: RegistryRequester,
@@ -45,9 +45,9 @@ export async function uploadBlob(
     let location: string | undefined;
     try {
       const whole = descriptor.size <= smallBlobBytes ? await content.readWhole() : undefined;
-      // Content that is at hand cannot fail any more.
+      // Content in memory cannot fail.
       const signal = whole === undefined ? content.signal : options.signal;
-      const begun = await begin(requester, descriptor, whole, signal);
+      const begun = await beginUpload(requester, descriptor, whole, signal);
       if (whole !== undefined && begun.status === 201) {
         checkStored(begun, descriptor, subject);
         return;
@@ -59,54 +59,45 @@ export async function uploadBlob(
       const chunkBytes = options.chunkBytes && Math.max(options.chunkBytes, minimum);
       if (chunkBytes !== undefined && descriptor.size > chunkBytes) {
         location = await sendChunks(requester, location, content, chunkBytes, subject);
-        await finish(requester, location, descriptor, subject, {
-          body: Buffer.alloc(0),
-          signal: content.signal,
-        });
+        const body = Buffer.alloc(0);
+        await finishUpload(requester, location, descriptor, subject, { body, signal: content.signal });
       } else {
         const streamed = {
           body: () => Readable.from(content.read(), { objectMode: false }),
           bodySize: descriptor.size,
         };
         const body = whole === undefined ? streamed : { body: whole };
-        await finish(requester, location, descriptor, subject, { ...body, signal });
+        await finishUpload(requester, location, descriptor, subject, { ...body, signal });
       }
       return;
     } catch (error) {
       if (location !== undefined) await cancelUpload(requester, location);
       throwIfCancelled(options.signal);
       if (content.failure !== undefined) throw content.failure;
-      const isLost = isLostUpload(error) || (content.isRepeated && isOtherContent(error));
-      if (session >= maxSessions || !isLost) throw inUpload(error, requester.name, subject);
+      const isLost = isLostUpload(error) || (content.isRepeated && isMixedContent(error));
+      if (session >= maxSessions || !isLost) throw toUploadError(error, requester.name, subject);
     } finally {
       content.release();
     }
   }
 }
 
-/** Registries, by how they are reached, that do not take a blob in one request. */
+/** Registries and routes that do not accept a blob in one request. */
 const withoutSingleRequest = new WeakSet<object>();
-/** What an answer to any way of uploading may be: it says nothing about this one. */
+/** Statuses that do not tell whether the registry accepts a blob in one request. */
 const generalRefusals = [401, 403, 404, 429];
 
-/** Sends a blob in one request where the registry takes that, or begins an upload. */
-async function begin(
+/** Sends a blob in one request if the registry accepts that, otherwise begins an upload. */
+async function beginUpload(
   requester: RegistryRequester,
   { digest }: Descriptor,
   whole: Buffer | undefined,
   signal: AbortSignal | undefined,
 ): Promise<TransportResponse> {
   if (whole !== undefined && !withoutSingleRequest.has(requester.route)) {
-    const response = await requester.send(
-      'POST',
-      `blobs/uploads/?digest=${encodeURIComponent(digest)}`,
-      'push',
-      {
-        headers: { 'content-type': 'application/octet-stream' },
-        body: whole,
-        signal,
-      },
-    );
+    const path = `blobs/uploads/?digest=${encodeURIComponent(digest)}`;
+    const headers = { 'content-type': 'application/octet-stream' };
+    const response = await requester.send('POST', path, 'push', { headers, body: whole, signal });
     if (response.status === 201 || generalRefusals.includes(response.status)) return response;
     withoutSingleRequest.add(requester.route);
     if (response.status === 202) return response;
@@ -115,7 +106,7 @@ async function begin(
   return requester.send('POST', 'blobs/uploads/', 'push', { headers: { 'content-length': '0' }, signal });
 }
 
-/** Ends the upload that a refused mount has begun. */
+/** Cancels the upload that a refused mount began. */
 export async function abandonUpload(requester: RegistryRequester, begun: TransportResponse): Promise<void> {
   begun.discard();
   const location = begun.headers.get('location');
@@ -123,15 +114,16 @@ export async function abandonUpload(requester: RegistryRequester, begun: Transpo
   await cancelUpload(requester, resolveUploadLocation(requester.url('blobs/uploads/'), location));
 }
 
-/** The content of one upload; remembers whether it was the content that failed. */
+/** The content of an upload, and its failure. */
 class UploadContent {
   readonly #descriptor: Descriptor;
   readonly #open: OpenContent;
   readonly #subject: string;
   readonly #onSent: ((bytes: number) => void) | undefined;
   readonly #controller = new AbortController();
-  /** To be called when the upload has ended in one way or the other. */
+  /** Stops watching the signal of the caller. */
   readonly release: () => void;
+  /** Error of the source, as opposed to the registry. */
   failure: unknown;
   #reads = 0;
 
@@ -148,23 +140,23 @@ class UploadContent {
     this.release = onAbort(signal, () => this.#controller.abort(signal?.reason));
   }
 
-  /** Stops requests when the caller cancels and when the content fails. */
+  /** Stops requests if the caller cancels or the content fails. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  /** Whether it may have been sent more than once: what is held in memory is sent again unseen. */
+  /** Reports whether content may have been sent several times; requests from memory are repeated unseen. */
   get isRepeated(): boolean {
     return this.#reads > 1 || this.#descriptor.size <= smallBlobBytes;
   }
 
   async *read(): AsyncGenerator<Buffer> {
     this.#reads++;
-    // Only what the source throws counts as its failure, not what comes in at `yield`.
+    // Errors thrown at `yield` are not those of the source.
     yield* this.#pass(await this.#watch(async () => await this.#open()));
   }
 
-  /** Reads all of a small blob. */
+  /** Reads a small blob whole. */
   async readWhole(): Promise<Buffer> {
     this.#reads++;
     const source = await this.#watch(async () => await this.#open());
@@ -189,8 +181,8 @@ class UploadContent {
         }
         if (sent > size || (step.done && sent < size)) {
           await this.#watch(() => {
-            const amount = sent > size ? 'more than' : `${sent} instead of`;
-            throw new DigestMismatchError(`its source gave ${amount} ${size} bytes`, {
+            const received = sent > size ? 'more' : String(sent);
+            throw new DigestMismatchError(`expected ${size} bytes, got ${received}`, {
               subject: this.#subject,
             });
           });
@@ -234,7 +226,7 @@ async function sendChunks(
       });
       let state = response;
       if (response.status === 416) {
-        // The registry has another part than we think, e.g. one whose answer was lost.
+        // The registry has another part than expected, e.g. after a lost response.
         response.discard();
         state = await requester.send('GET', location, 'push', { signal: content.signal });
       }
@@ -242,11 +234,8 @@ async function sendChunks(
       state.discard();
       location = nextLocation(state, subject, location, location);
       const received = receivedBytes(state) ?? (state === response ? end : sent);
-      if (
-        received < end - chunk.length ||
-        received > end ||
-        (attempt >= maxChunkAttempts && received < end)
-      ) {
+      const isIncomplete = attempt >= maxChunkAttempts && received < end;
+      if (received < end - chunk.length || received > end || isIncomplete) {
         throw new NetworkError(`push failed: the registry has ${received} bytes, ${end} were sent`, {
           subject,
           temporary: true,
@@ -258,13 +247,13 @@ async function sendChunks(
   return location;
 }
 
-/** Bytes from the beginning that the registry has: `Range: 0-N`, N being the last one. */
+/** Returns the bytes that the registry has, by `Range: 0-LAST`. */
 function receivedBytes(response: TransportResponse): number | undefined {
   const range = /^(?:bytes=)?0-(\d+)$/.exec(response.headers.get('range') ?? '');
   return range ? Number(range[1]) + 1 : undefined;
 }
 
-async function finish(
+async function finishUpload(
   requester: RegistryRequester,
   location: string,
   { digest }: Descriptor,
@@ -280,7 +269,7 @@ async function finish(
   checkStored(response, { digest }, subject);
 }
 
-/** Compares what a registry says that it stored with what it was sent. */
+/** Compares the digest that a registry stored with that of the blob. */
 function checkStored(
   response: TransportResponse,
   { digest }: Pick<Descriptor, 'digest'>,
@@ -290,7 +279,7 @@ function checkStored(
   const stored = response.headers.get('docker-content-digest');
   if (stored === null || !isDigest(stored) || stored === digest) return;
   if (parseDigest(stored).algorithm === parseDigest(digest).algorithm) {
-    throw new DigestMismatchError(`push failed: the registry says that it stored ${stored}`, { subject });
+    throw new DigestMismatchError(`push failed: the registry stored ${stored}`, { subject });
   }
 }
 
@@ -298,7 +287,7 @@ function nextLocation(response: TransportResponse, subject: string, base: string
   const location = response.headers.get('location');
   if (location !== null) return resolveUploadLocation(base, location);
   if (current !== undefined) return current;
-  throw new OpmateError('REGISTRY', 'push failed: the registry gave no upload location', { subject });
+  throw new OpmateError('REGISTRY', 'push failed: no upload location in the response', { subject });
 }
 
 async function cancelUpload(requester: RegistryRequester, location: string): Promise<void> {
@@ -306,30 +295,30 @@ async function cancelUpload(requester: RegistryRequester, location: string): Pro
     const signal = AbortSignal.timeout(cancelTimeoutMs);
     (await requester.send('DELETE', location, 'push', { signal })).discard();
   } catch {
-    // The registry removes forgotten uploads itself; what led here is what matters.
+    // The registry removes abandoned uploads; the original error matters.
   }
 }
 
-/** A registry may keep the part that an attempt sent before it broke off, and add the next attempt to it. */
-function isOtherContent(error: unknown): boolean {
+/** Reports whether the digest is wrong, as after a registry kept a part of an interrupted attempt. */
+function isMixedContent(error: unknown): boolean {
   const codes = ['DIGEST_INVALID', 'SIZE_INVALID'];
   return error instanceof RegistryError && codes.some((code) => error.registryCodes.includes(code));
 }
 
-/** What is met below names the repository only. */
-function inUpload(error: unknown, repository: string, subject: string): unknown {
+/** Adds the blob to an error about the repository. */
+function toUploadError(error: unknown, repository: string, subject: string): unknown {
   if (!(error instanceof RegistryError) || error.subject === subject) return error;
   return addContext(error, { subject: `${subject}: push failed`, replaces: [repository] });
 }
 
-/** A retried request may find that its first attempt has used the upload up. */
+/** Reports whether an upload is unknown, as after a repeated request whose first attempt completed it. */
 function isLostUpload(error: unknown): boolean {
   if (!(error instanceof RegistryError)) return false;
   const lost = ['BLOB_UPLOAD_UNKNOWN', 'BLOB_UPLOAD_INVALID'];
   return error.status === 416 || lost.some((code) => error.registryCodes.includes(code));
 }
 
-/** The same bytes in pieces of `size`, the last one shorter. */
+/** Divides bytes into pieces of `size`; the last one may be shorter. */
 async function* regroup(chunks: AsyncIterable<Buffer>, size: number): AsyncGenerator<Buffer> {
   let parts: Buffer[] = [];
   let held = 0;

@@ -1,4 +1,4 @@
-/** How registries are reached: everything that lies outside the distribution API itself, put together. */
+/** Puts the layers of transport, credentials and policies of registries together. */
 import { setMaxListeners } from 'node:events';
 import { Agent as HttpAgent, type ClientRequest } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
@@ -6,6 +6,7 @@ import type { LookupFunction } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { getMessage, OpmateError } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { createTokenCache, withAuth } from './auth.js';
 import { type CertificateStore, createCertificateStore, type TlsFiles } from '../transport/certificates.js';
@@ -39,90 +40,76 @@ import {
   withRedirects,
 } from '../transport/transport.js';
 
-/** What the user says of one registry, in place of what holds for all. */
+/** Settings of one registry, which take precedence over those of the connection. */
 export interface RegistryOverrides extends CredentialOverrides {
-  /** Like `certDir` of the connection. */
   certDir?: string | undefined;
-  /** The flag that allows plain HTTP and any certificate for this registry, for hints. */
+  /** Flag that allows plain HTTP and any certificate for this registry, for hints. */
   insecureFlag?: string | undefined;
 }
 
-/**
- * Everything that decides how registries are talked to; made once by the caller from environment and flags. `signal` ends
- * credential helpers; requests have a signal of their own.
- */
+/** Settings of connections. `signal` stops credential helpers; requests have their own. */
 export interface ConnectionOptions extends CancelOptions {
-  /**
-   * Read: REGISTRY_AUTH_FILE, DOCKER_CONFIG, CONTAINERS_REGISTRIES_CONF, SSL_CERT_FILE, NODE_EXTRA_CA_CERTS,
-   * proxies.
-   */
+  /** Uses: REGISTRY_AUTH_FILE, DOCKER_CONFIG, CONTAINERS_REGISTRIES_CONF, SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, proxies. */
   environment: Environment;
   homeDirectory: string;
   /** `XDG_RUNTIME_DIR` */
   runtimeDirectory?: string | undefined;
-  /** `/etc`, unless told otherwise. */
+  /** Default: `/etc`. */
   systemDirectory?: string | undefined;
   authFile?: string | undefined;
-  /** Plain HTTP only. */
+  /** Uses plain HTTP only. */
   useHttp?: boolean | undefined;
-  /** HTTPS with any certificate; never plain HTTP. */
+  /** Uses HTTPS with any certificate; never plain HTTP. */
   skipTlsVerify?: boolean | undefined;
-  /**
-   * Every registry, or each of which this says so by its name in references, is treated as one that registries.conf
-   * calls insecure: HTTPS with any certificate, else HTTP.
-   */
+  /** Treats all registries, or those selected by name, like `insecure` ones of registries.conf: any certificate or HTTP. */
   insecure?: boolean | ((registry: string) => boolean) | undefined;
   caFile?: string | undefined;
   certDir?: string | undefined;
   registriesConfFile?: string | undefined;
-  /** No attempt begins later than this after the first; 60 s. */
+  /** Time after the first attempt in which further ones begin, in milliseconds; default 60 s. */
   retryTimeoutMs?: number | undefined;
-  /** Attempts of one request in all; as many as the time allows, at a mirror at most 2. */
+  /** Maximum attempts per request; default: unlimited, 2 for a mirror. */
   maxAttempts?: number | undefined;
-  /** The wait before the second attempt; 500 ms. */
+  /** Delay before the second attempt in milliseconds, then doubled; default 500 ms. */
   retryBaseDelayMs?: number | undefined;
-  /** The same wait before each further attempt; doubling from `retryBaseDelayMs` when left out. */
+  /** Constant delay in milliseconds, in place of doubling. */
   retryDelayMs?: number | undefined;
-  /** Overrides of a registry, by its name in references. */
+  /** Returns the overrides of a registry by its name in references. */
   overridesFor?: ((registry: string) => RegistryOverrides | undefined) | undefined;
-  /** How long nothing may move on a connection; 30 s. */
+  /** Time without progress after which a connection fails, in milliseconds; default 30 s. */
   idleTimeoutMs?: number | undefined;
-  /** How long a credential helper may take; 30 s. */
+  /** Time limit of a credential helper in milliseconds; default 30 s. */
   helperTimeoutMs?: number | undefined;
-  /** Hosts (`host` or `host:port`) that redirects and token realms may lead to at any address. */
+  /** Hosts (`host` or `host:port`) to which redirects and token realms may lead at any address. */
   allowedPrivateHosts?: readonly string[] | undefined;
-  /** How host names are looked up; by the system when left out. */
+  /** Default: that of the system. */
   lookup?: LookupFunction | undefined;
   logger?: Logger | undefined;
-  /** From 0 to 1, for the jitter of retries; always 0.5 when left out. */
+  /** Jitter of retries from 0 to 1; default: 0.5. */
   random?: (() => number) | undefined;
-  /** Milliseconds of a clock that never goes back. */
+  /** Monotonic clock in milliseconds. */
   now?: (() => number) | undefined;
 }
 
-/** One place where a repository can be found. */
+/** A location of a repository. */
 export interface Endpoint {
-  /** `host[:port]`, as references and credentials name it. */
+  /** `host[:port]` in references and credentials. */
   registry: string;
   repository: string;
-  /**
-   * Scheme, host and port that requests go to, e.g. `https://registry-1.docker.io`. The scheme of an insecure
-   * registry is known when it has answered.
-   */
+  /** Scheme, host and port of requests. The scheme of an insecure registry is known after its first response. */
   readonly baseUrl: string;
-  /** Whether plain HTTP is in order here. */
   allowHttp: boolean;
-  /** Whether certificates are left unverified. */
+  /** Certificates are not verified. */
   insecure: boolean;
   isMirror: boolean;
-  /** Follows redirects, answers challenges, and retries. */
+  /** Follows redirects, authenticates and retries. */
   transport: Transport;
 }
 
 export interface Connection {
   /**
-   * The endpoints to try for a repository, in order: mirrors first, the registry itself last. For writing ask
-   * without mirrors. Throws OpmateError for a broken registries.conf and a blocked registry.
+   * Returns the endpoints to try for a repository: mirrors first, the registry itself last. Throws OpmateError for an
+   * invalid registries.conf and a blocked registry.
    */
   endpoints(
     registry: string,
@@ -130,17 +117,17 @@ export interface Connection {
     options?: { byDigest?: boolean; withoutMirrors?: boolean; signal?: AbortSignal | undefined },
   ): Promise<Endpoint[]>;
   /**
-   * For servers that are no registries: redirects, retries, certificates and proxies as for these. It knows no
-   * credentials; those that a request carries stay with its origin.
+   * Returns a transport to servers other than registries: redirects, retries, certificates and proxies, but no
+   * credentials except those of requests, which are sent to their origin only.
    */
   plainTransport(): Transport;
-  /** Closes all connections; requests under way fail. */
+  /** Closes all connections; running requests fail. */
   close(): void;
 }
 
 const dockerHub = { registry: 'docker.io', host: 'registry-1.docker.io' };
 
-/** `host[:port]` that requests for a registry go to. */
+/** Returns `host[:port]` of requests to a registry. */
 function getHost({ registry }: ResolvedLocation): string {
   return registry === dockerHub.registry ? dockerHub.host : registry;
 }
@@ -154,14 +141,12 @@ export function createConnection(options: ConnectionOptions): Connection {
   const stores = new Map<string | undefined, CertificateStore>();
   const readCertificates: CertificateStore = (host, isNamed) => {
     const certDir = overridesFor(host)?.certDir ?? options.certDir;
-    const store = stores.get(certDir) ?? createCertificateStore({ ...files, certDir });
-    stores.set(certDir, store);
-    return store(host, isNamed);
+    return getOrAdd(stores, certDir, () => createCertificateStore({ ...files, certDir }))(host, isNamed);
   };
   const agents = createAgents(options, readCertificates);
   const cache = createTokenCache();
   const schemes = new Map<string, Promise<'http' | 'https'>>();
-  const foundSchemes = new Map<string, 'http' | 'https'>();
+  const knownSchemes = new Map<string, 'http' | 'https'>();
   const transports = new Map<string, Transport>();
   let rules: Promise<RegistryRule[]> | undefined;
 
@@ -172,8 +157,8 @@ export function createConnection(options: ConnectionOptions): Connection {
     return (rules ??= readRegistriesConf(files));
   }
 
-  /** Sends what is for one registry: to itself, and to where its answers lead. */
-  function wire(registry: Security, exchange?: Exchange): Transport {
+  /** Sends requests to a registry, and to the servers that its responses lead to. */
+  function createWire(registry: Security, exchange?: Exchange): Transport {
     const isFlagged = (host: string): boolean =>
       registry === 'insecure-by-flag' && typeof insecure === 'function' && insecure(host);
     const http = createHttpTransport({
@@ -194,15 +179,17 @@ export function createConnection(options: ConnectionOptions): Connection {
     return withLog(http, logger);
   }
   const wires = {
-    verified: wire('verified'),
-    insecure: wire('insecure'),
-    'insecure-by-flag': wire('insecure-by-flag'),
+    verified: createWire('verified'),
+    insecure: createWire('insecure'),
+    'insecure-by-flag': createWire('insecure-by-flag'),
   };
 
-  function transportTo(place: ResolvedLocation, security: Security): Transport {
+  function getTransport(place: ResolvedLocation, security: Security): Transport {
     const key = [place.registry, security, place.isMirror].join(' ');
-    const known = transports.get(key);
-    if (known) return known;
+    return getOrAdd(transports, key, () => createTransport(place, security));
+  }
+
+  function createTransport(place: ResolvedLocation, security: Security): Transport {
     const base = wires[security];
     const authorized = withAuth(withRedirects(base), {
       registry: place.registry,
@@ -213,9 +200,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       now,
     });
     const resolved = place.insecure ? withScheme(authorized, place) : authorized;
-    const transport = retrying(resolved, place.isMirror ? 2 : Infinity);
-    transports.set(key, transport);
-    return transport;
+    return retrying(resolved, place.isMirror ? 2 : Infinity);
   }
 
   function retrying(transport: Transport, maxAttempts = Infinity): Transport {
@@ -230,10 +215,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     });
   }
 
-  /**
-   * Finds the scheme that an insecure registry speaks: HTTPS where it answers that, else HTTP where it answers that.
-   * Throws the NetworkError of the one that may be answered later.
-   */
+  /** Returns HTTPS if an insecure registry responds, otherwise HTTP. Throws a temporary NetworkError of either first. */
   async function findScheme(host: string, { signal, deadline }: Waiting): Promise<'http' | 'https'> {
     const faults: NetworkError[] = [];
     for (const scheme of ['https', 'http'] as const) {
@@ -249,39 +231,35 @@ export function createConnection(options: ConnectionOptions): Connection {
     throw faults.find(({ temporary }) => temporary) ?? faults[0];
   }
 
-  /** What is known of the scheme of an insecure registry, looking once more where it is not. */
-  function insecureScheme(host: string, waiting: Waiting): Promise<'http' | 'https'> {
-    const known = schemes.get(host);
-    if (known) return known;
-    const finding = findScheme(host, waiting).then((scheme) => {
-      foundSchemes.set(host, scheme);
-      return scheme;
+  /** Returns the scheme of an insecure registry; one that does not respond is tried again by the next request. */
+  function detectScheme(host: string, waiting: Waiting): Promise<'http' | 'https'> {
+    return getOrAdd(schemes, host, () => {
+      const detecting = findScheme(host, waiting).then((scheme) => {
+        knownSchemes.set(host, scheme);
+        return scheme;
+      });
+      detecting.catch(() => schemes.delete(host));
+      return detecting;
     });
-    schemes.set(host, finding);
-    finding.catch(() => schemes.delete(host));
-    return finding;
   }
 
-  /**
-   * Sends each attempt by the scheme that the registry speaks by then: one that comes up late is asked again for it,
-   * and is as insecure as it was.
-   */
+  /** Sends each attempt with the scheme that the registry has by then. */
   function withScheme(next: Transport, place: ResolvedLocation): Transport {
     const host = getHost(place);
     return {
       async send(request) {
         const rest = request.url.replace(/^https?:\/\//, '');
         if (options.useHttp || !rest.startsWith(`${host}/`)) return next.send(request);
-        const scheme = await insecureScheme(host, request);
+        const scheme = await detectScheme(host, request);
         return next.send({ ...request, url: `${scheme}://${rest}` });
       },
     };
   }
 
-  /** The scheme to name in URLs; HTTPS as long as an insecure registry does not answer. */
+  /** Returns the scheme for URLs; HTTPS until an insecure registry responds. */
   function getScheme(place: ResolvedLocation): 'http' | 'https' {
     if (options.useHttp) return 'http';
-    return (place.insecure && foundSchemes.get(getHost(place))) || 'https';
+    return (place.insecure && knownSchemes.get(getHost(place))) || 'https';
   }
 
   return {
@@ -294,8 +272,8 @@ export function createConnection(options: ConnectionOptions): Connection {
           const security = isFlagged ? 'insecure-by-flag' : location.insecure ? 'insecure' : 'verified';
           const host = getHost(place);
           if (place.insecure && !options.useHttp) {
-            await insecureScheme(host, { signal }).catch((error: unknown) => {
-              // Its requests look again, in the time that they may take, and say what is wrong.
+            await detectScheme(host, { signal }).catch((error: unknown) => {
+              // Requests try again within their time limit, and report the error.
               if (!(error instanceof NetworkError)) throw error;
             });
           }
@@ -308,37 +286,35 @@ export function createConnection(options: ConnectionOptions): Connection {
             allowHttp: options.useHttp === true || place.insecure,
             insecure: options.skipTlsVerify === true || place.insecure,
             isMirror: place.isMirror,
-            transport: transportTo(place, security),
+            transport: getTransport(place, security),
           };
         }),
       );
     },
-    plainTransport: () => retrying(withRedirects(wire('verified', fetchExchange))),
+    plainTransport: () => retrying(withRedirects(createWire('verified', fetchExchange))),
     close: agents.close,
   };
 }
 
-/** How long a request waits for what is to be known before it is sent. */
+/** Time limits of a request that waits for the scheme. */
 type Waiting = Pick<TransportRequest, 'signal' | 'deadline'>;
 
-/** Why certificates of a registry are left unverified, if they are. */
+/** Reason why certificates of a registry are not verified, if any. */
 type Security = 'verified' | 'insecure' | 'insecure-by-flag';
 
 interface Agents {
-  /** `ledFrom` is the kind of address that led there, where the user did not name the server. */
+  /** `ledFrom` is the kind of address that led there, if the user did not name the server. */
   routeTo(url: URL, trust: ServerTrust, ledFrom?: AddressKind): Promise<AgentRoute>;
   close(): void;
 }
 
-/**
- * Agents that keep connections alive, one for each origin, with the certificates and the proxy of that host.
- */
+/** Creates one agent per origin, with kept connections and the certificates and proxy of the host. */
 function createAgents(options: ConnectionOptions, readCertificates: CertificateStore): Agents {
   const findProxy = readProxies(options.environment);
   const routes = new Map<string, Promise<AgentRoute>>();
   const contexts = new WeakMap<string[], SecureContext>();
   const opened: { destroy(): void }[] = [];
-  // Sockets to a proxy that are still waiting for its answer belong to no agent yet.
+  // Sockets that wait for a proxy belong to no agent yet.
   const closing = new AbortController();
   setMaxListeners(0, closing.signal);
 
@@ -351,7 +327,7 @@ function createAgents(options: ConnectionOptions, readCertificates: CertificateS
       context = createSecureContext({ ca, minVersion: 'TLSv1.2', ...(own && { cert, key }) });
     } catch (cause) {
       const files = [...new Set(trustPaths)].join(', ');
-      throw new OpmateError('INVALID', `one of these certificates cannot be used: ${getMessage(cause)}`, {
+      throw new OpmateError('INVALID', `unusable certificate: ${getMessage(cause)}`, {
         subject: files,
         cause,
       });
@@ -368,7 +344,7 @@ function createAgents(options: ConnectionOptions, readCertificates: CertificateS
     const proxy = findProxy(url);
     const common = { keepAlive: true, maxSockets: 64, scheduling: 'lifo' as const };
     const { lookup: lookupAddress = defaultLookup } = options;
-    // A proxy looks names up itself, and is itself named by the user.
+    // A proxy, which the user named, looks names up itself.
     const lookup = ledFrom === undefined || proxy ? lookupAddress : guardLookup(ledFrom, lookupAddress);
     const direct = { ...common, lookup };
     const host = url.host === dockerHub.host ? dockerHub.registry : url.host;
@@ -393,9 +369,9 @@ function createAgents(options: ConnectionOptions, readCertificates: CertificateS
   async function openTunnel(proxy: URL, common: object, tls: object): Promise<HttpAgent> {
     const { HttpsProxyAgent } = await import('../transport/proxy-agents.js');
     const agent = new HttpsProxyAgent(proxy.href as string, { ...common, ...(await proxyTls(proxy)) });
-    // What the constructor takes is for the proxy itself; these are for the host behind it.
+    // The constructor takes options for the proxy; these are for the host.
     Object.assign(agent.options, tls);
-    // Left alone, the agent passes what the proxy says off as the answer of the host, challenges included.
+    // By default, the agent returns the response of the proxy as that of the host, challenges included.
     agent.on('proxyConnect', (response: { statusCode: number }, request: ClientRequest) => {
       if (response.statusCode === 200) return;
       const error = new Error(`proxy returned ${response.statusCode}`);
@@ -404,7 +380,7 @@ function createAgents(options: ConnectionOptions, readCertificates: CertificateS
     return agent;
   }
 
-  /** TLS to the proxy is always verified, and with the authorities of the proxy's own name. */
+  /** Returns the TLS options of a proxy, which is always verified with the authorities of its own name. */
   async function proxyTls(proxy: URL): Promise<object> {
     const signal = closing.signal;
     if (proxy.protocol !== 'https:') return { signal };
@@ -418,9 +394,7 @@ function createAgents(options: ConnectionOptions, readCertificates: CertificateS
   return {
     routeTo(url, trust, ledFrom) {
       const key = [url.origin, trust.verify, trust.isNamed, ledFrom].join(' ');
-      const known = routes.get(key) ?? open(url, trust, ledFrom);
-      routes.set(key, known);
-      return known;
+      return getOrAdd(routes, key, () => open(url, trust, ledFrom));
     },
     close() {
       for (const agent of opened) agent.destroy();

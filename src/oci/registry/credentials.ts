@@ -1,20 +1,24 @@
 import { join } from 'node:path';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { CancelledError, getMessage, OpmateError, redact, systemCode } from '../../core/errors.js';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../document/json.js';
+import { getOrAdd } from '../../core/groups.js';
 import { type Logger, silentLogger } from '../../core/log.js';
+import { openValue } from '../../document/document.js';
+import type { Field } from '../../document/field.js';
+import { getText, getValue } from '../../document/json-fields.js';
+import type { JsonValue } from '../../document/json.js';
 import { readNamedFile } from '../../files/read-file.js';
 import { type Environment, runToEnd } from '../../files/run-program.js';
 
-/** What a registry is logged in to with. */
+/** Login of a registry. */
 export interface Credentials {
   username: string;
   password: string;
-  /** Takes the place of the password: exchanged for a token by OAuth2 `refresh_token`. */
+  /** Replaces the password: exchanged for a token by OAuth2 `refresh_token`. */
   identityToken?: string;
-  /** Takes the place of all else: sent as it is, as a Bearer token. */
+  /** Replaces all else: sent unchanged as a Bearer token. */
   registryToken?: string;
-  /** Where they come from, for messages: `FILE, key "quay.io/ns"`. */
+  /** Source for messages: `FILE, key "quay.io/ns"`. */
   source: string;
 }
 
@@ -25,12 +29,12 @@ export interface CredentialOptions extends CancelOptions {
   runtimeDirectory?: string | undefined;
   /** `--authfile` */
   authFile?: string | undefined;
-  /** How long a credential helper may take; 30 s. */
+  /** Time limit of a credential helper in milliseconds; default 30 s. */
   helperTimeoutMs?: number | undefined;
   logger?: Logger;
 }
 
-/** What the user says of the credentials for one registry, in place of the files of all. */
+/** Credentials of one registry, which take precedence over the credential files. */
 export interface CredentialOverrides {
   authFile?: string | undefined;
   /** `anonymous` sends none. */
@@ -39,37 +43,33 @@ export interface CredentialOverrides {
 
 export interface CredentialStore {
   /**
-   * The credentials for a repository, or undefined when no file has any. Throws OpmateError AUTH or NOT_FOUND
-   * for a file that is not usable, naming it. A credential helper that fails is a warning.
+   * Returns the credentials for a repository; undefined if no file has any. Throws OpmateError AUTH or NOT_FOUND for an
+   * unusable file. A failed credential helper is a warning.
    */
   find(registry: string, repository: string): Promise<Credentials | undefined>;
-  /** The files that are looked into, in their order. */
+  /** Credential files in order of precedence. */
   readonly files: readonly string[];
-  /** What went wrong with credential helpers so far, one line each. */
+  /** Problems of credential helpers so far, one line each. */
   readonly problems: readonly string[];
 }
 
 interface AuthFile {
   path: string;
-  auths: JsonObject;
-  helpers: JsonObject;
+  auths: ReadonlyMap<string, Field<never>>;
+  helpers: ReadonlyMap<string, string>;
   store: string | undefined;
 }
 
 /**
- * Returns a store in which what `overridesFor` says of a registry takes precedence. Credential files that it names are
- * required.
+ * Returns a store in which the overrides of a registry take precedence. Credential files named by overrides must exist.
  */
 export function withCredentialOverrides(
   options: CredentialOptions,
   overridesFor: (registry: string) => CredentialOverrides | undefined,
 ): CredentialStore {
   const stores = new Map<string | undefined, CredentialStore>();
-  const getStore = (authFile: string | undefined): CredentialStore => {
-    const known = stores.get(authFile) ?? createCredentialStore({ ...options, authFile });
-    stores.set(authFile, known);
-    return known;
-  };
+  const getStore = (authFile: string | undefined): CredentialStore =>
+    getOrAdd(stores, authFile, () => createCredentialStore({ ...options, authFile }));
   const common = getStore(options.authFile);
   return {
     files: common.files,
@@ -82,14 +82,13 @@ export function withCredentialOverrides(
   };
 }
 
-/** The names of Docker Hub; credentials for any of them serve all. */
+/** Names of Docker Hub; credentials of one are valid for all. */
 const dockerHub = ['docker.io', 'index.docker.io', 'registry-1.docker.io'];
 
 /**
- * Looks credentials up in `--authfile`, REGISTRY_AUTH_FILE, `$DOCKER_CONFIG/config.json`,
- * `~/.docker/config.json`, `$XDG_RUNTIME_DIR/containers/auth.json`. A file without a matching entry, or with
- * an empty one, falls through to the next. Within a file the most specific key wins: `host/ns/name`,
- * `host/ns`, `host`; hosts are compared whole. (Source: containers-auth.json(5), docker-login.)
+ * Returns the store of `--authfile`, REGISTRY_AUTH_FILE, `$DOCKER_CONFIG/config.json`, `~/.docker/config.json` and
+ * `$XDG_RUNTIME_DIR/containers/auth.json`. A file without a matching or with an empty entry is skipped. Within a file the
+ * most specific key takes precedence: `host/ns/name`, `host/ns`, `host`. (Source: containers-auth.json(5), docker-login.)
  */
 export function createCredentialStore(options: CredentialOptions): CredentialStore {
   const { environment, homeDirectory, runtimeDirectory, authFile } = options;
@@ -109,16 +108,9 @@ export function createCredentialStore(options: CredentialOptions): CredentialSto
   const lookups = new Map<string, Promise<Credentials | undefined>>();
   const problems: string[] = [];
 
-  function load(path: string, required: boolean): Promise<AuthFile | undefined> {
-    const known = loaded.get(path) ?? readAuthFile(path, required);
-    loaded.set(path, known);
-    return known;
-  }
-
-  /** Asks a helper once for each server; a failure is told once and counts as "has none". */
-  function askHelper(helper: string, server: string, source: string): Promise<Credentials | undefined> {
-    const key = `${helper} ${server}`;
-    async function ask(): Promise<Credentials | undefined> {
+  /** Runs a helper once per server; a failure is reported once, and means no credentials. */
+  function runOnce(helper: string, server: string, source: string): Promise<Credentials | undefined> {
+    return getOrAdd(helped, `${helper} ${server}`, async () => {
       try {
         return await runHelper(helper, server, source, options);
       } catch (error) {
@@ -128,10 +120,7 @@ export function createCredentialStore(options: CredentialOptions): CredentialSto
         logger.log('warn', problem);
         return undefined;
       }
-    }
-    const known = helped.get(key) ?? ask();
-    helped.set(key, known);
-    return known;
+    });
   }
 
   async function findIn(
@@ -142,23 +131,25 @@ export function createCredentialStore(options: CredentialOptions): CredentialSto
     const path = repository.split('/').filter(Boolean);
     for (let depth = path.length; depth >= 0; depth--) {
       const wanted = [registry, ...path.slice(0, depth)].join('/');
-      const helper = matchingKey(file.helpers, wanted);
+      const helperKey = findKey(file.helpers, wanted);
+      const helper = helperKey === undefined ? undefined : file.helpers.get(helperKey);
       if (helper !== undefined) {
-        const source = `${file.path}, credHelpers key "${helper}"`;
-        const entry = await askHelper(String(file.helpers[helper]), serverName(wanted), source);
-        if (entry) return entry;
+        const source = `${file.path}, credHelpers key "${helperKey}"`;
+        const credentials = await runOnce(helper, toServerName(wanted), source);
+        if (credentials) return credentials;
       }
-      const key = matchingKey(file.auths, wanted);
-      const entry = key === undefined ? undefined : readEntry(file.auths[key], file.path, key);
-      if (entry) return entry;
+      const key = findKey(file.auths, wanted);
+      const entry = key === undefined ? undefined : file.auths.get(key);
+      const credentials = entry && readEntry(entry, `${file.path}, key "${key}"`);
+      if (credentials) return credentials;
     }
     if (file.store === undefined) return undefined;
-    return askHelper(file.store, serverName(registry), `${file.path}, credsStore`);
+    return runOnce(file.store, toServerName(registry), `${file.path}, credsStore`);
   }
 
   async function search(registry: string, repository: string): Promise<Credentials | undefined> {
     for (const { path, required } of places) {
-      const file = await load(path, required);
+      const file = await getOrAdd(loaded, path, () => readAuthFile(path, required));
       if (!file && path === named) logger.log('warn', `REGISTRY_AUTH_FILE: ${path}: not found`);
       const credentials = file && (await findIn(file, registry, repository));
       if (!credentials) continue;
@@ -173,10 +164,7 @@ export function createCredentialStore(options: CredentialOptions): CredentialSto
     files: places.map((place) => place.path),
     problems,
     find(registry, repository) {
-      const key = `${registry}/${repository}`;
-      const known = lookups.get(key) ?? search(registry, repository);
-      lookups.set(key, known);
-      return known;
+      return getOrAdd(lookups, `${registry}/${repository}`, () => search(registry, repository));
     },
   };
 }
@@ -198,56 +186,44 @@ async function readAuthFile(path: string, required: boolean): Promise<AuthFile |
       file: path,
     });
   }
-  const document = parseSecretJson(text.replace(/^\uFEFF/, ''), path);
-  const auths = section(document, 'auths', path);
-  const helpers = section(document, 'credHelpers', path);
-  const store = document.credsStore;
-  if (store !== undefined && store !== null && typeof store !== 'string') {
-    throw broken(path, 'credsStore must be a string');
-  }
-  return { path, auths, helpers, store: store || undefined };
+  const root = openValue(parseSecretJson(text.replace(/^\uFEFF/, ''), path), {
+    name: path,
+    failureCode: 'AUTH',
+  });
+  const fields = root.object(['auths', 'credHelpers', 'credsStore'], { unknown: 'ignore' });
+  return {
+    path,
+    auths: new Map(fields.auths.isPresent ? fields.auths.entries(Infinity) : []),
+    helpers: new Map(Object.entries(fields.credHelpers.optionalTexts(Infinity) ?? {})),
+    store: fields.credsStore.optionalText(),
+  };
 }
 
-/** Parses without letting any of the text into the message, as JSON.parse would. */
-function parseSecretJson(text: string, path: string): JsonObject {
-  let value: JsonValue;
+/** Parses JSON; unlike those of JSON.parse, the error message has none of the text. */
+function parseSecretJson(text: string, path: string): JsonValue {
   try {
-    value = (text.trim() === '' ? {} : JSON.parse(text)) as JsonValue;
+    return (text.trim() === '' ? {} : JSON.parse(text)) as JsonValue;
   } catch (error) {
     const offset = /position (\d+)/.exec(getMessage(error))?.[1];
     const line = offset === undefined ? undefined : text.slice(0, Number(offset)).split('\n').length;
-    const where = line === undefined ? path : `${path}:${line}`;
-    throw new OpmateError('AUTH', 'credential file is not valid JSON', { subject: where, file: path, line });
+    const subject = line === undefined ? path : `${path}:${line}`;
+    throw new OpmateError('AUTH', 'credential file is not valid JSON', { subject, file: path, line });
   }
-  if (!isJsonObject(value)) throw broken(path, 'must be a JSON object');
-  return value;
 }
 
-function section(document: JsonObject, key: string, path: string): JsonObject {
-  const value = document[key] ?? {};
-  if (!isJsonObject(value)) throw broken(path, `${key} must be an object`);
-  return value;
-}
-
-function broken(path: string, problem: string): OpmateError {
-  return new OpmateError('AUTH', `credential file: ${problem}`, { subject: path, file: path });
-}
-
-/**
- * The key that stands for exactly `wanted`. A key given as a URL, as Docker writes it, stands for its host.
- */
-function matchingKey(entries: JsonObject, wanted: string): string | undefined {
+/** Returns the key that is exactly `wanted`, or a URL of that host, as Docker writes it. */
+function findKey(entries: ReadonlyMap<string, unknown>, wanted: string): string | undefined {
   const names = dockerHub.includes(wanted) ? dockerHub : [wanted];
-  if (Object.hasOwn(entries, wanted)) return wanted;
+  if (entries.has(wanted)) return wanted;
   const wholeHost = !wanted.includes('/');
-  return Object.keys(entries).find((key) => {
+  return [...entries.keys()].find((key) => {
     if (/^https?:\/\//i.test(key)) return wholeHost && names.includes(key.split('/')[2]?.toLowerCase() ?? '');
     if (!wholeHost) return key === dockerHubAlias(wanted, key);
     return names.includes(key.toLowerCase().replace(/\/(v1|v2)?\/?$/, ''));
   });
 }
 
-/** `wanted` under the host of `key`, when both are names of Docker Hub. */
+/** Returns `wanted` under the host of `key`, if both are names of Docker Hub. */
 function dockerHubAlias(wanted: string, key: string): string | undefined {
   const [host = '', ...path] = wanted.split('/');
   const [keyHost = ''] = key.split('/');
@@ -255,37 +231,35 @@ function dockerHubAlias(wanted: string, key: string): string | undefined {
   return [keyHost, ...path].join('/');
 }
 
-/** What a helper calls a registry: Docker Hub has its historical URL. */
-function serverName(registry: string): string {
+/** Returns the name of a registry for helpers: Docker Hub has its historical URL. */
+function toServerName(registry: string): string {
   return dockerHub.includes(registry) ? 'https://index.docker.io/v1/' : registry;
 }
 
-/** Credentials of an entry of `auths`; undefined when it is empty. */
-function readEntry(entry: JsonValue | undefined, path: string, key: string): Credentials | undefined {
-  if (!isJsonObject(entry)) throw broken(path, `entry "${key}" must be an object`);
-  const { auth, username, password, identitytoken } = entry;
-  const source = `${path}, key "${key}"`;
-  const token =
-    typeof identitytoken === 'string' && identitytoken !== '' ? { identityToken: identitytoken } : {};
-  if (typeof auth === 'string' && auth !== '') {
-    const bytes = /^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(auth) ? Buffer.from(auth, 'base64') : undefined;
-    const text = bytes?.toString('utf8').replace(/\0+$/, '') ?? '';
+/** Returns the credentials of an entry of `auths`; undefined if it is empty. */
+function readEntry(entry: Field<never>, source: string): Credentials | undefined {
+  const object = entry.jsonObject();
+  const identityToken = getText(object, 'identitytoken');
+  const token = identityToken === '' ? {} : { identityToken };
+  const auth = getText(object, 'auth');
+  if (auth !== '') {
+    const isBase64 = /^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(auth);
+    const text = isBase64 ? Buffer.from(auth, 'base64').toString('utf8').replace(/\0+$/, '') : '';
     const colon = text.indexOf(':');
-    if (colon < 0) throw broken(path, `entry "${key}": auth: expected base64 of "user:password"`);
+    if (colon < 0) return entry.field('auth').fail('expected base64 of "user:password"');
     return { username: text.slice(0, colon), password: text.slice(colon + 1), ...token, source };
   }
-  if (typeof username === 'string' && username !== '' && typeof password === 'string') {
-    return { username, password, ...token, source };
-  }
-  return 'identityToken' in token ? { username: '', password: '', ...token, source } : undefined;
+  const username = getText(object, 'username');
+  const password = getValue(object, 'password');
+  if (username !== '' && typeof password === 'string') return { username, password, ...token, source };
+  return identityToken === '' ? undefined : { username: '', password: '', identityToken, source };
 }
 
 const maxHelperOutput = 65_536;
 
 /**
- * Runs `docker-credential-NAME get`. Undefined when it knows nothing of the server. (Source: the protocol of
- * docker-credential-helpers.) Throws OpmateError AUTH that names helper and source; never shows what it
- * printed as credentials.
+ * Runs `docker-credential-NAME get`. Returns undefined if it has no credentials of the server. Throws OpmateError AUTH
+ * with helper and source, without its output of credentials. (Source: protocol of docker-credential-helpers.)
  */
 async function runHelper(
   name: string,
@@ -297,7 +271,7 @@ async function runHelper(
   const fault = (problem: string, hint?: string): OpmateError =>
     new OpmateError('AUTH', `${program}: ${problem} (from ${source})`, { hint });
   if (!/^[A-Za-z0-9._-]+$/.test(name)) {
-    throw new OpmateError('AUTH', 'not a valid name of a credential helper', { subject: source });
+    throw new OpmateError('AUTH', 'invalid name of a credential helper', { subject: source });
   }
   const { stdout, code, signalName } = await runToEnd(program, ['get'], {
     name: program,
@@ -311,7 +285,7 @@ async function runHelper(
     if (error instanceof CancelledError || !(error instanceof OpmateError)) throw error;
     throw fault(error.problem, error.hint);
   });
-  if (signalName !== null) throw fault(`ended by ${signalName}`);
+  if (signalName !== null) throw fault(`killed by ${signalName}`);
   const text = stdout.toString('utf8').trim();
   if (code !== 0) {
     if (/credentials not found/i.test(text)) return undefined;
@@ -323,12 +297,12 @@ async function runHelper(
   try {
     response = JSON.parse(text) as JsonValue;
   } catch {
-    throw fault('its response is not valid JSON');
+    throw fault('response is not valid JSON');
   }
-  if (!isJsonObject(response)) throw fault('its response is not a JSON object');
-  const { Username: username, Secret: secret } = response;
+  const username = getValue(response, 'Username');
+  const secret = getValue(response, 'Secret');
   if (typeof username !== 'string' || typeof secret !== 'string')
-    throw fault('its output lacks Username or Secret');
+    throw fault('response lacks Username or Secret');
   if (username === '' && secret === '') return undefined;
   if (username === '<token>') return { username: '', password: '', identityToken: secret, source };
   return { username, password: secret, source };

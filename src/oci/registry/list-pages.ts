@@ -3,9 +3,7 @@ import { LimitError, OpmateError, throwIfCancelled } from '../../core/errors.js'
 import type { TransportResponse } from '../transport/transport.js';
 import type { RegistryRequester } from './registry-request.js';
 
-/** Pages of a list that are followed. */
-const maxPagesOfList = 1_000;
-/** Bytes of one page. */
+const defaultMaxPages = 1_000;
 const maxPageBytes = 4 * 1024 * 1024;
 
 export type PageOptions = CancelOptions & { maxPages?: number | undefined };
@@ -14,37 +12,32 @@ interface Page {
   response: TransportResponse;
   status: number;
   mediaType: string;
-  /** Of an answer with status 200. */
+  /** Body of a response with status 200. */
   bytes: Buffer;
   document: unknown;
 }
 
-/** Goes through a list page by page, by `Link: <…>; rel="next"`, at one origin. `first` is what `send` takes. */
+/** Reads a list page by page, by `Link: <…>; rel="next"` at one origin. `first` is a path or URL for `send`. */
 export async function* readPages(
   requester: RegistryRequester,
   first: string,
   subject: string,
-  { signal, maxPages = maxPagesOfList }: PageOptions,
+  { signal, maxPages = defaultMaxPages }: PageOptions,
 ): AsyncGenerator<Page> {
   let url: string | undefined = /^https?:/.test(first) ? first : requester.url(first);
   const seen = new Set<string>();
   while (url !== undefined) {
     if (seen.has(url))
-      throw new OpmateError('REGISTRY', 'the list leads back to a page that was read', { subject });
+      throw new OpmateError('REGISTRY', 'the list links back to an earlier page', { subject });
     if (seen.size >= maxPages) throw new LimitError(`more than ${maxPages} pages`, { subject });
     seen.add(url);
     const response = await requester.send('GET', url, 'pull', { signal });
-    const mediaType = response.headers.get('content-type')?.split(';')[0]?.trim() ?? '';
-    const page: Page = {
-      response,
-      status: response.status,
-      mediaType,
-      bytes: Buffer.alloc(0),
-      document: undefined,
-    };
-    if (response.status === 200) {
+    const { status, headers } = response;
+    const mediaType = headers.get('content-type')?.split(';')[0]?.trim() ?? '';
+    const page: Page = { response, status, mediaType, bytes: Buffer.alloc(0), document: undefined };
+    if (status === 200) {
       try {
-        page.bytes = await response.read(maxPageBytes, `${subject}: the answer`);
+        page.bytes = await response.read(maxPageBytes, `${subject}: response`);
       } catch (error) {
         throwIfCancelled(signal);
         throw error;
@@ -52,7 +45,7 @@ export async function* readPages(
       try {
         page.document = JSON.parse(page.bytes.toString('utf8'));
       } catch {
-        // The reader of the page refuses it.
+        // Callers refuse a page without document.
       }
     }
     yield page;
@@ -63,8 +56,8 @@ export async function* readPages(
 
 function nextPage(current: string, link: string, subject: string): string {
   if (!URL.canParse(link, current))
-    throw new OpmateError('REGISTRY', 'the link to the next page is not a URL', { subject });
+    throw new OpmateError('REGISTRY', 'invalid URL of the next page', { subject });
   const next = new URL(link, current);
   if (next.origin === new URL(current).origin) return next.href;
-  throw new OpmateError('UNSAFE', `the list goes on at another origin (${next.origin})`, { subject });
+  throw new OpmateError('UNSAFE', `next page at another origin (${next.origin}) refused`, { subject });
 }

@@ -9,12 +9,12 @@ import { RegistryRequester } from './registry-request.js';
 
 const repositoriesPerPage = 1_000;
 
-/** A registry without a list of its repositories, or that does not show it to this user. */
+/** A registry without a list of its repositories, or that refuses to show it. */
 export class NoCatalogError extends OpmateError {}
 
 /**
- * Lists the repositories of a registry in byte order; names that no registry takes are left out. Throws NoCatalogError
- * where the registry refuses to list them. (Source: distribution API, `/v2/_catalog`.)
+ * Lists the repositories of a registry in byte order, without invalid names. Throws NoCatalogError if the registry has no
+ * list. (Source: distribution API, `/v2/_catalog`.)
  */
 export async function listRepositories(
   connection: Connection,
@@ -26,20 +26,20 @@ export async function listRepositories(
   if (endpoint === undefined) throw new OpmateError('INTERNAL', 'no endpoint to list', { subject: registry });
   const requester = new RegistryRequester(endpoint, registry);
   const first = `${endpoint.baseUrl.replace(/\/+$/, '')}/v2/_catalog?n=${repositoriesPerPage}`;
-  const matches = new Set<string>();
+  const names = new Set<string>();
   const subject = `${registry}: repositories`;
   for await (const page of iteratePages(requester, first, subject, options)) {
-    if (page.status !== 200) throw await refusal(requester, page.response, subject);
+    if (page.status !== 200) throw await toRefusal(requester, page.response, subject);
     const list = isJsonObject(page.document) ? (page.document['repositories'] ?? []) : undefined;
     if (!Array.isArray(list)) {
-      throw new NoCatalogError('REGISTRY', 'the response is not a list of repositories', { subject });
+      throw new NoCatalogError('REGISTRY', 'response is not a list of repositories', { subject });
     }
-    for (const name of list) if (typeof name === 'string' && isRepositoryName(name)) matches.add(name);
+    for (const name of list) if (typeof name === 'string' && isRepositoryName(name)) names.add(name);
   }
-  return sortedByBytes(matches);
+  return sortedByBytes(names);
 }
 
-/** Pages of the list; a refusal to show it is one to list. */
+/** Reads the pages of the list; an error of authentication becomes NoCatalogError. */
 async function* iteratePages(...args: Parameters<typeof readPages>): ReturnType<typeof readPages> {
   try {
     yield* readPages(...args);
@@ -50,7 +50,7 @@ async function* iteratePages(...args: Parameters<typeof readPages>): ReturnType<
   }
 }
 
-async function refusal(
+async function toRefusal(
   requester: RegistryRequester,
   response: Parameters<RegistryRequester['failure']>[0],
   subject: string,

@@ -1,28 +1,27 @@
-import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { OpmateError, getMessage, systemCode } from '../../core/errors.js';
-import { compareBytes } from '../../core/order.js';
 import { type DocumentPath, formatPath } from '../../core/diagnostic.js';
+import { OpmateError, fileError, getMessage } from '../../core/errors.js';
+import { sortedByBytes } from '../../core/order.js';
 import { openValue } from '../../document/document.js';
-import type { Field } from '../../document/field.js';
-import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { type Field, quoteShort } from '../../document/field.js';
+import type { JsonObject, JsonValue } from '../../document/json.js';
+import { readdirIfPresent } from '../../files/file-status.js';
 import { readNamedFile } from '../../files/read-file.js';
 import type { Environment } from '../../files/run-program.js';
 
-/** One `[[registry]]` table. (Source: containers-registries.conf(5), format 2.) */
+/** A `[[registry]]` table. (Source: containers-registries.conf(5), format 2.) */
 export interface RegistryRule {
   /** `host[/path]`, or `*.domain`. */
   prefix: string;
-  /** What replaces the prefix; nothing is replaced when undefined. */
+  /** Replacement for the prefix. */
   location?: string;
   insecure: boolean;
   blocked: boolean;
   mirrors: { location: string; insecure: boolean; pull: 'all' | 'digest-only' | 'tag-only' }[];
-  /** The file that says so. */
   file: string;
 }
 
-/** A place to try: `registry` is `host[:port]`. */
+/** A location to try: `registry` is `host[:port]`. */
 export interface ResolvedLocation {
   registry: string;
   repository: string;
@@ -33,16 +32,16 @@ export interface ResolvedLocation {
 export interface RegistriesConfOptions {
   environment: Environment;
   homeDirectory: string;
-  /** Where system-wide configuration lies; `/etc`. */
+  /** Directory of system-wide configuration, such as `/etc`. */
   systemDirectory: string;
-  /** Takes the place of CONTAINERS_REGISTRIES_CONF. */
+  /** Takes precedence over CONTAINERS_REGISTRIES_CONF. */
   registriesConfFile?: string | undefined;
 }
 
 /**
- * Reads registries.conf: the file that is named explicitly or by CONTAINERS_REGISTRIES_CONF, else
- * `~/.config/containers/registries.conf`, else the system's; then `registries.conf.d/*.conf` of system and
- * home, by name, whose tables replace those of the same prefix. Throws OpmateError with file and line.
+ * Reads registries.conf: the named file or that of CONTAINERS_REGISTRIES_CONF, else `~/.config/containers/registries.conf`,
+ * else that of the system; then `registries.conf.d/*.conf` of system and home by name, whose tables replace those of the
+ * same prefix. Throws OpmateError with file and line.
  */
 export async function readRegistriesConf(options: RegistriesConfOptions): Promise<RegistryRule[]> {
   const user = join(options.homeDirectory, '.config/containers');
@@ -52,47 +51,37 @@ export async function readRegistriesConf(options: RegistriesConfOptions): Promis
     named === undefined ? [join(user, 'registries.conf'), join(system, 'registries.conf')] : [named];
   const rules = new Map<string, RegistryRule>();
   for (const file of main) {
-    const text = await readIfThere(file, named !== undefined);
+    const text = await readConf(file, named !== undefined);
     if (text === undefined) continue;
     for (const rule of await parseRegistriesConf(text, file)) rules.set(rule.prefix, rule);
     break;
   }
-  for (const file of [...(await dropIns(system)), ...(await dropIns(user))]) {
-    const text = await readIfThere(file, true);
+  for (const file of [...(await listDropIns(system)), ...(await listDropIns(user))]) {
+    const text = await readConf(file, true);
     for (const rule of await parseRegistriesConf(text ?? '', file)) rules.set(rule.prefix, rule);
   }
   return [...rules.values()];
 }
 
-async function dropIns(directory: string): Promise<string[]> {
+async function listDropIns(directory: string): Promise<string[]> {
   const folder = join(directory, 'registries.conf.d');
-  try {
-    const names = (await readdir(folder)).filter((name) => name.endsWith('.conf'));
-    return names.sort(compareBytes).map((name) => join(folder, name));
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ENOTDIR') return [];
-    throw new OpmateError('IO', `cannot be read (${systemCode(error) ?? 'unknown'})`, {
-      subject: folder,
-      cause: error,
-    });
-  }
+  const names = (await readdirIfPresent(folder)).filter((name) => name.endsWith('.conf'));
+  return sortedByBytes(names).map((name) => join(folder, name));
 }
 
 const maxConfBytes = 16 * 1024 * 1024;
 
-async function readIfThere(file: string, required: boolean): Promise<string | undefined> {
+async function readConf(file: string, required: boolean): Promise<string | undefined> {
   try {
     return String(await readNamedFile(file, maxConfBytes));
   } catch (error) {
-    if (error instanceof OpmateError) throw error;
-    const missing = systemCode(error) === 'ENOENT';
-    if (missing && !required) return undefined;
-    const text = missing ? 'not found' : `cannot be read (${systemCode(error) ?? 'unknown'})`;
-    throw new OpmateError(missing ? 'NOT_FOUND' : 'IO', text, { subject: file, file, cause: error });
+    const failure = fileError(file, error, { file });
+    if (failure.code === 'NOT_FOUND' && !required) return undefined;
+    throw failure;
   }
 }
 
-/** The rules of one file, in format 2 or the older format 1. Throws OpmateError SYNTAX or INVALID. */
+/** Parses a file of format 2, or of the older format 1. Throws OpmateError SYNTAX or INVALID. */
 export async function parseRegistriesConf(text: string, file: string): Promise<RegistryRule[]> {
   const { parse, TomlError } = await import('smol-toml');
   let document: JsonObject;
@@ -120,29 +109,30 @@ export async function parseRegistriesConf(text: string, file: string): Promise<R
   });
   const format1 = root.field('registries');
   const tables = root.field('registry');
-  if (!format1.isPresent) return optionalArray(tables).map((table) => readTable(table, file));
-  if (tables.isPresent) root.fail('mixes [registries.…] of format 1 with [[registry]] of format 2');
+  if (!format1.isPresent) return tables.optionalList().map((table) => readTable(table, file));
+  if (tables.isPresent)
+    root.fail('[registries.…] of format 1 cannot be combined with [[registry]] of format 2');
   return readFormat1(format1, file);
 }
 
+const tableFields = ['prefix', 'location', 'insecure', 'blocked', 'mirror', 'mirror-by-digest-only'] as const;
+
 function readTable(table: Field<never>, file: string): RegistryRule {
-  checkTable(table);
-  const [prefix, location] = [table.field('prefix'), table.field('location')];
+  const { prefix, location, ...fields } = table.object(tableFields, { unknown: 'ignore' });
   const written = prefix.optionalText() ?? location.optionalText();
   if (written === undefined) return table.fail('missing prefix or location');
-  if (written.startsWith('*.') ? written.includes('/') : written.includes('*')) {
-    prefix.fail('a wildcard is only possible as *.domain');
+  const isWildcard = written.startsWith('*.');
+  if (isWildcard ? written.includes('/') : written.includes('*')) {
+    prefix.fail('a wildcard is allowed as *.domain only');
   }
-  if (!location.isSet && !written.startsWith('*.')) {
-    prefix.fail('also needs location, unless it is *.domain');
-  }
-  const digestOnly = table.field('mirror-by-digest-only').optionalBoolean();
+  if (!location.isSet && !isWildcard) prefix.fail('requires location, unless it is *.domain');
+  const digestOnly = fields['mirror-by-digest-only'].optionalBoolean();
   return {
     prefix: readLocation(prefix.isSet ? prefix : location),
     ...(location.isSet && { location: readLocation(location) }),
-    insecure: table.field('insecure').optionalBoolean(),
-    blocked: table.field('blocked').optionalBoolean(),
-    mirrors: optionalArray(table.field('mirror')).map((mirror) => readMirror(mirror, digestOnly)),
+    insecure: fields.insecure.optionalBoolean(),
+    blocked: fields.blocked.optionalBoolean(),
+    mirrors: fields.mirror.optionalList().map((mirror) => readMirror(mirror, digestOnly)),
     file,
   };
 }
@@ -150,37 +140,26 @@ function readTable(table: Field<never>, file: string): RegistryRule {
 const pulls = ['all', 'digest-only', 'tag-only'] as const;
 
 function readMirror(mirror: Field<never>, digestOnly: boolean): RegistryRule['mirrors'][number] {
-  checkTable(mirror);
+  const fields = mirror.object(['location', 'insecure', 'pull-from-mirror'], { unknown: 'ignore' });
   return {
-    location: readLocation(mirror.field('location')),
-    insecure: mirror.field('insecure').optionalBoolean(),
-    pull: mirror.field('pull-from-mirror').optionalChoice(pulls) ?? (digestOnly ? 'digest-only' : 'all'),
+    location: readLocation(fields.location),
+    insecure: fields.insecure.optionalBoolean(),
+    pull: fields['pull-from-mirror'].optionalChoice(pulls) ?? (digestOnly ? 'digest-only' : 'all'),
   };
 }
 
 function readFormat1(registries: Field<never>, file: string): RegistryRule[] {
-  checkTable(registries);
+  const sections = registries.object(['insecure', 'block'], { unknown: 'ignore' });
   const rules = new Map<string, RegistryRule>();
   for (const kind of ['insecure', 'block'] as const) {
-    const section = registries.field(kind);
-    if (section.isPresent) checkTable(section);
-    for (const entry of optionalArray(section.field('registries'))) {
+    const section = sections[kind].optionalObject(['registries'], { unknown: 'ignore' });
+    for (const entry of section?.registries.optionalList() ?? []) {
       const prefix = readLocation(entry);
       const rule = rules.get(prefix) ?? { prefix, insecure: false, blocked: false, mirrors: [], file };
       rules.set(prefix, { ...rule, [kind === 'block' ? 'blocked' : 'insecure']: true });
     }
   }
   return [...rules.values()];
-}
-
-/** Requires an object, which TOML calls a table. */
-function checkTable(field: Field<never>): void {
-  if (!isJsonObject(field.value)) field.mismatch('a table');
-}
-
-/** The items of a list, which TOML calls an array; none where it is absent. */
-function optionalArray(field: Field<never>): Field<never>[] {
-  return !field.isPresent || Array.isArray(field.value) ? field.optionalList() : field.mismatch('an array');
 }
 
 /** A host, which may be an IPv6 address in brackets, and a port. */
@@ -191,20 +170,18 @@ function readLocation(field: Field<never>): string {
   const text = field.text();
   const clean = text.replace(/\/+$/, '');
   const [, host = '', below = ''] = /^([^/]*)(.*)$/s.exec(clean) ?? [];
-  const quoted = JSON.stringify(text);
   if (/:\/\/|[\s@?#]/.test(clean) || !pathPattern.test(below)) {
-    field.fail(`must be host[:port][/path] without scheme: ${quoted}`);
+    field.fail(`expected host[:port][/path] without scheme, got ${quoteShort(text)}`);
   }
   const plain = host.replace(/^\*\./, '');
   const url =
     hostPattern.test(plain) && URL.canParse(`https://${plain}/`) ? new URL(`https://${plain}/`) : undefined;
-  if (url === undefined || url.port === '0') field.fail(`no valid host or port: ${quoted}`);
+  if (url === undefined || url.port === '0') field.fail(`invalid host or port in ${quoteShort(text)}`);
   return clean;
 }
 
 /**
- * The line of a value in tables as people write them, a header and then one key per line; else that of the table it is
- * in, if found. The TOML parser keeps no places.
+ * Returns the line of a value in tables with one key per line, else that of its table. The TOML parser keeps no places.
  */
 function findPlace(text: string, path: DocumentPath, value: JsonValue | undefined): { line?: number } {
   const lines = text.split('\n');
@@ -239,8 +216,8 @@ function findPlace(text: string, path: DocumentPath, value: JsonValue | undefine
 }
 
 /**
- * Where a repository is to be looked for: the mirrors of the longest matching prefix in their order, then the
- * (rewritten) place itself. Throws OpmateError REGISTRY when it is blocked.
+ * Returns the locations of a repository: the mirrors of the longest matching prefix in order, then the rewritten location
+ * itself. Throws OpmateError REGISTRY if it is blocked.
  */
 export function resolveLocations(
   rules: readonly RegistryRule[],
@@ -260,11 +237,11 @@ export function resolveLocations(
     });
   }
   const rest = name.slice(matchedLength(rule.prefix, registry, name));
-  function place(location: string | undefined, insecure: boolean, isMirror: boolean): ResolvedLocation {
+  function toLocation(location: string | undefined, insecure: boolean, isMirror: boolean): ResolvedLocation {
     const target = location === undefined ? name : `${location}${rest}`;
     const slash = target.indexOf('/');
     if (slash < 0) {
-      throw new OpmateError('INVALID', `${name}: location "${location}" leaves no repository`, {
+      throw new OpmateError('INVALID', `${name}: no repository left in location "${location}"`, {
         subject: rule?.file,
         file: rule?.file,
         hint: 'use the same last part of the name in prefix and location',
@@ -275,12 +252,12 @@ export function resolveLocations(
   const unwanted = options.byDigest ? 'tag-only' : 'digest-only';
   const mirrors = options.withoutMirrors ? [] : rule.mirrors.filter((mirror) => mirror.pull !== unwanted);
   return [
-    ...mirrors.map((mirror) => place(mirror.location, mirror.insecure, true)),
-    place(rule.location, rule.insecure, false),
+    ...mirrors.map((mirror) => toLocation(mirror.location, mirror.insecure, true)),
+    toLocation(rule.location, rule.insecure, false),
   ];
 }
 
-/** Whether the rules call a whole host (`host[:port]`) insecure, whatever repository. */
+/** Reports whether the rules make a whole host (`host[:port]`) insecure. */
 export function isInsecureHost(rules: readonly RegistryRule[], host: string): boolean {
   const matching = rules.filter(
     ({ prefix }) => !prefix.includes('/') && matchedLength(prefix, host, host) > 0,
@@ -288,9 +265,7 @@ export function isInsecureHost(rules: readonly RegistryRule[], host: string): bo
   return matching.sort((a, b) => b.prefix.length - a.prefix.length)[0]?.insecure === true;
 }
 
-/**
- * How much of `name` a prefix covers; 0 when it does not match. A wildcard covers the host without its port.
- */
+/** Returns the length of the part of `name` that a prefix matches; 0 for no match. A wildcard matches the host alone. */
 function matchedLength(prefix: string, registry: string, name: string): number {
   if (!prefix.startsWith('*.')) return name === prefix || name.startsWith(`${prefix}/`) ? prefix.length : 0;
   const host = registry.replace(/:\d+$/, '');

@@ -8,6 +8,7 @@ import {
   RegistryError,
   throwIfCancelled,
 } from '../../core/errors.js';
+import { quoteShort } from '../../document/field.js';
 import { isJsonObject } from '../../document/json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { sortedByBytes } from '../../core/order.js';
@@ -17,16 +18,19 @@ import { abandonUpload, type OpenContent, uploadBlob } from './blob-upload.js';
 import type { Connection } from './connection.js';
 import { parseManifest } from '../image/manifest.js';
 import { getSubject } from '../image/platform.js';
-import { ReferrersTags, getReferrer, referrersTag, subjectDigest } from './referrers-tag.js';
+import { getReferrer } from '../layout/layout-content.js';
+import { readManifestFacts } from '../layout/layout-manifest.js';
+import { readReferrers } from './referrers-api.js';
+import { ReferrersTags, referrersTag } from './referrers-tag.js';
 import { type PageOptions, readPages } from './list-pages.js';
+import { isTag } from './registry-names.js';
 import { type Access, mayBeElsewhere, RegistryRequester } from './registry-request.js';
 import type { ManifestContent, PutBlobOptions, ReferrersOptions, WritableRepository } from './repository.js';
 import { maxContentAttempts, pauseBeforeAttempt } from '../transport/retry-policy.js';
 import { type TransportResponse } from '../transport/transport.js';
 import { NetworkError } from '../transport/transport-faults.js';
-import { type Descriptor, mediaTypes, maxManifestBytes, manifestMediaTypes } from '../image/types.js';
+import { type Descriptor, maxManifestBytes, manifestMediaTypes, uniqueByDigest } from '../image/types.js';
 
-/** Tags that a page of their list is asked for. */
 const tagsPerPage = 1_000;
 
 /** A repository in a registry. */
@@ -42,18 +46,18 @@ export interface RegistryRepositoryOptions {
   registry: string;
   repository: string;
   logger?: Logger | undefined;
-  /** Holds what is read by digest. */
+  /** Cache of content by digest. */
   cache?: BlobCache | undefined;
-  /** Blobs larger than this are pushed in chunks of it; in one request when left out. */
+  /** Maximum bytes per request of pushed blobs; default: one request per blob. */
   chunkBytes?: number | undefined;
-  /** Reads ask the registry itself, too: what is there decides what is written or deleted there. */
+  /** Reads from the registry itself, as before writing or deleting. */
   withoutMirrors?: boolean | undefined;
 }
 
 /**
- * A repository over the distribution API 1.1. Reads ask the registry's mirrors in order and then itself,
- * and go on only where content is not found, access is refused or nothing answers; writes go to the registry
- * itself. Nothing is sent before the first call.
+ * Returns a repository of a registry with the distribution API 1.1. Reads try the mirrors of the registry in order, then
+ * the registry, as long as content is missing, access is refused or the connection fails. Writes use the registry itself.
+ * No request is sent before the first call.
  */
 export function createRegistryRepository(options: RegistryRepositoryOptions): RegistryRepository {
   const repository = new RegistryApiRepository(options);
@@ -69,10 +73,10 @@ class RegistryApiRepository implements RegistryRepository {
   readonly #chunkBytes: number | undefined;
   readonly #withoutMirrors: boolean;
   readonly #referrersTags: ReferrersTags;
-  /** The endpoint that is written to, once it has been looked up. */
+  /** The registry itself. */
   #own: RegistryRequester | undefined;
-  /** The endpoints that are read from, by whether that is by digest. */
-  readonly #known = new Map<boolean, readonly RegistryRequester[]>();
+  /** Endpoints for reads, by whether they are by digest. */
+  readonly #readers = new Map<boolean, readonly RegistryRequester[]>();
 
   constructor(options: RegistryRepositoryOptions) {
     const { connection, registry, repository, logger, chunkBytes } = options;
@@ -84,7 +88,7 @@ class RegistryApiRepository implements RegistryRepository {
     this.#chunkBytes = chunkBytes;
     this.#withoutMirrors = options.withoutMirrors === true;
     this.#referrersTags = new ReferrersTags(
-      (requester, reference, how) => unlessNotFound(readManifest(requester, reference, how)),
+      (requester, reference, readOptions) => ifFound(readManifest(requester, reference, readOptions)),
       this.#logger,
     );
   }
@@ -107,8 +111,8 @@ class RegistryApiRepository implements RegistryRepository {
       response.discard();
       if (response.status === 404) return undefined;
       const described = response.status === 200 ? describeHead(response, reference) : undefined;
-      // What HEAD does not tell, or why it fails, GET does.
-      return described ?? (await unlessNotFound(readManifest(requester, reference, options)))?.descriptor;
+      // GET has what HEAD lacks, error details included.
+      return described ?? (await ifFound(readManifest(requester, reference, options)))?.descriptor;
     });
   }
 
@@ -138,14 +142,14 @@ class RegistryApiRepository implements RegistryRepository {
     if (own === undefined || others.length > 0) return undefined;
     try {
       const tags = await readTags(new RegistryRequester(own, this.name), { ...options, maxPages: 1 });
-      // A registry that cuts its lists off without a link to the rest does so at the number that was asked for.
+      // A registry that truncates lists without a link does so at the requested number.
       return tags.length < tagsPerPage ? new Set(tags) : undefined;
     } catch (error) {
-      // Only this code says that it is the repository that is missing, and not the list.
+      // Only with this code the repository is missing, and not the list.
       if (error instanceof RegistryError && error.registryCodes.includes('NAME_UNKNOWN')) return new Set();
       throwIfCancelled(options.signal);
       if (!(error instanceof OpmateError) || error.code === 'NETWORK') throw error;
-      this.#logger.log('debug', `${error.message}; asking for each tag`);
+      this.#logger.log('debug', `${error.message}; checking each tag`);
       return undefined;
     }
   }
@@ -158,7 +162,7 @@ class RegistryApiRepository implements RegistryRepository {
       if (listed !== undefined || tags?.has(referrersTag(digest)) === false) return listed ?? [];
       return this.#referrersTags.list(requester, digest, options);
     });
-    const all = [...new Map(referrers?.map((entry) => [entry.digest, entry])).values()];
+    const all = uniqueByDigest(referrers ?? []);
     return artifactType === undefined ? all : all.filter((entry) => entry.artifactType === artifactType);
   }
 
@@ -205,9 +209,9 @@ class RegistryApiRepository implements RegistryRepository {
     if (isDigest(reference) && digest !== reference) {
       throw new DigestMismatchError(`content has digest ${digest}`, { subject });
     }
-    const parsed = parseManifest(bytes, { subject, mediaType });
+    parseManifest(bytes, { subject, mediaType });
     const requester = await this.#target(options);
-    const hasApi = async (of: string) => (await readReferrers(requester, of, options)) !== undefined;
+    const hasApi = async (target: string) => (await readReferrers(requester, target, options)) !== undefined;
     const store = async () => {
       const response = await requester.send('PUT', `manifests/${reference}`, 'push', {
         headers: { 'content-type': mediaType },
@@ -236,9 +240,9 @@ class RegistryApiRepository implements RegistryRepository {
       });
     }
     const descriptor = { mediaType, digest, size: bytes.length };
-    const target = subjectDigest(parsed);
-    if (target !== undefined && reply.headers.get('oci-subject') === null)
-      await this.#referrersTags.add(requester, target, getReferrer(descriptor, parsed), options);
+    const facts = readManifestFacts(bytes, subject);
+    if (facts.subject !== undefined && reply.headers.get('oci-subject') === null)
+      await this.#referrersTags.add(requester, facts.subject, getReferrer(descriptor, facts), options);
     return descriptor;
   }
 
@@ -246,7 +250,7 @@ class RegistryApiRepository implements RegistryRepository {
     checkReference(this.name, reference);
     const subject = getSubject(this.name, reference);
     const requester = await this.#target(options);
-    const target = isDigest(reference) ? await subjectAt(requester, reference, options) : undefined;
+    const target = isDigest(reference) ? await findSubject(requester, reference, options) : undefined;
     const response = await requester.send('DELETE', `manifests/${reference}`, 'delete', {
       signal: options.signal,
     });
@@ -259,28 +263,25 @@ class RegistryApiRepository implements RegistryRepository {
 
   async #target(options: CancelOptions): Promise<RegistryRequester> {
     if (this.#own !== undefined) return this.#own;
-    const { signal } = options;
-    const [own] = await this.#connection.endpoints(this.registry, this.repository, {
-      withoutMirrors: true,
-      signal,
-    });
+    const choice = { withoutMirrors: true, signal: options.signal };
+    const [own] = await this.#connection.endpoints(this.registry, this.repository, choice);
     if (own === undefined)
       throw new OpmateError('INTERNAL', 'no endpoint to write to', { subject: this.name });
     return (this.#own = new RegistryRequester(own, this.name));
   }
 
-  /** Where is read from, in order. */
-  async #readers(byDigest: boolean, { signal }: CancelOptions): Promise<readonly RegistryRequester[]> {
-    const known = this.#known.get(byDigest);
+  /** Returns the endpoints for reads, in order. */
+  async #findReaders(byDigest: boolean, { signal }: CancelOptions): Promise<readonly RegistryRequester[]> {
+    const known = this.#readers.get(byDigest);
     if (known !== undefined) return known;
     const choice = { byDigest, withoutMirrors: this.#withoutMirrors, signal };
     const endpoints = await this.#connection.endpoints(this.registry, this.repository, choice);
     const readers = endpoints.map((endpoint) => new RegistryRequester(endpoint, this.name));
-    this.#known.set(byDigest, readers);
+    this.#readers.set(byDigest, readers);
     return readers;
   }
 
-  /** Reads a manifest; an error about the whole registry or repository names the image that was to be read. */
+  /** Reads a manifest; errors about the registry or repository name the image. */
   async #readNamed<T>(
     reference: string,
     options: CancelOptions,
@@ -294,37 +295,37 @@ class RegistryApiRepository implements RegistryRepository {
     );
   }
 
-  /** The first endpoint's result; undefined, or the last one's failure, when none has one. */
+  /** Returns the result of the first endpoint that has one; otherwise undefined or the error of the last. */
   async #read<T>(
     byDigest: boolean,
     options: CancelOptions,
     work: (requester: RegistryRequester) => Promise<T | undefined>,
   ): Promise<T | undefined> {
-    const places = await this.#readers(byDigest, options);
-    for (const [i, place] of places.entries()) {
+    const readers = await this.#findReaders(byDigest, options);
+    for (const [i, requester] of readers.entries()) {
       throwIfCancelled(options.signal);
-      const isLast = i === places.length - 1;
+      const isLast = i === readers.length - 1;
       try {
-        const result = await work(place);
+        const result = await work(requester);
         if (result !== undefined || isLast) return result;
       } catch (error) {
         if (isLast || !mayBeElsewhere(error)) throw error;
-        this.#logger.log('debug', `${(error as Error).message}; asking the next`);
+        this.#logger.log('debug', `${(error as Error).message}; trying the next endpoint`);
       }
     }
     return undefined;
   }
 }
 
-/** Refuses what must not become part of a URL. Distribution specification, "Pulling manifests". */
+/** Checks a reference before it becomes part of a URL. */
 function checkReference(name: string, reference: string): void {
-  if (isDigest(reference) || /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/.test(reference)) return;
-  throw new OpmateError('INVALID', `${JSON.stringify(reference.slice(0, 200))}: neither a tag nor a digest`, {
+  if (isDigest(reference) || isTag(reference)) return;
+  throw new OpmateError('INVALID', `expected a tag or digest, got ${quoteShort(reference)}`, {
     subject: name,
   });
 }
 
-async function unlessNotFound<T>(result: Promise<T>): Promise<T | undefined> {
+async function ifFound<T>(result: Promise<T>): Promise<T | undefined> {
   try {
     return await result;
   } catch (error) {
@@ -333,10 +334,7 @@ async function unlessNotFound<T>(result: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/**
- * Reads a manifest; what is not there is an error in the registry's own words. One that breaks off, or is another
- * than was asked for or announced, is read again.
- */
+/** Reads a manifest. One that is cut off, or does not match the requested or announced digest, is read again. */
 async function readManifest(
   requester: RegistryRequester,
   reference: string,
@@ -368,7 +366,7 @@ async function readManifest(
   }
 }
 
-/** The digest that was asked for, or for a tag the one that the registry announces; it must be the content's. */
+/** Returns the digest of content, which must be the requested one, or that announced for a tag. */
 function checkDigest(
   bytes: Buffer,
   reference: string,
@@ -402,7 +400,7 @@ async function isBlobAt(
   options: CancelOptions,
 ): Promise<boolean> {
   const response = await requester.send('HEAD', `blobs/${digest}`, access, { signal: options.signal });
-  // Storage behind a registry may refuse HEAD; an upload finds out whether it may be.
+  // Storage behind a registry may refuse HEAD; the upload then reports missing permissions.
   if (access === 'pull' && response.status !== 200 && response.status !== 404) {
     throw await requester.failure(response, `${requester.name}: blob ${digest}`, access);
   }
@@ -411,92 +409,33 @@ async function isBlobAt(
   return response.status === 200 && (length === null || Number(length) === size);
 }
 
-/** Digest of the `subject` of a manifest that is there, if it has one. */
-async function subjectAt(
+/** Returns the digest of the `subject` of a manifest; undefined if it has none or is unreadable. */
+async function findSubject(
   requester: RegistryRequester,
   digest: string,
   options: CancelOptions,
 ): Promise<string | undefined> {
   try {
     const { bytes } = await readManifest(requester, digest, options);
-    return subjectDigest(parseManifest(bytes, { subject: getSubject(requester.name, digest) }));
+    return readManifestFacts(bytes, getSubject(requester.name, digest)).subject;
   } catch (error) {
-    // What cannot be read can still be deleted.
+    // An unreadable manifest can still be deleted.
     if (error instanceof OpmateError && error.code !== 'CANCELLED') return undefined;
     throw error;
   }
 }
 
-/** The tags of a repository in the order of their list. */
+/** Returns the tags of a repository in the order of their list. */
 async function readTags(requester: RegistryRequester, options: PageOptions): Promise<string[]> {
-  const digests = new Set<string>();
-  for await (const page of readPages(
-    requester,
-    `tags/list?n=${tagsPerPage}`,
-    `${requester.name}: tags`,
-    options,
-  )) {
-    if (page.status !== 200) throw await requester.failure(page.response, `${requester.name}: tags`, 'pull');
+  const tags = new Set<string>();
+  const subject = `${requester.name}: tags`;
+  for await (const page of readPages(requester, `tags/list?n=${tagsPerPage}`, subject, options)) {
+    if (page.status !== 200) throw await requester.failure(page.response, subject, 'pull');
     const list = isJsonObject(page.document) ? (page.document.tags ?? []) : undefined;
     if (!Array.isArray(list) || !list.every((tag) => typeof tag === 'string')) {
-      throw new OpmateError('REGISTRY', 'tags: response is not a list of tags', { subject: requester.name });
+      throw new OpmateError('REGISTRY', 'response is not a list of tags', { subject });
     }
-    for (const tag of list as string[]) digests.add(tag);
+    for (const tag of list as string[]) tags.add(tag);
   }
-  return [...digests];
+  return [...tags];
 }
-
-/** Whether repositories have the referrers API, by their registries and how these are reached. */
-const referrersApis = new WeakMap<object, Map<string, Promise<boolean>>>();
-
-/** What the referrers API says, or undefined if missing; a repository without it is asked once. */
-async function readReferrers(
-  requester: RegistryRequester,
-  digest: string,
-  options: ReferrersOptions,
-): Promise<Descriptor[] | undefined> {
-  const known = referrersApis.get(requester.route) ?? new Map<string, Promise<boolean>>();
-  referrersApis.set(requester.route, known);
-  const api = requester.url('referrers/');
-  const pending = known.get(api);
-  if (pending !== undefined && !(await pending)) return undefined;
-  const reading = readReferrersPages(requester, digest, options);
-  if (pending === undefined) {
-    const settled = reading.then(
-      (result) => result !== 'missing',
-      () => true,
-    );
-    known.set(api, settled);
-    void settled.then(async () => (await reading.catch(() => undefined)) === undefined && known.delete(api));
-  }
-  const result = await reading;
-  return result === 'missing' ? undefined : result;
-}
-
-/** The listed manifests; `missing` without the API, and undefined where the repository is not there. */
-async function readReferrersPages(
-  requester: RegistryRequester,
-  digest: string,
-  options: ReferrersOptions,
-): Promise<Descriptor[] | 'missing' | undefined> {
-  const subject = `${requester.name}: referrers of ${digest}`;
-  const filter =
-    options.artifactType === undefined ? '' : `?artifactType=${encodeURIComponent(options.artifactType)}`;
-  const descriptors: Descriptor[] = [];
-  let pages = 0;
-  for await (const page of readPages(requester, `referrers/${digest}${filter}`, subject, options)) {
-    // Some registries answer with a web page or an empty object instead of 404.
-    const isIndex = page.mediaType === mediaTypes.ociIndex;
-    if (pages++ === 0 && ([404, 405].includes(page.status) || (page.status === 200 && !isIndex))) {
-      const { registryCodes } = await requester.failure(page.response, subject, 'pull');
-      return registryCodes.some((code) => unknownContent.includes(code)) ? undefined : 'missing';
-    }
-    if (page.status !== 200) throw await requester.failure(page.response, subject, 'pull');
-    const parsed = parseManifest(page.bytes, { subject, mediaType: page.mediaType });
-    if (parsed.kind === 'index') descriptors.push(...parsed.index.manifests);
-  }
-  return descriptors;
-}
-
-/** Codes that say that what was asked about is missing, and not the API. */
-const unknownContent = ['NAME_UNKNOWN', 'MANIFEST_UNKNOWN'];

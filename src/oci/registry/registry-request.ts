@@ -1,28 +1,29 @@
 import { addContext } from '../../core/diagnostics-error.js';
-import { CancelledError, OpmateError, RegistryError } from '../../core/errors.js';
+import { CancelledError, type ErrorCode, OpmateError, RegistryError } from '../../core/errors.js';
+
 import type { Endpoint } from './connection.js';
 import type { TransportRequest, TransportResponse } from '../transport/transport.js';
 import { type RegistryComplaint, readRegistryErrors } from '../transport/transport-answers.js';
 
 type RequestOptions = Pick<TransportRequest, 'headers' | 'body' | 'bodySize' | 'signal'>;
 
-/** Hint of errors about an image that a registry does not have. */
+/** Hint for an image that a registry does not have. */
 export const missingImageHint = 'check the name and tag, or log in if the repository is private';
 
-/** Codes of the distribution specification that say no more than the status 404. */
+/** Codes of the distribution specification that add nothing to the status 404. */
 const unknownCodes: readonly string[] = ['BLOB_UNKNOWN', 'MANIFEST_UNKNOWN', 'NAME_UNKNOWN'];
 
-/** What a request is going to do, which decides the scope of a token and the words of a refusal. */
+/** Access of a request, which determines the scope of its token. */
 export type Access = 'pull' | 'push' | 'delete';
 
-/** One repository at one endpoint: makes URLs and requests of the distribution API, and errors of its answers. */
+/** Requests to one repository at one endpoint. */
 export class RegistryRequester {
   readonly name: string;
   readonly #endpoint: Endpoint;
-  /** Names the mirror at the end of messages; empty for the registry itself. */
+  /** Note on the mirror for the end of messages; empty for the registry itself. */
   readonly where: string;
 
-  /** `name` is the repository as the user named it; a mirror is named after it in messages. */
+  /** `name` is the repository as the user named it, also for a mirror. */
   constructor(endpoint: Endpoint, name: string) {
     this.#endpoint = endpoint;
     const { registry, repository } = endpoint;
@@ -30,17 +31,17 @@ export class RegistryRequester {
     this.name = name;
   }
 
-  /** The same object for all repositories of a registry that are reached in one way. */
+  /** Identifies a registry and the way to reach it. */
   get route(): object {
     return this.#endpoint.transport;
   }
 
-  /** `path` continues `/v2/REPOSITORY/`; its parts have been checked. */
+  /** Returns the URL of `/v2/REPOSITORY/path`; `path` must be checked. */
   url(path: string): string {
     return `${this.#endpoint.baseUrl.replace(/\/+$/, '')}/v2/${this.#endpoint.repository}/${path}`;
   }
 
-  /** Sends a request; `target` is a path as `url` takes it, or a whole URL that has been checked. */
+  /** Sends a request. `target` is a path for `url`, or a checked URL. */
   send(
     method: string,
     target: string,
@@ -56,31 +57,23 @@ export class RegistryRequester {
     });
   }
 
-  /** The error for an answer that is not what `access` to `subject` should bring. Reads its body. */
+  /** Returns the error of a failed request; reads the response body. */
   async failure(response: TransportResponse, subject: string, access: Access): Promise<RegistryError> {
     const { status } = response;
     const complaint = await readRegistryErrors(response);
     const { codes } = complaint;
     const problem =
       access === 'pull' ? describeRefusal(status, complaint) : `${access} failed: ${complaint.summary}`;
-    const code =
-      status === 401 || status === 403
-        ? 'AUTH'
-        : status === 404 || status === 410
-          ? 'NOT_FOUND'
-          : status === 405 || codes.includes('UNSUPPORTED')
-            ? 'UNSUPPORTED'
-            : 'REGISTRY';
     return new RegistryError(`${problem}${this.where}`, {
       subject,
       status,
       registryCodes: codes,
-      code,
+      code: toErrorCode(status, codes),
       hint: this.#hint(status, access),
     });
   }
 
-  /** Returns an error about this registry or repository as one about an image; that of a mirror names it, too. */
+  /** Returns an error about this registry or repository with an image as its subject. */
   nameImage(error: unknown, image: string): unknown {
     if (!(error instanceof OpmateError) || error instanceof CancelledError) return error;
     const { baseUrl, repository, isMirror } = this.#endpoint;
@@ -100,14 +93,20 @@ export class RegistryRequester {
   }
 }
 
-/** Returns what is wrong with reading: content that is missing is `not found`, whatever words a registry has for it. */
+function toErrorCode(status: number, codes: readonly string[]): ErrorCode {
+  if (status === 401 || status === 403) return 'AUTH';
+  if (status === 404 || status === 410) return 'NOT_FOUND';
+  return status === 405 || codes.includes('UNSUPPORTED') ? 'UNSUPPORTED' : 'REGISTRY';
+}
+
+/** Returns the problem of a failed read: `not found` for missing content, whatever the registry calls it. */
 function describeRefusal(status: number, { summary, detail, codes }: RegistryComplaint): string {
   if (status !== 404) return summary;
   const isPlain = detail === '' || codes.some((code) => unknownCodes.includes(code));
   return isPlain ? 'not found' : `not found: ${detail}`;
 }
 
-/** Whether the next endpoint is to be asked after this failure. */
+/** Reports whether the next endpoint is tried after an error. */
 export function mayBeElsewhere(error: unknown): boolean {
   if (error instanceof RegistryError && (error.status === 429 || error.status >= 500)) return true;
   return error instanceof OpmateError && ['NOT_FOUND', 'NETWORK', 'AUTH'].includes(error.code);

@@ -217,13 +217,15 @@ describe('oci/app-registry-client', () => {
     const failure = await failureOf(clientOf({ token }).listPackages('ns'));
     expect(failure).toMatchObject({ code: 'AUTH', message: expect.stringContaining('what is ***?') });
     expect(bench.logged.join('\n')).not.toContain(token);
-    expect(() => clientOf({ token: 'a\r\nb: c' })).toThrow('characters that no header can');
+    expect(() => clientOf({ token: 'a\r\nb: c' })).toThrow(
+      '--auth-token: characters not allowed in a header',
+    );
   });
 
   it.each(['ftp://a/b', 'quay.io/cnr', 'https://user:pass@a/b', 'https://a/b?c', 'https://a/#b'])(
-    'takes %s for no address',
+    'refuses the endpoint %s',
     (text) => {
-      expect(() => parseAppRegistryEndpoint(text)).toThrow('not an address of an app registry');
+      expect(() => parseAppRegistryEndpoint(text)).toThrow('not a URL of an app registry');
     },
   );
 });

@@ -204,20 +204,16 @@ describe('oci/auth: Bearer', () => {
   });
 
   it.each<[string, FaultResponse, string]>([
-    ['no JSON', { body: '<html>token</html>' }, 'its response is not valid JSON'],
-    ['an array', { body: '[]' }, 'its response is not a JSON object'],
-    ['no token', { body: '{"tokn":"x"}' }, 'its response has no usable token'],
-    ['a token with a line break', { body: '{"token":"a\\r\\nX: y"}' }, 'its response has no usable token'],
-    ['2 MiB', { body: `{"token":"${'x'.repeat(2_097_152)}"}` }, 'its answer is larger than 1048576 bytes'],
-    [
-      'an endless body',
-      { body: 'x'.repeat(65_536), endless: true },
-      'its answer is larger than 1048576 bytes',
-    ],
+    ['no JSON', { body: '<html>token</html>' }, 'not valid JSON'],
+    ['an array', { body: '[]' }, 'expected an object, got a list'],
+    ['no token', { body: '{"tokn":"x"}' }, 'response has no usable token'],
+    ['a token with a line break', { body: '{"token":"a\\r\\nX: y"}' }, 'response has no usable token'],
+    ['2 MiB', { body: `{"token":"${'x'.repeat(2_097_152)}"}` }, 'response is larger than 1048576 bytes'],
+    ['an endless body', { body: 'x'.repeat(65_536), endless: true }, 'response is larger than 1048576 bytes'],
     ['401', { status: 401, body: '{"details":"incorrect username or password"}' }, 'returned 401'],
     ['403', { status: 403 }, 'returned 403'],
     ['404', { status: 404 }, 'returned 404'],
-  ])('fails once, and names the token server, when that answers %s', async (_name, answer, problem) => {
+  ])('fails once with the name of the token server if that returns %s', async (_name, answer, problem) => {
     await logIn();
     registry.requireBearer({ realm: serveToken(answer) }, 't1');
     const failure = await failureOf(ask());
@@ -354,7 +350,7 @@ describe('oci/auth: where credentials must not go', () => {
       const header = challenge.replace('REALM', `${other.origin}/token`);
       other.on({ path: '/blob', respond: { status: 401, headers: { 'www-authenticate': header } } });
       const failure = await failureOf(ask());
-      expect(failure.message).toContain(`redirected to ${other.host}, which asks for authentication`);
+      expect(failure.message).toContain(`redirected to ${other.host}, which requires authentication`);
       expect(other.authorizations()).toEqual([]);
       expect(other.requests.map((request) => request.path)).toEqual(['/blob']);
     },

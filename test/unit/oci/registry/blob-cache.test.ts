@@ -169,7 +169,7 @@ describe('oci/blob-cache', () => {
     expect(await leftovers()).toEqual([basename(young)]);
   });
 
-  it('goes on without where it cannot write, with one warning', async () => {
+  it('disables a cache that is not writable, with one warning', async () => {
     server.serveBlob('ns/name', small);
     // A file in place of the directory fails for root too, unlike permissions.
     await writeFile(directory, '');
@@ -177,7 +177,7 @@ describe('oci/blob-cache', () => {
     for (let i = 0; i < 2; i++) {
       expect((await readAll(await repository.openBlob(descriptorOf(small)))).equals(small)).toBe(true);
     }
-    const warnings = bench.logged.filter((line) => line.includes('nothing more is cached'));
+    const warnings = bench.logged.filter((line) => line.includes('caching disabled'));
     expect(warnings.length).toBe(1);
   });
 

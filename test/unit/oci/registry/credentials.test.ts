@@ -138,7 +138,7 @@ describe('oci/credentials: files', () => {
     expect(await at('e')).toEqual({});
   });
 
-  it('tells at debug level which key was used, and never a secret', async () => {
+  it('logs the key at debug level, and never a secret', async () => {
     const path = await config({ 'quay.io/ns': encoded('jo', 'hunter2') });
     await find('quay.io', 'ns/repo');
     expect(bench.logged).toEqual([`debug: quay.io/ns/repo: credentials from ${path}, key "quay.io/ns"`]);
@@ -153,12 +153,12 @@ describe('oci/credentials: files', () => {
     ['not JSON', '{"auths":{"a":{"auth":"aHVudGVyMg"}', 'is not valid JSON'],
     ['not JSON at the secret', '{"auths":\n{"a":{"auth":hunter2}}}', 'is not valid JSON'],
     ['UTF-16', '\0{\0}\0', 'is not valid JSON'],
-    ['an array', '[]', 'must be a JSON object'],
-    ['auths of the wrong type', '{"auths":["hunter2"]}', 'auths must be an object'],
-    ['an entry of the wrong type', '{"auths":{"a":"hunter2"}}', 'entry "a" must be an object'],
-    ['junk base64', '{"auths":{"a":{"auth":"hunter2!!"}}}', 'entry "a": auth: expected base64'],
-    ['base64 without a colon', '{"auths":{"a":{"auth":"aHVudGVyMg=="}}}', 'entry "a": auth: expected base64'],
-  ])('names the file, not the secret, when it holds %s', async (_name, content, problem) => {
+    ['an array', '[]', 'expected an object, got a list'],
+    ['auths of the wrong type', '{"auths":["hunter2"]}', 'auths: expected an object, got a list'],
+    ['an entry of the wrong type', '{"auths":{"a":"hunter2"}}', 'auths.a: expected an object, got a string'],
+    ['junk base64', '{"auths":{"a":{"auth":"hunter2!!"}}}', 'auths.a.auth: expected base64'],
+    ['base64 without a colon', '{"auths":{"a":{"auth":"aHVudGVyMg=="}}}', 'auths.a.auth: expected base64'],
+  ])('names the file without the secret for %s', async (_name, content, problem) => {
     const path = await bench.file('.docker/config.json', content);
     const failure = await failureOf(find('a', 'x'));
     expect(failure).toMatchObject({ code: 'AUTH', file: path });
@@ -167,7 +167,7 @@ describe('oci/credentials: files', () => {
     expect(`${failure.message}${String(failure.cause)}`).not.toMatch(/hunter2|aHVudGVyMg/);
   });
 
-  it('does not mind junk in an entry that is not asked for', async () => {
+  it('ignores an invalid entry of another registry', async () => {
     await config({ a: { auth: '%%%' }, b: encoded('u', 'p') });
     expect((await find('b', 'x'))?.username).toBe('u');
   });
@@ -251,9 +251,9 @@ describe('oci/credentials: helpers', () => {
       'while :; do echo hunter2hunter2hunter2hunter2hunter2; done',
       'prints more than 65536 bytes',
     ],
-    ['prints no JSON', 'echo hunter2', 'its response is not valid JSON'],
-    ['prints half an answer', `echo '{"Username":"hunter2"}'`, 'its output lacks Username or Secret'],
-    ['kills itself', 'kill -9 $$', 'ended by SIGKILL'],
+    ['prints no JSON', 'echo hunter2', 'response is not valid JSON'],
+    ['prints an incomplete response', `echo '{"Username":"hunter2"}'`, 'response lacks Username or Secret'],
+    ['kills itself', 'kill -9 $$', 'killed by SIGKILL'],
   ])('warns, with file and key, and goes on when the helper %s', async (_name, script, problem) => {
     const environment = script === undefined ? { PATH: bench.home } : await helper('test', script);
     const path = await bench.file('.docker/config.json', { credHelpers: { a: 'test' } });
@@ -292,6 +292,6 @@ describe('oci/credentials: helpers', () => {
   it.each(['../../bin/sh', 'a b', 'x;y', ''])('runs nothing for the name %j', async (name) => {
     await bench.file('.docker/config.json', { credHelpers: { a: name } });
     expect(await find('a', 'x')).toBeUndefined();
-    expect(bench.logged[0]).toContain('not a valid name of a credential helper');
+    expect(bench.logged[0]).toContain('invalid name of a credential helper');
   });
 });

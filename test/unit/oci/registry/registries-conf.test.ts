@@ -57,7 +57,7 @@ describe('oci/registries-conf: files', () => {
 
   it('fails when the named file is missing', async () => {
     const failure = await failureOf(read({ environment: { CONTAINERS_REGISTRIES_CONF: '/nowhere/x.conf' } }));
-    expect(failure.message).toBe('/nowhere/x.conf: not found');
+    expect(failure.message).toBe('/nowhere/x.conf: no such file or directory');
   });
 
   it('adds *.conf of registries.conf.d by name, the later replacing the earlier', async () => {
@@ -82,17 +82,17 @@ describe('oci/registries-conf: files', () => {
   });
 
   it.each([
-    ['registry = 1', 'registry: expected an array, got the number 1'],
-    ['registry = ["x"]', 'registry[0]: expected a table, got a string'],
+    ['registry = 1', 'registry: expected a list, got the number 1'],
+    ['registry = ["x"]', 'registry[0]: expected an object, got a string'],
     ['[[registry]]\ninsecure = true', 'registry[0]: missing prefix or location'],
-    ['[[registry]]\nprefix = "quay.io"', 'registry[0].prefix: also needs location'],
+    ['[[registry]]\nprefix = "quay.io"', 'registry[0].prefix: requires location'],
     ['[[registry]]\nlocation = 1', 'registry[0].location: expected a string, got the number 1'],
     [
       '[[registry]]\nlocation = "a"\ninsecure = "yes"',
       'registry[0].insecure: expected true or false, got a string',
     ],
-    ['[[registry]]\nlocation = "https://a"', 'must be host[:port][/path] without scheme'],
-    ['[[registry]]\nprefix = "a.*.io"\nlocation = "a"', 'a wildcard is only possible as *.domain'],
+    ['[[registry]]\nlocation = "https://a"', 'expected host[:port][/path] without scheme, got "https://a"'],
+    ['[[registry]]\nprefix = "a.*.io"\nlocation = "a"', 'a wildcard is allowed as *.domain only'],
     [
       '[[registry]]\nlocation = "a"\n[[registry.mirror]]\ninsecure = true',
       'registry[0].mirror[0].location: missing',
@@ -103,13 +103,13 @@ describe('oci/registries-conf: files', () => {
     ],
     [
       '[registries.search]\nregistries = []\n[[registry]]\nlocation = "a"',
-      'mixes [registries.…] of format 1',
+      '[registries.…] of format 1 cannot be combined with [[registry]] of format 2',
     ],
     [
       '[registries.insecure]\nregistries = "a"',
-      'registries.insecure.registries: expected an array, got a string',
+      'registries.insecure.registries: expected a list, got a string',
     ],
-  ])('says what is wrong with %j', async (text, problem) => {
+  ])('reports the problem of %j', async (text, problem) => {
     const failure = await failureOf(parseRegistriesConf(text, 'x.conf'));
     expect(failure).toMatchObject({ code: 'INVALID', file: 'x.conf' });
     expect(failure.message).toContain(problem);
@@ -146,7 +146,7 @@ describe('oci/registries-conf: files', () => {
     for (const [i, failure] of failures.entries()) {
       expect(failure).toMatchObject({ code: 'INVALID', file: 'x.conf', line: 6 });
       expect(failure.message).toMatch(
-        /^x\.conf:6: .*: (no valid host or port|must be host\[:port\]\[\/path\])/,
+        /^x\.conf:6: .*: (invalid host or port|expected host\[:port\]\[\/path\])/,
       );
       expect(failure.message).toContain(paths[i]);
     }
@@ -208,7 +208,7 @@ describe('oci/registries-conf: files', () => {
       mirrors: [],
     };
     const resolve = () => resolveLocations([{ ...rule, file: 'x.conf' }], 'quay.io', 'ns/name');
-    expect(resolve).toThrow('x.conf: quay.io/ns/name: location "mirror.io" leaves no repository');
+    expect(resolve).toThrow('x.conf: quay.io/ns/name: no repository left in location "mirror.io"');
   });
 
   it('fails with a message for any text', async () => {

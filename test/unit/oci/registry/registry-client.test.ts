@@ -215,9 +215,9 @@ describe('oci/registry-client, reading blobs', () => {
   it.each([
     ['other bytes', { body: Buffer.alloc(big.length) }, 'digest mismatch'],
     [
-      'other bytes of another length, announced',
+      'other bytes of another announced length',
       { body: Buffer.alloc(5) },
-      'has 5 bytes, its descriptor says',
+      `expected ${big.length} bytes, got 5`,
     ],
     ['more bytes, unannounced', { body: Buffer.concat([big, big]), chunked: true }, 'got more'],
     ['bytes without end', { body: big, endless: true }, 'got more'],
@@ -509,9 +509,9 @@ describe('oci/registry-client, writing', () => {
     expect(failure.message).toBe('disk on fire');
     expect(seen().at(-1)).toBe('DELETE /blobs/uploads/1?_state=a%2Fb');
     const short = await failureOf(open().putBlob(bigBlob, () => streamOf(big.subarray(1))));
-    expect(short.message).toContain(`its source gave ${big.length - 1} instead of ${big.length} bytes`);
+    expect(short.message).toContain(`expected ${big.length} bytes, got ${big.length - 1}`);
     const long = await failureOf(open().putBlob({ ...bigBlob, size: 5 }, () => streamOf(big)));
-    expect(long.message).toContain('its source gave more than 5 bytes');
+    expect(long.message).toContain('expected 5 bytes, got more');
     const unopened = await failureOf(open().putBlob(bigBlob, () => Promise.reject(new Error('gone'))));
     expect(unopened.message).toBe('gone');
   });
@@ -589,8 +589,12 @@ describe('oci/registry-client, lists', () => {
   });
 
   it.each([
-    ['a circle', '</v2/ns/name/tags/list?n=1000>; rel="next"', 'leads back'],
-    ['another origin', '<http://127.0.0.1:1/x>; rel="next"', 'goes on at another origin'],
+    ['a circle', '</v2/ns/name/tags/list?n=1000>; rel="next"', 'links back to an earlier page'],
+    [
+      'another origin',
+      '<http://127.0.0.1:1/x>; rel="next"',
+      'next page at another origin (http://127.0.0.1:1) refused',
+    ],
   ])('refuses pages that lead to %s', async (_, link, problem) => {
     server.on({ path: /tags\/list/, respond: { headers: { link }, body: '{"tags":[]}' } });
     expect((await failureOf(open().listTags())).message).toContain(problem);

@@ -258,7 +258,7 @@ describe('opmate catalog build: refusals', () => {
     [['catalog', '--save', 'oci:catalog/out:v1'], 2, /lies in the catalog/],
     [['catalog', '--save', 'oci-archive:none/x.tar'], 1, /its directory "none"/],
     [['catalog', ...out, '--created', 'yesterday'], 2, /--created yesterday: not a time/],
-    [['catalog', ...out, '--platforms', 'linux'], 2, /not a platform/],
+    [['catalog', ...out, '--platforms', 'linux'], 2, /invalid platform/],
     [['catalog', ...out, '--platforms', ','], 2, /expected at least one item/],
     [
       ['catalog', ...out, '--platforms', 'linux/arm64', '--platform', 'linux/arm64'],

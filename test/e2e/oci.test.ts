@@ -197,7 +197,7 @@ describe('opmate oci copy', () => {
   it.each([
     ['oci:none:v1', 'oci:target:v1', 'none: not an OCI image layout'],
     ['oci:one:v9', 'oci:target:v1', 'v9'],
-    ['oci:one:v1', 'oci-archive:target.tar:v1', 'an archive cannot be written to'],
+    ['oci:one:v1', 'oci-archive:target.tar:v1', 'archives are read-only'],
   ])('refuses to copy %s to %s', async (from, to, message) => {
     const { code, stdout, stderr } = await sandbox.run(['oci', 'copy', from, to]);
     expect(code).not.toBe(0);

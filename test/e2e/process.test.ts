@@ -94,7 +94,7 @@ describe('usage', () => {
     [['list', 'packages'], 2, 'missing required argument "reference"', 'see opmate list packages --help'],
     [['--max-entries', '0', 'list', 'packages', 'x'], 2, 'expected a whole number above 0', 'see opmate'],
     [['--max-unpacked-size', '1X', 'graph', 'x'], 2, 'expected a size such as 500M or 8G', 'see opmate'],
-    [['--platform', 'linux', 'graph', 'widget'], 2, '"linux": not a platform', 'linux/amd64'],
+    [['--platform', 'linux', 'graph', 'widget'], 2, '"linux": invalid platform', 'linux/amd64'],
   ])('%j ends with %i and a hint', async (args, code, message, hint) => {
     const result = await sandbox.run(args);
     expect(result).toMatchObject({ code, stdout: '' });

@@ -1,39 +1,30 @@
-import { createReadStream } from 'node:fs';
-import { Readable, pipeline } from 'node:stream';
+import { type Readable, pipeline } from 'node:stream';
 import { type CancelOptions } from '../../core/concurrency.js';
 import { verifyContent } from '../../core/digest.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
-import type { BuiltImage } from './image-builder.js';
+import type { Image } from './image.js';
+import { type BuiltImage, listNewBlobs } from './image-builder.js';
 import { getSubject } from './platform.js';
 import type { ManifestContent, Repository } from '../registry/repository.js';
 import type { Descriptor } from './types.js';
 
-/**
- * Images that were built and are nowhere yet, as a repository that they can be copied from: manifests, configurations
- * and new layers are handed out from where the builder left them, the layers of bases from theirs.
- */
+/** Built images that are not stored yet, as a repository to copy from: new content, and the layers of their bases. */
 export class BuiltImages implements Repository {
   readonly name: string;
   readonly #manifests = new Map<string, ManifestContent>();
   readonly #blobs = new Map<string, () => Readable>();
   readonly #bases = new Map<string, Repository>();
 
-  /** `index` is the one that lists the images, if there is one. */
+  /** `index` lists the images, if any. */
   constructor(name: string, images: readonly BuiltImage[], index?: ManifestContent) {
     this.name = name;
     if (index !== undefined) this.#manifests.set(index.descriptor.digest, index);
-    for (const { descriptor, manifest, config, configDescriptor, layers, layerFiles, base } of images) {
+    for (const image of images) {
+      const { descriptor, manifest, base } = image;
       this.#manifests.set(descriptor.digest, { descriptor, bytes: manifest });
-      for (const layer of base?.manifest.layers ?? []) {
-        this.#bases.set(layer.digest, (base as NonNullable<typeof base>).repository);
-      }
-      const own = [{ descriptor: configDescriptor, bytes: config }, ...layers];
-      for (const { descriptor, bytes } of own) {
-        this.#blobs.set(descriptor.digest, () => Readable.from([bytes], { objectMode: false }));
-      }
-      for (const { descriptor, file } of layerFiles) {
-        this.#blobs.set(descriptor.digest, () => createReadStream(file, { highWaterMark: 256 * 1024 }));
-      }
+      for (const layer of base?.manifest.layers ?? [])
+        this.#bases.set(layer.digest, (base as Image).repository);
+      for (const { descriptor, open } of listNewBlobs(image)) this.#blobs.set(descriptor.digest, open);
     }
   }
 
@@ -55,7 +46,7 @@ export class BuiltImages implements Repository {
     const open = this.#blobs.get(digest);
     if (open !== undefined) {
       const checked = verifyContent({ digest, size, subject });
-      // Whoever reads the second stream gets the error of the first.
+      // A failure of the first stream destroys the second with its error.
       pipeline(open(), checked, () => undefined);
       return checked;
     }
@@ -69,12 +60,12 @@ export class BuiltImages implements Repository {
     return (await this.#bases.get(descriptor.digest)?.hasBlob(descriptor, options)) ?? false;
   }
 
-  /** They have no tags. */
+  /** Built images have no tags. */
   async listTags(): Promise<string[]> {
     return [];
   }
 
-  /** Nothing refers to them. */
+  /** Built images have no referrers. */
   async listReferrers(): Promise<Descriptor[]> {
     return [];
   }

@@ -2,49 +2,48 @@ import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { LimitError, OpmateError } from '../../core/errors.js';
 import type { Logger } from '../../core/log.js';
 import { parseManifest } from './manifest.js';
-import { choosePlatform, formatPlatform, isAttestation, readListed, getSubject } from './platform.js';
+import { choosePlatform, missingPlatform, readListed, getSubject } from './platform.js';
 import type { ManifestContent, Repository } from '../registry/repository.js';
-import { type Descriptor, type Platform, manifestMediaTypes } from './types.js';
+import { type Descriptor, type Platform, manifestMediaTypes, uniqueByDigest } from './types.js';
 
-/** Manifests of one image: indexes, images and referrers. */
+/** Maximum manifests of an image: indexes, images and referrers. */
 const maxManifests = 20_000;
-/** How deep manifests may refer to each other, downwards and by `subject`. */
+/** Maximum depth of references, by lists and by `subject`. */
 const maxDepth = 16;
-/** How many manifests are read at a time. */
 const defaultConcurrency = 6;
 
-/** One manifest, index or artifact of an image, and what it needs. */
+/** A manifest, index or artifact of an image, and the content that it needs. */
 export interface ContentManifest {
   /** Media type, digest and size. */
   descriptor: Descriptor;
-  /** Digests of the manifests that it lists and that belong to the copy. */
+  /** Digests of the listed manifests that belong to the copy. */
   manifests: readonly string[];
-  /** Configuration and layers, each once. */
+  /** Configuration and layers without duplicates. */
   blobs: readonly Descriptor[];
-  /** Its bytes, where they have been read; they are got by digest where not. */
+  /** Undefined if not read yet. */
   bytes?: Buffer | undefined;
 }
 
-/** All that an image consists of, known before any blob of it is read. */
+/** Manifests and blobs of an image. */
 export interface ImageContents {
-  /** What its tag or digest names. */
+  /** Descriptor of its tag or digest. */
   root: Descriptor;
-  /** What another one lists stands before it; the root is among them, and what refers to it after it. */
+  /** Manifests after those that they list; referrers come last. */
   manifests: readonly ContentManifest[];
 }
 
 interface ReadContentsOptions extends CancelOptions {
-  /** Of an index only these platforms' images; see `CopyOptions`. */
+  /** Platforms of an index to read; see `CopyOptions`. */
   platforms?: readonly Platform[] | undefined;
-  /** What refers to its manifests too. */
+  /** Reads the referrers of its manifests. */
   referrers?: boolean | undefined;
   concurrency?: number | undefined;
-  /** All tags of the source, where they are known; see `ReferrersOptions`. */
+  /** All tags of the source, if known; see `ReferrersOptions`. */
   tags?: ReadonlySet<string> | undefined;
   logger?: Logger | undefined;
 }
 
-/** Reads the manifests of an image, each once, and none of its blobs. Throws as `copyImage` does. */
+/** Reads the manifests of an image, but no blobs. Throws as `copyImage`. */
 export async function readContents(
   source: Repository,
   reference: string,
@@ -53,7 +52,7 @@ export async function readContents(
   return readContentsFrom(source, reference, await source.getManifest(reference, options), options);
 }
 
-/** Does what `readContents` does, for an image whose root has been read by `reference`. */
+/** Reads like `readContents`, with the root already read by `reference`. */
 export async function readContentsFrom(
   source: Repository,
   reference: string,
@@ -66,7 +65,7 @@ export async function readContentsFrom(
   return options.referrers ? readReferrers(tree, contents, options) : contents;
 }
 
-/** The same image with what refers to its manifests, and what refers to that. Throws as `copyImage` does. */
+/** Returns the image with the referrers of its manifests, and their referrers. Throws as `copyImage`. */
 export function withReferrers(
   source: Repository,
   contents: ImageContents,
@@ -92,7 +91,7 @@ async function readReferrers(
     const fresh = lists.flat().filter(({ digest }) => !tree.known.has(digest));
     if (fresh.length > 0 && depth > maxDepth)
       throw new LimitError(`referrers nested deeper than ${maxDepth}`, { subject: tree.source.name });
-    const unique = [...new Map(fresh.map((entry) => [entry.digest, entry])).values()];
+    const unique = uniqueByDigest(fresh);
     const before = new Set(tree.known.keys());
     await tree.read(
       unique.map((entry) => ({ entry })),
@@ -106,10 +105,10 @@ async function readReferrers(
   return { root: contents.root, manifests };
 }
 
-/** A manifest that is to be visited: read already, or listed somewhere. */
+/** A manifest to visit: read already, or listed. */
 type Visit = { content: ManifestContent; subject: string } | { entry: Descriptor };
 
-/** Manifests of one source by digest, each read once. */
+/** Manifests of a source by digest, each read once. */
 class ManifestTree {
   readonly source: Repository;
   readonly known: Map<string, ContentManifest>;
@@ -121,7 +120,7 @@ class ManifestTree {
     this.known = new Map(known.map((manifest) => [manifest.descriptor.digest, manifest]));
   }
 
-  /** Reads manifests and all below them, level by level. */
+  /** Reads manifests and all below them by level. */
   async read(first: readonly Visit[], platforms: readonly Platform[] | undefined): Promise<void> {
     const { concurrency = defaultConcurrency } = this.#options;
     let level = first;
@@ -134,16 +133,15 @@ class ManifestTree {
         this.#options,
       );
       for (const { manifest } of read) this.known.set(manifest.descriptor.digest, manifest);
-      const next = new Map<string, Descriptor>();
-      for (const entry of read.flatMap(({ entries }) => entries))
-        if (!this.known.has(entry.digest)) next.set(entry.digest, entry);
-      if (this.known.size + next.size > maxManifests)
+      const listed = read.flatMap(({ entries }) => entries).filter(({ digest }) => !this.known.has(digest));
+      const next = uniqueByDigest(listed);
+      if (this.known.size + next.length > maxManifests)
         throw new LimitError(`more than ${maxManifests} manifests`, { subject: this.source.name });
-      level = [...next.values()].map((entry) => ({ entry }));
+      level = next.map((entry) => ({ entry }));
     }
   }
 
-  /** These manifests and all below them, what is listed before what lists it. */
+  /** Returns these manifests and all below them, listed ones first. */
   inOrder(digests: readonly string[]): ContentManifest[] {
     const ordered = new Map<string, ContentManifest>();
     const heights = new Map<string, number>();
@@ -152,8 +150,7 @@ class ManifestTree {
       const placed = heights.get(digest);
       if (manifest === undefined || placed !== undefined) return placed ?? 0;
       const subject = getSubject(this.source.name, digest);
-      if (lineage.includes(digest))
-        throw new OpmateError('INVALID', 'a manifest that contains itself', { subject });
+      if (lineage.includes(digest)) throw new OpmateError('INVALID', 'manifest lists itself', { subject });
       if (lineage.length >= maxDepth) throw tooDeep(subject);
       let height = 1;
       for (const child of manifest.manifests)
@@ -181,7 +178,7 @@ function tooDeep(subject: string): LimitError {
   return new LimitError(`manifests nested deeper than ${maxDepth}`, { subject });
 }
 
-/** What a manifest needs, and the manifests among that as it lists them. */
+/** Returns the content that a manifest needs, and its entries that are manifests. */
 export function describeManifest(
   content: ManifestContent,
   subject: string,
@@ -194,7 +191,7 @@ export function describeManifest(
     ? wantedEntries(parsed.index.manifests, subject, platforms)
     : [parsed.manifest.config, ...parsed.manifest.layers];
   const isManifest = (entry: Descriptor): boolean => isIndex && manifestMediaTypes.includes(entry.mediaType);
-  const unique = [...new Map(listed.map((entry) => [entry.digest, entry])).values()];
+  const unique = uniqueByDigest(listed);
   const entries = unique.filter(isManifest);
   return {
     manifest: {
@@ -207,7 +204,7 @@ export function describeManifest(
   };
 }
 
-/** What a copy has to know of a blob. */
+/** Returns the fields of a blob that copying requires. */
 function getBlob({ mediaType, digest, size, urls }: Descriptor): Descriptor {
   return { mediaType, digest, size, ...(urls && { urls }) };
 }
@@ -221,15 +218,11 @@ function wantedEntries(
   return platforms.map((platform) => {
     const chosen = choosePlatform(entries, { platform, hostPlatform: platform });
     if (chosen) return chosen;
-    const names = entries.filter((entry) => !isAttestation(entry)).flatMap((entry) => entry.platform ?? []);
-    const offered = [...new Set(names.map(formatPlatform))].slice(0, 10).join(', ') || 'none with a platform';
-    throw new OpmateError('NOT_FOUND', `no image for ${formatPlatform(platform)}, only ${offered}`, {
-      subject,
-    });
+    throw missingPlatform(platform, entries, { subject });
   });
 }
 
-/** The blobs of an image by digest. */
+/** Returns the blobs of an image by digest. */
 export function getBlobs(contents: ImageContents): Map<string, Descriptor> {
   return new Map(contents.manifests.flatMap(({ blobs }) => blobs).map((blob) => [blob.digest, blob]));
 }

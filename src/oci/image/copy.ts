@@ -1,6 +1,6 @@
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
 import { OpmateError, RegistryError } from '../../core/errors.js';
-import { type Logger, silentLogger } from '../../core/log.js';
+import { type Logger, runTask, silentLogger } from '../../core/log.js';
 import { type ContentManifest, describeManifest, type ImageContents, readContents } from './contents.js';
 import { getSubject } from './platform.js';
 import type { Repository, WritableRepository } from '../registry/repository.js';
@@ -8,40 +8,39 @@ import { maxContentAttempts, pauseBeforeAttempt } from '../transport/retry-polic
 import { SharedBlobs } from './shared-blobs.js';
 import type { Descriptor, Platform } from './types.js';
 
-/** How many blobs, or manifests, are under way at a time. */
+/** Default maximum of blobs or manifests copied concurrently. */
 export const defaultCopyConcurrency = 6;
 
 export interface CopyOptions extends CancelOptions {
   /**
-   * Of an index only these platforms' images are copied; the index itself keeps its bytes and so names
-   * some that the target does not have, which not every registry takes. All when left out.
+   * Copies only these platforms of an index, default: all. The index itself is unchanged and lists missing images, which
+   * not every registry accepts.
    */
   platforms?: readonly Platform[] | undefined;
-  /** Copies what refers to the copied manifests too: signatures, SBOMs. */
+  /** Copies the referrers of the copied manifests: signatures, SBOMs. */
   referrers?: boolean | undefined;
   concurrency?: number | undefined;
   logger?: Logger | undefined;
 }
 
 export interface CopyResult {
-  /** What is now at the target: the bytes, and so the digest, of the source. */
+  /** Descriptor at the target, equal to that of the source. */
   descriptor: Descriptor;
-  /** Manifests and indexes of the image, referrers included, those among them that were there. */
+  /** Number of manifests and indexes, referrers and existing ones included. */
   manifests: number;
-  /** Blobs that were sent, that were mounted, that were there, and that could not be had and need not be. */
+  /** Number of blobs by outcome; `skipped` are unavailable non-distributable layers. */
   blobs: { copied: number; mounted: number; present: number; skipped: number };
-  /** Bytes of the blobs that were sent. */
+  /** Bytes of the copied blobs. */
   bytes: number;
 }
 
 /**
- * Copies an image, an index with all below it, or an artifact: each blob once, then manifests with what they
- * need before them, the one that gets `targetReference` last. Manifest bytes stay as they are. A manifest that
- * the target has is taken to be there with its blobs. A non-distributable layer that the source does not have
- * is left out.
+ * Copies an image, an index with all below it, or an artifact: each blob once, then manifests after those that they list,
+ * the one with `targetReference` last. Manifests are copied unchanged. Blobs of a manifest that exists at the target are
+ * assumed to exist. Unavailable non-distributable layers are skipped.
  *
- * Throws what the repositories throw (messages begin with the name of the one that failed), and OpmateError
- * NOT_FOUND for an index without one of `platforms`. Whatever happened, nothing incomplete has the target's name.
+ * Throws the errors of the repositories, and OpmateError NOT_FOUND for an index without one of `platforms`. After a
+ * failure, the target reference never names incomplete content.
  */
 export async function copyImage(
   source: Repository,
@@ -53,8 +52,7 @@ export async function copyImage(
   const { logger = silentLogger, concurrency = defaultCopyConcurrency } = options;
   const contents = await readContents(source, reference, options);
   const task = `copy ${getSubject(source.name, reference)} to ${getSubject(target.name, targetReference)}`;
-  logger.progress({ task, state: 'start' });
-  try {
+  return runTask(logger, task, async () => {
     const missing = await surveyContents(target, contents, targetReference, options);
     const total = missing.blobs.reduce((sum, blob) => sum + blob.size, 0);
     const blobs = { copied: 0, mounted: 0, present: 0, skipped: 0 };
@@ -75,36 +73,31 @@ export async function copyImage(
     );
     const resend = (blob: Descriptor) => shared.resend(source, target, blob, options);
     await putContents(source, target, contents, missing, targetReference, { ...options, resend });
-    logger.progress({ task, state: 'done' });
     return { descriptor: contents.root, manifests: contents.manifests.length, blobs, bytes };
-  } catch (error) {
-    logger.progress({ task, state: 'failed' });
-    throw error;
-  }
+  });
 }
 
-/** What a target lacks of an image. */
+/** Content of an image that a target lacks. */
 interface MissingContents {
   /** In the order of the contents. */
   manifests: readonly ContentManifest[];
-  /** Blobs that these need, each once. */
+  /** Blobs of these without duplicates. */
   blobs: readonly Descriptor[];
-  /** Whether the reference, where it is a tag, names the root already. */
+  /** The reference names the root already, or is its digest. */
   isTagged: boolean;
 }
 
-/** What a target can be asked, e.g. by a repository itself or by one that remembers the answers. */
+/** Lookups at a target, by its repository or a cache. */
 export interface AskedTarget extends Pick<Repository, 'headManifest' | 'hasBlob'> {
-  /** All its tags, where they are known. */
+  /** All its tags, if known. */
   tags?: ReadonlySet<string> | undefined;
-  /** Whether it is known to have nothing that a tag names, and no blob of this or an earlier run. */
+  /** The repository is known to be new: without tags, and without blobs of this or an earlier run. */
   isNew?: boolean | undefined;
 }
 
 /**
- * Asks a target what it has of an image: each manifest once, the root by its tag, and each blob of those that are not
- * there. A root that is there under another name counts as missing: its blobs are then found, and it gets its tag.
- * A new repository is asked for nothing.
+ * Looks up the manifests of an image at a target, the root by its tag, and the blobs of missing ones. A root that exists
+ * under another name is missing, so it gets its tag. A new repository gets no requests.
  */
 export async function surveyContents(
   target: AskedTarget,
@@ -112,7 +105,7 @@ export async function surveyContents(
   reference: string,
   options: CancelOptions & {
     concurrency?: number | undefined;
-    /** A manifest that is there is missing where one of its blobs is. */
+    /** Treats an existing manifest as missing if one of its blobs is. */
     everyBlob?: boolean | undefined;
   },
 ): Promise<MissingContents> {
@@ -155,10 +148,9 @@ export async function surveyContents(
 }
 
 /**
- * Stores the manifests that a target lacks, all of whose blobs are there: what another one lists before it, and the
- * root last, under its reference. Bytes that are not at hand are read from the source, by digest. Where the target
- * still says that it lacks something, as while another process writes there, what it lacks is looked for once
- * more and sent again.
+ * Stores the missing manifests, after those that they list, the root last under its reference. Their blobs must exist.
+ * Missing bytes are read from the source by digest. If the target still lacks content, as when another process writes to
+ * it, that is sent again.
  */
 export async function putContents(
   source: Repository,
@@ -168,16 +160,16 @@ export async function putContents(
   reference: string,
   options: CancelOptions & {
     concurrency?: number | undefined;
-    /** Sends a blob that the target turns out to lack. */
+    /** Sends a blob that the target lacks unexpectedly. */
     resend: (blob: Descriptor) => Promise<unknown>;
   },
 ): Promise<void> {
   const { concurrency = defaultCopyConcurrency } = options;
-  const put = async (manifest: ContentManifest, where: string): Promise<void> => {
+  const put = async (manifest: ContentManifest, putReference: string): Promise<void> => {
     const bytes = manifest.bytes ?? (await readKnown(source, manifest, options));
     for (let attempt = 1; ; attempt++) {
       try {
-        await target.putManifest(where, bytes, manifest.descriptor.mediaType, options);
+        await target.putManifest(putReference, bytes, manifest.descriptor.mediaType, options);
         return;
       } catch (error) {
         if (attempt >= maxContentAttempts || !lacksContent(error)) throw error;
@@ -186,7 +178,7 @@ export async function putContents(
       }
     }
   };
-  /** Brings what a manifest needs and the target lacks. */
+  /** Sends the content of a manifest that the target lacks. */
   const restore = async (manifest: ContentManifest): Promise<void> => {
     await mapConcurrent(
       manifest.blobs,
@@ -207,39 +199,34 @@ export async function putContents(
   const { digest } = contents.root;
   for (const level of getLevels(contents, missing.manifests)) {
     const others = level.filter(({ descriptor }) => descriptor.digest !== digest);
-    await mapConcurrent(
-      others,
-      concurrency,
-      (manifest) => put(manifest, manifest.descriptor.digest),
-      options,
-    );
+    await mapConcurrent(others, concurrency, (item) => put(item, item.descriptor.digest), options);
   }
   const isMissing = missing.manifests.some(({ descriptor }) => descriptor.digest === digest);
   if (!isMissing && missing.isTagged) return;
   const root = contents.manifests.find(({ descriptor }) => descriptor.digest === digest);
   if (root === undefined)
-    throw new OpmateError('INVALID', `${digest}: not among its own manifests`, { subject: source.name });
+    throw new OpmateError('INVALID', `manifest ${digest} not found`, { subject: source.name });
   await put(root, reference);
 }
 
-/** Whether a registry refused a manifest because it lacks, or is just writing, a blob or manifest that it needs. */
+/** Reports whether a registry refused a manifest because it lacks its content, or is still writing it. */
 function lacksContent(error: unknown): boolean {
   return error instanceof RegistryError && error.registryCodes.includes('MANIFEST_BLOB_UNKNOWN');
 }
 
-/** Manifests of an image in groups, those of one listing only what is in earlier ones. */
+/** Groups manifests by height: each group lists manifests of earlier ones only. */
 function getLevels(contents: ImageContents, wanted: readonly ContentManifest[]): ContentManifest[][] {
   const heights = new Map<string, number>();
   for (const { descriptor, manifests } of contents.manifests) {
     const below = manifests.map((digest) => heights.get(digest) ?? -1);
-    heights.set(descriptor.digest, 1 + below.reduce((most, item) => Math.max(most, item), -1));
+    heights.set(descriptor.digest, 1 + Math.max(-1, ...below));
   }
   const levels: ContentManifest[][] = [];
   for (const manifest of wanted) (levels[heights.get(manifest.descriptor.digest) ?? 0] ??= []).push(manifest);
   return levels.filter((level) => level !== undefined);
 }
 
-/** Reads a manifest of which is known already what it needs. Throws OpmateError INVALID where that is not so. */
+/** Reads a manifest whose contents are known. Throws OpmateError INVALID if they differ. */
 async function readKnown(
   source: Repository,
   known: ContentManifest,
@@ -255,7 +242,7 @@ async function readKnown(
     manifest.blobs.every((blob) => sizes.get(blob.digest) === blob.size) &&
     known.manifests.every((child) => listed.has(child));
   if (isSame) return content.bytes;
-  throw new OpmateError('INVALID', 'needs other content than was written down for it', {
+  throw new OpmateError('INVALID', 'content does not match the lock', {
     subject,
     hint: 'create the lock again: it was edited',
   });

@@ -6,16 +6,16 @@ import { packLayout } from '../layout/layout-pack.js';
 import type { Descriptor, ImageManifest } from './types.js';
 
 interface SaveImageOptions extends CancelOptions {
-  /** `REGISTRY/NAME:TAG`, which the image has once it is loaded; without it, it has none. */
+  /** `REGISTRY/NAME:TAG` of the loaded image. */
   name?: string | undefined;
-  /** Holds the layers until the archive is written; whoever names it removes it. */
+  /** Directory for the layers until the archive is written; the caller removes it. */
   directory: string;
 }
 
 /**
- * Writes an image as an archive that `docker load` reads, and that is an OCI layout too, as those of newer Dockers
- * are: so its manifest, and with that its digest, stays as it is. Equal images make equal archives. What has the name
- * of the file is replaced when the new one is whole. Throws what storing the image and `packLayout` throw.
+ * Writes an image as an archive for `docker load` that is an OCI layout, too, so its digest is kept. Equal images have
+ * equal archives. An existing file is replaced when the new one is complete. Throws the errors of storing the image and
+ * of `packLayout`.
  */
 export async function saveDockerArchive(
   image: BuiltImage,

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 
-/** A stream of content that is in memory; who wants the whole of it takes `bytes`, which costs less than to read it. */
+/** A stream of content in memory; taking `bytes` costs less than reading it. */
 export class HeldContent extends Readable {
   readonly bytes: Buffer;
 

@@ -15,8 +15,8 @@ import { isIndexType, parseManifest } from './manifest.js';
 import {
   type PlatformChoice,
   choosePlatform,
-  formatPlatform,
   isAttestation,
+  missingPlatform,
   getSubject,
 } from './platform.js';
 import type { ManifestContent, Repository, WritableRepository } from '../registry/repository.js';
@@ -28,52 +28,50 @@ import {
   maxManifestBytes,
   mediaTypes,
   type Platform,
+  uniqueByDigest,
 } from './types.js';
 
-/** When an image was made that nobody has told a time for. */
+/** Default creation time of images. */
 export const defaultCreated = '1970-01-01T00:00:00Z';
 
 export interface BuildImageOptions {
-  /** Gzip-compressed tar archives, bottom first; a bare Buffer is unpacked once for its diff ID. */
+  /** Gzip-compressed tar archives, bottom first; a Buffer is unpacked once for its diff ID. */
   layers: readonly (Layer | LayerFile | Buffer)[];
-  /** What the history says of each of them; `opmate` unless told. */
+  /** History entry of each layer; default: `opmate`. */
   createdBy?: readonly string[] | undefined;
-  /** Added to the base's; undefined takes one of the base's away. */
+  /** Added to those of the base; undefined removes one. */
   labels?: Readonly<Record<string, string | undefined>> | undefined;
-  /** The base's, or linux/amd64, unless told. */
+  /** Default: that of the base, or linux/amd64. */
   platform?: Platform | undefined;
-  /** RFC 3339; 1970 unless told, so that equal inputs make equal images. */
+  /** RFC 3339; default: 1970, so equal inputs make equal images. */
   created?: string | undefined;
-  /** Replaces the base's; its command goes with it. */
+  /** Replaces that of the base and its command. */
   entrypoint?: readonly string[] | undefined;
   cmd?: readonly string[] | undefined;
-  /** Added to the base's, e.g. `50051/tcp`. */
+  /** Added to those of the base, such as `50051/tcp`. */
   exposedPorts?: readonly string[] | undefined;
-  /** Its layers come first, and its configuration is the starting point. */
   base?: Image | undefined;
-  /** The base's whole configuration: what of it opmate does not know is kept (`readWholeConfig`). */
+  /** Whole configuration of the base, whose unknown fields are kept; see `readWholeConfig`. */
   baseConfig?: JsonObject | undefined;
 }
 
-/** An image in memory; the base's layers, and those in files, are still where they were. */
+/** An image in memory, except layers of its base and in files. */
 export interface BuiltImage {
-  /** Of the manifest. */
   descriptor: Descriptor;
   manifest: Buffer;
   config: Buffer;
   configDescriptor: Descriptor;
   platform: Platform;
-  /** The new layers. */
+  /** New layers in memory. */
   layers: { descriptor: Descriptor; bytes: Buffer }[];
-  /** Those of the new layers that are in files, which must stay there until the image is pushed. */
+  /** New layers in files, which must exist until the image is pushed. */
   layerFiles: { descriptor: Descriptor; file: string }[];
   base: Image | undefined;
 }
 
 /**
- * Opens the images that an image is to be built on: all that a multi-platform base has for Linux, in its order,
- * or only that of `platform`. Throws OpmateError UNSUPPORTED for an index within the base's, which needs a
- * `platform`; NOT_FOUND for a base without any image; and what opening throws.
+ * Opens the base images of a reference: all for Linux of a multi-platform base, or that of `platform`. Throws OpmateError
+ * UNSUPPORTED for a nested index without `platform`, NOT_FOUND without any image, and the errors of opening.
  */
 export async function openBases(
   repository: Repository,
@@ -90,7 +88,7 @@ export async function openBases(
   );
   if (entries.length === 0) throw new OpmateError('NOT_FOUND', 'no image for Linux', { subject });
   if (entries.length > maxPlatforms || entries.some((entry) => isIndexType(entry.mediaType))) {
-    throw new OpmateError('UNSUPPORTED', 'not an index of one image a platform', {
+    throw new OpmateError('UNSUPPORTED', 'not an index with one image per platform', {
       subject,
       hint: 'select a platform with --platform',
     });
@@ -106,10 +104,7 @@ export async function openBases(
   );
 }
 
-/**
- * Those of opened bases that are for `platforms`, in their own order. `subject` is how messages name what they were
- * opened from. Throws OpmateError NOT_FOUND for a platform that none is for.
- */
+/** Returns the bases for `platforms`, in their own order. Throws OpmateError NOT_FOUND, naming `subject`. */
 export function chooseBases(
   images: readonly Image[],
   platforms: readonly Platform[],
@@ -120,28 +115,23 @@ export function chooseBases(
     const choice = choosePlatform(entries, { platform, hostPlatform: platform });
     const index = entries.findIndex((entry) => entry === choice);
     if (index >= 0) return index;
-    const offered = [...new Set(images.map((image) => formatPlatform(image.platform)))]
-      .slice(0, 10)
-      .join(', ');
-    throw new OpmateError('NOT_FOUND', `no image for ${formatPlatform(platform)}, only ${offered}`, {
-      subject,
-    });
+    throw missingPlatform(platform, entries, { subject });
   });
   return images.filter((_, index) => chosen.includes(index));
 }
 
-/** More than there are; each costs a copy of the base. */
+/** Maximum platforms of a base. */
 const maxPlatforms = 32;
 
-/** The configuration of an image that was opened, with all its fields. Throws what opening the blob throws. */
+/** Reads the whole configuration of an open image. Throws the errors of opening the blob. */
 export async function readWholeConfig(image: Image, options: CancelOptions = {}): Promise<JsonObject> {
   const { repository, manifest } = image;
   const bytes = await readBlob(repository, manifest.config, maxManifestBytes, options);
-  // Opening the image has checked that it is an object, and that no key is duplicate.
+  // Opening the image has checked its type and duplicate keys.
   return JSON.parse(bytes.toString()) as JsonObject;
 }
 
-/** Fields beside the image's `config` that say something about the image and not about how it was made. */
+/** Fields beside `config` that describe the image, and not how it was built. */
 const furtherFields: readonly string[] = ['author', 'os.version', 'os.features'];
 
 function pick(object: JsonObject | undefined, isWanted: (key: string) => boolean): JsonObject {
@@ -151,8 +141,8 @@ function pick(object: JsonObject | undefined, isWanted: (key: string) => boolean
 }
 
 /**
- * Makes an OCI image whose bytes depend on the options alone. Throws OpmateError INVALID for a layer that is
- * not gzip and UNSUPPORTED for a layer type of the base that OCI has no name for.
+ * Builds an OCI image whose bytes depend on the options only. Throws OpmateError INVALID for a layer that is not gzip, and
+ * UNSUPPORTED for a layer type of the base that OCI lacks.
  */
 export async function buildImage(options: BuildImageOptions): Promise<BuiltImage> {
   const { base, created = defaultCreated } = options;
@@ -161,11 +151,8 @@ export async function buildImage(options: BuildImageOptions): Promise<BuiltImage
   const baseLayers = base?.manifest.layers ?? [];
   const baseIds = base?.config.rootfs?.diff_ids ?? [];
   if (baseIds.length !== baseLayers.length) {
-    throw new OpmateError(
-      'INVALID',
-      `its configuration names ${baseIds.length} layers, not ${baseLayers.length}`,
-      { subject: base?.name },
-    );
+    const problem = `${baseIds.length} layers in its configuration, but ${baseLayers.length} in its manifest`;
+    throw new OpmateError('INVALID', problem, { subject: base?.name });
   }
   const config: ImageConfig = {
     created,
@@ -201,7 +188,18 @@ export async function buildImage(options: BuildImageOptions): Promise<BuiltImage
   };
 }
 
-/** Stores a built image, the base's layers included, under a tag or its digest; the manifest comes last. */
+/** Yields the configuration and the new layers of a built image. */
+export function* listNewBlobs(
+  image: BuiltImage,
+): Generator<{ descriptor: Descriptor; open: () => Readable }> {
+  for (const { descriptor, bytes } of image.layers) yield { descriptor, open: () => toStream(bytes) };
+  for (const { descriptor, file } of image.layerFiles) {
+    yield { descriptor, open: () => createReadStream(file, { highWaterMark: 256 * 1024 }) };
+  }
+  yield { descriptor: image.configDescriptor, open: () => toStream(image.config) };
+}
+
+/** Stores a built image with the layers of its base, then its manifest under a tag or its digest. */
 export async function pushImage(
   target: WritableRepository,
   reference: string,
@@ -213,16 +211,10 @@ export async function pushImage(
       descriptor,
       open: () => (image.base as Image).repository.openBlob(descriptor, options),
     })),
-    ...image.layers.map(({ descriptor, bytes }) => ({ descriptor, open: () => toStream(bytes) })),
-    ...image.layerFiles.map(({ descriptor, file }) => ({
-      descriptor,
-      open: () => createReadStream(file, { highWaterMark: 256 * 1024 }),
-    })),
-    { descriptor: image.configDescriptor, open: () => toStream(image.config) },
+    ...listNewBlobs(image),
   ];
-  const unique = new Map(blobs.map((blob) => [blob.descriptor.digest, blob]));
   await mapConcurrent(
-    [...unique.values()],
+    uniqueByDigest(blobs.map((blob) => ({ ...blob, digest: blob.descriptor.digest }))),
     defaultCopyConcurrency,
     ({ descriptor, open }) => target.putBlob(descriptor, open, options),
     options,
@@ -230,10 +222,7 @@ export async function pushImage(
   return target.putManifest(reference, image.manifest, mediaTypes.ociManifest, options);
 }
 
-/**
- * Stores images that differ in their platform as one index under a tag; the index comes last. Its bytes depend
- * on the images alone.
- */
+/** Stores images of several platforms, then their index under a tag. */
 export async function pushImageIndex(
   target: WritableRepository,
   reference: string,
@@ -244,7 +233,7 @@ export async function pushImageIndex(
   return target.putManifest(reference, buildIndex(images).bytes, mediaTypes.ociIndex, options);
 }
 
-/** The index of images that differ in their platform. Its bytes depend on the images alone. */
+/** Returns the index of images of several platforms. Its bytes depend on the images only. */
 export function buildIndex(images: readonly BuiltImage[]): ManifestContent {
   const manifests = images.map(({ descriptor, platform }) => ({ ...descriptor, platform }));
   const index: ImageIndex = { schemaVersion: 2, mediaType: mediaTypes.ociIndex, manifests };
@@ -252,13 +241,13 @@ export function buildIndex(images: readonly BuiltImage[]): ManifestContent {
   return { descriptor: describe(mediaTypes.ociIndex, bytes), bytes };
 }
 
-/** What images are known by once they are stored: one by its manifest, several by their index. */
+/** Returns the descriptor of a stored image, or of the index of several. */
 export function describeImages(images: readonly BuiltImage[]): Descriptor {
   const [first, ...others] = images;
   return first !== undefined && others.length === 0 ? first.descriptor : buildIndex(images).descriptor;
 }
 
-/** What this module writes itself. */
+/** Fields that this module writes itself. */
 const ownFields: ReadonlySet<string> = new Set(['Labels', 'Entrypoint', 'Cmd', 'ExposedPorts']);
 
 function runConfig(options: BuildImageOptions): NonNullable<ImageConfig['config']> {
@@ -313,16 +302,14 @@ function describe(mediaType: string, bytes: Buffer): Descriptor {
   return { mediaType, digest: computeDigest(bytes), size: bytes.length };
 }
 
-/** The same layer under its OCI name; Docker's has the same bytes. */
+/** Returns a layer with its OCI media type; Docker layers have the same bytes. */
 function toOci(layer: Descriptor): Descriptor {
   const { digest, size } = layer;
   if (layer.mediaType.startsWith('application/vnd.oci.')) return { mediaType: layer.mediaType, digest, size };
   if (layer.mediaType === mediaTypes.dockerLayerGzip)
     return { mediaType: mediaTypes.ociLayerGzip, digest, size };
-  throw new OpmateError(
-    'UNSUPPORTED',
-    `layer ${digest}: ${JSON.stringify(layer.mediaType)} cannot be part of an OCI image`,
-  );
+  const problem = `${JSON.stringify(layer.mediaType)} not allowed in an OCI image`;
+  throw new OpmateError('UNSUPPORTED', problem, { subject: `layer ${digest}` });
 }
 
 function toStream(bytes: Buffer): Readable {

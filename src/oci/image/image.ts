@@ -22,27 +22,26 @@ import {
   maxManifestBytes,
 } from './types.js';
 
-/** One image for one platform; its layers are read with `repository.openBlob`. */
+/** An image for one platform. */
 export interface Image {
   repository: Repository;
-  /** How messages name it, e.g. `quay.io/ns/name:v1`. */
+  /** Name in messages: `quay.io/ns/name:v1`. */
   name: string;
-  /** What the reference names: an index, or the image manifest itself. Its digest pins the reference. */
+  /** Descriptor of the reference: an index or the image manifest. Its digest pins the reference. */
   root: Descriptor;
-  /** The image manifest. */
+  /** Descriptor of the image manifest. */
   descriptor: Descriptor;
   manifest: ImageManifest;
   config: ImageConfig;
-  /** The configuration's labels; an object without prototype. */
+  /** Labels of the configuration; an object without prototype. */
   labels: Record<string, string>;
   platform: Platform;
 }
 
 /**
- * Opens the image that a tag or digest of a repository means on a platform (`choosePlatform`): its
- * manifest and configuration, verified; no layer. A tag is looked up once.
- * Throws OpmateError NOT_FOUND, INVALID, UNSUPPORTED (an artifact that is no image), LIMIT, and what the
- * repository throws.
+ * Opens the image of a tag or digest for a platform, see `choosePlatform`: reads manifest and configuration, but no layer.
+ * Throws OpmateError NOT_FOUND, INVALID, UNSUPPORTED (an artifact that is no image), LIMIT, and the errors of the
+ * repository.
  */
 export async function openImage(
   repository: Repository,
@@ -82,10 +81,7 @@ export async function openImage(
   };
 }
 
-/**
- * Reads a small blob whole, verified. Throws LimitError when its descriptor promises more than `limit`
- * bytes, and what `openBlob` throws.
- */
+/** Reads a blob whole. Throws LimitError for more than `limit` bytes, and the errors of `openBlob`. */
 export async function readBlob(
   repository: Repository,
   descriptor: Descriptor,
@@ -100,13 +96,13 @@ export async function readBlob(
   return readLimited(await repository.openBlob(descriptor, options), limit, descriptor.digest);
 }
 
-/** Reads files of an image into memory, as `readLayers` does. Layers that arrive damaged are read again. */
+/** Reads files of an image into memory, see `readLayers`. Damaged layers are read again. */
 export function readImage(image: Image, options: ReadLayersOptions): Promise<FileTree> {
   const layers = getLayers(image.repository, image.manifest.layers, options);
   return retryDamaged(() => readLayers(layers, options), options);
 }
 
-/** Unpacks files of an image, as `extractLayers` does. Layers that arrive damaged are read again. */
+/** Unpacks files of an image, see `extractLayers`. Damaged layers are read again. */
 export function extractImage(
   image: Image,
   destination: string,
@@ -115,7 +111,7 @@ export function extractImage(
   return extractBlobs(image.repository, image.manifest.layers, destination, options);
 }
 
-/** Unpacks archives of a repository in this order. Those that arrive damaged are read again. */
+/** Unpacks archives of a repository in order. Damaged ones are read again. */
 export function extractBlobs(
   repository: Repository,
   blobs: readonly Descriptor[],

@@ -13,33 +13,30 @@ import {
   type Platform,
 } from './types.js';
 
-/** The most entries of an index, nested ones counted together. */
+/** Maximum entries of an index, nested ones included. */
 export const maxIndexEntries = 10_000;
 
-/** A manifest or index; `mediaType` is what the document says it is, or what its shape and origin imply. */
+/** A manifest or index. `mediaType` is declared, announced, or implied by its fields. */
 export type ParsedManifest =
   | { kind: 'image'; mediaType: string; manifest: ImageManifest }
   | { kind: 'index'; mediaType: string; index: ImageIndex };
 
-/** Whether a descriptor names an index or manifest list. */
+/** Reports whether a media type is that of an index or manifest list. */
 export function isIndexType(mediaType: string): boolean {
   return mediaType === mediaTypes.ociIndex || mediaType === mediaTypes.dockerManifestList;
 }
 
 interface ParseManifestOptions {
-  /** Begins every message, e.g. `quay.io/ns/name:v1`. */
+  /** Start of messages: `quay.io/ns/name:v1`. */
   subject: string;
-  /** What the document was announced as: a descriptor's media type, or a Content-Type header. */
+  /** Announced type: media type of the descriptor, or a Content-Type header. */
   mediaType?: string | undefined;
 }
 
 /**
- * Reads an image manifest or index, OCI or Docker schema 2. Unknown fields are ignored.
- *
- * Refuses what two readers could take for different things (CVE-2021-41190): fields of another kind of
- * document, a media type other than the announced one, a key given twice or in another case.
- * Throws OpmateError SYNTAX, INVALID, UNSUPPORTED (schema 1, unknown types) or LIMIT (over 4 MiB, or more
- * than 10,000 entries).
+ * Parses an image manifest or index, OCI or Docker schema 2. Unknown fields are ignored. Refuses ambiguous documents
+ * (CVE-2021-41190): fields of another kind, another media type than announced, duplicate keys, keys in another case.
+ * Throws OpmateError SYNTAX, INVALID, UNSUPPORTED (schema 1, unknown types) or LIMIT (4 MiB, 10,000 entries).
  */
 export function parseManifest(bytes: Uint8Array, options: ParseManifestOptions): ParsedManifest {
   const { subject } = options;
@@ -92,29 +89,27 @@ export function parseManifest(bytes: Uint8Array, options: ParseManifestOptions):
   };
 }
 
-/** Fields that only images, and that only indexes, may have; both refuse those of older forms. */
+/** Fields of images only and of indexes only; both refuse those of older formats. */
 const imageFields = ['config', 'layers', 'fsLayers', 'history', 'blobs'];
 const indexFields = ['manifests', 'fsLayers', 'history', 'blobs'];
 
 /**
- * The JSON object of a manifest of any kind. Throws OpmateError SYNTAX, LIMIT (over 4 MiB), or INVALID for a key
- * that is given twice, or a known one in another case: two readers could take it for different things.
+ * Parses the JSON object of a manifest of any kind. Throws OpmateError SYNTAX, LIMIT (4 MiB), or INVALID for a duplicate
+ * key or a known one in another case.
  */
 export function parseManifestDocument(bytes: Uint8Array, subject: string): JsonObject {
   const document = parseDocument(bytes, subject, 'manifest');
-  // Go reads `Layers` as `layers`: a document with such a key means different things to different readers.
+  // Go reads `Layers` as `layers`, other readers do not.
   const byLowerCase = new Map(documentFields.map((key) => [key.toLowerCase(), key]));
   for (const key of Object.keys(document)) {
     const meant = byLowerCase.get(key.toLowerCase());
     if (meant === undefined || meant === key) continue;
-    throw new OpmateError('INVALID', `has ${quoteShort(key)} in place of ${meant}`, { subject });
+    throw new OpmateError('INVALID', `expected key ${meant}, got ${quoteShort(key)}`, { subject });
   }
   return document;
 }
 
-/**
- * Reads an image configuration, OCI or Docker. Throws OpmateError SYNTAX, INVALID or LIMIT (over 4 MiB).
- */
+/** Parses an image configuration, OCI or Docker. Throws OpmateError SYNTAX, INVALID or LIMIT (4 MiB). */
 export function parseImageConfig(bytes: Uint8Array, subject: string): ImageConfig {
   const document = parseDocument(bytes, subject, 'image configuration');
   const root = openValue(document, { name: subject, kind: 'reference' });
@@ -213,13 +208,13 @@ const configFields = ['architecture', 'os', 'variant', 'created', 'config', 'roo
 
 const containerFields = ['Labels', 'Env', 'Entrypoint', 'Cmd', 'WorkingDir', 'User', 'ExposedPorts'] as const;
 
-/** Drops the fields that are undefined. */
+/** Removes undefined fields. */
 function defined<T extends object>(object: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   for (const key of Object.keys(object) as (keyof T)[]) if (object[key] === undefined) delete object[key];
   return object as { [K in keyof T]: Exclude<T[K], undefined> };
 }
 
-/** The media type of a Content-Type header, unless it is one that says nothing. */
+/** Returns the media type of a Content-Type header; undefined for generic ones. */
 function knownType(header: string | undefined): string | undefined {
   const type = header?.split(';')[0]?.trim().toLowerCase();
   const generic = ['', 'application/json', 'application/octet-stream', 'binary/octet-stream', 'text/plain'];
@@ -253,7 +248,7 @@ function parseDocument(bytes: Uint8Array, subject: string, what: string): JsonOb
   return document;
 }
 
-/** The first key that valid JSON text gives twice in one object. */
+/** Returns the first duplicate key of an object in valid JSON. */
 export function findRepeatedKey(text: string): string | undefined {
   const objects: Set<string>[] = [];
   for (let i = 0; i < text.length; i++) {

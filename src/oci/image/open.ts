@@ -9,45 +9,39 @@ import { createRegistryRepository, type RegistryRepositoryOptions } from '../reg
 import type { Repository, WritableRepository } from '../registry/repository.js';
 import { type SignatureReads, withRememberedSignatures } from '../signatures/remembered-signatures.js';
 
-/** What opening images needs of a session. */
+/** Part of a session that opening images needs. */
 export interface ImageSession extends CancelOptions {
-  /** How registries and other servers are reached; called when the first one is needed. */
+  /** Returns the connection to registries and other servers; called when it is first needed. */
   connect: () => Connection | Promise<Connection>;
   cache?: BlobCache | undefined;
-  /** Layers of catalogs by digest, where there is no `cache` that has them. */
+  /** Returns the cache of catalog layers, without a `cache`. */
   catalogCache?: (() => Promise<BlobCache | undefined>) | undefined;
-  /** Set where what is attached to images is read once in a run. */
+  /** Signatures and referrers read in this run, if they are to be read once. */
   signatureReads?: SignatureReads | undefined;
   logger?: Logger | undefined;
-  /** Where compressed archives are unpacked while they are open; without it they are refused. */
+  /** Directory for unpacked archives while they are open; compressed archives are refused without it. */
   temporaryDirectory?: string | undefined;
-  /** Caps on unpacking a compressed archive, and on the entries of any. */
+  /** Limits of unpacking a compressed archive, and of the entries of any. */
   limits?: ArchiveLimits | undefined;
 }
 
-/** What a reference names; `close` it when done. */
+/** The repository of a reference; `close` it when done. */
 export interface OpenedReference {
   repository: Repository;
-  /** Tag or digest within the repository; the digest where both were given. */
+  /** Tag or digest within the repository; the digest takes precedence. */
   reference: string;
   close(): Promise<void>;
 }
 
-/** Returns an image of a repository that stays open as long as whoever opened it needs it. */
-export function holdOpen({
-  repository,
-  digest,
-}: {
-  repository: Repository;
-  digest: string;
-}): OpenedReference {
-  return { repository, reference: digest, close: () => Promise.resolve() };
+/** Returns an image of a repository that the caller keeps open. */
+export function holdOpen(image: { repository: Repository; digest: string }): OpenedReference {
+  return { repository: image.repository, reference: image.digest, close: () => Promise.resolve() };
 }
 
 /**
- * Opens the repository that a reference lies in: a registry's, an OCI layout directory, or an archive file.
- * A layout or archive without tag means the only image in it. Throws UsageError for a registry reference
- * without tag and digest, and what opening a layout or archive throws.
+ * Opens the repository of a reference: in a registry, an OCI layout directory, or an archive file. A layout or archive
+ * without tag must have a single image. Throws UsageError for a registry reference without tag and digest, and the errors
+ * of opening a layout or archive.
  */
 export async function openReference(reference: Reference, session: ImageSession): Promise<OpenedReference> {
   if (reference.transport === 'docker') {
@@ -73,7 +67,7 @@ export async function openReference(reference: Reference, session: ImageSession)
   }
 }
 
-/** The same repository, of which layers of a catalog that are in the cache need not be fetched from a registry again. */
+/** Returns the repository with the cache of catalog layers, if it is in a registry. */
 export async function withCatalogCache(
   repository: Repository,
   { catalogCache }: Pick<ImageSession, 'catalogCache'>,
@@ -84,19 +78,19 @@ export async function withCatalogCache(
   return withCachedBlobs(repository, cache);
 }
 
-/** What a reference names, to be written to. */
+/** The writable repository of a reference. */
 export interface OpenedTarget extends OpenedReference {
   repository: WritableRepository;
 }
 
 /**
- * Opens the repository that a reference lies in for writing: a registry's, or an OCI layout directory, which
- * is made by the first write where there is none. Throws UsageError for an archive and for a reference without tag and digest.
+ * Opens the repository of a reference for writing: in a registry, or an OCI layout directory, created with the first
+ * write. Throws UsageError for an archive, and for a reference without tag and digest.
  */
 export async function openTarget(reference: Reference, session: ImageSession): Promise<OpenedTarget> {
   const wanted = reference.digest ?? reference.tag;
   if (reference.transport !== 'docker' && reference.transport !== 'oci') {
-    throw new UsageError('an archive cannot be written to', {
+    throw new UsageError('archives are read-only', {
       subject: `${reference.transport}:${reference.path}`,
       hint: `use a layout directory: oci:DIR:TAG`,
     });

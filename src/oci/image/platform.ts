@@ -1,13 +1,19 @@
 import type { CancelOptions } from '../../core/concurrency.js';
 import { isDigest } from '../../core/digest.js';
-import { DigestMismatchError, LimitError, OpmateError, UsageError } from '../../core/errors.js';
+import {
+  DigestMismatchError,
+  type ErrorDetails,
+  LimitError,
+  OpmateError,
+  UsageError,
+} from '../../core/errors.js';
 import { isIndexType, maxIndexEntries, type ParsedManifest, parseManifest } from './manifest.js';
 import type { ManifestContent, Repository } from '../registry/repository.js';
 import type { Descriptor, ImageIndex, Platform } from './types.js';
 
-/** How deep indexes may lie in each other. */
+/** Maximum depth of nested indexes. */
 const maxIndexDepth = 4;
-/** The most nested indexes that are read to find one image. */
+/** Maximum nested indexes read to find an image. */
 const maxNestedIndexes = 100;
 
 const architectureAliases: Readonly<Record<string, string>> = {
@@ -22,14 +28,11 @@ const architectureAliases: Readonly<Record<string, string>> = {
   mips64el: 'mips64le',
 };
 
-/**
- * Reads `os/architecture[/variant]`, e.g. `linux/arm64/v8`; names that other tools use for an architecture
- * (`x86_64`, `aarch64`) are understood. Throws UsageError.
- */
+/** Parses `os/architecture[/variant]`, such as `linux/arm64/v8` or `linux/x86_64`. Throws UsageError. */
 export function parsePlatform(text: string): Platform {
   const parts = text.toLowerCase().split('/');
   if (parts.length < 2 || parts.length > 3 || parts.some((part) => !/^[a-z0-9_.-]+$/.test(part))) {
-    throw new UsageError('not a platform', {
+    throw new UsageError('invalid platform', {
       subject: JSON.stringify(text),
       hint: 'use the form linux/amd64 or linux/arm/v7',
     });
@@ -42,14 +45,14 @@ export function parsePlatform(text: string): Platform {
   };
 }
 
-/** `os/architecture[/variant]`; `unknown` for what is not given. */
+/** Returns `os/architecture[/variant]`, with `unknown` for missing parts. */
 export function formatPlatform(platform: Platform): string {
   const { os, architecture, variant } = platform;
   return [os || 'unknown', architecture || 'unknown', ...(variant ? [variant] : [])].join('/');
 }
 
-/** Whether an index entry is a statement about an image (BuildKit's provenance, SBOM) and no image. */
-export function isAttestation(entry: Descriptor): boolean {
+/** Reports whether an index entry is an attestation of BuildKit (provenance, SBOM) and no image. */
+export function isAttestation(entry: Pick<Descriptor, 'platform' | 'annotations'>): boolean {
   return (
     entry.annotations?.['vnd.docker.reference.type'] === 'attestation-manifest' ||
     (entry.platform?.os === 'unknown' && entry.platform.architecture === 'unknown')
@@ -57,15 +60,15 @@ export function isAttestation(entry: Descriptor): boolean {
 }
 
 export interface PlatformChoice {
-  /** What the user asked for: this or nothing. */
+  /** Requested platform; no other is chosen. */
   platform?: Platform | undefined;
-  /** The machine's own. Images are for Linux even where the machine is not. */
+  /** Platform of the machine. Images for Linux are chosen even if its OS differs. */
   hostPlatform: Platform;
 }
 
 /**
- * The entry to use of an index without nested ones: the asked platform, else the host's, else linux/amd64,
- * else the only one. Attestations do not count. Undefined if missing or no single one.
+ * Returns the entry of an index without nested ones for the requested platform, else that of the host, else linux/amd64,
+ * else the only one. Attestations are ignored. Returns undefined if none matches.
  */
 export function choosePlatform(
   entries: readonly Descriptor[],
@@ -93,25 +96,25 @@ function findPlatform(entries: readonly Descriptor[], wanted: Platform): Descrip
   return exact ?? (wanted.variant ? undefined : same[0]);
 }
 
-/** An architecture without variant means its usual one. OCI image index, "Platform Variants". */
+/** Returns the variant of a platform, or the default one. (Source: OCI image index, "Platform Variants".) */
 function getVariant({ architecture, variant }: Platform): string {
   if (variant) return variant;
   return { arm: 'v7', arm64: 'v8', amd64: 'v1' }[architecture] ?? '';
 }
 
 interface ResolvedImage {
-  /** What the reference names: the index, or the image itself. */
+  /** Descriptor of the reference: an index or the image itself. */
   root: Descriptor;
   descriptor: Descriptor;
   parsed: Extract<ParsedManifest, { kind: 'image' }>;
-  /** What the index says the image is for. */
+  /** Platform in the index. */
   platform?: Platform;
 }
 
 /**
- * Follows a reference through indexes to one image. A tag is read once; all below it by digest.
- * Throws OpmateError NOT_FOUND when no entry fits, LIMIT for indexes nested deeper than 4 or with more than
- * 10,000 entries in all, INVALID for an index within itself, and what reading and parsing throw.
+ * Resolves a reference through indexes to one image. A tag is read once, content below it by digest. Throws OpmateError
+ * NOT_FOUND if no entry matches, LIMIT for more than 4 nested levels or 10,000 entries, INVALID for an index that lists
+ * itself, and the errors of reading and parsing.
  */
 export async function resolveImage(
   repository: Repository,
@@ -143,7 +146,7 @@ async function chooseFrom(
 ): Promise<Descriptor> {
   const isIndex = (entry: Descriptor): boolean => isIndexType(entry.mediaType);
   const direct = index.manifests.filter((entry) => !isIndex(entry) && !isAttestation(entry));
-  // Nested indexes are read only where the best choice is not among the direct entries.
+  // Nested indexes are read only if no direct entry matches.
   const best = findPlatform(direct, choice.platform ?? choice.hostPlatform);
   if (best) return best;
   const images: Descriptor[] = [];
@@ -152,14 +155,14 @@ async function chooseFrom(
   async function collect(from: ImageIndex, ancestors: readonly string[]): Promise<void> {
     entries += from.manifests.length;
     if (entries > maxIndexEntries)
-      throw new LimitError(`more than ${maxIndexEntries} entries in its indexes`, { subject });
+      throw new LimitError(`more than ${maxIndexEntries} index entries`, { subject });
     for (const entry of from.manifests) {
       if (!isIndex(entry)) {
         images.push(entry);
         continue;
       }
       if (ancestors.includes(entry.digest))
-        throw new OpmateError('INVALID', 'an index that contains itself', { subject });
+        throw new OpmateError('INVALID', 'index lists itself', { subject });
       if (ancestors.length >= maxIndexDepth) {
         throw new LimitError(`indexes nested deeper than ${maxIndexDepth}`, { subject });
       }
@@ -174,20 +177,30 @@ async function chooseFrom(
   await collect(index, [content.descriptor.digest]);
   const chosen = choosePlatform(images, choice);
   if (chosen) return chosen;
-  const offered = images.filter((entry) => !isAttestation(entry));
-  if (offered.length === 0) throw new OpmateError('NOT_FOUND', 'an index without any image', { subject });
-  const wanted = choice.platform ?? choice.hostPlatform;
-  const names = [
-    ...new Set(offered.map(({ platform }) => (platform ? formatPlatform(platform) : 'one without platform'))),
-  ];
-  const list = names.length > 10 ? [...names.slice(0, 10), '…'] : names;
-  throw new OpmateError('NOT_FOUND', `no image for ${formatPlatform(wanted)}, only ${list.join(', ')}`, {
+  throw missingPlatform(choice.platform ?? choice.hostPlatform, images, {
     subject,
     hint: choice.platform ? undefined : 'select one with --platform',
   });
 }
 
-/** Reads what an index lists, held to the type and size that it gives. */
+/** Returns the error for a platform that none of these images has. */
+export function missingPlatform(
+  platform: Platform,
+  entries: readonly Pick<Descriptor, 'platform' | 'annotations'>[],
+  details: ErrorDetails,
+): OpmateError {
+  const images = entries.filter((entry) => !isAttestation(entry));
+  if (images.length === 0) return new OpmateError('NOT_FOUND', 'no images', details);
+  const names = images.map((image) =>
+    image.platform ? formatPlatform(image.platform) : 'one without platform',
+  );
+  const unique = [...new Set(names)];
+  const list = unique.length > 10 ? [...unique.slice(0, 10), '…'] : unique;
+  const problem = `no image for ${formatPlatform(platform)}, only ${list.join(', ')}`;
+  return new OpmateError('NOT_FOUND', problem, details);
+}
+
+/** Reads an index entry, which must have the listed type and size. */
 async function readEntry(
   repository: Repository,
   entry: Descriptor,
@@ -200,7 +213,7 @@ async function readEntry(
   });
 }
 
-/** Reads the bytes of a manifest that an index lists. Throws DigestMismatchError for another size. */
+/** Reads a manifest that an index lists. Throws DigestMismatchError for another size. */
 export async function readListed(
   repository: Repository,
   entry: Descriptor,
@@ -208,15 +221,14 @@ export async function readListed(
 ): Promise<ManifestContent> {
   const content = await repository.getManifest(entry.digest, options);
   if (content.bytes.length !== entry.size) {
-    const subject = getSubject(repository.name, entry.digest);
-    throw new DigestMismatchError(`has ${content.bytes.length} bytes, its index says ${entry.size}`, {
-      subject,
+    throw new DigestMismatchError(`expected ${entry.size} bytes, got ${content.bytes.length}`, {
+      subject: getSubject(repository.name, entry.digest),
     });
   }
   return content;
 }
 
-/** How messages name a manifest: `quay.io/ns/name:v1`, `quay.io/ns/name@sha256:…`. */
+/** Returns the name of a manifest in messages: `quay.io/ns/name:v1`, `quay.io/ns/name@sha256:…`. */
 export function getSubject(repository: string, reference: string): string {
   return `${repository}${isDigest(reference) ? '@' : ':'}${reference}`;
 }

@@ -1,10 +1,7 @@
 import { LimitError } from '../../core/errors.js';
 import { HeldContent } from './held-content.js';
 
-/**
- * Reads a stream to its end. Throws LimitError, and gives the stream up, when it is longer than `limit`; `what`
- * names the content there.
- */
+/** Reads a stream whole. Throws LimitError, naming `what`, and destroys the stream if it is longer than `limit`. */
 export async function readLimited(
   stream: AsyncIterable<unknown>,
   limit: number,

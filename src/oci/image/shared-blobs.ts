@@ -1,60 +1,54 @@
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
+
 import { type Logger, silentLogger } from '../../core/log.js';
 import { isNonDistributable } from '../layout/layout-manifest.js';
 import type { PutBlobOptions, Repository, WritableRepository } from '../registry/repository.js';
 import { retryDamaged } from '../transport/retry-policy.js';
 import type { Descriptor } from './types.js';
 
-/** What became of a blob: sent, mounted from a neighbour, there already, or not to be had and not needed. */
+/** Outcome of a blob; `skipped` is an unavailable non-distributable layer. */
 type BlobOutcome = 'copied' | 'mounted' | 'present' | 'skipped';
 
 export interface CopyBlobOptions extends PutBlobOptions {
   logger?: Logger | undefined;
-  /** Runs a request, or the sending of so many bytes, when there is room for it. */
+  /** Runs a request, or the transfer of this many bytes, when there is capacity. */
   whenFree?: (<T>(bytes: number, work: () => Promise<T>) => Promise<T>) | undefined;
 }
 
-/** A repository within its registry; what is in no registry is a place of its own. */
+/** A repository within its registry. Other repositories are places of their own. */
 export interface BlobPlace {
   registry: string;
   repository: string;
 }
 
-/** What is known of one registry. */
+/** Knowledge about a registry. */
 interface Place {
-  /** Repositories that have a blob, by its digest. */
+  /** Repositories with a blob, by its digest. */
   holders: Map<string, Set<string>>;
-  /** Blobs that are being sent. */
+  /** Blobs being sent. */
   underWay: Map<string, Promise<void>>;
-  /** Blobs that are being sent to, or mounted in, one repository. */
+  /** Blobs being sent to, or mounted in, a repository. */
   arriving: Map<string, Promise<void>>;
-  /** Whether it has refused to mount what was there. */
+  /** It refused to mount an existing blob. */
   refusesMounts: boolean;
-  /** Repositories that nothing may be mounted from. */
+  /** Repositories from which mounting is refused. */
   closed: Set<string>;
 }
 
-/**
- * Blobs on their way into the repositories of registries: each is sent to a registry once and mounted where else it
- * is needed, as long as the registry does that.
- */
+/** Blobs copied to registries: each is sent to a registry once, and mounted in other repositories if possible. */
 export class SharedBlobs {
   readonly #places = new Map<string, Place>();
 
   /** Notes that a repository has a blob. */
   note({ registry, repository }: BlobPlace, digest: string): void {
-    const { holders } = this.#placeAt(registry);
-    const known = holders.get(digest);
-    if (known === undefined) holders.set(digest, new Set([repository]));
-    else known.add(repository);
+    getOrAdd(this.#placeAt(registry).holders, digest, () => new Set()).add(repository);
   }
 
   /**
-   * Brings a blob into a repository that is said to lack it. While the same registry is being sent the blob from
-   * elsewhere, waits for that. Throws what the repositories throw.
-   *
-   * Nothing arrives twice in a repository: the `distribution` registry refuses a manifest while it writes anew that
-   * the repository has one of its blobs.
+   * Copies a blob to a repository that lacks it, after a running transfer to the same registry. Throws the errors of the
+   * repositories. A blob is never sent twice to a repository at a time: the `distribution` registry refuses manifests
+   * while it records that blob again.
    */
   async copy(
     source: Repository,
@@ -85,7 +79,7 @@ export class SharedBlobs {
     }
   }
 
-  /** Sends a blob that a repository was thought to have, and lacks. */
+  /** Sends a blob that a repository lacks unexpectedly. */
   resend(
     source: Repository,
     target: WritableRepository,
@@ -116,7 +110,7 @@ export class SharedBlobs {
       const key = place.refusesMounts ? `${blob.digest} ${repository}` : blob.digest;
       const other = place.underWay.get(key);
       if (other !== undefined) {
-        // Should that one fail, its own image tells; this one then tries from its own source.
+        // A failed transfer is reported with its own image; this one uses its own source.
         await other.catch(() => undefined);
         continue;
       }
@@ -134,7 +128,7 @@ export class SharedBlobs {
     }
   }
 
-  /** Tries to have a blob mounted from wherever the registry is known to have it. */
+  /** Mounts a blob from any repository of the registry that has it. */
   async #mount(
     source: Repository,
     target: WritableRepository,
@@ -154,7 +148,7 @@ export class SharedBlobs {
         if (await whenFree(0, () => target.mountBlob(blob, from, options))) return true;
         place.refusesMounts = true;
       } catch (error) {
-        // Whoever may push here need not be allowed to mount from there.
+        // Access to the target does not include access to `from`.
         const isRefusal =
           error instanceof OpmateError && ['AUTH', 'NOT_FOUND', 'UNSUPPORTED'].includes(error.code);
         if (!isRefusal) throw error;
@@ -165,18 +159,13 @@ export class SharedBlobs {
   }
 
   #placeAt(registry: string): Place {
-    let place = this.#places.get(registry);
-    if (place === undefined) {
-      place = {
-        holders: new Map(),
-        underWay: new Map(),
-        arriving: new Map(),
-        refusesMounts: false,
-        closed: new Set(),
-      };
-      this.#places.set(registry, place);
-    }
-    return place;
+    return getOrAdd(this.#places, registry, () => ({
+      holders: new Map(),
+      underWay: new Map(),
+      arriving: new Map(),
+      refusesMounts: false,
+      closed: new Set(),
+    }));
   }
 }
 
@@ -195,13 +184,13 @@ async function send(
   };
   try {
     const put = () => target.putBlob(blob, open, options);
-    // Nothing of a blob that came damaged stays at the target.
+    // A damaged blob leaves nothing at the target.
     await ('registry' in source ? retryDamaged(put, options) : put());
   } catch (error) {
     const isGone = error instanceof OpmateError && error.code === 'NOT_FOUND' && opened;
     if (!isGone || !isNonDistributable(blob)) throw error;
     const { logger = silentLogger } = options;
-    logger.log('warn', `${source.name}: ${blob.digest}: non-distributable layer left out`);
+    logger.log('warn', `${source.name}: ${blob.digest}: non-distributable layer skipped`);
     return 'skipped';
   }
   return opened ? 'copied' : 'present';

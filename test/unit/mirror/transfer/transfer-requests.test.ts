@@ -274,7 +274,7 @@ describe('mirror/transfer, requests', () => {
     const fewer = withManifest({ ...manifest, blobs: manifest.blobs.slice(1) });
     expect(await failureOf(copy([fewer]))).toMatchObject({
       code: 'INVALID',
-      message: `${source.host}/ns/a@${descriptor.digest}: needs other content than was written down for it`,
+      message: `${source.host}/ns/a@${descriptor.digest}: content does not match the lock`,
     });
     await copy([withManifest(manifest)]);
     expect(askedFor('/manifests/v1')).toBe(0);

@@ -63,7 +63,7 @@ describe('oci/manifest', () => {
     ['an index with layers', { ...index, layers: [] }, 'not allowed in'],
     ['an index with a config', { ...index, config }, 'not allowed in'],
     ['fsLayers', { ...image, fsLayers: [] }, 'not allowed in'],
-    ['a key in another case', { ...image, Layers: [] }, 'has "Layers" in place of layers'],
+    ['a key in another case', { ...image, Layers: [] }, 'expected key layers, got "Layers"'],
     ['no config', { schemaVersion: 2, layers: [] }, 'config: missing'],
     ['no schema version', { ...image, schemaVersion: undefined }, 'schemaVersion: expected 2'],
     [

@@ -4,21 +4,19 @@ import { computeDigest } from '../../core/digest.js';
 import { type Descriptor, type ImageManifest, mediaTypes } from '../image/types.js';
 import type { WritableRepository } from '../registry/repository.js';
 
-/** Content that is attached to an image. */
+/** Content to attach to an image. */
 export interface Artifact {
-  /** Of the content; its media type is the type of the artifact too. */
+  /** Descriptor of the content; its media type is also the artifact type. */
   descriptor: Descriptor;
   /** May be called again after a failed attempt. */
   open: () => Readable;
-  /** RFC 3339, for the annotation. */
+  /** RFC 3339. */
   created: string;
 }
 
 /**
- * Attaches content to an image: an artifact manifest whose `subject` is the image, which the referrers API lists, or
- * the referrers tag where a registry lacks the API. The same content is attached once, since equal bytes are one manifest.
- *
- * Throws what storing blobs and manifests throws. (Source: OCI image specification 1.1, "Guidelines for Artifact Usage".)
+ * Attaches content to an image by an artifact manifest with the image as `subject`. Equal content is attached once. Throws
+ * the errors of storing blobs and manifests. (Source: OCI image specification 1.1, "Guidelines for Artifact Usage".)
  */
 export async function attachArtifact(
   repository: WritableRepository,

@@ -8,28 +8,28 @@ import { getSubject } from '../image/platform.js';
 import type { Descriptor, ImageManifest } from '../image/types.js';
 import type { Repository } from '../registry/repository.js';
 
-/** Media type of the signed document in the image of a cosign signature. */
+/** Media type of the signed document of a cosign signature. */
 export const simpleSigningType = 'application/vnd.dev.cosign.simplesigning.v1+json';
-/** Annotation of that layer with the signature. */
+/** Annotation of that layer with its signature. */
 export const signatureAnnotation = 'dev.cosignproject.cosign/signature';
-/** Type of the artifact that refers to what it signs. */
+/** Type of the artifact of a signature. */
 const signatureArtifactType = 'application/vnd.dev.cosign.artifact.sig.v1+json';
 const bundleType = 'application/vnd.dev.sigstore.bundle';
 
-/** Maximum signatures of one manifest that are looked at. */
+/** Maximum signatures of a manifest. */
 const maxSignatures = 100;
 
-/** The tag under which cosign keeps the signatures of a manifest. */
+/** Returns the tag of the cosign signatures of a manifest. */
 export function signatureTag(digest: string): string {
   return `${digest.replace(':', '-')}.sig`;
 }
 
-/** Returns the tags of what is attached to a manifest: signatures, attestations and lists of components. */
+/** Returns the tags of the cosign signatures, attestations and SBOMs of a manifest. */
 export function getAttachedTags(digest: string): string[] {
   return ['sig', 'att', 'sbom'].map((suffix) => `${digest.replace(':', '-')}.${suffix}`);
 }
 
-/** Returns the digest that what is attached under a tag belongs to; also for the tag that lists referrers. */
+/** Returns the digest of the manifest to which the content of a tag is attached; also for referrers tags. */
 export function findSubjectOfTag(tag: string | undefined): string | undefined {
   const [, algorithm, hex] =
     /^(sha(?:256|384|512))-([0-9a-f]{64,})(?:\.(?:sig|att|sbom))?$/.exec(tag ?? '') ?? [];
@@ -55,8 +55,8 @@ export async function findManifest(
 }
 
 /**
- * Reads the cosign signatures of a manifest: those under its `.sig` tag, and those of its referrers, as signatures and as
- * Sigstore bundles. Throws what reading manifests and blobs throws, and LimitError above 100 signatures.
+ * Reads the cosign signatures of a manifest: under its `.sig` tag, and those of its referrers as signatures and Sigstore
+ * bundles. Throws the errors of reading, and LimitError for more than 100 signatures.
  */
 export async function readAttachedSignatures(
   repository: Repository,

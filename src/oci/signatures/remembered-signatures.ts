@@ -1,25 +1,25 @@
 import { OpmateError } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { withReads } from '../registry/replaced-reads.js';
 import type { Repository } from '../registry/repository.js';
 
-/** What a run has read of signatures and referrers at sources, by repository, kind and reference. */
+/** Signatures and referrers of sources that a run has read, by repository, kind and reference. */
 export type SignatureReads = Map<string, Promise<unknown>>;
 
-/** Tags under which signatures and what else is attached to an image are kept. */
+/** Tags of cosign for content attached to an image. */
 const attachedTag = /^sha(?:256|384|512)-[0-9a-f]+\.(?:sig|att|sbom)$/;
 
-/** The same repository, of which what is attached to images is read once in a run: to be verified and to be copied. */
+/** Returns the repository with attached content read once per run: for verification and for copying. */
 export function withRememberedSignatures<R extends Repository>(repository: R, reads: SignatureReads): R {
   function once<T>(key: string, read: () => Promise<T>): Promise<T> {
-    const known = reads.get(key);
-    if (known !== undefined) return known as Promise<T>;
-    const reading = read();
-    reads.set(key, reading);
-    reading.catch((error: unknown) => {
-      // What is not there stays so for the run; after any other failure it is asked for again.
-      if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') reads.delete(key);
-    });
-    return reading;
+    return getOrAdd(reads, key, () => {
+      const reading = read();
+      reading.catch((error: unknown) => {
+        // Missing content stays missing for the run; other failures are tried again.
+        if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') reads.delete(key);
+      });
+      return reading;
+    }) as Promise<T>;
   }
   const { name } = repository;
   return withReads(repository, {

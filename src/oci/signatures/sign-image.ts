@@ -10,11 +10,9 @@ import { putBytes } from './attach-artifact.js';
 import { findManifest, signatureAnnotation, signatureTag, simpleSigningType } from './attached-signatures.js';
 
 /**
- * Signs an image as `cosign sign --recursive` does: of an index every image too, since clients verify the manifest
- * that they run. A signature is stored under the `.sig` tag, beside those that are there; one of the same key over the
- * same document is kept. `reference` is the name that the signature states.
- *
- * Throws what reading and storing manifests throws.
+ * Signs an image as `cosign sign --recursive`: also every image of an index, since clients verify the manifest that they
+ * run. A signature is added under the `.sig` tag, unless one of the same key and document exists. `reference` is the name
+ * that it states. Throws the errors of reading and storing manifests.
  */
 export async function signImage(
   repository: WritableRepository,
@@ -64,7 +62,7 @@ async function putSignatureManifest(
   layers: readonly Descriptor[],
   options: CancelOptions,
 ): Promise<void> {
-  // The configuration of cosign: every layer stands in it, so that engines take the signature for an image.
+  // As cosign writes it: with all layers, so engines accept the signature as an image.
   const none = '0001-01-01T00:00:00Z';
   const config = Buffer.from(
     JSON.stringify({

@@ -17,40 +17,38 @@ import type { Repository } from '../registry/repository.js';
 import { readAttachedSignatures } from './attached-signatures.js';
 
 /**
- * - `verified`: signatures meet every demand of the rule
- * - `accepted`: the rule takes any image
- * - `unsigned`: the rule demands a signature, and the image has none
+ * - `verified`: signatures meet all requirements of the rule
+ * - `accepted`: the rule accepts any image
+ * - `unsigned`: the rule requires a signature, and the image has none
  * - `refused`: the rule rejects the image, or no signature meets it
  */
 export const verificationStatuses = ['verified', 'accepted', 'unsigned', 'refused'] as const;
 
-/** Whether an image may be used by a policy, and why. */
+/** Decision of a policy about an image. */
 export interface Verdict {
   status: (typeof verificationStatuses)[number];
   /** One line. */
   reason: string;
 }
 
-/** Whether a verdict lets an image be used. */
+/** Reports whether a verdict allows an image. */
 export function isFine({ status }: Verdict): boolean {
   return status === 'verified' || status === 'accepted';
 }
 
 interface VerifyImageOptions extends CancelOptions {
   policy: SignaturePolicy;
-  /** The name that the policy is about: of a mirrored image that of its source. */
+  /** Name for the policy; for a mirrored image that of its source. */
   reference: Reference;
   /** Time at which OpenPGP keys and signatures must be valid. */
   now: Date;
-  /** Reads the OpenPGP signatures of a manifest; without it there are none. */
+  /** Reads the OpenPGP signatures of a manifest; default: none. */
   readOpenPgp?: ((digest: string) => Promise<Buffer[]>) | undefined;
 }
 
 /**
- * Judges an image by a policy. Of an index either the index or each of its images must be signed: release images are
- * signed a platform each, and clients verify what they run.
- *
- * Throws CancelledError alone: what cannot be read is a reason to refuse.
+ * Checks an image against a policy. Of an index, either itself or each of its images must be signed: release images are
+ * signed per platform, and clients verify what they run. Throws only CancelledError: an unreadable signature is refused.
  */
 export async function verifyImage(
   repository: Repository,
@@ -71,8 +69,8 @@ export async function verifyImage(
 }
 
 /**
- * Returns the digest of the first single-platform manifest of an image without a cosign signature, whoever made those of
- * the others; undefined where all have one. Throws what reading manifests throws.
+ * Returns the digest of the first single-platform manifest without a cosign signature of any key; undefined if all have
+ * one. Throws the errors of reading manifests.
  */
 export async function findUnsignedManifest(
   repository: Repository,
@@ -85,7 +83,7 @@ export async function findUnsignedManifest(
   return undefined;
 }
 
-/** Digests of the single-platform manifests of an image: its own, or those that its index lists. */
+/** Returns the digests of the single-platform manifests of an image. */
 function imageManifests({ root, manifests }: ImageContents): string[] {
   if (!isIndexType(root.mediaType)) return [root.digest];
   const listed = new Set(manifests.flatMap((manifest) => manifest.manifests));
@@ -170,7 +168,7 @@ function requireIdentity(problem: string | undefined, subject: string): void {
   if (problem !== undefined) throw new OpmateError('INVALID', problem, { subject });
 }
 
-/** One signature that holds is enough; otherwise the reason of each is told. */
+/** Returns the verdict of the first valid signature, otherwise the problems of all. */
 async function firstVerified<T>(
   signatures: readonly T[],
   verify: (signature: T, subject: string) => Promise<string>,

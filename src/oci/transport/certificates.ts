@@ -10,31 +10,28 @@ import type { Environment } from '../../files/run-program.js';
 interface CertificateOptions {
   environment: Environment;
   homeDirectory: string;
-  /** Where system-wide configuration lies; `/etc`. */
+  /** Directory of system-wide configuration, such as `/etc`. */
   systemDirectory: string;
   /** `--ca-file` */
   caFile?: string | undefined;
-  /** `--cert-dir`: files of every registry, or a directory `host:port` for each. */
+  /** `--cert-dir`: files for all registries, or a directory `host:port` for each. */
   certDir?: string | undefined;
   logger?: Logger;
 }
 
-/** What a TLS connection to a host is made with; the shape of `tls.createSecureContext`. */
+/** Options of `tls.createSecureContext` for a host. */
 export interface TlsFiles {
   ca: string[];
   cert?: string[];
   key?: string[];
-  /** The authorities' files, or what stands for them, in the order of looking. */
+  /** Files of the authorities, in order. */
   trustPaths: string[];
 }
 
-/**
- * Finds the certificates for a host. Client certificates that lie in `--cert-dir` itself, for whatever host, are
- * only for one that the user named.
- */
+/** Finds the certificates for a host. Client certificates for all hosts are used only for hosts that the user named. */
 export type CertificateStore = (host: string, isNamed: boolean) => Promise<TlsFiles>;
 
-/** Where distributions keep the bundle of all authorities. (Source: Go's crypto/x509, root_linux.go.) */
+/** Bundles of authorities of distributions. (Source: Go's crypto/x509, root_linux.go.) */
 const systemBundles = [
   'ssl/certs/ca-certificates.crt',
   'pki/tls/certs/ca-bundle.crt',
@@ -45,10 +42,10 @@ const systemBundles = [
 ];
 
 /**
- * Finds the certificates for a host (`host:port` as in the reference). Authorities: SSL_CERT_FILE, else the
- * system's bundle, else the ones that come with Node; and NODE_EXTRA_CA_CERTS, `--ca-file`, and `*.crt` of
- * the host's directory in certs.d. Client certificates: `*.cert` with `*.key` there. (Source: containers-
- * certs.d(5).) Throws OpmateError naming the file that cannot be read or holds no certificate.
+ * Returns the store of certificates for hosts (`host:port` as in the reference). Authorities: SSL_CERT_FILE, else the
+ * bundle of the system, else that of Node.js; and NODE_EXTRA_CA_CERTS, `--ca-file`, and `*.crt` of the host in certs.d.
+ * Client certificates: `*.cert` with `*.key` there. (Source: containers-certs.d(5).) Throws OpmateError naming an
+ * unreadable or invalid file.
  */
 export function createCertificateStore(options: CertificateOptions): CertificateStore {
   const logger = options.logger ?? silentLogger;
@@ -125,7 +122,7 @@ function certificateDirectories(options: CertificateOptions, host: string): stri
   return [...own, ...roots.map((root) => join(root, host))];
 }
 
-/** The first of the host's directories that is there, and with `--cert-dir`, has certificates in it. */
+/** Returns the first existing directory of the host; `--cert-dir` itself must have certificates. */
 async function hostDirectory(
   options: CertificateOptions,
   host: string,
@@ -150,7 +147,7 @@ async function list(directory: string, required: boolean): Promise<string[] | un
   }
 }
 
-/** Largest PEM file that is read; bundles of systems have 250 KB. */
+/** Maximum size of a PEM file, in bytes; bundles of systems have 250 KB. */
 export const maxPemBytes = 16 * 1024 * 1024;
 
 async function readBase(
@@ -191,7 +188,7 @@ async function readAuthorities(path: string): Promise<string> {
   return text;
 }
 
-/** Reads a client certificate and its key, which must belong together. */
+/** Reads a client certificate and its matching key. */
 async function readPair(certPath: string, keyPath: string): Promise<{ cert: string; key: string }> {
   const cert = await readAuthorities(certPath);
   const key = await read(keyPath);

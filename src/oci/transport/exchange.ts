@@ -1,4 +1,4 @@
-/** One HTTP request and its response: nothing is watched, followed or retried here. */
+/** A single HTTP request and its response, without time limits, redirects and retries. */
 import { type Agent, type ClientRequest, type IncomingMessage, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
@@ -7,26 +7,26 @@ import { Readable } from 'node:stream';
 interface ExchangeRequest {
   method: string;
   headers: Record<string, string>;
-  /** A stream that fails fails the exchange with its error. */
+  /** A failing stream fails the exchange with its error. */
   body: Readable | Buffer | undefined;
   agent: Agent;
-  /** Called at once with what destroys the connection, before the response and after it. */
+  /** Called immediately with a function that destroys the connection at any time. */
   onOpen(destroy: () => void): void;
 }
 
 interface ExchangeResponse {
   status: number;
   headers: { get(name: string): string | null };
-  /** The raw bytes; fails where the connection is cut. */
+  /** Raw bytes; fails if the connection is cut. */
   body: Readable;
-  /** The IP address of the other side of the connection. */
+  /** IP address of the peer. */
   address: string | undefined;
 }
 
-/** Resolves when the header of the response is there, and throws what the system or the body throws. */
+/** Resolves with the header of the response. Throws the errors of the system or the body. */
 export type Exchange = (url: URL, request: ExchangeRequest) => Promise<ExchangeResponse>;
 
-/** Sends requests by node:http and node:https. */
+/** Sends requests with node:http and node:https. */
 export const httpExchange: Exchange = (url, { method, headers, body, agent, onOpen }) =>
   new Promise((resolve, reject) => {
     const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
@@ -40,11 +40,11 @@ export const httpExchange: Exchange = (url, { method, headers, body, agent, onOp
     });
     onOpen(() => {
       request.destroy();
-      // A request that has no socket yet says nothing until it gets one.
+      // A request without socket emits no event until it has one.
       reject(new Error('stopped'));
     });
     request.once('response', (response: IncomingMessage) => {
-      // Nobody else listens before the body is read.
+      // Prevents an uncaught error before the body is read.
       response.on('error', () => undefined);
       resolve({
         status: response.statusCode as number,
@@ -53,7 +53,7 @@ export const httpExchange: Exchange = (url, { method, headers, body, agent, onOp
         address: request.socket?.remoteAddress,
       });
     });
-    // What comes after the response is met in its body.
+    // Later errors are those of the body.
     request.on('error', reject);
     request.once('close', () => reject(new Error('connection closed before the response')));
     if (body instanceof Readable) sendStream(body, request);
@@ -61,7 +61,7 @@ export const httpExchange: Exchange = (url, { method, headers, body, agent, onOp
   });
 
 function getHost({ hostname, port }: URL): { host: string; port: string | undefined } {
-  // Node.js takes addresses of version 6 without brackets.
+  // Node.js expects IPv6 addresses without brackets.
   return { host: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname, port: port || undefined };
 }
 
@@ -78,7 +78,7 @@ function sendStream(body: Readable, request: ClientRequest): void {
   body.pipe(request);
 }
 
-/** Sends requests by node-fetch: for servers that are no registries. */
+/** Sends requests with node-fetch, for servers other than registries. */
 export const fetchExchange: Exchange = async (url, { method, headers, body, agent, onOpen }) => {
   const { default: fetch } = await import('node-fetch');
   const controller = new AbortController();
@@ -94,7 +94,7 @@ export const fetchExchange: Exchange = async (url, { method, headers, body, agen
     agent: watchSocket(agent, (used) => (socket = used)),
   });
   const received = (response.body as Readable | null) ?? Readable.from([]);
-  // Nobody else listens before the body is read.
+  // Prevents an uncaught error before the body is read.
   received.on('error', () => undefined);
   return {
     status: response.status,
@@ -104,7 +104,7 @@ export const fetchExchange: Exchange = async (url, { method, headers, body, agen
   };
 };
 
-/** The same agent, reporting which socket a request uses. */
+/** Returns the agent, reporting the socket of a request. */
 function watchSocket(agent: Agent, onSocket: (socket: Socket) => void): Agent {
   type Adding = Agent & { addRequest(request: ClientRequest, ...rest: unknown[]): void };
   return Object.create(agent, {

@@ -2,14 +2,14 @@ import { lookup as systemLookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { type AddressKind, addressKind, mayLeadTo } from './network-policy.js';
 
-/** `code` of the error for a name whose addresses may not be led to; its message is the first of them. */
+/** Code of the error for a host name without allowed addresses; its message is the first address. */
 export const refusedAddressCode = 'OPMATE_REFUSED_ADDRESS';
 
 export const defaultLookup: LookupFunction = systemLookup as LookupFunction;
 
 /**
- * Looks names up for connections that an answer led to. The check sits where the connection takes its address
- * from, so that a name cannot mean one address when it is checked and another when it is used.
+ * Returns a lookup that filters the addresses of redirects and token servers. The connection uses the checked addresses,
+ * so a name cannot resolve differently between check and use.
  */
 export function guardLookup(from: AddressKind, lookup: LookupFunction = defaultLookup): LookupFunction {
   return (name, options, done) => {

@@ -1,18 +1,15 @@
-/**
- * Where a request may go and how far its server is trusted: rules without HTTP, DNS or TLS of their own, which the
- * transport asks before it connects.
- */
+/** Rules for the destination and trust of requests, without I/O. */
 import { BlockList, isIP } from 'node:net';
 import { OpmateError } from '../../core/errors.js';
 
-/** What kind of network an address belongs to. */
+/** Kind of network of an address. */
 export type AddressKind = 'public' | 'loopback' | 'link-local' | 'private' | 'reserved';
 
-/** Who led to a URL that the user did not name: the redirect or token realm of an answer. */
+/** Origin of a URL that the user did not name: of a redirect or token server. */
 export interface Lead {
-  /** The origin that the user named, by its registry. */
+  /** Origin that the user named, by its registry. */
   origin: string;
-  /** Kind of the addresses that the answers on the way came from; public where they differ. */
+  /** Kind of the addresses of the responses so far; `public` if they differ. */
   kind: AddressKind;
   by: 'redirect' | 'token server';
 }
@@ -45,7 +42,7 @@ const embedded = [
   { prefix: /^2002:/, group: 1 },
 ];
 
-/** The kind of an IP address, with or without zone; `reserved` for what is no address. */
+/** Returns the kind of an IP address, with or without zone; `reserved` for invalid ones. */
 export function addressKind(address: string): AddressKind {
   const plain = address.replace(/^\[|\]$/g, '').replace(/%.*$/, '');
   const family = isIP(plain);
@@ -61,7 +58,7 @@ export function addressKind(address: string): AddressKind {
   return addressKind([high >> 8, high & 255, low >> 8, low & 255].join('.'));
 }
 
-/** The eight groups of an IPv6 address. */
+/** Returns the eight groups of an IPv6 address. */
 function getGroups(address: string): number[] {
   const [head = '', tail] = new URL(`http://[${address}]/`).hostname.slice(1, -1).split('::');
   const read = (part: string): number[] =>
@@ -71,7 +68,7 @@ function getGroups(address: string): number[] {
   return [...before, ...new Array<number>(8 - before.length - after.length).fill(0), ...after];
 }
 
-/** The kind of address that a URL names literally; undefined for a host name other than localhost. */
+/** Returns the kind of a literal address in a URL; undefined for a host name other than localhost. */
 export function literalKind(url: URL): AddressKind | undefined {
   const host = url.hostname
     .replace(/^\[|\]$/g, '')
@@ -81,13 +78,13 @@ export function literalKind(url: URL): AddressKind | undefined {
   return isIP(host) === 0 ? undefined : addressKind(host);
 }
 
-/** The kind of address that an answer came from; of one through a proxy only what its URL says is known. */
+/** Returns the kind of the address of a response; behind a proxy, that of its URL. */
 function answerKind(response: { url: string; address?: string | undefined }): AddressKind {
   if (response.address !== undefined) return addressKind(response.address);
   return literalKind(new URL(response.url)) ?? 'public';
 }
 
-/** What an answer leads to. Each answer on the way can only narrow where it goes on. */
+/** Returns the lead of a response; each response on the way can only narrow it. */
 export function leadFrom(
   request: { url: string; lead?: Lead | undefined },
   response: { url: string; address?: string | undefined },
@@ -100,19 +97,19 @@ export function leadFrom(
 }
 
 /**
- * Whether an answer may lead to an address: to every public one, and to others only from an address of the same
- * kind, so that a hostile registry cannot reach services inside.
+ * Reports whether a response may lead to an address: to public ones, and to others only from the same kind, so a hostile
+ * registry cannot reach internal services.
  */
 export function mayLeadTo(kind: AddressKind, from: AddressKind): boolean {
   return kind === 'public' || kind === from;
 }
 
-/** Whether the user allowed a host, named as `host` or `host:port`, to be led to at any address. */
+/** Reports whether the user allowed a host (`host` or `host:port`) at any address. */
 export function isAllowedHost(url: URL, hosts: readonly string[]): boolean {
   return hosts.some((host) => [url.host, url.hostname].includes(host.toLowerCase()));
 }
 
-/** The error for an address that an answer may not lead to. */
+/** Returns the error for an address to which a response must not lead. */
 export function refusedAddress(url: URL, address: string, lead: Lead): OpmateError {
   const what = lead.by === 'redirect' ? `redirect to ${url.host}` : `token server ${url.host}`;
   const shown = address === url.hostname ? 'it' : address;
@@ -127,33 +124,30 @@ function getAddressKind(address: string): AddressKind {
   return isIP(address.replace(/^\[|\]$/g, '')) === 0 ? 'loopback' : addressKind(address);
 }
 
-/** Throws OpmateError UNSAFE for a URL that names an address which its lead may not lead to. */
+/** Throws OpmateError UNSAFE for a URL with a literal address that its lead does not allow. */
 export function checkLiteralAddress(url: URL, lead: Lead): void {
   const kind = literalKind(url);
   if (kind !== undefined && !mayLeadTo(kind, lead.kind)) throw refusedAddress(url, url.hostname, lead);
 }
 
-/** How far the server of a URL is trusted. */
+/** Trust in the server of a URL. */
 export interface ServerTrust {
-  /** Whether its certificate is verified. */
+  /** Verify its certificate. */
   verify: boolean;
-  /** Whether it is one that the user named, which gets client certificates that are not for one host alone. */
+  /** The user named it, so it gets client certificates that are not specific to a host. */
   isNamed: boolean;
 }
 
-/**
- * Decides about the server that is really contacted: that of a redirect or token realm is unverified only where
- * that is said of itself, or of all.
- */
+/** Returns the trust in the server of a request; that of a redirect or token server needs its own exception. */
 export function trustServer(
   url: URL,
   lead: Lead | undefined,
   insecure: {
-    /** All servers are unverified. */
+    /** No server is verified. */
     everywhere: boolean;
-    /** The registry that the user named is. */
+    /** The registry that the user named is not verified. */
     registry: boolean;
-    /** What is said of other hosts. */
+    /** Reports whether another host is not verified. */
     isHost: (host: string) => boolean;
   },
 ): ServerTrust {

@@ -1,7 +1,7 @@
-/** Watches over requests under way: that something moves, and that a response begins in time. */
+/** Time limits of running requests: for progress and for the start of the response. */
 import { NetworkError } from './transport-faults.js';
 
-/** Slower than this over four idle periods counts as a stalled connection. */
+/** Minimum rate over four idle periods. */
 const minBytesPerSecond = 256;
 const ticksPerIdlePeriod = 4;
 
@@ -10,7 +10,7 @@ interface Ticker {
   delete(tick: () => void): void;
 }
 
-/** Calls what was added four times per idle period: one timer for all requests, none while there are none. */
+/** Returns a ticker that calls its callbacks four times per idle period, with a single timer. */
 export function createTicker(idleTimeoutMs: number): Ticker {
   const intervalMs = Math.max(1, idleTimeoutMs / ticksPerIdlePeriod);
   const ticks = new Set<() => void>();
@@ -32,18 +32,15 @@ export function createTicker(idleTimeoutMs: number): Ticker {
 }
 
 export interface ProgressWatch {
-  /** From now on an answer is awaited, for `periods` idle periods. */
+  /** Waits for a response for `periods` idle periods. */
   wait(periods: number): void;
-  /** From now on bytes must move, except while `held` says that our side is the slow one. */
+  /** Expects bytes to move, except while `held` reports that our side is slow. */
   stream(held: () => boolean): void;
   moved(bytes: number): void;
   end(): void;
 }
 
-/**
- * Stops a request in which nothing moves for an idle period, or next to nothing over four of them: a
- * server that sends a byte a second would hold it for ever otherwise. Trying again would only take as long.
- */
+/** Stops a request without progress for an idle period, or with almost none over four. */
 export function watchProgress(
   host: string,
   idleTimeoutMs: number,
@@ -98,30 +95,30 @@ export function watchProgress(
   };
 }
 
-/** Deadlines of all requests behind one timer: setting and clearing one for each costs more than what it watches. */
+/** Deadlines of all requests with a single timer, which costs less than one per request. */
 export class Deadlines {
   readonly #ends = new Map<() => void, number>();
   #timer: NodeJS.Timeout | undefined;
   #next = Infinity;
 
-  /** Calls `end` at a time of `performance.now()`; returns what takes it back. */
-  add(end: () => void, position: number): () => void {
-    this.#ends.set(end, position);
-    if (position < this.#next) this.#arm(position);
+  /** Calls `end` at a time of `performance.now()`; returns a function that cancels it. */
+  add(end: () => void, time: number): () => void {
+    this.#ends.set(end, time);
+    if (time < this.#next) this.#arm(time);
     return () => this.#ends.delete(end);
   }
 
-  #arm(position: number): void {
+  #arm(time: number): void {
     clearTimeout(this.#timer);
-    this.#next = position;
-    this.#timer = setTimeout(() => this.#check(), position - performance.now()).unref();
+    this.#next = time;
+    this.#timer = setTimeout(() => this.#check(), time - performance.now()).unref();
   }
 
   #check(): void {
     this.#next = Infinity;
     const now = performance.now();
-    for (const [end, index] of this.#ends) {
-      if (index > now) continue;
+    for (const [end, time] of this.#ends) {
+      if (time > now) continue;
       this.#ends.delete(end);
       end();
     }

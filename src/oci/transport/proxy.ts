@@ -2,13 +2,13 @@ import { BlockList, isIP } from 'node:net';
 import { OpmateError } from '../../core/errors.js';
 import type { Environment } from '../../files/run-program.js';
 
-/** The proxy for a URL, or undefined when it is to be reached directly. */
+/** Returns the proxy for a URL; undefined for a direct connection. */
 type ProxyChoice = (url: URL) => URL | undefined;
 
 /**
- * Reads HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY, upper case before lower. Local hosts are never
- * reached through a proxy. (Source: golang.org/x/net/http/httpproxy, which the Go tools use; ALL_PROXY:
- * curl.) The choice throws OpmateError UNSUPPORTED or INVALID for a proxy that cannot be used.
+ * Reads HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY; upper case takes precedence. Local hosts are always connected to
+ * directly. The choice throws OpmateError UNSUPPORTED or INVALID for an unusable proxy. (Source:
+ * golang.org/x/net/http/httpproxy; ALL_PROXY: curl.)
  */
 export function readProxies(environment: Environment): ProxyChoice {
   function variable(name: string): string {
@@ -27,7 +27,7 @@ export function readProxies(environment: Environment): ProxyChoice {
 function parseProxy(variable: string, value: string): URL {
   const text = value.includes('://') ? value : `http://${value}`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  // The value itself stays out of messages: it may hold a password.
+  // The value may have a password, so it is not in messages.
   if (!url?.hostname || url.port === '0' || !isDecodable(url)) {
     throw new OpmateError('INVALID', 'not a valid proxy URL', {
       subject: variable,
@@ -43,7 +43,7 @@ function parseProxy(variable: string, value: string): URL {
   return url;
 }
 
-/** Whether user name and password are percent-encoded as a URL has them. */
+/** Reports whether user name and password are percent-encoded. */
 function isDecodable({ username, password }: URL): boolean {
   try {
     decodeURIComponent(username + password);
@@ -66,8 +66,8 @@ function bareHost(url: URL): string {
 }
 
 /**
- * Entries: `*`, an address, a CIDR range, a domain (itself and what is below it), `.domain` or `*.domain`
- * (only what is below it), each but a range with an optional port.
+ * Entries: `*`, an address, a CIDR range, a domain with its subdomains, or `.domain` or `*.domain` for subdomains only;
+ * all but a range with an optional port.
  */
 function readNoProxy(value: string): (url: URL) => boolean {
   const entries = value

@@ -3,7 +3,7 @@ import { LimitError, type OpmateError } from '../../core/errors.js';
 import { readLimited } from '../image/read-limited.js';
 import type { ProgressWatch } from './progress-watch.js';
 
-/** A rest of a body that is read rather than paid for with a new connection. */
+/** Maximum rest of a body that is read to keep the connection. */
 const shortBytes = 65_536;
 
 interface ResponseHead {
@@ -15,17 +15,14 @@ interface ResponseHead {
 
 interface ResponseSource {
   source: Readable;
-  /** Whether no body follows, whatever the header says of its length. */
+  /** No body follows, whatever the length in the header. */
   isEmpty: boolean;
   watch: ProgressWatch;
-  /** Called once nothing is to be received any more. */
+  /** Called when nothing more is received. */
   release: () => void;
 }
 
-/**
- * A response whose body is watched, and fails with errors that say what happened. A stream is made of it only for those
- * who want one: it costs more than most bodies of registries do.
- */
+/** A response with a watched body that fails with descriptive errors. Its stream is created on demand, as it is costly. */
 export class ReceivedResponse {
   readonly status: number;
   readonly headers: { get(name: string): string | null };
@@ -46,7 +43,7 @@ export class ReceivedResponse {
     this.address = address;
     this.#from = from;
     this.#describe = describe;
-    // Nothing moves before somebody reads.
+    // Nothing moves before the body is read.
     from.watch.stream(() => true);
   }
 
@@ -89,7 +86,7 @@ export class ReceivedResponse {
     }
   }
 
-  /** A plain Readable, because a Transform in a pipeline costs half of the throughput. */
+  /** Uses a plain Readable: a Transform in a pipeline costs half of the throughput. */
   #open(): Readable {
     const { source, watch, release } = this.#from;
     let received = 0;
@@ -112,14 +109,14 @@ export class ReceivedResponse {
       },
       (error: Error) => body.destroy(error),
     );
-    // An error before the reader has attached itself is kept by the stream and met on reading.
+    // The stream keeps an error until it is read.
     body.on('error', () => undefined);
     watch.stream(() => source.isPaused());
     return body;
   }
 }
 
-/** Resolves at the end of a stream that may have ended or failed already. Throws what it fails with. */
+/** Resolves at the end of a stream that may have ended or failed already. Throws its error. */
 function whenEnded(source: Readable, onData: (chunk: Buffer) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     const fail = (): void => reject(source.errored ?? new Error('closed early'));

@@ -2,10 +2,7 @@ import { OpmateError } from '../../core/errors.js';
 import { NetworkError } from './transport-faults.js';
 import type { TransportResponse } from './transport.js';
 
-/**
- * Reads the body of a response. Throws NetworkError for a connection that is cut before anybody reads, which Node.js
- * reports in its own words.
- */
+/** Reads the body of a response. Throws NetworkError for a cut connection, also before reading. */
 export async function* readBody({ url, body }: TransportResponse): AsyncGenerator<Buffer, void, undefined> {
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) yield chunk;

@@ -4,29 +4,26 @@ import { redact } from '../../core/errors.js';
 import { printableLine } from '../../core/printable.js';
 import type { TransportRequest, TransportResponse } from './transport.js';
 
-/** Error bodies are read up to here and no further. */
+/** Maximum bytes read of an error body. */
 const maxErrorBody = 65_536;
 
-/** What a registry says in an answer that is not a success. */
+/** Error response of a registry. */
 export interface RegistryComplaint {
   /** One line: `registry returned 404 Not Found: manifest unknown`. */
   summary: string;
-  /** What its body says, in one line; empty where it says nothing. */
+  /** Text of its body in one line; empty if it has none. */
   detail: string;
-  /** Codes of the distribution specification, e.g. `MANIFEST_UNKNOWN`. */
+  /** Codes of the distribution specification, such as `MANIFEST_UNKNOWN`. */
   codes: string[];
 }
 
-/** How messages name what a request is for: `quay.io/ns/name`, or the host alone. */
+/** Returns the subject of messages about a request: `quay.io/ns/name`, or only the host. */
 export function formatRequestSubject(request: Pick<TransportRequest, 'url' | 'scope'>): string {
   const { host } = new URL(request.url);
   return request.scope ? `${host}/${request.scope.repository}` : host;
 }
 
-/**
- * Reads the error body of an answer, `{errors: [{code, message}]}` or anything else, at most 64 KiB of it.
- * Never throws for what the body holds or how it ends.
- */
+/** Reads the error body of a response, `{errors: [{code, message}]}`, at most 64 KiB of it. Never throws for its content. */
 export async function readRegistryErrors(response: TransportResponse): Promise<RegistryComplaint> {
   const status = `registry returned ${response.status} ${STATUS_CODES[response.status] ?? ''}`.trimEnd();
   let document: JsonValue;
@@ -45,7 +42,7 @@ export async function readRegistryErrors(response: TransportResponse): Promise<R
   return { summary: [status, ...details].join(': '), detail: details.join(': '), codes };
 }
 
-/** Text of a stranger for one line of a message: printable, without credentials, at most `limit` characters. */
+/** Returns foreign text for one line of a message: printable, without credentials, at most `limit` characters. */
 export function oneLine(text: string, limit: number): string {
   return printableLine(redact(text.replace(/\s+/gu, ' ').trim())).slice(0, limit);
 }

@@ -4,10 +4,10 @@ import { type ErrorDetails, getMessage, OpmateError, redact, systemCode } from '
 import { printableLine } from '../../core/printable.js';
 import { isRetryStatus } from './retry-policy.js';
 
-/** A request that got no usable answer: DNS, connection, TLS, proxy, stall. */
+/** A request without usable response: DNS, connection, TLS, proxy, stall. */
 export class NetworkError extends OpmateError {
   override readonly name: string = 'NetworkError';
-  /** Whether the same request may well succeed a little later. */
+  /** The same request may succeed later. */
   readonly temporary: boolean;
   constructor(message: string, details: ErrorDetails & { temporary: boolean }) {
     super('NETWORK', message, details);
@@ -15,17 +15,16 @@ export class NetworkError extends OpmateError {
   }
 }
 
-/** How a connection to a host is made, as far as messages need it. */
+/** Route of a connection, as far as messages need it. */
 export interface Route {
-  /** Where certificate authorities were looked for, in the order of looking. */
+  /** Files of certificate authorities, in order. */
   trustPaths: readonly string[];
-  /** `host:port` of the proxy in between. */
+  /** `host:port` of the proxy. */
   proxy?: string | undefined;
-  /** How names are looked up for it. */
   lookup?: LookupFunction | undefined;
-  /** What to do about a certificate that is not trusted; flags of the command line unless set. */
+  /** Hint for an untrusted certificate; default: flags of the command line. */
   certificateHint?: string | undefined;
-  /** The flag that allows plain HTTP and any certificate for this host; `--use-http` or `--skip-tls-verify` unless set. */
+  /** Flag that allows plain HTTP and any certificate for this host; default: `--use-http` or `--skip-tls-verify`. */
   insecureFlag?: string | undefined;
 }
 
@@ -45,7 +44,7 @@ const certificateFaults: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for another host',
 };
 
-/** What to do about certificates that no further authority would mend. */
+/** Hints for certificates that another authority would not fix. */
 const otherCertificateHints: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'replace the certificate of the registry, or check the clock of this machine',
   CERT_NOT_YET_VALID: 'check the clock of this machine',
@@ -67,14 +66,13 @@ const connectionFaults: Readonly<Record<string, { text: string; temporary: boole
 };
 
 /**
- * Turns what the HTTP library threw into a NetworkError that says what is wrong and what to do. May ask
- * the host once more, sending nothing but a TLS greeting, to name the issuer of a refused certificate or
- * to find out that a port speaks the other protocol.
+ * Returns a NetworkError with the problem and a hint for an error of the HTTP library. May connect to the host with a TLS
+ * greeting only, to name the issuer of a refused certificate or to detect the protocol of the port.
  */
 export async function describeFault(error: unknown, url: URL, route: Route): Promise<NetworkError> {
   const code = systemCode(error) ?? '';
   const reason = describeReason(error);
-  // What was thrown is not kept: its message and the stack with it hold the URL.
+  // The original error is not kept: its message and stack have the URL.
   const cause = Object.assign(new Error(reason), { code });
   const host = url.host;
   const proxyStatus = /^OPMATE_PROXY_(\d+)$/.exec(code)?.[1];
@@ -84,7 +82,7 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
     const peer = route.proxy === undefined ? await greet(url, route) : undefined;
     const issuer = peer ? ` (issued by ${peer.issuer} for ${peer.names})` : '';
     const hint = otherCertificateHints[code];
-    // Where authorities were looked for says nothing about a certificate that is wrong in itself.
+    // The authorities do not matter for a certificate that is wrong in itself.
     const trusted = hint ? '' : `; authorities taken from ${[...new Set(route.trustPaths)].join(', ')}`;
     return new NetworkError(`TLS: ${certificate}${issuer}${trusted}`, {
       subject: host,
@@ -113,12 +111,12 @@ export async function describeFault(error: unknown, url: URL, route: Route): Pro
   return new NetworkError(`request failed${via}: ${reason}`, { subject: host, temporary: true, cause });
 }
 
-/** Why a request failed: node-fetch puts the whole URL before it, which may be signed. */
+/** Returns the reason of a failed request without the URL that node-fetch adds, which may be signed. */
 export function describeReason(error: unknown): string {
   return redact(getMessage(error).replace(/^request to .* failed, reason:\s*/s, ''));
 }
 
-/** The error for a port that was asked in plain HTTP and speaks TLS. */
+/** Returns the error for plain HTTP to a port with TLS. */
 export function speaksTls(
   host: string,
   { insecureFlag = '--skip-tls-verify' }: Pick<Route, 'insecureFlag'>,
@@ -132,7 +130,7 @@ export function speaksTls(
   });
 }
 
-/** The error for a proxy that did not let a request through. */
+/** Returns the error for a request that a proxy refused. */
 export function proxyFault(host: string, proxy: string, status: number): NetworkError {
   if (status === 407) {
     return new NetworkError(`proxy ${proxy} requires authentication (407)`, {
@@ -184,7 +182,7 @@ function tlsFault(
       cause,
     });
   }
-  // Internal errors and broken records are what an overloaded or restarting front end sends.
+  // Overloaded or restarting front ends send internal errors and broken records.
   return new NetworkError(`TLS: ${text}`, {
     subject: host,
     temporary: /internal|record|decrypt/i.test(text),
@@ -192,7 +190,7 @@ function tlsFault(
   });
 }
 
-/** Issuer and names of the certificate at a host, or undefined when it does not speak TLS. */
+/** Returns issuer and names of the certificate of a host; undefined without TLS. */
 function greet(url: URL, { lookup }: Route): Promise<{ issuer: string; names: string } | undefined> {
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
@@ -220,7 +218,7 @@ function greet(url: URL, { lookup }: Route): Promise<{ issuer: string; names: st
   });
 }
 
-/** A name in a certificate for one line of a message. */
+/** Returns a name of a certificate for one line of a message. */
 function shownName(text: string | string[]): string {
   return printableLine(String(text)).slice(0, 200);
 }

@@ -8,19 +8,19 @@ import { NetworkError } from './transport-faults.js';
 
 interface RetryOptions extends RetryBudget {
   random: () => number;
-  /** Milliseconds of a clock that never goes back. */
+  /** Monotonic clock in milliseconds. */
   now: () => number;
   logger?: Logger;
 }
 
-/** After how long a user is told what keeps a request waiting, and how often at most. */
+/** Time before the first warning about a waiting request, and between warnings. */
 const noticeAfterMs = 3_000;
 const noticeEveryMs = 30_000;
 
-/** An answer that asks for another attempt, met where no response can be handed up. */
+/** A temporary error response, where no response can be returned. */
 export class TemporaryAnswerError extends RegistryError {
   override readonly name: string = 'TemporaryAnswerError';
-  /** How long it asks to wait. */
+  /** Delay that it requests. */
   readonly retryAfterMs: number | undefined;
   constructor(message: string, status: number, retryAfterMs: number | undefined) {
     super(message, { status });
@@ -29,16 +29,16 @@ export class TemporaryAnswerError extends RegistryError {
 }
 
 /**
- * Tries a request again after a network fault and a response of `isRetryStatus`, as `decideRetry` says; after 429 with
- * half as many under way, and one more for each that many that succeed. Every other answer is handed on. Throws the last fault, or RegistryError with the last status, when the time, or the attempts,
- * are used up; at once when `Retry-After` lies beyond the time. A wait of seconds is told as a warning.
+ * Repeats a request after a network error or a status of `isRetryStatus`, as `decideRetry` decides; after 429 with half the
+ * concurrency, which then recovers. Throws the last error, or RegistryError with the last status, when time or attempts
+ * are used up, or immediately if `Retry-After` is beyond the time. Waiting for seconds is a warning.
  */
 export function withRetry(next: Transport, options: RetryOptions): Transport {
   const logger = options.logger ?? silentLogger;
   const throttle = new Throttle();
   let nextNotice = -Infinity;
 
-  function tell(failure: OpmateError, attempt: number, waitMs: number, elapsedMs: number): void {
+  function logRetry(failure: OpmateError, attempt: number, waitMs: number, elapsedMs: number): void {
     logger.log('debug', `${failure.message}; trying again in ${Math.round(waitMs)} ms`, { attempt });
     const now = options.now();
     if (elapsedMs < noticeAfterMs || now < nextNotice) return;
@@ -64,7 +64,7 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
           options,
         );
         if ('waitMs' in decision) {
-          tell(failure, attempt, decision.waitMs, elapsedMs);
+          logRetry(failure, attempt, decision.waitMs, elapsedMs);
           await pause(decision.waitMs, request.signal);
           continue;
         }
@@ -80,16 +80,16 @@ export function withRetry(next: Transport, options: RetryOptions): Transport {
   };
 }
 
-/** How many requests may be under way: any number until the registry says that there are too many. */
+/** Limits concurrent requests once the registry responds with 429. */
 class Throttle {
   #limit = Infinity;
   #running = 0;
   #begun = 0;
-  /** Requests that began before this one say nothing about the limit. */
+  /** Requests with a smaller number do not affect the limit. */
   #limited = 0;
   readonly #waiting: (() => void)[] = [];
 
-  /** Waits for room; returns the number of the request. */
+  /** Waits for capacity; returns the number of the request. */
   async enter(): Promise<number> {
     while (this.#running >= this.#limit) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#running++;
@@ -121,7 +121,7 @@ type Outcome =
   | { failure: OpmateError; status: number | undefined; retryAfterMs: number | undefined };
 
 async function tryOnce(next: Transport, request: TransportRequest, timeMs: number): Promise<Outcome> {
-  // A large upload may well take longer; it is held to making progress instead.
+  // Large uploads may take longer; they must make progress instead.
   const deadline = isShortBody(request.body) ? performance.now() + Math.max(1, timeMs) : undefined;
   const isLate = (): boolean => deadline !== undefined && performance.now() >= deadline;
   try {
@@ -154,13 +154,13 @@ async function tryOnce(next: Transport, request: TransportRequest, timeMs: numbe
 }
 
 /**
- * How long an answer asks to wait. A date is compared to the answer's own `Date`, so that the clocks of both
- * sides need not agree. Undefined when it says nothing that can be understood.
+ * Returns the delay that a response requests; undefined if it has none. A date is compared to the `Date` of the response,
+ * so clocks need not agree.
  */
 export function retryAfterMs({ headers }: Pick<TransportResponse, 'headers'>): number | undefined {
   const text = headers.get('retry-after')?.trim() ?? '';
   if (/^\d+$/.test(text)) return Number(text) * 1000;
-  // Date.parse takes almost anything; an HTTP date begins with the day of the week.
+  // Date.parse accepts almost anything; an HTTP date starts with the day of the week.
   const until = /^[A-Z][a-z]{2}/.test(text) ? Date.parse(text) : Number.NaN;
   const wait = until - Date.parse(headers.get('date') ?? '');
   return Number.isNaN(wait) ? undefined : Math.max(0, wait);

@@ -1,7 +1,4 @@
-/**
- * HTTP as the OCI client sees it: one interface, and layers that each add one duty. The connection puts
- * them together: retry(auth(redirects(log(http)))).
- */
+/** HTTP in layers that each add one duty. The connection combines them: retry(auth(redirects(log(http)))). */
 import type { Agent } from 'node:http';
 import { pipeline, Readable, Transform } from 'node:stream';
 import { onAbort } from '../../core/concurrency.js';
@@ -25,57 +22,54 @@ export interface TransportRequest {
   method: string;
   url: string;
   headers?: Record<string, string>;
-  /** A stream is given as a function, so that a retry or redirect can begin it again. */
+  /** A stream is a function, so a retry or redirect can start it again. */
   body?: Buffer | (() => Readable);
-  /** Bytes of a streamed body; sent as Content-Length and enforced. Chunked when left out. */
+  /** Bytes of a streamed body, sent as Content-Length and enforced; default: chunked. */
   bodySize?: number;
   signal?: AbortSignal | undefined;
-  /** Time of `performance.now()` by which the response must have begun; CancelledError where it has not. */
+  /** Time of `performance.now()` by which the response must begin; CancelledError otherwise. */
   deadline?: number | undefined;
-  /** Who led to this URL, where the user did not name its origin. */
+  /** Origin of this URL, if the user did not name it. */
   lead?: Lead | undefined;
-  /** What the request is for: names it in messages and is asked for where a challenge names no scope. */
+  /** Subject of messages, and default scope of a challenge. */
   scope?: { repository: string; actions: ('pull' | 'push' | 'delete')[] };
 }
 
 export interface TransportResponse {
   status: number;
   headers: { get(name: string): string | null };
-  /** The raw bytes: no content coding is undone. Must be read to its end or destroyed, or `read` or `discard` called. */
+  /** Raw bytes. Must be read to the end or destroyed, unless `read` or `discard` is called. */
   readonly body: Readable;
-  /** Reads the body whole, cheaper than by its stream. Throws LimitError where it is longer; `what` names it there. */
+  /** Reads the body whole, which costs less than its stream. Throws LimitError, naming `what`. */
   read(limit: number, what: string): Promise<Buffer>;
-  /** Gives up the body, keeping the connection where the rest is short. */
+  /** Discards the body, and keeps the connection if the rest is short. */
   discard(): void;
-  /** Where the answer came from, after redirects. */
+  /** URL of the response, after redirects. */
   url: string;
-  /** The IP address that it came from; undefined where a proxy is in between. */
+  /** IP address of the peer; undefined behind a proxy. */
   address?: string | undefined;
 }
 
-/**
- * Sends a request and resolves with the answer once its header is there. Throws NetworkError, CancelledError,
- * or what a layer adds.
- */
+/** Resolves with the response once its header has arrived. Throws NetworkError, CancelledError, and errors of its layers. */
 export interface Transport {
   send(request: TransportRequest): Promise<TransportResponse>;
 }
 
-/** How requests to a host travel. */
+/** Route of requests to a host. */
 export interface AgentRoute extends Route {
   agent: Agent;
 }
 
 interface HttpTransportOptions {
-  /** The agent for a URL: its certificates, its proxy, its addresses. May refuse where `lead` does not lead to. */
+  /** Returns the agent for a URL. Throws if `lead` must not lead there. */
   routeTo(url: URL, lead: Lead | undefined): Promise<AgentRoute>;
-  /** How long nothing may move: while connecting, waiting for the answer, or in a body. */
+  /** Time limit without progress: while connecting, waiting for the response, or in a body. */
   idleTimeoutMs: number;
-  /** How requests are sent; by node:http when left out. */
+  /** Default: `httpExchange`. */
   exchange?: Exchange | undefined;
 }
 
-/** The transport that really sends. Follows no redirect and undoes no compression. */
+/** Returns the transport that sends requests, without redirects and decompression. */
 export function createHttpTransport(options: HttpTransportOptions): Transport {
   const { exchange = httpExchange } = options;
   const ticker = createTicker(options.idleTimeoutMs);
@@ -103,7 +97,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         watch.end();
         unwatch();
         forget?.();
-        // An answer that came before the whole body was sent leaves a rest that nobody wants.
+        // An early response leaves an unsent rest of the body.
         if (upload && !Buffer.isBuffer(upload)) upload.destroy();
       }
       const patience = request.method === 'GET' || request.method === 'HEAD' ? 1 : 4;
@@ -166,7 +160,7 @@ interface StreamedBody {
   size: number | undefined;
 }
 
-/** A body that is long enough for its progress to be watched. */
+/** Returns a body that is long enough to watch its progress. */
 function streamedBody({ body, bodySize }: TransportRequest): StreamedBody | undefined {
   if (typeof body === 'function') return { open: body, size: bodySize };
   if (!body || isShortBody(body)) return undefined;
@@ -176,12 +170,12 @@ function streamedBody({ body, bodySize }: TransportRequest): StreamedBody | unde
   return { open: () => Readable.from(pieces(body)), size: body.length };
 }
 
-/** Whether a body is sent in one piece, so that its request may be held to a time as a whole. */
+/** Reports whether a body is sent in one piece, so its request has a time limit. */
 export function isShortBody(body: TransportRequest['body']): boolean {
   return body === undefined || (typeof body !== 'function' && body.length <= 1_048_576);
 }
 
-/** The body to send, watched, and held to the size that was announced. */
+/** Returns the body to send, with its progress watched and its size enforced. */
 function sendThrough({ open, size }: StreamedBody, watch: ProgressWatch, patience: number): Readable {
   const source = open();
   let sent = 0;
@@ -206,7 +200,7 @@ function sendThrough({ open, size }: StreamedBody, watch: ProgressWatch, patienc
       done(error);
     },
   });
-  // With nothing in hand it is the source that is slow.
+  // With empty buffers the source is slow.
   watch.stream(() => through.writableLength + through.readableLength === 0);
   pipeline(source, through, () => undefined);
   return through;
@@ -222,7 +216,7 @@ function cutOff(host: string, received: number, length: string | null, cause: Er
   });
 }
 
-/** Go and nginx answer plain HTTP on a TLS port with 400 and a sentence. */
+/** Detects the response of Go and nginx to plain HTTP on a TLS port: 400 and a sentence. */
 async function refuseTlsComplaint(
   url: URL,
   route: Route,
@@ -237,7 +231,7 @@ async function refuseTlsComplaint(
   }
 }
 
-/** The first bytes of a body, which stay in it. */
+/** Returns the first bytes of a body, which stay in it. */
 async function peek(body: Readable, limit: number): Promise<string> {
   while (body.readableLength < limit && !body.readableEnded && !body.destroyed) {
     const before = body.readableLength;
@@ -258,14 +252,13 @@ async function peek(body: Readable, limit: number): Promise<string> {
 const redirectStatuses: readonly number[] = [301, 302, 303, 307, 308];
 
 interface RedirectOptions {
-  /** Refuses a redirect that leaves the origin. */
+  /** Refuses redirects to another origin. */
   sameOrigin?: boolean;
 }
 
 /**
- * Follows redirects, at most 10. A redirect to another origin (scheme, host, port) loses `Authorization` and
- * cookies for good; one from HTTPS to HTTP, to another scheme, or with user information in it is refused
- * with OpmateError UNSAFE. What it leads to is connected to by the rules for a `lead`.
+ * Follows at most 10 redirects. Those to another origin drop `Authorization` and cookies. Throws OpmateError UNSAFE for a
+ * redirect from HTTPS to HTTP, to another scheme, or with user information. Its target has the rules of a `lead`.
  */
 export function withRedirects(next: Transport, options: RedirectOptions = {}): Transport {
   return {
@@ -328,8 +321,8 @@ function redirected(request: TransportRequest, status: number, from: URL, to: UR
 }
 
 /**
- * The URL that an upload goes on at: `location` as the registry gave it, seen from `base`. Throws OpmateError
- * UNSAFE when it leaves the origin of `base`, since the request will carry credentials and content.
+ * Resolves the `location` of an upload against `base`. Throws OpmateError UNSAFE for another origin, since the request has
+ * credentials and content.
  */
 export function resolveUploadLocation(base: string, location: string): string {
   const from = new URL(base);
@@ -347,7 +340,7 @@ export function resolveUploadLocation(base: string, location: string): string {
   return to.href;
 }
 
-/** Tells every request and its answer at debug level, without credentials. */
+/** Logs every request and its response at debug level, without credentials. */
 export function withLog(next: Transport, logger: Logger): Transport {
   return {
     async send(request) {
@@ -367,7 +360,8 @@ export function withLog(next: Transport, logger: Logger): Transport {
 
 const shownParameters = ['digest', 'mount', 'from', 'n', 'last', 'service', 'scope', 'artifactType'];
 
-/** A URL for messages: no user information, and only parameters that are known to hold no secret. */
+/** Returns a URL for messages, without user information and unknown parameters. */
+
 export function describeUrl(text: string): string {
   const url = new URL(text);
   const shown = [...url.searchParams].filter(([name]) => shownParameters.includes(name));

@@ -53,6 +53,7 @@ const summarizedRooms = [
   'helm',
   'kube',
   'model',
+  'oci',
   'release',
   'sqlite',
   'trust',

@@ -4,10 +4,10 @@ type TakeFrame = (type: number, flags: number, id: number, payload: Buffer) => v
 
 const nothing = Buffer.alloc(0);
 
-/** Splits what comes on a connection into frames. */
+/** Splits the bytes of a connection into frames. */
 export class FrameReader {
   readonly #take: TakeFrame;
-  /** The beginning of a frame whose rest has not come. */
+  /** Start of an incomplete frame. */
   readonly #head = Buffer.alloc(headerSize);
   #headLength = 0;
   #payload: Buffer | undefined;
@@ -17,7 +17,7 @@ export class FrameReader {
     this.#take = take;
   }
 
-  /** Hands over each frame that is whole. Throws ConnectionError FRAME_SIZE_ERROR, and what `take` throws. */
+  /** Passes on each complete frame. Throws ConnectionError FRAME_SIZE_ERROR, and errors of `take`. */
   read(piece: Buffer): void {
     let position = 0;
     while (position < piece.length) {
@@ -46,7 +46,7 @@ export class FrameReader {
     }
   }
 
-  /** Adds to a payload that has begun; returns where the next frame begins. */
+  /** Adds to an incomplete payload; returns the position of the next frame. */
   #fill(payload: Buffer, piece: Buffer, position: number): number {
     const copied = piece.copy(payload, this.#payloadLength, position);
     this.#payloadLength += copied;
@@ -70,7 +70,10 @@ export class FrameReader {
 function readLength(head: Buffer, position: number): number {
   const length = head.readUIntBE(position, 3);
   if (length > defaultFrameSize) {
-    throw new ConnectionError(errorCodes.FRAME_SIZE_ERROR, `frame of ${length} bytes`);
+    throw new ConnectionError(
+      errorCodes.FRAME_SIZE_ERROR,
+      `frame of ${length} bytes exceeds ${defaultFrameSize}`,
+    );
   }
   return length;
 }

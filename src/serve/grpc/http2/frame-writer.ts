@@ -1,34 +1,34 @@
 import type { Socket } from 'node:net';
 import { type ErrorCode, frameFlags, frameTypes, headerSize } from './protocol.js';
 
-/** What is copied together into one piece of memory, and the size up to which that is cheaper than another piece. */
+/** Frames are copied into slabs; a payload of more than `maxCopiedBytes` is cheaper to write apart. */
 const slabBytes = 32 * 1024;
 const maxCopiedBytes = 4 * 1024;
 
-/** Collects frames, and writes those of one turn together. */
+/** Collects the frames of one turn and writes them together. */
 export class FrameWriter {
   readonly #socket: Socket;
   readonly #whenWritten: () => void;
   #slab = Buffer.alloc(0);
-  /** The part of the slab that belongs to this turn. */
+  /** Part of the slab that is not flushed. */
   #start = 0;
   #end = 0;
   #pieces: Uint8Array[] = [];
   #waiting: (() => void)[] = [];
   #unwrittenBytes = 0;
 
-  /** `whenWritten` is called when the system has taken what was flushed. */
+  /** `whenWritten` is called when the system has accepted the flushed bytes. */
   constructor(socket: Socket, whenWritten: () => void) {
     this.#socket = socket;
     this.#whenWritten = whenWritten;
   }
 
-  /** Bytes that the system has not taken yet. */
+  /** Bytes that the system has not accepted yet. */
   get unwrittenBytes(): number {
     return this.#unwrittenBytes;
   }
 
-  /** Writes the head of a frame, and its payload with `add`. */
+  /** Begins a frame; `add` appends its payload. */
   begin(type: number, flags: number, id: number, length: number): void {
     this.#reserve(headerSize);
     const slab = this.#slab;
@@ -40,7 +40,7 @@ export class FrameWriter {
     this.#unwrittenBytes += headerSize;
   }
 
-  /** The bytes may not change any more. */
+  /** Appends bytes, which must not change afterwards. */
   add(bytes: Uint8Array): void {
     this.#unwrittenBytes += bytes.length;
     if (bytes.length > maxCopiedBytes) {
@@ -53,7 +53,7 @@ export class FrameWriter {
     this.#end += bytes.length;
   }
 
-  /** Writes header blocks, with continuations where they are longer than a frame. */
+  /** Writes a header block, with continuations where it exceeds a frame. */
   headers(id: number, block: Uint8Array, isLast: boolean, frameSize: number): void {
     const endStream = isLast ? frameFlags.END_STREAM : 0;
     for (let start = 0; start === 0 || start < block.length; start += frameSize) {
@@ -75,10 +75,13 @@ export class FrameWriter {
     this.#addNumber(bytes);
   }
 
-  goAway(lastId: number, code: ErrorCode): void {
-    this.begin(frameTypes.GOAWAY, 0, 0, 8);
+  /** `message` becomes the debug data. */
+  goAway(lastId: number, code: ErrorCode, message = ''): void {
+    const debugData = Buffer.from(message);
+    this.begin(frameTypes.GOAWAY, 0, 0, 8 + debugData.length);
     this.#addNumber(lastId);
     this.#addNumber(code);
+    this.add(debugData);
   }
 
   settings(values: readonly (readonly [id: number, value: number])[]): void {
@@ -91,12 +94,12 @@ export class FrameWriter {
     this.add(payload);
   }
 
-  /** Calls back when all frames up to here have been taken by the system; never where the connection ends before. */
+  /** Calls back when the system has accepted all frames so far; never where the connection ends first. */
   afterwards(work: () => void): void {
     this.#waiting.push(work);
   }
 
-  /** Hands all frames over to the socket. */
+  /** Passes all frames to the socket. */
   flush(): void {
     this.#endPiece();
     const pieces = this.#pieces;

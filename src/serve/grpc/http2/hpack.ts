@@ -3,15 +3,15 @@ import { ConnectionError, errorCodes } from './protocol.js';
 
 const fieldOverhead = 32;
 const maxTableSize = 4096;
-/** Limits of one list of fields: its size as RFC 9113 counts it (6.5.2), and their number. */
+/** Maximum size of a field list in octets. (Source: RFC 9113, section 6.5.2.) */
 export const maxListSize = 65_536;
 const maxFields = 128;
 
-/** A header field; one of the tables is the same object in each list. */
+/** A header field; fields of the tables are shared objects. */
 export interface HeaderField {
   readonly name: string;
   readonly value: string;
-  /** Whether HTTP/2 allows such a name and value. */
+  /** Name and value are allowed in HTTP/2. */
   readonly isValid: boolean;
 }
 
@@ -22,7 +22,7 @@ function createField(name: string, value: string): HeaderField {
   return { name, value, isValid: validName.test(name) && !invalidValue.test(value) };
 }
 
-/** Fields that both ends know, from index 1 on. (Source: RFC 7541, appendix A.) */
+/** Static table, from index 1. (Source: RFC 7541, appendix A.) */
 const staticFields = `:authority
 :method GET
 :method POST
@@ -88,13 +88,13 @@ www-authenticate`
   .map((line) => /^(:?[^ ]+) ?(.*)$/.exec(line) as RegExpExecArray)
   .map(([, name, value]) => createField(name as string, value as string));
 
-function sizeOf({ name, value }: HeaderField): number {
+function getSize({ name, value }: HeaderField): number {
   return name.length + value.length + fieldOverhead;
 }
 
-/** Decodes the header blocks of one connection, in the order in which they come. (Source: RFC 7541.) */
+/** Decodes the header blocks of one connection, in order. (Source: RFC 7541.) */
 export class HeaderDecoder {
-  /** The newest comes last. */
+  /** Newest last. */
   readonly #table: HeaderField[] = [];
   #tableSize = 0;
   #maxTableSize = maxTableSize;
@@ -102,7 +102,7 @@ export class HeaderDecoder {
   #position = 0;
 
   /**
-   * Returns the fields of a block; undefined for more than 128 or more than 64 KiB, of which the tables are kept up to date.
+   * Returns the fields of a block; undefined for more than 128 fields or 64 KiB, which still update the table.
    * Throws ConnectionError COMPRESSION_ERROR.
    */
   decode(block: Buffer): readonly HeaderField[] | undefined {
@@ -120,7 +120,7 @@ export class HeaderDecoder {
       }
       isFirst = false;
       const field = this.#readField(first);
-      size += sizeOf(field);
+      size += getSize(field);
       if (size <= maxListSize && fields.length <= maxFields) fields.push(field);
     }
     return size <= maxListSize && fields.length <= maxFields ? fields : undefined;
@@ -143,7 +143,7 @@ export class HeaderDecoder {
   }
 
   #add(field: HeaderField): void {
-    const size = sizeOf(field);
+    const size = getSize(field);
     this.#evict(this.#maxTableSize - size);
     if (size > this.#maxTableSize) return;
     this.#table.push(field);
@@ -156,11 +156,11 @@ export class HeaderDecoder {
     this.#evict(size);
   }
 
-  /** Removes the oldest fields until the others take no more than `size`. */
+  /** Removes the oldest fields until the rest fits in `size`. */
   #evict(size: number): void {
     let count = 0;
     while (this.#tableSize > Math.max(0, size))
-      this.#tableSize -= sizeOf(this.#table[count++] as HeaderField);
+      this.#tableSize -= getSize(this.#table[count++] as HeaderField);
     if (count > 0) this.#table.splice(0, count);
   }
 
@@ -180,7 +180,7 @@ export class HeaderDecoder {
     const isHuffman = ((this.#block[this.#position] ?? 0) & 0x80) !== 0;
     const length = this.#readInteger(7);
     const end = this.#position + length;
-    if (end > this.#block.length) throw invalid('string is cut off');
+    if (end > this.#block.length) throw invalid('truncated string');
     const bytes = this.#block.subarray(this.#position, end);
     this.#position = end;
     return isHuffman ? decodeHuffman(bytes) : bytes.toString('latin1');
@@ -188,7 +188,7 @@ export class HeaderDecoder {
 
   #readByte(): number {
     const byte = this.#block[this.#position++];
-    if (byte === undefined) throw invalid('block is cut off');
+    if (byte === undefined) throw invalid('truncated header block');
     return byte;
   }
 }
@@ -198,8 +198,8 @@ function invalid(message: string): ConnectionError {
 }
 
 /**
- * Encodes the fields of a response, `:status` first: as they are, without tables, so that the same block is right on every
- * connection. Names and values are ASCII.
+ * Encodes the fields of a response, `:status` first, without the dynamic table: the block is valid on every connection.
+ * Names and values are ASCII.
  */
 export function encodeHeaderBlock(fields: Readonly<Record<string, string>>): Buffer {
   const parts: Buffer[] = [];
@@ -211,7 +211,7 @@ export function encodeHeaderBlock(fields: Readonly<Record<string, string>>): Buf
   return Buffer.concat(parts);
 }
 
-/** What begins the next block after a client has limited the table: ours is empty. */
+/** Start of the first header block after a client has limited the table: ours is empty. */
 export const emptyTableUpdate = Buffer.from([0x20]);
 
 function encodeString(text: string): Buffer {

@@ -1,6 +1,6 @@
 import { ConnectionError, errorCodes } from './protocol.js';
 
-/** Code lengths in bits of the 256 bytes and of the end of a string; the code is canonical. (Source: RFC 7541, appendix B.) */
+/** Code lengths in bits of the 256 bytes and EOS; the code is canonical. (Source: RFC 7541, appendix B.) */
 const lengths = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28,
   28, 28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7,
@@ -15,7 +15,7 @@ const lengths = [
 const endOfString = 256;
 const maxLength = 30;
 
-/** The symbols in the order of their codes, and for each length the first code and the place of its symbol. */
+/** Symbols in the order of their codes; for each length the first code and the position of its symbol. */
 const symbols = lengths
   .map((_, symbol) => symbol)
   .sort((a, b) => (lengths[a] as number) - (lengths[b] as number) || a - b);
@@ -53,7 +53,7 @@ export function decodeHuffman(bytes: Uint8Array): string {
       length = 0;
     }
   }
-  // What fills the last byte are the first bits of the end of a string, which are ones.
+  // The last byte is padded with the first bits of EOS, which are ones.
   if (length > 7 || code !== (1 << length) - 1) throw invalid();
   return text;
 }

@@ -1,4 +1,4 @@
-/** Numbers of HTTP/2. (Source: RFC 9113, sections 6 and 7.) */
+/** Constants of HTTP/2. (Source: RFC 9113, sections 6 and 7.) */
 
 export const frameTypes = {
   DATA: 0,
@@ -44,17 +44,16 @@ export const settingIds = {
   MAX_HEADER_LIST_SIZE: 6,
 } as const;
 
-/** What a client sends first. */
+/** Connection preface of a client. */
 export const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 
-/** Size of a window and of a frame's payload before settings change them. */
 export const defaultWindow = 65_535;
 export const defaultFrameSize = 16_384;
 export const maxWindow = 2 ** 31 - 1;
 export const maxFrameSize = 2 ** 24 - 1;
 export const headerSize = 9;
 
-/** A violation by the client that ends the connection. */
+/** Violation of the protocol by the client that ends the connection; the message becomes debug data of GOAWAY. */
 export class ConnectionError extends Error {
   readonly code: ErrorCode;
 

@@ -1,6 +1,6 @@
 import type { HeaderField } from './hpack.js';
 
-/** Header fields of a request by their names; those that come more than once are joined by commas. */
+/** Header fields of a request by name; repeated ones are joined by commas. */
 export type RequestHeaders = Readonly<Record<string, string | undefined>>;
 
 const pseudoFields = new Set([':method', ':scheme', ':authority', ':path']);
@@ -12,7 +12,7 @@ const connectionFields = new Set([
   'upgrade',
 ]);
 
-/** Returns the header of a request; undefined where it is malformed. (Source: RFC 9113, sections 8.2 and 8.3.) */
+/** Converts decoded fields to request headers; undefined where they are malformed. (Source: RFC 9113, sections 8.2 and 8.3.) */
 export function toRequestHeaders(fields: readonly HeaderField[]): RequestHeaders | undefined {
   const headers = Object.create(null) as Record<string, string | undefined>;
   let isRegular = false;

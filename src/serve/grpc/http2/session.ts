@@ -1,49 +1,46 @@
 import type { Socket } from 'node:net';
+import { readSettings } from './client-settings.js';
 import { FrameReader } from './frame-reader.js';
 import { FrameWriter } from './frame-writer.js';
-import { HeaderDecoder, emptyTableUpdate, maxListSize } from './hpack.js';
+import { HeaderDecoder, maxListSize } from './hpack.js';
 import {
   ConnectionError,
   type ErrorCode,
-  defaultFrameSize,
   defaultWindow,
   errorCodes,
   frameFlags,
   frameTypes,
-  maxFrameSize,
   maxWindow,
   preface,
   settingIds,
 } from './protocol.js';
 import { type RequestHeaders, toRequestHeaders } from './request-headers.js';
+import { SendQueue } from './send-queue.js';
 import { Http2Stream, type StreamOwner } from './stream.js';
 
-/** Bytes that may wait for the system before streams stop sending. */
-const maxUnwrittenBytes = 128 * 1024;
-/** Part of a receive window that is returned at once. */
+/** Received bytes after which window is returned to the client. */
 const returnedBytes = 32 * 1024;
-/** Limits of one header block as it is sent. */
+/** Maximum size of one encoded header block. */
 const maxBlockBytes = 64 * 1024;
 const maxContinuations = 16;
-/** Replies to pings and settings that a client may leave unread. */
+/** Maximum replies to pings and settings that a client leaves unread. */
 const maxUnreadReplies = 1_000;
-/** What a client may do wrong, or in vain, on one connection. */
+/** Maximum faults and frames without effect per connection. */
 const maxFaults = 1_000;
-/** Streams whose responses may wait for the client, in multiples of those at work. */
+/** Streams with unread responses, in multiples of the open ones. */
 const unreadStreams = 4;
-/** Streams that are remembered after their end: what comes for one that the server reset was on its way. */
+/** Ended streams to remember: frames for one that the server reset may still arrive. */
 const maxRemembered = 200;
 const abortMs = 1_000;
-const defaultTableSize = 4096;
 
 interface SessionOptions {
-  /** Streams that may be open at once; clients wait with the others. */
+  /** Maximum open streams; clients queue further ones. */
   maxStreams: number;
-  /** Is called for each request, and sets the handler of its stream. */
+  /** Called for each request; sets the handler of its stream. */
   onStream: (stream: Http2Stream, headers: RequestHeaders) => void;
 }
 
-/** A header block whose last frame has not come. */
+/** A header block whose last frame has not arrived. */
 interface OpenBlock {
   id: number;
   isLast: boolean;
@@ -52,45 +49,41 @@ interface OpenBlock {
 }
 
 /**
- * The server's end of an HTTP/2 connection: requests become streams; priorities, pushes and upgrades are left out, which
- * gRPC does not use. A client that breaks the protocol or its limits loses the connection. (Source: RFC 9113.)
+ * Server side of an HTTP/2 connection, without priorities, pushes and upgrades, which gRPC does not use. A client that
+ * violates the protocol or the limits is disconnected; the debug data of GOAWAY names the violation. (Source: RFC 9113.)
  */
 export class Http2Session implements StreamOwner {
   readonly #socket: Socket;
   readonly #options: SessionOptions;
   readonly #reader = new FrameReader((type, flags, id, payload) => this.#take(type, flags, id, payload));
   readonly #writer: FrameWriter;
+  readonly #queue: SendQueue;
   readonly #decoder = new HeaderDecoder();
   readonly #streams = new Map<number, Http2Stream>();
-  /** Streams that have ended lately, the newest last, and whether the server reset them. */
+  /** Recently ended streams, newest last, and whether the server reset them. */
   readonly #ended = new Map<number, boolean>();
-  /** Streams that have something to send, in turn. */
-  #scheduled: Http2Stream[] = [];
   #openStreams = 0;
   #lastId = 0;
   #prefaceLength = 0;
   #hasSettings = false;
   #block: OpenBlock | undefined;
-  #sendWindow = defaultWindow;
-  /** Bytes of the connection's receive window, which no stream holds back, that are to be returned. */
+  /** Received bytes not yet returned to the connection's window; paused streams do not hold them back. */
   #unreturnedBytes = 0;
   #streamWindow = defaultWindow;
-  #frameSize = defaultFrameSize;
-  #needsTableUpdate = false;
   #unreadReplies = 0;
   #faults = 0;
   #whenAlive: (() => void) | undefined;
   #isReading = false;
   #isFlushing = false;
-  /** No further streams are taken. */
+  /** New streams are refused. */
   #isClosing = false;
-  /** The connection is gone, or about to be. */
   #isOver = false;
 
   constructor(socket: Socket, options: SessionOptions) {
     this.#socket = socket;
     this.#options = options;
     this.#writer = new FrameWriter(socket, () => this.#continue());
+    this.#queue = new SendQueue(this.#writer, (stream) => this.#endResponse(stream));
     socket.on('data', (piece: Buffer) => this.#read(piece));
     socket.once('close', () => this.#end());
     this.#writer.settings([
@@ -100,7 +93,7 @@ export class Http2Session implements StreamOwner {
     this.#writer.flush();
   }
 
-  /** Asks the client whether it is alive. */
+  /** Sends a ping; `whenAlive` is called with the reply. */
   ping(whenAlive: () => void): void {
     this.#whenAlive = whenAlive;
     this.#writer.begin(frameTypes.PING, 0, 0, 8);
@@ -108,7 +101,7 @@ export class Http2Session implements StreamOwner {
     this.#writer.flush();
   }
 
-  /** Takes no more streams, and ends the connection after those that are open. */
+  /** Refuses new streams, and ends the connection after the open ones. */
   close(): void {
     if (this.#isClosing || this.#isOver) return;
     this.#isClosing = true;
@@ -118,13 +111,13 @@ export class Http2Session implements StreamOwner {
   }
 
   sendHeaders(stream: Http2Stream, block: Buffer, isLast: boolean): void {
-    this.#writeHeaders(stream, block, isLast);
+    this.#queue.sendHeaders(stream, block, isLast);
     this.#flushLater();
   }
 
   schedule(stream: Http2Stream): void {
     if (stream.isScheduled) return;
-    this.#enqueue(stream);
+    this.#queue.add(stream);
     this.#flushLater();
   }
 
@@ -151,18 +144,19 @@ export class Http2Session implements StreamOwner {
       this.#reader.read(rest);
     } catch (error) {
       if (!(error instanceof ConnectionError)) throw error;
-      this.#abort(error.code);
+      this.#abort(error);
     } finally {
       this.#isReading = false;
     }
     this.#continue();
   }
 
-  /** Returns what follows the preface. */
+  /** Returns the bytes after the preface. */
   #readPreface(piece: Buffer): Buffer {
     const start = this.#prefaceLength;
     const part = piece.subarray(0, preface.length - start);
-    if (!part.equals(preface.subarray(start, start + part.length))) throw violation('no HTTP/2');
+    if (!part.equals(preface.subarray(start, start + part.length)))
+      throw violation('invalid connection preface');
     this.#prefaceLength += part.length;
     return piece.subarray(part.length);
   }
@@ -170,9 +164,10 @@ export class Http2Session implements StreamOwner {
   #take(type: number, flags: number, id: number, payload: Buffer): void {
     if (this.#isOver) return;
     if (this.#block !== undefined && (type !== frameTypes.CONTINUATION || id !== this.#block.id)) {
-      throw violation('header block without its end');
+      throw violation(`expected CONTINUATION of stream ${this.#block.id}`);
     }
-    if (!this.#hasSettings && type !== frameTypes.SETTINGS) throw violation('no settings');
+    if (!this.#hasSettings && type !== frameTypes.SETTINGS)
+      throw violation('expected SETTINGS as first frame');
     switch (type) {
       case frameTypes.DATA:
         return this.#takeData(flags, id, payload);
@@ -182,7 +177,7 @@ export class Http2Session implements StreamOwner {
         return this.#takeContinuation(flags, payload);
       case frameTypes.PRIORITY:
         requireSize(payload, 5);
-        if (id === 0) throw violation('priority of the connection');
+        if (id === 0) throw violation('PRIORITY on stream 0');
         return;
       case frameTypes.RST_STREAM:
         requireSize(payload, 4);
@@ -190,19 +185,19 @@ export class Http2Session implements StreamOwner {
       case frameTypes.SETTINGS:
         return this.#takeSettings(flags, id, payload);
       case frameTypes.PUSH_PROMISE:
-        throw violation('push by a client');
+        throw violation('PUSH_PROMISE from a client');
       case frameTypes.PING:
         requireSize(payload, 8);
         return this.#takePing(flags, id, payload);
       case frameTypes.GOAWAY:
-        if (id !== 0) throw violation('end of a stream as of the connection');
+        if (id !== 0) throw violation(`GOAWAY on stream ${id}`);
         this.#isClosing = true;
         return;
       case frameTypes.WINDOW_UPDATE:
         requireSize(payload, 4);
         return this.#takeWindowUpdate(id, payload.readUInt32BE(0) & 0x7fffffff);
       default:
-      // Extensions may be ignored.
+      // Extensions are ignored.
     }
   }
 
@@ -229,10 +224,10 @@ export class Http2Session implements StreamOwner {
   }
 
   #takeHeaders(flags: number, id: number, payload: Buffer): void {
-    if (id % 2 === 0) throw violation(`stream ${id} of a client`);
+    if (id % 2 === 0) throw violation(`even stream ${id} from a client`);
     let fragment = withoutPadding(flags, payload);
     if ((flags & frameFlags.PRIORITY) !== 0) {
-      if (fragment.length < 5) throw new ConnectionError(errorCodes.FRAME_SIZE_ERROR, 'priority is cut off');
+      if (fragment.length < 5) throw new ConnectionError(errorCodes.FRAME_SIZE_ERROR, 'truncated priority');
       fragment = fragment.subarray(5);
     }
     const isLast = (flags & frameFlags.END_STREAM) !== 0;
@@ -242,7 +237,7 @@ export class Http2Session implements StreamOwner {
 
   #takeContinuation(flags: number, payload: Buffer): void {
     const block = this.#block;
-    if (block === undefined) throw violation('continuation of nothing');
+    if (block === undefined) throw violation('CONTINUATION without HEADERS');
     block.pieces.push(payload);
     block.bytes += payload.length;
     if (block.bytes > maxBlockBytes || block.pieces.length > maxContinuations) {
@@ -254,7 +249,7 @@ export class Http2Session implements StreamOwner {
   }
 
   #takeBlock(id: number, isLast: boolean, block: Buffer): void {
-    // Of each block, wanted or not: the next ones refer to its fields.
+    // Refused blocks too: later ones refer to their fields.
     const fields = this.#decoder.decode(block);
     const known = this.#streams.get(id);
     if (known !== undefined) {
@@ -264,7 +259,7 @@ export class Http2Session implements StreamOwner {
     }
     if (id <= this.#lastId) {
       const isReset = this.#ended.get(id);
-      if (isReset === undefined) throw violation(`stream ${id} behind ${this.#lastId}`);
+      if (isReset === undefined) throw violation(`stream ${id} after ${this.#lastId}`);
       if (isReset) return;
       throw new ConnectionError(errorCodes.STREAM_CLOSED, `stream ${id} has ended`);
     }
@@ -289,33 +284,13 @@ export class Http2Session implements StreamOwner {
   }
 
   #takeSettings(flags: number, id: number, payload: Buffer): void {
-    if (id !== 0) throw violation('settings of a stream');
+    if (id !== 0) throw violation(`SETTINGS on stream ${id}`);
     this.#hasSettings = true;
     if ((flags & frameFlags.ACK) !== 0) return requireSize(payload, 0);
-    if (payload.length % 6 !== 0)
-      throw new ConnectionError(errorCodes.FRAME_SIZE_ERROR, 'settings are cut off');
-    let window = this.#streamWindow;
-    for (let i = 0; i < payload.length; i += 6) {
-      const value = payload.readUInt32BE(i + 2);
-      switch (payload.readUInt16BE(i)) {
-        case settingIds.HEADER_TABLE_SIZE:
-          if (value < defaultTableSize) this.#needsTableUpdate = true;
-          break;
-        case settingIds.INITIAL_WINDOW_SIZE:
-          if (value > maxWindow) throw overflow('initial window is too large');
-          window = value;
-          break;
-        case settingIds.MAX_FRAME_SIZE:
-          if (value < defaultFrameSize || value > maxFrameSize) throw violation('invalid frame size');
-          this.#frameSize = value;
-          break;
-        case settingIds.ENABLE_PUSH:
-          if (value > 1) throw violation('invalid setting for pushes');
-          break;
-        default:
-      }
-    }
-    this.#moveWindows(window);
+    const { window, frameSize, limitsTable } = readSettings(payload);
+    if (limitsTable) this.#queue.needsTableUpdate = true;
+    if (frameSize !== undefined) this.#queue.frameSize = frameSize;
+    if (window !== undefined) this.#moveWindows(window);
     this.#reply(frameTypes.SETTINGS, payload.subarray(0, 0));
   }
 
@@ -325,13 +300,18 @@ export class Http2Session implements StreamOwner {
     this.#streamWindow = window;
     for (const stream of this.#streams.values()) {
       stream.sendWindow += change;
-      if (stream.sendWindow > maxWindow) throw overflow('window of a stream is too large');
+      if (stream.sendWindow > maxWindow) {
+        throw new ConnectionError(
+          errorCodes.FLOW_CONTROL_ERROR,
+          `window of stream ${stream.id} exceeds 2^31-1 bytes`,
+        );
+      }
       this.#scheduleWaiting(stream);
     }
   }
 
   #takePing(flags: number, id: number, payload: Buffer): void {
-    if (id !== 0) throw violation('ping on a stream');
+    if (id !== 0) throw violation(`PING on stream ${id}`);
     if ((flags & frameFlags.ACK) === 0) return this.#reply(frameTypes.PING, payload);
     this.#whenAlive?.();
     this.#whenAlive = undefined;
@@ -339,10 +319,8 @@ export class Http2Session implements StreamOwner {
 
   #takeWindowUpdate(id: number, bytes: number): void {
     if (id === 0) {
-      if (bytes === 0) throw violation('window update of 0 bytes');
-      this.#sendWindow += bytes;
-      if (this.#sendWindow > maxWindow) throw overflow('window of the connection is too large');
-      return;
+      if (bytes === 0) throw violation('WINDOW_UPDATE of 0 bytes');
+      return this.#queue.addWindow(bytes);
     }
     const stream = this.#findStream(id);
     if (stream === undefined) return;
@@ -352,9 +330,9 @@ export class Http2Session implements StreamOwner {
     this.#scheduleWaiting(stream);
   }
 
-  /** Finds a stream that has been begun; undefined where it is over. */
+  /** Finds an opened stream; undefined where it has ended. */
   #findStream(id: number): Http2Stream | undefined {
-    if (id === 0 || id > this.#lastId || id % 2 === 0) throw violation(`stream ${id} has not been opened`);
+    if (id === 0 || id > this.#lastId || id % 2 === 0) throw violation(`stream ${id} is not open`);
     return this.#streams.get(id);
   }
 
@@ -399,7 +377,7 @@ export class Http2Session implements StreamOwner {
     }
   }
 
-  /** Replies to a frame, unless the client reads no replies. */
+  /** Acknowledges a frame. Throws ConnectionError where the client leaves too many replies unread. */
   #reply(type: number, payload: Buffer): void {
     if (++this.#unreadReplies > maxUnreadReplies) {
       throw new ConnectionError(errorCodes.ENHANCE_YOUR_CALM, 'too many unread replies');
@@ -424,12 +402,7 @@ export class Http2Session implements StreamOwner {
       throw new ConnectionError(errorCodes.ENHANCE_YOUR_CALM, 'too many faults');
   }
 
-  #enqueue(stream: Http2Stream): void {
-    stream.isScheduled = true;
-    this.#scheduled.push(stream);
-  }
-
-  /** Sends what is ready when the work that is under way has been done. */
+  /** Sends frames after the current turn. */
   #flushLater(): void {
     if (this.#isReading || this.#isFlushing) return;
     this.#isFlushing = true;
@@ -439,44 +412,12 @@ export class Http2Session implements StreamOwner {
     });
   }
 
-  /** Sends what streams and the connection have, as far as the windows and the system allow it. */
   #continue(): void {
     if (this.#isOver) return;
     if (this.#writer.unwrittenBytes === 0) this.#unreadReplies = 0;
-    while (this.#scheduled.length > 0 && this.#writer.unwrittenBytes < maxUnwrittenBytes) {
-      const [stream] = this.#scheduled as [Http2Stream];
-      if (stream.hasPieces && !stream.isClosed && stream.sendWindow > 0 && this.#sendWindow <= 0) break;
-      this.#scheduled.shift();
-      stream.isScheduled = false;
-      this.#send(stream);
-    }
+    this.#queue.send();
     this.#writer.flush();
     if (this.#isClosing) this.#endIfIdle();
-  }
-
-  /** Sends one frame of a stream, and its trailers behind the last. */
-  #send(stream: Http2Stream): void {
-    if (stream.isClosed) return;
-    if (stream.hasPieces) {
-      const limit = Math.min(this.#frameSize, this.#sendWindow, stream.sendWindow);
-      if (limit <= 0) return;
-      const { bytes, whenTaken } = stream.takePiece(limit);
-      this.#writer.begin(frameTypes.DATA, 0, stream.id, bytes.length);
-      this.#writer.add(bytes);
-      this.#sendWindow -= bytes.length;
-      stream.sendWindow -= bytes.length;
-      if (whenTaken !== undefined) this.#writer.afterwards(whenTaken);
-    }
-    const { trailers } = stream;
-    if (trailers !== undefined) this.#writeHeaders(stream, trailers, true);
-    else if (stream.hasPieces) this.#enqueue(stream);
-  }
-
-  #writeHeaders(stream: Http2Stream, block: Buffer, isLast: boolean): void {
-    const whole = this.#needsTableUpdate ? Buffer.concat([emptyTableUpdate, block]) : block;
-    this.#needsTableUpdate = false;
-    this.#writer.headers(stream.id, whole, isLast, this.#frameSize);
-    if (isLast) this.#endResponse(stream);
   }
 
   #endIfIdle(): void {
@@ -486,10 +427,9 @@ export class Http2Session implements StreamOwner {
     this.#socket.end();
   }
 
-  /** Ends the connection of a client that broke a rule, and says which. */
-  #abort(code: ErrorCode): void {
+  #abort({ code, message }: ConnectionError): void {
     this.#isOver = true;
-    this.#writer.goAway(this.#lastId, code);
+    this.#writer.goAway(this.#lastId, code, message);
     this.#writer.flush();
     this.#socket.end();
     setTimeout(() => this.#socket.destroy(), abortMs).unref();
@@ -498,7 +438,7 @@ export class Http2Session implements StreamOwner {
 
   #end(): void {
     this.#isOver = true;
-    this.#scheduled = [];
+    this.#queue.clear();
     const streams = [...this.#streams.values()];
     this.#streams.clear();
     for (const stream of streams) stream.close();
@@ -508,23 +448,16 @@ export class Http2Session implements StreamOwner {
 function withoutPadding(flags: number, payload: Buffer): Buffer {
   if ((flags & frameFlags.PADDED) === 0) return payload;
   const padding = payload[0] ?? 0;
-  if (padding >= payload.length) throw violation('more padding than payload');
+  if (padding >= payload.length) throw violation('padding exceeds the payload');
   return payload.subarray(1, payload.length - padding);
 }
 
 function requireSize(payload: Buffer, size: number): void {
   if (payload.length !== size) {
-    throw new ConnectionError(
-      errorCodes.FRAME_SIZE_ERROR,
-      `frame of ${payload.length} bytes, expected ${size}`,
-    );
+    throw new ConnectionError(errorCodes.FRAME_SIZE_ERROR, `expected ${size} bytes, got ${payload.length}`);
   }
 }
 
 function violation(message: string): ConnectionError {
   return new ConnectionError(errorCodes.PROTOCOL_ERROR, message);
-}
-
-function overflow(message: string): ConnectionError {
-  return new ConnectionError(errorCodes.FLOW_CONTROL_ERROR, message);
 }

@@ -1,21 +1,21 @@
 import { type ErrorCode, defaultWindow } from './protocol.js';
 
-/** Whoever works on a stream; each method is called as long as the stream is not closed. */
+/** Receives the events of a stream until it is closed. */
 export interface StreamHandler {
   receive(piece: Buffer): void;
   /** The request is complete. */
   end(): void;
-  /** The response has been taken and the request has ended, or the stream was reset; nothing follows. */
+  /** The exchange is complete or was reset; nothing follows. */
   close(): void;
 }
 
-/** What a stream needs of its connection. */
+/** Connection of a stream. */
 export interface StreamOwner {
   sendHeaders(stream: Http2Stream, block: Buffer, isLast: boolean): void;
-  /** Sends what waits on the stream as soon as its windows allow it. */
+  /** Sends queued pieces and trailers as soon as the windows allow. */
   schedule(stream: Http2Stream): void;
   reset(stream: Http2Stream, code: ErrorCode): void;
-  /** Lets the client send that much more. */
+  /** Lets the client send `bytes` more. */
   returnWindow(stream: Http2Stream, bytes: number): void;
 }
 
@@ -31,17 +31,16 @@ export class Http2Stream {
   /** Bytes that each side may still send. */
   sendWindow: number;
   receiveWindow = defaultWindow;
-  /** Bytes of the receive window that were read and not returned yet. */
+  /** Received bytes not yet returned to the window. */
   unreturnedBytes = 0;
-  /** Bytes of the request that its `content-length` announces and that have not come. */
+  /** Bytes of `content-length` not yet received. */
   missingBytes: number | undefined;
   hasResponded = false;
   isRequestEnded = false;
   isResponseEnded = false;
-  /** The system has taken the whole response. */
+  /** The system has accepted the whole response. */
   isTaken = false;
   isClosed = false;
-  /** Whether it waits for its turn to send. */
   isScheduled = false;
   readonly #owner: StreamOwner;
   readonly #pieces: Piece[] = [];
@@ -49,7 +48,7 @@ export class Http2Stream {
   #trailers: Buffer | undefined;
   #isPaused = false;
   #held: Buffer[] = [];
-  #hasToldEnd = false;
+  #hasNotifiedEnd = false;
 
   constructor(id: number, sendWindow: number, owner: StreamOwner) {
     this.id = id;
@@ -57,21 +56,21 @@ export class Http2Stream {
     this.#owner = owner;
   }
 
-  /** Sends the header of the response, an encoded block; nothing follows it with `isLast`. */
+  /** Sends the encoded headers of the response; with `isLast` nothing follows. */
   respond(block: Buffer, isLast = false): void {
     if (this.isClosed || this.hasResponded) return;
     this.hasResponded = true;
     this.#owner.sendHeaders(this, block, isLast);
   }
 
-  /** Sends a piece of the body, which may not change any more. `whenTaken` is not called once the stream is closed. */
+  /** Sends a piece of the body, which must not change. `whenTaken` is not called once the stream is closed. */
   write(bytes: Uint8Array, whenTaken?: () => void): void {
     if (this.isClosed) return;
     this.#pieces.push({ bytes, whenTaken });
     this.#owner.schedule(this);
   }
 
-  /** Sends trailers, an encoded block, behind the body. */
+  /** Sends encoded trailers after the body. */
   end(trailers: Buffer): void {
     if (this.isClosed) return;
     this.#trailers = trailers;
@@ -82,7 +81,7 @@ export class Http2Stream {
     if (!this.isClosed) this.#owner.reset(this, code);
   }
 
-  /** Holds back what comes, and the window for more. */
+  /** Holds back received pieces and their window. */
   pause(): void {
     this.#isPaused = true;
   }
@@ -93,10 +92,10 @@ export class Http2Stream {
     const held = this.#held;
     this.#held = [];
     for (const piece of held) this.receive(piece, piece.length);
-    this.#tellEnd();
+    this.#notifyEnd();
   }
 
-  /** Takes a piece of the request, which took `size` bytes of the window. */
+  /** Accepts a piece of the request that used `size` bytes of the window. */
   receive(piece: Buffer, size: number): void {
     if (this.isClosed) return;
     if (this.#isPaused) {
@@ -111,12 +110,12 @@ export class Http2Stream {
 
   endRequest(): void {
     this.isRequestEnded = true;
-    this.#tellEnd();
+    this.#notifyEnd();
   }
 
-  #tellEnd(): void {
-    if (!this.isRequestEnded || this.#isPaused || this.#hasToldEnd || this.isClosed) return;
-    this.#hasToldEnd = true;
+  #notifyEnd(): void {
+    if (!this.isRequestEnded || this.#isPaused || this.#hasNotifiedEnd || this.isClosed) return;
+    this.#hasNotifiedEnd = true;
     this.handler?.end();
   }
 
@@ -124,12 +123,12 @@ export class Http2Stream {
     return this.#pieces.length > 0;
   }
 
-  /** The trailers, once the body has been sent. */
+  /** Trailers, once the body has been sent. */
   get trailers(): Buffer | undefined {
     return this.hasPieces ? undefined : this.#trailers;
   }
 
-  /** Removes up to `limit` bytes of the body; `whenTaken` comes with the last of a piece. */
+  /** Removes up to `limit` bytes of the body; the last part of a piece has its `whenTaken`. */
   takePiece(limit: number): Piece {
     const [piece] = this.#pieces as [Piece];
     const end = Math.min(this.#offset + limit, piece.bytes.length);
@@ -146,7 +145,6 @@ export class Http2Stream {
     return { bytes, whenTaken: piece.whenTaken };
   }
 
-  /** Marks the stream as closed, and says so to its handler. */
   close(): void {
     this.isClosed = true;
     this.#pieces.length = 0;

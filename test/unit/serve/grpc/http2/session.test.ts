@@ -50,7 +50,7 @@ const response = encodeHeaderBlock({ ':status': '200' });
 const trailers = encodeHeaderBlock({ end: 'yes' });
 const hello = Buffer.concat([preface, frame(SETTINGS, 0, 0)]);
 
-/** A server that sends back what it receives, when all of it has come; `path` /size=N sends N bytes instead, /pause waits for /resume. */
+/** Starts an echo server; path /size=N responds with N bytes instead, /pause waits for /resume. */
 async function start() {
   const closed: number[] = [];
   const paused: Http2Stream[] = [];
@@ -84,7 +84,7 @@ async function start() {
   });
   return {
     closed,
-    /** Opens a connection; `frames` are those that came, and `sent` waits until there is one that fits. */
+    /** Opens a connection; `frames` are the received ones, `sent` waits for a matching one. */
     open(greeting: Uint8Array = hello) {
       const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
       sockets.push(socket);
@@ -108,12 +108,12 @@ async function start() {
           Buffer.concat(
             frames.filter((one) => one.type === DATA && one.id === id).map(({ payload }) => payload),
           ),
-        /** The code with which the server ends the connection. */
+        /** Returns the code and debug data of GOAWAY once the server has ended the connection. */
         ends: async () => {
           const ended = socket.closed ? undefined : once(socket, 'close');
           const { payload } = await sent(GOAWAY);
           await ended;
-          return payload.readUInt32BE(4);
+          return { code: payload.readUInt32BE(4), message: payload.toString('utf8', 8) };
         },
         resets: async (id: number) =>
           (await sent(RST_STREAM, (one) => one.id === id)).payload.readUInt32BE(0),
@@ -127,7 +127,7 @@ const begin = (id: number, block = request, isLast = true): Buffer =>
   frame(HEADERS, END_HEADERS | (isLast ? END_STREAM : 0), id, block);
 
 describe('Http2Session', () => {
-  it('sends back a body that comes with padding, in bytes, and between frames that it does not know', async () => {
+  it('echoes a padded body that arrives byte by byte between unknown frames', async () => {
     const client = (await start()).open();
     const bytes = Buffer.concat([
       begin(1, request, false),
@@ -146,7 +146,7 @@ describe('Http2Session', () => {
     expect(client.body(1).toString()).toBe('one two');
   });
 
-  it('sends no more than the windows allow, and goes on when they grow', async () => {
+  it('sends no more than the windows allow, and continues when they grow', async () => {
     const { open, closed } = await start();
     const client = open(Buffer.concat([preface, frame(SETTINGS, 0, 0, setting(4, 10))]));
     client.socket.write(begin(1, encodeHeaderBlock({ ...fields, ':path': '/size=100' })));
@@ -165,7 +165,7 @@ describe('Http2Session', () => {
     await vi.waitUntil(() => closed.includes(1));
   });
 
-  it('divides the window of the connection between streams', async () => {
+  it('shares the window of the connection between streams', async () => {
     const client = (await start()).open(
       Buffer.concat([preface, frame(SETTINGS, 0, 0, setting(4, 1_000_000))]),
     );
@@ -179,7 +179,7 @@ describe('Http2Session', () => {
     expect([client.body(1).length, client.body(3).length]).toEqual([200_000, 200_000]);
   });
 
-  it('returns the windows of a body that is larger', async () => {
+  it('returns the windows while a larger body arrives', async () => {
     const client = (await start()).open();
     client.socket.write(begin(1, request, false));
     for (let i = 0; i < 10; i++) {
@@ -197,7 +197,7 @@ describe('Http2Session', () => {
     expect(client.body(1)).toHaveLength(163_840);
   });
 
-  it('says that its table is empty to a client that wants none', async () => {
+  it('announces an empty header table to a client that limits it', async () => {
     const client = (await start()).open(Buffer.concat([preface, frame(SETTINGS, 0, 0, setting(1, 0))]));
     client.socket.write(Buffer.concat([begin(1), begin(3)]));
     await client.finishes(3);
@@ -208,12 +208,20 @@ describe('Http2Session', () => {
   it.each<[string, number, Buffer]>([
     ['a frame before its settings', errorCodes.PROTOCOL_ERROR, Buffer.concat([preface, begin(1)])],
     [
-      'what is no HTTP/2',
+      'a request of HTTP/1.1',
       errorCodes.PROTOCOL_ERROR,
       Buffer.from('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'),
     ],
   ])('ends a connection that begins with %s', async (_, code, greeting) => {
-    expect(await (await start()).open(greeting).ends()).toBe(code);
+    const ending = await (await start()).open(greeting).ends();
+    expect(ending.code).toBe(code);
+    expect(ending.message).not.toBe('');
+  });
+
+  it('names the violation in the debug data of GOAWAY', async () => {
+    const client = (await start()).open();
+    client.socket.write(frame(PING, 0, 3, Buffer.alloc(8)));
+    expect(await client.ends()).toEqual({ code: errorCodes.PROTOCOL_ERROR, message: 'PING on stream 3' });
   });
 
   it.each<[string, number, Buffer]>([
@@ -305,7 +313,9 @@ describe('Http2Session', () => {
   ])('ends the connection for %s', async (_, code, bytes) => {
     const client = (await start()).open();
     client.socket.write(bytes);
-    expect(await client.ends()).toBe(code);
+    const ending = await client.ends();
+    expect(ending.code).toBe(code);
+    expect(ending.message).not.toBe('');
   });
 
   it.each<[string, number, Buffer]>([

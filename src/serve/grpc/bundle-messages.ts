@@ -13,38 +13,32 @@ import {
   propertyTypes,
 } from '../../model/declarative-config.js';
 import { parsePackageProperty, unwrap } from '../../model/properties.js';
-import { type BundleMessage, bundleType } from './messages.js';
-import type { ApiName } from './registry-answers.js';
+import { type ApiName, type BundleMessage, bundleType } from './messages.js';
 
 /**
- * An `api.Bundle` is sent as several messages, one after the other, which readers of protocol buffers take for one:
- * its facts, its manifests, and what belongs to a channel. So a bundle is encoded and kept once, whatever the number
- * of its channels, and lists go without the manifests.
+ * An `api.Bundle` is sent as concatenated messages, which protocol buffers merge into one: facts, manifests, and the
+ * fields of a channel. So a bundle is encoded and cached once for all its channels, and lists omit the manifests.
  */
 
-/** Property types that are not sent as properties: what they hold is in `csvJson` and `object`. */
+/** Property types that are sent as `csvJson` and `object` instead. */
 const manifestTypes: ReadonlySet<string> = new Set([propertyTypes.bundleObject, propertyTypes.csvMetadata]);
 
-/** What is told of a bundle in a channel in addition to what is in its blob. */
 interface ChannelPart {
   channelName: string;
   entry: ChannelEntry;
-  /** Whether to include `replaces` and `skips`, which only a list of all bundles has. */
+  /** Include `replaces` and `skips`, which only a list of all bundles has. */
   withUpgrades: boolean;
   deprecation?: { message: string } | undefined;
 }
 
-/** Encodes the part of a bundle's message that is not in its blob. */
+/** Encodes the fields of a bundle that depend on the channel. */
 export function encodeChannelPart({ channelName, entry, withUpgrades, deprecation }: ChannelPart): Buffer {
   const { replaces, skips, skipRange } = entry;
   const upgrades = withUpgrades ? { replaces, skips } : {};
   return bundleType.encode({ channelName, skipRange, ...upgrades, deprecation });
 }
 
-/**
- * Encodes the part of a bundle's message that is in its blob, without manifests. Throws OpmateError INVALID for a
- * property of the wrong form.
- */
+/** Encodes the fields of a bundle from its blob, without manifests. Throws OpmateError INVALID for a malformed property. */
 export function encodeFacts(blob: BundleBlob): Buffer {
   let version = '';
   const providedApis: ApiName[] = [];
@@ -89,8 +83,8 @@ export function encodeFacts(blob: BundleBlob): Buffer {
   });
 }
 
-/** The APIs that a bundle provides, from its `olm.gvk` properties. */
-export function providedApis(blob: BundleBlob): ApiName[] {
+/** Returns the provided APIs of a bundle, from its `olm.gvk` properties. */
+export function getProvidedApis(blob: BundleBlob): ApiName[] {
   return blob.properties.filter(({ type }) => type === propertyTypes.gvk).map(({ value }) => getApi(value));
 }
 
@@ -98,7 +92,7 @@ function getApi(value: EncodableJson): ApiName {
   return { group: toText(value, 'group'), version: toText(value, 'version'), kind: toText(value, 'kind') };
 }
 
-/** A text field of a property's value, whatever the case of its name; the value has been checked. */
+/** Reads a string field of a checked value; its name matches in any case. */
 function toText(value: EncodableJson, field: string): string {
   const match = readField(value, field);
   return typeof match === 'string' ? match : '';
@@ -110,8 +104,8 @@ function readField(input: EncodableJson, field: string): EncodableJson | undefin
 }
 
 /**
- * The manifests of a bundle as fields of its message: `csvJson` and `object`. A bundle that has no
- * ClusterServiceVersion among its objects but one `olm.csv.metadata` gets one made of that.
+ * Encodes the manifests of a bundle: `csvJson` and `object`. Without a ClusterServiceVersion among its objects, one is
+ * synthesized from a single `olm.csv.metadata`.
  */
 export function encodeManifests(blob: BundleBlob, owner: () => Promise<PackageBlob>): Promise<Buffer> {
   const objects = blob.properties
@@ -121,19 +115,19 @@ export function encodeManifests(blob: BundleBlob, owner: () => Promise<PackageBl
   const metadata = blob.properties.filter(({ type }) => type === propertyTypes.csvMetadata);
   const [only] = metadata;
   if (csv !== undefined || only === undefined || metadata.length > 1) {
-    return Promise.resolve(manifestFields(csv, objects));
+    return Promise.resolve(encodeFields(csv, objects));
   }
   return owner().then((packageBlob) => {
-    const made = Buffer.from(synthesizeCsv(blob, only.value, packageBlob));
-    return manifestFields(made, objects.length === 0 ? [made] : objects);
+    const synthesized = Buffer.from(synthesizeCsv(blob, only.value, packageBlob));
+    return encodeFields(synthesized, objects.length === 0 ? [synthesized] : objects);
   });
 }
 
-function manifestFields(csv: Buffer | undefined, objects: readonly Buffer[]): Buffer {
+function encodeFields(csv: Buffer | undefined, objects: readonly Buffer[]): Buffer {
   return bundleType.encode({ csvJson: csv, object: objects });
 }
 
-/** An object as JSON: as it is where it is JSON, otherwise what its YAML says. */
+/** Returns an object as JSON: unchanged JSON or converted YAML. */
 function toObject(value: EncodableJson): Buffer {
   const data = toText(value, 'data');
   const bytes = Buffer.from(data, 'base64');
@@ -161,64 +155,63 @@ function isCsvText(object: Buffer): boolean {
 }
 
 /**
- * A ClusterServiceVersion from what `olm.csv.metadata` has kept of one, with the text that upstream's encoder would
- * write: enough for user interfaces, without deployments. (Source: ConvertModelBundleToAPIBundle of
- * operator-registry; v1alpha1 of operator-framework/api.)
+ * Synthesizes a ClusterServiceVersion from `olm.csv.metadata`, without deployments, byte for byte as upstream encodes it.
+ * (Source: ConvertModelBundleToAPIBundle of operator-registry; v1alpha1 of operator-framework/api.)
  */
 function synthesizeCsv(blob: BundleBlob, metadata: EncodableJson, owner: PackageBlob): string {
-  const of = (field: string): JsonObject[string] =>
+  const get = (field: string): JsonObject[string] =>
     (readField(metadata, field) ?? null) as JsonObject[string];
-  // The record in its own field order, without what is empty.
-  const read = buildCsvMetadata({
-    metadata: { annotations: of('annotations'), labels: of('labels') },
+  // Fields in their order, without the empty ones.
+  const fields = buildCsvMetadata({
+    metadata: { annotations: get('annotations'), labels: get('labels') },
     spec: {
-      apiservicedefinitions: of('apiServiceDefinitions'),
-      customresourcedefinitions: of('crdDescriptions'),
-      description: of('description'),
-      displayName: of('displayName'),
-      installModes: of('installModes'),
-      keywords: of('keywords'),
-      links: of('links'),
-      maintainers: of('maintainers'),
-      maturity: of('maturity'),
-      minKubeVersion: of('minKubeVersion'),
-      nativeAPIs: of('nativeAPIs'),
-      provider: of('provider'),
+      apiservicedefinitions: get('apiServiceDefinitions'),
+      customresourcedefinitions: get('crdDescriptions'),
+      description: get('description'),
+      displayName: get('displayName'),
+      installModes: get('installModes'),
+      keywords: get('keywords'),
+      links: get('links'),
+      maintainers: get('maintainers'),
+      maturity: get('maturity'),
+      minKubeVersion: get('minKubeVersion'),
+      nativeAPIs: get('nativeAPIs'),
+      provider: get('provider'),
     },
   });
   const version = packageVersion(blob);
   const { icon } = owner;
-  const description = read['description'] ?? (owner.description === '' ? undefined : owner.description);
+  const description = fields['description'] ?? (owner.description === '' ? undefined : owner.description);
   return encodeGoJson(
     {
       kind: 'ClusterServiceVersion',
       apiVersion: 'operators.coreos.com/v1alpha1',
       metadata: {
         name: blob.name,
-        ...given('labels', read['labels']),
-        ...given('annotations', read['annotations']),
+        ...ifSet('labels', fields['labels']),
+        ...ifSet('annotations', fields['annotations']),
       },
       spec: {
         install: { strategy: 'deployment', spec: { deployments: null } },
         version,
-        ...given('maturity', read['maturity']),
-        customresourcedefinitions: read['crdDescriptions'] ?? {},
-        apiservicedefinitions: read['apiServiceDefinitions'] ?? {},
-        ...given('nativeAPIs', read['nativeAPIs']),
-        ...given('minKubeVersion', read['minKubeVersion']),
-        displayName: read['displayName'] ?? '',
-        ...given('description', description),
-        ...given('keywords', read['keywords']),
-        ...given('maintainers', read['maintainers']),
-        provider: read['provider'] ?? {},
-        ...given('links', read['links']),
-        ...given(
+        ...ifSet('maturity', fields['maturity']),
+        customresourcedefinitions: fields['crdDescriptions'] ?? {},
+        apiservicedefinitions: fields['apiServiceDefinitions'] ?? {},
+        ...ifSet('nativeAPIs', fields['nativeAPIs']),
+        ...ifSet('minKubeVersion', fields['minKubeVersion']),
+        displayName: fields['displayName'] ?? '',
+        ...ifSet('description', description),
+        ...ifSet('keywords', fields['keywords']),
+        ...ifSet('maintainers', fields['maintainers']),
+        provider: fields['provider'] ?? {},
+        ...ifSet('links', fields['links']),
+        ...ifSet(
           'icon',
           icon === undefined ? undefined : [{ base64data: icon.base64data ?? '', mediatype: icon.mediatype }],
         ),
-        ...given('installModes', read['installModes']),
+        ...ifSet('installModes', fields['installModes']),
         cleanup: { enabled: false },
-        ...given(
+        ...ifSet(
           'relatedImages',
           blob.relatedImages.length === 0
             ? undefined
@@ -231,7 +224,7 @@ function synthesizeCsv(blob: BundleBlob, metadata: EncodableJson, owner: Package
   );
 }
 
-function given(key: string, value: EncodableJson | undefined): { [key: string]: EncodableJson } {
+function ifSet(key: string, value: EncodableJson | undefined): { [key: string]: EncodableJson } {
   return value === undefined ? {} : { [key]: value };
 }
 

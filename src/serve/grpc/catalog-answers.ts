@@ -1,6 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError, getMessage, systemReason } from '../../core/errors.js';
+import { pushTo } from '../../core/groups.js';
 import { quoteGo } from '../../document/go-json.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import { compareBytes } from '../../core/order.js';
@@ -14,58 +15,57 @@ import {
   type IndexedBundle,
   type IndexedChannel,
   type IndexedPackage,
-  bundleKey,
+  getBundleKey,
 } from './catalog-content.js';
 import { findKnownHash, hashCatalog, hashWithState, keepState } from './catalog-hash.js';
-import { apiText, packageType } from './messages.js';
+import { type ApiName, type ChannelEntryMessage, formatApi, packageType } from './messages.js';
 import { RecordFile } from './record-file.js';
-import type { ApiName, ChannelEntryAnswer, RegistryAnswers } from './registry-answers.js';
+import type { RegistryAnswers } from './registry-answers.js';
 
 export interface CatalogAnswersOptions extends CancelOptions {
-  /** Where encoded bundles wait in an unnamed file while there is no cache. It need not exist. */
+  /** Directory for a nameless file of encoded bundles while there is no cache; may be missing. */
   temporaryDirectory: string;
-  /** Where encoded catalogs are kept from one start to the next; nowhere when left out. */
+  /** Directory of encoded catalogs for later starts; none by default. */
   cacheDirectory?: string | undefined;
-  /**
-   * Fail where the cache is not one of this content, instead of making it. Files are hashed then even if they are in the
-   * state that they had when they were hashed before.
-   */
+  /** Fail without a matching cache instead of creating it; files are hashed even if their state is unchanged. */
   requireCache?: boolean | undefined;
   now: () => Date;
   logger?: Logger | undefined;
 }
 
-/** The answers of a file-based catalog. They can be asked at once, while bundles are still being encoded. */
+/** Queries of a file-based catalog, usable while bundles are still being encoded. */
 export interface CatalogAnswers extends RegistryAnswers {
-  /**
-   * Settles when all bundles are encoded: whether they are in a cache now, and if not, why. Never rejects.
-   * `close` ends it early.
-   */
-  readonly encoded: Promise<{ isCached: boolean; reason?: string }>;
+  /** Resolves when all bundles are encoded or `close` is called; never rejects. */
+  readonly encoded: Promise<EncodeResult>;
+}
+
+interface EncodeResult {
+  isCached: boolean;
+  /** Reason for which there is no cache. */
+  reason?: string;
 }
 
 /**
- * Reads a catalog and answers the registry API from it; `catalog` must stay open until the answers are closed.
- * Throws OpmateError INVALID, which tells all faults, for a catalog that is not valid, and what reading throws.
- * A cache that does not fit is made again, and one that cannot be written is told to the logger.
+ * Opens a catalog for the registry API; `catalog` must stay open until the result is closed. A stale cache is created
+ * again; one that cannot be written is logged. Throws OpmateError INVALID with all faults of an invalid catalog, and
+ * errors of reading.
  */
 export async function openCatalogAnswers(
   catalog: Catalog,
   options: CatalogAnswersOptions,
 ): Promise<CatalogAnswers> {
   const opened = new OpenedCatalog(catalog, options);
-  return new AnswersFromContent(opened, await opened.open());
+  return new ContentQueries(opened, await opened.open());
 }
 
-/** Where content comes from: the cache, or else the catalog, which then becomes the cache. */
+/** Opens content from the cache, or from the catalog, which then becomes the cache. */
 class OpenedCatalog {
   readonly #catalog: Catalog;
   readonly #options: CatalogAnswersOptions;
   readonly #logger: Logger;
   readonly #stop = new AbortController();
-  /** Why there is no cache. */
   #noCache = 'no cache';
-  encoded: Promise<{ isCached: boolean; reason?: string }> = Promise.resolve({ isCached: true });
+  encoded: Promise<EncodeResult> = Promise.resolve({ isCached: true });
 
   constructor(catalog: Catalog, options: CatalogAnswersOptions) {
     this.#catalog = catalog;
@@ -97,12 +97,12 @@ class OpenedCatalog {
           },
         );
       }
-      this.#logger.log('info', 'making the cache', { directory: cacheDirectory, reason: match.missing });
+      this.#logger.log('info', 'creating the cache', { directory: cacheDirectory, reason: match.missing });
     }
     return this.read(hashed?.hash);
   }
 
-  /** Reads the catalog, and goes on with encoding it when this returns. */
+  /** Reads the catalog; encoding continues after the return. */
   async read(hash?: string): Promise<CatalogContent> {
     const { signal } = this.#options;
     const writer = hash === undefined ? undefined : await this.#createCache();
@@ -119,9 +119,9 @@ class OpenedCatalog {
     return content;
   }
 
-  /** Content instead of what was found to be damaged; the cache is made again. */
+  /** Reads the catalog again in place of damaged content, and creates the cache again. */
   async replace(damage: DamagedRecordError): Promise<CatalogContent> {
-    this.#logger.log('warn', `${damage.message}; the catalog is read again`);
+    this.#logger.log('warn', `${damage.message}; reading the catalog again`);
     return this.read(await hashCatalog(this.#catalog, { signal: this.#options.signal }));
   }
 
@@ -134,13 +134,13 @@ class OpenedCatalog {
     content: CatalogContent,
     writer: CacheWriter | undefined,
     hash: string | undefined,
-  ): Promise<{ isCached: boolean; reason?: string }> {
+  ): Promise<EncodeResult> {
     const { signal } = this.#stop;
     try {
       const isWhole = await content.encodeAll({ signal });
       if (writer === undefined || hash === undefined) return { isCached: false, reason: this.#noCache };
       if (!isWhole) throw new OpmateError('IO', 'the disk is full or failing');
-      // What was encoded must be what was hashed.
+      // The encoded catalog must be the hashed one.
       const hashed = await hashWithState(this.#catalog, { now: this.#options.now, signal });
       if (hashed?.hash !== hash) throw new OpmateError('IO', 'the catalog has changed since');
       await writer.publish(hash, content.index);
@@ -149,9 +149,9 @@ class OpenedCatalog {
     } catch (error) {
       await writer?.discard();
       const reason = getMessage(error);
-      if (signal.aborted) return { isCached: false, reason: 'it was stopped' };
-      const what = writer === undefined ? 'bundles cannot be encoded' : 'the cache is not kept';
-      this.#logger.log('warn', `${what}: ${reason}`);
+      if (signal.aborted) return { isCached: false, reason: 'stopped' };
+      const problem = writer === undefined ? 'cannot encode bundles' : 'cache not kept';
+      this.#logger.log('warn', `${problem}: ${reason}`);
       return { isCached: false, reason };
     }
   }
@@ -186,20 +186,20 @@ interface Placed {
   entry: ChannelEntry;
 }
 
-/** What questions look up, made of a content once. */
+/** Lookup tables of a content. */
 class Lookup {
   readonly content: CatalogContent;
   readonly packages = new Map<string, PackageLookup>();
   readonly bundles = new Map<string, IndexedBundle>();
-  /** All places of all bundles, by package, channel and name. */
+  /** All channel entries, by package, channel and name. */
   readonly places: Placed[] = [];
-  #replacing: Map<string, ChannelEntryAnswer[]> | undefined;
+  #replacing: Map<string, ChannelEntryMessage[]> | undefined;
   #providing: Map<string, Placed[]> | undefined;
 
   constructor(content: CatalogContent) {
     this.content = content;
     for (const bundle of content.index.bundles)
-      this.bundles.set(bundleKey(bundle.package, bundle.name), bundle);
+      this.bundles.set(getBundleKey(bundle.package, bundle.name), bundle);
     for (const indexed of content.index.packages) {
       const channels = new Map<string, ChannelLookup>();
       for (const channel of indexed.channels) {
@@ -211,38 +211,32 @@ class Lookup {
     }
   }
 
-  bundleOf({ package: owner, entry }: Placed): IndexedBundle {
-    const bundle = this.bundles.get(bundleKey(owner.name, entry.name));
-    if (bundle === undefined) throw new OpmateError('INTERNAL', `bundle ${quoteGo(entry.name)} is lost`);
+  findBundle({ package: owner, entry }: Placed): IndexedBundle {
+    const bundle = this.bundles.get(getBundleKey(owner.name, entry.name));
+    if (bundle === undefined) throw new OpmateError('INTERNAL', `bundle ${quoteGo(entry.name)} is missing`);
     return bundle;
   }
 
-  /** Entries by the names that they replace or skip; those that replace nothing by the empty one, as upstream. */
-  get replacing(): Map<string, ChannelEntryAnswer[]> {
+  /** Entries by the names that they replace or skip; by the empty name where they replace nothing, as upstream. */
+  get replacing(): Map<string, ChannelEntryMessage[]> {
     if (this.#replacing !== undefined) return this.#replacing;
-    const replacing = new Map<string, ChannelEntryAnswer[]>();
+    const replacing = new Map<string, ChannelEntryMessage[]>();
     for (const place of this.places) {
       const { replaces, skips } = place.entry;
       for (const name of [replaces, ...skips.filter((skip) => skip !== replaces)]) {
-        const list = replacing.get(name);
-        const reply = entryAnswer(place, replaces);
-        if (list === undefined) replacing.set(name, [reply]);
-        else list.push(reply);
+        pushTo(replacing, name, toEntryMessage(place, replaces));
       }
     }
     return (this.#replacing = replacing);
   }
 
-  /** Places by the APIs that their bundles provide. */
+  /** Entries by the APIs that their bundles provide. */
   get providing(): Map<string, Placed[]> {
     if (this.#providing !== undefined) return this.#providing;
     const providing = new Map<string, Placed[]>();
     for (const place of this.places) {
-      for (const key of new Set(this.bundleOf(place).provided.map(apiKey))) {
-        const list = providing.get(key);
-        if (list === undefined) providing.set(key, [place]);
-        else list.push(place);
-      }
+      for (const key of new Set(this.findBundle(place).provided.map(getApiKey)))
+        pushTo(providing, key, place);
     }
     return (this.#providing = providing);
   }
@@ -251,7 +245,7 @@ class Lookup {
 interface PackageLookup {
   indexed: IndexedPackage;
   channels: Map<string, ChannelLookup>;
-  /** `api.Package`, once it was called for. */
+  /** `api.Package`, encoded with the first request. */
   message?: Uint8Array;
 }
 
@@ -260,17 +254,17 @@ interface ChannelLookup {
   entries: Map<string, ChannelEntry>;
 }
 
-class AnswersFromContent implements CatalogAnswers {
+class ContentQueries implements CatalogAnswers {
   readonly #opened: OpenedCatalog;
   #lookup: Lookup;
-  #again: Promise<void> | undefined;
+  #rereading: Promise<void> | undefined;
 
   constructor(opened: OpenedCatalog, content: CatalogContent) {
     this.#opened = opened;
     this.#lookup = new Lookup(content);
   }
 
-  get encoded(): Promise<{ isCached: boolean; reason?: string }> {
+  get encoded(): Promise<EncodeResult> {
     return this.#opened.encoded;
   }
 
@@ -298,9 +292,9 @@ class AnswersFromContent implements CatalogAnswers {
     const channel = this.#channel(owner, packageName, channelName);
     const entry = channel.entries.get(csvName);
     if (entry === undefined) {
-      throw notFound(`${placeText(packageName, channelName)}, bundle ${quoteGo(csvName)} not found`);
+      throw notFound(`${formatChannel(packageName, channelName)}, bundle ${quoteGo(csvName)} not found`);
     }
-    return this.#encode({ package: owner.indexed, channel: channel.indexed, entry }, 'one');
+    return this.#encode({ package: owner.indexed, channel: channel.indexed, entry }, 'single');
   }
 
   async getBundleForChannel(packageName: string, channelName: string): Promise<Uint8Array> {
@@ -322,20 +316,20 @@ class AnswersFromContent implements CatalogAnswers {
     if (entry === undefined) {
       throw notFound(`no entry found for package ${quoteGo(packageName)}, channel ${quoteGo(channelName)}`);
     }
-    return this.#encode({ package: owner.indexed, channel, entry }, 'one');
+    return this.#encode({ package: owner.indexed, channel, entry }, 'single');
   }
 
-  getChannelEntriesThatReplace(csvName: string): ChannelEntryAnswer[] {
+  getChannelEntriesThatReplace(csvName: string): ChannelEntryMessage[] {
     const matches = this.#lookup.replacing.get(csvName);
     if (matches === undefined) throw notFound(`no channel entries found that replace ${csvName}`);
     return matches;
   }
 
-  getChannelEntriesThatProvide(api: ApiName): ChannelEntryAnswer[] {
+  getChannelEntriesThatProvide(api: ApiName): ChannelEntryMessage[] {
     return this.#providers(api, ({ entry }) => entry.skips.filter((skip) => skip !== entry.replaces));
   }
 
-  getLatestChannelEntriesThatProvide(api: ApiName): ChannelEntryAnswer[] {
+  getLatestChannelEntriesThatProvide(api: ApiName): ChannelEntryMessage[] {
     return this.#latestProviders(api);
   }
 
@@ -344,7 +338,7 @@ class AnswersFromContent implements CatalogAnswers {
       ({ packageName, channelName }) =>
         this.#lookup.packages.get(packageName)?.indexed.defaultChannel === channelName,
     );
-    if (channelEntry === undefined) throw notFound(`no entry found that provides ${apiText(api)}`);
+    if (channelEntry === undefined) throw notFound(`no entry found that provides ${formatApi(api)}`);
     return this.getBundle(channelEntry.packageName, channelEntry.channelName, channelEntry.bundleName);
   }
 
@@ -365,11 +359,11 @@ class AnswersFromContent implements CatalogAnswers {
       const blob = content.index.custom[position] as IndexedBlob;
       if (!isWanted(blob)) continue;
       try {
-        yield await content.customBlob(blob);
+        yield await content.readCustomBlob(blob);
       } catch (error) {
         if (!(error instanceof DamagedRecordError)) throw error;
         await this.#readAgain(content, error);
-        yield await this.#lookup.content.customBlob(
+        yield await this.#lookup.content.readCustomBlob(
           this.#lookup.content.index.custom[position] as IndexedBlob,
         );
       }
@@ -378,7 +372,7 @@ class AnswersFromContent implements CatalogAnswers {
 
   async close(): Promise<void> {
     await this.#opened.stop();
-    await this.#again?.catch(() => undefined);
+    await this.#rereading?.catch(() => undefined);
     await this.#lookup.content.close();
   }
 
@@ -394,11 +388,11 @@ class AnswersFromContent implements CatalogAnswers {
     channelName: string,
   ): ChannelLookup {
     const lookup = owner.channels.get(channelName);
-    if (lookup === undefined) throw notFound(`${placeText(packageName, channelName)} not found`);
+    if (lookup === undefined) throw notFound(`${formatChannel(packageName, channelName)} not found`);
     return lookup;
   }
 
-  #latestProviders(api: ApiName): ChannelEntryAnswer[] {
+  #latestProviders(api: ApiName): ChannelEntryMessage[] {
     return this.#providers(
       api,
       ({ channel, entry }) => {
@@ -409,23 +403,23 @@ class AnswersFromContent implements CatalogAnswers {
     );
   }
 
-  /** One answer for what a provider replaces, and one for each of its skips that count. */
+  /** Returns an entry for the bundle that a provider replaces, and one for each of its listed skips. */
   #providers(
     api: ApiName,
-    skipsOf: (place: Placed) => string[],
-    counts: (place: Placed) => boolean = () => true,
-  ): ChannelEntryAnswer[] {
-    const places = (this.#lookup.providing.get(apiKey(api)) ?? []).filter(counts);
+    listSkips: (place: Placed) => string[],
+    isListed: (place: Placed) => boolean = () => true,
+  ): ChannelEntryMessage[] {
+    const places = (this.#lookup.providing.get(getApiKey(api)) ?? []).filter(isListed);
     if (places.length === 0) {
-      throw notFound(`no channel entries found that provide ${apiText(api)}`);
+      throw notFound(`no channel entries found that provide ${formatApi(api)}`);
     }
     return places.flatMap((place) =>
-      [place.entry.replaces, ...skipsOf(place)].map((name) => entryAnswer(place, name)),
+      [place.entry.replaces, ...listSkips(place)].map((name) => toEntryMessage(place, name)),
     );
   }
 
-  /** The message of a bundle in a channel. Where what is kept of it is damaged, the catalog is read again. */
-  async #encode(place: Placed, form: 'one' | 'listed'): Promise<Uint8Array> {
+  /** Encodes a bundle in a channel. Reads the catalog again where the kept record is damaged. */
+  async #encode(place: Placed, form: 'single' | 'listed'): Promise<Uint8Array> {
     const lookup = this.#lookup;
     try {
       return await this.#assemble(lookup, place, form);
@@ -436,36 +430,36 @@ class AnswersFromContent implements CatalogAnswers {
     }
   }
 
-  async #assemble(lookup: Lookup, place: Placed, form: 'one' | 'listed'): Promise<Uint8Array> {
+  async #assemble(lookup: Lookup, place: Placed, form: 'single' | 'listed'): Promise<Uint8Array> {
     const { content } = lookup;
-    const bundle = lookup.bundleOf(place);
+    const bundle = lookup.findBundle(place);
     const part = encodeChannelPart({
       channelName: place.channel.name,
       entry: place.entry,
       withUpgrades: form === 'listed',
       deprecation: findDeprecation(bundle.deprecation),
     });
-    return content.getMessage(bundle, part, form === 'one' || !bundle.hasImage);
+    return content.getMessage(bundle, part, form === 'single' || !bundle.hasImage);
   }
 
   #readAgain(damaged: CatalogContent, error: DamagedRecordError): Promise<void> {
     if (this.#lookup.content !== damaged) return Promise.resolve();
-    this.#again ??= this.#opened
+    this.#rereading ??= this.#opened
       .replace(error)
       .then(async (content) => {
         this.#lookup = new Lookup(content);
         await damaged.close();
       })
-      .finally(() => (this.#again = undefined));
-    return this.#again;
+      .finally(() => (this.#rereading = undefined));
+    return this.#rereading;
   }
 }
 
-function apiKey({ group, version, kind }: ApiName): string {
+function getApiKey({ group, version, kind }: ApiName): string {
   return `${group}\0${version}\0${kind}`;
 }
 
-function entryAnswer(place: Placed, replaces: string): ChannelEntryAnswer {
+function toEntryMessage(place: Placed, replaces: string): ChannelEntryMessage {
   return {
     packageName: place.package.name,
     channelName: place.channel.name,
@@ -478,7 +472,7 @@ function findDeprecation(message: string | undefined): { message: string } | und
   return message === undefined ? undefined : { message };
 }
 
-function placeText(packageName: string, channelName: string): string {
+function formatChannel(packageName: string, channelName: string): string {
   return `package ${quoteGo(packageName)}, channel ${quoteGo(channelName)}`;
 }
 

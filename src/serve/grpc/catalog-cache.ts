@@ -11,26 +11,24 @@ import { getStateOwner } from './catalog-hash.js';
 import { RecordFile, computeDigest } from './record-file.js';
 
 /**
- * Caches of encoded catalogs: one file for each content, `opmate-HASH.cache`. It begins with records, then comes
- * the index as JSON, then a footer of fixed size, so a file that was cut off has none. Nothing of it is believed
- * before its digest is right.
+ * Cache of an encoded catalog, `opmate-HASH.cache`: records, the index as JSON, and a footer of fixed size, which a
+ * truncated file lacks. Every part has a digest.
  */
 
 const filePattern = /^opmate-([0-9a-f]{64})\.cache$/;
-/** First bytes of the footer; another form of the file gets another number. */
+/** First bytes of the footer, with the version of the format. */
 const magic = Buffer.from('opmate-catalog/1');
 const footerLength = magic.length + 16 + 44;
 const maxIndexBytes = 1024 * 1024 * 1024;
-/** Caches of other contents that are kept in a directory: a pod that goes back to the content before finds it. */
+/** Caches of earlier contents to keep, for a pod that is rolled back. */
 const keptOthers = 1;
 
-/** A cache that was found whole. */
 interface OpenedCache {
   index: CatalogIndex;
   records: RecordFile;
 }
 
-/** Opens the cache of a content. Returns why it is missing otherwise: absent, unreadable, damaged. */
+/** Opens the cache of a content. Returns the reason where it is absent, unreadable or damaged. */
 export async function openCache(directory: string, hash: string): Promise<OpenedCache | { missing: string }> {
   const file = path.join(directory, `opmate-${hash}.cache`);
   let handle: FileHandle;
@@ -49,7 +47,7 @@ export async function openCache(directory: string, hash: string): Promise<Opened
     const index = await readIndex(records, hash);
     if (index !== undefined) return { index, records };
   } catch {
-    // Told below.
+    // Damaged, as below.
   }
   await handle.close();
   return { missing: 'it is damaged' };
@@ -68,7 +66,7 @@ async function readIndex(records: RecordFile, hash: string): Promise<CatalogInde
   return content === hash ? index : undefined;
 }
 
-/** A cache that is being made; records are added to `records` and can be read from there. */
+/** A cache being written; records are appended to `records` and readable from there. */
 export class CacheWriter {
   readonly records: RecordFile;
   readonly #directory: string;
@@ -80,7 +78,7 @@ export class CacheWriter {
     this.#staging = staging;
   }
 
-  /** Throws what the file system throws, e.g. for a directory that cannot be written to. */
+  /** Throws the error of the file system, for instance for a read-only directory. */
   static async create(directory: string): Promise<CacheWriter> {
     await makeDirectory(directory);
     await sweepLeftovers(directory);
@@ -89,10 +87,7 @@ export class CacheWriter {
     return new CacheWriter(new RecordFile(handle, staging), directory, staging);
   }
 
-  /**
-   * Gives the finished file its name. `records` stays open, and is what is served. Throws what the file system
-   * throws; the file is gone then.
-   */
+  /** Gives the finished file its name; `records` stays open. Throws the error of the file system after removing the file. */
   async publish(hash: string, index: CatalogIndex): Promise<void> {
     const { records } = this;
     try {
@@ -102,7 +97,7 @@ export class CacheWriter {
       numbers.writeBigUInt64LE(BigInt(offset), 0);
       numbers.writeBigUInt64LE(BigInt(length), 8);
       await records.append(Buffer.concat([magic, numbers, Buffer.from(digest, 'latin1')]));
-      // Whoever runs the image that this file is a layer of can read it.
+      // The file may become an image layer, which another user reads.
       await records.makeReadable();
       await records.sync();
       await moveWhole(this.#staging, path.join(this.#directory, `opmate-${hash}.cache`));
@@ -110,10 +105,10 @@ export class CacheWriter {
       await this.discard();
       throw error;
     }
-    await removeOld(this.#directory, hash).catch(() => undefined);
+    await removeStale(this.#directory, hash).catch(() => undefined);
   }
 
-  /** Takes the name away; `records` stays usable until it is closed. */
+  /** Removes the name; `records` stays usable until it is closed. */
   async discard(): Promise<void> {
     await rm(this.#staging, { force: true }).catch(() => undefined);
   }
@@ -127,8 +122,8 @@ function withoutOrigins(index: CatalogIndex): CatalogIndex {
   };
 }
 
-/** Removes caches of contents of long ago, and the states of catalogs that have no cache. */
-async function removeOld(directory: string, hash: string): Promise<void> {
+/** Removes older caches, and states without a cache. */
+async function removeStale(directory: string, hash: string): Promise<void> {
   const names = await readdir(directory);
   const others: { hash: string; time: number }[] = [];
   for (const name of names) {

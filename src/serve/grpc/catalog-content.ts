@@ -17,19 +17,20 @@ import { detach } from '../../model/describe.js';
 import { type BlobOrigin, type CatalogFacts, emptyFacts } from '../../model/facts.js';
 import { readGraph } from '../../graph/channel-graph.js';
 import { validateInTurns } from '../../graph/validate.js';
-import { encodeFacts, encodeManifests, providedApis } from './bundle-messages.js';
+import { encodeFacts, encodeManifests, getProvidedApis } from './bundle-messages.js';
+import type { ApiName } from './messages.js';
 import type { RecordFile, Slot } from './record-file.js';
 import { addContext } from '../../core/diagnostics-error.js';
 
-/** What is kept in memory of encoded facts, and of messages that were asked for last. */
+/** Maximum bytes of encoded facts and of recently sent messages in memory. */
 const maxFactsBytes = 24 * 1024 * 1024;
 const maxRecentBytes = 48 * 1024 * 1024;
 
-/** What questions about a catalog need; JSON, so that a cache can hold it. Sorted by name throughout. */
+/** Index of a catalog for queries, sorted by name; plain JSON for the cache. */
 export interface CatalogIndex {
   packages: IndexedPackage[];
   bundles: IndexedBundle[];
-  /** Blobs that are not of the format's own schemas, in walk order. */
+  /** Blobs of custom schemas, in walk order. */
   custom: IndexedBlob[];
 }
 
@@ -51,12 +52,12 @@ export interface IndexedBundle {
   package: string;
   name: string;
   deprecation?: string | undefined;
-  provided: { group: string; version: string; kind: string }[];
-  /** A bundle without an image is listed with its manifests, which are nowhere else. */
+  provided: ApiName[];
+  /** A bundle without an image is listed with its manifests, which have no other source. */
   hasImage: boolean;
-  /** Where its blob is; not known of a bundle from a cache. */
+  /** Place of its blob; undefined for a bundle from a cache. */
   origin?: BlobOrigin | undefined;
-  /** The parts of its message, once they are written. */
+  /** Parts of its message, once written. */
   facts?: Slot | undefined;
   manifests?: Slot | undefined;
 }
@@ -68,12 +69,12 @@ export interface IndexedBlob {
   text?: Slot | undefined;
 }
 
-/** The catalog, or the file that holds what was made of it, is no longer what it was. */
+/** The catalog or its cache has changed since it was opened. */
 export class DamagedRecordError extends OpmateError {}
 
 /**
- * The bundles of a catalog as parts of messages: encoded when they are first asked for, or before by `encodeAll`, and
- * then kept in a file, if there is one. Without one they are made anew each time.
+ * Encoded bundles of a catalog: encoded with the first request or by `encodeAll`, and kept in a file. Without a file,
+ * each request encodes.
  */
 export class CatalogContent {
   readonly index: CatalogIndex;
@@ -84,16 +85,13 @@ export class CatalogContent {
   #factsBytes = 0;
   readonly #maxFactsBytes: number;
   #isFull = false;
-  /** Messages with manifests by use, the last used at the end. */
+  /** Messages with manifests, least recently used first. */
   readonly #recent = new Map<string, Buffer>();
   #recentBytes = 0;
   readonly #pending = new Map<IndexedBundle, Promise<Buffer>>();
   #owner: { name: string; blob: Promise<PackageBlob> } | undefined;
 
-  /**
-   * `catalog` is where blobs are read again; left out where all parts are in `records`. `keepsFacts` is whether
-   * encoded facts are kept in memory, too.
-   */
+  /** Without `catalog`, all parts must be in `records`. `keepsFacts` also keeps encoded facts in memory. */
   constructor(
     index: CatalogIndex,
     records: RecordFile | undefined,
@@ -107,8 +105,8 @@ export class CatalogContent {
   }
 
   /**
-   * Reads a catalog. Throws OpmateError INVALID, which tells all faults, for one that is not valid, and what reading
-   * throws. The catalog must stay open, and `records` is closed with the content.
+   * Reads a catalog, which must stay open; `records` is closed with the content. Throws OpmateError INVALID with all
+   * faults of an invalid catalog, and errors of reading.
    */
   static async read(
     catalog: Catalog,
@@ -145,21 +143,21 @@ export class CatalogContent {
         break;
       case 'bundle': {
         const { blob } = decoded;
-        // Validation tells what is wrong with it.
+        // Validation reports its faults.
         if (described === undefined || described.propertyFaults.length > 0) break;
-        const made = blob.properties.filter(({ type }) => type === propertyTypes.csvMetadata).length;
-        if (made > 1) {
+        const count = blob.properties.filter(({ type }) => type === propertyTypes.csvMetadata).length;
+        if (count > 1) {
           throw new OpmateError(
             'INVALID',
             `package ${quoteGo(blob.package)}, bundle ${quoteGo(blob.name)}: ` +
-              `expected at most 1 property of type ${quoteGo(propertyTypes.csvMetadata)}, found ${made}`,
+              `expected at most 1 property of type ${quoteGo(propertyTypes.csvMetadata)}, got ${count}`,
             { hint: 'keep one of the properties', file: origin.file },
           );
         }
         const bundle: IndexedBundle = {
           package: described.package,
           name: described.name,
-          provided: providedApis(blob).map(({ group, version, kind }) => ({
+          provided: getProvidedApis(blob).map(({ group, version, kind }) => ({
             group: detach(group),
             version: detach(version),
             kind: detach(kind),
@@ -190,7 +188,7 @@ export class CatalogContent {
     }
   }
 
-  /** The part of a bundle's message that its blob tells, without manifests. Throws DamagedRecordError. */
+  /** Returns the fields of a bundle from its blob, without manifests. Throws DamagedRecordError. */
   async readFacts(bundle: IndexedBundle): Promise<Buffer> {
     const kept = this.#facts.get(bundle) ?? (await this.#read(bundle.facts));
     if (kept !== undefined) {
@@ -201,12 +199,12 @@ export class CatalogContent {
   }
 
   /**
-   * The message of a bundle in a channel, `part` being what belongs to the channel. Messages with manifests that were
-   * asked for last are kept under `part`. Throws DamagedRecordError.
+   * Returns the message of a bundle in a channel, whose fields are `part`. Recent messages with manifests are cached by
+   * `part`. Throws DamagedRecordError.
    */
   async getMessage(bundle: IndexedBundle, part: Buffer, withManifests: boolean): Promise<Buffer> {
     if (!withManifests) return Buffer.concat([await this.readFacts(bundle), part]);
-    const key = `${bundleKey(bundle.package, bundle.name)}\0${part.toString('latin1')}`;
+    const key = `${getBundleKey(bundle.package, bundle.name)}\0${part.toString('latin1')}`;
     const recent = this.#recent.get(key);
     if (recent !== undefined) {
       this.#recent.delete(key);
@@ -221,14 +219,14 @@ export class CatalogContent {
     return message;
   }
 
-  /** The message of a bundle without what belongs to a channel, made from its blob and not kept. */
+  /** Encodes a bundle without the fields of a channel, uncached. */
   async encodeMessage(bundle: IndexedBundle): Promise<Buffer> {
     const blob = await this.#readBlob(bundle);
     const manifests = await encodeManifests(blob, () => this.#readPackage(bundle.package));
     return Buffer.concat([encodeFacts(blob), manifests]);
   }
 
-  /** A record between other bytes, without a copy of it on the way: large buffers are what takes the time. */
+  /** Reads a record between other bytes without copying it: large buffers dominate the time. */
   async #readBetween(before: Buffer, slot: Slot | undefined, after: Buffer): Promise<Buffer | undefined> {
     if (slot === undefined || this.#records === undefined) return undefined;
     const bytes = Buffer.allocUnsafeSlow(before.length + slot.length + after.length);
@@ -239,7 +237,7 @@ export class CatalogContent {
     return bytes;
   }
 
-  /** Callers who want the same at the same time share it. */
+  /** Shares the result among simultaneous callers. */
   #loadManifests(bundle: IndexedBundle): Promise<Buffer> {
     let pending = this.#pending.get(bundle);
     if (pending === undefined) {
@@ -258,21 +256,21 @@ export class CatalogContent {
     return bytes;
   }
 
-  /** A blob that is not of the format's own schemas. Throws DamagedRecordError. */
-  async customBlob(blob: IndexedBlob): Promise<Record<string, unknown>> {
+  /** Reads a blob of a custom schema. Throws DamagedRecordError. */
+  async readCustomBlob(blob: IndexedBlob): Promise<Record<string, unknown>> {
     const text = await this.#read(blob.text);
-    const value = text === undefined ? await this.#blobAt(blob.origin) : parseGoJson(text.toString());
+    const value = text === undefined ? await this.#readOrigin(blob.origin) : parseGoJson(text.toString());
     if (isJsonObject(value)) return value;
-    throw new DamagedRecordError('INTERNAL', 'cache: a blob is not an object');
+    throw new DamagedRecordError('INTERNAL', 'cache: expected a blob to be an object');
   }
 
-  /** Encodes what is not encoded yet. Returns whether all of it is in the file. */
+  /** Encodes all remaining bundles. Returns whether all of them are in the file. */
   async encodeAll({ signal }: CancelOptions): Promise<boolean> {
     for (const bundle of this.index.bundles) {
       throwIfCancelled(signal);
       if (this.#records === undefined || this.#isFull) return false;
       if (bundle.manifests === undefined) await this.#loadManifests(bundle);
-      // Callers come first.
+      // Requests come first.
       await new Promise((resolve) => setImmediate(resolve));
     }
     const { bundles, custom } = this.index;
@@ -288,13 +286,13 @@ export class CatalogContent {
     await records?.close();
   }
 
-  /** Writes a record, if there is a file. Where that fails there is none from then on. */
+  /** Writes a record if there is a file; after a failure, none any more. */
   async #append(bytes: Buffer): Promise<Slot | undefined> {
     if (this.#isFull) return undefined;
     try {
       return await this.#records?.append(bytes);
     } catch {
-      // A full disk: what has been written can still be read, what comes now is made anew each time.
+      // A full disk: written records stay readable, further ones are encoded per request.
       this.#isFull = true;
       return undefined;
     }
@@ -304,13 +302,13 @@ export class CatalogContent {
     if (slot === undefined) return undefined;
     const bytes = await this.#records?.read(slot);
     if (bytes === undefined && this.#catalog === undefined) {
-      throw new DamagedRecordError('IO', 'cache: a bundle is damaged');
+      throw new DamagedRecordError('IO', 'cache: damaged bundle');
     }
     return bytes;
   }
 
   async #readBlob(bundle: IndexedBundle) {
-    const value = await this.#blobAt(bundle.origin);
+    const value = await this.#readOrigin(bundle.origin);
     const { package: packageName, name, origin } = bundle;
     const decoded = decodeMeta({
       schema: schemas.bundle,
@@ -323,19 +321,19 @@ export class CatalogContent {
     throw new DamagedRecordError('INTERNAL', `bundle ${quoteGo(name)} is not a bundle`);
   }
 
-  async #blobAt(origin: BlobOrigin | undefined) {
+  async #readOrigin(origin: BlobOrigin | undefined) {
     if (origin === undefined || this.#catalog === undefined) {
-      throw new DamagedRecordError('IO', 'cache: a blob is missing');
+      throw new DamagedRecordError('IO', 'cache: missing blob');
     }
     return this.#catalog.read(origin);
   }
 
-  /** The package that a bundle belongs to; bundles of one package are mostly read together. */
+  /** Reads the package of a bundle; keeps the last one, as bundles of a package are mostly read together. */
   #readPackage(name: string): Promise<PackageBlob> {
     if (this.#owner?.name === name) return this.#owner.blob;
     const read = async (): Promise<PackageBlob> => {
       const origin = this.#origins.get(name) as BlobOrigin;
-      const value = await this.#blobAt(origin);
+      const value = await this.#readOrigin(origin);
       const decoded = decodeMeta({ schema: schemas.package, package: '', name, value, origin });
       if (decoded.kind === 'package') return decoded.blob;
       throw new DamagedRecordError('INTERNAL', `package ${quoteGo(name)} is not a package`);
@@ -363,12 +361,12 @@ export class CatalogContent {
   }
 }
 
-/** The same bytes in memory of their own: a part of a pool would keep all of it. */
+/** Copies a slice of the pool, which would keep the whole pool alive. */
 function compact(bytes: Buffer): Buffer {
   if (bytes.buffer.byteLength <= bytes.length + 64) return bytes;
-  const own = Buffer.allocUnsafeSlow(bytes.length);
-  bytes.copy(own);
-  return own;
+  const copy = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(copy);
+  return copy;
 }
 
 function addPackages(index: CatalogIndex, facts: CatalogFacts): void {
@@ -381,7 +379,7 @@ function addPackages(index: CatalogIndex, facts: CatalogFacts): void {
     const sorted = [...entries].sort((a, b) => compareBytes(a.name, b.name));
     packages.get(owner)?.channels.push({ name, head, entries: sorted });
   }
-  const bundles = new Map(index.bundles.map((bundle) => [bundleKey(bundle.package, bundle.name), bundle]));
+  const bundles = new Map(index.bundles.map((bundle) => [getBundleKey(bundle.package, bundle.name), bundle]));
   for (const { package: owner, entries } of facts.deprecations) {
     const indexedPackage = packages.get(owner);
     for (const { reference, message } of entries) {
@@ -390,7 +388,7 @@ function addPackages(index: CatalogIndex, facts: CatalogFacts): void {
           ? indexedPackage
           : reference.schema === schemas.channel
             ? indexedPackage?.channels.find(({ name }) => name === reference.name)
-            : bundles.get(bundleKey(owner, reference.name));
+            : bundles.get(getBundleKey(owner, reference.name));
       if (target !== undefined) target.deprecation = message;
     }
   }
@@ -398,7 +396,7 @@ function addPackages(index: CatalogIndex, facts: CatalogFacts): void {
   for (const { channels } of index.packages) channels.sort((a, b) => compareBytes(a.name, b.name));
 }
 
-/** A bundle among those of all packages. */
-export function bundleKey(packageName: string, name: string): string {
+/** Returns the key of a bundle among those of all packages. */
+export function getBundleKey(packageName: string, name: string): string {
   return `${packageName}\0${name}`;
 }

@@ -9,24 +9,21 @@ import { readRegularFile } from '../../files/read-file.js';
 import { replaceFile } from '../../files/replace-file.js';
 
 /**
- * Hashes of catalogs, by which their caches are named. Hashing reads every byte, so the state of the files that had a
- * hash is kept beside the cache, in `opmate-HASH.state`: places, sizes and times, as Git's index keeps them.
+ * Hashes of catalogs, which name their caches. Hashing reads every byte, so `opmate-HASH.state` beside the cache keeps
+ * the state of the hashed files: places, sizes and times, as Git's index does.
  */
 
 const pieceBytes = 1024 * 1024;
 const hashedAtOnce = 3;
 const statedAtOnce = 32;
 const statePattern = /^opmate-([0-9a-f]{64})\.state$/;
-/** States of one hash: copies of the same catalog. */
+/** Maximum states per hash: copies of the same catalog. */
 const maxStates = 8;
 const maxStateBytes = 64 * 1024;
-/** Files changed within this time may change again without another time: clocks of file systems have steps. */
+/** Files changed within this time may change again with the same timestamp. */
 const settledMs = 2000;
 
-/**
- * The hash of a catalog's content: of names and bytes of its files, in walk order. Undefined for a catalog that is
- * not made of files. Throws OpmateError IO.
- */
+/** Hashes names and bytes of a catalog's files, in walk order; undefined for a catalog without files. Throws OpmateError IO. */
 export async function hashCatalog(
   catalog: Catalog,
   { signal }: CancelOptions = {},
@@ -34,7 +31,7 @@ export async function hashCatalog(
   const files = await catalog.listFiles?.();
   if (files === undefined) return undefined;
   const hash = createHash('sha256');
-  // One piece of memory a file under way, however many there are.
+  // One buffer per file being hashed.
   const pieces = Array.from({ length: hashedAtOnce }, () => Buffer.allocUnsafeSlow(pieceBytes));
   const hashes = await mapConcurrent(
     files,
@@ -49,14 +46,13 @@ export async function hashCatalog(
     },
     { signal },
   );
-  // The lengths tell where a name ends, so that no two trees are hashed as the same text.
+  // Lengths delimit the names: no two trees hash the same text.
   for (const [index, { name }] of files.entries()) {
     hash.update(`${Buffer.byteLength(name)}:${name}:`).update(hashes[index] as string);
   }
   return hash.digest('hex');
 }
 
-/** One file is read while another is hashed. */
 async function hashFile(
   { path: file, name }: { path: string; name: string },
   piece: Buffer,
@@ -76,13 +72,13 @@ async function hashFile(
 
 interface CatalogState {
   digest: string;
-  /** When the file that was changed last was changed, in milliseconds. */
+  /** Time of the latest change of a file, in milliseconds. */
   changedAt: number;
 }
 
 /**
  * Reads the state of a catalog's files: name, device, inode, size, times of content and inode. Undefined for a catalog
- * that is not made of regular files, and where a file cannot be read. Throws OpmateError IO where they cannot be listed.
+ * without files or with irregular or unreadable ones. Throws OpmateError IO where they cannot be listed.
  */
 async function readState(catalog: Catalog, { signal }: CancelOptions): Promise<CatalogState | undefined> {
   const files = await catalog.listFiles?.();
@@ -108,7 +104,7 @@ async function readState(catalog: Catalog, { signal }: CancelOptions): Promise<C
   return { digest: hash.digest('hex'), changedAt };
 }
 
-/** Finds the hash that a catalog had when its files were in their present state. Throws OpmateError IO. */
+/** Finds the hash that was recorded for the present state of a catalog's files. Throws OpmateError IO. */
 export async function findKnownHash(
   catalog: Catalog,
   directory: string,
@@ -124,14 +120,13 @@ export async function findKnownHash(
   return undefined;
 }
 
-/** A hash of a catalog, with the state that its files had. */
 interface HashedCatalog {
   hash: string;
-  /** Undefined where the files changed meanwhile or just before: they may have other content in the same state. */
+  /** State of the files; undefined if they changed meanwhile or just before: the same state may have other content. */
   state: string | undefined;
 }
 
-/** Hashes a catalog. Undefined for one that is not made of files. Throws OpmateError IO. */
+/** Hashes a catalog with its state; undefined for one without files. Throws OpmateError IO. */
 export async function hashWithState(
   catalog: Catalog,
   { now, signal }: CancelOptions & { now: () => Date },
@@ -145,7 +140,7 @@ export async function hashWithState(
   return { hash, state: after?.digest === before?.digest ? after?.digest : undefined };
 }
 
-/** Keeps the state of a hashed catalog beside its cache, for `findKnownHash`; nothing where that cannot be written. */
+/** Records the state of a hashed catalog beside its cache, for `findKnownHash`. Ignores failures. */
 export async function keepState(directory: string, { hash, state }: HashedCatalog): Promise<void> {
   if (state === undefined) return;
   const file = path.join(directory, `opmate-${hash}.state`);
@@ -154,7 +149,7 @@ export async function keepState(directory: string, { hash, state }: HashedCatalo
   await replaceFile(file, `${states.join('\n')}\n`, { mode: 0o644 }).catch(() => undefined);
 }
 
-/** Returns the hash that a file of the cache directory has the states of. */
+/** Returns the hash in the name of a state file; undefined for other names. */
 export function getStateOwner(name: string): string | undefined {
   return statePattern.exec(name)?.[1];
 }

@@ -1,9 +1,8 @@
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../document/json.js';
 import { messageType } from './protobuf.js';
-import type { ApiName } from './registry-answers.js';
 
-/** The messages of `schemas/registry.proto`, as the server sends and the client reads them. */
+/** Messages of `schemas/registry.proto`, as sent by the server and read by the client. */
 
 /** Names of an API. */
 export interface ProvidedApi {
@@ -12,6 +11,9 @@ export interface ProvidedApi {
   kind: string;
   plural: string;
 }
+
+/** Names of an API in requests, which ignore the plural. */
+export type ApiName = Omit<ProvidedApi, 'plural'>;
 
 interface TypedText {
   type: string;
@@ -28,11 +30,11 @@ export interface BundleMessage {
   csvName: string;
   packageName: string;
   channelName: string;
-  /** The ClusterServiceVersion as JSON; empty where servers leave it out for its size. */
+  /** ClusterServiceVersion as JSON; empty where servers omit it for its size. */
   csvJson: string;
-  /** All manifests as JSON; as `csvJson`. */
+  /** All manifests as JSON, omitted as `csvJson` is. */
   object: string[];
-  /** Pull specification of the bundle's image. */
+  /** Reference of the bundle image. */
   bundlePath: string;
   providedApis: ProvidedApi[];
   requiredApis: ProvidedApi[];
@@ -54,7 +56,7 @@ export interface PackageMessage {
 }
 
 /** `api.ChannelEntry` */
-interface ChannelEntryMessage {
+export interface ChannelEntryMessage {
   packageName: string;
   channelName: string;
   bundleName: string;
@@ -109,7 +111,7 @@ export function decodeStruct(bytes: Uint8Array): JsonObject {
 }
 
 function toStruct(object: JsonObject): StructMessage {
-  return { fields: Object.keys(object).map((key) => ({ key, value: getValue(object[key] as JsonValue) })) };
+  return { fields: Object.keys(object).map((key) => ({ key, value: toValue(object[key] as JsonValue) })) };
 }
 
 const noValue: ValueMessage = {
@@ -121,7 +123,7 @@ const noValue: ValueMessage = {
   listValue: undefined,
 };
 
-function getValue(value: JsonValue): ValueMessage {
+function toValue(value: JsonValue): ValueMessage {
   if (value === null) return { ...noValue, nullValue: 0 };
   switch (typeof value) {
     case 'number':
@@ -134,7 +136,7 @@ function getValue(value: JsonValue): ValueMessage {
     default:
       return isJsonObject(value)
         ? { ...noValue, structValue: toStruct(value) }
-        : { ...noValue, listValue: { values: value.map(getValue) } };
+        : { ...noValue, listValue: { values: value.map(toValue) } };
   }
 }
 
@@ -151,7 +153,7 @@ function toJson(value: ValueMessage): JsonValue {
   return value.numberValue ?? value.stringValue ?? value.boolValue ?? null;
 }
 
-/** How messages of upstream write an API. */
-export function apiText({ group, version, kind }: ApiName): string {
+/** Formats an API as messages of upstream do. */
+export function formatApi({ group, version, kind }: ApiName): string {
   return `group:${quoteGo(group)} version:${quoteGo(version)} kind:${quoteGo(kind)}`;
 }

@@ -5,41 +5,40 @@ import { type CatalogAnswersOptions, openCatalogAnswers } from './catalog-answer
 import type { RegistryAnswers } from './registry-answers.js';
 import { StatusError } from './transport/status.js';
 
-/** Answers that stay open until they are released. */
-interface AnswersLease {
-  answers: RegistryAnswers;
+/** Queries that stay open until they are released. */
+interface QueriesLease {
+  queries: RegistryAnswers;
   release(): void;
 }
 
-/** Answers by the `:authority` of a call. */
+/** Queries by the `:authority` of a call. */
 export interface AnswersSet {
-  /** Throws StatusError: NOT_FOUND where no catalog has that address, UNAVAILABLE where its catalog has no content yet. */
-  lease(authority: string): Promise<AnswersLease>;
+  /** Throws StatusError NOT_FOUND for an unknown host, UNAVAILABLE while its catalog has no content. */
+  lease(authority: string): Promise<QueriesLease>;
 }
 
 interface NamedAnswersOptions extends Pick<CatalogAnswersOptions, 'temporaryDirectory' | 'now' | 'logger'> {
   catalogs: CatalogSet;
-  /** Catalogs whose answers are kept open between calls; 8 when left out. */
+  /** Catalogs to keep open between calls; default 8. */
   maxOpen?: number | undefined;
 }
 
 interface Opened {
   hash: string;
-  answers: Promise<RegistryAnswers>;
+  queries: Promise<RegistryAnswers>;
   close: () => Promise<void>;
   users: number;
   isReplaced: boolean;
 }
 
 /**
- * Answers of served catalogs, each under host names of its own: `NAME` and `NAME.…`; where there is one catalog only,
- * under any. They are opened with the first call, and again when the content is another; those under way go on with
- * what they began with.
+ * Queries of served catalogs by host name: `NAME` and `NAME.…`, or any host for a single catalog. A catalog is opened with
+ * its first call, and again when its content changes; calls in progress keep the old content.
  */
 export class NamedAnswers implements AnswersSet {
   readonly #options: NamedAnswersOptions;
   readonly #maxOpen: number;
-  /** By name of the catalog, the last used at the end. */
+  /** By catalog name, least recently used first. */
   readonly #opened = new Map<string, Opened>();
   readonly #closing = new Set<Promise<void>>();
 
@@ -48,7 +47,7 @@ export class NamedAnswers implements AnswersSet {
     this.#maxOpen = options.maxOpen ?? 8;
   }
 
-  async lease(authority: string): Promise<AnswersLease> {
+  async lease(authority: string): Promise<QueriesLease> {
     const served = findServed(authority, this.#options.catalogs);
     let opened = this.#opened.get(served.name);
     if (opened?.hash !== served.content.hash) {
@@ -57,24 +56,24 @@ export class NamedAnswers implements AnswersSet {
     }
     this.#opened.delete(served.name);
     this.#opened.set(served.name, opened);
-    const own = opened;
-    own.users++;
+    const leased = opened;
+    leased.users++;
     this.#closeUnused();
     const release = (): void => {
-      own.users--;
-      if (own.isReplaced && own.users === 0) this.#close(own);
+      leased.users--;
+      if (leased.isReplaced && leased.users === 0) this.#close(leased);
       else this.#closeUnused();
     };
     try {
-      return { answers: await own.answers, release: once(release) };
+      return { queries: await leased.queries, release: once(release) };
     } catch (error) {
-      this.#replace(served.name, own);
+      this.#replace(served.name, leased);
       release();
       throw error;
     }
   }
 
-  /** Closes what is not in use; the rest when it is released. */
+  /** Closes unused catalogs; others close when they are released. */
   async close(): Promise<void> {
     for (const [name, opened] of this.#opened) this.#replace(name, opened);
     await Promise.all(this.#closing);
@@ -87,7 +86,7 @@ export class NamedAnswers implements AnswersSet {
       await (await queries.catch(() => undefined))?.close();
       await catalog.close();
     };
-    return { hash: content.hash, answers: queries, close, users: 0, isReplaced: false };
+    return { hash: content.hash, queries, close, users: 0, isReplaced: false };
   }
 
   #replace(name: string, opened: Opened): void {
@@ -119,7 +118,7 @@ function once(work: () => void): () => void {
   };
 }
 
-/** Names may have dots: the longest that the host begins with is meant. */
+/** Finds the catalog with the longest name that the host starts with; names may have dots. */
 function findServed(authority: string, catalogs: CatalogSet): ServedCatalog {
   const host = authority.replace(/:\d*$/, '').toLowerCase();
   for (let end = host.length; end > 0; end = host.lastIndexOf('.', end - 1)) {

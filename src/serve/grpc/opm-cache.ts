@@ -11,32 +11,30 @@ import type { ChannelEntry } from '../../model/declarative-config.js';
 import { encodeChannelPart } from './bundle-messages.js';
 import { CatalogContent, type IndexedPackage } from './catalog-content.js';
 import { bundleType } from './messages.js';
-import { fnvNumber, hashOpmTrees } from './opm-tree-hash.js';
+import { computeFnv, hashOpmTrees } from './opm-tree-hash.js';
 
-/** A file that stands in `file`, from `offset` on if told, and is called `path` where it belongs. */
+/** A file of a cache; `path` is its place in the image. */
 export interface CacheFile extends FilePart {
   path: string;
 }
 
 interface OpmCacheOptions extends CancelOptions {
-  /** Files of the catalog as they will be where it is served from, with mode 0644 in directories of mode 0755. */
+  /** Files of the catalog as they will be served, with mode 0644 in directories of mode 0755. */
   catalogFiles: readonly CacheFile[];
-  /** Where the files of the cache are written, one after the other; must not exist. Its owner removes it. */
+  /** Output file with all cache files; must not exist. The caller removes it. */
   file: string;
   logger?: Logger | undefined;
 }
 
-/** Most bytes of a file's name, on the file systems that there are. */
+/** Maximum length of a file name in bytes. */
 const maxNameBytes = 255;
 
 /**
- * Writes the cache that `opm serve --cache-dir` starts from without reading the catalog, in its format of JSON files,
- * which every opm that knows caches accepts; opm's own preference is a database of a Go library. Returns its files;
- * all of them must get the mode 0644 and their directories 0755, for that is part of what the cache is checked by. The
- * same catalog makes the same bytes. One bundle is in memory at a time.
+ * Writes the cache for `opm serve --cache-dir`, reproducibly, in the JSON format that every opm with caches accepts.
+ * Files must get mode 0644 and directories 0755, which the digest includes. One bundle is in memory at a time.
  *
- * Throws OpmateError INVALID, which tells all faults, for a catalog that is not valid and for names that cannot be
- * names of files; IO; and what reading the catalog throws. (Source: pkg/cache of operator-registry.)
+ * Throws OpmateError INVALID with all faults of an invalid catalog and for names that are no file names; IO; and errors
+ * of reading the catalog. (Source: pkg/cache of operator-registry.)
  */
 export async function writeOpmCache(catalog: Catalog, options: OpmCacheOptions): Promise<CacheFile[]> {
   const { file, catalogFiles, signal, logger } = options;
@@ -67,10 +65,10 @@ export async function writeOpmCache(catalog: Catalog, options: OpmCacheOptions):
   }
 }
 
-/** Writes a file of the cache, from pieces that are asked for one after the other. */
+/** Writes a file of the cache. */
 type Write = (name: string, pieces: Iterable<Buffer>) => Promise<void>;
 
-/** What opm keeps of all packages in memory. Descriptions and icons are left out: no answer has them. */
+/** Encodes the package index of opm, without descriptions and icons, which no reply has. */
 function* encodePackageIndex(packages: readonly IndexedPackage[]): Generator<Buffer> {
   let separator = '{';
   for (const { name, defaultChannel, channels, deprecation } of packages) {
@@ -78,8 +76,8 @@ function* encodePackageIndex(packages: readonly IndexedPackage[]): Generator<Buf
     for (const channel of channels) {
       const bundles: JsonObject = {};
       for (const { name: bundle, replaces, skips } of channel.entries) {
-        const part = { package: name, channel: channel.name, name: bundle, replaces, skips: [...skips] };
-        setJsonKey(bundles, bundle, part);
+        const entry = { package: name, channel: channel.name, name: bundle, replaces, skips: [...skips] };
+        setJsonKey(bundles, bundle, entry);
       }
       setJsonKey(byName, channel.name, {
         Name: channel.name,
@@ -117,10 +115,10 @@ async function writeBundles(content: CatalogContent, write: Write): Promise<void
         const place = `package ${quoteGo(owner.name)}, channel ${quoteGo(channelName)}, bundle ${quoteGo(entry.name)}`;
         const name = `${owner.name}_${channelName}_${entry.name}.json`;
         checkName(name, place);
-        // Underscores in the names may make two of them one.
+        // Underscores in names may make two file names equal.
         const other = owners.get(name);
         if (other !== undefined)
-          throw new OpmateError('INVALID', `${place}: ${other} has the same name in a cache`);
+          throw new OpmateError('INVALID', `${place}: same cache file name as ${other}`);
         owners.set(name, place);
         pushTo(placesByName, entry.name, { channelName, entry, name });
       }
@@ -141,12 +139,12 @@ async function writeBundles(content: CatalogContent, write: Write): Promise<void
         await write(`cache/${name}`, joinFields(common, encodeFields(part)));
       }
     }
-    for (const lost of placesByName.keys())
-      throw new OpmateError('INTERNAL', `package ${quoteGo(owner.name)}, bundle ${quoteGo(lost)} is lost`);
+    for (const name of placesByName.keys())
+      throw new OpmateError('INTERNAL', `package ${quoteGo(owner.name)}, bundle ${quoteGo(name)} is missing`);
   }
 }
 
-/** The fields of a part of a bundle's message that it has, each as `"name":VALUE`: of most channels only few differ. */
+/** Encodes the present fields of a partial bundle message, each as `"name":VALUE`. */
 function encodeFields(part: Buffer): Map<string, Buffer> {
   const fields = Object.entries(bundleType.decodePresent(part) as JsonObject);
   return new Map(fields.map(([name, value]) => [name, Buffer.from(`"${name}":${encodeGoJson(value)}`)]));
@@ -158,7 +156,7 @@ const [opening, comma, closing] = ['{', ',', '}'].map((text) => Buffer.from(text
   Buffer,
 ];
 
-/** An object with the fields of both, which have none in common, in the order of the message. */
+/** Yields an object with the fields of both, which are disjoint, in message order. */
 function* joinFields(
   common: ReadonlyMap<string, Buffer>,
   own: ReadonlyMap<string, Buffer>,
@@ -176,12 +174,12 @@ function* joinFields(
 
 function checkName(name: string, place: string): void {
   if (!/[/\0]/.test(name) && Buffer.byteLength(name) <= maxNameBytes) return;
-  throw new OpmateError('INVALID', `${place}: cannot be in a cache, for its name is that of no file`, {
+  throw new OpmateError('INVALID', `${place}: names do not form a valid file name`, {
     hint: 'build the image without --cache',
   });
 }
 
-/** What a directory of blobs may be called. (Source: meta_key.go of operator-registry.) */
+/** Valid names of blob directories. (Source: meta_key.go of operator-registry.) */
 const keyPattern = /^[a-zA-Z0-9][a-zA-Z0-9._-]*$/;
 
 async function writeCustomBlobs(content: CatalogContent, write: Write): Promise<void> {
@@ -190,13 +188,13 @@ async function writeCustomBlobs(content: CatalogContent, write: Write): Promise<
     const { schema, package: owner } = blob;
     if (!keyPattern.test(schema) || (owner !== '' && !keyPattern.test(owner))) {
       const place = `${quoteGo(schema)}${owner === '' ? '' : ` of package ${quoteGo(owner)}`}`;
-      throw new OpmateError('INVALID', `a blob of the schema ${place} cannot be served by opm`, {
+      throw new OpmateError('INVALID', `schema ${place}: not supported by opm`, {
         hint: 'use letters, digits, dots, underscores and hyphens in schema and package',
       });
     }
-    const text = Buffer.from(encodeGoJson((await content.customBlob(blob)) as JsonObject));
-    const name = `${path.posix.join('cache/metas', schema, owner)}/${fnvNumber(text)}.json`;
-    // The same blob twice is one file, as for opm.
+    const text = Buffer.from(encodeGoJson((await content.readCustomBlob(blob)) as JsonObject));
+    const name = `${path.posix.join('cache/metas', schema, owner)}/${computeFnv(text)}.json`;
+    // Equal blobs share a file, as with opm.
     if (written.has(name)) continue;
     written.add(name);
     await write(name, [text]);

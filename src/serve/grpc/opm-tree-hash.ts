@@ -2,16 +2,15 @@ import { throwIfCancelled } from '../../core/errors.js';
 import { compareBytes } from '../../core/order.js';
 import { type FilePart, FilePartReader } from '../../files/file-parts.js';
 
-/** A file as it will be in an image. */
+/** A file of an image. */
 export interface HashedFile extends FilePart {
   /** With slashes. */
   path: string;
 }
 
 /**
- * The hash by which `opm serve` tells whether a cache belongs to a catalog: FNV-1a of 64 bits over tar archives that Go
- * writes of the catalog and of the cache, with directories of mode 0755 and files of mode 0644.
- * (Source: pkg/cache/tar.go of operator-registry; archive/tar of Go.)
+ * Computes the hash by which `opm serve` matches a cache to its catalog: 64-bit FNV-1a over Go's tar archives of both, with
+ * directories of mode 0755 and files of mode 0644. (Source: pkg/cache/tar.go of operator-registry; archive/tar of Go.)
  */
 export async function hashOpmTrees(
   trees: readonly (readonly HashedFile[])[],
@@ -22,7 +21,7 @@ export async function hashOpmTrees(
   try {
     for (const tree of trees) {
       hash.update(getHeader('.', { isDirectory: true, size: 0 }));
-      for (const { path, file } of inWalkOrder(tree)) {
+      for (const { path, file } of toWalkOrder(tree)) {
         throwIfCancelled(signal);
         hash.update(getHeader(path, { isDirectory: file === undefined, size: file?.size ?? 0 }));
         if (file === undefined) continue;
@@ -40,15 +39,15 @@ export async function hashOpmTrees(
   return hash.digest();
 }
 
-/** As Go walks: names of a directory in byte order, each followed by what is in it. */
-function inWalkOrder(files: readonly HashedFile[]): { path: string; file?: HashedFile }[] {
+/** Sorts as Go walks: names of a directory in byte order, each followed by its content. */
+function toWalkOrder(files: readonly HashedFile[]): { path: string; file?: HashedFile }[] {
   const entries = new Map<string, HashedFile | undefined>();
   for (const file of files) {
     for (let slash = file.path.indexOf('/'); slash > 0; slash = file.path.indexOf('/', slash + 1))
       entries.set(file.path.slice(0, slash), undefined);
     entries.set(file.path, file);
   }
-  // A slash comes before all other characters, then.
+  // Slashes sort before all other characters.
   const keyed = [...entries].map(([path, file]) => ({ key: path.replaceAll('/', '\0'), path, file }));
   keyed.sort((a, b) => compareBytes(a.key, b.key));
   return keyed.map(({ path, file }) => (file === undefined ? { path } : { path, file }));
@@ -63,7 +62,7 @@ function getPadding(size: number): number {
   return (blockSize - (size % blockSize)) % blockSize;
 }
 
-/** All that stands before the content of an entry. */
+/** Returns the bytes before the content of an entry. */
 function getHeader(path: string, { isDirectory, size }: { isDirectory: boolean; size: number }): Buffer {
   const type = isDirectory ? '5' : '0';
   const mode = isDirectory ? 0o755 : 0o644;
@@ -73,7 +72,7 @@ function getHeader(path: string, { isDirectory, size }: { isDirectory: boolean; 
   const slash = path.lastIndexOf('/') + 1;
   const record = Buffer.from(paxRecord('path', path));
   const extended = headerBlock({
-    name: inAscii(`${path.slice(0, slash)}PaxHeaders.0/${path.slice(slash)}`)
+    name: toAscii(`${path.slice(0, slash)}PaxHeaders.0/${path.slice(slash)}`)
       .slice(0, nameLength)
       .replace(/\/+$/, ''),
     prefix: '',
@@ -82,22 +81,22 @@ function getHeader(path: string, { isDirectory, size }: { isDirectory: boolean; 
     type: 'x',
     hasDevices: false,
   });
-  const own = headerBlock({ name: inAscii(path), prefix: '', mode, size, type, hasDevices: true });
-  return Buffer.concat([extended, record, Buffer.alloc(getPadding(record.length)), own]);
+  const header = headerBlock({ name: toAscii(path), prefix: '', mode, size, type, hasDevices: true });
+  return Buffer.concat([extended, record, Buffer.alloc(getPadding(record.length)), header]);
 }
 
-function inAscii(text: string): string {
+function toAscii(text: string): string {
   return text.replaceAll(/[^\u0001-\u007f]/gu, '');
 }
 
-/** Where a long name is cut in two; undefined where it cannot be. */
+/** Splits a long name for the ustar fields; undefined where it does not fit. */
 function splitName(path: string): { prefix: string; name: string } | undefined {
   const slash = path.slice(0, prefixLength + 1).lastIndexOf('/');
   if (slash <= 0 || path.length - slash - 1 > nameLength || slash > prefixLength) return undefined;
   return { prefix: path.slice(0, slash), name: path.slice(slash + 1) };
 }
 
-/** `LENGTH KEY=VALUE\n`, the length counting itself. */
+/** Returns `LENGTH KEY=VALUE\n`; the length includes itself. */
 function paxRecord(key: string, value: string): string {
   const rest = Buffer.byteLength(` ${key}=${value}\n`);
   let length = rest + String(rest).length;
@@ -111,7 +110,7 @@ interface HeaderFields {
   mode: number;
   size: number;
   type: string;
-  /** Whether the numbers of a device are written, as zeros. */
+  /** Write device numbers, as zeros. */
   hasDevices: boolean;
 }
 
@@ -140,7 +139,7 @@ function headerBlock({ name, prefix, mode, size, type, hasDevices }: HeaderField
   return block;
 }
 
-/** FNV-1a of 64 bits, in two halves, for a BigInt a byte would take a minute for a large catalog. */
+/** 64-bit FNV-1a in two halves: a BigInt per byte would take a minute for a large catalog. */
 class Fnv64 {
   #high = 0xcbf29ce4 | 0;
   #low = 0x84222325 | 0;
@@ -150,7 +149,7 @@ class Fnv64 {
     let low = this.#low;
     for (let index = 0; index < bytes.length; index++) {
       low ^= bytes[index] as number;
-      // Times 2^40 + 0x1b3, in pieces that stay whole numbers of 32 bits: engines are quick with these.
+      // Times 2^40 + 0x1b3, in 32-bit integers, which engines optimize.
       const first = (low & 0xffff) * 0x1b3;
       const second = (low >>> 16) * 0x1b3 + (first >>> 16);
       high = (Math.imul(high, 0x1b3) + (second >>> 16) + (low << 8)) | 0;
@@ -165,8 +164,8 @@ class Fnv64 {
   }
 }
 
-/** FNV-1a of 64 bits, in hexadecimal digits as Go's `%x` prints a number: without leading zeros. */
-export function fnvNumber(bytes: Uint8Array): string {
+/** Returns the 64-bit FNV-1a as Go's `%x` prints it, without leading zeros. */
+export function computeFnv(bytes: Uint8Array): string {
   const hash = new Fnv64();
   hash.update(bytes);
   return hash.digest().replace(/^0+(?=.)/, '');

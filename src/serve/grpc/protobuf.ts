@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { OpmateError } from '../../core/errors.js';
 
 /**
- * Messages of the `.proto` files in schemas/, encoded and decoded by the tables that the build makes of these files.
+ * Messages of the `.proto` files in schemas/, encoded and decoded by tables that the build creates from these files.
  * (Source: protobuf.dev, Encoding.)
  */
 
@@ -20,14 +20,14 @@ interface FieldTable {
 export interface ProtoFile {
   name: string;
   imports: string[];
-  /** Full names of everything that the file declares, methods included. */
+  /** Full names of all declarations, methods included. */
   symbols: string[];
   descriptor: Buffer;
 }
 
 /**
- * Value of a message to encode. Text may be its bytes, and a message may be encoded already; absent and empty fields
- * are left out, except for members of a oneof and of lists.
+ * Value of a message to encode. Text may be bytes, and a message may be encoded already; absent and empty fields are
+ * omitted, except for members of a oneof and of lists.
  */
 export type Encodable<T> = T extends string
   ? string | Uint8Array
@@ -45,7 +45,7 @@ interface Message {
 const wireTypes = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
 type WireType = (typeof wireTypes)[keyof typeof wireTypes];
 
-/** Maximum nesting of messages; of `google.protobuf.Struct` every third level is one of JSON. */
+/** Maximum nesting of messages; in `google.protobuf.Struct`, every third level is one of JSON. */
 const maxDepth = 3000;
 
 interface Descriptors {
@@ -61,7 +61,7 @@ function readDescriptors(): Descriptors {
   return (descriptors ??= JSON.parse(readFileSync(file, 'utf8')) as Descriptors);
 }
 
-/** Returns the `.proto` files, each after those that it imports. */
+/** Returns the `.proto` files, each after its imports. */
 export function readProtoFiles(): ProtoFile[] {
   return readDescriptors().files.map((file) => ({
     ...file,
@@ -69,7 +69,7 @@ export function readProtoFiles(): ProtoFile[] {
   }));
 }
 
-/** Returns a message type by its full name, as in `api.Bundle`. */
+/** Returns a message type by its full name, such as `api.Bundle`. */
 export function messageType<T extends object>(name: string): MessageType<T> {
   let type = types.get(name);
   if (type === undefined) {
@@ -94,12 +94,12 @@ export class MessageType<T extends object> {
     }
   }
 
-  /** Names of all fields, in the order in which they are decoded. */
+  /** Names of all fields, in decoding order. */
   get fieldNames(): string[] {
     return this.#fields.map(({ name }) => name);
   }
 
-  /** Throws OpmateError LIMIT where messages are nested too deeply. */
+  /** Encodes a message. Throws OpmateError LIMIT where messages are nested too deeply. */
   encode(value: Encodable<T>): Buffer {
     const writer = new MessageWriter();
     this.write(writer, value as Message, 0);
@@ -107,15 +107,14 @@ export class MessageType<T extends object> {
   }
 
   /**
-   * Decodes a message; an absent field is empty, `undefined` if it is a message or a member of a oneof. Unknown
-   * fields are skipped. Throws OpmateError SYNTAX for anything but a message of this type and for text that is not
-   * UTF-8, LIMIT where messages are nested too deeply.
+   * Decodes a message and skips unknown fields; an absent field is empty, or undefined for a message or a member of a
+   * oneof. Throws OpmateError SYNTAX for another message or text that is not UTF-8, LIMIT for too deep nesting.
    */
   decode(bytes: Uint8Array): T {
     return this.read(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), 0, true) as T;
   }
 
-  /** Decodes a message to the fields that it has, in the order of their numbers. Throws what `decode` does. */
+  /** Decodes the present fields only, in order of their numbers. Throws as `decode`. */
   decodePresent(bytes: Uint8Array): Partial<T> {
     return this.read(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), 0, false) as Partial<T>;
   }
@@ -201,7 +200,7 @@ class Field {
       case 'bytes':
         return raw;
       case 'string':
-        if (!isUtf8(raw)) throw new OpmateError('SYNTAX', 'message has text that is not UTF-8');
+        if (!isUtf8(raw)) throw new OpmateError('SYNTAX', 'invalid UTF-8 in a message');
         return raw.toString();
       default:
         return this.#inner.read(raw, depth + 1, withDefaults);
@@ -311,9 +310,9 @@ function* readFields(message: Buffer): Generator<[number: number, type: number, 
 }
 
 function malformed(): OpmateError {
-  return new OpmateError('SYNTAX', 'not a protocol buffers message');
+  return new OpmateError('SYNTAX', 'invalid protocol buffers message');
 }
 
 function tooDeep(): OpmateError {
-  return new OpmateError('LIMIT', `message is nested deeper than ${maxDepth} levels`);
+  return new OpmateError('LIMIT', `message nested deeper than ${maxDepth} levels`);
 }

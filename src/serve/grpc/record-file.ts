@@ -4,7 +4,7 @@ import { readFully } from '../../catalog/file-access.js';
 import { writeBytes } from '../../files/file-region.js';
 import { openNamelessFile } from '../../files/nameless-file.js';
 
-/** Where a record stands in its file, and the digest that it must have. */
+/** Place of a record in its file, with its digest. */
 export interface Slot {
   offset: number;
   length: number;
@@ -12,36 +12,36 @@ export interface Slot {
   digest: string;
 }
 
-/** Records wait until there is this much to write: a write for each of a hundred thousand takes many seconds. */
-const heldBytes = 256 * 1024;
+/** Records are buffered up to this size: one write each for a hundred thousand takes many seconds. */
+const bufferedBytes = 256 * 1024;
 
-/** Bytes that are on their way into the file. */
+/** A write in progress. */
 interface Write {
   from: number;
   to: number;
   done: Promise<void>;
 }
 
-/** A file of records that are written one after the other and read in any order. */
+/** A file of records, appended and read in any order. */
 export class RecordFile {
   readonly #handle: FileHandle;
   readonly #name: string;
   #size: number;
-  /** The last records, which are not in the file yet. */
-  #held: Uint8Array[] = [];
-  #heldFrom: number;
+  /** Buffered records, not in the file yet. */
+  #buffered: Uint8Array[] = [];
+  #bufferedFrom: number;
   readonly #writes = new Set<Write>();
-  /** Why records are missing in the file. */
+  /** First failure of a write. */
   #failure: unknown;
 
   constructor(handle: FileHandle, name: string, size = 0) {
     this.#handle = handle;
     this.#name = name;
     this.#size = size;
-    this.#heldFrom = size;
+    this.#bufferedFrom = size;
   }
 
-  /** A file without a name, so that nothing of it can be left behind. Throws what the file system throws. */
+  /** Creates a nameless file, which cannot be left behind. Throws the error of the file system. */
   static async unnamed(directory: string): Promise<RecordFile> {
     return new RecordFile(await openNamelessFile(directory), directory);
   }
@@ -50,26 +50,30 @@ export class RecordFile {
     return this.#size;
   }
 
-  /** Adds a record. Throws what the file system throws, e.g. for a full disk; records before may be lost then too. */
+  /** Appends a record. Throws the error of the file system; buffered records may be lost with it. */
   async append(bytes: Uint8Array): Promise<Slot> {
     const slot = { offset: this.#size, length: bytes.length, digest: computeDigest(bytes) };
-    // Taken at once: several records may be on their way.
+    // Before the first await: appends may overlap.
     this.#size += bytes.length;
-    this.#held.push(bytes);
-    if (this.#size - this.#heldFrom >= heldBytes) await this.#writeHeld();
+    this.#buffered.push(bytes);
+    if (this.#size - this.#bufferedFrom >= bufferedBytes) await this.#writeBuffered();
     return slot;
   }
 
-  async #writeHeld(): Promise<void> {
-    const held = this.#held;
-    if (held.length === 0) return;
-    const [from, to] = [this.#heldFrom, this.#size];
-    this.#held = [];
-    this.#heldFrom = to;
+  async #writeBuffered(): Promise<void> {
+    const buffered = this.#buffered;
+    if (buffered.length === 0) return;
+    const [from, to] = [this.#bufferedFrom, this.#size];
+    this.#buffered = [];
+    this.#bufferedFrom = to;
     const write = {
       from,
       to,
-      done: writeBytes(this.#handle, held.length === 1 ? (held[0] as Uint8Array) : Buffer.concat(held), from),
+      done: writeBytes(
+        this.#handle,
+        buffered.length === 1 ? (buffered[0] as Uint8Array) : Buffer.concat(buffered),
+        from,
+      ),
     };
     this.#writes.add(write);
     try {
@@ -82,39 +86,39 @@ export class RecordFile {
     }
   }
 
-  /** Waits until a part of the file is there, or is known to be missing. */
+  /** Waits until a part of the file is written or has failed. */
   async #settle(offset: number, length: number): Promise<void> {
     const end = offset + length;
-    if (end > this.#heldFrom) await this.#writeHeld().catch(() => undefined);
+    if (end > this.#bufferedFrom) await this.#writeBuffered().catch(() => undefined);
     for (const { from, to, done } of this.#writes) {
       if (from < end && offset < to) await done.catch(() => undefined);
     }
   }
 
-  /** A record as it was written; undefined where it is damaged or cannot be read. */
+  /** Reads a record; undefined if damaged or unreadable. */
   async read(slot: Slot): Promise<Buffer | undefined> {
     const bytes = Buffer.allocUnsafeSlow(slot.length);
     return (await this.readInto(slot, bytes)) ? bytes : undefined;
   }
 
-  /** Reads a record into bytes of its length. Returns whether it is as it was written. */
+  /** Reads a record into bytes of its length. Returns whether it is intact. */
   async readInto(slot: Slot, bytes: Buffer): Promise<boolean> {
     await this.#settle(slot.offset, slot.length);
-    const got = await readFully(this.#handle, bytes, slot.offset, this.#name).catch(() => -1);
-    return got === slot.length && computeDigest(bytes) === slot.digest;
+    const length = await readFully(this.#handle, bytes, slot.offset, this.#name).catch(() => -1);
+    return length === slot.length && computeDigest(bytes) === slot.digest;
   }
 
-  /** Bytes at an offset; undefined where the file ends before. Throws OpmateError IO. */
+  /** Reads bytes at an offset; undefined beyond the end. Throws OpmateError IO. */
   async readAt(offset: number, length: number): Promise<Buffer | undefined> {
     await this.#settle(offset, length);
     const bytes = Buffer.allocUnsafeSlow(length);
-    const got = await readFully(this.#handle, bytes, offset, this.#name);
-    return got === length ? bytes : undefined;
+    const readLength = await readFully(this.#handle, bytes, offset, this.#name);
+    return readLength === length ? bytes : undefined;
   }
 
-  /** All records are in the file when this returns. Throws what writing any of them threw. */
+  /** Writes all records to disk. Throws the first failure of a write. */
   async sync(): Promise<void> {
-    await this.#writeHeld();
+    await this.#writeBuffered();
     if (this.#failure !== undefined) throw this.#failure;
     await this.#handle.sync();
   }

@@ -26,14 +26,14 @@ export class Reflection {
   readonly #requestType = messageType<ReflectionRequest>('grpc.reflection.v1.ServerReflectionRequest');
   readonly #responseType = messageType<ReflectionResponse>('grpc.reflection.v1.ServerReflectionResponse');
   readonly #files = new Map<string, ProtoFile>();
-  readonly #fileOfSymbol = new Map<string, ProtoFile>();
+  readonly #filesBySymbol = new Map<string, ProtoFile>();
 
-  /** `services` are the full names of the services that the server has. */
+  /** `services` are the full names of the server's services. */
   constructor(services: readonly string[]) {
     this.#services = [...services].sort(compareBytes);
     for (const file of readProtoFiles()) {
       this.#files.set(file.name, file);
-      for (const symbol of file.symbols) this.#fileOfSymbol.set(symbol, file);
+      for (const symbol of file.symbols) this.#filesBySymbol.set(symbol, file);
     }
   }
 
@@ -43,21 +43,21 @@ export class Reflection {
     return this.#responseType.encode({
       validHost: request.host,
       originalRequest: bytes,
-      ...this.#responseTo(request),
+      ...this.#createResponse(request),
     });
   }
 
-  #responseTo(request: ReflectionRequest): Partial<ReflectionResponse> {
+  #createResponse(request: ReflectionRequest): Partial<ReflectionResponse> {
     const { fileByFilename: name, fileContainingSymbol: symbol, allExtensionNumbersOfType: type } = request;
     if (request.listServices !== undefined) {
       return { listServicesResponse: { service: this.#services.map((service) => ({ name: service })) } };
     }
-    if (type !== undefined && this.#fileOfSymbol.has(type)) {
+    if (type !== undefined && this.#filesBySymbol.has(type)) {
       return { allExtensionNumbersResponse: { baseTypeName: type } };
     }
-    const file = name !== undefined ? this.#files.get(name) : this.#fileOfSymbol.get(symbol ?? '');
+    const file = name !== undefined ? this.#files.get(name) : this.#filesBySymbol.get(symbol ?? '');
     if (file === undefined) {
-      const errorMessage = `${shortened(name ?? symbol ?? type ?? 'extension')} not found`;
+      const errorMessage = `${truncate(name ?? symbol ?? type ?? 'extension')} not found`;
       return { errorResponse: { errorCode: notFound, errorMessage } };
     }
     const files = [file, ...file.imports.flatMap((imported) => this.#files.get(imported) ?? [])];
@@ -65,6 +65,6 @@ export class Reflection {
   }
 }
 
-function shortened(text: string): string {
+function truncate(text: string): string {
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
 }

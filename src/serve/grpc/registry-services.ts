@@ -8,24 +8,25 @@ import { type Encodable, type MessageType, messageType } from './protobuf.js';
 import { Reflection } from './reflection.js';
 import type { RegistryAnswers } from './registry-answers.js';
 
-/** Returns the services of a registry: with custom blobs only where the answers have blobs. */
-export function registryServices(queries: RegistryAnswers | AnswersSet): GrpcService[] {
+/** Creates the services of a registry; custom schemas only for catalogs with blobs. */
+export function createRegistryServices(queries: RegistryAnswers | AnswersSet): GrpcService[] {
   const find = createFinder(queries);
-  const services = [registryService(find), healthService()];
-  if ('lease' in queries || queries.listCustomSchemas !== undefined) services.push(experimentalService(find));
+  const services = [createRegistryService(find), createHealthService()];
+  if ('lease' in queries || queries.listCustomSchemas !== undefined)
+    services.push(createExperimentalService(find));
   const versions = ['grpc.reflection.v1.ServerReflection', 'grpc.reflection.v1alpha.ServerReflection'];
   const reflection = new Reflection([...services.map(({ name }) => name), ...versions]);
-  return [...services, ...versions.map((name) => reflectionService(name, reflection))];
+  return [...services, ...versions.map((name) => createReflectionService(name, reflection))];
 }
 
-function* encoded<T extends object>(
+function* encodeAll<T extends object>(
   items: Iterable<Encodable<T>>,
   type: MessageType<T>,
 ): Generator<Uint8Array> {
   for (const item of items) yield type.encode(item);
 }
 
-/** Passes the answers for an authority to work, and keeps them open until that is done. */
+/** Runs work with the queries for an authority, which stay open until it ends. */
 interface Finder {
   unary(authority: string, work: (queries: RegistryAnswers) => Awaitable<Uint8Array>): Awaitable<Uint8Array>;
   stream(authority: string, work: (queries: RegistryAnswers) => Messages): Messages;
@@ -39,7 +40,7 @@ function createFinder(queries: RegistryAnswers | AnswersSet): Finder {
     async unary(authority, work) {
       const lease = await queries.lease(authority);
       try {
-        return await work(lease.answers);
+        return await work(lease.queries);
       } finally {
         lease.release();
       }
@@ -47,7 +48,7 @@ function createFinder(queries: RegistryAnswers | AnswersSet): Finder {
     async *stream(authority, work) {
       const lease = await queries.lease(authority);
       try {
-        yield* work(lease.answers);
+        yield* work(lease.queries);
       } finally {
         lease.release();
       }
@@ -55,7 +56,7 @@ function createFinder(queries: RegistryAnswers | AnswersSet): Finder {
   };
 }
 
-function registryService(find: Finder): GrpcService {
+function createRegistryService(find: Finder): GrpcService {
   const methods: Record<string, GrpcMethod> = {};
   const unary = <T>(
     name: string,
@@ -79,7 +80,7 @@ function registryService(find: Finder): GrpcService {
     };
   };
   stream('ListPackages', (queries) =>
-    encoded(
+    encodeAll(
       queries.listPackages().map((name) => ({ name })),
       packageNameType,
     ),
@@ -93,18 +94,18 @@ function registryService(find: Finder): GrpcService {
   );
   stream('GetChannelEntriesThatReplace', (queries, request) => {
     const { csvName } = requestTypes.getAllReplacements.decode(request);
-    return encoded(queries.getChannelEntriesThatReplace(csvName), channelEntryType);
+    return encodeAll(queries.getChannelEntriesThatReplace(csvName), channelEntryType);
   });
   unary('GetBundleThatReplaces', requestTypes.getReplacement, (queries, { csvName, pkgName, channelName }) =>
     queries.getBundleThatReplaces(csvName, pkgName, channelName),
   );
   stream('GetChannelEntriesThatProvide', (queries, request) => {
     const api = requestTypes.getAllProviders.decode(request);
-    return encoded(queries.getChannelEntriesThatProvide(api), channelEntryType);
+    return encodeAll(queries.getChannelEntriesThatProvide(api), channelEntryType);
   });
   stream('GetLatestChannelEntriesThatProvide', (queries, request) => {
     const api = requestTypes.getLatestProviders.decode(request);
-    return encoded(queries.getLatestChannelEntriesThatProvide(api), channelEntryType);
+    return encodeAll(queries.getLatestChannelEntriesThatProvide(api), channelEntryType);
   });
   unary('GetDefaultBundleThatProvides', requestTypes.getDefaultProvider, (queries, api) =>
     queries.getDefaultBundleThatProvides(api),
@@ -115,19 +116,19 @@ function registryService(find: Finder): GrpcService {
 
 const customNamePattern = /^[a-zA-Z0-9][a-zA-Z0-9._-]*$/;
 
-function experimentalService(find: Finder): GrpcService {
+function createExperimentalService(find: Finder): GrpcService {
   async function* listCustomSchemas(
     request: Buffer,
     { headers, authority }: CallHeaders,
   ): AsyncGenerator<Uint8Array> {
-    // HTTP joins the values of a field that came several times.
+    // Values of a repeated header are joined by commas.
     const [acknowledged] = String(headers['x-acknowledge-experimental']).split(',');
     if (acknowledged?.trim() !== 'true') return;
     const { schema, packageName } = requestTypes.listCustomSchemas.decode(request);
     if (schema === '') throw new OpmateError('USAGE', 'schema is required');
-    for (const [what, name] of Object.entries({ schema, packageName })) {
+    for (const [field, name] of Object.entries({ schema, packageName })) {
       if (name === '' || customNamePattern.test(name)) continue;
-      const fault = `invalid ${what} ${quoteGo(name)}: must match ${customNamePattern.source}`;
+      const fault = `invalid ${field} ${quoteGo(name)}: must match ${customNamePattern.source}`;
       throw new OpmateError('USAGE', `invalid custom schema query: ${fault}`);
     }
     yield* find.stream(authority, async function* (queries) {
@@ -147,8 +148,8 @@ function experimentalService(find: Finder): GrpcService {
   };
 }
 
-/** Health that every service has as soon as anybody can call it. */
-function healthService(): GrpcService {
+/** Creates the health service; every service is healthy once it is reachable. */
+function createHealthService(): GrpcService {
   const serving = messageType<{ status: number }>('grpc.health.v1.HealthCheckResponse').encode({ status: 1 });
   return {
     name: 'grpc.health.v1.Health',
@@ -156,7 +157,7 @@ function healthService(): GrpcService {
   };
 }
 
-function reflectionService(name: string, reflection: Reflection): GrpcService {
+function createReflectionService(name: string, reflection: Reflection): GrpcService {
   const reply = (request: Buffer): Uint8Array => reflection.respond(request);
   return { name, methods: { ServerReflectionInfo: { kind: 'bidi-stream', level: 'debug', reply } } };
 }

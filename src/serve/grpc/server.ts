@@ -6,44 +6,36 @@ import { listenOn } from '../server/listening.js';
 import { GrpcTransport } from './transport/transport.js';
 import type { AnswersSet } from './named-answers.js';
 import type { RegistryAnswers } from './registry-answers.js';
-import { registryServices } from './registry-services.js';
+import { createRegistryServices } from './registry-services.js';
 
 export interface RegistryServerOptions {
-  /** Of one catalog, or of several by the `:authority` of calls. */
+  /** Queries of one catalog, or of several by the `:authority` of calls. */
   answers: RegistryAnswers | AnswersSet;
-  /** Address to listen on; all of them, IPv6 included where there is any, when left out. */
+  /** Address to listen on; default all, including IPv6. */
   host?: string | undefined;
-  /** 0 takes a free port. */
+  /** 0 selects a free port. */
   port: number;
-  /** Plain text when left out. */
+  /** Default plain text. */
   certificate?: ServerKeyPair | undefined;
-  /** Beyond it the longest idle connection makes room, or the new one is refused; 1000 when left out. */
+  /** Maximum open connections, default 1000; beyond it the longest idle one is closed or the new one refused. */
   maxConnections?: number | undefined;
-  /** Gets one line a call: method, code, duration and an id, never what was asked or answered. */
+  /** Logs one line per call: method, code, duration and an id, never request or reply. */
   logger?: Logger | undefined;
 }
 
 export interface RegistryServer {
   readonly port: number;
-  /** What new connections are shown from now on. Throws for what is no certificate with its key. */
+  /** Replaces the certificate for new connections. Throws for an invalid certificate or key. */
   replaceCertificate(certificate: ServerKeyPair): void;
-  /** Takes no more calls, finishes those under way for some seconds, and ends. The answers stay open. */
+  /** Refuses new calls, waits some seconds for open ones, and ends. The queries stay open. */
   close(): Promise<void>;
 }
 
-/**
- * Serves `api.Registry`, `api.ExperimentalRegistry` where the answers have blobs, health and reflection.
- * Throws OpmateError IO where the port cannot be listened on.
- */
+/** Serves `api.Registry`, `api.ExperimentalRegistry` for catalogs with blobs, health and reflection. Throws OpmateError IO. */
 export async function startRegistryServer(options: RegistryServerOptions): Promise<RegistryServer> {
-  const {
-    answers: queries,
-    certificate,
-    maxConnections = defaultMaxConnections,
-    logger = silentLogger,
-  } = options;
+  const { answers, certificate, maxConnections = defaultMaxConnections, logger = silentLogger } = options;
   const transport = new GrpcTransport({
-    services: registryServices(queries),
+    services: createRegistryServices(answers),
     certificate,
     maxConnections,
     logger,

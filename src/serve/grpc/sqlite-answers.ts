@@ -9,23 +9,20 @@ import {
   compareEntries,
   openServedIndex,
 } from '../../sqlite/read/served-index.js';
-import { bundleType, packageType } from './messages.js';
-import type { ApiName, ChannelEntryAnswer, RegistryAnswers } from './registry-answers.js';
+import { type ApiName, type ChannelEntryMessage, bundleType, packageType } from './messages.js';
+import type { RegistryAnswers } from './registry-answers.js';
 
-/**
- * Opens a database file for the registry API. It is never changed; one of an older schema is copied first. Throws
- * OpmateError, see `openServedIndex`.
- */
+/** Opens a database file, read-only, for the registry API; one of an older schema is copied. Throws as `openServedIndex`. */
 export async function openSqliteAnswers(
   file: string,
   session: ReadSession,
   options?: ReadOptions,
 ): Promise<RegistryAnswers> {
-  return new SqliteAnswers(await openServedIndex(file, session, options));
+  return new SqliteQueries(await openServedIndex(file, session, options));
 }
 
-/** The registry API of an index, with the texts of `opm registry serve` for what is not found. */
-class SqliteAnswers implements RegistryAnswers {
+/** Queries of an index, with the messages of `opm registry serve`. */
+class SqliteQueries implements RegistryAnswers {
   readonly #index: ServedIndex;
 
   constructor(index: ServedIndex) {
@@ -72,7 +69,7 @@ class SqliteAnswers implements RegistryAnswers {
   }
 
   async getDefaultBundleThatProvides(api: ApiName): Promise<Uint8Array> {
-    for (const entry of nearestToHeads(this.#providers(api))) {
+    for (const entry of findNearestToHeads(this.#providers(api))) {
       if (this.#index.findPackage(entry.package)?.defaultChannel !== entry.channel) continue;
       const bundle = this.#index.findBundle(entry.package, entry.channel, entry.bundle);
       if (bundle !== undefined) return encodeBundle(bundle, entry.package, entry.channel);
@@ -80,21 +77,21 @@ class SqliteAnswers implements RegistryAnswers {
     throw notFound(`no entry found that provides ${api.group} ${api.version} ${api.kind}`);
   }
 
-  getChannelEntriesThatReplace(csvName: string): ChannelEntryAnswer[] {
+  getChannelEntriesThatReplace(csvName: string): ChannelEntryMessage[] {
     const entries = this.#index.listReplacements(csvName);
     if (entries.length === 0) throw notFound(`no channel entries found that replace ${csvName}`);
-    return entries.map(toAnswer);
+    return entries.map(toEntryMessage);
   }
 
-  getChannelEntriesThatProvide(api: ApiName): ChannelEntryAnswer[] {
+  getChannelEntriesThatProvide(api: ApiName): ChannelEntryMessage[] {
     const sorted = this.#requireProviders(api).sort(compareEntries);
     return sorted
       .filter((entry, index) => index === 0 || compareEntries(entry, sorted[index - 1] as ServedEntry) !== 0)
-      .map(toAnswer);
+      .map(toEntryMessage);
   }
 
-  getLatestChannelEntriesThatProvide(api: ApiName): ChannelEntryAnswer[] {
-    return nearestToHeads(this.#requireProviders(api)).map(toAnswer);
+  getLatestChannelEntriesThatProvide(api: ApiName): ChannelEntryMessage[] {
+    return findNearestToHeads(this.#requireProviders(api)).map(toEntryMessage);
   }
 
   #providers({ group, version, kind }: ApiName): ProvidingEntry[] {
@@ -107,7 +104,6 @@ class SqliteAnswers implements RegistryAnswers {
     throw notFound(`no channel entries found that provide ${api.group} ${api.version} ${api.kind}`);
   }
 
-  /** By package, bundle and channel. */
   async *listBundles(): AsyncGenerator<Uint8Array, void, undefined> {
     for (const { bundle, package: packageName, places } of this.#index.listBundles()) {
       const common = encodeBundle(bundle, packageName, '');
@@ -127,12 +123,17 @@ function notFound(message: string): OpmateError {
   return new OpmateError('NOT_FOUND', message);
 }
 
-function toAnswer({ package: packageName, channel, bundle, replaces }: ServedEntry): ChannelEntryAnswer {
+function toEntryMessage({
+  package: packageName,
+  channel,
+  bundle,
+  replaces,
+}: ServedEntry): ChannelEntryMessage {
   return { packageName, channelName: channel, bundleName: bundle, replaces };
 }
 
-/** Of each channel the entry that is nearest to its head, of several the one that was stored first; sorted. */
-function nearestToHeads(entries: readonly ProvidingEntry[]): ProvidingEntry[] {
+/** Returns the entry nearest to the head of each channel, the first stored of several; sorted. */
+function findNearestToHeads(entries: readonly ProvidingEntry[]): ProvidingEntry[] {
   const nearest = new Map<string, ProvidingEntry>();
   for (const entry of entries) {
     const key = `${entry.package}\0${entry.channel}`;

@@ -245,11 +245,11 @@ describe('client/grpc-catalog-client and servers that do not behave', () => {
       { maxMessageBytes: 1000 },
     );
     const key = { package: 'a', channel: 'b', name: 'c' };
-    const malformed = /^SYNTAX: 127\.0\.0\.1:\d+: not a protocol buffers message$/;
+    const malformed = /^SYNTAX: 127\.0\.0\.1:\d+: invalid protocol buffers message$/;
     expect(await failure(client.listPackages())).toMatch(malformed);
     expect(await failure(collect(client.bundles()))).toMatch(malformed);
     expect(await failure(client.getEntriesThatReplace('a'))).toMatch(malformed);
-    expect(await failure(client.getBundleForChannel('a', 'b'))).toMatch(/^SYNTAX: .*not UTF-8$/);
+    expect(await failure(client.getBundleForChannel('a', 'b'))).toMatch(/^SYNTAX: .*invalid UTF-8 in a message$/);
     expect(await failure(client.getPackage('a'))).toMatch(
       /^INVALID: .*more than one message in the response$/,
     );

@@ -8,27 +8,27 @@ import type { Http2Stream, StreamHandler } from '../http2/stream.js';
 import type { GrpcConnection, GrpcConnections } from './connections.js';
 import { Deadlines } from './deadlines.js';
 import { MessageReader, acceptedEncodings, decompressMessage, frameMessage } from './frames.js';
-import { StatusError, type StatusName, encodeStatusMessage, statusCodes, statusFor } from './status.js';
+import { StatusError, type StatusName, encodeStatusMessage, getStatus, statusCodes } from './status.js';
 import { type ReplyLane, ReplyLimit } from './reply-limit.js';
 
-/** Bytes that a stream may have handed over before its reader has taken them. */
+/** Unread bytes at which a stream pauses. */
 const maxUnreadBytes = 256 * 1024;
-/** Replies of unary calls that a connection may have unread, and streams that it may have at work; others wait. */
+/** Maximum unread unary replies and active streams per connection; others wait. */
 const maxUnreadReplies = 16;
-const maxStreamsAtWork = 16;
+const maxActiveStreams = 16;
 const resetDelayMs = 100;
 
 export type Awaitable<T> = T | Promise<T>;
 export type Messages = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 
-/** What a method may know of a call beside its request. */
+/** Headers of a call, for its method. */
 export interface CallHeaders {
-  /** `:authority` or `host`; empty where there is neither. */
+  /** `:authority` or `host`; empty without either. */
   authority: string;
   headers: RequestHeaders;
 }
 
-/** A method of a service, over messages that are encoded. What it throws is the status of the call. */
+/** A method of a service on encoded messages. Its errors become the status of the call. */
 export type GrpcMethod = { level: LogLevel } & (
   | { kind: 'unary'; reply: (request: Buffer, call: CallHeaders) => Awaitable<Uint8Array> }
   | { kind: 'server-stream'; reply: (request: Buffer, call: CallHeaders) => Messages }
@@ -37,19 +37,19 @@ export type GrpcMethod = { level: LogLevel } & (
 );
 type OneRequestMethod = Exclude<GrpcMethod, { kind: 'bidi-stream' }>;
 
-/** Headers of replies; encoded once, for they are the same in each. */
+/** Headers of replies, encoded once. */
 const baseFields = { ':status': '200', 'content-type': 'application/grpc' };
 const baseBlock = encodeHeaderBlock(baseFields);
 const okTrailers = encodeHeaderBlock({ 'grpc-status': String(statusCodes.OK) });
 
-/** What the calls of a server share: limits, log, and the number of those under way. */
+/** State that the calls of a server share. */
 export class GrpcCalls {
   readonly unaryReplies = new ReplyLimit(maxUnreadReplies);
-  readonly streamReplies = new ReplyLimit(maxStreamsAtWork);
+  readonly streamReplies = new ReplyLimit(maxActiveStreams);
   readonly deadlines = new Deadlines();
   readonly connections: GrpcConnections;
   readonly logger: Logger;
-  underWay = 0;
+  openCalls = 0;
 
   constructor(connections: GrpcConnections, logger: Logger) {
     this.connections = connections;
@@ -57,7 +57,7 @@ export class GrpcCalls {
   }
 }
 
-/** One call: reads its request, sends its reply and its status, each once. */
+/** One call: reads the request and sends reply and status. */
 export class GrpcCall implements CallHeaders, StreamHandler {
   readonly headers: RequestHeaders;
   readonly #path: string;
@@ -72,7 +72,7 @@ export class GrpcCall implements CallHeaders, StreamHandler {
   #hasEnded = false;
   #isReplying = false;
   #startedAt: number | undefined;
-  /** What waits for, or has, its place among the replies of the connection. */
+  /** Work in the lane of the connection, waiting or started. */
   #work: (() => void) | undefined;
   #unreadBytes = 0;
   #awaken: (() => void) | undefined;
@@ -100,7 +100,6 @@ export class GrpcCall implements CallHeaders, StreamHandler {
     return this.headers[':authority'] ?? this.headers.host ?? '';
   }
 
-  /** Begins to read the request. */
   start(): void {
     this.#stream.handler = this;
     const timeout = this.headers['grpc-timeout'];
@@ -110,7 +109,6 @@ export class GrpcCall implements CallHeaders, StreamHandler {
     this.#calls.deadlines.add(this, ms);
   }
 
-  /** Ends the call at its deadline. */
   expire(): void {
     this.#fail(new StatusError('DEADLINE_EXCEEDED', 'deadline exceeded'));
   }
@@ -154,15 +152,15 @@ export class GrpcCall implements CallHeaders, StreamHandler {
     return this.headers['grpc-encoding'] ?? 'identity';
   }
 
-  /** Begins to work on a request that is whole. */
+  /** Starts the method on a complete request. */
   #begin(method: OneRequestMethod, request: Buffer): void {
     this.#startedAt = performance.now();
-    this.#calls.underWay++;
+    this.#calls.openCalls++;
     this.#calls.connections.begin(this.#connection);
     this.#work =
       method.kind === 'unary'
         ? () => this.#replyOnce(method.reply, request)
-        : // A call that is taken back at once, as many together may be, has been by then.
+        : // Deferred: a call that is cancelled at once, as in a flood, never starts.
           () => void setImmediate(() => void this.#replyAll(method.reply, request));
     this.#limit.enter(this.#lane, this.#work);
   }
@@ -184,14 +182,14 @@ export class GrpcCall implements CallHeaders, StreamHandler {
   #send(message: Uint8Array): void {
     if (this.#isGone) return;
     this.#finish('OK');
-    // Unread until the stream is closed.
+    // Counts as unread until the stream is closed.
     this.#addUnread(message.length);
     this.#stream.respond(baseBlock);
     for (const piece of frameMessage(message)) this.#stream.write(piece);
     this.#stream.end(okTrailers);
   }
 
-  /** Sends messages as fast as they are read at the other end. */
+  /** Sends messages as fast as the client reads them. */
   async #replyAll(reply: (request: Buffer, call: CallHeaders) => Messages, request: Buffer): Promise<void> {
     try {
       if (this.#isGone) return;
@@ -219,7 +217,7 @@ export class GrpcCall implements CallHeaders, StreamHandler {
     for (const piece of pieces) this.#stream.write(piece, piece === pieces.at(-1) ? whenRead : undefined);
   }
 
-  /** Replies to one message after the other; what comes next is read when the reply is on its way. */
+  /** Replies to messages in turn; the next one is read once the reply is being sent. */
   async #replyInTurns(reply: (request: Buffer) => Uint8Array): Promise<void> {
     if (this.#isReplying) return;
     this.#isReplying = true;
@@ -245,7 +243,6 @@ export class GrpcCall implements CallHeaders, StreamHandler {
     }
   }
 
-  /** Ends a stream that is complete. */
   #succeed(): void {
     if (this.#isGone) return;
     this.#finish('OK');
@@ -253,10 +250,10 @@ export class GrpcCall implements CallHeaders, StreamHandler {
     this.#stream.end(okTrailers);
   }
 
-  /** Ends the call with the status of a failure; what was sent before is still read. */
+  /** Ends the call with the status of a failure, after the messages already sent. */
   #fail(error: unknown): void {
     if (this.#isOver) return;
-    const status = statusFor(error);
+    const status = getStatus(error);
     this.#finish(status, error);
     const stream = this.#stream;
     if (stream.isClosed) return;
@@ -264,24 +261,24 @@ export class GrpcCall implements CallHeaders, StreamHandler {
       'grpc-status': String(statusCodes[status]),
       'grpc-message': encodeStatusMessage(error),
     };
-    // A client whose compression is not supported learns from the header which are.
+    // A client with an unsupported compression needs to know the supported ones.
     const fields = { ...baseFields, 'grpc-accept-encoding': acceptedEncodings, ...trailers };
     if (stream.hasResponded) stream.end(encodeHeaderBlock(trailers));
     else stream.respond(encodeHeaderBlock(fields), true);
     if (this.#hasEnded) return;
-    // The rest of the request is of no use; but some clients take a reset right behind the status for the status.
+    // The rest of the request is discarded; some clients take an immediate reset for the status.
     stream.resume();
     setTimeout(() => stream.reset(errorCodes.NO_ERROR), resetDelayMs).unref();
   }
 
-  /** The status of the call is known; only the first one counts. */
+  /** Records the status of the call and logs it. */
   #finish(status: StatusName, error?: unknown): void {
     this.#isOver = true;
     this.#calls.deadlines.remove(this);
     this.#awaken?.();
     if (this.#startedAt === undefined) return;
     const { connections, logger } = this.#calls;
-    this.#calls.underWay--;
+    this.#calls.openCalls--;
     connections.end(this.#connection);
     const isFault = status === 'INTERNAL';
     const level = isFault ? 'error' : this.#method.level;
@@ -297,7 +294,7 @@ export class GrpcCall implements CallHeaders, StreamHandler {
     else logger.logOften(level, 'finished call', fields);
   }
 
-  /** The stream is gone, read to its end or cancelled. */
+  /** Called when the stream has ended, read completely or cancelled. */
   close(): void {
     if (!this.#isOver) {
       this.#finish('CANCELLED');
@@ -323,7 +320,7 @@ export class GrpcCall implements CallHeaders, StreamHandler {
 
 const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
 
-/** Reads a `grpc-timeout` as milliseconds, rounded up; undefined where it is invalid. */
+/** Parses a `grpc-timeout` to milliseconds, rounded up; undefined if invalid. */
 function readTimeout(text: string): number | undefined {
   const [, count, unit] = /^(\d{1,8})([HMSmun])$/.exec(text) ?? [];
   return unit === undefined ? undefined : Math.ceil(Number(count) * (unitMs[unit] as number));

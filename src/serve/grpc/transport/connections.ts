@@ -3,24 +3,24 @@ import { type Logger, silentLogger } from '../../../core/log.js';
 import { StalledConnections, type WatchedConnection } from '../../server/stalled-connection.js';
 import { type ReplyLane, createLane } from './reply-limit.js';
 
-/** Calls that a connection may cancel within a second. */
+/** Maximum cancelled calls per connection and second. */
 const maxCancelledPerSecond = 500;
 const cancelWindowMs = 1_000;
-/** How often what is refused is told. */
-const tellMs = 60_000;
-/** Bytes that a stalled client moves: pings and their replies are fewer in that time. */
+/** Interval of repeated warnings. */
+const warnMs = 60_000;
+/** Bytes below which a client is stalled; pings and their replies are fewer. */
 const minMovedBytes = 1024;
 
 /** A connection of a gRPC server. */
 export interface GrpcConnection extends WatchedConnection {
   readonly socket: Socket;
   readonly peer: string;
-  /** Calls under way. */
+  /** Open calls. */
   calls: number;
-  /** Bytes of replies that its client has not read. */
+  /** Bytes of replies that the client has not read. */
   unreadBytes: number;
   cancelled: number;
-  /** When the counting of cancelled calls began. */
+  /** Start of the window of `cancelled`. */
   windowStart: number;
   readonly unaryReplies: ReplyLane;
   readonly streamReplies: ReplyLane;
@@ -28,22 +28,22 @@ export interface GrpcConnection extends WatchedConnection {
 
 interface ConnectionsOptions {
   max: number;
-  /** Time after which a client that reads nothing of its replies makes room for another; default 15 seconds. */
+  /** Time after which a connection whose client reads no replies may be replaced; default 15 seconds. */
   stalledMs?: number | undefined;
   logger?: Logger | undefined;
 }
 
 /**
- * The connections of a gRPC server. Beyond the maximum the one that has been idle longest makes room, or one whose client
- * has stalled, or the new one is refused; one whose calls are cancelled faster than anybody can want them (rapid reset) is closed.
+ * Connections of a gRPC server. Beyond the maximum, the longest idle or a stalled one is closed, or else the new one
+ * refused. A connection that cancels too many calls (rapid reset) is closed.
  */
 export class GrpcConnections {
   readonly #max: number;
   readonly #logger: Logger;
-  /** Those that were idle last come last. */
+  /** By peer, most recently idle last. */
   readonly #open = new Map<string, GrpcConnection>();
   readonly #stalled: StalledConnections<GrpcConnection>;
-  readonly #toldAt = new Map<string, number>();
+  readonly #warnedAt = new Map<string, number>();
 
   constructor({ max, stalledMs, logger = silentLogger }: ConnectionsOptions) {
     this.#max = max;
@@ -59,13 +59,13 @@ export class GrpcConnections {
     return [...this.#open.values()].map(({ socket }) => socket);
   }
 
-  /** Takes a new connection, unless there is no room: then it is closed. */
+  /** Adds a new connection, or closes it where there is no room. */
   accept(socket: Socket): boolean {
     if (!this.#makeRoom()) {
       socket.destroy();
       return false;
     }
-    const peer = peerName(socket);
+    const peer = getPeer(socket);
     const connection: GrpcConnection = {
       socket,
       peer,
@@ -84,12 +84,12 @@ export class GrpcConnections {
     return true;
   }
 
-  /** Finds the connection of a socket, or of the TLS socket on top of it. */
+  /** Finds the connection of a socket or of its TLS socket. */
   find(socket: Pick<Socket, 'remoteAddress' | 'remotePort'>): GrpcConnection | undefined {
-    return this.#open.get(peerName(socket));
+    return this.#open.get(getPeer(socket));
   }
 
-  /** Notes that a call has begun; `end` is called once for each. */
+  /** Counts an open call; `end` is called once for each. */
   begin(connection: GrpcConnection): void {
     connection.calls++;
   }
@@ -101,7 +101,6 @@ export class GrpcConnections {
     this.#open.set(peer, connection);
   }
 
-  /** Counts a call that its client took back. */
   countCancelled(connection: GrpcConnection): void {
     if (connection.socket.destroyed) return;
     const now = performance.now();
@@ -111,9 +110,7 @@ export class GrpcConnections {
     }
     if (++connection.cancelled <= maxCancelledPerSecond) return;
     connection.socket.destroy();
-    this.#tell(
-      `a gRPC connection was closed: more than ${maxCancelledPerSecond} cancelled calls in a second`,
-    );
+    this.#warn(`gRPC connection closed: more than ${maxCancelledPerSecond} cancelled calls per second`);
   }
 
   #makeRoom(): boolean {
@@ -126,18 +123,18 @@ export class GrpcConnections {
       closed.socket.destroy();
       return true;
     }
-    this.#tell(`gRPC connections refused: ${this.#max} are open`);
+    this.#warn(`gRPC connections refused: ${this.#max} are open`);
     return false;
   }
 
-  #tell(message: string): void {
+  #warn(message: string): void {
     const now = performance.now();
-    if (now - (this.#toldAt.get(message) ?? -Infinity) < tellMs) return;
-    this.#toldAt.set(message, now);
+    if (now - (this.#warnedAt.get(message) ?? -Infinity) < warnMs) return;
+    this.#warnedAt.set(message, now);
     this.#logger.log('warn', message);
   }
 }
 
-function peerName({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {
+function getPeer({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {
   return `${remoteAddress}:${remotePort}`;
 }

@@ -1,19 +1,18 @@
-/** Something that ends when its time is over. */
 interface Expiring {
   expire(): void;
 }
 
 const maxTimerMs = 2 ** 31 - 1;
 
-/** Ends calls at their deadlines with one timer for all: nearly every call is over long before its own. */
+/** Ends calls at their deadlines with a single timer: nearly all calls end long before. */
 export class Deadlines {
-  /** When each ends, on the clock of `performance.now`. */
+  /** Deadlines on the clock of `performance.now`. */
   readonly #ends = new Map<Expiring, number>();
   #timer: NodeJS.Timeout | undefined;
-  /** When the timer fires; it is not moved when the call that it was set for is removed. */
+  /** Time at which the timer fires; removing a call does not move it. */
   #firesAt = Infinity;
 
-  /** Ends `call` after `ms`, unless it is removed first; never where a timer cannot be that long (24 days). */
+  /** Ends `call` after `ms` unless it is removed first; never if `ms` exceeds the maximum of timers, 24 days. */
   add(call: Expiring, ms: number): void {
     if (ms > maxTimerMs) return;
     const end = performance.now() + ms;

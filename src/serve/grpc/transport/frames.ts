@@ -4,24 +4,23 @@ import { systemCode } from '../../../core/errors.js';
 import { StatusError } from './status.js';
 
 /**
- * Messages on a stream: a flag that tells whether the message is compressed, its length in four bytes, the message.
+ * Messages on a stream: a flag for compression, the length in four bytes, the message.
  * (Source: grpc/doc/PROTOCOL-HTTP2.md.)
  */
 
-/** Maximum size of a request, decompressed too; also gRPC's default. */
+/** Maximum size of a request, compressed or not; the default of gRPC. */
 const maxRequestBytes = 4 * 1024 * 1024;
 const prefixLength = 5;
-/** A copy of a reply is cheaper than a second write up to this size. */
+/** Maximum size at which copying a reply is cheaper than a second write. */
 const maxCopiedBytes = 16 * 1024;
 
-/** Encodings of requests that are read, as `grpc-accept-encoding`. */
+/** Supported encodings of requests, as in `grpc-accept-encoding`. */
 export const acceptedEncodings = 'identity,deflate,gzip';
 const decompress = new Map([
   ['gzip', promisify(gunzip)],
   ['deflate', promisify(inflate)],
 ]);
 
-/** A message as it came. */
 interface ReceivedMessage {
   isCompressed: boolean;
   body: Buffer;
@@ -29,13 +28,13 @@ interface ReceivedMessage {
 
 const nothing = Buffer.alloc(0);
 
-/** Splits what comes on a stream into messages. */
+/** Splits the bytes of a stream into messages. */
 export class MessageReader {
-  /** The beginning of a message whose rest has not come. */
+  /** Start of an incomplete message. */
   #held = nothing;
   #heldLength = 0;
 
-  /** Returns the messages that are whole now. Throws StatusError as soon as one is known to be too large. */
+  /** Returns the completed messages. Throws StatusError as soon as a length is too large. */
   read(piece: Buffer): ReceivedMessage[] {
     const bytes = this.#heldLength === 0 ? piece : this.#hold(piece);
     const messages: ReceivedMessage[] = [];
@@ -59,7 +58,7 @@ export class MessageReader {
     return messages;
   }
 
-  /** Copies a piece: a message in pieces of one byte would hold a buffer for each of them. */
+  /** Copies a piece: a message in pieces of one byte would keep a buffer for each. */
   #hold(piece: Buffer): Buffer {
     const length = this.#heldLength + piece.length;
     if (length > this.#held.length) {
@@ -73,7 +72,7 @@ export class MessageReader {
   }
 }
 
-/** Returns a message as it was before `grpc-encoding` compressed it. Throws StatusError. */
+/** Decompresses a message by its `grpc-encoding`. Throws StatusError. */
 export async function decompressMessage(
   { isCompressed, body }: ReceivedMessage,
   encoding: string,
@@ -87,12 +86,12 @@ export async function decompressMessage(
     return await inflateMessage(body, { maxOutputLength: maxRequestBytes });
   } catch (error) {
     throw systemCode(error) === 'ERR_BUFFER_TOO_LARGE'
-      ? new StatusError('RESOURCE_EXHAUSTED', `message is larger than ${maxRequestBytes} bytes decompressed`)
-      : new StatusError('INTERNAL', 'message cannot be decompressed');
+      ? new StatusError('RESOURCE_EXHAUSTED', `message exceeds ${maxRequestBytes} bytes decompressed`)
+      : new StatusError('INTERNAL', 'invalid compressed message');
   }
 }
 
-/** Returns a reply as the pieces to write: one where it is small, its prefix apart where it is not. */
+/** Returns the pieces of a reply to write: one for a small reply, else prefix and message. */
 export function frameMessage(message: Uint8Array): readonly Uint8Array[] {
   const isCopied = message.length <= maxCopiedBytes;
   const frame = Buffer.allocUnsafe(prefixLength + (isCopied ? message.length : 0));
@@ -104,5 +103,5 @@ export function frameMessage(message: Uint8Array): readonly Uint8Array[] {
 }
 
 function tooLarge(size: number): StatusError {
-  return new StatusError('RESOURCE_EXHAUSTED', `message of ${size} bytes is larger than ${maxRequestBytes}`);
+  return new StatusError('RESOURCE_EXHAUSTED', `message of ${size} bytes exceeds ${maxRequestBytes}`);
 }

@@ -1,9 +1,9 @@
-/** Bytes of unread replies of all connections, beyond which a connection makes one at a time. */
+/** Unread bytes of all connections beyond which each connection has one reply at a time. */
 const maxUnreadBytes = 64 * 1024 * 1024;
 
-/** The replies of one connection under a limit. */
+/** Replies of one connection under a limit. */
 export interface ReplyLane {
-  /** In the making or not read yet. */
+  /** Replies in progress or unread. */
   replies: number;
   waiting: (() => void)[];
 }
@@ -12,17 +12,16 @@ export function createLane(): ReplyLane {
   return { replies: 0, waiting: [] };
 }
 
-/** Limits the replies that are in the making or unread: a connection that does not read gets few. */
+/** Limits replies in progress or unread per connection. */
 export class ReplyLimit {
   readonly #maxReplies: number;
   #unreadBytes = 0;
 
-  /** `maxReplies` is for each connection. */
   constructor(maxReplies: number) {
     this.#maxReplies = maxReplies;
   }
 
-  /** Calls `work`, at once or when earlier replies of the connection have been read. */
+  /** Calls `work` at once, or when earlier replies of the connection have been read. */
   enter(lane: ReplyLane, work: () => void): void {
     if (lane.waiting.length > 0 || !this.#hasRoom(lane)) {
       lane.waiting.push(work);
@@ -32,22 +31,22 @@ export class ReplyLimit {
     work();
   }
 
-  /** Gives up waiting. Returns whether the work was still waiting. */
+  /** Removes waiting work. Returns whether it was waiting. */
   withdraw(lane: ReplyLane, work: () => void): boolean {
     const place = lane.waiting.indexOf(work);
     if (place >= 0) lane.waiting.splice(place, 1);
     return place >= 0;
   }
 
-  /** Counts bytes of a reply that are unread; negative where they have been read. */
+  /** Counts unread bytes of a reply; negative once read. */
   addUnread(bytes: number): void {
     this.#unreadBytes += bytes;
   }
 
-  /** Ends a reply that was entered. */
+  /** Ends a reply that has entered. */
   leave(lane: ReplyLane): void {
     lane.replies--;
-    // Later: the other calls of a closed connection are withdrawn first.
+    // Deferred: other calls of a closed connection withdraw first.
     if (lane.waiting.length > 0) setImmediate(() => this.#startWaiting(lane));
   }
 

@@ -1,6 +1,6 @@
 import { OpmateError, getMessage, redact } from '../../../core/errors.js';
 
-/** Status codes of gRPC that the server sends, by name. (Source: grpc/doc/statuscodes.md.) */
+/** Status codes that the server sends. (Source: grpc/doc/statuscodes.md.) */
 export const statusCodes = {
   OK: 0,
   CANCELLED: 1,
@@ -16,10 +16,10 @@ export const statusCodes = {
 
 export type StatusName = keyof typeof statusCodes;
 
-/** Longest text of an error: it becomes a header. */
+/** Maximum length of an error text, which becomes a header. */
 const maxMessageLength = 2048;
 
-/** A failure of a call that has a status of its own. */
+/** Failure of a call with a specific status. */
 export class StatusError extends Error {
   readonly status: StatusName;
 
@@ -29,8 +29,8 @@ export class StatusError extends Error {
   }
 }
 
-/** Returns the status of a failure. What upstream does not find is UNKNOWN there too. */
-export function statusFor(error: unknown): StatusName {
+/** Returns the status of a failure; NOT_FOUND becomes UNKNOWN, as in upstream. */
+export function getStatus(error: unknown): StatusName {
   if (error instanceof StatusError) return error.status;
   if (!(error instanceof OpmateError)) return 'INTERNAL';
   switch (error.code) {
@@ -45,9 +45,9 @@ export function statusFor(error: unknown): StatusName {
   }
 }
 
-/** Returns the text of a failure as a `grpc-message` header: shortened, redacted, percent-encoded. */
+/** Encodes the text of a failure as `grpc-message`: truncated, redacted, percent-encoded. */
 export function encodeStatusMessage(error: unknown): string {
-  // What is cut off below need not be redacted: a name in a request may have megabytes.
+  // Redact only what is sent: a name in a request may have megabytes.
   const message = redact(getMessage(error).slice(0, 4 * maxMessageLength));
   const shown =
     message.length > maxMessageLength

@@ -12,41 +12,37 @@ import { GrpcCall, GrpcCalls, type GrpcMethod } from './call.js';
 import { acceptedEncodings } from './frames.js';
 import { encodeStatusMessage, statusCodes } from './status.js';
 
-/** Calls that a connection may have at once; clients wait with the others. */
+/** Maximum open calls per connection; clients queue further ones. */
 const maxStreamsPerConnection = 100;
-/** A connection is asked this often whether it is alive, and closed without an answer. */
+/** Interval of pings, and the time after which a connection without a reply is closed. */
 const keepaliveMs = 60_000;
 const keepaliveTimeoutMs = 20_000;
-/** A TLS handshake that takes longer is given up. */
+/** Time limit of a TLS handshake. */
 const handshakeMs = 20_000;
-/** How long `close` waits for calls that are under way, and then for their replies to be read. */
+/** Time that `close` waits for open calls, and then for their replies to be read. */
 const closeGraceMs = 10_000;
 const flushGraceMs = 5_000;
 const pollMs = 10;
 
-/** The methods of a service by their names. */
 export interface GrpcService {
-  /** Full name, as in `api.Registry`. */
+  /** Full name, such as `api.Registry`. */
   name: string;
   methods: Readonly<Record<string, GrpcMethod>>;
 }
 
 interface GrpcTransportOptions {
   services: readonly GrpcService[];
-  /** Plain text when left out. */
+  /** Default plain text. */
   certificate?: ServerKeyPair | undefined;
   maxConnections: number;
-  /** Time after which a client that reads nothing of its replies makes room for another; default 15 seconds. */
+  /** Time after which a connection whose client reads no replies may be replaced; default 15 seconds. */
   stalledMs?: number | undefined;
   logger: Logger;
 }
 
-/**
- * gRPC over HTTP/2: sessions, and the calls that come on them. Sockets are handed over by whoever listens.
- * (Source: grpc/doc/PROTOCOL-HTTP2.md.)
- */
+/** gRPC over HTTP/2 on sockets of a listener. (Source: grpc/doc/PROTOCOL-HTTP2.md.) */
 export class GrpcTransport {
-  /** Does the handshakes; undefined for plain text. */
+  /** TLS server for handshakes; undefined for plain text. */
   readonly #handshakes: TlsServer | undefined;
   readonly #connections: GrpcConnections;
   readonly #calls: GrpcCalls;
@@ -78,7 +74,7 @@ export class GrpcTransport {
     });
   }
 
-  /** Takes a connection, unless there are too many. */
+  /** Accepts a connection, unless there are too many. */
   accept(socket: Socket): void {
     socket.on('error', ignoreError);
     if (!this.#connections.accept(socket)) return;
@@ -86,19 +82,19 @@ export class GrpcTransport {
     else this.#handshakes.emit('connection', socket);
   }
 
-  /** What new connections are shown from now on. Throws for what is no certificate with its key. */
+  /** Replaces the certificate for new connections. Throws for an invalid certificate or key. */
   replaceCertificate(certificate: ServerKeyPair): void {
     createSecureContext(certificate);
     this.#handshakes?.setSecureContext({ ...certificate, minVersion: 'TLSv1.2' });
   }
 
-  /** Takes no more calls, finishes those under way for some seconds, and closes all connections. */
+  /** Refuses new calls, waits some seconds for open ones, and closes all connections. */
   async close(): Promise<void> {
     this.#isClosing = true;
     for (const session of this.#sessions) session.close();
-    await within(closeGraceMs, () => this.#calls.underWay === 0);
-    // Replies are read to their end; a connection on which nothing came waits for nothing.
-    await within(flushGraceMs, () => this.#connections.sockets.every(({ bytesRead }) => bytesRead === 0));
+    await waitUntil(closeGraceMs, () => this.#calls.openCalls === 0);
+    // Replies are read to the end; a connection without input has none.
+    await waitUntil(flushGraceMs, () => this.#connections.sockets.every(({ bytesRead }) => bytesRead === 0));
     for (const socket of this.#connections.sockets) socket.destroy();
   }
 
@@ -142,12 +138,12 @@ export class GrpcTransport {
 
 const ignoreError = (): void => undefined;
 
-/** Responds with headers alone, and reads no request. */
+/** Responds with headers only, without reading the request. */
 function refuse(stream: Http2Stream, status: number, headers: Record<string, string> = {}): void {
   stream.respond(encodeHeaderBlock({ ':status': String(status), ...headers }), true);
 }
 
-/** Pings a connection from time to time, and closes it without a response. Returns what ends that. */
+/** Pings a connection regularly, and closes it without a reply. Returns a function that stops this. */
 function keepAlive(socket: Socket, session: Http2Session): () => void {
   let expiry: NodeJS.Timeout | undefined;
   const ping = (): void => {
@@ -164,8 +160,8 @@ function keepAlive(socket: Socket, session: Http2Session): () => void {
   };
 }
 
-/** Waits until a condition holds, for no longer than this time. */
-async function within(limitMs: number, holds: () => boolean): Promise<void> {
+/** Waits until a condition is true, up to a time limit. */
+async function waitUntil(limitMs: number, isTrue: () => boolean): Promise<void> {
   const end = performance.now() + limitMs;
-  while (!holds() && performance.now() < end) await new Promise((resolve) => setTimeout(resolve, pollMs));
+  while (!isTrue() && performance.now() < end) await new Promise((resolve) => setTimeout(resolve, pollMs));
 }

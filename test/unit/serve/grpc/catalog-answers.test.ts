@@ -321,7 +321,7 @@ describe('serve/grpc/catalog-answers', () => {
         : blob,
     );
     await expect(open(await directoryWith(filesOf(twice)))).rejects.toThrow(
-      'package "gadget", bundle "gadget.v3": expected at most 1 property of type "olm.csv.metadata", found 2',
+      'package "gadget", bundle "gadget.v3": expected at most 1 property of type "olm.csv.metadata", got 2',
     );
   });
 

@@ -71,7 +71,7 @@ describe('serve/grpc/named-answers', () => {
     const lease = await answers.lease('a');
     await put('a', 'gadget');
     expect(await packages('a')).toEqual(['gadget']);
-    const bundle = await lease.answers.getBundle('widget', 'stable', 'widget.v1');
+    const bundle = await lease.queries.getBundle('widget', 'stable', 'widget.v1');
     expect(String(bundle)).toContain('widget.v1');
     lease.release();
     void held.remove('a');

@@ -127,7 +127,7 @@ describe('serve/grpc/opm-cache', () => {
       );
     expect(await failure([{ ...custom, schema: '../../etc' }])).toMatchObject({
       code: 'INVALID',
-      message: expect.stringContaining('cannot be served by opm'),
+      message: expect.stringContaining('not supported by opm'),
     });
     const name = `widget.${'x'.repeat(250)}`;
     const entries = [{ name }];

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type HashedFile, fnvNumber, hashOpmTrees } from '../../../../src/serve/grpc/opm-tree-hash.js';
+import { type HashedFile, computeFnv, hashOpmTrees } from '../../../../src/serve/grpc/opm-tree-hash.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 /** The files in one, one after the other. */
@@ -53,12 +53,12 @@ describe('serve/grpc/opm-tree-hash', () => {
     ['a', 'af63dc4c8601ec8c'],
     ['foobar', '85944171f73967e8'],
   ])('is FNV-1a of %j', (text, expected) => {
-    expect(fnvNumber(Buffer.from(text))).toBe(expected);
+    expect(computeFnv(Buffer.from(text))).toBe(expected);
   });
 
   it('is a number without leading zeros, as the name of a file', () => {
     let text = '';
-    for (let at = 0; fnvNumber(Buffer.from(text)).length === 16; at++) text = String(at);
-    expect(fnvNumber(Buffer.from(text))).toMatch(/^[1-9a-f][0-9a-f]{0,14}$/);
+    for (let at = 0; computeFnv(Buffer.from(text)).length === 16; at++) text = String(at);
+    expect(computeFnv(Buffer.from(text))).toMatch(/^[1-9a-f][0-9a-f]{0,14}$/);
   });
 });

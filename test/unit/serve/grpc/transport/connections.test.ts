@@ -75,6 +75,6 @@ describe('GrpcConnections', () => {
     connections.countCancelled(hasty.connection);
     await hasty.closed;
     expect(patient.client.destroyed).toBe(false);
-    expect(warnings).toEqual(['a gRPC connection was closed: more than 500 cancelled calls in a second']);
+    expect(warnings).toEqual(['gRPC connection closed: more than 500 cancelled calls per second']);
   });
 });

@@ -184,8 +184,8 @@ describe('GrpcTransport', () => {
     ];
     expect(results.map(({ status, message }) => [status, message])).toEqual([
       ['12', 'unsupported message encoding "snappy"'],
-      ['13', 'message cannot be decompressed'],
-      ['8', `message is larger than ${maxRequestBytes} bytes decompressed`],
+      ['13', 'invalid compressed message'],
+      ['8', `message exceeds ${maxRequestBytes} bytes decompressed`],
     ]);
   });
 
@@ -222,7 +222,7 @@ describe('GrpcTransport', () => {
     expect(results.map(({ status, message }) => [status, message])).toEqual([
       ['12', 'no request message for /test.Service/Echo'],
       ['12', 'second request message for /test.Service/Echo'],
-      ['8', `message of ${maxRequestBytes + 1} bytes is larger than ${maxRequestBytes}`],
+      ['8', `message of ${maxRequestBytes + 1} bytes exceeds ${maxRequestBytes}`],
     ]);
     expect(await call(session, one)).toMatchObject({ status: '0' });
   });

@@ -28,35 +28,44 @@ export async function hashCatalog(
   catalog: Catalog,
   { signal }: CancelOptions = {},
 ): Promise<string | undefined> {
-  const files = await catalog.listFiles?.();
-  if (files === undefined) return undefined;
-  const hash = createHash('sha256');
   // One buffer per file being hashed.
   const pieces = Array.from({ length: hashedAtOnce }, () => Buffer.allocUnsafeSlow(pieceBytes));
-  const hashes = await mapConcurrent(
-    files,
-    hashedAtOnce,
-    async (file) => {
-      const piece = pieces.pop() as Buffer<ArrayBuffer>;
-      try {
-        return await hashFile(file, piece);
-      } finally {
-        pieces.push(piece);
-      }
-    },
-    { signal },
-  );
-  // Lengths delimit the names: no two trees hash the same text.
+  const hash = async (file: CatalogFile): Promise<string> => {
+    const piece = pieces.pop() as Buffer<ArrayBuffer>;
+    try {
+      return await hashFile(file, piece);
+    } finally {
+      pieces.push(piece);
+    }
+  };
+  return digestFiles(await catalog.listFiles?.(), hashedAtOnce, hash, { signal });
+}
+
+interface CatalogFile {
+  path: string;
+  name: string;
+}
+
+/** Hashes names and descriptions of files; undefined without files or if one has no description. */
+async function digestFiles(
+  files: readonly CatalogFile[] | undefined,
+  concurrency: number,
+  describe: (file: CatalogFile) => Promise<string | undefined>,
+  options: CancelOptions,
+): Promise<string | undefined> {
+  if (files === undefined) return undefined;
+  const descriptions = await mapConcurrent(files, concurrency, describe, options);
+  const hash = createHash('sha256');
   for (const [index, { name }] of files.entries()) {
-    hash.update(`${Buffer.byteLength(name)}:${name}:`).update(hashes[index] as string);
+    const description = descriptions[index];
+    if (description === undefined) return undefined;
+    // Lengths delimit the names: no two trees hash the same text.
+    hash.update(`${Buffer.byteLength(name)}:${name}:${description}`);
   }
   return hash.digest('hex');
 }
 
-async function hashFile(
-  { path: file, name }: { path: string; name: string },
-  piece: Buffer,
-): Promise<string> {
+async function hashFile({ path: file, name }: CatalogFile, piece: Buffer): Promise<string> {
   const hash = createHash('sha256');
   const handle = await openFile(file, name);
   try {
@@ -81,27 +90,15 @@ interface CatalogState {
  * without files or with irregular or unreadable ones. Throws OpmateError IO where they cannot be listed.
  */
 async function readState(catalog: Catalog, { signal }: CancelOptions): Promise<CatalogState | undefined> {
-  const files = await catalog.listFiles?.();
-  if (files === undefined) return undefined;
-  const hash = createHash('sha256');
   let changedAt = 0;
-  const states = await mapConcurrent(
-    files,
-    statedAtOnce,
-    async ({ path: file }) => {
-      const stats = await stat(file, { bigint: true }).catch(() => undefined);
-      if (stats?.isFile() !== true) return undefined;
-      changedAt = Math.max(changedAt, Number(stats.ctimeNs / 1_000_000n));
-      return getFileState(stats);
-    },
-    { signal },
-  );
-  for (const [index, { name }] of files.entries()) {
-    const state = states[index];
-    if (state === undefined) return undefined;
-    hash.update(`${Buffer.byteLength(name)}:${name}:${state}\n`);
-  }
-  return { digest: hash.digest('hex'), changedAt };
+  const describe = async ({ path: file }: CatalogFile): Promise<string | undefined> => {
+    const stats = await stat(file, { bigint: true }).catch(() => undefined);
+    if (stats?.isFile() !== true) return undefined;
+    changedAt = Math.max(changedAt, Number(stats.ctimeNs / 1_000_000n));
+    return `${getFileState(stats)}\n`;
+  };
+  const digest = await digestFiles(await catalog.listFiles?.(), statedAtOnce, describe, { signal });
+  return digest === undefined ? undefined : { digest, changedAt };
 }
 
 /** Finds the hash that was recorded for the present state of a catalog's files. Throws OpmateError IO. */

@@ -1,6 +1,6 @@
 import { quoteGo } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject, setJsonKey } from '../../document/json.js';
-import { messageType } from './protobuf.js';
+import { type Encodable, messageType } from './protobuf.js';
 
 /** Messages of `schemas/registry.proto`, as sent by the server and read by the client. */
 
@@ -110,33 +110,24 @@ export function decodeStruct(bytes: Uint8Array): JsonObject {
   return toObject(structType.decode(bytes));
 }
 
-function toStruct(object: JsonObject): StructMessage {
+function toStruct(object: JsonObject): Encodable<StructMessage> {
   return { fields: Object.keys(object).map((key) => ({ key, value: toValue(object[key] as JsonValue) })) };
 }
 
-const noValue: ValueMessage = {
-  nullValue: undefined,
-  numberValue: undefined,
-  stringValue: undefined,
-  boolValue: undefined,
-  structValue: undefined,
-  listValue: undefined,
-};
-
-function toValue(value: JsonValue): ValueMessage {
-  if (value === null) return { ...noValue, nullValue: 0 };
+function toValue(value: JsonValue): Encodable<ValueMessage> {
+  if (value === null) return { nullValue: 0 };
   switch (typeof value) {
     case 'number':
     case 'bigint':
-      return { ...noValue, numberValue: Number(value) };
+      return { numberValue: Number(value) };
     case 'string':
-      return { ...noValue, stringValue: value };
+      return { stringValue: value };
     case 'boolean':
-      return { ...noValue, boolValue: value };
+      return { boolValue: value };
     default:
       return isJsonObject(value)
-        ? { ...noValue, structValue: toStruct(value) }
-        : { ...noValue, listValue: { values: value.map(toValue) } };
+        ? { structValue: toStruct(value) }
+        : { listValue: { values: value.map(toValue) } };
   }
 }
 

@@ -105,7 +105,7 @@ async function serveGadget(options: Partial<CatalogAnswersOptions> = {}): Promis
 }
 
 describe('serve/grpc/catalog-answers', () => {
-  it('tells packages with their channels, heads and deprecations', async () => {
+  it('returns packages with channels, heads and deprecations', async () => {
     const client = await serveGadget();
     expect(await client.call('ListPackages')).toEqual([{ name: 'gadget' }]);
     expect(await client.call('GetPackage', { name: 'gadget' })).toEqual([
@@ -121,7 +121,7 @@ describe('serve/grpc/catalog-answers', () => {
     ]);
   });
 
-  it('answers with all of a bundle but its upgrades', async () => {
+  it('returns all of a bundle except its upgrades', async () => {
     const client = await serveGadget();
     const request = { pkgName: 'gadget', channelName: 'stable', csvName: 'gadget.v2' };
     const [bundle] = await client.call('GetBundle', request);
@@ -152,7 +152,7 @@ describe('serve/grpc/catalog-answers', () => {
     expect(bundle?.['properties']).toContainEqual({ type: 'custom', value: '{"a":[1,"ü"],"b":"<&>"}' });
   });
 
-  it('makes a ClusterServiceVersion of its metadata, as upstream writes it', async () => {
+  it('synthesizes a ClusterServiceVersion from metadata, as upstream encodes it', async () => {
     const client = await serveGadget();
     const [bundle] = await client.call('GetBundle', {
       pkgName: 'gadget',
@@ -170,7 +170,7 @@ describe('serve/grpc/catalog-answers', () => {
     expect(bundle).toMatchObject({ csvJson: csv, object: [csv] });
   });
 
-  it('sends the manifests that a bundle holds, YAML as JSON, and lists them only where it has no image', async () => {
+  it('sends the manifests of a bundle, YAML as JSON, and lists them only for bundles without an image', async () => {
     const client = await serveGadget();
     const csv = '{"kind":"ClusterServiceVersion","spec":{"a":"\\u003c","b":1}}';
     const manifests = { csvJson: csv, object: ['{"kind":"Service"}', csv] };
@@ -192,7 +192,7 @@ describe('serve/grpc/catalog-answers', () => {
     });
   });
 
-  it('finds what replaces a bundle', async () => {
+  it('finds the bundles that replace a bundle', async () => {
     const client = await serveGadget();
     const entry = { packageName: 'gadget', channelName: 'stable' };
     expect(await client.call('GetChannelEntriesThatReplace', { csvName: 'gadget.v1' })).toEqual([
@@ -203,7 +203,7 @@ describe('serve/grpc/catalog-answers', () => {
     expect((await client.call('GetBundleThatReplaces', request))[0]).toMatchObject({ csvName: 'gadget.v3' });
   });
 
-  it('finds what provides an API', async () => {
+  it('finds the bundles that provide an API', async () => {
     const client = await serveGadget();
     const entry = (channelName: string, bundleName: string, replaces: string) => ({
       packageName: 'gadget',
@@ -262,7 +262,7 @@ describe('serve/grpc/catalog-answers', () => {
     expect(await client.failure(method, request)).toBe(`2: ${message}`);
   });
 
-  it('hands out blobs of other schemas to those who know that this is an experiment', async () => {
+  it('returns custom schemas to clients that acknowledge the experimental API', async () => {
     const answers = await open(await directoryWith(filesOf(gadget)));
     const client = await clientOf(answers, 'api.ExperimentalRegistry');
     const method = 'ExperimentalListPackageCustomSchemas';
@@ -301,7 +301,7 @@ describe('serve/grpc/catalog-answers', () => {
     );
   });
 
-  it('refuses a catalog that is not valid, and tells all of its faults', async () => {
+  it('refuses an invalid catalog with all of its faults', async () => {
     const blobs = [...gadget, { schema: 'olm.bundle', name: 1 }, { schema: 'olm.channel', entries: 'x' }];
     const opening = open(await directoryWith(filesOf(blobs)));
     const error: unknown = await opening.then(
@@ -314,7 +314,7 @@ describe('serve/grpc/catalog-answers', () => {
     await expect(open(await directoryWith(filesOf(headless)))).rejects.toMatchObject({ code: 'INVALID' });
   });
 
-  it('refuses a bundle with two olm.csv.metadata, of which upstream could serve neither', async () => {
+  it('refuses a bundle with two olm.csv.metadata, which upstream cannot serve', async () => {
     const twice = gadget.map((blob) =>
       'properties' in blob && blob.name === 'gadget.v3'
         ? { ...blob, properties: [...blob.properties, { type: 'olm.csv.metadata', value: {} }] }
@@ -325,7 +325,7 @@ describe('serve/grpc/catalog-answers', () => {
     );
   });
 
-  it('goes on with what it has read when the catalog is gone, once all is encoded', async () => {
+  it('keeps serving after the catalog is removed, once all bundles are encoded', async () => {
     const directory = await directoryWith(filesOf(gadget));
     const answers = await open(directory);
     expect(await answers.encoded).toMatchObject({ isCached: false });
@@ -374,7 +374,7 @@ describe('serve/grpc/catalog-answers with a cache', () => {
     return rows;
   }
 
-  it('answers the same from the cache, which anybody can read', async () => {
+  it('returns the same from the cache, which every user can read', async () => {
     const { catalog, cache, file, list } = await cached();
     const { logger, said } = messages();
     const again = await open(catalog, { cacheDirectory: cache, requireCache: true, logger });
@@ -403,7 +403,7 @@ describe('serve/grpc/catalog-answers with a cache', () => {
   const statesIn = async (directory: string): Promise<string[]> =>
     (await readdir(directory)).filter((name) => name.endsWith('.state'));
 
-  it('does not hash files again that are in the state they were hashed in, unless integrity is enforced', async () => {
+  it('does not hash unchanged files again, unless integrity is enforced', async () => {
     const cache = await directoryWith();
     const [catalog, other] = [
       await directoryWith(filesOf(gadget)),
@@ -425,7 +425,7 @@ describe('serve/grpc/catalog-answers with a cache', () => {
     expect(await all(enforced)).toEqual(expected[0]);
   });
 
-  it('hashes files again that were changed without a change of size and time', async () => {
+  it('hashes files again that changed without a change of size and time', async () => {
     const catalog = await directoryWith(filesOf(gadget));
     const cache = await directoryWith();
     const answers = await open(catalog, { cacheDirectory: cache, now: later });
@@ -439,7 +439,7 @@ describe('serve/grpc/catalog-answers with a cache', () => {
     expect((await changed.getBundle('gadget', 'stable', 'gadget.v9')).length).toBeGreaterThan(100);
   });
 
-  it('does not keep the state of files that were changed just before', async () => {
+  it('does not record the state of files that have just changed', async () => {
     const catalog = await directoryWith(filesOf(gadget));
     const cache = await directoryWith();
     const answers = await open(catalog, { cacheDirectory: cache, now: () => new Date() });
@@ -449,7 +449,7 @@ describe('serve/grpc/catalog-answers with a cache', () => {
     expect(await statesIn(cache)).toHaveLength(1);
   });
 
-  it('reads states of any content', async () => {
+  it('reads state files with any content', async () => {
     const catalog = await directoryWith(filesOf(gadget));
     const name = `opmate-${'0'.repeat(64)}.state`;
     const cache = await directoryWith({ [name]: `\n${'x'.repeat(100_000)}` });
@@ -459,7 +459,7 @@ describe('serve/grpc/catalog-answers with a cache', () => {
     expect(await statesIn(cache)).not.toContain(name);
   });
 
-  it('makes a cache again that is cut off or changed anywhere, and never serves what is damaged', async () => {
+  it('creates a truncated or changed cache again, and never serves damaged records', async () => {
     const { catalog, cache, file, list } = await cached();
     const whole = await readFile(file);
     const damages = [
@@ -487,7 +487,7 @@ describe('serve/grpc/catalog-answers with a cache', () => {
     }
   });
 
-  it('makes the same file of the same catalog', async () => {
+  it('creates the same cache for the same catalog', async () => {
     const files = [];
     for (let i = 0; i < 2; i++) {
       const cache = await directoryWith();
@@ -499,7 +499,7 @@ describe('serve/grpc/catalog-answers with a cache', () => {
     expect(files[0]).toEqual(files[1]);
   });
 
-  it('leaves what is not its own alone: caches of opm, other files', async () => {
+  it('keeps caches of opm and other files', async () => {
     const catalog = await directoryWith(filesOf(gadget));
     const foreign = { 'pogreb.v1/digest': 'abc', digest: 'x', 'cache/a.json': '{}', 'opmate-x.cache': '?' };
     const cache = await directoryWith(foreign);
@@ -509,7 +509,7 @@ describe('serve/grpc/catalog-answers with a cache', () => {
     }
   });
 
-  it('serves without a cache where the directory cannot be written to, and says so', async () => {
+  it('serves without a cache and logs a warning if the directory is read-only', async () => {
     const catalog = await directoryWith(filesOf(gadget));
     const parent = await directoryWith({ file: '' });
     const { logger, said } = messages();
@@ -518,7 +518,7 @@ describe('serve/grpc/catalog-answers with a cache', () => {
     expect(said.join('\n')).toMatch(/warn: cache .*file cannot be written/);
   });
 
-  it('reads a cache in a directory that it may not write to', async () => {
+  it('reads a cache in a read-only directory', async () => {
     const { catalog, cache, file, list } = await cached();
     await chmod(file, 0o444);
     await chmod(cache, 0o555);
@@ -526,7 +526,7 @@ describe('serve/grpc/catalog-answers with a cache', () => {
     expect(await all(await open(catalog, { cacheDirectory: cache, requireCache: true }))).toEqual(list);
   });
 
-  it('can be made by two at the same time', async () => {
+  it('can be created by two processes at the same time', async () => {
     const catalog = await directoryWith(filesOf(gadget));
     const cache = await directoryWith();
     const both = await Promise.all([1, 2].map(() => open(catalog, { cacheDirectory: cache })));
@@ -547,14 +547,14 @@ describe('serve/grpc/catalog-answers with a cache', () => {
     expect(await all(answers)).toHaveLength(9);
   });
 
-  it('goes on when the cache is taken away under it', async () => {
+  it('keeps serving when the cache is removed', async () => {
     const { catalog, cache, list } = await cached();
     const answers = await open(catalog, { cacheDirectory: cache });
     await rm(cache, { recursive: true });
     expect(await all(answers)).toEqual(list);
   });
 
-  it('keeps the content before, and none older', async () => {
+  it('keeps the cache of the previous content, and no older one', async () => {
     const catalog = await directoryWith(filesOf(gadget));
     const cache = await directoryWith();
     for (const name of ['a', 'b', 'c']) {

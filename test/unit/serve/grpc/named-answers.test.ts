@@ -59,13 +59,13 @@ describe('serve/grpc/named-answers', () => {
     expect(await packages('redhatv4')).toContain('catalog not found for host');
   });
 
-  it('tells a catalog without content from one that is unknown', async () => {
+  it('distinguishes a catalog without content from an unknown one', async () => {
     const { held, packages } = await setUp();
     held.expect(['soon']);
     expect(await packages('soon.svc')).toBe('14 UNAVAILABLE: catalog soon has no content yet');
   });
 
-  it('answers from new content at once, while calls under way keep the old', async () => {
+  it('uses new content for new calls, while open calls keep the old content', async () => {
     const { held, answers, put, packages } = await setUp();
     await put('a', 'widget');
     const lease = await answers.lease('a');
@@ -78,13 +78,13 @@ describe('serve/grpc/named-answers', () => {
     expect(await packages('a')).toContain('catalog not found for host');
   });
 
-  it('keeps few catalogs open, and opens others again', async () => {
+  it('keeps a few catalogs open, and opens others again', async () => {
     const { put, packages } = await setUp(1);
     for (const name of ['a', 'b', 'c']) await put(name, `widget-${name}`);
     for (const name of ['a', 'b', 'c', 'a', 'b']) expect(await packages(name)).toEqual([`widget-${name}`]);
   });
 
-  it('returns the faults of a catalog that is not valid for each call', async () => {
+  it('returns the faults of an invalid catalog for each call', async () => {
     const { held, packages } = await setUp();
     const content = await contentOf({ 'c.json': '{"schema":"olm.package","name":"widget"}' });
     await held.put({ name: 'bad', content, labels: {}, priority: 0 });

@@ -62,7 +62,7 @@ async function write(
 }
 
 describe('serve/grpc/opm-cache', () => {
-  it('has each bundle of each channel with all that is told of it', async () => {
+  it('has each bundle of each channel with all its fields', async () => {
     const { files, read } = await write([...blobs, custom]);
     expect(files.map((file) => file.path)).toEqual([
       'cache/packages.json',
@@ -119,7 +119,7 @@ describe('serve/grpc/opm-cache', () => {
     expect(await other.read('digest')).not.toBe(await one.read('digest'));
   });
 
-  it('refuses what opm would not serve, or could not keep in files', async () => {
+  it('refuses catalogs that opm cannot serve or store in files', async () => {
     const failure = (extra: object[]): Promise<unknown> =>
       write([...blobs, ...extra]).then(
         () => 'none',

@@ -32,12 +32,12 @@ const names: Record<string, string> = {
 };
 
 describe('serve/grpc/opm-tree-hash', () => {
-  it('is what opm 1.73 computes, of names of every length and script', async () => {
+  it('equals the hash of opm 1.73, for names of every length and script', async () => {
     const cache = { 'packages.json': '{}', 'metas/s/p/1.json': '{"a":1}' };
     expect(await hashOpmTrees([await tree(names), await tree(cache)])).toBe('06be5557d02e4e7f');
   });
 
-  it('depends neither on the order of files nor on where they stand', async () => {
+  it('depends neither on the order nor on the location of files', async () => {
     const whole = await hashOpmTrees([await tree(names)]);
     expect(await hashOpmTrees([(await tree(names)).reverse()])).toBe(whole);
     const apart = await directoryWith(names);

@@ -5,7 +5,7 @@ import { RecordFile } from '../../../../src/serve/grpc/record-file.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 describe('a file of records', () => {
-  it('reads records of any size in any order, whether they are in the file yet or not', async () => {
+  it('reads records of any size in any order, buffered or written', async () => {
     const directory = await directoryWith({});
     const records = await RecordFile.unnamed(directory);
     const bodies = Array.from({ length: 400 }, (_, i) => Buffer.alloc(i % 50 === 7 ? 300_000 : i % 97, i));
@@ -41,7 +41,7 @@ describe('a file of records', () => {
     await records.close();
   });
 
-  it('says at the end that records could not be written, whoever was told before', async () => {
+  it('reports failed writes at the end, even if they were reported before', async () => {
     const file = path.join(await directoryWith({ records: '' }), 'records');
     const records = new RecordFile(await open(file), file);
     const slot = await records.append(Buffer.from('small'));

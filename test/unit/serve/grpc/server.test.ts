@@ -63,7 +63,7 @@ const until = async (holds: () => boolean): Promise<void> => {
 };
 
 describe('serve/grpc/server', () => {
-  it('is healthy whatever service is asked for, and has no other calls of health, as upstream', async () => {
+  it('is healthy for every service, and has no other health calls, as upstream', async () => {
     const client = clientOf(await start(), { service: 'grpc.health.v1.Health' });
     expect(await client.call('Check', { service: '' })).toEqual([{ status: 'SERVING' }]);
     expect(await client.call('Check', { service: 'anything' })).toEqual([{ status: 'SERVING' }]);
@@ -71,7 +71,7 @@ describe('serve/grpc/server', () => {
     expect(await client.failure('List')).toMatch(/^12: /);
   });
 
-  it('does no work for calls that are taken back, and little for those that nobody reads', async () => {
+  it('does no work for cancelled calls, and little for unread ones', async () => {
     let [begun, atWork] = [0, 0];
     async function* listBundles(): AsyncGenerator<Uint8Array> {
       begun++;
@@ -114,12 +114,12 @@ describe('serve/grpc/server', () => {
     expect(atWork).toBe(0);
   });
 
-  it('leaves the experimental service out where there are no blobs', async () => {
+  it('omits the experimental service for a catalog without blobs', async () => {
     const client = clientOf(await start(), { service: 'api.ExperimentalRegistry' });
     expect(await client.failure('ExperimentalListPackageCustomSchemas')).toMatch(/^12: /);
   });
 
-  it('tells faults of its own as internal, not found as unknown', async () => {
+  it('reports internal errors as INTERNAL, and missing entries as UNKNOWN', async () => {
     const server = await start({
       getPackage: () => {
         throw new OpmateError('IO', 'catalog.json: changed');
@@ -133,7 +133,7 @@ describe('serve/grpc/server', () => {
     expect(await client.failure('GetChannelEntriesThatReplace')).toBe('2: nothing is here');
   });
 
-  it('refuses requests of more than 4 MiB, and shortens what it says of long names', async () => {
+  it('refuses requests of more than 4 MiB, and truncates long names in messages', async () => {
     const server = await start({
       getPackage: (name) => {
         throw new OpmateError('NOT_FOUND', `package ${name} not found`);
@@ -178,7 +178,7 @@ describe('serve/grpc/server', () => {
     expect(status).toBe('13');
   });
 
-  it('reads only as much ahead as a slow reader leaves room for, and stops for one that goes', async () => {
+  it('reads ahead within the limit for a slow client, and stops for one that disconnects', async () => {
     let made = 0;
     let isOver = false;
     const server = await start({
@@ -212,7 +212,7 @@ describe('serve/grpc/server', () => {
     expect(made).toBeLessThan(30);
   });
 
-  it('makes few answers for a connection that does not read them, and all of them once it does', async () => {
+  it('creates few replies for a connection that does not read, and all of them once it does', async () => {
     let made = 0;
     const server = await start({
       getBundle: (packageName) => {
@@ -251,7 +251,7 @@ describe('serve/grpc/server', () => {
     expect(made).toBeLessThanOrEqual(60 + 50);
   });
 
-  it('answers many more streams of one connection than it works on at once', async () => {
+  it('serves many more streams of one connection than it works on at the same time', async () => {
     let open = 0;
     let most = 0;
     const server = await start({
@@ -290,7 +290,7 @@ describe('serve/grpc/server', () => {
     expect((bundle?.['csvJson'] as string).length).toBe(20_000_000);
   });
 
-  it('logs each call with id, method, code and duration, and nothing of what was asked or answered', async () => {
+  it('logs each call with id, method, code and duration, without request or reply', async () => {
     const lines: [string, string, LogFields | undefined][] = [];
     const logger: Logger = {
       log: (level, message, fields) => void lines.push([level, message, fields]),
@@ -312,7 +312,7 @@ describe('serve/grpc/server', () => {
     expect(JSON.stringify(lines)).not.toContain('secret');
   });
 
-  it('says which port is in use', async () => {
+  it('names the port that is in use', async () => {
     const { port } = await start();
     await expect(start({}, { port })).rejects.toMatchObject({
       code: 'IO',
@@ -321,7 +321,7 @@ describe('serve/grpc/server', () => {
     await expect(start({}, { host: '203.0.113.1' })).rejects.toMatchObject({ code: 'IO' });
   });
 
-  it('listens on all addresses, of both kinds where there are both', async () => {
+  it('listens on all addresses, IPv4 and IPv6', async () => {
     const { port } = await startRegistryServer({ answers: answersOf({}), port: 0 }).then((server) => {
       onTestFinished(() => server.close());
       return server;
@@ -331,7 +331,7 @@ describe('serve/grpc/server', () => {
     expect(await client.call('ListPackages')).toEqual([]);
   });
 
-  it('finishes what is under way when it is closed, and takes no more', async () => {
+  it('finishes open calls when it is closed, and refuses new ones', async () => {
     let go = (): void => undefined;
     const server = await start({
       getBundle: (name) => new Promise((resolve) => (go = () => resolve(bundleOf(name)))),
@@ -348,7 +348,7 @@ describe('serve/grpc/server', () => {
     expect(await clientOf(server).failure('ListPackages')).toMatch(/^14: /);
   });
 
-  it('serves TLS, and a new certificate to those who come after it', async () => {
+  it('serves TLS, and a replaced certificate to new connections', async () => {
     const [before, after] = [createAuthority('before'), createAuthority('after')];
     const pair = ({ cert, key }: { cert: string; key: string }) => ({
       cert: Buffer.from(cert),
@@ -373,7 +373,7 @@ describe('serve/grpc/reflection', () => {
   const ask = (field: number, value: string): Buffer =>
     new Reflection(['b.B', 'a.A']).respond(lengthDelimited(field, Buffer.from(value)));
 
-  it('describes every file as the library that reads .proto files does', async () => {
+  it('describes every file as @grpc/proto-loader does', async () => {
     const files = (await readdir(schemas, { recursive: true })).filter(
       (name) => name.endsWith('.proto') && !name.startsWith('google'),
     );
@@ -395,7 +395,7 @@ describe('serve/grpc/reflection', () => {
     }
   });
 
-  it('sends a file with all that it imports, under the name by which it is imported', () => {
+  it('sends a file with its imports, under their import names', () => {
     const [response] = readMessages(ask(4, 'api.Registry.ListBundles'), 4);
     const names = readMessages(response as Buffer, 1).map((file) => readMessages(file, 1).toString());
     expect(names).toEqual(['registry.proto', 'google/protobuf/struct.proto']);
@@ -418,7 +418,7 @@ describe('serve/grpc/reflection', () => {
     expect(String(readMessages(error as Buffer, 2)[0])).toBe(`${name} not found`);
   });
 
-  it('says which call is deprecated', () => {
+  it('marks deprecated calls', () => {
     const [response] = readMessages(ask(3, 'registry.proto'), 4);
     const [service] = readMessages(readMessages(response as Buffer, 1)[0] as Buffer, 6);
     const deprecated = readMessages(service as Buffer, 2).filter((call) => readMessages(call, 4).length > 0);

@@ -53,7 +53,7 @@ const shortBundle = (row: Row): string =>
   `${String(row['channelName'])} ${String(row['csvName'])} > ${String(row['replaces'])} [${String(row['skips'])}] ${(row['object'] as []).length}`;
 
 describe('serve/grpc/sqlite-answers', () => {
-  it('tells packages and their channels', async () => {
+  it('returns packages with their channels', async () => {
     const client = await serve("INSERT INTO package VALUES ('alone', 'x'), (NULL, 'y')");
     expect(await client.call('ListPackages')).toEqual([{ name: 'alone' }, { name: 'widget' }]);
     expect(await client.call('GetPackage', { name: 'widget' })).toEqual([
@@ -71,7 +71,7 @@ describe('serve/grpc/sqlite-answers', () => {
     expect(await client.failure('GetPackage', { name: 'no' })).toBe('2: package no not found');
   });
 
-  it('answers a bundle with its manifests, but not what it replaces', async () => {
+  it('returns a bundle with its manifests, without its upgrades', async () => {
     const client = await serve(
       "INSERT INTO api VALUES ('w.io', 'v1', 'Widget', 'widgets')",
       `INSERT INTO dependencies VALUES ('olm.gvk', '{"group":"g","kind":"K","version":"v2"}', 'widget.v1.2.0', '1.2.0', 'quay.io/widget/bundle:1.2.0')`,
@@ -108,7 +108,7 @@ describe('serve/grpc/sqlite-answers', () => {
     });
   });
 
-  it('answers a bundle whose manifests the index has no more by its image', async () => {
+  it('returns a bundle without manifests by its image', async () => {
     const client = await serve();
     const [bundle] = await client.call('GetBundle', { ...stable, csvName: 'widget.v1.1.0' });
     expect(bundle).toMatchObject({ csvJson: '', object: [], bundlePath: 'quay.io/widget/bundle:1.1.0' });
@@ -118,7 +118,7 @@ describe('serve/grpc/sqlite-answers', () => {
     ]);
   });
 
-  it('says what was not found, in the words of opm', async () => {
+  it('reports missing entries with the messages of opm', async () => {
     const client = await serve();
     const none = { group: 'a', version: 'v1', kind: 'X' };
     // Skipped, and not in the index; in another channel; in no package.
@@ -143,7 +143,7 @@ describe('serve/grpc/sqlite-answers', () => {
     );
   });
 
-  it('answers the head of a channel by name and CSV alone, as it is stored', async () => {
+  it('returns name and stored CSV of the channel head only', async () => {
     const client = await serve();
     const [head] = await client.call('GetBundleForChannel', stable);
     expect(head).toMatchObject({ csvName: 'widget.v1.2.0', packageName: '', bundlePath: '', properties: [] });
@@ -154,7 +154,7 @@ describe('serve/grpc/sqlite-answers', () => {
     expect(await headless.failure('GetBundleForChannel', stable)).toBe('2: no entry found for widget stable');
   });
 
-  it('tells what leads away from a bundle, replaced or skipped, in the index or not', async () => {
+  it('returns the entries that replace or skip a bundle, in the index or not', async () => {
     const client = await serve();
     const replacing = async (csvName: string): Promise<string[]> =>
       (await client.call('GetChannelEntriesThatReplace', { csvName })).map(shortEntry);
@@ -167,7 +167,7 @@ describe('serve/grpc/sqlite-answers', () => {
     }
   });
 
-  it('of several that replace a bundle answers the one that was stored first', async () => {
+  it('returns the first stored of several bundles that replace a bundle', async () => {
     const second = "INSERT INTO channel_entry VALUES (0, 'stable', 'widget', 'widget.v1.0.0', 4, 9)";
     const client = await serve(second);
     expect(await client.call('GetBundleThatReplaces', { ...stable, csvName: 'widget.v1.1.0' })).toMatchObject(
@@ -175,7 +175,7 @@ describe('serve/grpc/sqlite-answers', () => {
     );
   });
 
-  it('tells who provides an API: an entry an edge, or those nearest to the heads', async () => {
+  it('returns the providers of an API: one entry per edge, or the nearest to the heads', async () => {
     const client = await serve();
     const all = await client.call('GetChannelEntriesThatProvide', widget);
     expect(all.map(shortEntry)).toEqual([
@@ -209,7 +209,7 @@ describe('serve/grpc/sqlite-answers', () => {
     expect(bundle?.['providedApis']).toEqual([{ ...widget, plural: '' }]);
   });
 
-  it('takes what is no API for a property like any other', async () => {
+  it('treats an invalid API as any other property', async () => {
     const values = ['{', '[1]', '{"group":1}', '{}', 'null'];
     const client = await serve(
       ...values.map(
@@ -270,7 +270,7 @@ describe('serve/grpc/sqlite-answers', () => {
     expect(rows.at(-1)?.['skips']).toEqual(['x,y']);
   });
 
-  it('answers bundles whose version, image or skip range is NULL', async () => {
+  it('returns bundles whose version, image or skip range is NULL', async () => {
     const client = await serve(
       "UPDATE operatorbundle SET version = NULL, bundlepath = NULL, skiprange = NULL WHERE name = 'widget.v1.2.0'",
     );
@@ -281,7 +281,7 @@ describe('serve/grpc/sqlite-answers', () => {
     expect(bundle?.['properties']).toHaveLength(2);
   });
 
-  it('answers manifests without a ClusterServiceVersion, and such that are not on lines', async () => {
+  it('returns manifests without a ClusterServiceVersion, and several per line', async () => {
     const objects = '{ "kind" : "A" }{"kind":"ClusterServiceVersion","b":1.50}\n\n {"kind":"Z"}';
     const client = await serve(
       `UPDATE operatorbundle SET bundle = '${objects}' WHERE name = 'widget.v1.2.0'`,
@@ -311,7 +311,7 @@ describe('serve/grpc/sqlite-answers', () => {
     expect(await client.call('GetBundle', { ...stable, csvName: 'widget.v1.1.0' })).toHaveLength(1);
   });
 
-  it('sends text that is not UTF-8 as text', async () => {
+  it('replaces invalid UTF-8 in texts', async () => {
     const client = await serve(
       `UPDATE operatorbundle SET csv = x'7bff7d', bundle = CAST('{"kind":"' || CAST(x'ff' AS TEXT) || '"}' AS BLOB)`,
     );
@@ -319,7 +319,7 @@ describe('serve/grpc/sqlite-answers', () => {
     expect(await client.call('GetBundle', newest)).toMatchObject([{ object: ['{"kind":"\ufffd"}'] }]);
   });
 
-  it('ends where entries run in a circle, lead nowhere or have no depth', async () => {
+  it('terminates for entries in a cycle, without a target or without depth', async () => {
     const circle = await serve('UPDATE channel_entry SET replaces = 1 WHERE entry_id = 5');
     expect(await circle.call('ListBundles')).toHaveLength(4);
     const nowhere = await serve('UPDATE channel_entry SET replaces = 99, depth = NULL');
@@ -339,7 +339,7 @@ describe('serve/grpc/sqlite-answers', () => {
     },
   );
 
-  it('refuses names that are no text, and values that no index holds', async () => {
+  it('refuses names that are not text, and values that no index has', async () => {
     const bytes = await indexFile('UPDATE package SET name = CAST(name AS BLOB)');
     await expect(open(bytes)).rejects.toThrow('index.db: table package has a name that is not text');
     const huge = await indexFile('UPDATE properties SET value = zeroblob(67108865)');
@@ -356,7 +356,7 @@ describe('serve/grpc/sqlite-answers', () => {
     await expect(open(file)).rejects.toThrow('index.db: damaged database');
   });
 
-  it('neither changes the file nor makes anything beside it, in a directory that is read-only', async () => {
+  it('neither changes the file nor creates others, in a read-only directory', async () => {
     const file = await indexFile();
     const directory = path.dirname(file);
     const before = { bytes: await readFile(file), time: (await stat(file)).mtimeMs };
@@ -398,7 +398,7 @@ describe('serve/grpc/sqlite-answers', () => {
     expect(await readFile(file)).toEqual(before);
   });
 
-  it('answers what another process has committed, and waits for none', async () => {
+  it('returns data that another process has committed, without waiting', async () => {
     const file = await indexFile();
     const client = await serveFile(file);
     const writer = new Sqlite(file);
@@ -434,7 +434,7 @@ describe('serve/grpc/sqlite-answers', () => {
     await expect(rest()).rejects.toThrow('index.db: changed by another process while reading');
   });
 
-  it('says that another process holds the file, and goes on afterwards', async () => {
+  it('reports that another process has locked the file, and recovers afterwards', async () => {
     const file = await indexFile();
     const client = await serveFile(file);
     const writer = new Sqlite(file);

@@ -41,7 +41,7 @@ describe('HeaderDecoder', () => {
     ]);
   });
 
-  it('evicts the oldest fields, and all of them when the table is resized to nothing', () => {
+  it('evicts the oldest fields, and all of them when the table is resized to zero', () => {
     const decoder = new HeaderDecoder();
     const field = (name: string, size: number): Buffer =>
       Buffer.concat([
@@ -78,7 +78,7 @@ describe('HeaderDecoder', () => {
     );
   });
 
-  it('returns nothing for a list that is too large, and knows its fields later', () => {
+  it('returns undefined for a list that is too large, and keeps its fields in the table', () => {
     const decoder = new HeaderDecoder();
     const large = Buffer.concat([hex('40 01 61 7f'), varint(4000 - 127), Buffer.alloc(4000, 'x')]);
     expect(decode(decoder, Buffer.concat([large, Buffer.alloc(20, 0xbe)]))).toBeUndefined();
@@ -89,7 +89,7 @@ describe('HeaderDecoder', () => {
 });
 
 describe('encodeHeaderBlock', () => {
-  it('writes what is read back, values of any length', () => {
+  it('encodes fields that decode to the same values, of any length', () => {
     const long = 'm'.repeat(30_000);
     const block = encodeHeaderBlock({
       ':status': '200',

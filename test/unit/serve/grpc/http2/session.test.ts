@@ -401,7 +401,7 @@ describe('Http2Session', () => {
     await vi.waitUntil(() => closed.includes(3));
   });
 
-  it('holds back what comes on a stream that is paused, up to its window', async () => {
+  it('holds back data for a paused stream, up to its window', async () => {
     const client = (await start()).open();
     const pause = encodeHeaderBlock({ ...fields, ':path': '/pause' });
     client.socket.write(Buffer.concat([begin(1, pause, false), begin(3, pause, false)]));
@@ -417,7 +417,7 @@ describe('Http2Session', () => {
     expect(client.body(1).toString()).toBe(`${'p'.repeat(49_152)}last`);
   });
 
-  it('ignores what was on its way to a stream that it reset', async () => {
+  it('ignores frames for a stream that it has just reset', async () => {
     const client = (await start()).open();
     const bad = encodeHeaderBlock({ ...fields, upgrade: 'x' });
     client.socket.write(
@@ -428,7 +428,7 @@ describe('Http2Session', () => {
     expect(client.frames.filter(({ type }) => type === RST_STREAM)).toHaveLength(1);
   });
 
-  it('refuses streams beyond the maximum, until one of those that are open has ended', async () => {
+  it('refuses streams beyond the maximum until an open one has ended', async () => {
     const { open, closed } = await start();
     const client = open();
     client.socket.write(Buffer.concat([1, 3, 5, 7, 9].map((id) => begin(id, request, false))));
@@ -456,7 +456,7 @@ describe('Http2Session', () => {
     await vi.waitUntil(() => closed.length === 4);
   });
 
-  it('closes its streams when the client is gone', async () => {
+  it('closes its streams when the client disconnects', async () => {
     const { open, closed } = await start();
     const client = open();
     client.socket.write(begin(1, request, false));

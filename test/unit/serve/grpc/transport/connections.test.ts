@@ -40,7 +40,7 @@ async function listening(max: number, warnings: string[] = []) {
 }
 
 describe('GrpcConnections', () => {
-  it('makes room by closing the connection that has been idle longest, and refuses where none is idle', async () => {
+  it('closes the longest idle connection for a new one, and refuses the new one where none is idle', async () => {
     const warnings: string[] = [];
     const { connections, open } = await listening(3, warnings);
     const [first, second, third] = [await open(), await open(), await open()];
@@ -62,7 +62,7 @@ describe('GrpcConnections', () => {
     expect([second, fourth].map(({ client }) => client.destroyed)).toEqual([false, false]);
   });
 
-  it('closes a connection that cancels more calls than anybody can want, and no other', async () => {
+  it('closes a connection that cancels too many calls, and no other', async () => {
     const warnings: string[] = [];
     const { connections, open } = await listening(10, warnings);
     const [patient, hasty] = [await open(), await open()];

@@ -125,7 +125,7 @@ describe('GrpcTransport', () => {
     });
   });
 
-  it('names services and methods that it does not have', async () => {
+  it('names unknown services and methods', async () => {
     const session = open((await start({ Echo: echo })).port);
     const body = frame(Buffer.alloc(0));
     const results = [];
@@ -139,7 +139,7 @@ describe('GrpcTransport', () => {
     ]);
   });
 
-  it('refuses requests that are no gRPC by the status of HTTP', async () => {
+  it('refuses requests other than gRPC with an HTTP status', async () => {
     const session = open((await start({ Echo: echo })).port);
     expect(await call(session, frame(Buffer.alloc(0)), { ':method': 'PUT' })).toMatchObject({ http: 405 });
     const json = await call(session, frame(Buffer.alloc(0)), { 'content-type': 'application/json' });
@@ -173,7 +173,7 @@ describe('GrpcTransport', () => {
     expect(reply?.equals(request)).toBe(true);
   });
 
-  it('refuses an encoding that it does not know, data that does not fit it, and what grows beyond the limit', async () => {
+  it('refuses an unknown encoding, invalid data, and messages that exceed the limit decompressed', async () => {
     const session = open((await start({ Echo: echo })).port);
     const large = gzipSync(Buffer.alloc(maxRequestBytes + 1));
     expect(large.length).toBeLessThan(10_000);
@@ -209,7 +209,7 @@ describe('GrpcTransport', () => {
     }
   });
 
-  it('refuses no message, two messages, and one that is too large before it has come', async () => {
+  it('refuses a missing message, a second one, and one that is too large before it arrives', async () => {
     const session = open((await start({ Echo: echo })).port);
     const one = frame(Buffer.from('x'));
     const head = Buffer.alloc(5);
@@ -272,7 +272,7 @@ describe('GrpcTransport', () => {
     });
   });
 
-  it('sends GOAWAY when it closes, and finishes the call that is under way', async () => {
+  it('sends GOAWAY when it closes, and finishes the open call', async () => {
     const { resolve: reply, promise: replied } = withResolvers<Buffer>();
     const { resolve: begin, promise: begun } = withResolvers<void>();
     const { port, close } = await start({
@@ -296,7 +296,7 @@ describe('GrpcTransport', () => {
     await closed;
   });
 
-  it('closes a connection that speaks no HTTP/2, and makes room of one whose request is half', async () => {
+  it('closes a connection without HTTP/2, and replaces one with an incomplete request', async () => {
     const { port } = await start({ Echo: echo }, 1);
     const socket = connect(port, '127.0.0.1');
     socket.on('error', () => undefined).resume();
@@ -310,7 +310,7 @@ describe('GrpcTransport', () => {
     await gone;
   });
 
-  it('gives the place of a client that reads nothing of its reply to a new one, and no other', async () => {
+  it('closes the connection of a client that does not read its reply for a new one, and no other', async () => {
     const release = withResolvers<Uint8Array>();
     const methods: Record<string, GrpcMethod> = {
       Echo: echo,

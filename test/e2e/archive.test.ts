@@ -119,7 +119,7 @@ describe('opmate oci serve, on an archive', () => {
     expect([pulled.code, pulled.stdout.trim()]).toEqual([0, expect.stringContaining(one.digest) as string]);
     const pushed = await sandbox.run(['oci', 'copy', '--use-http', 'oci:pulled:v1', `${host}/ns/three:v1`]);
     expect(pushed.code).toBe(1);
-    expect(pushed.stderr).toMatch(/ns\/three.*for reading only/);
+    expect(pushed.stderr).toMatch(/ns\/three.*read-only/);
   });
 
   it.skipIf(!hasSkopeo)('serves skopeo by tag and digest; and skopeo reads the part itself', async () => {

@@ -1,4 +1,3 @@
-/** Answers GraphQL queries about a catalog from its stored content. */
 import { type ExecutionResult, GraphQLError, type GraphQLResolveInfo, execute, validate } from 'graphql';
 import { takeTurn } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
@@ -7,7 +6,7 @@ import { parseGoJson } from '../../document/go-json.js';
 import type { JsonValue } from '../../document/json.js';
 import type { ContentReader, StoredContent } from '../catalogs/stored-content.js';
 import type { MetasQuery, Section } from '../catalogs/content-index.js';
-import { type CatalogSchema, type Page, type QueryContext, makeCatalogSchema } from './catalog-schema.js';
+import { type CatalogSchema, type Page, type QueryContext, createCatalogSchema } from './catalog-schema.js';
 import { readCatalogShape } from './catalog-shape.js';
 import { checkIntrospection, parseQuery } from './query-limits.js';
 
@@ -18,44 +17,44 @@ export interface CatalogQuery {
 }
 
 export interface QueryLimits {
-  /** Bytes of one result, about; 32 MiB. */
+  /** Approximate maximum bytes of a result; default 32 MiB. */
   maxResultBytes: number;
-  /** Milliseconds that one query may run; 10,000. */
+  /** Maximum milliseconds of a query; default 10,000. */
   maxMs: number;
 }
 
 export const defaultQueryLimits: QueryLimits = { maxResultBytes: 32 * 1024 * 1024, maxMs: 10_000 };
 
 interface QueryResult {
-  /** JSON text, in pieces. */
+  /** Pieces of JSON text. */
   body: Buffer[];
-  /** The same query of the same content has the same result. */
+  /** The query has the same result for the same content. */
   isStable: boolean;
 }
 
-/** Longest message of an error; a query can have names of any length. */
+/** Maximum length of an error message; names in a query have any length. */
 const maxMessage = 1_000;
-/** Errors that a result has, and the characters that they may have together. */
+/** Maximum errors of a result, and their total characters. */
 const maxErrors = 1_000;
 const maxErrorChars = 1024 * 1024;
-/** What an object counts beside its fields. */
+/** Size of an object without its fields. */
 const objectBytes = 64;
-/** Elements of a large array that are written in one go. */
+/** Elements of a large array that are written per turn. */
 const elementsPerTurn = 100;
-/** Names longer than this are not compared with each other for a hint. */
+/** Names that are too long for suggestions of similar ones. */
 const longName = /\w{100}/;
-/** Characters of a result that become one piece. */
+/** Characters per piece of a result. */
 const pieceChars = 64 * 1024;
 
-/** A schema needs all blobs of its catalog once. */
+/** Schemas by content; creating one reads all blobs. */
 const schemas = new WeakMap<StoredContent, Promise<CatalogSchema>>();
 const readingOne = createLimiter(1);
-/** What executing queries hold in memory is bounded by their number. */
+/** Bounds the memory of executing queries by their number. */
 const runningFew = createLimiter(4);
 
 /**
- * Executes a query. Opens the content at once, so that it is read to its end though it is replaced meanwhile. Throws
- * OpmateError INVALID or LIMIT for a catalog of which no schema can be made.
+ * Executes a query. Opens the content synchronously, so that it stays readable if it is replaced. Throws OpmateError
+ * INVALID or LIMIT for a catalog without a valid schema.
  */
 export async function queryCatalog(
   content: StoredContent,
@@ -95,9 +94,9 @@ export async function queryCatalog(
 async function readSchema(content: StoredContent, reader: ContentReader): Promise<CatalogSchema> {
   let schema = schemas.get(content);
   if (schema === undefined) {
-    schema = readingOne(async () => makeCatalogSchema(await readCatalogShape(content, reader)));
+    schema = readingOne(async () => createCatalogSchema(await readCatalogShape(content, reader)));
     schemas.set(content, schema);
-    // What is wrong with the catalog stays wrong; what is wrong with reading it may not.
+    // Faults of the catalog are permanent; failures of reading may not be.
     schema.catch((error: unknown) => {
       const isLasting = error instanceof OpmateError && ['INVALID', 'LIMIT'].includes(error.code);
       if (!isLasting) schemas.delete(content);
@@ -119,9 +118,9 @@ class RunningQuery implements QueryContext {
   readonly #deadline: number;
   #bytes = 0;
   #errors = 0;
-  /** The limit that ended the query. */
+  /** Limit that ended the query. */
   failure: GraphQLError | undefined;
-  /** Why the content could not be read: no fault of the query. */
+  /** Failure of reading the content, no fault of the query. */
   unreadable: unknown;
 
   constructor(options: RunOptions) {
@@ -129,7 +128,7 @@ class RunningQuery implements QueryContext {
     this.#deadline = performance.now() + options.limits.maxMs;
   }
 
-  /** Errors that the result does not have. */
+  /** Number of omitted errors. */
   get unreported(): number {
     return Math.max(0, this.#errors - maxErrors);
   }
@@ -167,7 +166,7 @@ class RunningQuery implements QueryContext {
     return this.#read(sections, info);
   }
 
-  /** The library takes all promises at once, and writes each object before the next promise goes on. */
+  /** The library requests all promises at once, and writes each object before the next promise resolves. */
   *#read(
     sections: readonly Section[],
     info: GraphQLResolveInfo,
@@ -209,13 +208,13 @@ class RunningQuery implements QueryContext {
     if (signal?.aborted === true) this.#fail('the client has gone away');
   }
 
-  /** Nothing is thrown: each value that is left would make an error. */
+  /** Records the limit without throwing: each remaining value would become an error. */
   #fail(message: string): void {
     this.failure ??= new GraphQLError(message);
   }
 }
 
-/** Writes a result as JSON; of a long list element by element. */
+/** Writes a result as JSON, long lists element by element. */
 async function encode({ data, errors }: ExecutionResult, unreported = 0): Promise<QueryResult> {
   const body: Buffer[] = [];
   let text = '{"data":';

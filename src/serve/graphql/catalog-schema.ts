@@ -1,4 +1,3 @@
-/** The GraphQL schema of a catalog, made from the fields that its blobs have. */
 import {
   GraphQLBoolean,
   GraphQLError,
@@ -22,29 +21,29 @@ import { toRootField, toTypeName } from './names.js';
 import type { SchemaSize } from './query-limits.js';
 import { readField, toJsonText, toScalar } from './values.js';
 
-/** Objects of a root field. */
+/** Maximum objects of a root field. */
 const maxLimit = 100;
-/** Elements of an array that are returned without looking at the clock. */
+/** Maximum elements of an array that is returned without checking the time. */
 const smallList = 100;
 
-/** Part of a list of blobs; the first one has number 0. */
+/** Page of a list of blobs; the offset is zero-based. */
 export interface Page {
   first: number;
   count: number;
 }
 
-/** What resolvers need of the request that they work for. */
+/** Request of resolvers. */
 export interface QueryContext {
-  /** The blobs of a query, in stored order; each is read when the one before it is written. */
+  /** Reads the matching blobs, in stored order, each after the previous one has been written. */
   blobs(query: MetasQuery, page: Page, info: GraphQLResolveInfo): Promise<Iterable<Promise<JsonValue>>>;
-  /** The elements of a large array; other requests have their turn in between. */
+  /** Yields the elements of a large array, with turns of other requests in between. */
   paced(elements: readonly JsonValue[]): Iterable<JsonValue | Promise<JsonValue>>;
-  /** Why the query has ended early; what is left of it is null. */
+  /** Reason for which the query has ended early; remaining values are null. */
   readonly failure: GraphQLError | undefined;
   /** Counts objects, or the value of a field. */
   spendObjects(count: number, info: GraphQLResolveInfo): void;
   spendValue(bytes: number, info: GraphQLResolveInfo): void;
-  /** Returns null in place of throwing once there are very many errors. */
+  /** Returns null instead of throwing after too many errors. */
   report(error: GraphQLError): null;
 }
 
@@ -60,16 +59,16 @@ const scalars: Record<ScalarName, GraphQLScalarType> = {
   Boolean: GraphQLBoolean,
 };
 
-/** Introspection without `includeDeprecated` shows what catalogd shows. */
+/** Introspection without `includeDeprecated` returns the fields of catalogd. */
 const extension = 'extension of opmate: catalogd does not have it';
 
 type Fields = Record<string, GraphQLFieldConfig<JsonObject, QueryContext>>;
 
 /**
- * Makes the schema. Throws OpmateError INVALID where names of the catalog collide, or are none of GraphQL; catalogd
- * fails these catalogs too.
+ * Creates the GraphQL schema from the fields of a catalog's blobs. Throws OpmateError INVALID for colliding or invalid
+ * names, as catalogd.
  */
-export function makeCatalogSchema(shape: CatalogShape): CatalogSchema {
+export function createCatalogSchema(shape: CatalogShape): CatalogSchema {
   checkNames(shape);
   try {
     const fields: Fields = Object.create(null) as Fields;
@@ -149,7 +148,7 @@ function getFields(shapes: ReadonlyMap<string, FieldShape>, typeName: string): F
   }
   for (const shape of shapes.values()) {
     const name = `${shape.name}Json`;
-    // Where catalogd loses values.
+    // catalogd loses these values.
     const isLossy = shape.nested.size === 0 && (shape.isList || shape.scalar === 'Int');
     if (isLossy && !shapes.has(name)) fields[name] = jsonField(shape);
   }
@@ -207,12 +206,12 @@ function jsonField(shape: FieldShape): GraphQLFieldConfig<JsonObject, QueryConte
   };
 }
 
-/** Null also in place of what is no object: an array may have other elements too. */
+/** Returns null for other values than objects, which arrays may contain. */
 function getValue(object: unknown, shape: FieldShape): JsonValue {
   return isJsonObject(object) ? (readField(object, shape) ?? null) : null;
 }
 
-/** catalogd hands lists of scalars to its library as text, which is then no list. */
+/** catalogd passes lists of scalars to its library as text, which is not a list. */
 function notIterable({ parentType, fieldName }: GraphQLResolveInfo): GraphQLError {
   const advice = parentType.getFields()[`${fieldName}Json`] === undefined ? '' : `; select ${fieldName}Json`;
   return new GraphQLError(

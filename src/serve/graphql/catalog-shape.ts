@@ -1,6 +1,6 @@
 /**
- * The fields that the blobs of a catalog have, by schema: what its GraphQL schema is made from. A field has the type of
- * the first blob that has it. (Source: catalogd, internal/catalogd/graphql.)
+ * Fields of a catalog's blobs by schema, for its GraphQL schema. A field has the type of the first blob that has it.
+ * (Source: catalogd, internal/catalogd/graphql.)
  */
 import { takeTurn } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
@@ -10,28 +10,28 @@ import { type JsonObject, type JsonValue, isJsonObject } from '../../document/js
 import type { ContentReader, StoredContent } from '../catalogs/stored-content.js';
 import { toFieldName } from './names.js';
 
-/** Elements of an array that its type is taken from. */
+/** Elements of an array that determine its type. */
 const sampledElements = 10;
-/** Fields of all schemas together; a catalog of real operators has some thirty. */
+/** Maximum fields of all schemas; catalogs of real operators have about thirty. */
 const maxFields = 20_000;
-/** Bytes of blobs that are read at once. */
+/** Bytes of blobs per read. */
 const readBytes = 1024 * 1024;
 
 export type ScalarName = 'String' | 'Int' | 'Float' | 'Boolean';
 
 export interface FieldShape {
   name: string;
-  /** Keys that become this name, in the order in which they were found. */
+  /** Keys with this name, in order of appearance. */
   keys: string[];
   scalar: ScalarName;
   isList: boolean;
-  /** Fields of the objects in an array, by name; empty where there are none. */
+  /** Fields of the objects in an array, by name. */
   nested: Map<string, FieldShape>;
 }
 
 export interface SchemaShape {
   name: string;
-  /** Blobs. */
+  /** Number of blobs. */
   count: number;
   fields: Map<string, FieldShape>;
 }
@@ -39,7 +39,7 @@ export interface SchemaShape {
 /** Schemas, sorted by name. */
 export type CatalogShape = readonly SchemaShape[];
 
-/** Reads all blobs of a catalog once. Throws OpmateError LIMIT for a catalog of too many fields. */
+/** Reads the shape of a catalog from all its blobs. Throws OpmateError LIMIT for too many fields. */
 export async function readCatalogShape(content: StoredContent, reader: ContentReader): Promise<CatalogShape> {
   const builder = new ShapeBuilder();
   for (const group of groupedBlobs(content)) {
@@ -64,7 +64,7 @@ interface BlobGroup {
   blobs: { schema: string; length: number }[];
 }
 
-/** Neighbors that are read together; blobs follow one another without gaps. */
+/** Groups adjacent blobs for a common read; there are no gaps. */
 function* groupedBlobs(content: StoredContent): Generator<BlobGroup, void, undefined> {
   let group: BlobGroup | undefined;
   for (const { schema, section } of content.blobs({ schema: '', package: '', name: '' })) {
@@ -135,7 +135,7 @@ class ShapeBuilder {
   }
 }
 
-/** The type of a value; of an array below another one, upstream looks at the first element only. */
+/** Returns the type of a value; of a nested array, upstream samples the first element only. */
 function getType(value: JsonValue, samples: boolean): { scalar: ScalarName; isList: boolean } {
   if (!Array.isArray(value)) return { scalar: getScalar(value), isList: false };
   const sampled = value.slice(0, samples ? sampledElements : 1).filter((element) => element !== null);

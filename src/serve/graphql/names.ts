@@ -1,6 +1,6 @@
-/** How names of a catalog become names of GraphQL. (Source: catalogd, internal/catalogd/graphql.) */
+/** Conversion of catalog names to GraphQL names. (Source: catalogd, internal/catalogd/graphql.) */
 
-/** Names that are kept; keys of catalogs repeat in every blob. */
+/** Maximum cached names; keys repeat in every blob. */
 const maxKept = 10_000;
 const fieldNames = new Map<string, string>();
 
@@ -30,7 +30,7 @@ export function toFieldName(key: string): string {
 
 function makeFieldName(key: string): string {
   if (key === '') return 'value';
-  // Go replaces each character, which may be two code units; they collapse anyway.
+  // Go replaces each character, maybe two code units; they collapse anyway.
   const [first = '', ...rest] = key.split(/[^A-Za-z0-9]+/).filter((part) => part !== '');
   const isUpper = first.toUpperCase() === first;
   const start = isUpper ? first.toLowerCase() : first.slice(0, 1).toLowerCase() + first.slice(1);

@@ -1,4 +1,3 @@
-/** What a query may cost, before anything of it is executed. */
 import {
   type DocumentNode,
   type FragmentDefinitionNode,
@@ -11,34 +10,34 @@ import {
   parse,
 } from 'graphql';
 
-/** Limits of catalogd, of each operation; a fragment counts once. */
+/** Limits of catalogd per operation; a fragment is measured once. */
 const maxDepth = 10;
 const maxAliases = 50;
 const maxFields = 500;
 
-/** Limits of the whole text: what the parser and the rules of validation can work through in a moment. */
+/** Limits of the whole text, for fast parsing and validation. */
 const maxTokens = 15_000;
 const maxNesting = 200;
 const maxSelections = 1_000;
 const maxDefinitions = 200;
 
-/** Values that an introspection query may return. */
+/** Maximum values of an introspection query. */
 const maxIntrospected = 200_000;
 
-/** Sizes of a GraphQL schema, which multiply what introspection returns. */
+/** Sizes of a GraphQL schema, which multiply the results of introspection. */
 export interface SchemaSize {
   types: number;
-  /** Of the type that has most. */
+  /** Maximum of all types. */
   fieldsPerType: number;
 }
 
 interface ParsedQuery {
   document: DocumentNode;
-  /** Bytes that each object of the result has for `__typename`, at most: no resolver sees them. */
+  /** Maximum bytes of `__typename` per object, which no resolver sees. */
   typenameBytes: number;
 }
 
-/** Parses a query and measures it. Throws GraphQLError for one that does not parse, or is beyond a limit. */
+/** Parses and measures a query. Throws GraphQLError for an invalid one or one beyond a limit. */
 export function parseQuery(query: string): ParsedQuery {
   const source = new Source(query);
   let document: DocumentNode;
@@ -55,22 +54,22 @@ export function parseQuery(query: string): ParsedQuery {
   return { document, typenameBytes: measureDocument(document) };
 }
 
-/** A limit that a query is beyond. */
+/** A query exceeds a limit. */
 class QueryLimitError extends GraphQLError {}
 
-function exceeds(what: string, limit: number): QueryLimitError {
-  return new QueryLimitError(`query exceeds maximum ${what} of ${limit}`);
+function createLimitError(quantity: string, limit: number): QueryLimitError {
+  return new QueryLimitError(`query exceeds maximum ${quantity} of ${limit}`);
 }
 
-/** The parser goes down the stack with each bracket. */
+/** Limits nested brackets, as the parser recurses. */
 function checkTokens(source: Source): void {
   const lexer = new Lexer(source);
   let nesting = 0;
   for (let count = 0; lexer.advance().kind !== TokenKind.EOF; count++) {
-    if (count >= maxTokens) throw exceeds('token count', maxTokens);
+    if (count >= maxTokens) throw createLimitError('token count', maxTokens);
     const { kind } = lexer.token;
     if (kind === TokenKind.BRACE_L || kind === TokenKind.BRACKET_L || kind === TokenKind.PAREN_L) {
-      if (++nesting > maxNesting) throw exceeds('depth', maxDepth);
+      if (++nesting > maxNesting) throw createLimitError('depth', maxDepth);
     } else if (kind === TokenKind.BRACE_R || kind === TokenKind.BRACKET_R || kind === TokenKind.PAREN_R) {
       nesting--;
     }
@@ -78,7 +77,8 @@ function checkTokens(source: Source): void {
 }
 
 function measureOperations(document: DocumentNode): void {
-  if (document.definitions.length > maxDefinitions) throw exceeds('definition count', maxDefinitions);
+  if (document.definitions.length > maxDefinitions)
+    throw createLimitError('definition count', maxDefinitions);
   const fragments = getFragments(document);
   for (const definition of document.definitions) {
     if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
@@ -87,13 +87,13 @@ function measureOperations(document: DocumentNode): void {
   }
 }
 
-/** Counts what no operation uses too: validation compares all of it. */
+/** Includes unused parts, which validation compares too. */
 function measureDocument({ definitions }: DocumentNode): number {
   let selections = 0;
   let typenameBytes = 0;
   const count = (set: SelectionSetNode): void => {
     selections += set.selections.length;
-    if (selections > maxSelections) throw exceeds('selection count', maxSelections);
+    if (selections > maxSelections) throw createLimitError('selection count', maxSelections);
     for (const selection of set.selections) {
       if (selection.kind === Kind.FRAGMENT_SPREAD) continue;
       if (selection.kind === Kind.FIELD && selection.name.value === '__typename') {
@@ -121,13 +121,13 @@ function measureSelections(
   counts: { aliases: number; fields: number; visited: Set<string> },
 ): void {
   if (set === undefined) return;
-  if (depth > maxDepth) throw exceeds('depth', maxDepth);
+  if (depth > maxDepth) throw createLimitError('depth', maxDepth);
   for (const selection of set.selections) {
     switch (selection.kind) {
       case Kind.FIELD:
-        if (++counts.fields > maxFields) throw exceeds('field count', maxFields);
+        if (++counts.fields > maxFields) throw createLimitError('field count', maxFields);
         if (selection.alias !== undefined && ++counts.aliases > maxAliases) {
-          throw exceeds('alias count', maxAliases);
+          throw createLimitError('alias count', maxAliases);
         }
         measureSelections(selection.selectionSet, depth + 1, fragments, counts);
         break;
@@ -145,16 +145,16 @@ function measureSelections(
 }
 
 /**
- * Checks what the introspection of a valid query can return at most: it is resolved in one go. Throws GraphQLError.
+ * Limits the maximum result of introspection in a valid query, which is resolved synchronously. Throws GraphQLError.
  */
 export function checkIntrospection(document: DocumentNode, size: SchemaSize): void {
   const fragments = getFragments(document);
   let total = 0;
   const add = (set: SelectionSetNode | undefined, times: number): void => {
     for (const selection of set?.selections ?? []) {
-      // Spreads count too: fragments that spread each other twice would double the work with each step.
+      // Includes spreads: fragments that spread each other twice double the work per level.
       total += times;
-      if (total > maxIntrospected) throw exceeds('introspection size', maxIntrospected);
+      if (total > maxIntrospected) throw createLimitError('introspection size', maxIntrospected);
       if (selection.kind === Kind.FRAGMENT_SPREAD) {
         add(fragments.get(selection.name.value)?.selectionSet, times);
       } else if (selection.kind === Kind.INLINE_FRAGMENT) add(selection.selectionSet, times);
@@ -180,7 +180,7 @@ export function checkIntrospection(document: DocumentNode, size: SchemaSize): vo
   }
 }
 
-/** How many values a field of introspection returns. */
+/** Returns the maximum number of values of an introspection field. */
 function getTimes(field: string, { types, fieldsPerType }: SchemaSize): number {
   switch (field) {
     case 'types':

@@ -1,4 +1,4 @@
-/** Values of blobs as GraphQL returns them, with the coercions of catalogd's library. (Source: graphql-go, scalars.go.) */
+/** Values of blobs in GraphQL, coerced as by the library of catalogd. (Source: graphql-go, scalars.go.) */
 import { encodeGoJson, sortKeysDeep } from '../../document/go-json.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { formatFloat } from '../../document/yaml-scalar.js';
@@ -11,17 +11,17 @@ const maxInt = 2 ** 31 - 1;
 /** Returns the value of a field; undefined where the object has none. */
 export function readField(object: JsonObject, { name, keys }: FieldShape): JsonValue | undefined {
   for (const key of keys) if (Object.hasOwn(object, key)) return object[key];
-  // Only the first elements of an array are sampled: later ones may write the key in another way.
+  // Only the first elements of an array are sampled: later ones may spell the key differently.
   for (const key of Object.keys(object)) if (toFieldName(key) === name) return object[key];
   return undefined;
 }
 
-/** Returns a value as JSON text, as Go writes it, with sorted keys. */
+/** Formats a value as Go's JSON text, with sorted keys. */
 export function toJsonText(value: JsonValue): string {
   return encodeGoJson(sortKeysDeep(value), { escapeHtml: true });
 }
 
-/** Returns a value as a scalar; null for a value that it cannot be made of. Objects and arrays are JSON text. */
+/** Converts a value to a scalar; null where impossible. Objects and arrays become JSON text. */
 export function toScalar(value: JsonValue, scalar: ScalarName): string | number | boolean | null {
   if (value === null) return null;
   const plain = isJsonObject(value) || Array.isArray(value) ? toJsonText(value) : value;
@@ -43,7 +43,7 @@ function toText(value: string | number | bigint | boolean): string {
   return typeof value === 'number' ? formatFloat(value) : String(value);
 }
 
-/** Null for what is no finite number. */
+/** Returns null for infinite numbers and NaN. */
 function toNumber(value: string | number | bigint | boolean): number | null {
   if (typeof value === 'string' && !/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(value)) return null;
   const number = Number(value);

@@ -6,16 +6,12 @@ import { Refusal } from '../server/refusal.js';
 import type { BodySender } from './body-sender.js';
 import { linesType } from './catalog-content.js';
 import { getTotal } from './content-stream.js';
-import { getTags, isSettled } from './entity-tags.js';
+import { getTags, respondToConditions } from './entity-tags.js';
 import { type Exchange, retryLater } from './exchange.js';
 import { readMetasQuery } from './metas-query.js';
 import { wrapBlobs } from './wrapped-blobs.js';
 
-/**
- * What all catalogs have of a query, told apart: each line is an object with the blob as it is in `blob`, its
- * catalog in `catalog`, and `CATALOG/PACKAGE` in `package` where it belongs to one. Catalogs of a higher priority
- * come first, then in the order of their names.
- */
+/** Sends the matching blobs of all catalogs as `wrapBlobs` formats them, by priority and name of the catalog. */
 export async function sendFromAll(
   exchange: Exchange,
   catalogs: CatalogSet,
@@ -29,20 +25,20 @@ export async function sendFromAll(
   const selected = selectCatalogs(catalogs, exchange.query, query);
   const key = selected.map(({ name, content, priority }) => [name, content.hash, priority]);
   const digest = computeDigest(JSON.stringify(key));
-  const wanted = [
+  const criteria = [
     query.schema,
     query.package,
     query.name,
     exchange.query.get('catalog') ?? '',
     exchange.query.get('selector') ?? '',
   ];
-  const tags = getTags(digest, wanted);
+  const tags = getTags(digest, criteria);
   const packageQuery = { ...query, package: withoutCatalog(query.package) };
   let size = 0;
   for (const { content } of selected) size += getTotal(content.find(packageQuery));
   response.setHeader('Vary', 'Accept-Encoding');
-  const coding = bodies.codingFor(exchange, size);
-  if (isSettled(exchange, tags, coding)) return;
+  const coding = bodies.selectCoding(exchange, size);
+  if (respondToConditions(exchange, tags, coding)) return;
   response.setHeader('Content-Type', linesType);
   response.setHeader('ETag', tags(coding));
   if (coding !== undefined) response.setHeader('Content-Encoding', coding);
@@ -50,7 +46,7 @@ export async function sendFromAll(
   const open = selected.map((served) => ({ served, reader: served.content.openReader() }));
   try {
     const readPieces = () => wrapBlobs(open, packageQuery);
-    await bodies.sendPieces(exchange, { key: ['of all', digest, ...wanted], size, coding, readPieces });
+    await bodies.sendPieces(exchange, { key: ['of all', digest, ...criteria], size, coding, readPieces });
   } finally {
     for (const { reader } of open) reader.close();
   }
@@ -61,13 +57,13 @@ function selectCatalogs(
   parameters: URLSearchParams,
   query: MetasQuery,
 ): ServedCatalog[] {
-  const wanted = parameters.get('catalog') ?? '';
+  const catalog = parameters.get('catalog') ?? '';
   const slash = query.package.indexOf('/');
   const qualifier = slash < 0 ? '' : query.package.slice(0, slash);
   const labels = parseSelector(parameters.get('selector') ?? '');
   return catalogs
     .list()
-    .filter(({ name }) => (wanted === '' || name === wanted) && (qualifier === '' || name === qualifier))
+    .filter(({ name }) => (catalog === '' || name === catalog) && (qualifier === '' || name === qualifier))
     .filter((served) =>
       labels.every(([key, value]) => Object.hasOwn(served.labels, key) && served.labels[key] === value),
     )
@@ -78,7 +74,7 @@ function withoutCatalog(text: string): string {
   return text.slice(text.indexOf('/') + 1);
 }
 
-/** `key=value,key=value`. */
+/** Parses `KEY=VALUE,KEY=VALUE`. */
 function parseSelector(text: string): [string, string][] {
   if (text === '') return [];
   return text.split(',').map((part) => {

@@ -9,32 +9,32 @@ import {
 } from './encoding.js';
 import type { Exchange } from './exchange.js';
 
-/** Responses that are compressed at once, at a quarter of a megabyte each; those beyond it are sent as they are. */
+/** Maximum responses being compressed, at 256 KiB each; further ones are sent uncompressed. */
 const maxCompressors = 200;
 
 interface SentPieces {
   key: readonly string[];
-  /** Bytes of all pieces, or about so many. */
+  /** Approximate size of all pieces in bytes. */
   size: number;
   coding: Coding | undefined;
   readPieces: () => AsyncGenerator<Buffer, void, undefined>;
 }
 
-/** Sends bodies, compressed where clients want it, within bounds of memory that all requests share. */
+/** Sends bodies, compressed as negotiated, within memory limits that all requests share. */
 export class BodySender {
   readonly pool = new BufferPool();
   readonly #replies = new CompressedReplies();
   #compressors = 0;
 
-  /** Returns the coding of a body of `size` bytes for the client of a request; undefined for none. */
-  codingFor({ method, request }: Exchange, size: number): Coding | undefined {
+  /** Selects the coding of a body of `size` bytes; undefined for none. */
+  selectCoding({ method, request }: Exchange, size: number): Coding | undefined {
     if (method === 'HEAD' || size < minCompressedBytes || this.#compressors >= maxCompressors)
       return undefined;
     const header = request.headers['accept-encoding'];
     return negotiateCoding(Array.isArray(header) ? header.join(',') : header);
   }
 
-  /** Sends what `readPieces` reads, which is the same for the same key: compressed where a coding is given, and kept so. */
+  /** Sends the pieces of a key; compressed ones are cached by key. */
   async sendPieces(exchange: Exchange, { key, size, coding, readPieces }: SentPieces): Promise<void> {
     const { response } = exchange;
     const kept =
@@ -49,15 +49,15 @@ export class BodySender {
     response.end(kept.body);
   }
 
-  /** Sends pieces, compressed where a coding is given. A piece is done with before the next one is asked for. */
+  /** Sends pieces, compressed with a coding. A piece is consumed before the next one is read. */
   async stream(
     exchange: Exchange,
-    pieces: AsyncGenerator<Buffer, void, undefined>,
+    pieces: AsyncIterable<Buffer> | Iterable<Buffer>,
     coding: Coding | undefined,
   ): Promise<void> {
     const { response } = exchange;
     const send = createSender(response);
-    const sendAll = async (chunks: AsyncIterable<Buffer>): Promise<void> => {
+    const sendAll = async (chunks: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<void> => {
       for await (const chunk of chunks) {
         if (!(await send(chunk))) return;
         exchange.bytes += chunk.length;

@@ -4,27 +4,26 @@ import type { BodySender } from './body-sender.js';
 import { selectRange } from './conditions.js';
 import { getTotal, readCompressed, readSections } from './content-stream.js';
 import { createCompressor } from './encoding.js';
-import { type EntityTags, isSettled } from './entity-tags.js';
+import { type EntityTags, respondToConditions } from './entity-tags.js';
 import { type Exchange, sendText } from './exchange.js';
 
-/** Type of the lines of blobs. */
+/** Media type of JSON lines. */
 export const linesType = 'application/jsonl';
 
-/** Bodies up to this size are read in one piece and sent in one. */
+/** Maximum size of bodies that are read and sent in one piece. */
 const smallBytes = 64 * 1024;
-/** Compressed forms of catalogs from this size on are kept in files, smaller ones and those of queries in memory. */
+/** Minimum size of catalogs whose compressed form is cached in a file instead of memory. */
 const minFileBytes = 256 * 1024;
 
-/** What is sent of a catalog. */
 interface SentContent {
   served: ServedCatalog;
   sections: readonly Section[];
   tags: EntityTags;
-  /** What was asked for; all of the catalog, of which there may be ranges, where it is left out. */
+  /** Criteria of a query; undefined for the whole catalog, which supports ranges. */
   query?: readonly string[];
 }
 
-/** Sends sections of the content of a catalog: whole, as a range, compressed, or as not modified. */
+/** Sends sections of a catalog: whole, a range, compressed, or not modified. */
 export async function sendContent(
   exchange: Exchange,
   { served, sections, tags, query }: SentContent,
@@ -40,8 +39,8 @@ export async function sendContent(
   const range = hasRanges
     ? selectRange(request.headers, size, { etag: tags(), otherEtags: [], lastModified })
     : undefined;
-  const coding = range === undefined ? bodies.codingFor(exchange, size) : undefined;
-  if (isSettled(exchange, tags, coding, lastModified)) return;
+  const coding = range === undefined ? bodies.selectCoding(exchange, size) : undefined;
+  if (respondToConditions(exchange, tags, coding, lastModified)) return;
   if (range === 'unsatisfiable') {
     response.removeHeader('Last-Modified');
     response.setHeader('Content-Range', `bytes */${size}`);

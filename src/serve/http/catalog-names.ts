@@ -4,7 +4,7 @@ const label = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?';
 const subdomain = new RegExp(`^${label}(?:\\.${label})*$`);
 const maxLength = 253;
 
-/** What is wrong with a name of a catalog, which is a DNS subdomain (RFC 1123); undefined when nothing is. */
+/** Returns the problem of a catalog name that is not a DNS subdomain (RFC 1123); undefined for a valid one. */
 export function catalogNameFault(name: string): string | undefined {
   if (name.length > maxLength) return `must be no more than ${maxLength} characters`;
   if (subdomain.test(name)) return undefined;
@@ -14,7 +14,7 @@ export function catalogNameFault(name: string): string | undefined {
   );
 }
 
-/** Returns a name for the catalog of a reference: that of its directory, file or image. */
+/** Returns the default name of a catalog: the base name of its directory, file or image. */
 export function defaultCatalogName(reference: string): string {
   const base = path.basename(reference.replace(/@.*$/, '').replace(/:[^/:]*$/, ''));
   const name = base

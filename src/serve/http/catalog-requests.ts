@@ -20,7 +20,7 @@ import {
   retryLater,
   sendBuffer,
   sendText,
-  shownPath,
+  toLoggedPath,
 } from './exchange.js';
 import { readMetasQuery } from './metas-query.js';
 import { RequestMetrics, metricsType } from './metrics.js';
@@ -29,12 +29,12 @@ import { QueryRequests } from './query-requests.js';
 interface CatalogRequestsOptions {
   catalogs: CatalogSet;
   logger: Logger;
-  /** Without a final slash. */
+  /** Without trailing slash. */
   externalUrl: string | undefined;
   secure: boolean;
-  /** `/metrics` is answered elsewhere. */
+  /** Another server handles `/metrics`. */
   hasOwnMetrics: boolean;
-  /** Status of every catalog, those without content included; `root` is what URLs begin with. */
+  /** Returns the status of every catalog, also without content; `root` is the prefix of URLs. */
   statuses?: ((root: string) => JsonValue[]) | undefined;
   queryLimits?: Partial<QueryLimits> | undefined;
 }
@@ -43,34 +43,25 @@ const routeNotFound = () => new Refusal(404, '404 page not found');
 const catalogNotFound = () => new Refusal(404, '404 Not Found');
 const badRequest = () => new Refusal(400, '400 Bad Request');
 
-/** Answers the requests of the HTTP catalog API. */
+/** Handles the requests of the HTTP catalog API. */
 export class CatalogRequests {
+  readonly #options: CatalogRequestsOptions;
   readonly #catalogs: CatalogSet;
-  readonly #logger: Logger;
-  readonly #externalUrl: string | undefined;
-  readonly #secure: boolean;
-  readonly #hasOwnMetrics: boolean;
-  readonly #statuses: CatalogRequestsOptions['statuses'];
   readonly #queries: QueryRequests;
   readonly #metrics = new RequestMetrics();
   readonly #bodies = new BodySender();
-  /** What this process puts before the numbers of its requests. */
+  /** Prefix of request ids, unique per process. */
   readonly #idPrefix = randomBytes(4).toString('hex');
   #requests = 0;
 
   constructor(options: CatalogRequestsOptions) {
-    const { catalogs, logger, externalUrl, secure, hasOwnMetrics, statuses, queryLimits = {} } = options;
-    this.#catalogs = catalogs;
-    this.#logger = logger;
-    this.#externalUrl = externalUrl;
-    this.#secure = secure;
-    this.#hasOwnMetrics = hasOwnMetrics;
-    this.#statuses = statuses;
-    this.#queries = new QueryRequests(queryLimits, this.#bodies);
+    this.#options = options;
+    this.#catalogs = options.catalogs;
+    this.#queries = new QueryRequests(options.queryLimits ?? {}, this.#bodies);
   }
 
-  /** What has been counted, as Prometheus text. */
-  metricsText(): string {
+  /** Formats the metrics as Prometheus text. */
+  formatMetrics(): string {
     return this.#metrics.format(this.#catalogs);
   }
 
@@ -82,15 +73,19 @@ export class CatalogRequests {
     response.once('close', () => {
       const seconds = (performance.now() - started) / 1000;
       this.#metrics.end(response.statusCode, seconds, exchange.bytes);
-      // Not being ready yet is an answer like others, and asked for every second.
+      // 503 while not ready is normal, and probed every second.
       const isFault = response.statusCode >= 500 && response.statusCode !== 503;
       this.#log(exchange, isFault ? 'error' : 'debug', seconds);
     });
-    await this.#answer(exchange).catch((error: unknown) => {
+    await this.#respond(exchange).catch((error: unknown) => {
       if (!response.destroyed) {
-        this.#logger.log('error', `${exchange.method} ${shownPath(exchange)}: ${redact(getMessage(error))}`, {
-          request: exchange.id,
-        });
+        this.#options.logger.log(
+          'error',
+          `${exchange.method} ${toLoggedPath(exchange)}: ${redact(getMessage(error))}`,
+          {
+            request: exchange.id,
+          },
+        );
       }
       if (response.headersSent) response.destroy();
       else {
@@ -104,7 +99,7 @@ export class CatalogRequests {
 
   #log(exchange: Exchange, level: 'error' | 'debug', seconds: number): void {
     const { method, response, id, bytes } = exchange;
-    this.#logger.log(level, `${method} ${shownPath(exchange)}`, {
+    this.#options.logger.log(level, `${method} ${toLoggedPath(exchange)}`, {
       request: id,
       status: response.statusCode,
       bytes,
@@ -113,7 +108,7 @@ export class CatalogRequests {
     });
   }
 
-  async #answer(exchange: Exchange): Promise<void> {
+  async #respond(exchange: Exchange): Promise<void> {
     try {
       await this.#route(exchange);
     } catch (error) {
@@ -136,20 +131,20 @@ export class CatalogRequests {
         case 'api/v1/all':
         case 'all.json':
           allowReading(exchange);
-          return await this.#sendAll(exchange, checkedName(name));
+          return await this.#sendAll(exchange, parseName(name));
         case 'api/v1/metas':
           allowReading(exchange);
-          return await this.#sendMetas(exchange, checkedName(name));
-        case 'api/v1/graphql':
+          return await this.#sendMetas(exchange, parseName(name));
+        case 'api/v1/graphql': {
           if (exchange.method !== 'POST') allowReading(exchange);
-          return await this.#sendResult(exchange, checkedName(name));
+          const catalog = parseName(name);
+          return await this.#queries.handle(exchange, () => this.#find(catalog));
+        }
       }
     }
-    if (first === 'api' && tail === 'v1/catalogs' && this.#statuses !== undefined) {
+    if (first === 'api' && tail === 'v1/catalogs' && this.#options.statuses !== undefined) {
       allowReading(exchange);
-      const root = this.#externalUrl ?? socketUrl(exchange.request, this.#secure);
-      const body = Buffer.from(`${JSON.stringify({ items: this.#statuses(root) }, null, 2)}\n`);
-      return sendBuffer(exchange, 200, jsonType, body);
+      return sendJson(exchange, { items: this.#options.statuses(this.#getRoot(exchange)) });
     }
     if (first === 'api' && tail === 'v1/metas') {
       allowReading(exchange);
@@ -166,9 +161,9 @@ export class CatalogRequests {
         return sendText(exchange, ready ? 200 : 503, ready ? 'ok' : 'not ready: catalogs are being read');
       }
       case 'metrics': {
-        if (this.#hasOwnMetrics) break;
+        if (this.#options.hasOwnMetrics) break;
         allowReading(exchange);
-        return sendBuffer(exchange, 200, metricsType, Buffer.from(this.metricsText()));
+        return sendBuffer(exchange, 200, metricsType, Buffer.from(this.formatMetrics()));
       }
     }
     throw routeNotFound();
@@ -188,20 +183,21 @@ export class CatalogRequests {
   }
 
   async #sendMetas(exchange: Exchange, name: string): Promise<void> {
-    const wanted = readMetasQuery(exchange.query);
+    const criteria = readMetasQuery(exchange.query);
     const served = this.#find(name);
-    const query = [wanted.schema, wanted.package, wanted.name];
+    const query = [criteria.schema, criteria.package, criteria.name];
     const tags = getTags(served.content.hash, query);
-    const sections = served.content.find(wanted);
+    const sections = served.content.find(criteria);
     await sendContent(exchange, { served, sections, tags, query }, this.#bodies);
   }
 
-  async #sendResult(exchange: Exchange, name: string): Promise<void> {
-    await this.#queries.answer(exchange, () => this.#find(name));
+  /** Returns the prefix of URLs in a response. */
+  #getRoot({ request }: Exchange): string {
+    return this.#options.externalUrl ?? getSocketUrl(request, this.#options.secure);
   }
 
   #sendListing(exchange: Exchange): void {
-    const root = this.#externalUrl ?? socketUrl(exchange.request, this.#secure);
+    const root = this.#getRoot(exchange);
     const catalogs = this.#catalogs.list().map(({ name, content, labels, priority, changedAt }) => {
       const base = `${root}/catalogs/${name}`;
       const api = `${base}/api/v1`;
@@ -217,11 +213,11 @@ export class CatalogRequests {
         urls: { base, all: `${api}/all`, metas: `${api}/metas`, graphql: `${api}/graphql` },
       };
     });
-    sendBuffer(exchange, 200, jsonType, Buffer.from(`${JSON.stringify({ catalogs }, null, 2)}\n`));
+    sendJson(exchange, { catalogs });
   }
 }
 
-/** Answers a request that is refused before it is looked at. */
+/** Responds to a request that the server refuses. */
 export function refuseCatalogRequest(
   { status, message, hint }: RequestRefusal,
   { method }: IncomingMessage,
@@ -236,7 +232,7 @@ export function refuseCatalogRequest(
   response.end(method === 'HEAD' ? undefined : body);
 }
 
-function checkedName(segment: string): string {
+function parseName(segment: string): string {
   let name: string;
   try {
     name = decodeURIComponent(segment);
@@ -248,7 +244,11 @@ function checkedName(segment: string): string {
   return name;
 }
 
-function socketUrl({ socket }: IncomingMessage, secure: boolean): string {
+function sendJson(exchange: Exchange, value: object): void {
+  sendBuffer(exchange, 200, jsonType, Buffer.from(`${JSON.stringify(value, null, 2)}\n`));
+}
+
+function getSocketUrl({ socket }: IncomingMessage, secure: boolean): string {
   const address = (socket.localAddress ?? '127.0.0.1').replace(/^::ffff:(?=[\d.]+$)/, '');
   const host = address.includes(':') ? `[${address}]` : address;
   return `${secure ? 'https' : 'http'}://${host}:${socket.localPort ?? ''}`;

@@ -11,40 +11,40 @@ import { sendMetrics } from './metrics.js';
 
 export interface CatalogServerOptions {
   catalogs: CatalogSet;
-  /** What URLs that are shown begin with, e.g. `https://catalogs.example`; that of the socket where left out. */
+  /** Prefix of URLs in responses, such as `https://catalogs.example`; default the address of the socket. */
   externalUrl?: string | undefined;
   certificate?: ServerCertificate | undefined;
-  /** The name that the server listens to, and others that requests may call it by; see HostRule. */
+  /** Listening host, and further host names of requests; see HostRule. */
   host?: string | undefined;
   allowedHosts?: readonly string[] | undefined;
   maxConnections?: number | undefined;
-  /** Leaves `/metrics` to a server of its own; see `createMetricsServer`. */
+  /** Leaves `/metrics` to the separate metrics server. */
   hasOwnMetrics?: boolean | undefined;
-  /** Answers `/api/v1/catalogs`: status of every catalog, given what URLs begin with. */
+  /** Returns the statuses for `/api/v1/catalogs`; `root` is the prefix of URLs. */
   statuses?: ((root: string) => JsonValue[]) | undefined;
-  /** Limits of GraphQL queries, where others than the default ones are wanted. */
+  /** Limits of GraphQL queries that differ from the defaults. */
   queryLimits?: Partial<QueryLimits> | undefined;
   logger?: Logger | undefined;
 }
 
 interface CatalogServers {
   api: Server;
-  /** Answers `/metrics` of the same requests, and nothing else. */
+  /** Serves `/metrics` of the API server only. */
   metrics: Server;
 }
 
 /**
- * Makes the server of the HTTP catalog API; the caller listens. Closed with `closeHttpServer`. Throws OpmateError
- * INVALID for a certificate that cannot be used, and USAGE for an external URL that is none.
+ * Creates the server of the HTTP catalog API; the caller listens, and closes it with `closeHttpServer`. Throws OpmateError
+ * INVALID for an unusable certificate, USAGE for an invalid external URL.
  */
 export function createCatalogServer(options: CatalogServerOptions): Server {
   return createCatalogServers(options).api;
 }
 
-/** The same, with the server of the metrics, which nobody has to listen to. */
+/** Creates the servers of the API and of its metrics; see `createCatalogServer`. */
 export function createCatalogServers(options: CatalogServerOptions): CatalogServers {
   const { catalogs, certificate, host, allowedHosts = [], maxConnections, logger = silentLogger } = options;
-  const externalUrl = options.externalUrl === undefined ? undefined : checkExternalUrl(options.externalUrl);
+  const externalUrl = options.externalUrl === undefined ? undefined : parseExternalUrl(options.externalUrl);
   const externalHost = externalUrl === undefined ? undefined : new URL(externalUrl).hostname;
   const requests = new CatalogRequests({
     catalogs,
@@ -68,13 +68,13 @@ export function createCatalogServers(options: CatalogServerOptions): CatalogServ
     }),
     metrics: createHttpServer({
       ...shared,
-      handle: (request, response) => sendMetrics(request, response, () => requests.metricsText()),
+      handle: (request, response) => sendMetrics(request, response, () => requests.formatMetrics()),
     }),
   };
 }
 
-/** The URL without a final slash. */
-function checkExternalUrl(text: string): string {
+/** Parses an external URL, without trailing slash. */
+function parseExternalUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlain = url !== undefined && url.username === '' && url.search === '' && url.hash === '';
   if (!isPlain || !/^https?:$/.test(url.protocol)) {

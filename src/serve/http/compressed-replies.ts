@@ -1,41 +1,41 @@
 import { type Coding, compressPieces } from './encoding.js';
 
-/** Replies up to this size, before compression, are kept: packages of some dozen bundles. */
+/** Maximum uncompressed size of cached replies: packages of some dozen bundles. */
 export const maxKeptReplyBytes = 8 * 1024 * 1024;
-/** Compressed bytes that are kept, and those together that are kept or being sent. */
+/** Maximum compressed bytes in the cache, and including those being sent. */
 const defaultMaxKeptBytes = 32 * 1024 * 1024;
 const maxHeldBytes = 64 * 1024 * 1024;
-/** Replies that are compressed at once. */
-const maxMaking = 8;
+/** Maximum replies being compressed. */
+const maxCompressing = 8;
 
 interface Reply {
   body: Promise<Buffer>;
-  /** Compressed bytes; 0 while it is made. */
+  /** Compressed bytes; 0 during compression. */
   length: number;
   users: number;
 }
 
-/** A compressed reply that is kept until it is released. */
+/** A compressed reply, cached until it is released. */
 interface LeasedReply {
   body: Buffer;
   release(): void;
 }
 
-/** Compressed replies in memory, made once however many read them; those used longest ago make room. */
+/** Least-recently-used cache of compressed replies, each compressed once for all readers. */
 export class CompressedReplies {
   readonly #maxKeptBytes: number;
-  /** The last used at the end. */
+  /** Least recently used first. */
   readonly #replies = new Map<string, Reply>();
   #bytes = 0;
-  #making = 0;
+  #compressing = 0;
 
   constructor(maxKeptBytes = defaultMaxKeptBytes) {
     this.#maxKeptBytes = maxKeptBytes;
   }
 
   /**
-   * Returns the reply of a key, which `readPieces` reads where it is not kept, until this resolves; undefined where too many
-   * are being made or sent. Throws what reading throws.
+   * Returns the reply of a key, compressed from `readPieces` if it is not cached; undefined where too many are being
+   * compressed or sent. Throws errors of reading.
    */
   async lease(
     key: string,
@@ -44,8 +44,8 @@ export class CompressedReplies {
   ): Promise<LeasedReply | undefined> {
     let reply = this.#replies.get(key);
     if (reply === undefined) {
-      if (this.#making >= maxMaking || this.#bytes > maxHeldBytes) return undefined;
-      reply = this.#make(key, coding, readPieces);
+      if (this.#compressing >= maxCompressing || this.#bytes > maxHeldBytes) return undefined;
+      reply = this.#add(key, coding, readPieces);
     } else this.#replies.delete(key);
     this.#replies.set(key, reply);
     reply.users++;
@@ -64,9 +64,9 @@ export class CompressedReplies {
     }
   }
 
-  #make(key: string, coding: Coding, readPieces: () => AsyncIterable<Buffer>): Reply {
-    this.#making++;
-    const body = compress(coding, readPieces()).finally(() => this.#making--);
+  #add(key: string, coding: Coding, readPieces: () => AsyncIterable<Buffer>): Reply {
+    this.#compressing++;
+    const body = compress(coding, readPieces()).finally(() => this.#compressing--);
     const reply: Reply = { body, length: 0, users: 0 };
     body.then(
       ({ length }) => {

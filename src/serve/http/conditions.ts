@@ -1,28 +1,27 @@
-/** Conditional requests (RFC 9110, section 13) and ranges (section 14). */
 import type { IncomingHttpHeaders } from 'node:http';
 import { parseByteRange } from '../server/byte-range.js';
 
-/** What is known of what would be sent. */
+/** A representation, for conditional requests and ranges (RFC 9110, sections 13 and 14). */
 export interface Representation {
-  /** The strong tag, quotes included. */
+  /** Strong tag, quotes included. */
   etag: string;
   /** Tags of the same content in other codings. */
   otherEtags: readonly string[];
   lastModified?: Date | undefined;
 }
 
-/** What the conditions of a request come to; `etag` is the one that the client has. */
+/** Result of the conditions of a request; `etag` is the tag of the client. */
 type Verdict = { kind: 'send' } | { kind: 'unchanged'; etag: string } | { kind: 'failed' };
 
 const send: Verdict = { kind: 'send' };
 
-/** Looks at the conditions in the order that RFC 9110 gives (13.2.2). Dates that cannot be read are no conditions. */
+/** Evaluates the conditions in the order of RFC 9110 (13.2.2); invalid dates are ignored. */
 export function evaluateConditions(headers: IncomingHttpHeaders, representation: Representation): Verdict {
   const tags = [representation.etag, ...representation.otherEtags];
   const { lastModified } = representation;
   const ifMatch = headers['if-match'];
   if (ifMatch !== undefined) {
-    if (matchingTag(ifMatch, tags, 'strong') === undefined) return { kind: 'failed' };
+    if (findTag(ifMatch, tags, 'strong') === undefined) return { kind: 'failed' };
   } else {
     const limit = parseHttpDate(headers['if-unmodified-since']);
     if (limit !== undefined && lastModified !== undefined && getSeconds(lastModified) > getSeconds(limit)) {
@@ -31,7 +30,7 @@ export function evaluateConditions(headers: IncomingHttpHeaders, representation:
   }
   const ifNoneMatch = headers['if-none-match'];
   if (ifNoneMatch !== undefined) {
-    const etag = matchingTag(ifNoneMatch, tags, 'weak');
+    const etag = findTag(ifNoneMatch, tags, 'weak');
     return etag === undefined ? send : { kind: 'unchanged', etag };
   }
   const since = parseHttpDate(headers['if-modified-since']);
@@ -41,12 +40,8 @@ export function evaluateConditions(headers: IncomingHttpHeaders, representation:
   return send;
 }
 
-/** The first of `tags` that a list of tags names; the first of all for `*`. */
-function matchingTag(
-  list: string,
-  tags: readonly string[],
-  comparison: 'strong' | 'weak',
-): string | undefined {
+/** Finds the first of `tags` in a list of tags; `*` matches the first. */
+function findTag(list: string, tags: readonly string[], comparison: 'strong' | 'weak'): string | undefined {
   if (list.trim() === '*') return tags[0];
   for (const [, weak, tag] of list.matchAll(/(W\/)?("[^"]*")/g)) {
     if (weak !== undefined && comparison === 'strong') continue;
@@ -72,19 +67,19 @@ const dateForms = [
   ),
 ];
 
-/** A date in one of the three forms of RFC 9110 (5.6.7); undefined for anything else. */
+/** Parses a date in one of the three forms of RFC 9110 (5.6.7); undefined for others. */
 export function parseHttpDate(text: string | undefined): Date | undefined {
   if (text === undefined) return undefined;
   for (const form of dateForms) {
     const groups = form.exec(text.trim())?.groups;
     if (groups === undefined) continue;
     const { day = '', month: name = '', year = '', time = '' } = groups;
-    // Two digits: the pivot that Go's reader has.
+    // Two digits: the pivot of Go.
     const century = year.length > 2 ? '' : Number(year) >= 69 ? '19' : '20';
     const monthNumber = String(months.indexOf(name) + 1).padStart(2, '0');
     const iso = `${century}${year}-${monthNumber}-${day.trim().padStart(2, '0')}T${time}.000Z`;
     const date = new Date(iso);
-    // A day that its month does not have would count into the next one.
+    // An invalid day would overflow into the next month.
     return !Number.isNaN(date.getTime()) && date.toISOString() === iso ? date : undefined;
   }
   return undefined;
@@ -95,8 +90,8 @@ function getSeconds(date: Date): number {
 }
 
 /**
- * The one range that a request wants. Anything else is answered with the whole, as RFC 9110 allows, and so is a range
- * whose `If-Range` does not hold.
+ * Returns the single range of a request; undefined, for the whole content, for other requests and for a range whose
+ * `If-Range` does not match.
  */
 export function selectRange(
   headers: IncomingHttpHeaders,
@@ -106,11 +101,12 @@ export function selectRange(
   const range = size === 0 ? undefined : parseByteRange(headers.range, size);
   if (range === undefined || range === 'reversed') return undefined;
   const condition = headers['if-range'];
-  if (typeof condition === 'string' && !holds(condition.trim(), etag, lastModified)) return undefined;
+  if (typeof condition === 'string' && !matchesRangeCondition(condition.trim(), etag, lastModified))
+    return undefined;
   return range;
 }
 
-function holds(condition: string, etag: string, lastModified: Date | undefined): boolean {
+function matchesRangeCondition(condition: string, etag: string, lastModified: Date | undefined): boolean {
   if (condition.startsWith('"')) return condition === etag;
   const date = parseHttpDate(condition);
   return date !== undefined && lastModified !== undefined && getSeconds(date) === getSeconds(lastModified);

@@ -12,12 +12,12 @@ interface Tier {
   free: Buffer[];
 }
 
-/** Buffers of a kind that are kept for the next stream. */
+/** Maximum free buffers per tier. */
 const maxFree = 8;
 
 /**
- * Buffers that streams read into. Large ones make streams fast and are few; when they are all in use, as they are
- * when many clients read slowly, small ones are given out, so that memory stays within bounds.
+ * Pool of buffers for streams. Large ones make streams fast and are few; when slow clients have them all, small ones are
+ * used, which bounds memory.
  */
 export class BufferPool {
   readonly #small: Tier = { bytes: smallest, limit: Infinity, inUse: 0, free: [] };
@@ -27,7 +27,7 @@ export class BufferPool {
     this.#small,
   ];
 
-  /** The largest buffer that is left and not larger than needed. */
+  /** Returns the largest available buffer that is not larger than needed. */
   take(needed: number): Buffer {
     const tier =
       this.#tiers.find(({ bytes, limit, inUse }) => inUse < limit && bytes < needed * 2) ?? this.#small;
@@ -44,8 +44,8 @@ export class BufferPool {
 }
 
 /**
- * The bytes of sections, one after the other, in pieces that are valid until the next one is asked for. The next
- * piece is read while one is being used.
+ * Yields the bytes of sections in pieces that are valid until the next one is requested. The next piece is read while one
+ * is being used.
  */
 export async function* readSections(
   reader: Pick<ContentReader, 'read'>,
@@ -56,7 +56,7 @@ export async function* readSections(
   if (total === 0) return;
   const first = pool.take(total);
   const buffers = [first];
-  // Whoever gets the smallest is one of very many.
+  // The smallest buffers are for very many streams.
   if (total > first.length && first.length > smallest) buffers.push(pool.take(total));
   const cursor = { section: 0, done: 0 };
   let next: Promise<Buffer> | undefined;
@@ -68,19 +68,19 @@ export async function* readSections(
       if (piece.length === 0) return;
       if (buffers.length > 1) {
         next = fill(reader, sections, cursor, buffers[(turn + 1) % buffers.length] as Buffer);
-        // It is awaited when this piece is done with; failing before that must not end the process.
+        // Awaited with the next piece; a failure before must not end the process.
         next.catch(() => undefined);
       }
       yield piece;
     }
   } finally {
-    // It still writes into its buffer.
+    // The read may still write into its buffer.
     await next?.catch(() => undefined);
     for (const buffer of buffers) pool.give(buffer);
   }
 }
 
-/** The bytes of a compressed form, as far as it is made and then as it grows; pieces as those of `readSections`. */
+/** Yields compressed content while it grows, in pieces as `readSections`. */
 export async function* readCompressed(
   form: CompressedContent,
   pool: BufferPool,
@@ -93,7 +93,7 @@ export async function* readCompressed(
   }
 }
 
-/** Fills a buffer with what comes next of as many sections as go into it. */
+/** Fills a buffer with the next bytes of the sections. */
 async function fill(
   reader: Pick<ContentReader, 'read'>,
   sections: readonly Section[],
@@ -116,7 +116,7 @@ async function fill(
   return buffer.subarray(0, filled);
 }
 
-/** Bytes of all sections together. */
+/** Returns the total size of sections. */
 export function getTotal(sections: readonly Section[]): number {
   let total = 0;
   for (const { length } of sections) total += length;

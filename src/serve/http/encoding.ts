@@ -3,10 +3,10 @@ import * as zlib from 'node:zlib';
 
 export type Coding = 'zstd' | 'gzip';
 
-/** Bodies that are smaller are not worth it. (Source: catalogd's handler.) */
+/** Minimum size of compressed bodies. (Source: the handler of catalogd.) */
 export const minCompressedBytes = 1024;
 
-/** Node.js 22.15 and newer have zstd; the types that this project builds with do not. */
+/** Node.js 22.15 and newer have zstd; the types of the build do not. */
 interface ZstdZlib {
   createZstdCompress?: (options?: { params: Record<number, number> }) => Transform;
   constants: { ZSTD_c_compressionLevel: number };
@@ -14,12 +14,12 @@ interface ZstdZlib {
 const zstd = zlib as unknown as ZstdZlib;
 const createZstd = zstd.createZstdCompress;
 
-/** Codings that this Node.js can make, the preferred one first. */
+/** Available codings, preferred first. */
 export const availableCodings: readonly Coding[] = createZstd === undefined ? ['gzip'] : ['zstd', 'gzip'];
 
 /**
- * The coding that an `Accept-Encoding` header wants most, by its q-values (RFC 9110, 12.5.3); undefined for none.
- * Of those wanted equally, the first of `available`, and any of them rather than none.
+ * Selects the coding that an `Accept-Encoding` header prefers by q-values (RFC 9110, 12.5.3); undefined for none. Of equal
+ * ones, the first of `available`, which takes precedence over no coding.
  */
 export function negotiateCoding(
   header: string | undefined,
@@ -45,8 +45,8 @@ export function negotiateCoding(
 }
 
 /**
- * A stream that compresses, for one response or, as well as can be, for a file that is served many times. Throws for a
- * coding that is not available.
+ * Creates a compressor: `fast` for one response, `best` for a file that is served many times. Throws for an unavailable
+ * coding.
  */
 export function createCompressor(coding: Coding, effort: 'fast' | 'best' = 'fast'): Transform {
   if (coding === 'gzip') return zlib.createGzip({ level: effort === 'best' ? 9 : gzipLevel });
@@ -55,17 +55,15 @@ export function createCompressor(coding: Coding, effort: 'fast' | 'best' = 'fast
   return createZstd({ params: { [zstd.constants.ZSTD_c_compressionLevel]: bestZstdLevel } });
 }
 
-/** Levels beyond it take memory of hundreds of megabytes from readers. */
+/** Higher levels take hundreds of megabytes of memory from readers. */
 const bestZstdLevel = 19;
 
-/** Of a catalog of manifests this leaves 22 % at 115 MB/s; the default 21 % at 81, the fastest 26 % at 145. */
+/** Compresses manifests to 22 % at 115 MB/s; the default level to 21 % at 81, the fastest to 26 % at 145. */
 const gzipLevel = 4;
 
-/**
- * Compresses pieces, each of which is done with before the next one is asked for. Throws what reading them throws.
- */
+/** Compresses pieces, each consumed before the next one is read. Throws errors of reading. */
 export async function* compressPieces(
-  pieces: AsyncIterable<Buffer>,
+  pieces: AsyncIterable<Buffer> | Iterable<Buffer>,
   coding: Coding,
 ): AsyncGenerator<Buffer, void, undefined> {
   const compressor = createCompressor(coding);
@@ -87,7 +85,7 @@ export async function* compressPieces(
   }
 }
 
-/** Writes pieces; tells that one has been taken, or that nobody takes any more. */
+/** Returns a function that writes a piece; it resolves with false once the stream is closed. */
 export function createSender(stream: Writable): (piece: Buffer) => Promise<boolean> {
   let settle: ((taken: boolean) => void) | undefined;
   stream.once('close', () => settle?.(false));

@@ -6,19 +6,19 @@ import type { Exchange } from './exchange.js';
 /** Returns the strong tag of a content in a coding, quotes included. */
 export type EntityTags = (coding?: Coding) => string;
 
-/** Returns the tags of a content: its hash, what was asked of it, and the coding. */
+/** Returns the tags of a content, from its hash, the query and the coding. */
 export function getTags(hash: string, query: readonly string[] = []): EntityTags {
-  const wanted = query.every((text) => text === '') ? '' : `-${shortDigest(query)}`;
-  const tag = `sha256-${parseDigest(hash).hex}${wanted}`;
+  const suffix = query.every((text) => text === '') ? '' : `-${computeShortDigest(query)}`;
+  const tag = `sha256-${parseDigest(hash).hex}${suffix}`;
   return (coding) => `"${tag}${coding === undefined ? '' : `-${coding}`}"`;
 }
 
-function shortDigest(texts: readonly string[]): string {
+function computeShortDigest(texts: readonly string[]): string {
   return parseDigest(computeDigest(JSON.stringify(texts))).hex.slice(0, 16);
 }
 
-/** Answers 304 or 412 where the conditions of a request ask for it. */
-export function isSettled(
+/** Responds with 304 or 412 if the conditions of a request require it. Returns whether it did. */
+export function respondToConditions(
   { request, response }: Exchange,
   tags: EntityTags,
   coding: Coding | undefined,

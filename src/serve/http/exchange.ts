@@ -1,16 +1,15 @@
-/** One request and its response, and how short answers to it are sent. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Refusal } from '../server/refusal.js';
 
-/** Characters of a path that a log line has. */
+/** Maximum length of a path in a log line. */
 const maxLoggedPath = 300;
 
 export const jsonType = 'application/json';
 
-/** Headers of a refusal that will not last. */
+/** Headers of a temporary refusal. */
 export const retryLater = { 'Retry-After': '1' };
 
-/** A request under way. */
+/** A request and its response. */
 export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
@@ -18,17 +17,17 @@ export interface Exchange {
   path: string;
   query: URLSearchParams;
   id: string;
-  /** Bytes of the body that were sent. */
+  /** Sent bytes of the body. */
   bytes: number;
 }
 
-/** Begins the exchange of a request that gets `id` where its client has given it none. */
+/** Opens the exchange of a request; `createId` makes its id unless the client has sent one. */
 export function openExchange(
   request: IncomingMessage,
   response: ServerResponse,
   createId: () => string,
 ): Exchange {
-  // A proxy may ask for the whole URL.
+  // Proxies may send absolute URLs.
   const url = (request.url ?? '/').replace(/^https?:\/\/[^/?]*/i, '');
   const mark = url.indexOf('?');
   return {
@@ -37,7 +36,7 @@ export function openExchange(
     method: request.method ?? 'GET',
     path: mark < 0 ? url : url.slice(0, mark),
     query: new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1)),
-    id: requestId(request) ?? createId(),
+    id: findRequestId(request) ?? createId(),
     bytes: 0,
   };
 }
@@ -56,19 +55,19 @@ export function allowReading({ method }: Exchange): void {
   if (method !== 'GET' && method !== 'HEAD') throw new Refusal(405, 'Method Not Allowed');
 }
 
-/** Answers with one line of text. */
+/** Responds with one line of text. */
 export function sendText(exchange: Exchange, status: number, text: string): void {
   exchange.response.setHeader('X-Content-Type-Options', 'nosniff');
   sendBuffer(exchange, status, 'text/plain; charset=utf-8', Buffer.from(`${text}\n`));
 }
 
-/** Answers with a whole body. */
+/** Responds with a body. */
 export function sendBuffer(exchange: Exchange, status: number, type: string, body: Buffer): void {
   const { request, response, method } = exchange;
   response.statusCode = status;
   response.setHeader('Content-Type', type);
   response.setHeader('Content-Length', body.length);
-  // A body that nobody reads is in the way of the next request.
+  // An unread body would block the next request.
   if (hasBody(request) && !request.readableEnded) response.setHeader('Connection', 'close');
   if (method === 'HEAD') return void response.end();
   exchange.bytes = body.length;
@@ -79,13 +78,13 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-/** The id that a client or proxy has given a request, if it is harmless. */
-function requestId({ headers }: IncomingMessage): string | undefined {
+/** Returns a harmless request id of a client or proxy. */
+function findRequestId({ headers }: IncomingMessage): string | undefined {
   const id = headers['x-request-id'];
   return typeof id === 'string' && /^[\w.:-]{1,64}$/.test(id) ? id : undefined;
 }
 
-/** A path for a log line: without values that were asked for. */
-export function shownPath({ path }: Exchange): string {
+/** Returns the path for a log line, without query parameters. */
+export function toLoggedPath({ path }: Exchange): string {
   return path.length <= maxLoggedPath ? path : `${path.slice(0, maxLoggedPath)}…`;
 }

@@ -1,4 +1,3 @@
-/** Reads GraphQL queries from HTTP requests. Sizes, statuses and texts are catalogd's. */
 import type { IncomingMessage } from 'node:http';
 import { foldFieldName } from '../../document/go-json-fold.js';
 import { isJsonObject } from '../../document/json.js';
@@ -11,7 +10,7 @@ const maxQueryBytes = 100_000;
 
 const invalidBody = () => new Refusal(400, 'Invalid request body');
 
-/** Reads the query of a POST request. Throws Refusal. */
+/** Reads the query of a POST request. Throws Refusal; limits, statuses and texts are those of catalogd. */
 export async function readPostedQuery(request: IncomingMessage): Promise<CatalogQuery> {
   const body = await readBody(request, maxBodyBytes, invalidBody);
   let value: unknown;
@@ -54,8 +53,8 @@ export function readQueryParameters(parameters: URLSearchParams): CatalogQuery {
   });
 }
 
-function checkQuery(wanted: CatalogQuery): CatalogQuery {
-  if (wanted.query === '') throw new Refusal(400, 'Query cannot be empty');
-  if (Buffer.byteLength(wanted.query) > maxQueryBytes) throw new Refusal(400, 'Query too large');
-  return wanted;
+function checkQuery(query: CatalogQuery): CatalogQuery {
+  if (query.query === '') throw new Refusal(400, 'Query cannot be empty');
+  if (Buffer.byteLength(query.query) > maxQueryBytes) throw new Refusal(400, 'Query too large');
+  return query;
 }

@@ -1,7 +1,7 @@
 import type { MetasQuery } from '../catalogs/content-index.js';
 import { checkParameters } from './exchange.js';
 
-/** Reads what `metas` is asked for: the first of each key. Throws Refusal for keys other than these and `others`. */
+/** Reads a `metas` query, the first value of each key. Throws Refusal for keys other than these and `others`. */
 export function readMetasQuery(parameters: URLSearchParams, others: readonly string[] = []): MetasQuery {
   checkParameters(parameters, ['schema', 'package', 'name', ...others]);
   return {

@@ -3,7 +3,7 @@ import type { CatalogSet } from '../catalogs/stored-content.js';
 
 export const metricsType = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** Upper ends in seconds. (Source: catalogd, which chose them for Apdex scores.) */
+/** Upper bounds in seconds. (Source: catalogd, for Apdex scores.) */
 const buckets = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.6, 2, 2.4, 2.8, 3.2, 3.6, 4, 10];
 
 interface Series {
@@ -13,7 +13,7 @@ interface Series {
   bytes: number;
 }
 
-/** Counts requests, and writes what has been counted as Prometheus text. */
+/** Counts requests, and formats the counts as Prometheus text. */
 export class RequestMetrics {
   readonly #series = new Map<number, Series>();
   #inFlight = 0;
@@ -64,10 +64,10 @@ export class RequestMetrics {
     const list = catalogs.list();
     family('opmate_catalogs', 'gauge', 'Catalogs that are served.');
     lines.push(`opmate_catalogs ${list.length}`);
-    const perCatalog = (name: string, help: string, valueOf: (catalog: (typeof list)[number]) => number) => {
+    const perCatalog = (name: string, help: string, getValue: (catalog: (typeof list)[number]) => number) => {
       family(name, 'gauge', help);
       for (const catalog of list) {
-        lines.push(`${name}{catalog="${escapeLabel(catalog.name)}"} ${valueOf(catalog)}`);
+        lines.push(`${name}{catalog="${escapeLabel(catalog.name)}"} ${getValue(catalog)}`);
       }
     };
     perCatalog('opmate_catalog_blobs', 'Blobs of a catalog.', ({ content }) => content.count);
@@ -81,7 +81,7 @@ export class RequestMetrics {
   }
 }
 
-/** Answers `GET /metrics`, and nothing else. */
+/** Responds to `GET /metrics`, and refuses other requests. */
 export function sendMetrics(request: IncomingMessage, response: ServerResponse, format: () => string): void {
   const { method, url = '/' } = request;
   const isFound = url.replace(/\?.*$/s, '') === '/metrics';

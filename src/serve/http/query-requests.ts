@@ -3,18 +3,18 @@ import type { ServedCatalog } from '../catalogs/stored-content.js';
 import type { CatalogQuery, QueryLimits } from '../graphql/catalog-query.js';
 import { Refusal } from '../server/refusal.js';
 import type { BodySender } from './body-sender.js';
-import { type EntityTags, getTags, isSettled } from './entity-tags.js';
+import { type EntityTags, getTags, respondToConditions } from './entity-tags.js';
 import { type Exchange, checkParameters, jsonType, retryLater } from './exchange.js';
 import { readPostedQuery, readQueryParameters } from './graphql-request.js';
 
-/** GraphQL queries at once, those included whose results are being sent. */
+/** Maximum GraphQL queries being executed or sent. */
 const maxQueries = 200;
-/** Bytes of results that clients have not taken yet; beyond it queries have to wait. */
+/** Maximum unsent bytes of results; beyond it, queries are refused. */
 const maxUnsentBytes = 256 * 1024 * 1024;
-/** Part of the tags of results; changes with how values are written. */
+/** Part of the tags of results; changes with their format. */
 const resultVersion = 'graphql 1';
 
-/** Answers GraphQL queries. */
+/** Handles GraphQL queries. */
 export class QueryRequests {
   readonly #limits: Partial<QueryLimits>;
   readonly #bodies: BodySender;
@@ -26,28 +26,25 @@ export class QueryRequests {
     this.#bodies = bodies;
   }
 
-  /** Answers a query; `find` returns the catalog of the moment. */
-  async answer(exchange: Exchange, find: () => ServedCatalog): Promise<void> {
-    if (this.#queries >= maxQueries || this.#unsentBytes > maxUnsentBytes) throw tooManyQueries();
+  /** Executes a query and sends its result; `find` returns the current catalog. */
+  async handle(exchange: Exchange, find: () => ServedCatalog): Promise<void> {
+    if (this.#queries >= maxQueries || this.#unsentBytes > maxUnsentBytes) {
+      throw new Refusal(503, '503 Service Unavailable: too many queries', retryLater);
+    }
     this.#queries++;
     try {
       if (exchange.method === 'POST') {
         return await this.#sendResult(exchange, find, await readPostedQuery(exchange.request));
       }
       checkParameters(exchange.query, ['query', 'variables', 'operationName']);
-      const wanted = readQueryParameters(exchange.query);
-      const texts = [
-        resultVersion,
-        wanted.query,
-        JSON.stringify(wanted.variables),
-        wanted.operationName ?? '',
-      ];
+      const query = readQueryParameters(exchange.query);
+      const texts = [resultVersion, query.query, JSON.stringify(query.variables), query.operationName ?? ''];
       const { content, changedAt } = find();
       const tags = getTags(content.hash, texts);
       const lastModified = changedAt ?? content.storedAt;
-      const coding = this.#bodies.codingFor(exchange, Infinity);
-      if (isSettled(exchange, tags, coding, lastModified)) return;
-      await this.#sendResult(exchange, find, wanted, { tags, lastModified });
+      const coding = this.#bodies.selectCoding(exchange, Infinity);
+      if (respondToConditions(exchange, tags, coding, lastModified)) return;
+      await this.#sendResult(exchange, find, query, { tags, lastModified });
     } finally {
       this.#queries--;
     }
@@ -56,7 +53,7 @@ export class QueryRequests {
   async #sendResult(
     exchange: Exchange,
     find: () => ServedCatalog,
-    wanted: CatalogQuery,
+    query: CatalogQuery,
     validators?: { tags: EntityTags; lastModified: Date },
   ): Promise<void> {
     const { response, method } = exchange;
@@ -65,11 +62,9 @@ export class QueryRequests {
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const limits = { ...defaultQueryLimits, ...this.#limits };
-    const { body, isStable } = await queryCatalog(content, wanted, limits, gone.signal).catch(
-      throwQueryError,
-    );
+    const { body, isStable } = await queryCatalog(content, query, limits, gone.signal).catch(throwQueryError);
     const size = body.reduce((sum, { length }) => sum + length, 0);
-    const coding = this.#bodies.codingFor(exchange, size);
+    const coding = this.#bodies.selectCoding(exchange, size);
     response.setHeader('Vary', 'Accept-Encoding');
     response.setHeader('Content-Type', jsonType);
     if (validators !== undefined && isStable) {
@@ -82,23 +77,15 @@ export class QueryRequests {
     if (method === 'HEAD') return void response.end();
     this.#unsentBytes += size;
     try {
-      await this.#bodies.stream(exchange, iteratePieces(body), coding);
+      await this.#bodies.stream(exchange, body, coding);
     } finally {
       this.#unsentBytes -= size;
     }
   }
 }
 
-function tooManyQueries(): Refusal {
-  return new Refusal(503, '503 Service Unavailable: too many queries', retryLater);
-}
-
-/** A catalog that has no GraphQL schema fails its queries, as in catalogd; what is wrong with it is said. */
+/** Queries of a catalog without a GraphQL schema fail, as in catalogd, with its problem. */
 function throwQueryError(error: unknown): never {
   if (!(error instanceof OpmateError) || !['INVALID', 'LIMIT'].includes(error.code)) throw error;
   throw new Refusal(500, `500 Internal Server Error: ${error.message}`);
-}
-
-async function* iteratePieces(body: readonly Buffer[]): AsyncGenerator<Buffer, void, undefined> {
-  yield* body;
 }

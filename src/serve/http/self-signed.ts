@@ -2,14 +2,13 @@ import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { isIP } from 'node:net';
 
 const day = 24 * 60 * 60 * 1000;
-/** Clients' clocks may be a little behind. */
+/** Tolerates clocks of clients that are slow. */
 const earlierMs = day;
 const validMs = 365 * day;
 
 /**
- * Makes a key and a certificate that signs itself, for host names and IP addresses: for a laptop, where whoever
- * connects is told to trust it. Valid for a year. X.509 is written out as RFC 5280 has it, since Node.js can sign and
- * read certificates but not build them.
+ * Creates a key and a self-signed certificate for host names and IP addresses, valid for a year, for local use. X.509 is
+ * encoded here (RFC 5280), as Node.js can sign and read certificates but not build them.
  */
 export function createSelfSignedCertificate(
   names: readonly string[],
@@ -39,8 +38,12 @@ export function createSelfSignedCertificate(
     ),
   );
   const signature = sign('sha256', body, privateKey);
-  const whole = sequence(body, ecdsaWithSha256, der(tag.bitString, Buffer.concat([hex('00'), signature])));
-  const lines = whole.toString('base64').match(/.{1,64}/g) ?? [];
+  const certificate = sequence(
+    body,
+    ecdsaWithSha256,
+    der(tag.bitString, Buffer.concat([hex('00'), signature])),
+  );
+  const lines = certificate.toString('base64').match(/.{1,64}/g) ?? [];
   return {
     cert: ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n'),
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
@@ -80,7 +83,7 @@ function commonName(text: string): Buffer {
   return sequence(der(tag.set, attribute));
 }
 
-/** Two digits of the year until 2049, four from then on. */
+/** Encodes a time: two digits of the year until 2049, then four. */
 function time(date: Date): Buffer {
   const digits = `${date.toISOString().replace(/[-:T]/g, '').slice(0, 14)}Z`;
   const isShort = date.getUTCFullYear() < 2050;
@@ -104,7 +107,7 @@ function generalName(name: string): Buffer {
 }
 
 function ipv6Bytes(address: string): Buffer {
-  // A URL has it in hexadecimal groups, without zeros.
+  // URL normalizes to hexadecimal groups without zeros.
   const [before = '', after] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
   const groups = (text: string) => (text === '' ? [] : text.split(':').map((group) => parseInt(group, 16)));
   const [head, tail] = [groups(before), groups(after ?? '')];

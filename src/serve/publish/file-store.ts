@@ -21,18 +21,18 @@ import { type Coding, availableCodings, createCompressor } from '../http/encodin
 
 /** Mode of published files. */
 export const fileMode = 0o644;
-/** Bytes of a file that are read at a time. */
+/** Bytes per read of a file. */
 export const pieceBytes = 256 * 1024;
-/** Behind the name of a file in compressed form. */
+/** Extensions of compressed files. */
 export const codingExtensions: Readonly<Record<Coding, string>> = { gzip: '.gz', zstd: '.zst' };
 
-/** Puts files below the directory of files by digest, each whole under its name. */
+/** Adds files by digest, each complete under its name. */
 export class FileStore {
   readonly #root: string;
   readonly #staging: string;
   readonly #options: CancelOptions;
   readonly #added = new Set<string>();
-  readonly #made: string[] = [];
+  readonly #createdDirectories: string[] = [];
   #files = 0;
 
   private constructor(root: string, staging: string, options: CancelOptions) {
@@ -49,12 +49,12 @@ export class FileStore {
     return new FileStore(root, staging, options);
   }
 
-  /** How many files were not there before. */
+  /** Number of new files. */
   get added(): number {
     return this.#added.size;
   }
 
-  /** Adds JSON lines, and their compressed forms. Throws OpmateError IO. */
+  /** Adds JSON lines and their compressed forms. Throws OpmateError IO. */
   addLines(lines: AsyncIterable<Buffer>): Promise<PublishedFile> {
     return this.#add(lines, linesPath, availableCodings);
   }
@@ -67,7 +67,7 @@ export class FileStore {
 
   async #add(
     pieces: AsyncIterable<Buffer> | Iterable<Buffer>,
-    pathOf: (file: PublishedFile) => string,
+    getPath: (file: PublishedFile) => string,
     codings: readonly Coding[],
   ): Promise<PublishedFile> {
     const staged = path.join(this.#staging, String(this.#files++));
@@ -85,16 +85,16 @@ export class FileStore {
       };
       await writeNewFile(staged, hashed(), { mode: fileMode });
       const file = { hash: `sha256:${hash.digest('hex')}`, size };
-      const target = path.join(this.#root, pathOf(file));
+      const target = path.join(this.#root, getPath(file));
       for (const coding of codings) {
         const form = `${target}${codingExtensions[coding]}`;
-        if (await this.#isSound(form, file)) continue;
+        if (await this.#isIntact(form, file)) continue;
         const compressed = `${staged}${codingExtensions[coding]}`;
         await writeNewFile(compressed, compress(staged, coding), { mode: fileMode });
         await this.#move(compressed, form);
       }
-      // The last one: who finds it finds the others.
-      if (!(await this.#isSound(target, file))) await this.#move(staged, target);
+      // Last: a reader that finds it finds the compressed forms too.
+      if (!(await this.#isIntact(target, file))) await this.#move(staged, target);
       else await rm(staged);
       return file;
     } catch (error) {
@@ -102,7 +102,7 @@ export class FileStore {
     }
   }
 
-  async #isSound(target: string, { hash, size }: PublishedFile): Promise<boolean> {
+  async #isIntact(target: string, { hash, size }: PublishedFile): Promise<boolean> {
     if ((await lstatIfPresent(target))?.isFile() !== true) return false;
     const isPlain = !/\.(?:gz|zst)$/.test(target);
     if (isPlain && (await lstat(target)).size !== size) return false;
@@ -121,15 +121,15 @@ export class FileStore {
 
   async #move(staged: string, target: string): Promise<void> {
     const isNew = (await lstatIfPresent(target)) === undefined;
-    this.#made.push(...(await missingDirectories(path.dirname(target))));
+    this.#createdDirectories.push(...(await missingDirectories(path.dirname(target))));
     await moveWhole(staged, target);
     if (isNew) this.#added.add(target);
   }
 
-  /** Removes what was added. Never throws. */
-  async takeBack(): Promise<void> {
+  /** Removes all added files. Never throws. */
+  async revert(): Promise<void> {
     for (const file of this.#added) await rm(file, { force: true }).catch(() => undefined);
-    await removeEmptyDirectories([...new Set(this.#made)].sort());
+    await removeEmptyDirectories([...new Set(this.#createdDirectories)].sort());
   }
 
   async close(): Promise<void> {

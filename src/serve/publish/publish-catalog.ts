@@ -26,47 +26,47 @@ import type { ContentReader, StoredContent } from '../catalogs/stored-content.js
 import { availableCodings } from '../http/encoding.js';
 import { FileStore, codingExtensions, fileMode, pieceBytes } from './file-store.js';
 import {
-  keepReplaced,
+  touchReplaced,
   pruneFiles,
   readCatalogList,
   readOtherCatalogs,
   toListed,
 } from './published-directory.js';
 
-/** Files that are compressed at the same time. */
-const maxAtOnce = 4;
-/** How long another publisher of the same directory is waited for. */
+/** Maximum packages being compressed. */
+const maxConcurrent = 4;
+/** Maximum wait for another publisher of the same directory. */
 const maxLockWaitMs = 60_000;
 const everything = { schema: '', package: '', name: '' };
 
 interface PublishContentOptions extends CancelOptions {
   /** Name of the catalog in URLs. */
   name: string;
-  /** Adds to a directory that has published catalogs; without it the directory must be absent or empty. */
+  /** Add to a published directory; otherwise the directory must be missing or empty. */
   update?: boolean | undefined;
-  /** Removes files by digest that no catalog has referred to for this long; none where left out. */
+  /** Remove files by digest that have been unreferenced for this long; default none. */
   pruneMs?: number | undefined;
   now: () => Date;
   logger?: Logger | undefined;
 }
 
-/** What publishing a catalog has changed. */
+/** Result of publishing a catalog. */
 export interface Publication {
   name: string;
-  /** `sha256:…` of all blobs, as the HTTP catalog API has it. */
+  /** `sha256:…` of all blobs, as in the HTTP catalog API. */
   hash: string;
   /** Number of packages. */
   packages: number;
-  /** Files by digest that were not there before, compressed forms included. */
+  /** Number of new files by digest, compressed forms included. */
   added: number;
-  /** Files by digest that were removed. */
+  /** Number of removed files by digest. */
   removed: number;
 }
 
 /**
- * Publishes a catalog as static files in a directory. A new or empty directory appears whole; in one that has catalogs,
- * files by digest are added first, then the indexes are replaced, and a failure takes back what it has added. Throws
- * OpmateError, INVALID for a directory that is in other use.
+ * Publishes a catalog as static files. A missing or empty directory is filled atomically; in a published one, files by
+ * digest are added before the indexes are replaced, and removed again on failure. Throws OpmateError, INVALID for a
+ * directory in other use.
  */
 export async function publishContent(
   content: StoredContent,
@@ -94,7 +94,7 @@ export async function publishContent(
   });
 }
 
-/** Publishes the first catalog of a directory; undefined where an update meets another publisher's, which was faster. */
+/** Publishes the first catalog of a directory; undefined if another publisher was faster during an update. */
 async function publishNew(
   content: StoredContent,
   directory: string,
@@ -138,7 +138,7 @@ async function publishInto(
     let done = 0;
     const packages = await mapConcurrent(
       content.packages,
-      maxAtOnce,
+      maxConcurrent,
       async (packageName) => {
         const published = await addPackage(packageName, content, reader, store);
         logger.progress({ task, state: 'update', current: ++done, total, unit: 'items' });
@@ -153,7 +153,7 @@ async function publishInto(
     const listed = { name, hash, size, count: content.count, packages: packages.length };
     const catalogs = [...(await readOtherCatalogs(root, name)).map(toListed), listed];
     catalogs.sort((a, b) => compareBytes(a.name, b.name));
-    await keepReplaced(root, catalog, options.now());
+    await touchReplaced(root, catalog, options.now());
     throwIfCancelled(signal);
     const linesFile = path.join(root, linesPath(all));
     const copies: OutputFile[] = ['', ...codings.map((coding) => codingExtensions[coding])].map(
@@ -171,7 +171,7 @@ async function publishInto(
     ]);
     return { name, hash, packages: packages.length, added: store.added, removed: 0 };
   } catch (error) {
-    await store.takeBack();
+    await store.revert();
     throw error;
   } finally {
     reader.close();
@@ -228,7 +228,7 @@ async function readSection(
   return bytes;
 }
 
-/** Takes the icon out of the blob of a package; leaves one that is not as the format has it. */
+/** Removes the icon from a package blob and returns it; keeps an invalid one. */
 function takeIcon(blob: JsonObject): { mediaType: string; bytes: Buffer } | undefined {
   const { icon } = blob;
   if (!isJsonObject(icon ?? null)) return undefined;

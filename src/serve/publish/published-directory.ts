@@ -23,7 +23,7 @@ import { readRegularFile } from '../../files/read-file.js';
 import { catalogNameFault } from '../http/catalog-names.js';
 import { codingExtensions } from './file-store.js';
 
-/** Returns the catalogs of a published directory. Throws OpmateError INVALID for a directory that is none. */
+/** Reads the list of catalogs of a published directory. Throws OpmateError INVALID for another directory. */
 export async function readCatalogList(directory: string): Promise<ListedPublication[]> {
   const file = path.join(directory, catalogListName);
   if ((await lstatIfPresent(file)) === undefined) {
@@ -35,7 +35,7 @@ export async function readCatalogList(directory: string): Promise<ListedPublicat
   return parseCatalogList(await readRegularFile(file, maxPublishedIndexBytes), file);
 }
 
-/** Returns all catalogs of a directory but one. Throws OpmateError for one whose index cannot be read. */
+/** Reads the indexes of all catalogs but one. Throws OpmateError for an unreadable index. */
 export async function readOtherCatalogs(root: string, name: string): Promise<PublishedCatalog[]> {
   const others: PublishedCatalog[] = [];
   for (const other of await readdirIfPresent(path.join(root, catalogsDirectory))) {
@@ -52,20 +52,20 @@ async function readCatalogIndex(root: string, name: string): Promise<PublishedCa
   try {
     const catalog = parsePublishedCatalog(await readRegularFile(file, maxPublishedIndexBytes), file);
     if (catalog.name === name) return catalog;
-    throw new OpmateError('INVALID', `is the index of ${catalog.name}`, { subject: file });
+    throw new OpmateError('INVALID', `expected the index of ${name}, got ${catalog.name}`, { subject: file });
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     throw addContext(error, { newHint: `publish ${name} again, or remove ${path.dirname(file)}` });
   }
 }
 
-/** Returns how the list of catalogs describes one. */
+/** Converts a catalog to its entry in the list. */
 export function toListed({ name, hash, size, count, packages }: PublishedCatalog): ListedPublication {
   return { name, hash, size, count, packages: packages.length };
 }
 
-/** Dates files that are about to be referred to no longer: pruning spares them for a while, readers may need them. */
-export async function keepReplaced(root: string, catalog: PublishedCatalog, now: Date): Promise<void> {
+/** Dates files that become unreferenced: readers may need them until pruning. */
+export async function touchReplaced(root: string, catalog: PublishedCatalog, now: Date): Promise<void> {
   const before = await readCatalogIndex(root, catalog.name).catch(() => undefined);
   if (before === undefined) return;
   const kept = getFiles(catalog);
@@ -77,7 +77,7 @@ export async function keepReplaced(root: string, catalog: PublishedCatalog, now:
   }
 }
 
-/** Returns the paths of all files by digest that a catalog refers to, without compressed forms. */
+/** Returns the files by digest that a catalog refers to, without compressed forms. */
 function getFiles(catalog: PublishedCatalog): Set<string> {
   const files = new Set([linesPath(catalog)]);
   for (const publishedPackage of catalog.packages) {
@@ -87,7 +87,7 @@ function getFiles(catalog: PublishedCatalog): Set<string> {
   return files;
 }
 
-/** Removes files by digest that no catalog refers to and nobody has for `ageMs`; returns how many. */
+/** Removes files by digest that have been unreferenced for `ageMs`. Returns their number. */
 export async function pruneFiles(root: string, ageMs: number, now: Date): Promise<number> {
   const used = new Set<string>();
   for (const catalog of await readOtherCatalogs(root, ''))

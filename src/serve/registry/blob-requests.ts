@@ -5,11 +5,11 @@ import { type Call, RegistryRefusal, allow, send } from './call.js';
 import type { Repositories } from './repositories.js';
 import { readPiece } from './store.js';
 
-/** Blobs up to this size are read whole instead of streamed. */
+/** Maximum size of blobs that are read completely instead of streamed. */
 const smallBlobBytes = 64 * 1024;
 
-/** Answers a request for a blob. */
-export async function answerBlob(
+/** Handles a request for a blob. */
+export async function handleBlob(
   call: Call,
   repositories: Repositories,
   name: string,
@@ -21,11 +21,11 @@ export async function answerBlob(
     if (!(await repositories.deleteBlob(name, digest))) throw unknown();
     return send(call, 202);
   }
-  // Who asks without wanting the content is about to push what refers to it.
+  // A client that checks for a blob is about to push a manifest that refers to it.
   const size =
     call.method === 'HEAD'
       ? await repositories.claimBlob(name, digest)
-      : await repositories.blobSize(name, digest);
+      : await repositories.getBlobSize(name, digest);
   if (size === undefined) throw unknown();
   const headers: Record<string, string> = {
     'Content-Type': 'application/octet-stream',
@@ -51,7 +51,7 @@ export async function answerBlob(
     send(call, status, headers, bytes);
   } else {
     call.response.writeHead(status, { ...headers, 'Content-Length': length });
-    // A client that goes away in the middle is its own affair.
+    // A client may disconnect at any time.
     const place = { start: offset + start, end: offset + end };
     const content = createReadStream(file, { ...place, highWaterMark: 256 * 1024 });
     await pipeline(content, call.response).catch(() => undefined);

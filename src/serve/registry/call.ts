@@ -1,4 +1,3 @@
-/** What the handlers of registry requests share: one call, and how it is answered or refused. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isDigest } from '../../core/digest.js';
 import { isTag } from '../../oci/registry/registry-names.js';
@@ -21,35 +20,28 @@ export interface Call {
   query: URLSearchParams;
 }
 
-/** What it takes to answer a request. */
-type Reply = Pick<Call, 'response' | 'method'>;
-
-/** Refuses methods other than these. */
+/** Throws RegistryRefusal for other methods. */
 export function allow(call: Call, ...methods: string[]): void {
   if (methods.includes(call.method)) return;
-  throw new RegistryRefusal(405, 'UNSUPPORTED', `${call.method} is not supported here`, {
+  throw new RegistryRefusal(405, 'UNSUPPORTED', `${call.method}: unsupported method`, {
     Allow: methods.join(', '),
   });
 }
 
-/** Returns a digest as it is. Throws RegistryRefusal for other text. */
+/** Returns a valid digest. Throws RegistryRefusal for other text. */
 export function requireDigest(text: string): string {
   if (isDigest(text)) return text;
-  throw new RegistryRefusal(
-    400,
-    'DIGEST_INVALID',
-    `${text.slice(0, 200)}: not a digest, or one of an algorithm that is not supported`,
-  );
+  throw new RegistryRefusal(400, 'DIGEST_INVALID', `${text.slice(0, 200)}: invalid or unsupported digest`);
 }
 
-/** Throws RegistryRefusal for text that is no tag. */
+/** Throws RegistryRefusal for an invalid tag. */
 export function requireTag(text: string): void {
-  if (!isTag(text)) throw new RegistryRefusal(400, 'MANIFEST_INVALID', `${text.slice(0, 300)}: not a tag`);
+  if (!isTag(text)) throw new RegistryRefusal(400, 'MANIFEST_INVALID', `${text.slice(0, 300)}: invalid tag`);
 }
 
-/** Answers with JSON. */
+/** Responds with JSON. */
 export function sendJson(
-  call: Reply,
+  call: Pick<Call, 'response' | 'method'>,
   status: number,
   value: unknown,
   headers: Readonly<Record<string, string>> = {},
@@ -58,8 +50,13 @@ export function sendJson(
   send(call, status, { ...headers, 'Content-Type': 'application/json' }, body);
 }
 
-/** Answers with a body, or none. */
-export function send(call: Reply, status: number, headers: Record<string, string> = {}, body?: Buffer): void {
+/** Responds with a body or none. */
+export function send(
+  call: Pick<Call, 'response' | 'method'>,
+  status: number,
+  headers: Record<string, string> = {},
+  body?: Buffer,
+): void {
   const length = status === 204 ? {} : { 'Content-Length': body?.length ?? 0 };
   call.response.writeHead(status, { ...headers, ...length });
   call.response.end(call.method === 'HEAD' ? undefined : body);

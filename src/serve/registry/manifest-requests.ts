@@ -14,10 +14,10 @@ import { type Call, RegistryRefusal, allow, requireDigest, requireTag, send } fr
 import type { Repositories } from './repositories.js';
 import type { StorageLimit } from './storage-limit.js';
 
-/** Tags that one manifest can be pushed under at once. */
+/** Maximum tags per push. */
 const maxTagsPerPush = 100;
 
-/** Answers the requests for manifests and their referrers. */
+/** Handles requests for manifests and their referrers. */
 export class ManifestRequests {
   readonly #repositories: Repositories;
   readonly #limit: StorageLimit | undefined;
@@ -27,8 +27,8 @@ export class ManifestRequests {
     this.#limit = limit;
   }
 
-  /** Answers a request for a manifest by tag or digest. */
-  async answer(call: Call, name: string, reference: string): Promise<void> {
+  /** Handles a request for a manifest by tag or digest. */
+  async handle(call: Call, name: string, reference: string): Promise<void> {
     allow(call, 'GET', 'HEAD', 'PUT', 'DELETE');
     const byDigest = reference.includes(':');
     if (byDigest) requireDigest(reference);
@@ -45,7 +45,7 @@ export class ManifestRequests {
     const stored = digest === undefined ? undefined : contents?.manifests.get(digest);
     const bytes = stored && (await this.#repositories.readManifest(stored.descriptor.digest));
     if (stored === undefined || bytes === undefined) throw await this.#unknownManifest(name, reference);
-    // An index may say anything; what browsers take for a page is not sent as one.
+    // An index may declare any type; none that a browser displays is sent.
     const { mediaType } = isManifestType(stored.descriptor) ? stored.descriptor : stored.facts;
     const type = manifestMediaTypes.includes(mediaType) ? mediaType : 'application/octet-stream';
     send(call, 200, { 'Content-Type': type, 'Docker-Content-Digest': stored.descriptor.digest }, bytes);
@@ -61,15 +61,11 @@ export class ManifestRequests {
   async #put(call: Call, name: string, reference: string): Promise<void> {
     const bytes = await readBody(call.request, maxManifestBytes, tooLarge);
     const byDigest = reference.includes(':');
-    const promised = byDigest ? reference : call.query.get('digest');
-    if (promised !== null) requireDigest(promised);
-    const digest = computeDigest(bytes, promised === null ? 'sha256' : parseDigest(promised).algorithm);
-    if (promised !== null && digest !== promised) {
-      throw new RegistryRefusal(
-        400,
-        'DIGEST_INVALID',
-        `${name}: ${promised}: the manifest has digest ${digest}`,
-      );
+    const expected = byDigest ? reference : call.query.get('digest');
+    if (expected !== null) requireDigest(expected);
+    const digest = computeDigest(bytes, expected === null ? 'sha256' : parseDigest(expected).algorithm);
+    if (expected !== null && digest !== expected) {
+      throw new RegistryRefusal(400, 'DIGEST_INVALID', `${name}: expected digest ${expected}, got ${digest}`);
     }
     if (!byDigest) requireTag(reference);
     const extraTags = call.query.getAll('tag');
@@ -80,7 +76,7 @@ export class ManifestRequests {
     const facts = readFacts(bytes, subject);
     const mediaType = readMediaType(call, facts, subject);
     await this.#requireReferences(subject, facts);
-    await this.#limit?.take(bytes.length);
+    await this.#limit?.reserve(bytes.length);
     const tags = [...new Set([...(byDigest ? [] : [reference]), ...extraTags])];
     const descriptor = { mediaType, digest, size: bytes.length };
     await this.#repositories.putManifest(name, tags, descriptor, bytes, facts);
@@ -93,14 +89,13 @@ export class ManifestRequests {
   }
 
   /**
-   * Content of any repository will do: it is there for whoever pulls this manifest. What an index lists may be
-   * missing (distribution-spec, "Pushing Manifests", leaves that to the registry): a mirror of some platforms
-   * keeps the index, whose digest is pinned and signed, without the images of the others.
+   * Requires the blobs of a manifest in any repository. Images of an index may be missing, which distribution-spec,
+   * "Pushing Manifests", permits: a mirror of some platforms keeps the index, whose digest is pinned and signed.
    */
   async #requireReferences(subject: string, facts: ManifestFacts): Promise<void> {
     for (const { digest } of facts.blobs.filter((blob) => !isNonDistributable(blob))) {
       if ((await this.#repositories.store.claimBlob(digest)) === undefined) {
-        const problem = `${subject}: ${digest} has not been pushed`;
+        const problem = `${subject}: blob ${digest} not found`;
         throw new RegistryRefusal(400, 'MANIFEST_BLOB_UNKNOWN', problem);
       }
     }
@@ -130,7 +125,7 @@ function invalid(message: string): RegistryRefusal {
 }
 
 function tooLarge(): RegistryRefusal {
-  return new RegistryRefusal(413, 'MANIFEST_INVALID', `manifest is larger than ${maxManifestBytes} bytes`);
+  return new RegistryRefusal(413, 'MANIFEST_INVALID', `manifest exceeds ${maxManifestBytes} bytes`);
 }
 
 function readFacts(bytes: Buffer, subject: string): ManifestFacts {
@@ -147,7 +142,7 @@ function readMediaType(call: Call, facts: ManifestFacts, subject: string): strin
   const mediaType = header || facts.mediaType;
   const declared = facts.declaredMediaType;
   if (declared !== undefined && declared.toLowerCase() !== mediaType.toLowerCase()) {
-    throw invalid(`${subject}: its mediaType is ${declared}, its Content-Type ${mediaType}`);
+    throw invalid(`${subject}: mediaType ${declared} conflicts with Content-Type ${mediaType}`);
   }
   if (manifestMediaTypes.includes(mediaType)) return mediaType;
   const shown = JSON.stringify(mediaType.slice(0, 200));

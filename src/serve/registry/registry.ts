@@ -13,65 +13,64 @@ import {
   createHttpServer,
   replaceCertificate,
 } from '../server/http-server.js';
-import { getUrl, listenOn, shownAddress } from '../server/listening.js';
+import { getUrl, listenOn, formatAddress } from '../server/listening.js';
 import { Repositories } from './repositories.js';
 import { RegistryRequests, refuseRegistryRequest } from './requests.js';
 import { StorageLimit } from './storage-limit.js';
 import { openRegistryStore } from './store.js';
 import { Uploads } from './uploads.js';
 
-/** How long `close` waits for requests that are under way. */
+/** Time that `close` waits for open requests. */
 const closeGraceMs = 5_000;
 
 export interface RegistryOptions extends CancelOptions {
-  /** An OCI image layout, or a new or empty directory that is made one; or an archive set, for reading only. */
+  /** OCI image layout, a missing or empty directory to create one in, or an archive set, which is read-only. */
   directory: string;
-  /** Directories of the archive sets that this one is based on. */
+  /** Directories of base archive sets. */
   archiveBases?: readonly string[];
-  /** What the archive set must be; a directory that is no archive set is refused then. */
+  /** Expected identity or signature of the archive set; other directories are refused. */
   archiveProof?: ArchiveProof;
-  /** Address to listen on; loopback when left out. Others need `htpasswd` or `insecureListen`. */
+  /** Address to listen on, default loopback; others need `htpasswd` or `insecureListen`. */
   host?: string;
-  /** Port to listen on; any free one when left out or 0. */
+  /** Port to listen on; default 0, any free one. */
   port?: number;
-  /** Certificate chain and key, PEM; plain HTTP without. */
+  /** PEM certificate chain and key; default plain HTTP. */
   tls?: ServerCertificate;
-  /** Users with bcrypt hashes of their passwords; everybody may read and write without. */
+  /** File of users with bcrypt hashes; by default, all clients may read and write. */
   htpasswd?: string | undefined;
-  /** Allows listening beyond loopback without `htpasswd`. */
+  /** Allow listening beyond loopback without `htpasswd`. */
   insecureListen?: boolean | undefined;
-  /** Takes no changes. */
+  /** Refuse changes. */
   readOnly?: boolean | undefined;
-  /** Bytes that blobs and uploads may take together; no limit of its own when left out. */
+  /** Maximum bytes of blobs and uploads together; default unlimited. */
   maxSize?: number | undefined;
-  /** Names that requests may call the registry by, then checked on every address; see HostRule. */
+  /** Host names of requests, checked on every address; see HostRule. */
   allowedHosts?: readonly string[] | undefined;
   maxConnections?: number | undefined;
   logger?: Logger;
 }
 
 export interface Registry {
-  /** `http://127.0.0.1:40001`, without a final slash. */
+  /** `http://127.0.0.1:40001`, without trailing slash. */
   readonly url: string;
   readonly port: number;
-  /** Shows new connections another certificate. Throws OpmateError INVALID. */
+  /** Replaces the certificate for new connections. Throws OpmateError INVALID. */
   replaceCertificate(certificate: ServerCertificate): void;
-  /** Stops listening, finishes what is under way, and removes unfinished uploads. */
+  /** Stops listening, finishes open requests, and removes unfinished uploads. */
   close(): Promise<void>;
 }
 
 /**
- * Serves an OCI image layout directory over the distribution API (distribution-spec 1.1), for reading and writing, or
- * the images of an archive set, for reading. The default repository is named after the directory; see `Repositories`.
- * An image needs its blobs; an index is accepted without some of its images. When `signal` fires the registry closes.
- * Throws OpmateError NOT_FOUND, INVALID, UNSUPPORTED or IO, and CANCELLED.
+ * Serves an OCI image layout, or an archive set read-only, over the distribution API (distribution-spec 1.1). The default
+ * repository is named after the directory; see `Repositories`. A pushed image needs its blobs; an index may lack images.
+ * The registry closes when `signal` aborts. Throws OpmateError NOT_FOUND, INVALID, UNSUPPORTED, IO or CANCELLED.
  */
 export async function startRegistry(options: RegistryOptions): Promise<Registry> {
   const { directory, host = '127.0.0.1', port = 0, tls, logger = silentLogger, signal } = options;
   throwIfCancelled(signal);
   if (options.htpasswd === undefined && options.insecureListen !== true && !isLoopbackHost(host)) {
     throw new UsageError(
-      `listen ${shownAddress({ host, port })}: not a loopback address, and no authentication is configured`,
+      `listen ${formatAddress({ host, port })}: not a loopback address, and no authentication is configured`,
       { hint: 'add --htpasswd FILE, or allow everybody with --insecure-listen' },
     );
   }
@@ -92,7 +91,7 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
     refuse: refuseRegistryRequest,
     hosts: new HostRule({ names: [host, ...allowedHosts], everywhere: allowedHosts.length > 0 }),
     certificate: tls,
-    // A large upload may take longer than any fixed time; a connection that stands still may not.
+    // Large uploads take any time; idle connections are limited.
     requestMs: 0,
     maxConnections,
     logger,

@@ -17,18 +17,18 @@ interface StoredManifest {
   facts: ManifestFacts;
 }
 
-/** What one repository holds. Changes only after the index on disk has. */
+/** Contents of one repository, updated after the index on disk. */
 interface RepositoryContents {
   /** Digests by tag. */
   readonly tags: Map<string, string>;
   readonly manifests: Map<string, StoredManifest>;
-  /** Blobs that its manifests name or that were uploaded or mounted here. */
+  /** Blobs that its manifests refer to, or that were uploaded or mounted here. */
   readonly blobs: Set<string>;
 }
 
 /**
- * The repositories of one layout directory or archive, as its index says; see `RepositoryIndex`. The blobs are shared.
- * Manifests that an index lists need no entry. What a repository holds is read when it is first asked for.
+ * Repositories of a layout directory or archive, by its index; see `RepositoryIndex`. Blobs are shared. Manifests listed by
+ * an image index need no entry. Contents of a repository are read with its first request.
  */
 export class Repositories {
   readonly store: RegistryStore;
@@ -47,14 +47,14 @@ export class Repositories {
     this.#logger = logger;
   }
 
-  /** Where changes go; whoever serves an archive refuses them before. */
+  /** Layout to change; archives refuse changes earlier. */
   get #layout(): LayoutStore {
     const { layout, directory } = this.store;
-    if (layout === undefined) throw new OpmateError('UNSUPPORTED', `${directory}: for reading only`);
+    if (layout === undefined) throw new OpmateError('UNSUPPORTED', `${directory}: read-only`);
     return layout;
   }
 
-  /** Names of the repositories that hold anything, in byte order. */
+  /** Lists the names of non-empty repositories, in byte order. */
   async listRepositories(): Promise<string[]> {
     await this.#refresh();
     const groups = this.#group();
@@ -75,7 +75,7 @@ export class Repositories {
     return await loading;
   }
 
-  /** Bytes of a manifest, checked; undefined when it is gone or damaged. */
+  /** Reads a manifest and checks its digest; undefined if missing or damaged. */
   async readManifest(digest: string): Promise<Buffer | undefined> {
     const size = await this.store.blobSize(digest);
     if (size === undefined || size > maxManifestBytes) return undefined;
@@ -86,7 +86,7 @@ export class Repositories {
     return undefined;
   }
 
-  /** Stores a manifest under its digest and under tags; what it refers to has been looked up before. */
+  /** Stores a manifest by digest and tags; the caller has checked its references. */
   async putManifest(
     repository: string,
     tags: readonly string[],
@@ -109,7 +109,7 @@ export class Repositories {
     });
   }
 
-  /** Removes a tag; false if it does not exist. Its manifest stays. */
+  /** Removes a tag, and keeps its manifest; false if the tag does not exist. */
   async deleteTag(repository: string, tag: string): Promise<boolean> {
     const contents = await this.find(repository);
     if (contents === undefined || !contents.tags.has(tag)) return false;
@@ -118,13 +118,13 @@ export class Repositories {
     return true;
   }
 
-  /** Removes a manifest and every tag of it; false when the repository has none with this digest. */
+  /** Removes a manifest and its tags; false if the repository does not have it. */
   async deleteManifest(repository: string, digest: string): Promise<boolean> {
     return await this.#locks.run(digest, async () => {
       if (!(await this.find(repository))?.manifests.has(digest)) return false;
       await this.#layout.update((entries) => {
         const kept = entries.filter(
-          (entry) => entry.digest !== digest || this.#index.placeOf(entry).repository !== repository,
+          (entry) => entry.digest !== digest || this.#index.getPlace(entry).repository !== repository,
         );
         return kept.length === entries.length ? entries : kept;
       });
@@ -137,19 +137,19 @@ export class Repositories {
     });
   }
 
-  /** Bytes of a blob of a repository; undefined when it has none with this digest. */
-  async blobSize(repository: string, digest: string): Promise<number | undefined> {
+  /** Returns the size of a blob of a repository; undefined if the repository does not have it. */
+  async getBlobSize(repository: string, digest: string): Promise<number | undefined> {
     const contents = await this.find(repository);
     return contents?.blobs.has(digest) ? await this.store.blobSize(digest) : undefined;
   }
 
-  /** The same for a client that will not upload what is there; see `RegistryStore.claimBlob`. */
+  /** As `getBlobSize`, for a client that will refer to the blob; see `RegistryStore.claimBlob`. */
   async claimBlob(repository: string, digest: string): Promise<number | undefined> {
     const contents = await this.find(repository);
     return contents?.blobs.has(digest) ? await this.store.claimBlob(digest) : undefined;
   }
 
-  /** Puts an uploaded file, already checked and synced, in its place. */
+  /** Moves an uploaded file, checked and synced, into the layout. */
   async adoptBlob(repository: string, digest: string, temporaryPath: string): Promise<void> {
     await this.#locks.run(digest, async () => {
       await this.#layout.adoptBlob(temporaryPath, digest);
@@ -157,7 +157,7 @@ export class Repositories {
     });
   }
 
-  /** Makes a blob of another repository, or of any when none is named, one of this repository too. */
+  /** Mounts a blob from another repository, or from any. */
   async mountBlob(repository: string, digest: string, from: string | undefined): Promise<boolean> {
     return await this.#locks.run(digest, async () => {
       const size =
@@ -168,10 +168,10 @@ export class Repositories {
     });
   }
 
-  /** Removes a blob from a repository, and its file when no other has it; false when it is not there. */
+  /** Removes a blob from a repository, and its file if unreferenced; false if the repository does not have it. */
   async deleteBlob(repository: string, digest: string): Promise<boolean> {
     return await this.#locks.run(digest, async () => {
-      if ((await this.blobSize(repository, digest)) === undefined) return false;
+      if ((await this.getBlobSize(repository, digest)) === undefined) return false;
       this.#uploaded.get(repository)?.delete(digest);
       await this.#apply(repository, ({ blobs }) => blobs.delete(digest));
       await this.#removeUnused(digest);
@@ -196,16 +196,15 @@ export class Repositories {
   }
 
   /**
-   * Does to what is in memory what has just been done to the index. Changes are applied in the order in which
-   * they were written, since each gets here in as many steps. A repository that is not loaded needs nothing:
-   * loading starts from the newest index.
+   * Applies a change of the index to loaded contents, in the order of writing, since each change gets here in equally many
+   * steps. A repository that is not loaded will start from the newest index.
    */
   async #apply(repository: string, change: (contents: RepositoryContents) => void): Promise<void> {
     const contents = await this.#loaded.get(repository);
     if (contents !== undefined) change(contents);
   }
 
-  /** Forgets what was derived from an index that another process has changed since. */
+  /** Drops contents that derive from an index which another process has changed. */
   async #refresh(): Promise<void> {
     await this.store.entries();
     if (this.store.generation === this.#generation) return;
@@ -213,11 +212,10 @@ export class Repositories {
     this.#loaded = new Map();
   }
 
-  /** Entries by repository. */
   #group(): Map<string, Descriptor[]> {
     const entries = this.store.knownEntries;
     if (this.#grouped?.from !== entries) {
-      const groups = groupBy(entries, (entry) => this.#index.placeOf(entry).repository);
+      const groups = groupBy(entries, (entry) => this.#index.getPlace(entry).repository);
       this.#grouped = { from: entries, groups };
     }
     return this.#grouped.groups;
@@ -231,13 +229,13 @@ export class Repositories {
     };
     await this.#add(contents, entries);
     for (const entry of entries) {
-      const { tag } = this.#index.placeOf(entry);
+      const { tag } = this.#index.getPlace(entry);
       if (tag !== undefined && contents.manifests.has(entry.digest)) contents.tags.set(tag, entry.digest);
     }
     return contents;
   }
 
-  /** Takes manifests into a repository with all that they list, as far as it is there. */
+  /** Adds manifests and all existing ones that they list. */
   async #add(contents: RepositoryContents, roots: readonly Descriptor[]): Promise<void> {
     let level = roots;
     while (level.length > 0) {
@@ -271,7 +269,7 @@ export class Repositories {
     }
   }
 
-  /** Annotations may fill megabytes, and only those of a referrer are ever shown. */
+  /** Keeps annotations of referrers only: they may fill megabytes. */
   #remember(digest: string, facts: ManifestFacts): ManifestFacts {
     if (facts.subject === undefined) delete facts.annotations;
     this.#facts.set(digest, facts);

@@ -9,8 +9,8 @@ interface Place {
 }
 
 /**
- * Which repository an index entry belongs to, by its tag annotation: `ns/name:v1` is `v1` of `ns/name`, and a bare `v1`
- * is of the default repository. An entry without a tag has the repository in another annotation, or is of the default.
+ * Maps index entries to repositories by their tag annotation: `ns/name:v1` is `v1` of `ns/name`, a bare `v1` belongs to the
+ * default repository. Without a tag, another annotation has the repository, or else it is the default.
  */
 export class RepositoryIndex {
   readonly #defaultRepository: string;
@@ -20,8 +20,8 @@ export class RepositoryIndex {
     this.#defaultRepository = defaultRepository;
   }
 
-  /** Returns which repository and tag an entry belongs to. */
-  placeOf(entry: Descriptor): Place {
+  /** Returns the repository and tag of an entry. */
+  getPlace(entry: Descriptor): Place {
     let place = this.#places.get(entry);
     if (place === undefined) this.#places.set(entry, (place = this.#readPlace(entry)));
     return place;
@@ -41,7 +41,7 @@ export class RepositoryIndex {
     return { repository: valid ? repository : this.#defaultRepository, tag: undefined };
   }
 
-  #getEntry(repository: string, tag: string | undefined, descriptor: Descriptor): Descriptor {
+  #createEntry(repository: string, tag: string | undefined, descriptor: Descriptor): Descriptor {
     const { mediaType, digest, size } = descriptor;
     const isDefault = repository === this.#defaultRepository;
     if (tag !== undefined) {
@@ -52,7 +52,7 @@ export class RepositoryIndex {
     return { mediaType, digest, size, ...(!isDefault && { annotations }) };
   }
 
-  /** Returns the entries with a manifest under tags, or without one; the same array where nothing changes. */
+  /** Returns the entries with a manifest and its tags, if any; the same array if unchanged. */
   withManifest(
     entries: readonly Descriptor[],
     repository: string,
@@ -65,7 +65,7 @@ export class RepositoryIndex {
     let listed = false;
     const next: Descriptor[] = [];
     for (const entry of entries) {
-      const place = this.placeOf(entry);
+      const place = this.getPlace(entry);
       if (place.repository !== repository) {
         next.push(entry);
         continue;
@@ -78,7 +78,7 @@ export class RepositoryIndex {
           tagged++;
         } else if (!same) displaced.set(entry.digest, entry);
       } else if (same && place.tag === undefined && tags.length > 0) {
-        // The tag that is about to be written stands for it.
+        // Replaced by the tagged entry.
       } else {
         next.push(
           same && entry.mediaType !== descriptor.mediaType
@@ -88,18 +88,18 @@ export class RepositoryIndex {
         listed ||= same;
       }
     }
-    for (const tag of wanted) next.push(this.#getEntry(repository, tag, descriptor));
-    if (tags.length === 0 && !listed) next.push(this.#getEntry(repository, undefined, descriptor));
+    for (const tag of wanted) next.push(this.#createEntry(repository, tag, descriptor));
+    if (tags.length === 0 && !listed) next.push(this.#createEntry(repository, undefined, descriptor));
     this.#keepUntagged(next, repository, displaced);
     const unchanged = next.length === entries.length && next.every((entry, i) => entry === entries[i]);
     return unchanged && (tagged === tags.length || listed) ? entries : next;
   }
 
-  /** Returns the entries without a tag; its manifest stays. */
+  /** Returns the entries without a tag, with its manifest; the same array if unchanged. */
   withoutTag(entries: readonly Descriptor[], repository: string, tag: string): readonly Descriptor[] {
     const displaced = new Map<string, Descriptor>();
     const next = entries.filter((entry) => {
-      const place = this.placeOf(entry);
+      const place = this.getPlace(entry);
       if (place.repository !== repository || place.tag !== tag) return true;
       displaced.set(entry.digest, entry);
       return false;
@@ -108,13 +108,13 @@ export class RepositoryIndex {
     return next.length === entries.length && displaced.size === 0 ? entries : next;
   }
 
-  /** A manifest that loses its last tag stays in its repository, without one. */
+  /** Adds an untagged entry for each manifest that has lost its last tag. */
   #keepUntagged(entries: Descriptor[], repository: string, displaced: ReadonlyMap<string, Descriptor>): void {
     for (const [digest, entry] of displaced) {
       const listed = entries.some(
-        (other) => other.digest === digest && this.placeOf(other).repository === repository,
+        (other) => other.digest === digest && this.getPlace(other).repository === repository,
       );
-      if (!listed) entries.push(this.#getEntry(repository, undefined, entry));
+      if (!listed) entries.push(this.#createEntry(repository, undefined, entry));
     }
   }
 }

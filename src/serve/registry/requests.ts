@@ -6,7 +6,7 @@ import { isRepositoryName } from '../../oci/registry/registry-names.js';
 import { isCrossSite } from '../server/host-rule.js';
 import type { PasswordFile } from '../server/htpasswd.js';
 import type { RequestRefusal } from '../server/http-server.js';
-import { answerBlob } from './blob-requests.js';
+import { handleBlob } from './blob-requests.js';
 import { type Call, RegistryRefusal, allow, requireDigest, sendJson } from './call.js';
 import { ManifestRequests } from './manifest-requests.js';
 import type { Repositories } from './repositories.js';
@@ -14,22 +14,22 @@ import { type StorageLimit, StorageFullError } from './storage-limit.js';
 import { UploadRequests } from './upload-requests.js';
 import type { Uploads } from './uploads.js';
 
-/** Names of repositories may have slashes, so the shortest that leaves a whole endpoint is taken. */
+/** Repository names may have slashes: the shortest that leaves a complete endpoint matches. */
 const endpointPattern =
   /^\/v2\/(.+?)\/(?:(blobs\/uploads)(?:\/([^/]*))?|(manifests|blobs|referrers)\/([^/]+)|(tags\/list))$/;
-/** How much of the body of a refused request is read. */
+/** Maximum bytes of a refused request that are read. */
 const maxDrainedBytes = 64 * 1024 * 1024;
 
 interface RegistryRequestsOptions {
   repositories: Repositories;
-  /** None where the content is for reading only. */
+  /** Undefined for a read-only registry. */
   uploads: Uploads | undefined;
   limit: StorageLimit | undefined;
   passwords: PasswordFile | undefined;
   logger: Logger;
 }
 
-/** Answers the requests of the distribution API. */
+/** Handles the requests of the distribution API. */
 export class RegistryRequests {
   readonly #repositories: Repositories;
   readonly #manifests: ManifestRequests;
@@ -50,7 +50,7 @@ export class RegistryRequests {
     response.setHeader('Docker-Distribution-API-Version', 'registry/2.0');
     response.setHeader('X-Content-Type-Options', 'nosniff');
     try {
-      await this.#admit(request, method);
+      await this.#authorize(request, method);
       const { path, query } = splitUrl(url);
       await this.#route(path, { request, response, method, query });
     } catch (error) {
@@ -59,12 +59,12 @@ export class RegistryRequests {
     this.#logger.log('debug', `${method} ${url}`, { status: response.statusCode });
   }
 
-  /** Throws RegistryRefusal for a request of nobody who is known, and for a change that another site asks for. */
-  async #admit(request: IncomingMessage, method: string): Promise<void> {
+  /** Throws RegistryRefusal for unauthenticated requests and for cross-site changes. */
+  async #authorize(request: IncomingMessage, method: string): Promise<void> {
     if (this.#passwords !== undefined) {
       const verdict = await this.#passwords.check(request.headers.authorization);
       if (verdict === 'busy') {
-        throw new RegistryRefusal(429, 'TOOMANYREQUESTS', 'too many passwords are being checked');
+        throw new RegistryRefusal(429, 'TOOMANYREQUESTS', 'too many concurrent password checks');
       }
       if (verdict === 'wrong') {
         throw new RegistryRefusal(401, 'UNAUTHORIZED', 'authentication required', {
@@ -73,7 +73,7 @@ export class RegistryRequests {
       }
     }
     if (method !== 'GET' && method !== 'HEAD' && isCrossSite(request)) {
-      throw new RegistryRefusal(403, 'DENIED', 'changes that another site asks for are refused');
+      throw new RegistryRefusal(403, 'DENIED', 'cross-site changes are not allowed');
     }
   }
 
@@ -88,19 +88,19 @@ export class RegistryRequests {
       return sendJson(call, 200, { repositories: page });
     }
     const match = endpointPattern.exec(path);
-    if (match === null) throw new RegistryRefusal(404, 'UNSUPPORTED', `${path}: no such endpoint`);
+    if (match === null) throw new RegistryRefusal(404, 'UNSUPPORTED', `${path}: unknown endpoint`);
     const [, name = '', uploads, uploadId, kind, reference = '', tags] = match;
     if (!isRepositoryName(name)) {
       throw new RegistryRefusal(
         400,
         'NAME_INVALID',
-        `${JSON.stringify(name.slice(0, 300))}: not a repository name`,
+        `${JSON.stringify(name.slice(0, 300))}: invalid repository name`,
       );
     }
     const isReading = uploads === undefined && (call.method === 'GET' || call.method === 'HEAD');
     if (this.#uploads === undefined && !isReading) {
-      const what = this.#repositories.store.layout === undefined ? 'an archive is' : 'is';
-      throw new RegistryRefusal(405, 'UNSUPPORTED', `${name}: ${what} served for reading only`, {
+      const served = this.#repositories.store.layout === undefined ? 'an archive is' : 'is';
+      throw new RegistryRefusal(405, 'UNSUPPORTED', `${name}: ${served} served read-only`, {
         Allow: 'GET, HEAD',
       });
     }
@@ -110,8 +110,8 @@ export class RegistryRequests {
         : this.#uploads?.start(call, name));
     }
     if (tags !== undefined) return await this.#listTags(call, name, path);
-    if (kind === 'manifests') return await this.#manifests.answer(call, name, reference);
-    if (kind === 'blobs') return await answerBlob(call, this.#repositories, name, requireDigest(reference));
+    if (kind === 'manifests') return await this.#manifests.handle(call, name, reference);
+    if (kind === 'blobs') return await handleBlob(call, this.#repositories, name, requireDigest(reference));
     return await this.#manifests.listReferrers(call, name, requireDigest(reference));
   }
 
@@ -147,7 +147,7 @@ export class RegistryRequests {
   }
 }
 
-/** Answers a request that is refused before it is looked at. */
+/** Responds to a request that the server refuses. */
 export function refuseRegistryRequest(
   refusal: RequestRefusal,
   request: IncomingMessage,
@@ -172,11 +172,11 @@ function splitUrl(url: string): { path: string; query: URLSearchParams } {
   try {
     return { path: decodeURIComponent(raw), query: new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1)) };
   } catch {
-    throw new RegistryRefusal(400, 'UNSUPPORTED', 'the path has a malformed escape');
+    throw new RegistryRefusal(400, 'UNSUPPORTED', 'invalid escape in path');
   }
 }
 
-/** Reads away what a refused request still sends, so that its answer arrives; an endless one is cut off. */
+/** Discards the rest of a refused request, so that the client receives the response; limits endless ones. */
 function drain(request: IncomingMessage): void {
   let left = maxDrainedBytes;
   request.on('data', (chunk: Buffer) => {
@@ -186,15 +186,15 @@ function drain(request: IncomingMessage): void {
   request.resume();
 }
 
-/** The names that `n` and `last` ask for; sets the Link header when there are more. */
+/** Returns the page of names that `n` and `last` select; sets the Link header if there are more. */
 function paginate(names: readonly string[], call: Call, path: string): string[] {
   const last = call.query.get('last');
-  const wanted = call.query.get('n');
-  if (wanted !== null && !/^\d{1,9}$/.test(wanted)) {
-    throw new RegistryRefusal(400, 'UNSUPPORTED', `${wanted.slice(0, 80)}: n is not a number of results`);
+  const size = call.query.get('n');
+  if (size !== null && !/^\d{1,9}$/.test(size)) {
+    throw new RegistryRefusal(400, 'UNSUPPORTED', `n: expected a number, got ${size.slice(0, 80)}`);
   }
   const rest = last === null ? [...names] : names.filter((name) => compareBytes(name, last) > 0);
-  const limit = wanted === null ? rest.length : Number(wanted);
+  const limit = size === null ? rest.length : Number(size);
   const page = rest.slice(0, limit);
   const end = page.at(-1);
   if (end !== undefined && rest.length > limit) {

@@ -2,15 +2,15 @@ import { showSize } from '../../archive/limits.js';
 import { LimitError } from '../../core/errors.js';
 import type { LayoutStore } from '../../oci/layout/layout-store.js';
 
-/** How often a full directory is measured again. */
+/** Minimum time between measurements of a full directory. */
 const remeasureMs = 1_000;
 
-/** A directory has as many bytes as it may have. */
+/** The storage limit is reached. */
 export class StorageFullError extends LimitError {}
 
 /**
- * Bounds the bytes of blobs and uploads of a layout. What is added is counted; what is removed, also by other
- * processes, is seen when the limit is met and the directory is measured again.
+ * Limits the bytes of blobs and uploads of a layout. Additions are counted; removals, also by other processes, are seen
+ * when the limit is reached and the directory is measured again.
  */
 export class StorageLimit {
   readonly #layout: LayoutStore;
@@ -29,8 +29,8 @@ export class StorageLimit {
     return new StorageLimit(layout, max, await layout.usedBytes());
   }
 
-  /** Makes room for bytes that are about to be written. Throws StorageFullError. */
-  async take(bytes: number): Promise<void> {
+  /** Reserves bytes to write. Throws StorageFullError. */
+  async reserve(bytes: number): Promise<void> {
     if (this.#used + bytes > this.#max) await this.#measure();
     if (this.#used + bytes > this.#max) {
       throw new StorageFullError(`storage limit of ${showSize(this.#max)} reached`);

@@ -9,29 +9,27 @@ import { type ArchiveProof, archiveIndexName } from '../../oci/archive-set/archi
 import { LayoutStore } from '../../oci/layout/layout-store.js';
 import type { Descriptor } from '../../oci/image/types.js';
 
-/** Content by digest, and a list of what it is for: what a registry serves. */
+/** Content by digest with a list of images, which a registry serves. */
 export interface RegistryStore {
-  /** How messages name it. */
   readonly directory: string;
-  /** Counts how often somebody else has changed the list. */
+  /** Number of changes by other processes. */
   readonly generation: number;
-  /** Images as an `index.json` lists them, as they are now. */
+  /** Returns the current entries of `index.json`. */
   entries(): Promise<readonly Descriptor[]>;
-  /** The same, without looking at the disk. */
+  /** Entries as last read. */
   readonly knownEntries: readonly Descriptor[];
-  /** Bytes of a blob, or undefined if missing. */
+  /** Returns the size of a blob; undefined if missing. */
   blobSize(digest: string): Promise<number | undefined>;
-  /** The same, and keeps the blob from being collected for a while: something is about to refer to it. */
+  /** As `blobSize`; protects the blob from garbage collection for a while, as a manifest is about to refer to it. */
   claimBlob(digest: string): Promise<number | undefined>;
-  /** Where the content of a blob that is there lies. */
+  /** Returns the place of an existing blob. */
   locate(digest: string): { file: string; offset: number };
-  /** What can be written to; undefined where the content is for reading only. */
+  /** Layout to write to; undefined for a read-only store. */
   readonly layout: LayoutStore | undefined;
 }
 
 /**
- * Opens what is to be served: archive sets where the directory holds one, `bases` being directories of those that
- * it is based on; else a layout directory, which is created if missing. Throws OpmateError.
+ * Opens an archive set with its `bases`, or else a layout directory, which is created if missing. Throws OpmateError.
  */
 export async function openRegistryStore(
   directory: string,
@@ -45,10 +43,10 @@ export async function openRegistryStore(
   );
   return isArchive || bases.length > 0 || proof.id !== undefined || proof.key !== undefined
     ? await openArchive(directory, bases, logger, proof)
-    : serveLayout(await LayoutStore.open(directory, { create: true }));
+    : createLayoutStore(await LayoutStore.open(directory, { create: true }));
 }
 
-function serveLayout(layout: LayoutStore): RegistryStore {
+function createLayoutStore(layout: LayoutStore): RegistryStore {
   return {
     layout,
     directory: layout.directory,
@@ -75,8 +73,7 @@ async function openArchive(
   const { entries, index } = archive;
   const missing = archive.missing().size;
   if (missing > 0) {
-    const where = `in its base ${index.base}, which is not at hand`;
-    logger.log('warn', `${directory}: ${missing} of its blobs are ${where}: they cannot be pulled`);
+    logger.log('warn', `${directory}: ${missing} blobs unavailable without base archive ${index.base}`);
   }
   return {
     layout: undefined,
@@ -90,7 +87,7 @@ async function openArchive(
   };
 }
 
-/** Reads a piece of a file, which may be shorter than wanted at its end; undefined if it does not exist. */
+/** Reads a piece of a file, shorter at the end; undefined if the file does not exist. */
 export async function readPiece(file: string, start: number, length: number): Promise<Buffer | undefined> {
   const handle = await openRegularFile(file).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return undefined;

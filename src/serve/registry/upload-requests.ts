@@ -3,7 +3,7 @@ import { type Call, RegistryRefusal, allow, requireDigest, send } from './call.j
 import type { Repositories } from './repositories.js';
 import type { Upload, Uploads } from './uploads.js';
 
-/** Answers the requests that push blobs. */
+/** Handles the requests that push blobs. */
 export class UploadRequests {
   readonly #repositories: Repositories;
   readonly #uploads: Uploads;
@@ -13,7 +13,7 @@ export class UploadRequests {
     this.#uploads = uploads;
   }
 
-  /** Mounts a blob, takes it whole, or begins an upload of several requests. */
+  /** Mounts a blob, stores it from one request, or starts an upload of several. */
   async start(call: Call, name: string): Promise<void> {
     allow(call, 'POST');
     const { query } = call;
@@ -29,7 +29,7 @@ export class UploadRequests {
     if (digest === null) {
       const upload = this.#uploads.start(name, algorithm);
       if (upload === undefined)
-        throw new RegistryRefusal(429, 'TOOMANYREQUESTS', 'too many uploads are under way');
+        throw new RegistryRefusal(429, 'TOOMANYREQUESTS', 'too many concurrent uploads');
       return send(call, 202, { ...getLocation(upload), 'Docker-Upload-UUID': upload.id });
     }
     requireDigest(digest);
@@ -58,7 +58,7 @@ export class UploadRequests {
           return send(call, 202, { ...getProgress(upload), 'Docker-Upload-UUID': id });
         default:
           if (digest === null)
-            throw new RegistryRefusal(400, 'DIGEST_INVALID', `${name}: ${id}: no digest given`);
+            throw new RegistryRefusal(400, 'DIGEST_INVALID', `${name}: ${id}: missing digest`);
           requireDigest(digest);
           await receive(call, upload);
           try {
@@ -71,10 +71,10 @@ export class UploadRequests {
     });
   }
 
-  async #finish(upload: Upload, promised: string): Promise<void> {
-    const { path, digest } = await upload.finish(parseDigest(promised).algorithm);
-    if (digest !== promised) {
-      const problem = `${upload.repository}: ${promised}: the content has digest ${digest}`;
+  async #finish(upload: Upload, expected: string): Promise<void> {
+    const { path, digest } = await upload.finish(parseDigest(expected).algorithm);
+    if (digest !== expected) {
+      const problem = `${upload.repository}: expected digest ${expected}, got ${digest}`;
       throw new RegistryRefusal(400, 'DIGEST_INVALID', problem);
     }
     await this.#repositories.adoptBlob(upload.repository, digest, path);
@@ -83,10 +83,10 @@ export class UploadRequests {
 
 function requireAlgorithm(text: string): DigestAlgorithm {
   if (text === 'sha256' || text === 'sha384' || text === 'sha512') return text;
-  throw new RegistryRefusal(400, 'DIGEST_INVALID', `${text.slice(0, 80)}: digest algorithm is not supported`);
+  throw new RegistryRefusal(400, 'DIGEST_INVALID', `${text.slice(0, 80)}: unsupported digest algorithm`);
 }
 
-/** Appends the body to an upload, after its place has been checked: a refused chunk changes nothing. */
+/** Appends the body to an upload after checking its range: a refused chunk changes nothing. */
 async function receive(call: Call, upload: Upload): Promise<void> {
   const { 'content-range': range, 'content-length': length } = call.request.headers;
   const body = iterateBody(call);
@@ -95,36 +95,29 @@ async function receive(call: Call, upload: Upload): Promise<void> {
   const start = Number(match?.[1]);
   const expected = Number(match?.[2]) - start + 1;
   if (match === null || expected < 1) {
-    throw new RegistryRefusal(
-      400,
-      'BLOB_UPLOAD_INVALID',
-      `${range.slice(0, 80)}: Content-Range is not START-END`,
-    );
+    const problem = `Content-Range: expected START-END, got ${range.slice(0, 80)}`;
+    throw new RegistryRefusal(400, 'BLOB_UPLOAD_INVALID', problem);
   }
   if (start !== upload.offset) {
-    const problem = `chunk starts at ${start}, the next byte is ${upload.offset}`;
+    const problem = `chunk: expected start ${upload.offset}, got ${start}`;
     throw new RegistryRefusal(416, 'BLOB_UPLOAD_INVALID', problem, getProgress(upload));
   }
   if (length !== undefined && Number(length) !== expected) {
     throw new RegistryRefusal(400, 'SIZE_INVALID', `Content-Length is ${length}, Content-Range ${range}`);
   }
-  await upload.append(limited(body, expected));
+  await upload.append(limitBytes(body, expected));
   if (upload.offset !== start + expected) {
-    const problem = `chunk has ${upload.offset - start} bytes, Content-Range is ${range}`;
+    const problem = `chunk: expected ${expected} bytes, got ${upload.offset - start}`;
     throw new RegistryRefusal(400, 'SIZE_INVALID', problem);
   }
 }
 
-async function* limited(body: AsyncIterable<Buffer>, length: number): AsyncGenerator<Buffer> {
+async function* limitBytes(body: AsyncIterable<Buffer>, length: number): AsyncGenerator<Buffer> {
   let seen = 0;
   for await (const chunk of body) {
     seen += chunk.length;
     if (seen > length)
-      throw new RegistryRefusal(
-        400,
-        'SIZE_INVALID',
-        `chunk is longer than its Content-Range of ${length} bytes`,
-      );
+      throw new RegistryRefusal(400, 'SIZE_INVALID', `chunk: longer than Content-Range of ${length} bytes`);
     yield chunk;
   }
 }
@@ -133,17 +126,16 @@ function getLocation(upload: Upload): Record<string, string> {
   return { Location: `/v2/${upload.repository}/blobs/uploads/${upload.id}` };
 }
 
-/** Both ends count, so nothing received yet looks like one byte: `0-0`, as other registries have it. */
+/** Returns the received range; it includes both ends, so an empty upload has `0-0`, as in other registries. */
 function getProgress(upload: Upload): Record<string, string> {
   return { ...getLocation(upload), Range: `0-${Math.max(0, upload.offset - 1)}` };
 }
 
-/** Answers that a blob is there. */
 function sendCreated(call: Call, name: string, digest: string): void {
   send(call, 201, { Location: `/v2/${name}/blobs/${digest}`, 'Docker-Content-Digest': digest });
 }
 
-/** The body; whoever stops reading it early leaves the connection usable for an answer. */
+/** Iterates the body; ending early keeps the connection open for the response. */
 function iterateBody(call: Call): AsyncIterable<Buffer> {
   return call.request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
 }

@@ -6,12 +6,12 @@ import type { LayoutStore } from '../../oci/layout/layout-store.js';
 import { KeyedLock } from '../../core/keyed-lock.js';
 import type { StorageLimit } from './storage-limit.js';
 
-/** Uploads that nobody continues for this long are dropped. */
+/** Time after which an idle upload is dropped. */
 const idleMs = 60 * 60 * 1000;
-/** Uploads that may be under way at once. */
+/** Maximum concurrent uploads. */
 const maxUploads = 10_000;
 
-/** A blob on its way in: its bytes so far are in a temporary file and in a hash. */
+/** A blob being uploaded to a temporary file. */
 export class Upload {
   readonly id = randomUUID();
   readonly repository: string;
@@ -37,12 +37,12 @@ export class Upload {
     this.#hash = createHash(algorithm);
   }
 
-  /** Takes over what arrives; when it breaks off, what has arrived stays, so that a client can go on. */
+  /** Appends content; received bytes stay after an interruption, for the client to resume. */
   async append(content: AsyncIterable<Buffer>): Promise<void> {
     for await (const chunk of content) {
-      await this.#limit?.take(chunk.length);
+      await this.#limit?.reserve(chunk.length);
       const handle = await this.#open();
-      // Writing goes on in the background while the bytes are hashed.
+      // Written while the bytes are hashed.
       const writing = handle.writeFile(chunk);
       this.#hash.update(chunk);
       await writing;
@@ -65,7 +65,7 @@ export class Upload {
     return { path, digest: `${algorithm}:${hash.digest('hex')}` };
   }
 
-  /** Removes the file, if it has not been moved to its place. */
+  /** Removes the file, unless it has been moved into the layout. */
   async discard(): Promise<void> {
     await this.#close();
     if (this.#path !== undefined) await rm(this.#path, { force: true });
@@ -87,11 +87,11 @@ export class Upload {
 
 interface RunningUpload {
   upload: Upload;
-  /** Drops the upload; not set while a request works on it. */
+  /** Drops the upload; unset during a request. */
   timer?: NodeJS.Timeout | undefined;
 }
 
-/** The uploads that are under way. Requests for the same one wait for each other. */
+/** Uploads in progress. Requests for the same upload run one at a time. */
 export class Uploads {
   readonly #store: LayoutStore;
   readonly #limit: StorageLimit | undefined;
@@ -103,7 +103,7 @@ export class Uploads {
     this.#limit = limit;
   }
 
-  /** An upload of one request only; it is discarded when `work` is done. */
+  /** Runs an upload of one request, discarded afterwards. */
   async once<T>(
     repository: string,
     algorithm: DigestAlgorithm,
@@ -118,17 +118,17 @@ export class Uploads {
     }
   }
 
-  /** Starts an upload of several requests; undefined when too many are under way. */
+  /** Starts an upload of several requests; undefined if there are too many. */
   start(repository: string, algorithm: DigestAlgorithm): Upload | undefined {
     if (this.#running.size >= maxUploads) return undefined;
     const upload = new Upload(this.#store, this.#limit, repository, algorithm);
     const running: RunningUpload = { upload };
     this.#running.set(upload.id, running);
-    this.#arm(running);
+    this.#startTimer(running);
     return upload;
   }
 
-  /** Works on an upload alone. `work` gets undefined if this repository has none of this name. */
+  /** Runs `work` on an upload exclusively; with undefined if the repository does not have it. */
   async use<T>(repository: string, id: string, work: (upload: Upload | undefined) => Promise<T>): Promise<T> {
     return await this.#locks.run(id, async () => {
       const running = this.#running.get(id);
@@ -137,7 +137,7 @@ export class Uploads {
       try {
         return await work(running.upload);
       } finally {
-        if (this.#running.has(id)) this.#arm(running);
+        if (this.#running.has(id)) this.#startTimer(running);
       }
     });
   }
@@ -154,7 +154,7 @@ export class Uploads {
     await Promise.all([...this.#running.keys()].map((id) => this.drop(id)));
   }
 
-  #arm(running: RunningUpload): void {
+  #startTimer(running: RunningUpload): void {
     running.timer = setTimeout(
       () => void this.drop(running.upload.id).catch(() => undefined),
       idleMs,

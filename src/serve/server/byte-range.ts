@@ -1,13 +1,13 @@
-/** First and last byte, both included. */
+/** First and last byte, inclusive. */
 interface ByteRange {
   start: number;
   end: number;
 }
 
 /**
- * Reads a `Range` header (RFC 9110, section 14): the one range of a content of `size` bytes, `reversed` where its end is
- * before its start, `unsatisfiable` where it has no byte of the content. Undefined for several ranges at once, other units
- * and what does not parse, which may be answered with the whole.
+ * Parses a `Range` header (RFC 9110, section 14) for a content of `size` bytes; `reversed` if its end is before its start,
+ * `unsatisfiable` if it is beyond the content. Undefined, for the whole content, for several ranges, other units and
+ * invalid headers.
  */
 export function parseByteRange(
   header: string | undefined,

@@ -4,22 +4,22 @@ import { createSecureContext } from 'node:tls';
 import { OpmateError, fileError, getMessage } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 
-/** How often the files are looked at. */
+/** Interval of checks of the files. */
 const checkMs = 2_000;
 
-/** Certificate chain and key, PEM. */
+/** PEM certificate chain and key. */
 export interface ServerKeyPair {
   cert: Buffer;
   key: Buffer;
 }
 
-/** The files of a certificate chain and its key, PEM. */
+/** Paths of a PEM certificate chain and its key. */
 export interface CertificateFiles {
   cert: string;
   key: string;
 }
 
-/** Reads a certificate and its key. Throws OpmateError: unreadable, no PEM, or not belonging together. */
+/** Reads a certificate and its key. Throws OpmateError for unreadable, invalid or mismatched files. */
 export async function readCertificateFiles(files: CertificateFiles): Promise<ServerKeyPair> {
   const [cert, key] = await Promise.all([read(files.cert), read(files.key)]);
   try {
@@ -42,9 +42,8 @@ async function read(file: string): Promise<Buffer> {
 }
 
 /**
- * Calls `use` with every new content of the files, until `stop` is called. Contents are compared, since mounted
- * secrets change by links. A pair that does not belong together, as while the two are being written, is told to the
- * logger and left alone.
+ * Calls `use` with each new content of the files, until `stop` is called. Compares contents, since mounted secrets change
+ * by links. A mismatched pair, as during writing, is logged and ignored.
  */
 export function watchCertificateFiles(
   files: CertificateFiles,
@@ -52,19 +51,19 @@ export function watchCertificateFiles(
   use: (certificate: ServerKeyPair) => void,
   logger: Logger = silentLogger,
 ): { stop(): void } {
-  let [known, refused] = [current, ''];
+  let [known, logged] = [current, ''];
   const check = async (): Promise<void> => {
     try {
       const pair = await readCertificateFiles(files);
-      refused = '';
+      logged = '';
       if (pair.cert.equals(known.cert) && pair.key.equals(known.key)) return;
       use(pair);
       known = pair;
-      logger.log('info', `${files.cert}: the new certificate is served`);
+      logger.log('info', `${files.cert}: serving the new certificate`);
     } catch (error) {
       const reason = getMessage(error);
-      if (reason !== refused) logger.log('warn', `${reason}; the certificate before is still served`);
-      refused = reason;
+      if (reason !== logged) logger.log('warn', `${reason}; still serving the previous certificate`);
+      logged = reason;
     }
   };
   const timer = setInterval(() => void check(), checkMs);

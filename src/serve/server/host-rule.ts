@@ -2,17 +2,15 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 
 interface HostRuleOptions {
-  /** Names that the server goes by, in addition to `localhost` and addresses. */
+  /** Host names in addition to `localhost` and addresses. */
   names?: readonly (string | undefined)[];
-  /** Also checks connections that come in on an address of the network. */
+  /** Also check connections to a network address. */
   everywhere?: boolean;
 }
 
 /**
- * Checks the `Host` header of requests, so that no web page reaches a server of this machine under a name of its own
- * (DNS rebinding). An address cannot be rebound, so it always passes. A connection to an address of the network comes
- * to a server that was opened to the network on purpose, under names that only its network knows: it passes too,
- * unless the rule holds everywhere.
+ * Checks the `Host` header of requests against DNS rebinding by web pages. Addresses always pass, as they cannot be
+ * rebound. So do connections to a network address, whose names only the network knows, unless `everywhere`.
  */
 export class HostRule {
   readonly #names: ReadonlySet<string>;
@@ -33,7 +31,7 @@ export class HostRule {
   }
 }
 
-/** Whether an address or name, as one listens to it, can be reached from this machine only. */
+/** Reports whether a listening address is reachable from this machine only. */
 export function isLoopbackHost(host: string): boolean {
   return host.toLowerCase() === 'localhost' || isLoopbackAddress(host);
 }
@@ -44,8 +42,8 @@ function isLoopbackAddress(address: string): boolean {
 }
 
 /**
- * Whether a browser sent a request on behalf of another site: by `Sec-Fetch-Site`, and by an `Origin` other than the
- * server itself. Clients that are no browsers send neither. (Source: Fetch Metadata, RFC 6454.)
+ * Reports whether a browser sent a request for another site, by `Sec-Fetch-Site` or a foreign `Origin`; other clients send
+ * neither. (Source: Fetch Metadata, RFC 6454.)
  */
 export function isCrossSite({ headers }: IncomingMessage): boolean {
   const site = headers['sec-fetch-site'];

@@ -4,21 +4,21 @@ import { LimitError, OpmateError, fileError } from '../../core/errors.js';
 import { getFileIdentity } from '../../files/file-status.js';
 
 const maxFileBytes = 1024 * 1024;
-/** Work of one check doubles with each step: 2^17 rounds take several seconds. (Source: bcrypt allows up to 31.) */
+/** Maximum bcrypt cost, which doubles per step: 2^17 rounds take seconds; bcrypt allows 31. */
 const maxCost = 16;
-/** How long the file is taken as it was read. */
+/** Minimum time between checks of the file. */
 const rereadMs = 1_000;
-/** Passwords that are being checked or wait for it; each takes a tenth of a second of the processor. */
+/** Maximum pending password checks, of 0.1 s processor time each. */
 const maxPending = 32;
-/** Passwords that were right, so that each request of a push need not be checked anew. */
+/** Maximum remembered correct passwords: requests of a push need no further checks. */
 const maxRemembered = 1_000;
 const bcryptPattern = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/;
 
 type PasswordVerdict = 'right' | 'wrong' | 'busy';
 
 /**
- * Users and passwords of an htpasswd file, as `htpasswd -B` writes it: one `USER:HASH` per line, bcrypt only, as
- * registries take it. Read again when it changes; what cannot be read then lets nobody in.
+ * Passwords of an htpasswd file: one `USER:HASH` per line, bcrypt only, as other registries. Read again when it changes; an
+ * unreadable file rejects all users.
  */
 export class PasswordFile {
   readonly #file: string;
@@ -29,23 +29,23 @@ export class PasswordFile {
   #right = new Set<string>();
   #pending = 0;
   #last: Promise<unknown> = Promise.resolve();
-  /** What a user that does not exist is checked against, so that the time is the same. */
+  /** Hash for unknown users: their checks take equally long. */
   #decoy: Promise<string> | undefined;
 
   private constructor(file: string) {
     this.#file = file;
   }
 
-  /** Throws OpmateError: unreadable, a line that is no user with a bcrypt hash, no users. */
+  /** Throws OpmateError for an unreadable file, an invalid line, or no users. */
   static async open(file: string): Promise<PasswordFile> {
     const passwords = new PasswordFile(file);
     await passwords.#refresh();
     return passwords;
   }
 
-  /** Checks the credentials of an `Authorization` header. Throws OpmateError where the file has become unreadable. */
+  /** Checks an `Authorization` header. Throws OpmateError once the file has become unreadable. */
   async check(header: string | undefined): Promise<PasswordVerdict> {
-    const credentials = credentialsIn(header);
+    const credentials = parseCredentials(header);
     if (credentials === undefined) return 'wrong';
     await this.#refresh();
     const [user, password] = credentials;
@@ -57,7 +57,7 @@ export class PasswordFile {
     if (this.#right.has(key)) return 'right';
     if (this.#pending >= maxPending) return 'busy';
     this.#pending++;
-    // One after the other: what guesses passwords must not slow down all else.
+    // One at a time: guessing passwords must not slow down other work.
     const checking = this.#last.then(() => this.#compare(password, hash));
     this.#last = checking.catch(() => undefined);
     try {
@@ -122,8 +122,8 @@ function parsePasswords(text: string, file: string): Map<string, string> {
   throw new OpmateError('INVALID', `${file}: no users`, { hint: 'add one with htpasswd -B FILE USER' });
 }
 
-/** User and password of the `Basic` scheme (RFC 7617). */
-function credentialsIn(header: string | undefined): [string, string] | undefined {
+/** Parses user and password of the `Basic` scheme (RFC 7617). */
+function parseCredentials(header: string | undefined): [string, string] | undefined {
   const [, encoded] = /^basic\s+([A-Za-z0-9+/=]{1,4096})$/i.exec(header?.trim() ?? '') ?? [];
   if (encoded === undefined) return undefined;
   const text = Buffer.from(encoded, 'base64').toString('utf8');

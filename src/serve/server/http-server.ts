@@ -7,36 +7,36 @@ import { type Logger, silentLogger } from '../../core/log.js';
 import type { HostRule } from './host-rule.js';
 import { StalledConnections, type WatchedConnection } from './stalled-connection.js';
 
-/** A client has this long to send the headers of its request. (Source: catalogd.) */
+/** Time limit of request headers. (Source: catalogd.) */
 const headersMs = 5_000;
-/** A TLS handshake that takes longer is given up. */
+/** Time limit of a TLS handshake. */
 const handshakeMs = 5_000;
-/** A connection on which nothing moves for this long is closed; one between two requests earlier. */
+/** Time after which an idle connection is closed, during and between requests. */
 const defaultIdleMs = 5 * 60 * 1000;
 const defaultKeepAliveMs = 60_000;
-/** Request line and headers together. */
+/** Maximum size of request line and headers. */
 const maxHeaderBytes = 16 * 1024;
-/** Headers of a request that are kept. Without it some thousands of tiny ones take fifteen times their bytes. */
+/** Maximum headers per request; thousands of tiny ones would take fifteen times their bytes. */
 const maxHeaders = 200;
-/** Requests that a client may send ahead on a connection, and all clients together: each takes some 10 KB. */
+/** Maximum pipelined requests per connection and in total, about 10 KB each. */
 const maxPipelined = 100;
 const maxPipelinedInAll = 1_000;
-/** How often a refused connection is told. */
+/** Interval of warnings about refused connections. */
 const refusalLogMs = 60_000;
-/** How long the end of a server waits for handlers whose connections are gone. */
+/** Time that closing waits for handlers whose connections have ended. */
 const settleMs = 5_000;
-/** How long requests that are under way may take when a server closes. (Source: catalogd.) */
+/** Default time limit of open requests when a server closes. (Source: catalogd.) */
 const defaultGraceMs = 30_000;
 
 export const defaultMaxConnections = 1_000;
 
-/** Certificate chain and key, PEM. */
+/** PEM certificate chain and key. */
 export interface ServerCertificate {
   cert: string | Buffer;
   key: string | Buffer;
 }
 
-/** Why a request is refused before it is looked at. */
+/** Refusal of a request before its handler. */
 export interface RequestRefusal {
   status: number;
   message: string;
@@ -44,33 +44,33 @@ export interface RequestRefusal {
 }
 
 export interface HttpServerOptions {
-  /** Answers a request. Called for one request of a connection at a time. What it throws ends the connection. */
+  /** Handles a request, one at a time per connection. Its errors end the connection. */
   handle: (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
-  /** Names that requests may call the server by, and how others are answered. */
+  /** Allowed host names of requests; `refuse` responds to others. */
   hosts: HostRule;
   refuse: (refusal: RequestRefusal, request: IncomingMessage, response: ServerResponse) => void;
-  /** Plain HTTP without. */
+  /** Default plain HTTP. */
   certificate?: ServerCertificate | undefined;
-  /** Time for a whole request, its body included; no limit when 0. */
+  /** Time limit of a request with its body; 0 for none. */
   requestMs?: number | undefined;
   idleMs?: number | undefined;
   keepAliveMs?: number | undefined;
   stalledMs?: number | undefined;
-  /** Beyond it the longest idle connection makes room, or one whose client has stalled, or the new one is refused. */
+  /** Beyond it, the longest idle or a stalled connection is closed, or else the new one refused. */
   maxConnections?: number | undefined;
   logger?: Logger | undefined;
 }
 
 const foreignHost: RequestRefusal = {
   status: 421,
-  message: 'this server does not go by this name',
+  message: 'unknown host name',
   hint: 'use its address or localhost, or add the name to its allowed hosts',
 };
 
 /**
- * Makes an HTTP server with limits on time, headers and connections; the caller listens with `listenOn` and ends it
- * with `closeHttpServer`. Requests of a connection are answered one after the other, so that each response learns
- * when its client goes away. Throws OpmateError INVALID for a certificate that cannot be used.
+ * Creates an HTTP server with limits on time, headers and connections; the caller listens with `listenOn` and closes with
+ * `closeHttpServer`. Requests of a connection are handled one at a time, so that each response sees its client disconnect.
+ * Throws OpmateError INVALID for an unusable certificate.
  */
 export function createHttpServer(options: HttpServerOptions): Server {
   const { certificate, requestMs = headersMs, idleMs = defaultIdleMs } = options;
@@ -78,7 +78,7 @@ export function createHttpServer(options: HttpServerOptions): Server {
     headersTimeout: headersMs,
     requestTimeout: requestMs,
     keepAliveTimeout: options.keepAliveMs ?? defaultKeepAliveMs,
-    // How exactly these times are kept.
+    // Precision of these times.
     connectionsCheckingInterval: 1_000,
     maxHeaderSize: maxHeaderBytes,
     noDelay: true,
@@ -101,19 +101,19 @@ export function createHttpServer(options: HttpServerOptions): Server {
   return server;
 }
 
-/** Stops listening, lets requests that are under way finish, and cuts off those that take longer than the grace. */
+/** Stops listening and waits for open requests, up to `graceMs`. */
 export async function closeHttpServer(server: Server, graceMs: number = defaultGraceMs): Promise<void> {
   await connectionsByServer.get(server)?.close(graceMs);
 }
 
 /**
- * Serves new connections with another certificate; those that are open keep theirs. Throws OpmateError INVALID when
- * the certificate cannot be used, and goes on with the one before.
+ * Replaces the certificate for new connections. Throws OpmateError INVALID for an unusable one, and keeps the previous
+ * certificate.
  */
 export function replaceCertificate(server: Server, certificate: ServerCertificate): void {
   checkCertificate(certificate);
   if (!(server instanceof SecureServer)) {
-    throw new OpmateError('INTERNAL', 'a server without TLS has no certificate to replace');
+    throw new OpmateError('INTERNAL', 'cannot replace the certificate of a server without TLS');
   }
   server.setSecureContext({ ...certificate, minVersion: 'TLSv1.2' });
 }
@@ -123,11 +123,10 @@ function checkCertificate({ cert, key }: ServerCertificate): void {
     createSecureContext({ cert, key });
   } catch (cause) {
     const mismatch = systemCode(cause) === 'ERR_OSSL_X509_KEY_VALUES_MISMATCH';
-    throw new OpmateError(
-      'INVALID',
-      `TLS certificate and key: ${mismatch ? 'do not belong together' : 'cannot be read'}`,
-      { hint: 'use PEM files, and the key of this certificate', cause },
-    );
+    throw new OpmateError('INVALID', `TLS certificate and key: ${mismatch ? 'do not match' : 'invalid'}`, {
+      hint: 'use PEM files, and the key of this certificate',
+      cause,
+    });
   }
 }
 
@@ -135,25 +134,25 @@ const connectionsByServer = new WeakMap<Server, Connections>();
 
 interface Connection extends WatchedConnection {
   socket: Socket;
-  /** The response that is being made. */
+  /** Response in progress. */
   current: ServerResponse | undefined;
-  /** Requests that were sent ahead. */
+  /** Pipelined requests. */
   waiting: [IncomingMessage, ServerResponse][];
 }
 
-/** The connections of a server. The one that has been idle longest comes first. */
+/** Connections of a server, the longest idle first. */
 class Connections {
   readonly #server: Server;
   readonly #options: HttpServerOptions;
   readonly #logger: Logger;
   readonly #max: number;
   readonly #open = new Map<Socket, Connection>();
-  /** Of a server with TLS, by peer, until it is known who is there. */
+  /** TLS connections by peer during the handshake. */
   readonly #handshakes = new Map<string, Socket>();
   readonly #handling = new Set<Promise<void>>();
-  /** Requests that wait for others of their connections. */
+  /** Pipelined requests of all connections. */
   #waiting = 0;
-  #refused = { count: 0, toldAt: -Infinity };
+  #refused = { count: 0, loggedAt: -Infinity };
   readonly #stalled: StalledConnections<Connection>;
   #closing: Promise<void> | undefined;
 
@@ -192,7 +191,7 @@ class Connections {
   async #close(graceMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     for (const { socket, current } of [...this.#open.values()]) {
-      // Of a request that has not come in whole nothing is under way.
+      // A connection without a complete request has no work in progress.
       if (current === undefined) socket.destroy();
       else if (!current.headersSent) current.setHeader('Connection', 'close');
     }
@@ -208,7 +207,7 @@ class Connections {
     clearTimeout(settle);
   }
 
-  /** Whether there is room for one more connection. */
+  /** Reports whether a new connection is allowed, after closing an idle or stalled one if necessary. */
   #makeRoom(): boolean {
     if (this.#closing !== undefined) return false;
     if (this.#open.size + this.#handshakes.size < this.#max) return true;
@@ -226,10 +225,10 @@ class Connections {
     }
     this.#refused.count++;
     const now = performance.now();
-    if (now - this.#refused.toldAt >= refusalLogMs) {
+    if (now - this.#refused.loggedAt >= refusalLogMs) {
       const { count } = this.#refused;
       this.#logger.log('warn', `${count} connections refused: ${this.#max} are open`);
-      this.#refused = { count: 0, toldAt: now };
+      this.#refused = { count: 0, loggedAt: now };
     }
     return false;
   }
@@ -242,7 +241,7 @@ class Connections {
     limitParsing(socket, () => socket.destroyed || this.#hasTooManyWaiting(connection));
     socket.once('close', () => {
       if (this.#open.get(socket) === connection) this.#open.delete(socket);
-      // Node.js has held them until now.
+      // Node.js has kept them until now.
       this.#waiting -= connection.waiting.length;
       connection.waiting = [];
     });
@@ -292,26 +291,26 @@ class Connections {
     const { socket, waiting } = connection;
     connection.current = undefined;
     if (socket.destroyed) return;
-    // A server that closes answers what is under way, and nothing after it.
+    // A closing server finishes the current response only.
     if (this.#closing !== undefined) return void socket.destroySoon();
     const next = waiting.shift();
     if (next !== undefined) {
       this.#waiting--;
       return this.#begin(connection, ...next);
     }
-    // It is the youngest of those that are idle.
+    // Most recently idle last.
     this.#open.delete(socket);
     this.#open.set(socket, connection);
   }
 }
 
-/** A return value that the parser takes for a fault. */
+/** Return value that the parser treats as an error. */
 const parseFault = -1;
 
 /**
- * Ends a connection, as one with a syntax error, before the next request once `isOver` holds. Node.js makes objects of all
- * requests in a piece that came in, thousands of them on each of a thousand connections, before it closes the first. Its
- * parser is no public interface: without it requests are refused after they are made.
+ * Ends a connection before its next request once `isOver` returns true, as after a syntax error. Otherwise Node.js creates
+ * objects for all requests of a chunk, thousands per connection, before closing. Its parser is not a public interface:
+ * without it, requests are refused after they are created.
  */
 function limitParsing(socket: Socket, isOver: () => boolean): void {
   type Take = (...args: unknown[]) => unknown;

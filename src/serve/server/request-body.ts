@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Of a body that is too large this much is read, so that the client gets to see the response. */
+/** Maximum bytes of a too large body that are read, so that the client receives the response. */
 const maxDiscardedBytes = 8 * 1024 * 1024;
 
-/** Reads the body of a request. Rejects with what `refuse` makes where it is larger than `maxBytes`, or breaks off. */
+/** Reads the body of a request. Rejects with the error of `refuse` if it exceeds `maxBytes` or is interrupted. */
 export function readBody(request: IncomingMessage, maxBytes: number, refuse: () => Error): Promise<Buffer> {
   // Leaving a loop over the request would close the connection before the response is sent.
   return new Promise((resolve, reject) => {

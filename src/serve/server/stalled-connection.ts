@@ -1,21 +1,21 @@
-/** A client that takes and sends nothing for this long, though the server waits for it, makes room for a new one. */
+/** Default time without progress after which a client is stalled. */
 const defaultStalledMs = 15_000;
-/** How often connections are searched for such clients. */
+/** Minimum interval of searches. */
 const checkMs = 1_000;
 
-/** A connection whose bytes are compared. */
+/** A connection whose progress is watched. */
 export interface WatchedConnection {
   readonly socket: { readonly bytesRead: number; readonly bytesWritten: number };
-  /** Bytes that had been sent and received when they were last compared, and since when they are the same. */
+  /** Bytes sent and received at the last progress, and its time. */
   moved: { bytes: number; since: number };
 }
 
 interface StallRule<T> {
-  /** Whether the server can do nothing for a connection before its client takes or sends something. */
+  /** Reports whether the server waits for the client to read or send. */
   waitsForClient: (connection: T) => boolean;
-  /** Bytes that a client has to move within the time; 1 when left out. */
+  /** Minimum bytes that count as progress; default 1. */
   minBytes?: number | undefined;
-  /** 15 seconds when left out. */
+  /** Default 15 seconds. */
   stalledMs?: number | undefined;
 }
 
@@ -28,7 +28,7 @@ export class StalledConnections<T extends WatchedConnection> {
     this.#rule = rule;
   }
 
-  /** Finds one whose client has moved nothing for the time, as seen by calls of this; at most once a second. */
+  /** Finds a stalled connection, as observed by calls of this method; searches at most once a second. */
   find(connections: Iterable<T>): T | undefined {
     const now = performance.now();
     const { waitsForClient, minBytes = 1, stalledMs = defaultStalledMs } = this.#rule;

@@ -49,7 +49,7 @@ async function until(holds: () => boolean): Promise<void> {
 const get = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
 
 describe('serve/server/http-server', () => {
-  it('ends every response of a connection that is reset, those sent ahead included', async () => {
+  it('ends every response of a reset connection, pipelined ones included', async () => {
     const state = { begun: 0, ended: 0 };
     const endless = async function* (): AsyncGenerator<Buffer> {
       for (;;) {
@@ -73,7 +73,7 @@ describe('serve/server/http-server', () => {
     await close(60_000);
   });
 
-  it('answers requests that were sent ahead in order, and refuses too many of them', async () => {
+  it('responds to pipelined requests in order, and refuses too many of them', async () => {
     let number = 0;
     const { port } = await serverOf(async (_request, response) => {
       const mine = ++number;
@@ -93,7 +93,7 @@ describe('serve/server/http-server', () => {
     expect(number).toBeLessThan(200);
   });
 
-  it('gives the place of a client that takes nothing to a new one, and lets others go on', async () => {
+  it('closes the connection of a stalled client for a new one, and no other', async () => {
     const large = Buffer.alloc(30_000_000);
     let begun = 0;
     const { port } = await serverOf(
@@ -127,7 +127,7 @@ describe('serve/server/http-server', () => {
     expect(waits.closed).toBe(false);
   });
 
-  it('holds a thousand requests that were sent ahead, whatever number of connections they come from', async () => {
+  it('queues at most a thousand pipelined requests over all connections', async () => {
     let release = (): void => undefined;
     const held = new Promise<void>((resolve) => (release = resolve));
     const { port } = await serverOf(async (_request, response) => {
@@ -154,7 +154,7 @@ describe('serve/server/http-server', () => {
     await until(() => text.split('ok').length === 102);
   });
 
-  it('parses few of the thousands of requests that many connections send ahead at once', async () => {
+  it('parses few of thousands of pipelined requests on many connections', async () => {
     const server = createHttpServer({
       handle: () => undefined,
       hosts: new HostRule({}),

@@ -125,7 +125,7 @@ describe('serve/registry, an archive set', () => {
         errors: [
           {
             code: 'UNSUPPORTED',
-            message: expect.stringMatching(/: an archive is served for reading only$/) as string,
+            message: expect.stringMatching(/: an archive is served read-only$/) as string,
           },
         ],
       });
@@ -146,7 +146,7 @@ describe('serve/registry, an archive set', () => {
     };
     const alone = await serve(two, [], logger);
     expect(warnings).toEqual([
-      `${two}: ${base.blobs.size} of its blobs are in its base ${base.id}, which is not at hand: they cannot be pulled`,
+      `${two}: ${base.blobs.size} blobs unavailable without base archive ${base.id}`,
     ]);
     const shared = `ns/three/blobs/${descriptorOf(layerBytes(70_000, 'shared')).digest}`;
     expect((await ask(alone, 'ns/three/manifests/v1')).status).toBe(200);

@@ -882,7 +882,7 @@ describe('serve/registry: the directory', () => {
     await expect(
       startRegistry({ directory: join(directory, '..', 'tls'), tls: mixed }),
     ).rejects.toMatchObject({
-      message: 'TLS certificate and key: do not belong together',
+      message: 'TLS certificate and key: do not match',
     });
   });
 

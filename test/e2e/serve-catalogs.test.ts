@@ -595,7 +595,7 @@ spec:
       isGone = true;
       await until(
         () => Promise.resolve(command.stderr()),
-        (text) => /catalog c: .*what was served before still is/.test(text),
+        (text) => /catalog c: .*still serving the previous content/.test(text),
       );
       expect(await textAt(`${url}/c/api/v1/all`)).toBe(served(2));
       await command.stop();

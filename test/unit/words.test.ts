@@ -55,6 +55,7 @@ const summarizedRooms = [
   'model',
   'oci',
   'release',
+  'serve',
   'sqlite',
   'trust',
 ];

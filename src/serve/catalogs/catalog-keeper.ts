@@ -9,18 +9,18 @@ import { CatalogRecords, getContents } from './catalog-records.js';
 import { type CatalogRecord, describeFault, joinFaults } from './catalog-status.js';
 import { pruneContents, removeContents } from './content-store.js';
 import { KeptCatalog, type KeeperOptions, type Shared } from './kept-catalog.js';
-import { type KeptManifest, manifestOfRecord, rowName } from './kept-manifest.js';
+import { type KeptManifest, createPlaceholder, toCatalogName } from './kept-manifest.js';
 
-/** How often contents that nobody needs are looked for. */
+/** Interval of the search for unreferenced contents. */
 const sweepMs = 3_600_000;
-/** Catalogs that are unpacked at the same time. */
+/** Maximum catalogs being unpacked. */
 const maxUnpacking = 2;
-/** Stored catalogs that are checked at the same time; each takes up to 4 MiB for it. */
+/** Maximum stored catalogs being checked, at up to 4 MiB each. */
 const maxRestoring = 8;
 
 /**
- * Keeps catalogs as their manifests say: looks at each origin, stores another state whole, and only then serves it
- * instead of the one before. What fails is tried again later, and told; other catalogs do not wait for it.
+ * Keeps catalogs up to date with their manifests: looks at each origin, stores a new state completely, and then serves it.
+ * Failures are logged and retried without delaying other catalogs.
  */
 export class CatalogKeeper {
   readonly #options: KeeperOptions;
@@ -43,19 +43,19 @@ export class CatalogKeeper {
       changed: () => this.#checkReady(),
       discard: (hash) => this.#discard(hash),
     };
-    this.#sweeping = this.#sweepAgainAndAgain();
+    this.#sweeping = this.#sweepRegularly();
   }
 
   /**
-   * Makes the catalogs those of the manifests: new ones are begun, others changed or removed. Those of a manifest that is
-   * refused stay as they are, also after a restart, and their records say why.
+   * Adds, changes and removes catalogs to match the manifests. Catalogs of a refused manifest stay as they are, also
+   * after a restart; their records have its problems.
    */
   async apply(
     manifests: readonly CatalogManifest[],
     refused: readonly RefusedManifest[] = [],
   ): Promise<void> {
     const wanted = new Map<string, KeptManifest>(manifests.map((manifest) => [manifest.name, manifest]));
-    const records = await this.#recordsLeft();
+    const records = await this.#readRecords();
     for (const refusedManifest of refused) {
       const fault = describeFault(refusedManifest.error);
       for (const manifest of this.#replaceManifests(refusedManifest, wanted, records)) {
@@ -72,7 +72,7 @@ export class CatalogKeeper {
       this.#shared.logger.log('info', `catalog ${name}: removed`);
       await keep.remove();
     }
-    // Catalogs that a manifest has had before the last stop.
+    // Catalogs from before the last stop.
     for (const record of records) {
       if (!wanted.has(record.name)) await this.#shared.records?.remove(record.name).catch(() => undefined);
     }
@@ -80,46 +80,46 @@ export class CatalogKeeper {
       const keep = this.#keeps.get(name);
       if (keep !== undefined) keep.change(manifest);
       else {
-        const made = new KeptCatalog(manifest, this.#shared);
-        this.#keeps.set(name, made);
-        made.start();
+        const added = new KeptCatalog(manifest, this.#shared);
+        this.#keeps.set(name, added);
+        added.start();
       }
     }
     this.#checkReady();
   }
 
-  /** What stands for a refused manifest: the catalogs that it has described, else nothing but its fault. */
+  /** Returns the catalogs that a refused manifest has described, else one with nothing but its fault. */
   #replaceManifests(
     { name, file }: RefusedManifest,
     wanted: ReadonlyMap<string, KeptManifest>,
     records: readonly CatalogRecord[],
   ): KeptManifest[] {
-    const isMeant = (item: { name: string; file?: string | undefined }): boolean =>
+    const matches = (item: { name: string; file?: string | undefined }): boolean =>
       name === undefined
         ? path.basename(item.file ?? '') === path.basename(file) &&
           (wanted.get(item.name)?.fault !== undefined || !wanted.has(item.name))
         : item.name === name;
-    const kept = [...this.#keeps.values()].map((keep) => keep.manifest).filter(isMeant);
+    const kept = [...this.#keeps.values()].map((keep) => keep.manifest).filter(matches);
     if (kept.length > 0) return kept;
-    const before = records.filter((record) => isMeant(record) && !this.#keeps.has(record.name));
-    if (before.length > 0) return before.map((record) => manifestOfRecord(record, file));
-    const shown = name ?? rowName(file);
+    const before = records.filter((record) => matches(record) && !this.#keeps.has(record.name));
+    if (before.length > 0) return before.map((record) => createPlaceholder(record, file));
+    const shown = name ?? toCatalogName(file);
     if (shown === undefined || wanted.has(shown)) return [];
-    return [manifestOfRecord({ name: shown, labels: {}, priority: 0, isAvailable: false }, file)];
+    return [createPlaceholder({ name: shown, labels: {}, priority: 0, isAvailable: false }, file)];
   }
 
-  /** Waits until all that was stored before the last stop is checked, and served where it is sound. */
+  /** Waits until all stored contents have been checked, and are served if intact. */
   async restored(): Promise<void> {
     await Promise.all([...this.#keeps.values()].map((keep) => keep.restored));
   }
 
-  /** The records of all catalogs, sorted by name. */
+  /** Returns the records of all catalogs, sorted by name. */
   records(): CatalogRecord[] {
     const records = [...this.#keeps.values()].map((keep) => keep.record);
     return records.sort((a, b) => compareBytes(a.name, b.name));
   }
 
-  /** Removes contents that no catalog has any more. */
+  /** Removes unreferenced contents. */
   async sweep(): Promise<void> {
     const { contents, records, clock, logger } = this.#shared;
     if (contents === undefined || records === undefined) return;
@@ -128,7 +128,7 @@ export class CatalogKeeper {
       for (const { contentHash } of [...this.records(), ...(await records.list())]) {
         if (contentHash !== undefined) kept.add(contentHash);
       }
-      // Leaving storage to what is unused for an hour is for other processes, which may not have written records yet.
+      // Spares contents of the last hour: other processes may not have written their records yet.
       await pruneContents(contents, kept, clock.now());
     } catch (error) {
       logger.log('debug', `${contents}: not swept: ${getMessage(error)}`);
@@ -147,18 +147,18 @@ export class CatalogKeeper {
     }
   }
 
-  /** Ends all work, and says in the records that nothing is served any more. The contents stay. */
+  /** Ends all work and marks all records as not serving. Contents stay. */
   async close(): Promise<void> {
     this.#stop.abort();
     await Promise.all([...this.#keeps.values()].map((keep) => keep.end()));
     await this.#sweeping;
   }
 
-  async #recordsLeft(): Promise<CatalogRecord[]> {
+  async #readRecords(): Promise<CatalogRecord[]> {
     return (await this.#shared.records?.list().catch(() => [])) ?? [];
   }
 
-  async #sweepAgainAndAgain(): Promise<void> {
+  async #sweepRegularly(): Promise<void> {
     const { clock } = this.#options;
     await this.#shared.records?.sweep();
     while (!this.#stop.signal.aborted) {
@@ -167,11 +167,11 @@ export class CatalogKeeper {
     }
   }
 
-  /** Ready once every catalog is served or has been tried, and one is served where one is wanted. */
+  /** Marks the set as ready once every catalog is served or has failed, and one is served if any is available. */
   #checkReady(): void {
     const keeps = [...this.#keeps.values()];
     const isTried = keeps.every((keep) => keep.isTried);
-    const isWanted = keeps.some((keep) => keep.record.isAvailable);
-    if (isTried && (!isWanted || this.#options.held.list().length > 0)) this.#options.held.markReady();
+    const isAvailable = keeps.some((keep) => keep.record.isAvailable);
+    if (isTried && (!isAvailable || this.#options.held.list().length > 0)) this.#options.held.markReady();
   }
 }

@@ -17,7 +17,7 @@ import {
   readUnionSource,
 } from './manifest-source.js';
 
-/** A catalog that is to be served, as a manifest says. */
+/** A manifest of a catalog to serve. */
 export interface CatalogManifest {
   name: string;
   kind: string;
@@ -27,21 +27,21 @@ export interface CatalogManifest {
   labels: Readonly<Record<string, string>>;
   priority: number;
   isAvailable: boolean;
-  /** How often to look for another state; never where it is left out. */
+  /** Interval of looks for a new state, in milliseconds; undefined for none. */
   pollMs: number | undefined;
   origin: CatalogPlace;
-  /** The Secret with the credentials of the origin. */
+  /** Secret with the credentials of the origin. */
   secret?: SecretName | undefined;
-  /** The same for as long as the catalog comes from the same place. */
+  /** Digest of the origin. */
   originKey: string;
-  /** The same for as long as nothing that counts has changed. */
+  /** Digest of all fields that affect serving. */
   key: string;
 }
 
-/** The label that a cluster gives each catalog, so that selectors can choose by name. (Source: catalogd.) */
+/** Label that selects a catalog by name. (Source: catalogd.) */
 const nameLabel = 'olm.operatorframework.io/metadata.name';
 
-/** Groups that have called their catalogs so. */
+/** API versions of each kind, newest first. */
 const clusterKinds: Readonly<Record<string, readonly string[]>> = {
   ClusterCatalog: [
     'olm.operatorframework.io/v1',
@@ -57,16 +57,16 @@ const clusterKinds: Readonly<Record<string, readonly string[]>> = {
 const sourceApi = 'operators.coreos.com/v1alpha1';
 const kinds = [...Object.keys(clusterKinds), 'CatalogSource'];
 
-/** Reads the manifest of a catalog; undefined for other kinds, and where it has faults, which are reported. */
+/** Reads the manifest of a catalog; undefined for other kinds and for faults, which are reported. */
 export function readCatalog(object: WrittenDocument, context: ReadContext): CatalogManifest | undefined {
-  const { root, name: file, findPlace: placeOf } = object;
+  const { root, name: file, findPlace } = object;
   const warn = (field: Field, message: string): void =>
-    context.logger.log('warn', `${file}:${placeOf(field.path).line}: ${message}`);
+    context.logger.log('warn', `${file}:${findPlace(field.path).line}: ${message}`);
   const kind = root.field('kind').text();
   if (kind === undefined) return undefined;
   if (!kinds.includes(kind)) {
     if (findNearest(kind, kinds) !== undefined) root.field('kind').choice(kinds);
-    else warn(root.field('kind'), `kind ${quoteGo(kind)} says nothing about catalogs, passed over`);
+    else warn(root.field('kind'), `kind ${quoteGo(kind)} is not a catalog, skipped`);
     return undefined;
   }
   const fields = root.object(['apiVersion', 'kind', 'metadata', 'spec', 'status']);
@@ -85,9 +85,9 @@ export function readCatalog(object: WrittenDocument, context: ReadContext): Cata
   if (name === undefined || read?.origin === undefined) return undefined;
   const { origin, secret, priority, isAvailable, pollMs } = read;
   const originKey = toKey(asJson(origin));
-  const named = secret === undefined ? [] : [{ ...secret }];
-  const key = toKey([originKey, labels, priority, isAvailable, pollMs ?? 0, ...named]);
-  const { line } = placeOf(metadata.name.path);
+  const secrets = secret === undefined ? [] : [{ ...secret }];
+  const key = toKey([originKey, labels, priority, isAvailable, pollMs ?? 0, ...secrets]);
+  const { line } = findPlace(metadata.name.path);
   return { name, kind, file, line, labels, priority, isAvailable, pollMs, origin, secret, originKey, key };
 }
 
@@ -154,17 +154,20 @@ function readCatalogSource(spec: Field, context: ManifestContext): ReadSpec | un
   const type = fields.sourceType.choice(['grpc', 'internal', 'configmap']);
   if (type === undefined) return undefined;
   if (fields.secrets.isPresent) {
-    context.warn(fields.secrets, 'secrets are in the cluster; give their content with --authfile');
+    context.warn(
+      fields.secrets,
+      'secrets are not read from the cluster; specify credentials with --authfile',
+    );
   }
   let origin: CatalogPlace | undefined;
   if (type === 'grpc') {
     if (!fields.image.isPresent && fields.address.isPresent) {
-      const problem = 'a catalog that another server has cannot be served';
+      const problem = 'unsupported: the catalog of another server';
       return fields.address.fail(problem, { hint: 'set its image' });
     }
     const ref = readImageRef(fields.image, context.directory);
     origin = ref === undefined ? undefined : { kind: 'image', ref };
-    // OLM polls these, too, and takes it for valid.
+    // Valid in OLM, which polls pinned images too.
     if (ref !== undefined && isPinnedRef(ref)) pollMs = undefined;
   } else {
     origin = findConfigMap(fields.configMap, context.namespace, context);

@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { Diagnostic } from '../../core/diagnostic.js';
+import { type Diagnostic, createFault } from '../../core/diagnostic.js';
 import { DiagnosticsError } from '../../core/diagnostics-error.js';
 import { computeDigest } from '../../core/digest.js';
 import { OpmateError, fileError } from '../../core/errors.js';
@@ -18,13 +18,13 @@ import { catalogNameFault } from '../http/catalog-names.js';
 import { type CatalogManifest, readCatalog } from './catalog-manifest.js';
 import { configMapKey } from './manifest-source.js';
 
-/** A manifest, or what is in the place of one, that cannot be used. */
+/** An unusable manifest or file. */
 export interface RefusedManifest {
-  /** Of the catalog, where that much can be read. */
+  /** Name of the catalog, if readable. */
   name: string | undefined;
   /** As the user named it. */
   file: string;
-  /** Of its first fault; 0 where the file cannot be read. */
+  /** Line of its first fault; 0 for an unreadable file. */
   line: number;
   error: OpmateError;
 }
@@ -39,8 +39,8 @@ const maxFiles = 5_000;
 const maxCatalogs = 2_000;
 const maxFileBytes = 16 * 1024 * 1024;
 
-/** What the directory holds at this moment, to be compared; reading its manifests again may tell the same. */
-export async function manifestsVersion(directory: string): Promise<string> {
+/** Computes a digest of the names and states of the manifests in a directory. */
+export async function computeManifestsVersion(directory: string): Promise<string> {
   const lines: string[] = [];
   for (const name of await manifestNames(directory)) {
     const stats = await stat(path.join(directory, name), { bigint: true }).catch(() => undefined);
@@ -62,11 +62,10 @@ async function manifestNames(directory: string): Promise<string[]> {
 }
 
 /**
- * Reads the manifests in a directory, not those further down: ClusterCatalog and CatalogSource, also what they were
- * called before, and the ConfigMaps that they name. Other kinds are passed over, and told. Relative paths count from
- * the directory. One that is wrong does not keep the others from being used: it is refused, with everything that is
- * wrong with it, each with file and line. So is a link that leads out of the directory, unless `followLinks`; then what
- * is wrong behind it is told without its text. Throws OpmateError where the directory itself cannot be used.
+ * Reads the manifests in a directory, without subdirectories: ClusterCatalog and CatalogSource, also in their former
+ * versions, and the ConfigMaps that they name. Relative paths are relative to the directory; other kinds are skipped with
+ * a warning. An invalid manifest is refused with all its faults. So is a link out of the directory, unless `followLinks`;
+ * faults of its target are reported without their text. Throws OpmateError for an unusable directory.
  */
 export async function readCatalogManifests(
   directory: string,
@@ -84,9 +83,10 @@ export async function readCatalogManifests(
       if (error !== undefined && followLinks !== true) throw error;
       if (error !== undefined) outside.add(file);
       const text = await readManifest(file);
-      // An editor that has just begun to write would otherwise take catalogs away.
-      if (text.trim() === '')
-        faults.add({ ...fault, file, line: 1, problem: 'empty', hint: 'remove the file' });
+      // An editor may just have truncated the file.
+      if (text.trim() === '') {
+        faults.add(createFault('invalid-value', 'empty', { file, line: 1, hint: 'remove the file' }));
+      }
       const read = readObjects(text, file);
       for (const diagnostic of read.diagnostics.all) faults.add(diagnostic);
       objects.push(...read.objects);
@@ -95,7 +95,7 @@ export async function readCatalogManifests(
       refused.push({ name: undefined, file, line: 0, error });
     }
   }
-  const { configMaps, others } = sortOut(objects);
+  const { configMaps, others } = separateConfigMaps(objects);
   const byName = new Map<string, CatalogManifest>();
   for (const object of objects) {
     const catalog = others.has(object) ? readCatalog(object, { directory, configMaps, logger }) : undefined;
@@ -104,18 +104,18 @@ export async function readCatalogManifests(
     if (other !== undefined) {
       const { name, file, line } = catalog as CatalogManifest;
       const problem = `duplicate catalog ${quoteGo(name)}, first defined in ${other.file}:${other.line}`;
-      // It has no name of its own: that is the other's.
+      // Refused without the name, which belongs to the other.
       const hint = 'use a name that is unique across kinds and namespaces';
-      faults.add({ ...fault, subject: 'metadata.name', problem, file, line, hint });
+      faults.add(createFault('invalid-value', problem, { subject: 'metadata.name', file, line, hint }));
     } else if (errors.length > 0) {
-      refused.push(refusedFor(others.has(object) ? nameIn(object.root) : undefined, errors));
+      refused.push(refuse(others.has(object) ? findName(object.root) : undefined, errors));
     } else if (catalog !== undefined) byName.set(catalog.name, catalog);
   }
   if (byName.size > maxCatalogs) {
     throw new OpmateError('LIMIT', `${directory}: more than ${maxCatalogs} catalogs`);
   }
   const byFile = groupBy(faults.all, ({ file }) => file);
-  for (const own of byFile.values()) refused.push(refusedFor(undefined, own));
+  for (const fileFaults of byFile.values()) refused.push(refuse(undefined, fileFaults));
   return {
     manifests: [...byName.values()].sort((a, b) => compareBytes(a.name, b.name)),
     refused: refused
@@ -130,22 +130,20 @@ export async function readCatalogManifests(
   };
 }
 
-const fault = { severity: 'error', code: 'invalid-value' } as const;
-
-/** Refuses one manifest, or one file, with everything that is wrong with it. */
-function refusedFor(name: string | undefined, diagnostics: readonly Diagnostic[]): RefusedManifest {
+/** Refuses a manifest or a file with all its faults. */
+function refuse(name: string | undefined, diagnostics: readonly Diagnostic[]): RefusedManifest {
   const { file = '', line = 0 } = diagnostics[0] as Diagnostic;
   return { name, file, line, error: new DiagnosticsError(diagnostics, { code: 'INVALID' }) };
 }
 
-/** The same without what faults quote of a file that others may not have meant to be a manifest. */
+/** Removes the quotes from a file that may not have been meant to be a manifest. */
 function withoutText({ file, line }: RefusedManifest): RefusedManifest {
   const error = new OpmateError('INVALID', `${file}: not a manifest of a catalog`, { file, line });
   return { name: undefined, file, line, error };
 }
 
 /** Returns the name of a manifest with errors, if the name is valid. */
-function nameIn(root: Field): string | undefined {
+function findName(root: Field): string | undefined {
   const { value } = root.field('metadata').field('name');
   return typeof value === 'string' && catalogNameFault(value) === undefined ? value : undefined;
 }
@@ -158,8 +156,8 @@ async function readManifest(file: string): Promise<string> {
   }
 }
 
-/** Finds the ConfigMaps; reports what is no object. */
-function sortOut(objects: readonly WrittenDocument[]): {
+/** Separates ConfigMaps from other objects; reports documents that are not objects. */
+function separateConfigMaps(objects: readonly WrittenDocument[]): {
   configMaps: Map<string, JsonObject>;
   others: Set<WrittenDocument>;
 } {

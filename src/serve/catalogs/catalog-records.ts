@@ -15,13 +15,13 @@ import type { CatalogCondition, CatalogProblem, CatalogRecord } from './catalog-
 
 const recordsName = 'catalogs';
 const serverName = 'server.json';
-/** What a record holds is capped, its origin and messages included. */
+/** Maximum size of a record; its messages are limited. */
 const maxRecordBytes = 1024 * 1024;
 const formatVersion = 1;
 
 /**
- * What a server writes down below its storage directory: one file for each catalog, replaced in one step, which is
- * also what decides which content a catalog has after a restart; and where the server is to be found.
+ * Records of a server in its storage directory: one file per catalog, replaced atomically, which decides the content of
+ * the catalog after a restart.
  */
 export class CatalogRecords {
   readonly #directory: string;
@@ -30,7 +30,7 @@ export class CatalogRecords {
     this.#directory = path.join(storage, recordsName);
   }
 
-  /** All records that are sound, by name. */
+  /** Returns all valid records, by name. */
   async list(): Promise<CatalogRecord[]> {
     const names = await readdirIfPresent(this.#directory);
     const records: CatalogRecord[] = [];
@@ -41,20 +41,20 @@ export class CatalogRecords {
     return records;
   }
 
-  /** The record of a catalog; undefined if missing, or none of this program. */
+  /** Reads the record of a catalog; undefined if missing or invalid. */
   async read(name: string): Promise<CatalogRecord | undefined> {
     const file = path.join(this.#directory, name);
     const stats = await lstatIfPresent(file);
     if (stats?.isFile() !== true || stats.size > maxRecordBytes) return undefined;
     try {
-      const record = recordFrom(parseGoJson(await readFile(file, 'utf8')));
+      const record = toRecord(parseGoJson(await readFile(file, 'utf8')));
       return record?.name === name ? record : undefined;
     } catch {
       return undefined;
     }
   }
 
-  /** Throws OpmateError IO; then the record from before is still there. */
+  /** Throws OpmateError IO, and then keeps the previous record. */
   async write(record: CatalogRecord): Promise<void> {
     await writeReplacing(this.#directory, record.name, { formatVersion, ...record });
   }
@@ -63,23 +63,23 @@ export class CatalogRecords {
     await rm(path.join(this.#directory, name), { force: true });
   }
 
-  /** Removes what killed processes have left half-written. */
+  /** Removes leftovers of killed processes. */
   async sweep(): Promise<void> {
     await sweepLeftovers(this.#directory);
   }
 }
 
-/** Where a server keeps contents. */
+/** Returns the directory of contents below a storage directory. */
 export function getContents(storage: string): string {
   return path.join(storage, 'contents');
 }
 
-/** How a server that uses the storage directory is reached from outside. */
+/** Writes the external URL of the server that uses a storage directory. */
 export async function writeServerUrl(storage: string, url: string): Promise<void> {
   await writeReplacing(storage, serverName, { formatVersion, url });
 }
 
-/** The URL that the last server was reached at; undefined where there was none. */
+/** Reads the external URL of the last server; undefined if there was none. */
 export async function readServerUrl(storage: string): Promise<string | undefined> {
   try {
     const value = parseGoJson(await readFile(path.join(storage, serverName), 'utf8'));
@@ -100,7 +100,7 @@ async function writeReplacing(directory: string, name: string, value: object): P
   }
 }
 
-function recordFrom(value: JsonValue): CatalogRecord | undefined {
+function toRecord(value: JsonValue): CatalogRecord | undefined {
   if (!isJsonObject(value) || value['formatVersion'] !== formatVersion) return undefined;
   const { name, labels, priority, isAvailable, sourceType, conditions, contentHash, problems } = value;
   if (typeof name !== 'string' || typeof sourceType !== 'string' || typeof priority !== 'number')
@@ -108,22 +108,21 @@ function recordFrom(value: JsonValue): CatalogRecord | undefined {
   if (contentHash !== undefined && !(typeof contentHash === 'string' && isDigest(contentHash)))
     return undefined;
   if (!isJsonObject(labels ?? null) || !Array.isArray(conditions)) return undefined;
+  const stringLabels = Object.entries(labels as JsonObject).filter(([, label]) => typeof label === 'string');
   return {
     name,
-    labels: Object.fromEntries(
-      Object.entries(labels as JsonObject).filter(([, label]) => typeof label === 'string'),
-    ) as Record<string, string>,
+    labels: Object.fromEntries(stringLabels) as Record<string, string>,
     priority,
     isAvailable: isAvailable === true,
     sourceType,
     file: toText(value, 'file'),
     originKey: toText(value, 'originKey'),
-    origin: originFrom(value['origin']),
+    origin: toOrigin(value['origin']),
     contentHash,
     lastUnpacked: toText(value, 'lastUnpacked'),
     lastChecked: toText(value, 'lastChecked'),
-    conditions: conditions.flatMap((condition) => conditionFrom(condition) ?? []),
-    problems: Array.isArray(problems) ? problems.flatMap((problem) => problemFrom(problem) ?? []) : undefined,
+    conditions: conditions.flatMap((condition) => toCondition(condition) ?? []),
+    problems: Array.isArray(problems) ? problems.flatMap((problem) => toProblem(problem) ?? []) : undefined,
   };
 }
 
@@ -132,14 +131,14 @@ function toText(object: JsonObject, key: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-function originFrom(value: JsonValue | undefined): PlaceState | undefined {
+function toOrigin(value: JsonValue | undefined): PlaceState | undefined {
   if (value === undefined || !isJsonObject(value)) return undefined;
   const { id, ref } = value;
   if (typeof id !== 'string' || typeof ref !== 'string') return undefined;
   return { id, ref, validator: toText(value, 'validator') };
 }
 
-function problemFrom(value: JsonValue): CatalogProblem | undefined {
+function toProblem(value: JsonValue): CatalogProblem | undefined {
   if (!isJsonObject(value)) return undefined;
   const { message, line, column } = value;
   if (typeof message !== 'string') return undefined;
@@ -152,7 +151,7 @@ function problemFrom(value: JsonValue): CatalogProblem | undefined {
   };
 }
 
-function conditionFrom(value: JsonValue): CatalogCondition | undefined {
+function toCondition(value: JsonValue): CatalogCondition | undefined {
   if (!isJsonObject(value)) return undefined;
   const { type, status, reason, message, lastTransitionTime } = value;
   const texts = [type, status, reason, message, lastTransitionTime];

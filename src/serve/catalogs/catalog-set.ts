@@ -1,7 +1,7 @@
 import { compareBytes } from '../../core/order.js';
 import type { CatalogSet, ServedCatalog } from './stored-content.js';
 
-/** Catalogs by name, each replaced at once and as a whole. Ready when told so. */
+/** Set of served catalogs, each replaced atomically; `markReady` makes it ready. */
 export class HeldCatalogs implements CatalogSet {
   readonly #catalogs = new Map<string, ServedCatalog>();
   #list: readonly ServedCatalog[] = [];
@@ -20,7 +20,7 @@ export class HeldCatalogs implements CatalogSet {
     return this.#expected.has(name);
   }
 
-  /** Says which catalogs are to be served, as soon as they can be. */
+  /** Sets the names of the catalogs that will be served. */
   expect(names: Iterable<string>): void {
     this.#expected = new Set(names);
   }
@@ -33,7 +33,7 @@ export class HeldCatalogs implements CatalogSet {
     this.#ready = true;
   }
 
-  /** Serves a catalog, instead of what had its name; the content of that is closed once its readers are done. */
+  /** Serves a catalog in place of the one of its name, whose content is closed after its last reader. */
   async put(catalog: ServedCatalog): Promise<void> {
     const before = this.#catalogs.get(catalog.name);
     this.#catalogs.set(catalog.name, catalog);
@@ -50,7 +50,7 @@ export class HeldCatalogs implements CatalogSet {
     await before.content.close();
   }
 
-  /** Stops serving all of them. */
+  /** Stops serving all catalogs. */
   async close(): Promise<void> {
     this.#ready = false;
     await Promise.all([...this.#catalogs.keys()].map((name) => this.remove(name)));

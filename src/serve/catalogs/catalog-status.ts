@@ -6,19 +6,19 @@ import type { JsonValue } from '../../document/json.js';
 import type { CatalogPlace } from '../../source/place.js';
 import type { PlaceState } from '../../source/drivers/driver.js';
 import type { CatalogManifest } from './catalog-manifest.js';
-import { getType, unionTypes } from './manifest-source.js';
+import { getSourceType, unionTypes } from './manifest-source.js';
 
-/** A condition as objects of a cluster have them. (Source: ClusterCatalog.) */
+/** A status condition. (Source: ClusterCatalog.) */
 export interface CatalogCondition {
   type: 'Progressing' | 'Serving';
   status: 'True' | 'False';
   reason: 'Succeeded' | 'Retrying' | 'Blocked' | 'Available' | 'Unavailable' | 'UserSpecifiedUnavailable';
   message: string;
-  /** When `status` or `reason` became what it is. */
+  /** Time of the last change of `status` or `reason`. */
   lastTransitionTime: string;
 }
 
-/** What is written down of a catalog: its content, where that is from, and how it fares. */
+/** Persistent record of a catalog: content, origin and status. */
 export interface CatalogRecord {
   name: string;
   labels: Readonly<Record<string, string>>;
@@ -28,37 +28,37 @@ export interface CatalogRecord {
   sourceType: string;
   /** Name of the file of the manifest. */
   file?: string | undefined;
-  /** Of the manifest whose origin the content is from. */
+  /** `originKey` of the manifest that the content is from. */
   originKey?: string | undefined;
-  /** The state that the content is of. */
+  /** State of the origin that the content has. */
   origin?: PlaceState | undefined;
   contentHash?: string | undefined;
-  /** When the content was taken over. */
+  /** Time at which the content was first served. */
   lastUnpacked?: string | undefined;
-  /** When the origin was looked at with success. */
+  /** Time of the last successful look at the origin. */
   lastChecked?: string | undefined;
   conditions: readonly CatalogCondition[];
-  /** Everything that keeps the catalog from its latest state; left out where nothing does. */
+  /** Problems that keep the catalog from its latest state. */
   problems?: readonly CatalogProblem[] | undefined;
 }
 
-/** One thing that is wrong with a catalog or its manifest, without secrets. */
+/** A problem of a catalog or its manifest, without secrets. */
 export interface CatalogProblem {
   message: string;
   file?: string | undefined;
-  /** From 1, as `column`. */
+  /** One-based, as `column`. */
   line?: number | undefined;
   column?: number | undefined;
   hint?: string | undefined;
 }
 
-/** Why a catalog is not in its latest state: as the message of a condition, one problem per line, and one by one. */
+/** Problems of a catalog; `message` has one per line, for a condition. */
 export interface CatalogFault {
   message: string;
   problems: readonly CatalogProblem[];
 }
 
-/** The same list with one condition changed; its date stays while status and reason do. */
+/** Returns the conditions with one changed; its date stays while status and reason do. */
 export function withCondition(
   conditions: readonly CatalogCondition[],
   next: Omit<CatalogCondition, 'lastTransitionTime'>,
@@ -66,21 +66,21 @@ export function withCondition(
 ): CatalogCondition[] {
   const before = conditions.find(({ type }) => type === next.type);
   const isSame = before?.status === next.status && before.reason === next.reason;
-  const lastTransitionTime = isSame ? before.lastTransitionTime : getSeconds(now);
+  const lastTransitionTime = isSame ? before.lastTransitionTime : formatSeconds(now);
   const rest = conditions.filter(({ type }) => type !== next.type);
   return [...rest, { ...next, lastTransitionTime }].sort((a, b) => (a.type < b.type ? -1 : 1));
 }
 
-/** A date in whole seconds, as the API has them. */
-export function getSeconds(date: Date): string {
+/** Formats a date in whole seconds, as the API does. */
+export function formatSeconds(date: Date): string {
   return `${date.toISOString().slice(0, 19)}Z`;
 }
 
-/** Problems of a catalog that its status has, and characters of a text in it. */
+/** Maximum problems in a status, and maximum length of their texts. */
 const maxProblems = 100;
 const maxText = 2_000;
 
-/** Returns an error as the status of a catalog has it: without secrets, and the same at every try. */
+/** Converts an error to a fault without secrets that is equal for each retry. */
 export function describeFault(error: unknown): CatalogFault {
   if (!(error instanceof OpmateError)) {
     const message = 'failed, see the log';
@@ -105,7 +105,7 @@ export function describeFault(error: unknown): CatalogFault {
   return { message: withHint(`${message}${place}`, hint), problems };
 }
 
-/** Returns both faults as one. */
+/** Combines two faults. */
 export function joinFaults(first: CatalogFault | undefined, second: CatalogFault): CatalogFault {
   if (first === undefined) return second;
   return {
@@ -118,9 +118,9 @@ function withHint(text: string, hint: string | undefined): string {
   return toStatusText(hint === undefined ? text : `${text}; ${hint}`);
 }
 
-/** Returns a text on one line, without secrets and what differs from try to try. */
+/** Converts a text to one line, without secrets and parts that differ between retries. */
 function toStatusText(text: string): string {
-  // Sockets of one's own side have another port each time.
+  // The local port differs each time.
   const stable = redact(text)
     .replace(/\b(?:\d{1,3}\.){3}\d{1,3}:\d+->/g, '')
     .replace(/\s*\n\s*/g, ' ');
@@ -128,14 +128,14 @@ function toStatusText(text: string): string {
 }
 
 /**
- * A catalog in the shape of the API: a ClusterCatalog with its status. `contentURL`, `contentHash` and `problems` are ours.
- * `externalUrl` is what URLs begin with.
+ * Returns a ClusterCatalog with its status; `contentURL`, `contentHash` and `problems` are extensions of opmate.
+ * `externalUrl` is the prefix of URLs.
  */
 export function catalogStatus(record: CatalogRecord, externalUrl: string): JsonValue {
   const { name, labels, priority, isAvailable, sourceType, origin, contentHash, conditions } = record;
   const { problems = [] } = record;
   const base = `${externalUrl}/catalogs/${name}`;
-  const resolved = origin === undefined ? undefined : resolvedSource(sourceType, origin.ref);
+  const resolved = origin === undefined ? undefined : toResolvedSource(sourceType, origin.ref);
   return {
     apiVersion: 'olm.operatorframework.io/v1',
     kind: 'ClusterCatalog',
@@ -166,12 +166,12 @@ function toJson({ message, file, line, column, hint }: CatalogProblem): JsonValu
   };
 }
 
-function resolvedSource(type: string, ref: string): JsonValue {
+function toResolvedSource(type: string, ref: string): JsonValue {
   return { type, [(unionTypes as Readonly<Record<string, string>>)[type] ?? 'image']: { ref } };
 }
 
-/** What a manifest says of a record. */
-export function recordOfManifest(
+/** Converts a manifest to its fields of a record. */
+export function toRecord(
   manifest: Pick<CatalogManifest, 'name' | 'labels' | 'priority' | 'isAvailable' | 'file'> & {
     origin: CatalogPlace | undefined;
   },
@@ -183,6 +183,6 @@ export function recordOfManifest(
     priority,
     isAvailable,
     file: path.basename(file),
-    sourceType: origin === undefined ? '' : getType(origin.kind),
+    sourceType: origin === undefined ? '' : getSourceType(origin.kind),
   };
 }

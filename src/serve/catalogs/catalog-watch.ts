@@ -5,44 +5,43 @@ import { OpmateError, getMessage } from '../../core/errors.js';
 import { type Logger, silentLogger } from '../../core/log.js';
 import type { LinkOptions } from '../../files/directory-root.js';
 import type { KeeperClock } from './kept-catalog.js';
-import { type CatalogManifests, manifestsVersion, readCatalogManifests } from './catalog-manifests.js';
+import { type CatalogManifests, computeManifestsVersion, readCatalogManifests } from './catalog-manifests.js';
 
-/** How long the directory must be quiet: editors and copies take several steps. */
+/** Time without changes before reading: editors and copies take several steps. */
 const settleMs = 200;
-/** How often it is looked at where no change is told, as on network file systems. */
+/** Interval of scans where the system reports no changes, as on network file systems. */
 const rescanMs = 30_000;
 
 interface WatchOptions extends LinkOptions {
   directory: string;
   clock: KeeperClock;
-  /** Takes the manifests, every time that they have changed. */
+  /** Called with the manifests after each change. */
   use: (manifests: CatalogManifests) => Promise<void>;
   signal: AbortSignal;
   logger?: Logger | undefined;
 }
 
 /**
- * Reads the manifests of a directory, and again whenever they change, until the signal fires. Manifests with faults are
- * told to the logger. The first reading throws OpmateError where the directory cannot be used; when a later one fails,
- * the logger is told, and everything stays as it was.
+ * Reads the manifests of a directory, and again after each change, until `signal` aborts. Faults of manifests and failures
+ * of later readings are logged. The first reading throws OpmateError for an unusable directory.
  */
 export async function watchManifests(options: WatchOptions): Promise<{ done: Promise<void> }> {
   const { directory, use, logger = silentLogger } = options;
-  const version = await manifestsVersion(directory);
+  const version = await computeManifestsVersion(directory);
   const manifests = await readCatalogManifests(directory, logger, options);
   await use(manifests);
-  return { done: follow(options, version, tellRefused(manifests, new Set(), logger)) };
+  return { done: follow(options, version, logRefused(manifests, new Set(), logger)) };
 }
 
-/** Logs what is refused and has not been told; returns what is refused now. */
-function tellRefused(
+/** Logs newly refused manifests; returns the messages of all refused ones. */
+function logRefused(
   { refused }: CatalogManifests,
-  told: ReadonlySet<string>,
+  logged: ReadonlySet<string>,
   logger: Logger,
 ): ReadonlySet<string> {
   const messages = new Set(refused.map(({ error }) => describe(error)));
   for (const { file, error } of refused) {
-    if (told.has(describe(error))) continue;
+    if (logged.has(describe(error))) continue;
     const diagnostics = diagnosticsFrom(error);
     if (diagnostics.length === 1) {
       logger.log('error', `${describe(error)}; other manifests are not affected`);
@@ -57,13 +56,13 @@ function tellRefused(
 
 async function follow(
   options: WatchOptions,
-  version: string,
+  initialVersion: string,
   refusedBefore: ReadonlySet<string>,
 ): Promise<void> {
   const { directory, clock, use, signal, logger = silentLogger } = options;
   let wake = new AbortController();
   const watcher = startWatching(directory, () => wake.abort(), logger);
-  let known = version;
+  let known = initialVersion;
   let refused = refusedBefore;
   let fault: string | undefined;
   try {
@@ -73,22 +72,22 @@ async function follow(
       if (signal.aborted) return;
       wake = new AbortController();
       try {
-        const match = await manifestsVersion(directory);
-        if (match === known && fault === undefined) continue;
+        const version = await computeManifestsVersion(directory);
+        if (version === known && fault === undefined) continue;
         const manifests = await readCatalogManifests(directory, logger, options);
-        // Written to while it was read: the next look tells more.
-        if ((await manifestsVersion(directory)) !== match) {
+        // Changed while being read.
+        if ((await computeManifestsVersion(directory)) !== version) {
           wake.abort();
           continue;
         }
-        known = match;
+        known = version;
         fault = undefined;
-        refused = tellRefused(manifests, refused, logger);
+        refused = logRefused(manifests, refused, logger);
         await use(manifests);
       } catch (error) {
         const message = describe(error);
         if (message !== fault) {
-          logger.log('error', `${message}; the catalogs stay as they are until this is put right`);
+          logger.log('error', `${message}; keeping the previous catalogs`);
         }
         fault = message;
       }
@@ -103,9 +102,9 @@ function describe(error: unknown): string {
   return error.hint === undefined ? error.message : `${error.message} (${error.hint})`;
 }
 
-function startWatching(directory: string, changed: () => void, logger: Logger): FSWatcher | undefined {
+function startWatching(directory: string, onChange: () => void, logger: Logger): FSWatcher | undefined {
   try {
-    const watcher = watch(directory, { persistent: false }, changed);
+    const watcher = watch(directory, { persistent: false }, onChange);
     watcher.on('error', (error) => logger.log('debug', `${directory}: not watched: ${getMessage(error)}`));
     return watcher;
   } catch (error) {

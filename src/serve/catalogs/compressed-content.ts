@@ -3,59 +3,57 @@ import { pipeline } from 'node:stream/promises';
 import { CancelledError, OpmateError } from '../../core/errors.js';
 import type { ContentFile } from './content-file.js';
 
-/**
- * A compressed form of a content, made once however many read it: who comes while it is made follows it as it grows.
- */
+/** Compressed content, created once for all readers, which may follow while it grows. */
 export class CompressedContent {
   readonly #file: ContentFile;
-  readonly #made: Promise<void>;
+  readonly #written: Promise<void>;
   readonly #waiting = new Set<() => void>();
   #length = 0;
   #state: 'growing' | 'whole' | 'broken' = 'growing';
   #isClosed = false;
 
-  /** Compresses pieces into a file, which is this form's from now on. */
+  /** Compresses pieces into a file, which `close` closes. */
   constructor(pieces: AsyncIterable<Buffer>, compressor: Transform, file: ContentFile) {
     this.#file = file;
-    this.#made = this.#make(pieces, compressor);
+    this.#written = this.#write(pieces, compressor);
   }
 
-  /** Bytes; undefined while it is made. */
+  /** Size in bytes; undefined while it grows. */
   get size(): number | undefined {
     return this.#state === 'whole' ? this.#length : undefined;
   }
 
-  /** Whether it could not be made: the disk is full. */
+  /** Writing has failed, for instance on a full disk. */
   get isBroken(): boolean {
     return this.#state === 'broken';
   }
 
   /**
-   * Resolves with the number of bytes there are, as soon as it is more than `known`, or `known` once that is all. Throws
-   * OpmateError IO where the form cannot be made.
+   * Resolves with the number of written bytes once it exceeds `known`, or with `known` at the end. Throws OpmateError IO
+   * where writing fails.
    */
   async grownBeyond(known: number): Promise<number> {
     while (this.#length <= known && this.#state === 'growing') {
       await new Promise<void>((resolve) => this.#waiting.add(resolve));
     }
-    if (this.#state === 'broken') throw new OpmateError('IO', 'the compressed catalog cannot be kept');
+    if (this.#state === 'broken') throw new OpmateError('IO', 'cannot write the compressed catalog');
     return this.#length;
   }
 
-  /** Fills `target` from a place below the number of bytes there are. */
+  /** Fills `target` from a position among the written bytes. */
   async read(target: Buffer, position: number): Promise<void> {
     const length = await this.#file.read(target, position);
-    if (length < target.length) throw new OpmateError('IO', 'the compressed catalog ends too early');
+    if (length < target.length) throw new OpmateError('IO', 'truncated compressed catalog');
   }
 
-  /** Ends making it. Nobody may read it any more. */
+  /** Stops writing and closes the file; readers must have finished. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#made;
+    await this.#written;
     await this.#file.close();
   }
 
-  async #make(pieces: AsyncIterable<Buffer>, compressor: Transform): Promise<void> {
+  async #write(pieces: AsyncIterable<Buffer>, compressor: Transform): Promise<void> {
     try {
       await pipeline(pieces, compressor, async (compressed: AsyncIterable<Buffer>) => {
         for await (const piece of compressed) {

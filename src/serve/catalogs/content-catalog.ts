@@ -6,13 +6,13 @@ import { type JsonObject, isJsonObject } from '../../document/json.js';
 import type { BlobOrigin } from '../../model/facts.js';
 import type { ContentReader, StoredContent } from './stored-content.js';
 
-/** Stored content as a catalog. It stays readable until it is closed, whoever else closes the content. */
+/** Stored content as a catalog, readable until it is closed itself. */
 export class ContentCatalog implements Catalog {
   readonly name: string;
   readonly #content: StoredContent;
   readonly #reader: ContentReader;
 
-  /** `name` is how messages name it. Throws OpmateError for closed content. */
+  /** `name` is for messages. Throws OpmateError for closed content. */
   constructor(name: string, content: StoredContent) {
     this.name = name;
     this.#content = content;
@@ -30,7 +30,7 @@ export class ContentCatalog implements Catalog {
   async read(origin: BlobOrigin): Promise<JsonObject> {
     const value = parseGoJson(String(await this.readText(origin)));
     if (isJsonObject(value)) return value;
-    throw new OpmateError('INTERNAL', `${this.name}: stored blob is not an object`);
+    throw new OpmateError('INTERNAL', `${this.name}: expected a stored blob to be an object`);
   }
 
   async readText({ offset, length }: BlobOrigin): Promise<Buffer> {
@@ -39,7 +39,7 @@ export class ContentCatalog implements Catalog {
     return bytes;
   }
 
-  /** Undefined: nobody sees the lines of stored content. */
+  /** Undefined: lines of stored content mean nothing to users. */
   lineOf(): Promise<undefined> {
     return Promise.resolve(undefined);
   }

@@ -2,16 +2,16 @@ import { read } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { fileError } from '../../core/errors.js';
 
-/** Bytes that are written once, in order, and then read at any place. */
+/** Bytes that are appended, and read at any position. */
 export interface ContentFile {
-  /** Appends; the bytes may be used otherwise as soon as this is done. */
+  /** Appends bytes, which may be reused afterwards. */
   append(bytes: Buffer): Promise<void>;
-  /** Fills `target` from a place; says how much there was. */
+  /** Fills `target` from a position. Returns the number of bytes read. */
   read(target: Buffer, position: number): Promise<number>;
   close(): Promise<void>;
 }
 
-/** An open file; who has removed its name or its directory meanwhile does not matter. */
+/** An open file, which may have lost its name. */
 export class DiskFile implements ContentFile {
   readonly #handle: FileHandle;
   readonly #label: string;
@@ -37,7 +37,7 @@ export class DiskFile implements ContentFile {
   read(target: Buffer, position: number): Promise<number> {
     return new Promise((resolve, reject) => {
       const readOn = (done: number): void => {
-        // The handle's own method takes twice as long.
+        // FileHandle.read takes twice as long.
         read(this.#handle.fd, target, done, target.length - done, position + done, (error, length) => {
           if (error !== null) reject(fileError(`read ${this.#label}`, error, { file: this.#label }));
           else if (length === 0 || done + length === target.length) resolve(done + length);
@@ -56,7 +56,7 @@ export class DiskFile implements ContentFile {
 
 const chunkBytes = 1024 * 1024;
 
-/** For where nothing can be written to. */
+/** Bytes in memory, where no directory is writable. */
 export class MemoryFile implements ContentFile {
   readonly #chunks: Buffer[] = [];
   #size = 0;
@@ -73,14 +73,14 @@ export class MemoryFile implements ContentFile {
   }
 
   read(target: Buffer, position: number): Promise<number> {
-    const wanted = Math.max(0, Math.min(target.length, this.#size - position));
-    for (let done = 0; done < wanted;) {
+    const available = Math.max(0, Math.min(target.length, this.#size - position));
+    for (let done = 0; done < available;) {
       const offset = position + done;
       const chunk = this.#chunks[Math.floor(offset / chunkBytes)] as Buffer;
       const from = offset % chunkBytes;
-      done += chunk.copy(target, done, from, from + wanted - done);
+      done += chunk.copy(target, done, from, from + available - done);
     }
-    return Promise.resolve(wanted);
+    return Promise.resolve(available);
   }
 
   close(): Promise<void> {

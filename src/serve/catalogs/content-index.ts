@@ -6,39 +6,39 @@ import { sortedByBytes } from '../../core/order.js';
 const version = 1;
 const fields = ['schema', 'package', 'name'] as const;
 
-/** Bytes of `catalog.jsonl`. */
+/** A range of bytes of `catalog.jsonl`. */
 export interface Section {
   offset: number;
   length: number;
 }
 
-/** What `metas` asks for; an empty text is not asked for. */
+/** Query of blobs; an empty field matches all. */
 export interface MetasQuery {
   schema: string;
   package: string;
   name: string;
 }
 
-/** A blob and where its line is, line break included. */
+/** A blob with its line, line break included. */
 export interface ContentBlob extends MetasQuery {
   section: Section;
 }
 
-/** What the index says of the content that it belongs to. */
+/** State of the content that an index belongs to. */
 export interface ContentState {
   /** `sha256:…` of `catalog.jsonl`. */
   hash: string;
   storedAt: Date;
 }
 
-/** The texts that blobs have in one field, and which blobs have each: numbers only, but for the texts themselves. */
+/** Distinct texts of one field, and the blobs with each. */
 class Column {
-  /** Each text once; the empty one first. */
+  /** Distinct texts; the empty one first. */
   readonly texts: string[];
-  /** For each blob, its text. */
+  /** Position of each blob's text. */
   readonly ids: Uint32Array;
   readonly #idOf = new Map<string, number>();
-  /** Where in `members` the blobs of a text begin; they end where those of the next do. */
+  /** Start of each text's blobs in `members`. */
   readonly #starts: Uint32Array;
   readonly #members: Uint32Array;
 
@@ -60,20 +60,20 @@ class Column {
     return this.#idOf.get(text);
   }
 
-  /** Numbers of the blobs that have a text, ascending. */
+  /** Returns the blobs with a text, ascending. */
   getMembers(id: number): Uint32Array {
     return this.#members.subarray(this.#starts[id], this.#starts[id + 1]);
   }
 }
 
-/** Where in `catalog.jsonl` which blob is. About 40 bytes a blob in addition to its name. */
+/** Index of `catalog.jsonl`; about 40 bytes per blob in addition to its name. */
 export class ContentIndex {
   readonly #columns: readonly [Column, Column, Column];
-  /** Where each blob begins, and where the last one ends. */
+  /** Start of each blob, and the end of the last one. */
   readonly #offsets: Float64Array;
   readonly packages: readonly string[];
 
-  /** `texts` has each text of a field once, the empty one first; `ids` and `lengths` have one entry a blob. */
+  /** `texts` are distinct per field, the empty one first; `ids` and `lengths` have one entry per blob. */
   constructor(
     texts: readonly [string[], string[], string[]],
     ids: readonly [Uint32Array, Uint32Array, Uint32Array],
@@ -104,7 +104,7 @@ export class ContentIndex {
     return this.#offsets[this.count] as number;
   }
 
-  /** Where the blobs of a query are, in order, neighbours joined; everything when nothing is asked for. */
+  /** Returns the sections of matching blobs, in order, adjacent ones joined. */
   find(query: MetasQuery): Section[] {
     if (query.schema === '' && query.package === '' && query.name === '') {
       return this.size === 0 ? [] : [{ offset: 0, length: this.size }];
@@ -131,15 +131,15 @@ export class ContentIndex {
   }
 
   *#matching(query: MetasQuery): Generator<number, void, undefined> {
-    const wanted: { column: Column; id: number; members: Uint32Array }[] = [];
+    const criteria: { column: Column; id: number; members: Uint32Array }[] = [];
     for (const [i, field] of fields.entries()) {
       if (query[field] === '') continue;
       const column = this.#columns[i] as Column;
       const id = column.findId(query[field]);
       if (id === undefined) return;
-      wanted.push({ column, id, members: column.getMembers(id) });
+      criteria.push({ column, id, members: column.getMembers(id) });
     }
-    const [fewest, ...others] = wanted.sort((a, b) => a.members.length - b.members.length);
+    const [fewest, ...others] = criteria.sort((a, b) => a.members.length - b.members.length);
     if (fewest === undefined) for (let blob = 0; blob < this.count; blob++) yield blob;
     else {
       for (const blob of fewest.members) {
@@ -158,7 +158,7 @@ export class ContentIndex {
     return { offset, length: (this.#offsets[blob + 1] as number) - offset };
   }
 
-  /** The index as its side file holds it: a line with the digest of the rest, and the rest. */
+  /** Encodes the index file: a line with the digest of the rest, and the rest. */
   encode(state: ContentState): string {
     const blobs: number[] = [];
     for (let blob = 0; blob < this.count; blob++) {
@@ -180,14 +180,14 @@ export class ContentIndex {
   }
 }
 
-/** Takes blobs in the order in which they are written. */
+/** Builds an index from blobs in stored order. */
 export class ContentIndexBuilder {
   readonly #texts: [string[], string[], string[]] = [[''], [''], ['']];
   readonly #known = fields.map(() => new Map([['', 0]]));
   readonly #ids: [number[], number[], number[]] = [[], [], []];
   readonly #lengths: number[] = [];
 
-  /** `length` is that of the blob's line with its line break. */
+  /** `length` is the length of the line with its line break. */
   add(blob: MetasQuery, length: number): void {
     for (const i of [0, 1, 2] as const) {
       const text = blob[fields[i]];
@@ -209,24 +209,23 @@ export class ContentIndexBuilder {
   }
 }
 
-/** Reads a side file. Throws OpmateError INVALID for one that is damaged, or of another version. */
+/** Parses an index file. Throws OpmateError INVALID for a damaged one or another version. */
 export function parseContentIndex(text: string): { index: ContentIndex; state: ContentState } {
   const lineEnd = text.indexOf('\n');
   const body = text.slice(lineEnd + 1);
-  if (lineEnd < 0 || computeDigest(body) !== text.slice(0, lineEnd)) throw unsound('is damaged');
+  if (lineEnd < 0 || computeDigest(body) !== text.slice(0, lineEnd)) throw invalid('damaged');
   const value: unknown = parseOrUndefined(body);
-  if (!isJsonObject(value)) throw unsound('is damaged');
-  if (value['version'] !== version) throw unsound('is of another version of opmate');
+  if (!isJsonObject(value)) throw invalid('damaged');
+  if (value['version'] !== version) throw invalid('unsupported version');
   const { hash, size, storedAt, blobs } = value;
-  if (typeof hash !== 'string' || typeof storedAt !== 'string' || !isCounts(blobs))
-    throw unsound('is damaged');
+  if (typeof hash !== 'string' || typeof storedAt !== 'string' || !isCounts(blobs)) throw invalid('damaged');
   const texts = [toTexts(value['schemas']), toTexts(value['packages']), toTexts(value['names'])] as const;
   const count = blobs.length / 4;
   const ids = texts.map(({ length }, field) => {
     const column = new Uint32Array(count);
     for (let blob = 0; blob < count; blob++) {
       const id = blobs[blob * 4 + field] as number;
-      if (id >= length) throw unsound('is damaged');
+      if (id >= length) throw invalid('damaged');
       column[blob] = id;
     }
     return column;
@@ -234,7 +233,7 @@ export function parseContentIndex(text: string): { index: ContentIndex; state: C
   const lengths = Float64Array.from({ length: count }, (_, blob) => blobs[blob * 4 + 3] as number);
   const index = new ContentIndex([...texts], ids, lengths);
   const date = new Date(storedAt);
-  if (index.size !== size || Number.isNaN(date.getTime())) throw unsound('is damaged');
+  if (index.size !== size || Number.isNaN(date.getTime())) throw invalid('damaged');
   return { index, state: { hash, storedAt: date } };
 }
 
@@ -246,7 +245,7 @@ function parseOrUndefined(text: string): unknown {
   }
 }
 
-/** Whether this is three texts and a length for each blob; no line is empty. */
+/** Reports whether a value has three text positions and a positive length for each blob. */
 function isCounts(value: unknown): value is number[] {
   return (
     Array.isArray(value) &&
@@ -256,11 +255,11 @@ function isCounts(value: unknown): value is number[] {
 }
 
 function toTexts(value: unknown): string[] {
-  const good = Array.isArray(value) && value[0] === '' && value.every((item) => typeof item === 'string');
-  if (!good) throw unsound('is damaged');
+  const isValid = Array.isArray(value) && value[0] === '' && value.every((item) => typeof item === 'string');
+  if (!isValid) throw invalid('damaged');
   return value as string[];
 }
 
-function unsound(problem: string): OpmateError {
-  return new OpmateError('INVALID', `index ${problem}`);
+function invalid(problem: string): OpmateError {
+  return new OpmateError('INVALID', `index: ${problem}`);
 }

@@ -20,23 +20,21 @@ import {
   type ContentState,
   parseContentIndex,
 } from './content-index.js';
-import { OpenContent } from './open-content.js';
-import type { ContentPlace, StoreOptions, StoredContent } from './stored-content.js';
+import { type ContentPlace, type StoreOptions, StoredContent } from './stored-content.js';
 
 const contentName = 'catalog.jsonl';
 const indexName = 'index.json';
 const keysName = 'keys';
-/** What nobody has written to for this long belongs to no running process, and to no content that is served. */
+/** Age at which unreferenced files belong to no running process. */
 const staleMs = 60 * 60 * 1000;
-/** Largest index that is read: that of some ten million blobs. */
+/** Maximum size of an index, that of about ten million blobs. */
 const maxIndexBytes = 512 * 1024 * 1024;
 const maxKeyFileBytes = 1024;
 const bufferBytes = 4 * 1024 * 1024;
 
 /**
- * Reads all of a catalog and stores it, written whole or not at all. Content that the directory has already, sound to
- * its last byte, is used instead, with its date. Throws what reading the catalog throws; then nothing is left of it.
- * A directory that cannot be used is told as a warning.
+ * Stores a catalog completely or not at all; intact content that the directory already has is used instead, with its date.
+ * An unusable directory is logged as a warning. Throws errors of reading the catalog.
  */
 export async function storeContent(
   catalog: Pick<Catalog, 'metas'>,
@@ -57,7 +55,7 @@ export async function storeContent(
   return content;
 }
 
-/** Tries the directory, a nameless file and memory in turn, as long as it is the place that fails. */
+/** Stores in the first working place: the directory, a nameless file, memory. */
 async function storeSomewhere(
   catalog: Pick<Catalog, 'metas'>,
   options: StoreOptions,
@@ -75,22 +73,22 @@ async function storeSomewhere(
       return await storeIn(await open().catch(throwPlaceError), catalog, options);
     } catch (error) {
       if (!(error instanceof PlaceError)) throw error;
-      logger.log('warn', `${name}: cannot keep the catalog here: ${error.message}`);
+      logger.log('warn', `${name}: cannot store the catalog: ${error.message}`);
     }
   }
   return storeIn({ file: new MemoryFile(), discard: () => Promise.resolve() }, catalog, options);
 }
 
-/** Where content is written before its hash is known. */
+/** Place of content until its hash is known. */
 interface Staging {
   file: ContentFile;
-  /** Removes what has a name. */
+  /** Removes named files. */
   discard(): Promise<void>;
-  /** Makes it what the directory has under the hash; the file stays open. */
+  /** Moves the content to its hash in the directory; the file stays open. */
   publish?(hash: string, index: string): Promise<void>;
 }
 
-/** Something is wrong with the place that content is written to, not with the catalog. */
+/** Failure of the place that content is written to, not of the catalog. */
 class PlaceError extends Error {}
 
 function throwPlaceError(error: unknown): never {
@@ -115,10 +113,10 @@ async function storeIn(
     try {
       await staging.publish?.(hash, index.encode(state));
     } catch (error) {
-      // It is written, so it can be served; the next process has to store it again.
-      logger.log('warn', `${options.directory ?? ''}: cannot keep ${hash}: ${systemReason(error)}`);
+      // Still open, so it can be served; the next process stores it again.
+      logger.log('warn', `${options.directory ?? ''}: cannot store ${hash}: ${systemReason(error)}`);
     }
-    return new OpenContent(file, index, state, options.directory ?? options.temporaryDirectory);
+    return new StoredContent(file, index, state, options.directory ?? options.temporaryDirectory);
   } catch (error) {
     await file.close().catch(() => undefined);
     throw error;
@@ -127,7 +125,7 @@ async function storeIn(
   }
 }
 
-/** Writes each blob as a line. While one buffer is being written the other is filled. */
+/** Writes each blob as a line; one buffer is filled while the other is written. */
 async function writeLines(
   catalog: Pick<Catalog, 'metas'>,
   file: ContentFile,
@@ -147,7 +145,7 @@ async function writeLines(
     await writing;
     hash.update(bytes);
     writing = file.append(bytes).catch(throwPlaceError);
-    // It is awaited before the next one, or at the end.
+    // Awaited before the next write, or at the end.
     writing.catch(() => undefined);
   };
   const flush = async (): Promise<void> => {
@@ -159,7 +157,7 @@ async function writeLines(
   for await (const meta of catalog.metas({ signal, logger })) {
     throwIfCancelled(signal);
     const line = `${encodeGoJson(sortKeysDeep(meta.value))}\n`;
-    // A character is three bytes at most.
+    // At most three bytes per UTF-16 code unit.
     if (line.length * 3 > bufferBytes - filled) await flush();
     let length: number;
     if (line.length * 3 > bufferBytes) {
@@ -190,7 +188,7 @@ async function stageInDirectory(directory: string, now: Date): Promise<Staging> 
       await file.sync();
       await writeNewFile(path.join(staging, indexName), index, { mode: 0o644 });
       await syncDirectory(staging);
-      // What is there is damaged: sound content would have been used.
+      // Existing content is damaged: intact content would have been used.
       await replaceDirectory(staging, path.join(directory, parseDigest(hash).hex));
       await syncDirectory(directory);
     };
@@ -201,15 +199,14 @@ async function stageInDirectory(directory: string, now: Date): Promise<Staging> 
   }
 }
 
-/** A file that is gone when it is closed, however the process ends. */
+/** Creates a file that disappears with its handle. */
 async function stageNameless(parent: string): Promise<Staging> {
   const handle = await openNamelessFile(parent);
   return { file: new DiskFile(handle, contentName), discard: () => Promise.resolve() };
 }
 
 /**
- * Opens content that is stored, once all of it has been checked; undefined if missing, or it is damaged,
- * which is told as a warning.
+ * Opens stored content after checking all of it; undefined if missing or damaged, which is logged as a warning.
  */
 export async function openContent(
   hash: string,
@@ -223,16 +220,16 @@ export async function openContent(
     handle = await openRegular(path.join(place, contentName));
     const file = new DiskFile(handle, path.join(place, contentName));
     await checkContent(handle, file, index, state, hash);
-    return new OpenContent(file, index, state, directory);
+    return new StoredContent(file, index, state, directory);
   } catch (error) {
     await handle?.close();
     const isAbsent = ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '');
-    if (!isAbsent) logDamage(logger, place, error);
+    if (!isAbsent) logUnusable(logger, place, error);
     return undefined;
   }
 }
 
-function logDamage(logger: Logger, place: string, error: unknown): void {
+function logUnusable(logger: Logger, place: string, error: unknown): void {
   const reason = error instanceof OpmateError ? error.message : systemReason(error);
   logger.log('warn', `${place}: not used: ${reason}`);
 }
@@ -248,14 +245,14 @@ async function readIndex(file: string): Promise<{ index: ContentIndex; state: Co
   }
 }
 
-/** Opens a file, and nothing else: opening a pipe would wait for somebody to write. */
+/** Opens a regular file only: opening a pipe would wait for a writer. */
 async function openRegular(file: string): Promise<FileHandle> {
   const stats = await lstat(file);
-  if (!stats.isFile()) throw new OpmateError('INVALID', `${path.basename(file)} is not a file`);
+  if (!stats.isFile()) throw new OpmateError('INVALID', `${path.basename(file)}: not a regular file`);
   return open(file, 'r');
 }
 
-/** Throws OpmateError unless the content is that of its hash, to the last byte. */
+/** Throws OpmateError DIGEST for content that does not match its hash. */
 async function checkContent(
   handle: FileHandle,
   file: ContentFile,
@@ -264,17 +261,17 @@ async function checkContent(
   hash: string,
 ): Promise<void> {
   const { size } = await handle.stat();
-  if (state.hash !== hash) throw new OpmateError('DIGEST', `index is of ${state.hash}`);
-  if (index.size !== size) throw new OpmateError('DIGEST', `has ${size} bytes instead of ${index.size}`);
+  if (state.hash !== hash) throw new OpmateError('DIGEST', `index: expected ${hash}, got ${state.hash}`);
+  if (index.size !== size) throw new OpmateError('DIGEST', `expected ${index.size} bytes, got ${size}`);
   const { algorithm, hex } = parseDigest(hash);
   const actual = createHash(algorithm);
   const buffer = Buffer.allocUnsafeSlow(Math.min(bufferBytes, size));
   for (let position = 0; position < size; position += buffer.length) {
     const part = buffer.subarray(0, Math.min(buffer.length, size - position));
-    if ((await file.read(part, position)) < part.length) throw new OpmateError('DIGEST', 'ends too early');
+    if ((await file.read(part, position)) < part.length) throw new OpmateError('DIGEST', 'truncated');
     actual.update(part);
   }
-  if (actual.digest('hex') !== hex) throw new OpmateError('DIGEST', 'content has another digest');
+  if (actual.digest('hex') !== hex) throw new OpmateError('DIGEST', 'digest mismatch');
 }
 
 function keyFile(directory: string, key: string): string {
@@ -298,15 +295,15 @@ async function readKeyFile(file: string): Promise<string | undefined> {
 async function writeKey(directory: string, key: string, hash: string): Promise<void> {
   const file = keyFile(directory, key);
   if ((await readKey(directory, key)) === hash) return;
-  // What is kept elsewhere cannot be found by the next process.
+  // The next process finds content in the directory only.
   await lstat(path.join(directory, parseDigest(hash).hex));
   await makeDirectory(path.dirname(file));
   await replaceFile(file, `${hash}\n`, { mode: 0o644 });
 }
 
 /**
- * Removes the contents of a directory that are not in `keep` and have not been stored within the last hour, their keys, and
- * leftovers of killed processes. Whoever has one open, in this process or another, can read it to its end.
+ * Removes contents that are not in `keep` and older than an hour, their keys, and leftovers of killed processes. Open
+ * contents stay readable, also in other processes.
  */
 export async function pruneContents(directory: string, keep: ReadonlySet<string>, now: Date): Promise<void> {
   await sweepLeftovers(directory, now, { maxAgeMs: staleMs });
@@ -321,13 +318,13 @@ export async function pruneContents(directory: string, keep: ReadonlySet<string>
   await pruneKeys(directory);
 }
 
-/** Removes contents that are not used any more, and their keys, whatever their age. Open ones stay readable. */
+/** Removes contents of any age, and their keys. Open contents stay readable. */
 export async function removeContents(directory: string, hashes: readonly string[]): Promise<void> {
   for (const hash of hashes) await removeWhole(path.join(directory, parseDigest(hash).hex));
   await pruneKeys(directory);
 }
 
-/** Removes keys of contents that are gone. */
+/** Removes keys without content. */
 async function pruneKeys(directory: string): Promise<void> {
   const keys = path.join(directory, keysName);
   for (const name of await readdirIfPresent(keys)) {

@@ -4,34 +4,25 @@ import { catalogNameFault } from '../http/catalog-names.js';
 import type { CatalogManifest } from './catalog-manifest.js';
 import type { CatalogFault, CatalogRecord } from './catalog-status.js';
 
-/** A manifest, or what is left of one that is refused. */
+/** A manifest, or the placeholder of a refused one. */
 export interface KeptManifest extends Omit<CatalogManifest, 'origin' | 'kind' | 'line'> {
   origin: CatalogPlace | undefined;
-  /** Why the manifest that is there now is refused; this one is from before. */
+  /** Fault of the present manifest, which is refused; the other fields are from before. */
   fault?: CatalogFault | undefined;
 }
 
-/** Returns what a record still knows of the manifest that `file` has held. */
-export function manifestOfRecord(
+/** Creates a placeholder for the refused manifest in `file` from a record. */
+export function createPlaceholder(
   record: Pick<CatalogRecord, 'name' | 'labels' | 'priority' | 'isAvailable' | 'originKey'>,
   file: string,
 ): KeptManifest {
   const { name, labels, priority, isAvailable, originKey = '' } = record;
-  return {
-    name,
-    labels,
-    priority,
-    isAvailable,
-    file,
-    pollMs: undefined,
-    origin: undefined,
-    originKey,
-    key: '',
-  };
+  const unknown = { pollMs: undefined, origin: undefined, key: '' };
+  return { name, labels, priority, isAvailable, file, originKey, ...unknown };
 }
 
-/** Returns what a file is called in a list of catalogs; undefined where it has no valid name. */
-export function rowName(file: string): string | undefined {
+/** Converts a file name to a catalog name; undefined where that is invalid. */
+export function toCatalogName(file: string): string | undefined {
   const name = path
     .basename(file)
     .toLowerCase()

@@ -3,17 +3,17 @@ import type { Logger } from '../../core/log.js';
 import type { CatalogRecords } from './catalog-records.js';
 import { type CatalogCondition, type CatalogRecord, withCondition } from './catalog-status.js';
 
-/** A condition before it is dated. */
+/** A condition without its date. */
 type Condition = Omit<CatalogCondition, 'lastTransitionTime'>;
 
-/** The condition of a catalog that is served. */
+/** Condition of a served catalog. */
 export const served: Condition = {
   type: 'Serving',
   status: 'True',
   reason: 'Available',
   message: 'the catalog is served',
 };
-/** The condition of a catalog that nothing is known of yet. */
+/** Condition of a catalog without content. */
 export const noContent: Condition = {
   type: 'Serving',
   status: 'False',
@@ -21,16 +21,26 @@ export const noContent: Condition = {
   message: 'no content yet',
 };
 
+/** Returns the condition of a catalog that is up to date or being retried. */
+export function progress(reason: 'Succeeded' | 'Retrying', message: string): Condition {
+  return { type: 'Progressing', status: 'True', reason, message };
+}
+
+/** Returns the condition of a catalog that needs another manifest or content. */
+export function blocked({ message }: { message: string }): Condition {
+  return { type: 'Progressing', status: 'False', reason: 'Blocked', message };
+}
+
 interface RecordOptions {
-  /** Where records are written; they stay in memory where it is left out. */
+  /** Storage of records; undefined keeps them in memory. */
   records: CatalogRecords | undefined;
   now: () => Date;
   logger: Logger;
-  /** Fires once the catalog is no longer wanted: nothing is written from then on. */
+  /** Aborted once the catalog is removed: nothing is written afterwards. */
   gone: AbortSignal;
 }
 
-/** The record of one catalog, which is written down after each change that a restart must know. */
+/** Record of one catalog, written after each change that a restart needs. */
 export class KeptRecord {
   #value: CatalogRecord;
   #isWritten = true;
@@ -45,7 +55,7 @@ export class KeptRecord {
     return this.#value;
   }
 
-  /** Whether the last attempt to write it succeeded. */
+  /** The last write succeeded. */
   get isWritten(): boolean {
     return this.#isWritten;
   }
@@ -55,7 +65,7 @@ export class KeptRecord {
     this.#value = { ...this.#value, ...changes };
   }
 
-  /** Takes the place of the whole record, in memory only. */
+  /** Replaces the whole record, in memory only. */
   replace(value: CatalogRecord): void {
     this.#value = value;
   }
@@ -72,7 +82,7 @@ export class KeptRecord {
     await this.write();
   }
 
-  /** Writes the record. Never throws: a disk that takes nothing does not stop serving. */
+  /** Writes the record. Never throws: a full disk does not stop serving. */
   async write(): Promise<void> {
     const { records, logger, gone } = this.#options;
     if (records === undefined || gone.aborted) return;
@@ -81,7 +91,7 @@ export class KeptRecord {
       this.#isWritten = true;
     } catch (error) {
       const level = this.#isWritten ? 'warn' : 'debug';
-      logger.log(level, `${getMessage(error)}; a restart will read it again`);
+      logger.log(level, `${getMessage(error)}; a restart will read the catalog again`);
       this.#isWritten = false;
     }
   }

@@ -11,33 +11,33 @@ import { parseArchiveUrl, parseServed } from '../../source/parse-place.js';
 import type { CatalogPlace } from '../../source/place.js';
 import type { SecretName } from '../../source/secrets.js';
 
-/** What a reader of manifests needs to know of the others. */
+/** Context of a directory of manifests. */
 export interface ReadContext {
   directory: string;
   configMaps: ReadonlyMap<string, JsonObject>;
   logger: Logger;
 }
 
-/** What a reader needs to know of the manifest that a field is part of. */
+/** Context of one manifest. */
 export interface ManifestContext extends ReadContext {
   namespace: string | undefined;
-  /** Whether it may have the fields of the first versions of the API. */
+  /** Accept the fields of the first versions of the API. */
   isFirst: boolean;
   /** Logs a warning with the place of a field. */
   warn(field: Field, message: string): void;
 }
 
-/** Where a catalog comes from, as far as it could be read. */
+/** Source of a catalog, as far as it is valid. */
 export interface ReadSource {
   origin: CatalogPlace | undefined;
   secret?: SecretName | undefined;
   pollMs: number | undefined;
 }
 
-/** Longer than a timer can be set, and than anybody means. */
+/** Maximum interval of polls: 30 days. */
 const maxPollMinutes = 30 * 24 * 60;
 
-/** Kinds of sources, each with the field that describes it. */
+/** Source types with their fields. */
 export const unionTypes = {
   Image: 'image',
   Artifact: 'artifact',
@@ -53,7 +53,7 @@ interface UnionMember {
   field: Field;
 }
 
-/** Reads the source of a ClusterCatalog: the member of the union that `type` names, which must be the only one. */
+/** Reads the source of a ClusterCatalog: the union member that `type` names, which must be the only one. */
 export function readUnionSource(field: Field, context: ManifestContext): ReadSource | undefined {
   const member = readMember(field, context.isFirst);
   return member && readUnion(member, context);
@@ -64,21 +64,21 @@ function readMember(field: Field, isFirst: boolean): UnionMember | undefined {
   const source = field.object(['type', ...Object.values(unionTypes)]);
   if (source === undefined) return undefined;
   if (!source.type.isSet) return source.type.missing('set the type, e.g. type: Image');
-  // The first API had it in lower case.
+  // Lower case in the first API.
   const type = isFirst && source.type.value === 'image' ? 'Image' : source.type.choice(types);
   if (type === undefined) return undefined;
   const key = unionTypes[type];
   for (const other of Object.values(unionTypes)) {
     if (other === key || !source[other].isPresent) continue;
-    const hint = `remove it, or set type: ${getType(other)}`;
+    const hint = `remove it, or set type: ${getSourceType(other)}`;
     source[other].fail(`cannot be combined with type ${type}`, { code: 'exclusive-fields', hint });
   }
   if (!source[key].isPresent) return source[key].missing(`add it, or change type: ${type}`);
   return source[key].jsonObject() === undefined ? undefined : { type, field: source[key] };
 }
 
-/** Returns how the API calls a kind of place. */
-export function getType(kind: string): string {
+/** Returns the source type of a kind of place. */
+export function getSourceType(kind: string): string {
   return Object.entries(unionTypes).find(([, member]) => member === kind)?.[0] ?? '';
 }
 
@@ -95,7 +95,10 @@ function readUnion({ type, field }: UnionMember, context: ManifestContext): Read
         pollMs ??= readDuration(field.field('pollInterval'));
         const secret = field.field('pullSecret');
         if (secret.optionalText() !== undefined) {
-          context.warn(secret, 'pullSecret is in the cluster; give its content with --authfile');
+          context.warn(
+            secret,
+            'pullSecret is not read from the cluster; specify credentials with --authfile',
+          );
         }
       }
       const ref = readImageRef(field.field('ref'), context.directory);
@@ -121,9 +124,9 @@ function readUnion({ type, field }: UnionMember, context: ManifestContext): Read
     case 'Git': {
       const git = field.object(['repository', 'ref', 'directory', 'secretRef', poll]);
       const repository = git?.repository.parsed(parseGitRepository);
-      const named = git && readGitRef(git.ref);
+      const ref = git && readGitRef(git.ref);
       const origin =
-        repository === undefined ? undefined : { kind: unionTypes[type], repository, ...named, ...within() };
+        repository === undefined ? undefined : { kind: unionTypes[type], repository, ...ref, ...within() };
       return { origin, secret: git && readSecretRef(git.secretRef), pollMs };
     }
     case 'HTTP': {
@@ -151,7 +154,7 @@ function readUnion({ type, field }: UnionMember, context: ManifestContext): Read
   }
 }
 
-/** The name of a Secret; one without namespace is found in any. */
+/** Reads the name of a Secret; an empty namespace matches any. */
 function readSecretRef(field: Field): SecretName | undefined {
   const reference = field.optionalObject(['name', 'namespace']);
   const name = reference?.name.text(253);
@@ -159,20 +162,20 @@ function readSecretRef(field: Field): SecretName | undefined {
   return { name, namespace: reference.namespace.optionalText(253) ?? '' };
 }
 
-/** A directory inside of something, without leaving it. */
+/** Reads a directory inside the source. */
 function readWithin(field: Field): { directory?: string } {
   const directory = field.optionalText();
   if (directory === undefined) return {};
   const normal = path.posix.normalize(directory).replace(/^\/+|\/+$/g, '');
   if (normal === '.' || normal === '') return {};
   const leaves = directory.split('/').includes('..') || /[\0\\]/.test(directory) || normal.startsWith('-');
-  if (leaves) field.fail(`expected a path inside of the source, got ${quoteShort(directory)}`);
+  if (leaves) field.fail(`expected a path inside the source, got ${quoteShort(directory)}`);
   return { directory: normal };
 }
 
 /**
- * An image: in a registry, with its registry written out and with tag or digest; or in a layout or archive, whose
- * relative path is made absolute. (Source: rules of ClusterCatalog.)
+ * Reads an image: in a registry, with registry host and tag or digest; or in a layout or archive, with its path made
+ * absolute. (Source: rules of ClusterCatalog.)
  */
 export function readImageRef(field: Field, directory: string): string | undefined {
   return field.parsed((ref) => {
@@ -225,7 +228,7 @@ export function findConfigMap(
   if (name === undefined) return undefined;
   const value =
     configMaps.get(configMapKey(namespace, name)) ??
-    (namespace === undefined ? onlyOne(configMaps, name) : configMaps.get(configMapKey(undefined, name)));
+    (namespace === undefined ? findSingle(configMaps, name) : configMaps.get(configMapKey(undefined, name)));
   if (value === undefined) {
     const hint = `add the manifest of the ConfigMap to ${directory}`;
     return field.fail(`ConfigMap ${quoteGo(name)} not found`, { code: 'not-found', hint });
@@ -243,7 +246,7 @@ export function findConfigMap(
   };
 }
 
-function onlyOne(configMaps: ReadonlyMap<string, JsonObject>, name: string): JsonObject | undefined {
+function findSingle(configMaps: ReadonlyMap<string, JsonObject>, name: string): JsonObject | undefined {
   const matches = [...configMaps].filter(([key]) => key.slice(key.indexOf('/') + 1) === name);
   return matches.length === 1 ? matches[0]?.[1] : undefined;
 }
@@ -255,7 +258,7 @@ export function configMapKey(namespace: string | undefined, name: string): strin
 
 const unitMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
 
-/** A duration as Go writes it, e.g. `1h30m`; at least a second. */
+/** Reads a duration of at least a second as Go writes it, such as `1h30m`. */
 export function readDuration(field: Field): number | undefined {
   const text = field.optionalText();
   if (text === undefined) return undefined;

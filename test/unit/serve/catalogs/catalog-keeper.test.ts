@@ -211,7 +211,7 @@ const tagRequests = (): number =>
 const blobRequests = (): number => registry.requests.filter((one) => one.path.includes('/blobs/')).length;
 
 describe('serve/catalogs/catalog-keeper', () => {
-  it('serves the catalog of an image, and tells what of', async () => {
+  it('serves the catalog of an image, and records its digest', async () => {
     const digest = await push('latest', { 'a.json': packageOf('widget') });
     const setup = await setUpStored();
     await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
@@ -236,7 +236,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     });
   });
 
-  it('row 38: does not unpack again what has not changed: a poll is one request', async () => {
+  it('row 38: does not unpack an unchanged catalog again: a poll is one request', async () => {
     await push('latest', { 'a.json': packageOf('widget') });
     const setup = await setUpStored();
     await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
@@ -256,7 +256,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     });
   });
 
-  it('serves what another server serves, and asks again with what it knows', async () => {
+  it('serves the catalog of another server, and polls it with validators', async () => {
     const upstream = await serve({ widgets: { 'a.json': packageOf('widget') } });
     const setup = await setUpStored();
     const served = { url: `${upstream.url}/catalogs/widgets`, pollIntervalMinutes: 10 };
@@ -304,7 +304,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     expect(setup.held.find('first')?.content.hash).not.toBe(hash);
   });
 
-  it('row 36: an update that does not parse changes nothing, and is told; it is not fetched again', async () => {
+  it('row 36: reports an update that does not parse, changes nothing, and does not fetch it again', async () => {
     await push('latest', { 'a.json': packageOf('widget') });
     const setup = await setUpStored();
     await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
@@ -329,7 +329,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     expect(conditionsOf(setup, 'first')).toContain('Progressing=True Succeeded');
   });
 
-  it('row 11: a registry that is down for hours costs a few requests, and nothing of what is served', async () => {
+  it('row 11: keeps serving with few requests while a registry is down for hours', async () => {
     await push('latest', { 'a.json': packageOf('widget') });
     const setup = await setUpStored();
     await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
@@ -358,7 +358,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     await until(() => conditionsOf(setup, 'first').includes('Progressing=True Succeeded'));
   });
 
-  it('waits with jitter, so that servers do not ask at the same moment', async () => {
+  it('waits with jitter, so that servers do not poll at the same moment', async () => {
     const setup = await setUpStored();
     const values = [0, 1];
     const held = new HeldCatalogs();
@@ -478,7 +478,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     expect(record + setup.logged.join('\n')).not.toMatch(/first|second|YW5u/);
   });
 
-  it('fails a catalog with a Secret without a directory of Secrets, and no other', async () => {
+  it('fails only the catalog with a Secret if there is no directory of Secrets', async () => {
     await push('latest', { 'c.json': packageOf('widget') });
     const git = { repository: 'https://127.0.0.1:1/a/b', secretRef: { name: 'git' } };
     const setup = await setUpStored();
@@ -489,7 +489,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     await until(async () => (await contentOf(setup, 'b')) !== undefined);
   });
 
-  it('is blocked by an image without label that is named by digest, and tries a tag again', async () => {
+  it('is blocked by a pinned image without label, and retries a tag', async () => {
     const digest = await push('latest', { 'a.json': packageOf('widget') }, { other: 'label' });
     const setup = await setUpStored();
     const pinned = { type: 'Image', image: { ref: `${registry.host}/ns/catalog@${digest}` } };
@@ -533,7 +533,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     expect((await readdir(contents)).filter((name) => name === content)).toEqual([]);
   });
 
-  it('serves nothing of a catalog that is set to Unavailable, and all of it once that is taken back', async () => {
+  it('stops serving a catalog that is set to Unavailable, and serves it again afterwards', async () => {
     await push('latest', { 'a.json': packageOf('widget') });
     const setup = await setUpStored();
     await setup.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
@@ -549,7 +549,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     await until(() => setup.held.find('first') !== undefined);
   });
 
-  it('serves after a restart what it served before, also while the registry is down', async () => {
+  it('serves stored content after a restart, also while the registry is down', async () => {
     await push('latest', { 'a.json': packageOf('widget') });
     const before = await setUpStored();
     await before.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
@@ -567,7 +567,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     expect(after.held.isReady()).toBe(true);
   });
 
-  it('asks for no layer after a restart when the image is the same', async () => {
+  it('requests no layer after a restart if the image is unchanged', async () => {
     await push('latest', { 'a.json': packageOf('widget') });
     const before = await setUpStored();
     await before.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
@@ -611,7 +611,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     },
   );
 
-  it('serves without a place to keep anything, and when the place goes away', async () => {
+  it('serves without storage, and when the storage is removed', async () => {
     await push('latest', { 'a.json': packageOf('widget') });
     const nowhere = setUp(undefined, await directoryWith());
     await nowhere.keeper.apply(await manifestsOf(clusterCatalog('first', imageSource())));
@@ -629,7 +629,7 @@ describe('serve/catalogs/catalog-keeper', () => {
     expect(conditionsOf(setup, 'first')).toEqual(['Progressing=True Succeeded', 'Serving=True Available']);
   });
 
-  it('row 3: a directory that changes is served anew, each state whole', async () => {
+  it('row 3: serves each state of a changing directory completely', async () => {
     const directory = await directoryWith({ 'a.json': packageOf('widget'), 'b.json': packageOf('gadget') });
     const setup = await setUpStored();
     const source = { type: 'Directory', directory: { path: directory, pollIntervalMinutes: 1 } };

@@ -40,7 +40,7 @@ const image = (ref: string, more = ''): string =>
   cluster(`source:\n  type: Image\n  image:\n    ref: ${ref}\n${more.replace(/^(?=.)/gm, '    ')}`);
 
 describe('serve/catalogs/catalog-manifests', () => {
-  it('takes plain HTTP of a source for allowed only where it says so in so many words', async () => {
+  it('allows plain HTTP for a source only with insecure: true', async () => {
     const http = (more: string): string =>
       cluster(`source:\n  type: HTTP\n  http:\n    url: http://catalogs.example/c.tar.gz\n${more}`);
     const originOf = async (more: string): Promise<unknown> =>
@@ -149,7 +149,7 @@ status:
     expect(found[1]?.origin).toEqual({ kind: 'configMap', name: 'files', data: { a: 'x' } });
   });
 
-  it('refuses manifests behind links that lead out of the directory, unless links are followed', async () => {
+  it('refuses manifests behind links out of the directory, unless links are followed', async () => {
     const manifest = cluster('source:\n  type: Image\n  image: {ref: "quay.io/a/b:v1"}');
     const other = { log: () => undefined, progress: () => undefined };
     const root = await directoryWith({
@@ -224,7 +224,7 @@ status:
     expect(faults.join()).not.toContain('hunter2');
   });
 
-  it('row 18: tells every unknown field of every file, with place and nearest name', async () => {
+  it('row 18: reports every unknown field of every file, with place and nearest name', async () => {
     const faults = await faultsOf({
       'a.yaml': `${image('quay.io/a/b:v1', 'polIntervalMinutes: 5\n').replace('spec:', 'spec:\n  prioritty: 5')}`,
       'b.yaml': `# a comment\n---\n${cluster('source:\n  type: image\n  image: {ref: "quay.io/a/b:v1"}').replace('name: c', 'name: d')}`,
@@ -253,7 +253,7 @@ status:
     expect(fault).toContain(problem);
   });
 
-  it('shows no password that stands in a reference', async () => {
+  it('shows no password of a reference', async () => {
     const faults = await faultsOf({ 'a.yaml': image('"user:hunter2@quay.io/a/b:v1"') });
     expect(faults).toHaveLength(1);
     expect(faults.join()).not.toContain('hunter2');
@@ -298,7 +298,7 @@ status:
     ],
     [
       'repository: "https://a.example/b"\ndirectory: ../../etc',
-      'expected a path inside of the source, got "../../etc"',
+      'expected a path inside the source, got "../../etc"',
     ],
   ])('refuses the git source %s', async (lines, problem) => {
     const spec = `source:\n  type: Git\n  git:\n${lines.replace(/^/gm, '    ')}`;
@@ -339,7 +339,7 @@ status:
     [
       'an address',
       'apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: a}\nspec: {sourceType: grpc, address: "a:50051"}\n',
-      'a catalog that another server has cannot be served',
+      'unsupported: the catalog of another server',
     ],
     [
       'a ConfigMap that is not there',
@@ -364,7 +364,7 @@ status:
     expect(faults.join('\n')).toContain(problem);
   });
 
-  it('rows 6 and 14: two catalogs of one name are an error, also of two namespaces and kinds', async () => {
+  it('rows 6 and 14: refuses two catalogs of one name, also across namespaces and kinds', async () => {
     const source =
       'apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: c, namespace: x}\nspec: {sourceType: grpc, image: "quay.io/a/b:v1"}\n';
     const [fault, ...more] = await faultsOf({ 'a.yaml': image('quay.io/a/b:v1'), 'b.yaml': source });
@@ -372,7 +372,7 @@ status:
     expect(more).toEqual([]);
   });
 
-  it('passes over other kinds and other files, and says so', async () => {
+  it('skips other kinds and files with a warning', async () => {
     const warnings: string[] = [];
     const files = {
       'namespace.yaml': 'apiVersion: v1\nkind: Namespace\nmetadata: {name: olm}\n',
@@ -383,7 +383,7 @@ status:
     };
     expect(await read(files, warnings)).toHaveLength(1);
     expect(warnings).toHaveLength(1);
-    expect(warnings[0]).toMatch(/namespace\.yaml:2: kind "Namespace" says nothing about catalogs/);
+    expect(warnings[0]).toMatch(/namespace\.yaml:2: kind "Namespace" is not a catalog, skipped/);
   });
 
   it('reads the examples of the documentation', async () => {

@@ -13,7 +13,7 @@ function held(name: string): { catalog: ServedCatalog; closed: () => number } {
 }
 
 describe('serve/catalogs/catalog-set', () => {
-  it('lists by name, finds, and closes what it no longer serves', async () => {
+  it('lists by name, finds, and closes removed catalogs', async () => {
     const set = new HeldCatalogs();
     const [b, a, other] = [held('b'), held('a'), held('a')] as const;
     await set.put(b.catalog);
@@ -33,7 +33,7 @@ describe('serve/catalogs/catalog-set', () => {
     expect([other.closed(), set.list()]).toEqual([1, []]);
   });
 
-  it('is ready when told so, until it is closed', async () => {
+  it('is ready once marked, until it is closed', async () => {
     const set = new HeldCatalogs();
     expect(set.isReady()).toBe(false);
     set.markReady();

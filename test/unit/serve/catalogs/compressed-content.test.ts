@@ -12,7 +12,7 @@ async function readAll(form: CompressedContent): Promise<Buffer> {
 }
 
 describe('serve/catalogs/compressed-content', () => {
-  it('is read while it is made, and after that', async () => {
+  it('is readable while it is written, and afterwards', async () => {
     const content = randomBytes(1_000_000);
     let release = (): void => undefined;
     const released = new Promise<void>((resolve) => (release = resolve));
@@ -34,7 +34,7 @@ describe('serve/catalogs/compressed-content', () => {
     await form.close();
   });
 
-  it('fails its readers where it cannot be written', async () => {
+  it('fails its readers if writing fails', async () => {
     class FullFile extends MemoryFile implements ContentFile {
       override append(): Promise<void> {
         return Promise.reject(new Error('no space left on device'));
@@ -44,12 +44,12 @@ describe('serve/catalogs/compressed-content', () => {
       yield randomBytes(1_000_000);
     }
     const form = new CompressedContent(pieces(), createGzip(), new FullFile());
-    await expect(readAll(form)).rejects.toThrow('cannot be kept');
+    await expect(readAll(form)).rejects.toThrow('cannot write the compressed catalog');
     expect(form.isBroken).toBe(true);
     await form.close();
   });
 
-  it('is not made to its end once nobody wants it', async () => {
+  it('stops writing when it is closed', async () => {
     let made = 0;
     async function* pieces(): AsyncGenerator<Buffer> {
       for (; ; made++) yield randomBytes(100_000);

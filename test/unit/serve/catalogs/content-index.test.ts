@@ -22,7 +22,7 @@ function withBody(change: (body: Record<string, unknown>) => unknown): string {
 }
 
 describe('serve/catalogs/content-index', () => {
-  it('reads what it has written', () => {
+  it('reads an encoded index', () => {
     const { index, state: read } = parseContentIndex(encoded());
     expect(read).toEqual(state);
     expect(index).toMatchObject({ count: 3, size: 60, packages: ['a', 'b'] });
@@ -32,7 +32,7 @@ describe('serve/catalogs/content-index', () => {
     expect(index.encode(state)).toBe(encoded());
   });
 
-  it('takes fifty bytes a blob besides the names', () => {
+  it('takes fifty bytes per blob in addition to the names', () => {
     const builder = new ContentIndexBuilder();
     for (let i = 0; i < 100_000; i++) builder.add({ schema: 'olm.bundle', package: 'p', name: 'n' }, 100);
     const before = process.memoryUsage().arrayBuffers;
@@ -60,6 +60,6 @@ describe('serve/catalogs/content-index', () => {
     ['names that are no texts', withBody((body) => ({ ...body, names: ['', 5, 6] }))],
     ['no empty name', withBody((body) => ({ ...body, names: ['a', 'b', 'c'] }))],
   ])('refuses %s', (_what, text) => {
-    expect(() => parseContentIndex(text)).toThrow(/^index is (damaged|of another version of opmate)$/);
+    expect(() => parseContentIndex(text)).toThrow(/^index: (damaged|unsupported version)$/);
   });
 });

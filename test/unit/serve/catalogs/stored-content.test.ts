@@ -79,7 +79,7 @@ function hex(hash: string): string {
 }
 
 describe('serve/catalogs/stored-content', () => {
-  it('writes a blob a line: sorted at every depth, compact, text as it is, in walk order', async () => {
+  it('writes one blob per line: sorted at every depth, compact, text unchanged, in walk order', async () => {
     const content = await storeFiles({
       'b/catalog.yaml': 'schema: why\nz: [{b: 1, a: 2}]\na: "<&>\u00e9\u2013"\n---\nschema: z\n',
       'a.json':
@@ -94,7 +94,7 @@ describe('serve/catalogs/stored-content', () => {
     expect(content).toMatchObject({ count: 4, storedAt: now() });
   });
 
-  it('has the sha256 of its lines as hash, whatever the files they come from', async () => {
+  it('has the sha256 of its lines as hash, independent of their files', async () => {
     const json = await storeFiles({ 'a.json': '{"schema":"a","v":[1]}{"schema":"b"}' });
     const yaml = await storeFiles({ 'x/y.yaml': 'v:\n- 1\nschema: a\n', 'z.yaml': 'schema: b' });
     const lines = '{"schema":"a","v":[1]}\n{"schema":"b"}\n';
@@ -116,7 +116,7 @@ describe('serve/catalogs/stored-content', () => {
     expect(await text(content.open(last))).toBe(lines[2]);
   });
 
-  it('finds what filtering the lines finds, in their order, neighbours joined', async () => {
+  it('finds the same lines as a filter, in order, adjacent ones joined', async () => {
     const word = fc.constantFrom('', 'a', 'b', 'c');
     const blob = fc.record({ schema: fc.constantFrom('a', 'b', 'olm.package'), package: word, name: word });
     await fc.assert(
@@ -155,7 +155,7 @@ describe('serve/catalogs/stored-content', () => {
     );
   });
 
-  it('is taken over by hash, with its date and index, by the next process', async () => {
+  it('is found by hash, with its date and index, by the next process', async () => {
     const directory = path.join(await directoryWith(), 'cache');
     const first = await storeFiles(
       { 'a.json': '{"schema":"a","name":"m"}{"schema":"b","name":"m"}' },
@@ -175,7 +175,7 @@ describe('serve/catalogs/stored-content', () => {
     expect((await readdir(directory)).sort()).toEqual([hex(first.hash)]);
   });
 
-  it('takes what was stored under the same key without reading the catalog', async () => {
+  it('uses content stored under the same key without reading the catalog', async () => {
     const directory = await directoryWith();
     const first = await storeContent(catalogOf([{ schema: 'a' }]), { now, directory, key: 'sha256:1' });
     const second = await storeContent(unreadable, { now, directory, key: 'sha256:1' });
@@ -230,7 +230,7 @@ describe('serve/catalogs/stored-content', () => {
     expect(await openContent(one.hash, { directory })).toBeUndefined();
   });
 
-  it('leaves nothing of a catalog that cannot be read to its end', async () => {
+  it('leaves nothing of a catalog that cannot be read completely', async () => {
     const directory = await directoryWith();
     const bad = { 'a.json': '{"schema":"a"}', 'b.json': '{"name":"no schema"}' };
     await expect(storeFiles(bad, { directory })).rejects.toMatchObject({ code: 'INVALID' });
@@ -246,7 +246,7 @@ describe('serve/catalogs/stored-content', () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
-  it('keeps content in a nameless file where the directory cannot be used, and in memory without that', async () => {
+  it('stores content in a nameless file if the directory is unusable, and else in memory', async () => {
     const root = await directoryWith({ file: '', 'catalog/a.json': '{"schema":"a"}{"schema":"b"}' });
     const directory = path.join(root, 'file', 'cache');
     const temporaryDirectory = path.join(root, 'tmp');
@@ -254,7 +254,7 @@ describe('serve/catalogs/stored-content', () => {
     const catalog = () => new DirectoryCatalog(path.join(root, 'catalog'));
     const { warnings, logger } = collectWarnings();
     const nameless = await storeContent(catalog(), { now, directory, temporaryDirectory, logger });
-    expect(warnings).toEqual([`${directory}: cannot keep the catalog here: not a directory`]);
+    expect(warnings).toEqual([`${directory}: cannot store the catalog: not a directory`]);
     expect(await readdir(temporaryDirectory)).toEqual([]);
     const inMemory = await storeContent(catalog(), { now, temporaryDirectory: directory, logger });
     expect(warnings).toHaveLength(2);
@@ -265,7 +265,7 @@ describe('serve/catalogs/stored-content', () => {
     }
   });
 
-  it('holds content larger than a piece of memory', async () => {
+  it('stores content that is larger than a chunk of memory', async () => {
     const values = Array.from({ length: 50 }, (_, i) => ({
       name: `${i}`,
       schema: 's',
@@ -277,7 +277,7 @@ describe('serve/catalogs/stored-content', () => {
     expect(JSON.parse(await text(content.open(section)))).toEqual(values[15]);
   });
 
-  it('is stored by two at once, and sound for both', async () => {
+  it('is stored by two at the same time, and intact for both', async () => {
     const directory = await directoryWith();
     const values = Array.from({ length: 2000 }, (_, i) => ({ schema: 's', name: `n${i}` }));
     const both = await Promise.all([1, 2, 3].map(() => storeContent(catalogOf(values), { now, directory })));
@@ -285,7 +285,7 @@ describe('serve/catalogs/stored-content', () => {
     expect(await readdir(directory)).toEqual([hex((both[0] as StoredContent).hash)]);
   });
 
-  it('goes on for its readers when it is closed and its directory removed', async () => {
+  it('stays readable for its readers when it is closed and its directory removed', async () => {
     const directory = await directoryWith();
     const content = await storeContent(catalogOf([{ schema: 'a' }]), { now, directory });
     const reading = content.open();
@@ -295,10 +295,10 @@ describe('serve/catalogs/stored-content', () => {
     expect(closed).toBe(false);
     expect(await text(reading)).toBe('{"schema":"a"}\n');
     await closing;
-    expect(() => content.open()).toThrow('has been closed');
+    expect(() => content.open()).toThrow(': closed');
   });
 
-  it('sweeps what killed processes left at once, and what other machines left once it is old', async () => {
+  it('sweeps leftovers of killed processes at once, and old ones of other machines', async () => {
     const [dead, stale, growing] = [await deadName(), foreignName('aaaa'), foreignName('bbbb')];
     const directory = await directoryWith({
       [`${dead}/catalog.jsonl`]: '{"sch',
@@ -313,7 +313,7 @@ describe('serve/catalogs/stored-content', () => {
     expect((await readdir(directory)).sort()).toEqual([growing, hex(content.hash)].sort());
   });
 
-  it('prunes contents that nobody keeps, but for fresh ones; open ones can be read on', async () => {
+  it('prunes unreferenced contents except for recent ones; open ones stay readable', async () => {
     const directory = await directoryWith({ README: 'not ours' });
     const contents: StoredContent[] = [];
     for (const schema of ['a', 'b', 'c'])
@@ -327,7 +327,7 @@ describe('serve/catalogs/stored-content', () => {
     expect(await text(b.open())).toBe('{"schema":"b"}\n');
   });
 
-  it('prunes keys whose content is gone', async () => {
+  it('prunes keys without content', async () => {
     const directory = await directoryWith();
     const kept = await storeContent(catalogOf([{ schema: 'a' }]), { now, directory, key: 'one' });
     const gone = await storeContent(catalogOf([{ schema: 'b' }]), { now, directory, key: 'two' });

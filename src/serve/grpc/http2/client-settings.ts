@@ -1,5 +1,6 @@
 import {
   ConnectionError,
+  createViolation,
   defaultFrameSize,
   errorCodes,
   maxFrameSize,
@@ -37,18 +38,15 @@ export function readSettings(payload: Buffer): ClientSettings {
         settings.window = value;
         break;
       case settingIds.MAX_FRAME_SIZE:
-        if (value < defaultFrameSize || value > maxFrameSize) throw invalid('MAX_FRAME_SIZE', value);
+        if (value < defaultFrameSize || value > maxFrameSize)
+          throw createViolation(`invalid MAX_FRAME_SIZE ${value}`);
         settings.frameSize = value;
         break;
       case settingIds.ENABLE_PUSH:
-        if (value > 1) throw invalid('ENABLE_PUSH', value);
+        if (value > 1) throw createViolation(`invalid ENABLE_PUSH ${value}`);
         break;
       default:
     }
   }
   return settings;
-}
-
-function invalid(name: string, value: number): ConnectionError {
-  return new ConnectionError(errorCodes.PROTOCOL_ERROR, `invalid ${name} ${value}`);
 }

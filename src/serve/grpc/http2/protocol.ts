@@ -62,3 +62,8 @@ export class ConnectionError extends Error {
     this.code = code;
   }
 }
+
+/** Creates a PROTOCOL_ERROR. */
+export function createViolation(message: string): ConnectionError {
+  return new ConnectionError(errorCodes.PROTOCOL_ERROR, message);
+}

@@ -1,11 +1,13 @@
 import type { Socket } from 'node:net';
 import { readSettings } from './client-settings.js';
+import { removePadding, requireSize } from './frame-payload.js';
 import { FrameReader } from './frame-reader.js';
 import { FrameWriter } from './frame-writer.js';
 import { HeaderDecoder, maxListSize } from './hpack.js';
 import {
   ConnectionError,
   type ErrorCode,
+  createViolation,
   defaultWindow,
   errorCodes,
   frameFlags,
@@ -156,7 +158,7 @@ export class Http2Session implements StreamOwner {
     const start = this.#prefaceLength;
     const part = piece.subarray(0, preface.length - start);
     if (!part.equals(preface.subarray(start, start + part.length)))
-      throw violation('invalid connection preface');
+      throw createViolation('invalid connection preface');
     this.#prefaceLength += part.length;
     return piece.subarray(part.length);
   }
@@ -164,10 +166,10 @@ export class Http2Session implements StreamOwner {
   #take(type: number, flags: number, id: number, payload: Buffer): void {
     if (this.#isOver) return;
     if (this.#block !== undefined && (type !== frameTypes.CONTINUATION || id !== this.#block.id)) {
-      throw violation(`expected CONTINUATION of stream ${this.#block.id}`);
+      throw createViolation(`expected CONTINUATION of stream ${this.#block.id}`);
     }
     if (!this.#hasSettings && type !== frameTypes.SETTINGS)
-      throw violation('expected SETTINGS as first frame');
+      throw createViolation('expected SETTINGS as first frame');
     switch (type) {
       case frameTypes.DATA:
         return this.#takeData(flags, id, payload);
@@ -177,7 +179,7 @@ export class Http2Session implements StreamOwner {
         return this.#takeContinuation(flags, payload);
       case frameTypes.PRIORITY:
         requireSize(payload, 5);
-        if (id === 0) throw violation('PRIORITY on stream 0');
+        if (id === 0) throw createViolation('PRIORITY on stream 0');
         return;
       case frameTypes.RST_STREAM:
         requireSize(payload, 4);
@@ -185,12 +187,12 @@ export class Http2Session implements StreamOwner {
       case frameTypes.SETTINGS:
         return this.#takeSettings(flags, id, payload);
       case frameTypes.PUSH_PROMISE:
-        throw violation('PUSH_PROMISE from a client');
+        throw createViolation('PUSH_PROMISE from a client');
       case frameTypes.PING:
         requireSize(payload, 8);
         return this.#takePing(flags, id, payload);
       case frameTypes.GOAWAY:
-        if (id !== 0) throw violation(`GOAWAY on stream ${id}`);
+        if (id !== 0) throw createViolation(`GOAWAY on stream ${id}`);
         this.#isClosing = true;
         return;
       case frameTypes.WINDOW_UPDATE:
@@ -203,7 +205,7 @@ export class Http2Session implements StreamOwner {
 
   #takeData(flags: number, id: number, payload: Buffer): void {
     const stream = this.#findStream(id);
-    const piece = withoutPadding(flags, payload);
+    const piece = removePadding(flags, payload);
     const isLast = (flags & frameFlags.END_STREAM) !== 0;
     this.#unreturnedBytes += payload.length;
     if (this.#unreturnedBytes >= returnedBytes) {
@@ -224,8 +226,8 @@ export class Http2Session implements StreamOwner {
   }
 
   #takeHeaders(flags: number, id: number, payload: Buffer): void {
-    if (id % 2 === 0) throw violation(`even stream ${id} from a client`);
-    let fragment = withoutPadding(flags, payload);
+    if (id % 2 === 0) throw createViolation(`even stream ${id} from a client`);
+    let fragment = removePadding(flags, payload);
     if ((flags & frameFlags.PRIORITY) !== 0) {
       if (fragment.length < 5) throw new ConnectionError(errorCodes.FRAME_SIZE_ERROR, 'truncated priority');
       fragment = fragment.subarray(5);
@@ -237,7 +239,7 @@ export class Http2Session implements StreamOwner {
 
   #takeContinuation(flags: number, payload: Buffer): void {
     const block = this.#block;
-    if (block === undefined) throw violation('CONTINUATION without HEADERS');
+    if (block === undefined) throw createViolation('CONTINUATION without HEADERS');
     block.pieces.push(payload);
     block.bytes += payload.length;
     if (block.bytes > maxBlockBytes || block.pieces.length > maxContinuations) {
@@ -259,7 +261,7 @@ export class Http2Session implements StreamOwner {
     }
     if (id <= this.#lastId) {
       const isReset = this.#ended.get(id);
-      if (isReset === undefined) throw violation(`stream ${id} after ${this.#lastId}`);
+      if (isReset === undefined) throw createViolation(`stream ${id} after ${this.#lastId}`);
       if (isReset) return;
       throw new ConnectionError(errorCodes.STREAM_CLOSED, `stream ${id} has ended`);
     }
@@ -284,7 +286,7 @@ export class Http2Session implements StreamOwner {
   }
 
   #takeSettings(flags: number, id: number, payload: Buffer): void {
-    if (id !== 0) throw violation(`SETTINGS on stream ${id}`);
+    if (id !== 0) throw createViolation(`SETTINGS on stream ${id}`);
     this.#hasSettings = true;
     if ((flags & frameFlags.ACK) !== 0) return requireSize(payload, 0);
     const { window, frameSize, limitsTable } = readSettings(payload);
@@ -311,7 +313,7 @@ export class Http2Session implements StreamOwner {
   }
 
   #takePing(flags: number, id: number, payload: Buffer): void {
-    if (id !== 0) throw violation(`PING on stream ${id}`);
+    if (id !== 0) throw createViolation(`PING on stream ${id}`);
     if ((flags & frameFlags.ACK) === 0) return this.#reply(frameTypes.PING, payload);
     this.#whenAlive?.();
     this.#whenAlive = undefined;
@@ -319,7 +321,7 @@ export class Http2Session implements StreamOwner {
 
   #takeWindowUpdate(id: number, bytes: number): void {
     if (id === 0) {
-      if (bytes === 0) throw violation('WINDOW_UPDATE of 0 bytes');
+      if (bytes === 0) throw createViolation('WINDOW_UPDATE of 0 bytes');
       return this.#queue.addWindow(bytes);
     }
     const stream = this.#findStream(id);
@@ -332,7 +334,7 @@ export class Http2Session implements StreamOwner {
 
   /** Finds an opened stream; undefined where it has ended. */
   #findStream(id: number): Http2Stream | undefined {
-    if (id === 0 || id > this.#lastId || id % 2 === 0) throw violation(`stream ${id} is not open`);
+    if (id === 0 || id > this.#lastId || id % 2 === 0) throw createViolation(`stream ${id} is not open`);
     return this.#streams.get(id);
   }
 
@@ -443,21 +445,4 @@ export class Http2Session implements StreamOwner {
     this.#streams.clear();
     for (const stream of streams) stream.close();
   }
-}
-
-function withoutPadding(flags: number, payload: Buffer): Buffer {
-  if ((flags & frameFlags.PADDED) === 0) return payload;
-  const padding = payload[0] ?? 0;
-  if (padding >= payload.length) throw violation('padding exceeds the payload');
-  return payload.subarray(1, payload.length - padding);
-}
-
-function requireSize(payload: Buffer, size: number): void {
-  if (payload.length !== size) {
-    throw new ConnectionError(errorCodes.FRAME_SIZE_ERROR, `expected ${size} bytes, got ${payload.length}`);
-  }
-}
-
-function violation(message: string): ConnectionError {
-  return new ConnectionError(errorCodes.PROTOCOL_ERROR, message);
 }

@@ -218,7 +218,7 @@ describe('opmate serve', () => {
       async (client, port, server) => {
         expect(await packagesOf(client)).toEqual(['widget']);
         await writeFile(at('tls.crt'), 'half written');
-        while (!server.stderr().includes('still served'))
+        while (!server.stderr().includes('still serving'))
           await new Promise((resolve) => setTimeout(resolve, 20));
         expect(await packagesOf(client)).toEqual(['widget']);
         await write(after.issue());

@@ -312,7 +312,9 @@ export {
   type Inventory,
   type InventoryRepository,
 } from './mirror/inventory/inventory.js';
-export { encodeLock, parseLock, planOf, type ImageSetLock } from './mirror/lock/lock.js';
+export { encodeLock, planOf } from './mirror/lock/encode-lock.js';
+export { type ImageSetLock } from './mirror/lock/lock.js';
+export { parseLock } from './mirror/lock/parse-lock.js';
 export { diffLocks, type LockDiff } from './mirror/lock/lock-diff.js';
 export { transferImages } from './mirror/transfer/transfer.js';
 export type { Transfer, TransferReport } from './mirror/transfer/transfer-types.js';

@@ -40,9 +40,8 @@ export async function readMirrorInventory(
       if (tag === undefined) digests.add(contents.root.digest);
     }
   }
-  const { logger, signal } = session;
   return takeInventory(target, {
-    ...{ session, maxPerRegistry, logger, signal },
+    ...{ session, maxPerRegistry },
     repositories: repositories === undefined && locks === undefined ? undefined : wanted,
   });
 }

@@ -81,6 +81,37 @@ export function combineErrors(errors: readonly OpmateError[]): OpmateError {
   return new DiagnosticsError(errors.flatMap(diagnosticsFrom), { code: first.code });
 }
 
+/** Errors of several items, thrown as one. */
+export class ErrorList {
+  readonly #errors: OpmateError[] = [];
+
+  add(error: OpmateError): void {
+    this.#errors.push(error);
+  }
+
+  /**
+   * Returns the result of `work`; undefined after an OpmateError that `isListed` accepts, which is added. Throws other
+   * errors.
+   */
+  async try<T>(
+    work: () => T | Promise<T>,
+    isListed: (error: OpmateError) => boolean = () => true,
+  ): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof OpmateError) || error.code === 'CANCELLED' || !isListed(error)) throw error;
+      this.add(error);
+      return undefined;
+    }
+  }
+
+  /** Throws all errors as one, see `combineErrors`; returns if there are none. */
+  throwIfAny(): void {
+    if (this.#errors.length > 0) throw combineErrors(this.#errors);
+  }
+}
+
 /** Context that `addContext` adds where the error lacks it. */
 interface ErrorContext {
   /** New subject; the previous one becomes the start of the problem. */

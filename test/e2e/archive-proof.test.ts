@@ -2,7 +2,8 @@ import { generateKeyPairSync, verify } from 'node:crypto';
 import { mkdir, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { encodeLock, parseLock } from '../../src/mirror/lock/lock.js';
+import { encodeLock } from '../../src/mirror/lock/encode-lock.js';
+import { parseLock } from '../../src/mirror/lock/parse-lock.js';
 import { writeArchiveSet } from '../../src/oci/archive-set/archive-set-writer.js';
 import { readArchiveIndex } from '../../src/oci/archive-set/archive-index.js';
 import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';
@@ -135,7 +136,7 @@ describe('an archive that was rewritten on its way', () => {
   it('is refused where it holds more than the configuration allows, by name', async () => {
     const refused = await mirror('--from', 'forged', '-c', 'set.yaml', registry);
     expect(refused).toMatchObject({ code: 1, stdout: '' });
-    expect(refused.stderr).toContain('acme/evil:v1: the configuration does not ask for this image');
+    expect(refused.stderr).toContain('acme/evil:v1: the configuration does not request this image');
     expect(await (await fetch(`${target.url}/v2/_catalog`)).json()).toEqual({ repositories: [] });
   });
 

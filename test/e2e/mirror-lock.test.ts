@@ -3,7 +3,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { loadAll } from 'js-yaml';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { encodeLock } from '../../src/mirror/lock/lock.js';
+import { encodeLock } from '../../src/mirror/lock/encode-lock.js';
 import type { LockStatus } from '../../src/mirror/lock/lock-status.js';
 import { writeArchiveSet } from '../../src/oci/archive-set/archive-set-writer.js';
 import { type Registry, startRegistry } from '../../src/serve/registry/registry.js';

@@ -1,7 +1,7 @@
 import { readFile, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseLock } from '../../src/mirror/lock/lock.js';
+import { parseLock } from '../../src/mirror/lock/parse-lock.js';
 import { readArchiveIndex } from '../../src/oci/archive-set/archive-index.js';
 import { useSandbox } from '../support/command-line.js';
 import { type DockerRegistry, hasDockerRegistry, startDockerRegistry } from '../support/docker-registry.js';

@@ -1,4 +1,4 @@
-import type { NamedImage } from '../../mirror/image-set/image-set-plan.js';
+import type { NamedImage } from '../../mirror/image-set/planned-image.js';
 import type { MirroredSet } from '../../mirror/image-set/image-set-resources.js';
 import { LockMirror, type LockMirrorOptions } from '../../mirror/lock/lock-mirror.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';

@@ -11,7 +11,7 @@ import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import { planImageSet } from '../../mirror/image-set/image-set-plan.js';
 import { openPinnedCatalog } from '../../mirror/image-set/select-catalogs.js';
 import { KeptImages } from '../../mirror/image-set/kept-images.js';
-import { readLock } from '../../mirror/lock/lock.js';
+import { readLock } from '../../mirror/lock/parse-lock.js';
 import { liveReleases } from '../../mirror/release/live-releases.js';
 import { openReleases } from '../../mirror/release/open-releases.js';
 import type { Session } from '../../source/session.js';
@@ -124,9 +124,8 @@ export async function deleteMirrored(
   const items = parseDeleteList(list, file);
   requireBelow(items, parseMirrorTarget(destination, maxNestedPaths), file);
   const wanted = items.filter(({ type }) => type !== 'operatorCatalog');
-  const { logger, signal } = session;
   const report = await deleteImages(wanted, {
-    ...{ session, maxPerRegistry, signatures, keep, dryRun, logger, signal },
+    ...{ session, maxPerRegistry, signatures, keep, dryRun },
   });
   return { ...report, catalogs: items.length - wanted.length };
 }

@@ -1,7 +1,8 @@
 import path from 'node:path';
 import { OpmateError } from '../../core/errors.js';
 import { readLockOfArchive } from '../../mirror/lock/lock-status.js';
-import { type ImageSetLock, lockName, readLock } from '../../mirror/lock/lock.js';
+import { type ImageSetLock, lockName } from '../../mirror/lock/lock.js';
+import { readLock } from '../../mirror/lock/parse-lock.js';
 import type { Session } from '../../source/session.js';
 import { parseDestination } from './destination.js';
 import { readNamedLock } from './read-named-lock.js';

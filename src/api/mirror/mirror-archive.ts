@@ -8,12 +8,15 @@ import {
   withPlannedReleases,
 } from '../../mirror/image-set/archived-set.js';
 import { pathBelow } from '../../mirror/image-set/image-set-names.js';
-import type { ImageSetPlan, NamedImage } from '../../mirror/image-set/image-set-plan.js';
-import { type MirroredSet, templatesOfLock } from '../../mirror/image-set/image-set-resources.js';
+import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
+import type { NamedImage } from '../../mirror/image-set/planned-image.js';
+import { templatesOfLock } from '../../mirror/image-set/catalog-source-template.js';
+import type { MirroredSet } from '../../mirror/image-set/image-set-resources.js';
 import { type NarrowedCatalogs, narrowCatalogs } from '../../mirror/image-set/narrowed-catalogs.js';
 import { mirroredOfLock } from '../../mirror/lock/lock-mirror.js';
 import { BaseContent } from '../../mirror/lock/base-content.js';
-import { type ImageSetLock, type LockedImage, parseLock, withoutCharts } from '../../mirror/lock/lock.js';
+import { type ImageSetLock, type LockedImage, withoutCharts } from '../../mirror/lock/lock.js';
+import { parseLock } from '../../mirror/lock/parse-lock.js';
 import { requireSignedReleases } from '../../mirror/release/locked-access.js';
 import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
 import { holdOpen } from '../../oci/image/open.js';

@@ -124,7 +124,6 @@ function transferPlanned(
   options: MirrorCatalogOptions & { continueOnError: boolean },
 ): Promise<TransferReport> {
   const { continueOnError, dryRun, referrers, maxPerRegistry = 4 } = options;
-  const { logger, signal } = session;
   // A catalog in a directory can only be looked for where its name says.
   const transfers = plan.images.map((image) => ({
     source:
@@ -135,7 +134,7 @@ function transferPlanned(
     isLast: image.isCatalog,
   }));
   return transferImages(transfers, {
-    ...{ session, maxPerRegistry, continueOnError, skipMissing: true, dryRun, referrers, logger, signal },
+    ...{ session, maxPerRegistry, continueOnError, skipMissing: true, dryRun, referrers },
   });
 }
 

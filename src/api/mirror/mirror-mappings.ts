@@ -53,7 +53,6 @@ export async function mirrorMappings(
     session,
   );
   onResolved?.(images.length);
-  const { logger, signal } = session;
   return transferImages(
     images.map(({ source, target }) => ({
       source: getReference(source, roots.from),
@@ -61,7 +60,7 @@ export async function mirrorMappings(
       sourceName: formatTypedReference(source),
       targetName: nameOfTarget(target),
     })),
-    { ...settings, session, maxPerRegistry, continueOnError, skipMissing, logger, signal },
+    { ...settings, session, maxPerRegistry, continueOnError, skipMissing },
   );
 }
 

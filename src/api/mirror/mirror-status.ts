@@ -31,8 +31,7 @@ export async function readMirrorStatus(
 ): Promise<LockStatus> {
   const place = parseDestination(destination, session, maxNestedPaths);
   if (place.kind === 'disk') return readArchiveStatus(lock, place.directory, session);
-  const { logger, signal } = session;
-  const transfer = { ...limits, session, maxPerRegistry, logger, signal };
+  const transfer = { ...limits, session, maxPerRegistry };
   return readRegistryStatus(helmCharts ? lock : withoutCharts(lock), {
     target: place.target,
     transfer,

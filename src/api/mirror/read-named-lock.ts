@@ -1,7 +1,8 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { OpmateError, fileError } from '../../core/errors.js';
-import { type ImageSetLock, lockName, parseLock, readLock } from '../../mirror/lock/lock.js';
+import { type ImageSetLock, lockName } from '../../mirror/lock/lock.js';
+import { parseLock, readLock } from '../../mirror/lock/parse-lock.js';
 import { archiveIndexName, readArchiveIndex } from '../../oci/archive-set/archive-index.js';
 import type { Session } from '../../source/session.js';
 

@@ -9,7 +9,7 @@ import {
 import {
   type CatalogSourceTemplate,
   readCatalogSourceTemplates,
-} from '../../mirror/image-set/image-set-resources.js';
+} from '../../mirror/image-set/catalog-source-template.js';
 import type { TransferOptions } from '../../mirror/transfer/transfer-types.js';
 import { formatPlatform } from '../../oci/image/platform.js';
 import type { ImageSetRun } from './image-set-run.js';
@@ -57,11 +57,7 @@ export function getLockOptions(run: ImageSetRun): Record<string, string> {
 /** Returns how the run copies: sessions, limits, handling of errors. */
 export function getTransferOptions(run: ImageSetRun): TransferOptions {
   const { maxPerRegistry = defaultMaxPerRegistry, copyLimits, onError = 'stop' } = run.options;
-  const { logger, signal } = run.session;
-  return {
-    ...{ session: run.session, maxPerRegistry, ...copyLimits, logger, signal },
-    continueOnError: onError !== 'stop',
-  };
+  return { session: run.session, maxPerRegistry, ...copyLimits, continueOnError: onError !== 'stop' };
 }
 
 /** Returns how the run reads releases and their signatures. */

@@ -16,9 +16,8 @@ export async function writeArchive(
 ): Promise<Pick<MirrorArchive, 'lock' | 'index' | 'keptBytes'>> {
   const { strictArchive: strict = false, signingKey, maxPerRegistry = defaultMaxPerRegistry } = run.options;
   const directory = requireArchiveDirectory(run);
-  const { logger, signal } = run.session;
   const { written, lock } = await archiveImageSet(set, directory, {
-    ...{ session: run.session, partBytes, strict, logger, signal },
+    ...{ session: run.session, partBytes, strict },
     base: await readBase(run),
     concurrency: maxPerRegistry,
     imageTimeoutMs: run.options.copyLimits?.imageTimeoutMs,

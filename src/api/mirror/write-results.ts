@@ -1,5 +1,6 @@
 import { OpmateError } from '../../core/errors.js';
-import { type NamedImage, mappingLines } from '../../mirror/image-set/image-set-plan.js';
+import { mappingLines } from '../../mirror/image-set/image-set-plan.js';
+import type { NamedImage } from '../../mirror/image-set/planned-image.js';
 import {
   type ClusterResourceOptions,
   type MirroredSet,

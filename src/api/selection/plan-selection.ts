@@ -250,9 +250,8 @@ export class ImageSizes {
       }
       return [{ source: reference, target: reference, sourceName: image, targetName: image }];
     });
-    const { logger, signal } = this.#session;
     const options = { session: this.#session, maxPerRegistry: 6, continueOnError: true, skipMissing: true };
-    const { pinned, missing, failed } = await pinTransfers(transfers, { ...options, logger, signal });
+    const { pinned, missing, failed } = await pinTransfers(transfers, options);
     for (const { sourceName, contents } of pinned) {
       const manifests = contents.manifests.map((manifest) => ({ ...manifest, bytes: undefined }));
       this.#known.set(sourceName, { ...contents, manifests });

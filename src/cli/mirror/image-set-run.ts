@@ -15,7 +15,7 @@ import { isDigest } from '../../core/digest.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { Workspace } from '../../mirror/image-set/workspace.js';
-import { planOf } from '../../mirror/lock/lock.js';
+import { planOf } from '../../mirror/lock/encode-lock.js';
 import { parseShard } from '../../mirror/lock/shard.js';
 import { parseSigningKey } from '../../trust/signing-key.js';
 import { getArchiveDirectory, readProof } from '../archive/options.js';

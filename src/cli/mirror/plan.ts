@@ -5,7 +5,7 @@ import { imageSetFlags, mirrorFlags } from './flags.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
 import { planSources } from '../../api/mirror/mirror-sources.js';
 import { UsageError } from '../../core/errors.js';
-import { planOf } from '../../mirror/lock/lock.js';
+import { planOf } from '../../mirror/lock/encode-lock.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';

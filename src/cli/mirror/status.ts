@@ -3,7 +3,7 @@ import { flag, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { lockFlags, mirrorFlags } from './flags.js';
 import { getCopyLimits, readOcMirrorFlags } from './oc-mirror-flags.js';
-import { planOf } from '../../mirror/lock/lock.js';
+import { planOf } from '../../mirror/lock/encode-lock.js';
 import type { LockStatus } from '../../mirror/lock/lock-status.js';
 import { UsageError } from '../../core/errors.js';
 import { parseDestination } from '../../api/mirror/destination.js';

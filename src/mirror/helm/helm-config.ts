@@ -5,8 +5,7 @@ import { getOrAdd } from '../../core/groups.js';
 import type { Field } from '../../document/field.js';
 import { isRepositoryName } from '../../oci/registry/registry-names.js';
 import { type JsonPath, parseJsonPath } from '../../helm/json-path.js';
-import { openItem, readItems } from '../image-set/config-fields.js';
-import { type PlatformConfig, readPlatforms } from '../image-set/platform-config.js';
+import { openItem, readItems, type PlatformConfig, readPlatforms } from '../image-set/config-fields.js';
 
 /** The charts of an image set: `mirror.helm`. */
 export interface HelmConfig {

@@ -3,15 +3,12 @@ import { OpmateError, systemCode } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { BlockedImageConfig } from './image-set-config.js';
 
-/** Longest that the patterns together may look at one image. */
+/** Maximum time to match all patterns with one image. */
 const maxMilliseconds = 2_000;
 
 const script = new Script('patterns.findIndex((pattern) => texts.some((text) => pattern.test(text)))');
 
-/**
- * The patterns of `blockedImages`. Some take longer than anyone lives to find that they do not match, and could not
- * even be interrupted: these are stopped.
- */
+/** The patterns of `blockedImages`, matched in a context that can be interrupted: some would never end. */
 export class BlockedImages {
   readonly #configs: readonly BlockedImageConfig[];
   readonly #context: Context;
@@ -21,8 +18,8 @@ export class BlockedImages {
     this.#context = createContext({ patterns: configs.map(({ pattern }) => pattern), texts: [] });
   }
 
-  /** The first pattern, as it is written, that matches one of the names. Throws OpmateError LIMIT. */
-  patternFor(names: readonly string[]): string | undefined {
+  /** Returns the first pattern, as written, that matches one of the names. Throws OpmateError LIMIT. */
+  findMatch(names: readonly string[]): string | undefined {
     if (this.#configs.length === 0) return undefined;
     this.#context['texts'] = names;
     try {
@@ -30,9 +27,11 @@ export class BlockedImages {
       return this.#configs[match]?.name;
     } catch (error) {
       if (systemCode(error) !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
-      const problem = `mirror.blockedImages: looking at ${quoteGo(names[0] ?? '')} takes too long`;
-      const hint = 'use a pattern without nested repetition such as (a*)*';
-      throw new OpmateError('LIMIT', problem, { hint, cause: error });
+      throw new OpmateError('LIMIT', `matching ${quoteGo(names[0] ?? '')} takes too long`, {
+        subject: 'mirror.blockedImages',
+        hint: 'use a pattern without nested repetition such as (a*)*',
+        cause: error,
+      });
     }
   }
 }

@@ -1,31 +1,35 @@
 import type { VersionBounds } from '../../catalog/selection/version-bounds.js';
 import type { Place } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { compareVersions, formatVersion, parseTolerantVersion } from '../../core/semver.js';
 import type { Field } from '../../document/field.js';
 import { quoteGo } from '../../document/go-json.js';
 
-const hintForVersion = 'use a version such as 1.2.3 or 1.2.3-rc.1';
-
-/** Reads both bounds of a version, in the loose form too (`v1.2`); what is wrong with them goes to the document's diagnostics. */
+/** Reads a version range; versions may be partial (`v1.2`). Reports invalid ones to the document's diagnostics. */
 export function readBounds(fields: { minVersion: Field; maxVersion: Field }): VersionBounds {
   const read = (field: Field) =>
     field.optionalParsed((text) => {
       try {
         const version = parseTolerantVersion(text);
-        return { text, version, written: formatVersion(version) };
+        return { text, version };
       } catch {
-        throw new OpmateError('INVALID', `invalid version ${quoteGo(text)}`, { hint: hintForVersion });
+        throw new OpmateError('INVALID', `invalid version ${quoteGo(text)}`, {
+          hint: 'use a version such as 1.2.3 or 1.2.3-rc.1',
+        });
       }
     });
   const [min, max] = [read(fields.minVersion), read(fields.maxVersion)];
   if (min !== undefined && max !== undefined && compareVersions(min.version, max.version) > 0) {
     fields.minVersion.fail(`${min.text} is greater than maxVersion ${max.text}`);
   }
-  return { minVersion: min?.written, maxVersion: max?.written };
+  return {
+    minVersion: min && formatVersion(min.version),
+    maxVersion: max && formatVersion(max.version),
+  };
 }
 
-/** Opens an item of a list; one that is empty lacks the field `required`. */
+/** Opens an item of a list; reports the field `required` as missing in an empty item. */
 export function openItem<K extends string>(
   item: Field,
   keys: readonly K[],
@@ -35,7 +39,13 @@ export function openItem<K extends string>(
   return item.isPresent ? item.object(keys, { hints: hints ?? {} }) : item.field(required).missing();
 }
 
-/** Reads items, and leaves out those that are at fault. */
+/** A platform of images, as configured. */
+export interface PlatformConfig {
+  os: string;
+  architecture: string;
+}
+
+/** Reads the items of a list, without invalid ones. */
 export function readItems<T extends object>(
   items: readonly Field[],
   read: (item: Field) => T | undefined,
@@ -43,21 +53,30 @@ export function readItems<T extends object>(
   return items.map(read).filter((value) => value !== undefined);
 }
 
-/** Does what `readItems` does, and reports items of one name. */
+/** Reads as `readItems`, and reports duplicate names. */
 export function readNamed<T extends { name: string; place: Place }>(
   items: readonly Field[],
   noun: string,
   read: (item: Field) => T | undefined,
 ): T[] {
-  const seen = new Map<string, Place>();
+  const seen = new Map<string, T>();
   return readItems(items, (item) => {
     const value = read(item);
-    const first = value && seen.get(value.name);
-    if (value !== undefined && first === undefined) seen.set(value.name, value.place);
-    if (value !== undefined && first !== undefined) {
-      const problem = `duplicate ${noun} ${quoteGo(value.name)}, first defined on line ${first.line}`;
+    if (value === undefined) return undefined;
+    const first = getOrAdd(seen, value.name, () => value);
+    if (first !== value) {
+      const problem = `duplicate ${noun} ${quoteGo(value.name)}, first defined on line ${first.place.line}`;
       item.fail(problem, { code: 'duplicate', hint: 'merge both into one item' });
     }
     return value;
+  });
+}
+
+/** Reads a list of platforms; reports errors to the document's diagnostics. */
+export function readPlatforms(list: Field): PlatformConfig[] {
+  return readItems(list.optionalList(), (item) => {
+    const fields = openItem(item, ['os', 'architecture'], 'os');
+    const [os, architecture] = [fields?.os.text(), fields?.architecture.text()];
+    return os === undefined || architecture === undefined ? undefined : { os, architecture };
   });
 }

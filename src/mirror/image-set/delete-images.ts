@@ -1,6 +1,7 @@
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
-import { CancelledError, OpmateError, RegistryError, throwIfCancelled } from '../../core/errors.js';
-import { type Logger, silentLogger } from '../../core/log.js';
+import { OpmateError, RegistryError, throwIfCancelled } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
+import { silentLogger } from '../../core/log.js';
 import type { RegistryReference } from '../../core/reference.js';
 import { readContents } from '../../oci/image/contents.js';
 import { getAttachedTags } from '../../oci/signatures/attached-signatures.js';
@@ -8,32 +9,30 @@ import type { ImageSession } from '../../oci/image/open.js';
 import type { WritableRepository } from '../../oci/registry/repository.js';
 import type { ReadDeleteItem } from './delete-list.js';
 import type { KeptImages } from './kept-images.js';
-import { OpenPlaces, smallRequestsAtOnce } from '../transfer/transfer-step.js';
+import { OpenPlaces, getMaxSmallRequests, isImageFailure } from '../transfer/transfer-step.js';
 
-interface DeleteOptions extends CancelOptions {
+interface DeleteOptions {
   session: ImageSession;
   maxPerRegistry: number;
-  /** Signatures and what else is attached to the images too, by tag or by referring to them. */
+  /** Deletes signatures and other attachments too, by tag or as referrers. */
   signatures: boolean;
   keep: KeptImages;
-  /** Looks for everything, and deletes nothing. */
+  /** Looks up all images, and deletes none. */
   dryRun: boolean;
-  logger?: Logger | undefined;
 }
 
-/** What became of a list; each part in its order. */
+/** Result of deleting a list; each part in its order. */
 interface DeleteReport {
   done: { digest: string; name: string }[];
-  /** Names that are not there. */
   missing: string[];
-  /** One sentence for each image that stays for the sake of another set. */
+  /** Messages about images kept for other sets. */
   kept: string[];
   failed: OpmateError[];
-  /** Why what is left of the list was not even tried. */
+  /** Error that stopped the run, so the rest of the list was not tried. */
   stopped: OpmateError | undefined;
 }
 
-/** A manifest that is to be deleted, and what of the list names it. */
+/** A manifest to delete, with its names in the list. */
 interface Target {
   repository: WritableRepository;
   digest: string;
@@ -41,10 +40,10 @@ interface Target {
 }
 
 /**
- * Deletes the images of a list by their digests: all are looked up first, one request each. A manifest that several
- * names have is deleted once, and all its tags in that repository with it; what an index lists stays until the registry
- * collects what nothing names. Goes on after a failure of one image. Throws CancelledError, and what looking them up
- * throws; UNSUPPORTED, as `stopped`, is a registry that does not allow it.
+ * Deletes the images of a list by digest, after looking up all of them: one request each. A manifest with several names
+ * is deleted once, with all its tags in the repository; images of an index stay until the registry collects garbage.
+ * Continues after the failure of an image; `stopped` is UNSUPPORTED if the registry does not allow deletion. Throws
+ * CancelledError, and errors of the lookup.
  */
 export async function deleteImages(
   items: readonly ReadDeleteItem[],
@@ -56,26 +55,27 @@ export async function deleteImages(
     report.done.push(...targets.flatMap(formatLines));
     return report;
   }
-  const { logger = silentLogger } = options;
+  const { session } = options;
+  const { logger = silentLogger } = session;
   const task = 'delete';
   let current = 0;
   const outcomes = await mapConcurrent(
     targets,
-    smallRequestsAtOnce(options.maxPerRegistry),
+    getMaxSmallRequests(options.maxPerRegistry),
     async (target) => {
       if (report.stopped !== undefined) return 'untried';
-      const outcome = await deleteOne(target, options);
-      if (outcome instanceof OpmateError && isForAll(outcome)) report.stopped ??= outcome;
+      const outcome = await deleteManifest(target, session);
+      if (outcome instanceof OpmateError && isFatal(outcome)) report.stopped ??= outcome;
       logger.progress({ task, state: 'update', current: ++current, total: targets.length, unit: 'items' });
       return outcome;
     },
-    options,
+    session,
   ).finally(() => logger.progress({ task, state: 'done' }));
   for (const [i, outcome] of outcomes.entries()) {
     const target = targets[i] as Target;
     if (outcome === 'deleted') report.done.push(...formatLines(target));
     else if (outcome === 'missing') report.missing.push(...target.names);
-    else if (outcome !== 'untried' && !isForAll(outcome)) report.failed.push(outcome);
+    else if (outcome !== 'untried' && !isFatal(outcome)) report.failed.push(outcome);
   }
   return report;
 }
@@ -84,8 +84,8 @@ function formatLines({ digest, names }: Target): { digest: string; name: string 
   return names.map((name) => ({ digest, name }));
 }
 
-/** Whether what one image failed by would fail all others. */
-function isForAll({ code }: OpmateError): boolean {
+/** Reports whether an error of one image would occur for all others. */
+function isFatal({ code }: OpmateError): boolean {
   return ['AUTH', 'NETWORK', 'IO', 'UNSUPPORTED'].includes(code);
 }
 
@@ -94,26 +94,26 @@ async function findTargets(
   report: DeleteReport,
   options: DeleteOptions,
 ): Promise<Target[]> {
-  const { keep, logger = silentLogger } = options;
-  const places = new OpenPlaces(options);
-  const isKept = (digest: string): boolean => keep.reasonFor(digest) !== undefined;
+  const { keep, session } = options;
+  const { logger = silentLogger } = session;
+  const places = new OpenPlaces(session);
   const task = 'look up images';
   let current = 0;
   const matches = await mapConcurrent(
     items,
-    smallRequestsAtOnce(options.maxPerRegistry),
+    getMaxSmallRequests(options.maxPerRegistry),
     async ({ reference }) => {
-      const repository = await places.target(reference);
+      const repository = await places.openTarget(reference);
       const name = getName(reference);
-      const named = await repository.headManifest(reference.digest ?? (reference.tag as string), options);
-      const own = named === undefined ? [] : [{ digest: named.digest, name }];
-      // Of an image that stays the signatures stay, too.
-      const withAttached = options.signatures && named !== undefined && !isKept(named.digest);
-      const attached = withAttached ? await findAttached(repository, reference, named.digest, options) : [];
+      const image = await repository.headManifest(reference.digest ?? (reference.tag as string), session);
+      const manifests = image === undefined ? [] : [{ digest: image.digest, name }];
+      // Signatures of kept images are kept too.
+      if (options.signatures && image !== undefined && keep.reasonFor(image.digest) === undefined)
+        manifests.push(...(await findAttachments(repository, reference, image.digest, session)));
       logger.progress({ task, state: 'update', current: ++current, total: items.length, unit: 'items' });
-      return { repository, name, manifests: [...own, ...attached] };
+      return { repository, name, manifests };
     },
-    options,
+    session,
   ).finally(() => logger.progress({ task, state: 'done' }));
   const targets = new Map<string, Target>();
   const kept = new Set<string>();
@@ -126,32 +126,31 @@ async function findTargets(
         continue;
       }
       const key = `${repository.name}@${digest}`;
-      const known = targets.get(key);
-      if (known === undefined) targets.set(key, { repository, digest, names: [text] });
-      else if (!known.names.includes(text)) known.names.push(text);
+      const { names } = getOrAdd(targets, key, () => ({ repository, digest, names: [] }));
+      if (!names.includes(text)) names.push(text);
     }
   }
   report.kept.push(...kept);
   return [...targets.values()];
 }
 
-/** What is attached to an image, to the manifests that it lists, and to what refers to those. */
-async function findAttached(
+/** Returns the attachments of an image, of its listed manifests, and of their referrers. */
+async function findAttachments(
   repository: WritableRepository,
   reference: RegistryReference,
   digest: string,
-  options: DeleteOptions,
+  session: CancelOptions,
 ): Promise<{ digest: string; name: string }[]> {
   const base = `${reference.registry}/${reference.repository}`;
   const attached: { digest: string; name: string }[] = [];
-  const manifests = new Set(await readManifests(repository, digest, options));
-  // A set hands out what is added while it is gone through.
+  const manifests = new Set(await readManifests(repository, digest, session));
+  // Iterating a set includes items added meanwhile.
   for (const text of manifests) {
     for (const tag of getAttachedTags(text)) {
-      const descriptor = await repository.headManifest(tag, options);
+      const descriptor = await repository.headManifest(tag, session);
       if (descriptor !== undefined) attached.push({ digest: descriptor.digest, name: `${base}:${tag}` });
     }
-    for (const referrer of await repository.listReferrers(text, options)) {
+    for (const referrer of await repository.listReferrers(text, { signal: session.signal })) {
       if (manifests.has(referrer.digest)) continue;
       manifests.add(referrer.digest);
       attached.push({ digest: referrer.digest, name: `${base}@${referrer.digest}` });
@@ -160,42 +159,42 @@ async function findAttached(
   return attached;
 }
 
-/** An image and what it lists; only itself where something of that is not there. */
+/** Returns the manifests of an image; only its own if it is incomplete. */
 async function readManifests(
   repository: WritableRepository,
   digest: string,
-  options: CancelOptions,
+  { signal }: CancelOptions,
 ): Promise<string[]> {
   try {
-    const { manifests } = await readContents(repository, digest, { signal: options.signal });
+    const { manifests } = await readContents(repository, digest, { signal });
     return manifests.map(({ descriptor }) => descriptor.digest);
   } catch (error) {
-    throwIfCancelled(options.signal);
-    if (!(error instanceof OpmateError) || isForAll(error) || error.code === 'INTERNAL') throw error;
+    throwIfCancelled(signal);
+    if (!(error instanceof OpmateError) || isFatal(error) || error.code === 'INTERNAL') throw error;
     return [digest];
   }
 }
 
-async function deleteOne(
+async function deleteManifest(
   { repository, digest }: Target,
-  options: DeleteOptions,
+  { signal }: CancelOptions,
 ): Promise<'deleted' | 'missing' | OpmateError> {
-  throwIfCancelled(options.signal);
+  throwIfCancelled(signal);
   try {
-    await repository.deleteManifest(digest, options);
+    await repository.deleteManifest(digest, { signal });
     return 'deleted';
   } catch (error) {
-    throwIfCancelled(options.signal);
-    if (!(error instanceof OpmateError) || error instanceof CancelledError || error.code === 'INTERNAL')
-      throw error;
+    throwIfCancelled(signal);
+    if (!isImageFailure(error)) throw error;
     if (error.code === 'NOT_FOUND' || (error instanceof RegistryError && error.status === 404))
       return 'missing';
-    if (error instanceof RegistryError && error.status === 405) return notAllowed(repository, error);
+    if (error instanceof RegistryError && error.status === 405)
+      return createUnsupportedError(repository, error);
     return error;
   }
 }
 
-function notAllowed(repository: WritableRepository, cause: OpmateError): OpmateError {
+function createUnsupportedError(repository: WritableRepository, cause: OpmateError): OpmateError {
   const registry = repository.name.split('/', 1)[0] as string;
   return new OpmateError('UNSUPPORTED', 'the registry does not allow deletion', {
     subject: registry,

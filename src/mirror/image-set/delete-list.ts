@@ -1,4 +1,4 @@
-import type { Place } from '../../core/diagnostic.js';
+import { type Place, createFault } from '../../core/diagnostic.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { compareBytes } from '../../core/order.js';
@@ -8,22 +8,23 @@ import { DiagnosticList, readDocument } from '../../document/document.js';
 import type { Field } from '../../document/field.js';
 import { getDestinationTag, parseImageName } from '../mapping/image-names.js';
 import { openItem, readItems } from './config-fields.js';
-import { type MirrorTarget, getDestination, pathBelow, tagOfDigest } from './image-set-names.js';
-import { type ImageSetPlan, type PlannedImage, releaseRepositories } from './image-set-plan.js';
+import { type MirrorTarget, getDestination, pathBelow, toDigestTag } from './image-set-names.js';
+import type { ImageSetPlan } from './image-set-plan.js';
+import { type PlannedImage, releaseRepositories } from './planned-image.js';
 import type { KeptImages } from './kept-images.js';
 
-/** An image in a list of what is to be deleted. */
+/** An image in a list of images to delete. */
 interface DeleteItem {
-  /** What it was mirrored from, with its transport. */
+  /** Source, with its transport. */
   imageName: string;
-  /** What it is called at the target, with its transport. */
+  /** Target, with its transport. */
   imageReference: string;
   type: string;
 }
 
-/** One that was read from a file. */
+/** An item that was read from a file. */
 export interface ReadDeleteItem extends DeleteItem {
-  /** Where it is; it has a tag or a digest. */
+  /** Target; has a tag or digest. */
   reference: RegistryReference;
   place: Place;
 }
@@ -31,7 +32,7 @@ export interface ReadDeleteItem extends DeleteItem {
 const apiVersion = 'mirror.openshift.io/v2alpha1';
 const kind = 'DeleteImageList';
 
-/** What an image is called in a list, by what it is in a plan. Catalogs and charts are never listed. */
+/** Types of items, by the kind of the image in a plan. Catalogs and charts are never listed. */
 const typeOfKind = {
   bundle: 'operatorBundle',
   related: 'operatorRelatedImage',
@@ -42,7 +43,7 @@ const typeOfKind = {
   graph: 'cincinnatiGraph',
 } as const;
 
-/** Every type that oc-mirror knows. */
+/** Item types of oc-mirror. */
 const types = [
   'ocpRelease',
   'ocpReleaseContent',
@@ -54,7 +55,7 @@ const types = [
   'helmImage',
 ];
 
-/** Where releases are, and nowhere else. */
+/** The only repositories of releases, by type. */
 const repositoryOfType: Readonly<Record<string, string>> = {
   ocpRelease: releaseRepositories.release,
   ocpReleaseContent: releaseRepositories.component,
@@ -63,16 +64,16 @@ const repositoryOfType: Readonly<Record<string, string>> = {
 
 interface ListOptions {
   target: MirrorTarget;
-  /** The signatures of images that are named by digest, too. */
+  /** Lists signatures of images with a digest too. */
   signatures: boolean;
-  /** By the tags that oc-mirror v1 gave: a hash for what is named by digest, `latest` for tag and digest. */
+  /** Uses the tags of oc-mirror v1: a hash for a digest, `latest` for tag and digest. */
   v1Tags: boolean;
   keep: KeptImages;
 }
 
 /**
- * What of a plan to delete, by name at the target: its images without its catalogs, and what of it is kept for the
- * sake of another set, each with the reason. (Source: oc-mirror v2.)
+ * Lists the images of a plan, without catalogs and charts, by name at the target; `kept` has messages about images
+ * kept for other sets. (Source: oc-mirror v2.)
  */
 export function listDeletions(
   plan: Pick<ImageSetPlan, 'images'>,
@@ -96,7 +97,7 @@ export function listDeletions(
     };
     add(image.source, options.v1Tags ? getV1Tag(image) : image.name.tag);
     if (options.signatures && digest !== undefined) {
-      const signature = `${tagOfDigest(digest)}.sig`;
+      const signature = `${toDigestTag(digest)}.sig`;
       add(`${image.source.slice(0, image.source.lastIndexOf('@'))}:${signature}`, signature);
     }
   }
@@ -111,7 +112,7 @@ function getV1Tag({ kind: of, reference, name }: PlannedImage): string {
   return getDestinationTag(parseImageName(formatReference(reference).replace(/^docker:\/\//, '')));
 }
 
-/** A list as the text of its file. */
+/** Encodes a list as YAML. */
 export function encodeDeleteList(items: readonly DeleteItem[]): string {
   const listed = items.map(({ imageName, imageReference, type }) => ({ imageName, imageReference, type }));
   return encodeYaml({ apiVersion, items: listed, kind });
@@ -125,21 +126,17 @@ const maxItems = 50_000;
  * OpmateError SYNTAX or LIMIT, or DiagnosticsError with everything that is wrong.
  */
 export function parseDeleteList(text: string, file: string): ReadDeleteItem[] {
-  const document = readDocument(text, file, { maxLength: maxListLength, noun: 'list' });
-  const { root, diagnostics } = document;
+  const { root, diagnostics } = readDocument(text, file, { maxLength: maxListLength, noun: 'list' });
   if (!root.isPresent) root.fail(`expected kind: ${kind} and items:`);
   const fields = root.isPresent ? root.object(['apiVersion', 'items', 'kind']) : undefined;
   fields?.kind.constant(kind);
   fields?.apiVersion.constant(apiVersion);
-  const listed = fields?.items.optionalList(maxItems) ?? [];
-  if (fields !== undefined && isEmptyList(fields.items)) fields.items.fail('nothing to delete');
-  const items = readItems(listed, readItem);
+  const items = readItems(fields?.items.optionalList(maxItems) ?? [], readItem);
+  const listed = fields?.items.value;
+  const isEmpty = listed === undefined || (Array.isArray(listed) && listed.length === 0);
+  if (isEmpty) fields?.items.fail('nothing to delete');
   diagnostics.throwIfErrors();
   return items;
-}
-
-function isEmptyList({ value }: Field): boolean {
-  return value === undefined || (Array.isArray(value) && value.length === 0);
 }
 
 function readItem(item: Field): ReadDeleteItem | undefined {
@@ -165,13 +162,10 @@ function parseTarget(text: string): RegistryReference {
   return reference;
 }
 
-/** Images that one error names. */
+/** Maximum number of images in an error. */
 const maxFaultsNamed = 20;
 
-/**
- * Throws OpmateError INVALID with every item that is not at or below the target, and every part of a release that is
- * not where releases are.
- */
+/** Throws OpmateError INVALID with all items outside of the target, and release images outside of their repositories. */
 export function requireBelow(items: readonly ReadDeleteItem[], target: MirrorTarget, file: string): void {
   const whole = [target.registry, target.path].filter((part) => part !== '').join('/');
   const faults = new DiagnosticList();
@@ -189,7 +183,7 @@ export function requireBelow(items: readonly ReadDeleteItem[], target: MirrorTar
         ? `below docker://${whole}`
         : `in docker://${getDestination(target, pathBelow(target, own))}`;
     const problem = `${quoteGo(imageReference)} is not ${where}`;
-    faults.add({ severity: 'error', code: 'outside-target', problem, file, ...place });
+    faults.add(createFault('outside-target', problem, { file, ...place }));
   }
   faults.throwIfErrors(maxFaultsNamed);
 }

@@ -10,40 +10,43 @@ import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
 import { getRepository } from './image-set-names.js';
 import { type HelmConfig, readHelmConfig } from '../helm/helm-config.js';
 import { type ReleaseConfig, readReleaseConfig } from '../release/release-config.js';
-import { openItem, readBounds, readItems, readNamed } from './config-fields.js';
-import { type PlatformConfig, readPlatforms } from './platform-config.js';
+import {
+  openItem,
+  readBounds,
+  readItems,
+  readNamed,
+  type PlatformConfig,
+  readPlatforms,
+} from './config-fields.js';
 
-export type { PlatformConfig };
-
-/** What is to be mirrored: an `ImageSetConfiguration` of `mirror.openshift.io/v2alpha1`, checked. */
+/** A valid `ImageSetConfiguration` of `mirror.openshift.io/v2alpha1`. */
 export interface ImageSetConfiguration {
-  /** As the user named it; messages begin with it. */
+  /** File as the user named it, for messages. */
   file: string;
-  /** Most bytes of one archive file. */
+  /** Maximum bytes of an archive file. */
   archiveBytes: number;
   operators: OperatorConfig[];
   additionalImages: AdditionalImageConfig[];
   helm: HelmConfig;
-  /** Undefined for no releases. */
   releases: ReleaseConfig | undefined;
   blockedImages: BlockedImageConfig[];
-  /** Sections without effect, with their place. */
+  /** Messages about sections without effect. */
   warnings: string[];
 }
 
-/** One catalog, and what of it. */
+/** A catalog and the content to select. */
 export interface OperatorConfig {
-  /** As it was written. */
+  /** Reference as written. */
   catalog: string;
   reference: Reference;
-  /** All bundles instead of the heads of channels. */
+  /** Selects all bundles instead of channel heads. */
   full: boolean;
   /** Undefined for all packages. */
   packages: PackageConfig[] | undefined;
-  /** Path in the target registry, instead of the catalog's own. */
+  /** Path at the target; default that of the catalog. */
   targetCatalog: string | undefined;
   targetTag: string | undefined;
-  /** File of a CatalogSource to take the rest of the specification from. */
+  /** File of a CatalogSource with further fields. */
   targetCatalogSourceTemplate: string | undefined;
   platforms: PlatformConfig[];
   place: Place;
@@ -62,6 +65,7 @@ interface ChannelConfig extends VersionBounds {
   place: Place;
 }
 
+/** An image of no operator. */
 export interface AdditionalImageConfig {
   name: string;
   reference: Reference;
@@ -71,31 +75,29 @@ export interface AdditionalImageConfig {
   place: Place;
 }
 
+/** A pattern of images to exclude. */
 export interface BlockedImageConfig {
+  /** Pattern as written. */
   name: string;
-  /** Matches anywhere in a reference. */
+  /** Matches any part of a reference. */
   pattern: RegExp;
 }
 
-/** Characters of a configuration, at most. */
+/** Maximum characters of a configuration. */
 const maxConfigLength = 4 * 1024 * 1024;
 
 const defaultArchiveGiB = 500;
 const gibibyte = 1024 ** 3;
 
 /**
- * Reads an `ImageSetConfiguration`. Throws OpmateError SYNTAX or LIMIT, or DiagnosticsError with everything that is
- * wrong: unknown and duplicate keys, wrong types, invalid names and versions, exclusive choices, and unsupported
- * sections. (Source: ImageSetConfiguration of oc-mirror v2.)
+ * Reads an `ImageSetConfiguration`. Throws OpmateError SYNTAX or LIMIT, or DiagnosticsError with all unknown and duplicate
+ * keys, wrong types, invalid names and versions, exclusive choices, and unsupported sections. (Source: oc-mirror v2.)
  */
 export function readImageSetConfiguration(text: string, file: string): ImageSetConfiguration {
   return readConfiguration(text, file, mirrorForm);
 }
 
-/**
- * Reads a `DeleteImageSetConfiguration`: what was to be mirrored, under the key `delete`. Throws as
- * `readImageSetConfiguration` does. (Source: DeleteImageSetConfiguration of oc-mirror v2.)
- */
+/** Reads a `DeleteImageSetConfiguration`; throws as `readImageSetConfiguration`. (Source: oc-mirror v2.) */
 export function readDeleteImageSetConfiguration(text: string, file: string): ImageSetConfiguration {
   return readConfiguration(text, file, deleteForm);
 }
@@ -110,7 +112,7 @@ function readConfiguration(text: string, file: string, form: ConfigForm): ImageS
   return configuration as ImageSetConfiguration;
 }
 
-/** Keys of older versions, and what to do instead. */
+/** Hints for keys of older versions. */
 const formerKeys: Readonly<Record<string, string>> = {
   bundles: 'select versions with minVersion and maxVersion',
   selectedBundles: 'select versions with minVersion and maxVersion',
@@ -120,7 +122,7 @@ const formerKeys: Readonly<Record<string, string>> = {
   delete: 'write what to mirror and what to delete in two files',
 };
 
-/** A kind of configuration and the key of what it lists. */
+/** A kind of configuration. */
 interface ConfigForm {
   kind: string;
   key: 'mirror' | 'delete';
@@ -156,14 +158,14 @@ const operatorKeys = [
   'platforms',
 ] as const;
 
-/** Reads one configuration; undefined where it has nothing to read. What is wrong goes to the document's diagnostics. */
+/** Returns undefined for a configuration without content; reports errors to the document's diagnostics. */
 function readRoot(root: Field, file: string, form: ConfigForm): ImageSetConfiguration | undefined {
   const { kind, key, rootKeys, sections } = form;
   if (!root.isPresent) return root.fail(`expected kind: ${kind} and ${key}:`);
   const fields = root.object(rootKeys, { hints: formerKeys });
   if (fields === undefined) return undefined;
   fields.kind.constant(kind);
-  // Any version is accepted, as by oc-mirror.
+  // oc-mirror accepts any version.
   fields.apiVersion.optionalText();
   const archiveBytes = readArchiveSize(root.field('archiveSize'));
   const listed = fields[key].isPresent
@@ -179,28 +181,28 @@ function readRoot(root: Field, file: string, form: ConfigForm): ImageSetConfigur
     (sections as readonly string[]).includes(name),
   );
   const hasItems = ({ value }: Field): boolean => Array.isArray(value) && value.length > 0;
-  const isEmpty = ![listed.operators, listed.additionalImages].some(hasItems);
-  if (isEmpty && hasKnownKeys && !isFilled(listed.helm) && !isFilled(listed.platform)) {
+  const hasImages = [listed.operators, listed.additionalImages].some(hasItems);
+  if (!hasImages && hasKnownKeys && !isFilled(listed.helm) && !isFilled(listed.platform)) {
     fields[key].fail(`nothing to ${key}`, { hint: `list catalogs below ${key}.operators` });
   }
   return {
     ...{ file, archiveBytes, operators, additionalImages, helm, releases },
     blockedImages: readItems(blocked, readBlockedImage),
-    warnings: isFilled(listed.samples) ? [getWarning(listed.samples, file)] : [],
+    warnings: isFilled(listed.samples) ? [formatNoEffect(listed.samples, file)] : [],
   };
 }
 
-function getWarning({ place: { line, column }, path }: Field, file: string): string {
+function formatNoEffect({ place: { line, column }, path }: Field, file: string): string {
   return `${file}:${line}:${column}: ${path.join('.')}: no effect, as with oc-mirror`;
 }
 
-/** Reads the catalogs, of which no two must land in one place. */
+/** Reads the catalogs; reports those with one target. */
 function readOperators(items: readonly Field[]): OperatorConfig[] {
   const seen = new Map<string, OperatorConfig>();
   return readItems(items, (item) => {
     const operator = readOperator(item);
     if (operator === undefined) return undefined;
-    const { repository, tag = operator.reference.digest } = targetOfCatalog(operator);
+    const { repository, tag = operator.reference.digest } = getCatalogTarget(operator);
     if (!isRepositoryName(repository)) {
       const problem = `${quoteGo(repository)} is not a repository path`;
       item.field('catalog').fail(problem, { hint: 'set one with targetCatalog' });
@@ -224,7 +226,7 @@ function readOperator(item: Field): OperatorConfig | undefined {
   const catalog = fields.catalog.text();
   const reference = catalog === undefined ? undefined : fields.catalog.parsed(parseSource);
   const full = fields.full.optionalBoolean();
-  // Has no effect with oc-mirror either.
+  // No effect, as with oc-mirror.
   fields.skipDependencies.optionalBoolean();
   const items = fields.packages.optionalList();
   const packages = readNamed(items, 'package', (field) => readPackage(field, full));
@@ -248,12 +250,12 @@ function readPackage(item: Field, full: boolean): PackageConfig | undefined {
   const bounds = readBounds(fields);
   const items = fields.channels.optionalList();
   const channels = readNamed(items, 'channel', readChannel);
-  const isBounded = [bounds, ...channels].some(hasBounds);
-  if (hasBounds(bounds) && channels.some(hasBounds)) {
+  const hasChannelBounds = channels.some(hasBounds);
+  if (hasBounds(bounds) && hasChannelBounds) {
     const hint = 'set them for the package, or for each channel';
     item.fail('versions are set for the package and for its channels', { code: 'exclusive-fields', hint });
   }
-  if (full && isBounded && name !== undefined) {
+  if (full && (hasBounds(bounds) || hasChannelBounds) && name !== undefined) {
     const hint = 'remove either full or the versions';
     item.fail('versions cannot be combined with full: true', { code: 'exclusive-fields', hint });
   }
@@ -293,7 +295,7 @@ function readAdditionalImage(item: Field): AdditionalImageConfig | undefined {
   return name === undefined || reference === undefined ? undefined : { name, reference, ...rest };
 }
 
-/** Whether a section asks for anything. */
+/** Reports whether a section has content. */
 function isFilled({ value }: Field): boolean {
   return value !== undefined && (typeof value !== 'object' || Object.keys(value as object).length > 0);
 }
@@ -303,7 +305,7 @@ function readArchiveSize(field: Field): number {
   return (gigabytes === 0 ? defaultArchiveGiB : gigabytes) * gibibyte;
 }
 
-/** Whether versions are limited. */
+/** Reports whether a version range is limited. */
 export function hasBounds({ minVersion, maxVersion }: VersionBounds): boolean {
   return minVersion !== undefined || maxVersion !== undefined;
 }
@@ -311,7 +313,7 @@ export function hasBounds({ minVersion, maxVersion }: VersionBounds): boolean {
 function readBlockedImage(item: Field): BlockedImageConfig | undefined {
   return openItem(item, ['name'], 'name')?.name.parsed((name) => {
     try {
-      // Go's flags at the beginning; the other rules of both languages are the same for what names images.
+      // Go's flags come first; the syntax that image patterns need is otherwise equal.
       const [, flags = '', rest = name] = /^\(\?([ims]+)\)(.*)$/s.exec(name) ?? [];
       return { name, pattern: new RegExp(rest, flags) };
     } catch {
@@ -320,7 +322,7 @@ function readBlockedImage(item: Field): BlockedImageConfig | undefined {
   });
 }
 
-/** An image in a registry, or `oci://DIR` for one in a layout directory. */
+/** Parses a registry reference, or `oci://DIR` of a layout. */
 function parseSource(text: string): Reference {
   const reference = parseReference(text.replace(/^oci:\/\//, 'oci:'));
   if (reference.transport === 'docker' || reference.transport === 'oci') return reference;
@@ -329,13 +331,13 @@ function parseSource(text: string): Reference {
   });
 }
 
-/** Repository path and tag that a catalog gets; the tag is undefined where only its digest is known. */
-export function targetOfCatalog(operator: OperatorConfig): { repository: string; tag: string | undefined } {
+/** Returns repository path and tag of a catalog at the target; no tag for a catalog with a digest only. */
+export function getCatalogTarget(operator: OperatorConfig): { repository: string; tag: string | undefined } {
   const { reference, targetCatalog, targetTag } = operator;
   const isLayout = reference.transport !== 'docker';
-  const own = getRepository(reference);
-  // What names neither means the tag that every tool takes then.
-  const untold = reference.digest === undefined || isLayout ? 'latest' : undefined;
-  const ownTag = isLayout ? untold : (reference.tag ?? untold);
-  return { repository: targetCatalog ?? own, tag: targetTag ?? ownTag };
+  const defaultTag = isLayout || reference.digest === undefined ? 'latest' : undefined;
+  return {
+    repository: targetCatalog ?? getRepository(reference),
+    tag: targetTag ?? (isLayout ? undefined : reference.tag) ?? defaultTag,
+  };
 }

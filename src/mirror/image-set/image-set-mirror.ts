@@ -1,34 +1,21 @@
-import { throwIfCancelled, OpmateError } from '../../core/errors.js';
+import { leaveOut } from '../../catalog/selection/leave-out.js';
 import { combineErrors } from '../../core/diagnostics-error.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { groupBy } from '../../core/groups.js';
-import { quoteGo } from '../../document/go-json.js';
-import { type Logger, silentLogger } from '../../core/log.js';
 import { type Reference, type RegistryReference, formatReference } from '../../core/reference.js';
+import { quoteGo } from '../../document/go-json.js';
 import { holdOpen } from '../../oci/image/open.js';
 import { SharedBlobs } from '../../oci/image/shared-blobs.js';
+import type { Verdict } from '../../oci/signatures/verify-image.js';
+import type { SourceSession } from '../../source/session.js';
 import type { BytePlan } from '../lock/byte-plan.js';
-import { targetOfCatalog } from './image-set-config.js';
-import { type MirrorTarget, targetReference } from './image-set-names.js';
-import {
-  type ImageSetPlan,
-  type PlannedCatalog,
-  type PlannedImage,
-  isCopiedLast,
-  isOfRelease,
-} from './image-set-plan.js';
-import type { CatalogSourceTemplate, MirroredSet } from './image-set-resources.js';
-import { leaveOut } from '../../catalog/selection/leave-out.js';
 import type { ImageSetLock, LockedCatalog, LockedImage } from '../lock/lock.js';
 import { lockReleases } from '../lock/locked-releases.js';
 import { planSurveyed } from '../lock/surveyed-set.js';
-import type { SourceSession } from '../../source/session.js';
 import type { RebuiltCatalog } from '../selection/rebuilt-catalog.js';
 import { rebuildFrom } from '../selection/rebuilt-source.js';
-import type { Verdict } from '../../oci/signatures/verify-image.js';
-import { withVerdicts } from '../verification/verify-lock.js';
-import { pinTransfers, surveyTransfers } from '../transfer/transfer.js';
-import { findSignatures } from '../transfer/find-signatures.js';
 import { copyTransfers } from '../transfer/copy-transfers.js';
+import { findSignatures } from '../transfer/find-signatures.js';
 import { joinReports, splitCopyOrder } from '../transfer/transfer-step.js';
 import type {
   PinnedTransfer,
@@ -38,8 +25,16 @@ import type {
   TransferOptions,
   TransferReport,
 } from '../transfer/transfer-types.js';
+import { pinTransfers, surveyTransfers } from '../transfer/transfer.js';
+import { withVerdicts } from '../verification/verify-lock.js';
+import type { CatalogSourceTemplate } from './catalog-source-template.js';
+import { getCatalogTarget } from './image-set-config.js';
+import { type MirrorTarget, targetReference } from './image-set-names.js';
+import type { ImageSetPlan, PlannedCatalog } from './image-set-plan.js';
+import type { MirroredSet } from './image-set-resources.js';
+import { type PlannedImage, isCopiedLast, isOfRelease } from './planned-image.js';
 
-/** What to do about an image that cannot be copied. */
+/** Handling of images that cannot be copied. */
 export type OnError = 'stop' | 'skip-image' | 'skip-bundle';
 
 interface ImageSetMirrorOptions {
@@ -47,115 +42,108 @@ interface ImageSetMirrorOptions {
   session: SourceSession;
   transfer: TransferOptions;
   onError: OnError;
-  /** Carries signatures and what else refers to images along. */
+  /** Copies signatures and other referrers too. */
   signatures: boolean;
 }
 
-/** What is known of an image once its manifests were read. */
+/** An image whose manifests were read; signatures have no planned image. */
 interface Prepared {
   image: PlannedImage | undefined;
   transfer: PinnedTransfer;
 }
 
-/** What mirroring has come to. */
 interface ImageSetReport extends TransferReport {
-  /** What became of the catalogs for want of images, one sentence each. */
+  /** Messages about bundles and images removed from catalogs. */
   changes: string[];
 }
 
 /**
- * Mirrors a planned image set: `prepare` learns what every image consists of, `survey` what the target lacks, and
- * `copy` copies the images and after them the catalogs, which name only what is there. `lock` tells what it was, to
- * the byte. `close` takes away what was built on the way; the plan stays open.
+ * Mirrors a planned image set: `prepare` reads the manifests of all images, `survey` finds missing content at the target,
+ * `copy` copies images, then the catalogs that name them. `lock` pins the result. `close` removes rebuilt catalogs; the
+ * plan stays open.
  */
 export class ImageSetMirror {
   readonly #plan: ImageSetPlan;
   readonly #options: ImageSetMirrorOptions;
-  readonly #logger: Logger;
-  /** By the name at the target. */
+  /** By destination. */
   readonly #images: ReadonlyMap<string, PlannedImage>;
   readonly #rebuilt = new Map<PlannedCatalog, RebuiltCatalog>();
-  /** By the name at the target. */
-  #prepared = new Map<string, Prepared>();
+  /** By destination. */
+  readonly #prepared = new Map<string, Prepared>();
   #surveyed: SurveyedTransfer[] = [];
   readonly #failed = new Map<PlannedImage, OpmateError>();
   readonly #faults: StepFaults = { missing: [], failed: [] };
   readonly #changes: string[] = [];
-  readonly #withoutImages = new Set<string>();
-  /** By the name in the lock. */
-  #verdicts: ReadonlyMap<string, Verdict> = new Map();
-  /** Bundles that were left out, as `package/bundle`, and images that only these need. */
-  readonly #goneBundles = new Set<string>();
+  /** References removed from `relatedImages` of bundles. */
+  readonly #removedTexts = new Set<string>();
+  /** Bundles removed from catalogs, as `package/bundle`. */
+  readonly #removedBundles = new Set<string>();
+  /** Images that only removed bundles need. */
   readonly #unneeded = new Set<PlannedImage>();
+  /** By name in the lock. */
+  #verdicts: ReadonlyMap<string, Verdict> = new Map();
 
   constructor(plan: ImageSetPlan, options: ImageSetMirrorOptions) {
     this.#plan = plan;
     this.#options = options;
-    this.#logger = options.session.logger ?? silentLogger;
     this.#images = new Map(plan.images.map((image) => [image.destination, image]));
   }
 
   /**
-   * Rebuilds the catalogs of which a part is taken, and at the same time reads the manifests of all other images: one
-   * request a manifest. Throws the first failure unless images may be skipped.
+   * Rebuilds filtered catalogs, and reads the manifests of all images: one request per manifest. Throws the failures
+   * unless images may be skipped.
    */
   async prepare(): Promise<void> {
     const { images, catalogs } = this.#plan;
     const isRebuilt = (image: PlannedImage): boolean => this.#findCatalog(image)?.selection.isWhole === false;
-    const rebuild = async (): Promise<void> => {
+    const rebuildAll = async (): Promise<void> => {
       for (const catalog of catalogs) await this.#rebuild(catalog);
     };
-    const [others, rebuilding] = await Promise.allSettled([
+    const [pinning, rebuilding] = await Promise.allSettled([
       this.#pin(images.filter((image) => !isRebuilt(image))),
-      rebuild(),
+      rebuildAll(),
     ]);
     if (rebuilding.status === 'rejected') throw rebuilding.reason;
-    if (others.status === 'rejected') throw others.reason;
-    const rest = await this.#pin(images.filter(isRebuilt));
+    if (pinning.status === 'rejected') throw pinning.reason;
+    const steps = [pinning.value, await this.#pin(images.filter(isRebuilt))];
     const positions = new Map(images.map(({ destination }, position) => [destination, position]));
-    const inOrder = <T>(items: readonly T[], nameOf: (item: T) => string): T[] =>
-      [...items].sort((a, b) => (positions.get(nameOf(a)) as number) - (positions.get(nameOf(b)) as number));
-    const pinned = inOrder([...others.value.pinned, ...rest.pinned], ({ targetName }) => targetName);
-    const missing = inOrder([...others.value.missing, ...rest.missing], ({ targetName }) => targetName);
-    const failed = inOrder([...others.value.failed, ...rest.failed], ({ transfer }) => transfer.targetName);
+    const byPosition = (a: Transfer, b: Transfer): number =>
+      (positions.get(a.targetName) as number) - (positions.get(b.targetName) as number);
+    const missing = steps.flatMap((step) => step.missing).sort(byPosition);
+    const failed = steps.flatMap((step) => step.failed).sort((a, b) => byPosition(a.transfer, b.transfer));
     if (this.#options.onError === 'stop' && failed.length > 0)
       throw combineErrors(failed.map(({ error }) => error));
     this.#note({ missing, failed });
-    for (const transfer of pinned) this.#add(transfer);
+    for (const transfer of steps.flatMap((step) => step.pinned).sort(byPosition)) this.#add(transfer);
     if (this.#failed.size > 0) await this.#repair();
   }
 
-  /** Reads the manifests of images: all of them, before anything is copied, so that all that is missing is named. */
+  /** Reads the manifests of images; a run that stops reads all of them, to name every missing image. */
   #pin(images: readonly PlannedImage[]): Promise<StepFaults & { pinned: PinnedTransfer[] }> {
     const { onError, transfer } = this.#options;
     return pinTransfers(
-      images.map((image) => this.#getTransfer(image)),
+      images.map((image) => this.#toTransfer(image)),
       { ...transfer, ...(onError === 'stop' && { continueOnError: true, isQuiet: true }) },
     );
   }
 
-  /** Looks for what is attached to all images, for a target that is nobody's yet. */
+  /** Finds the signatures of all images, for an archive. */
   async addSignatures(): Promise<void> {
-    if (!this.#options.signatures) return;
-    await this.#findSignatures(this.transfers());
+    if (this.#options.signatures) await this.#findSignatures(this.transfers());
   }
 
-  /** Keeps the verdicts on the images, by their names in the lock, for the lock. */
+  /** Sets the verdicts on images, by their names in the lock, which records them. */
   keepVerdicts(verdicts: ReadonlyMap<string, Verdict>): void {
     this.#verdicts = verdicts;
   }
 
-  /** Asks the target what it has, and returns what is to be copied. */
+  /** Surveys the target, and returns the size of the copy. */
   async survey(): Promise<BytePlan> {
-    const pinned = this.transfers();
-    await this.#survey(pinned);
+    await this.#survey(this.transfers());
     return planSurveyed(this.lockedImages(), this.#surveyed);
   }
 
-  /**
-   * Does what `survey` does, signatures included, which are looked for at the same time; also those of images that are
-   * there, since they may have been signed since.
-   */
+  /** Surveys the target and finds signatures, also of present images, which may have been signed since. */
   async surveyWithSignatures(): Promise<BytePlan> {
     if (!this.#options.signatures) return this.survey();
     const pinned = this.transfers();
@@ -175,38 +163,35 @@ export class ImageSetMirror {
     return planSurveyed(this.lockedImages(), this.#surveyed);
   }
 
-  /** Copies what the survey found to be lacking: catalogs last, and only with what is there. */
+  /** Copies missing content: operands first, then catalogs, which name only copied images. */
   async copy(): Promise<ImageSetReport> {
-    const { transfer: options } = this.#options;
+    const { transfer } = this.#options;
     const [operands] = splitCopyOrder(this.#surveyed);
     const shared = new SharedBlobs();
-    const first = await copyTransfers(operands, options, shared);
+    const first = await copyTransfers(operands, transfer, shared);
     this.#note(first);
     if (this.#failed.size > 0) {
       await this.#repair();
       this.#surveyed = operands;
       await this.#survey(splitCopyOrder(this.transfers())[1]);
     }
-    const last = await copyTransfers(splitCopyOrder(this.#surveyed)[1], options, shared);
+    const last = await copyTransfers(splitCopyOrder(this.#surveyed)[1], transfer, shared);
     this.#note(last);
     return { ...joinReports(first, last), ...this.#faults, changes: this.#changes };
   }
 
-  /** What is, or is to be, at the target. */
+  /** Returns the images, catalogs and releases at the target, now or after the copy. */
   mirrored(): MirroredSet {
-    const isThere = (image: PlannedImage): boolean => !this.#isLeftOut(image);
-    const names = new Set(this.#plan.images.filter(isThere).map(({ destination }) => destination));
-    return {
-      images: this.#plan.images.filter(isThere),
-      catalogs: this.#plan.catalogs.filter(({ destination }) => names.has(destination)),
-      releases: this.#plan.releases,
-    };
+    const images = this.#plan.images.filter((image) => !this.#isLeftOut(image));
+    const names = new Set(images.map(({ destination }) => destination));
+    const catalogs = this.#plan.catalogs.filter(({ destination }) => names.has(destination));
+    return { images, catalogs, releases: this.#plan.releases };
   }
 
-  /** The images with what they consist of, in the order of a lock; signatures among them. */
+  /** Returns the images and signatures with their contents, in the order of a lock. */
   lockedImages(): LockedImage[] {
     return [...this.#prepared.values()].flatMap(({ image, transfer }) => {
-      if (image === undefined) return [getSignature(transfer, this.#plan)];
+      if (image === undefined) return [toLockedSignature(transfer, this.#plan)];
       if (this.#isLeftOut(image)) return [];
       const { kind, source, name, bundles, reference, aliases } = image;
       return [
@@ -219,7 +204,7 @@ export class ImageSetMirror {
     });
   }
 
-  /** What each prepared image is copied from, by the name that its lock gives it. */
+  /** Returns the transfers of prepared images. */
   transfers(): PinnedTransfer[] {
     return [...this.#prepared.values()].flatMap(({ image, transfer }) =>
       image !== undefined && this.#isLeftOut(image) ? [] : [transfer],
@@ -231,14 +216,13 @@ export class ImageSetMirror {
     options: Readonly<Record<string, string>>,
     templates: ReadonlyMap<string, CatalogSourceTemplate> = new Map(),
   ): ImageSetLock {
-    const { catalogs } = this.mirrored();
-    const names = new Set(catalogs.map(({ destination }) => destination));
+    const names = new Set(this.mirrored().catalogs.map(({ destination }) => destination));
     const lock = {
       configuration,
       options,
       catalogs: this.#plan.catalogs
         .filter(({ destination }) => names.has(destination))
-        .map((catalog) => getLockedCatalog(catalog, templates)),
+        .map((catalog) => toLockedCatalog(catalog, templates)),
       charts: this.#plan.charts.map(({ chart: { source, packed }, name }) => ({
         ...{ source, name: packed.name, version: packed.version, ...name },
       })),
@@ -248,16 +232,16 @@ export class ImageSetMirror {
     return withVerdicts(lock, this.#verdicts);
   }
 
-  /** Leaves an image out as far as `onError` allows, and repairs the catalogs. Throws where it does not. */
+  /** Skips an image and repairs the catalogs. Throws `error` unless images may be skipped. */
   async skip(targetName: string, error: OpmateError): Promise<void> {
     const prepared = this.#prepared.get(targetName);
     if (this.#options.onError === 'stop' || prepared === undefined) throw error;
-    this.#logger.log('error', error.message);
+    this.#options.session.logger?.log('error', error.message);
     this.#note({ missing: [], failed: [{ transfer: prepared.transfer, error }] });
     await this.#repair();
   }
 
-  /** What has failed so far. */
+  /** Returns the failures so far. */
   report(): ImageSetReport {
     return { ...joinReports(), ...this.#faults, changes: this.#changes };
   }
@@ -267,12 +251,11 @@ export class ImageSetMirror {
     this.#rebuilt.clear();
   }
 
-  #getTransfer(image: PlannedImage): Transfer {
+  #toTransfer(image: PlannedImage): Transfer {
     const catalog = this.#findCatalog(image);
-    const rebuilt = catalog === undefined ? undefined : this.#rebuilt.get(catalog);
+    const rebuilt = catalog && this.#rebuilt.get(catalog);
     return {
-      source:
-        rebuilt === undefined ? (image.open ?? image.reference) : () => Promise.resolve(holdOpen(rebuilt)),
+      source: rebuilt ? () => Promise.resolve(holdOpen(rebuilt)) : (image.open ?? image.reference),
       target: targetReference(this.#options.target, image.repository, image.name.tag),
       sourceName: catalog === undefined ? formatReference(image.reference) : catalog.operator.catalog,
       targetName: image.destination,
@@ -302,7 +285,7 @@ export class ImageSetMirror {
     this.#faults.failed.push(...failed);
     for (const { transfer, error } of failed) {
       const image = this.#images.get(transfer.targetName);
-      // A release without one of its images installs nothing.
+      // A release without one of its images cannot be installed.
       if (image !== undefined && isOfRelease(image)) throw error;
       if (image !== undefined) this.#failed.set(image, error);
     }
@@ -314,11 +297,12 @@ export class ImageSetMirror {
     this.#surveyed.push(...surveyed);
   }
 
-  /** Returns what was found to be more than before: the signatures, and images with what refers to them. */
+  /** Adds signatures, and referrers to their images; returns both. */
   async #findSignatures(transfers: readonly PinnedTransfer[]): Promise<PinnedTransfer[]> {
     const { pinned, signatures } = await findSignatures(transfers, this.#options.transfer);
-    for (const transfer of [...pinned, ...signatures]) this.#add(transfer);
-    return [...pinned, ...signatures];
+    const all = [...pinned, ...signatures];
+    for (const transfer of all) this.#add(transfer);
+    return all;
   }
 
   async #rebuild(catalog: PlannedCatalog): Promise<void> {
@@ -326,9 +310,9 @@ export class ImageSetMirror {
     this.#rebuilt.delete(catalog);
     if (catalog.selection.isWhole) return;
     requireOtherPlace(catalog);
-    const withoutImages = this.#withoutImages;
     const { platforms } = this.#getImage(catalog);
     const source = { ...catalog, facts: catalog.selection.facts };
+    const withoutImages = this.#removedTexts;
     const rebuilt = await rebuildFrom(source, this.#options.session, { platforms, withoutImages });
     this.#rebuilt.set(catalog, rebuilt);
   }
@@ -337,68 +321,69 @@ export class ImageSetMirror {
     return this.#images.get(destination) as PlannedImage;
   }
 
-  /** Makes the catalogs name only what is there: bundles go, or names of images do. */
+  /** Removes bundles, or only references, of failed images from the catalogs. */
   async #repair(): Promise<void> {
-    const { onError, transfer: options } = this.#options;
-    const bundles = new Set<string>();
-    const images = new Set<string>();
+    const { onError, session } = this.#options;
+    const before = this.#removedTexts.size;
     for (const image of this.#failed.keys()) {
       if (image.kind !== 'bundle' && image.kind !== 'related') continue;
       if (onError === 'skip-image' && image.kind === 'related')
-        for (const text of image.texts) images.add(text);
-      else for (const { package: of, bundle } of image.bundles) bundles.add(`${of}/${bundle}`);
+        for (const text of image.texts) this.#removedTexts.add(text);
+      else for (const bundle of image.bundles) this.#removedBundles.add(toBundleKey(bundle));
     }
-    for (const bundle of bundles) this.#goneBundles.add(bundle);
     this.#leaveOutUnneeded();
-    const grown = [...images].some((text) => !this.#withoutImages.has(text));
-    for (const text of images) this.#withoutImages.add(text);
     for (const catalog of this.#plan.catalogs) {
-      throwIfCancelled(options.signal);
+      throwIfCancelled(session.signal);
       const image = this.#getImage(catalog);
       if (this.#failed.has(image)) continue;
-      const { facts } = catalog.selection;
-      const gone = facts.bundles.filter((bundle) => bundles.has(`${bundle.package}/${bundle.name}`));
-      if (gone.length === 0 && !grown) continue;
+      const removed = catalog.selection.facts.bundles
+        .map(({ package: packageName, name: bundle }) => toBundleKey({ package: packageName, bundle }))
+        .filter((key) => this.#removedBundles.has(key));
+      if (removed.length === 0 && this.#removedTexts.size === before) continue;
       try {
-        await this.#shrink(catalog, new Set(gone.map((bundle) => `${bundle.package}/${bundle.name}`)));
+        await this.#shrink(catalog, new Set(removed));
       } catch (error) {
         if (!(error instanceof OpmateError) || error.code !== 'INVALID') throw error;
-        this.#logger.log('error', error.message);
-        this.#note({ missing: [], failed: [{ transfer: this.#getTransfer(image), error }] });
+        session.logger?.log('error', error.message);
+        this.#note({ missing: [], failed: [{ transfer: this.#toTransfer(image), error }] });
       }
     }
   }
 
-  /** Leaves out the images, the bundle's own among them, of bundles that are no longer in any catalog. */
   #leaveOutUnneeded(): void {
     for (const image of this.#plan.images) {
       const isOfBundles = image.kind === 'bundle' || image.kind === 'related';
-      if (!isOfBundles || image.isAsked === true || image.bundles.length === 0) continue;
-      const isGone = image.bundles.every(({ package: of, bundle }) =>
-        this.#goneBundles.has(`${of}/${bundle}`),
-      );
+      if (!isOfBundles || image.isRequested === true || image.bundles.length === 0) continue;
+      const isGone = image.bundles.every((bundle) => this.#removedBundles.has(toBundleKey(bundle)));
       if (isGone) this.#unneeded.add(image);
     }
   }
 
-  async #shrink(catalog: PlannedCatalog, gone: ReadonlySet<string>): Promise<void> {
-    const { operator, selection } = catalog;
-    const left = leaveOut(selection, gone, operator.catalog);
-    catalog.selection = { ...left.selection, isWhole: false };
+  async #shrink(catalog: PlannedCatalog, removed: ReadonlySet<string>): Promise<void> {
+    const { operator } = catalog;
+    const { selection, changes } = leaveOut(catalog.selection, removed, operator.catalog);
+    catalog.selection = { ...selection, isWhole: false };
     catalog.isDatabase = false;
-    this.#changes.push(...left.changes.map((change) => `${operator.catalog}: ${change}`));
+    this.#changes.push(...changes.map((change) => `${operator.catalog}: ${change}`));
     await this.#rebuild(catalog);
     const image = this.#getImage(catalog);
-    if (targetOfCatalog(operator).tag === undefined) {
-      const problem = `${operator.catalog}: what is left of it has another digest than ${quoteGo(image.name.tag)}`;
-      throw new OpmateError('INVALID', problem, { hint: 'set its tag with targetTag' });
+    if (getCatalogTarget(operator).tag === undefined) {
+      const problem = `the filtered catalog has another digest than ${quoteGo(image.name.tag)}`;
+      throw new OpmateError('INVALID', problem, {
+        subject: operator.catalog,
+        hint: 'set its tag with targetTag',
+      });
     }
-    const { pinned } = await pinTransfers([this.#getTransfer(image)], this.#options.transfer);
+    const { pinned } = await pinTransfers([this.#toTransfer(image)], this.#options.transfer);
     for (const transfer of pinned) this.#add(transfer);
   }
 }
 
-/** Throws where a part of a catalog would take the place of the catalog. */
+function toBundleKey({ package: packageName, bundle }: { package: string; bundle: string }): string {
+  return `${packageName}/${bundle}`;
+}
+
+/** Throws OpmateError for a filtered catalog that would replace its source. */
 function requireOtherPlace({ operator: { catalog, reference }, destination }: PlannedCatalog): void {
   if (reference.transport !== 'docker' || reference.digest !== undefined) return;
   const { registry, repository, tag = 'latest' } = reference;
@@ -409,18 +394,21 @@ function requireOtherPlace({ operator: { catalog, reference }, destination }: Pl
   });
 }
 
-/** A signature lies beside its image, whatever that is called at the target. */
-function getSignature({ source, target, contents }: PinnedTransfer, plan: ImageSetPlan): LockedImage {
-  const place = (target as RegistryReference).repository;
-  const signed = plan.images.find(({ repository }) => repository === place);
+/** Returns a signature for a lock, in the repository of its image. */
+function toLockedSignature(
+  { source, target, contents }: PinnedTransfer,
+  { images }: ImageSetPlan,
+): LockedImage {
+  const path = (target as RegistryReference).repository;
+  const signed = images.find(({ repository }) => repository === path);
   const text = formatReference(source as Reference);
   return {
     ...{ kind: 'signature', reference: text, source: `docker://${text}` },
-    ...{ repository: signed?.name.repository ?? place, tag: target.tag, bundles: [], contents },
+    ...{ repository: signed?.name.repository ?? path, tag: target.tag, bundles: [], contents },
   };
 }
 
-function getLockedCatalog(
+function toLockedCatalog(
   { operator, digest, name, selection, isDatabase }: PlannedCatalog,
   templates: ReadonlyMap<string, CatalogSourceTemplate>,
 ): LockedCatalog {
@@ -436,13 +424,13 @@ function getLockedCatalog(
     ...(file !== undefined && {
       targetCatalogSourceTemplate: { file, text: templates.get(file)?.text },
     }),
-    packages: packages.map(({ name: of, defaultChannel, channels }) => ({
-      name: of,
+    packages: packages.map(({ name: packageName, defaultChannel, channels }) => ({
+      name: packageName,
       defaultChannel,
-      channels: channels.map(({ name: channel, head }) => ({ name: channel, head })),
-      bundles: (bundles.get(of) ?? []).map(({ name: bundle, packageProperties }) => ({
-        name: bundle,
-        version: packageProperties[0]?.version ?? '',
+      channels: channels.map((channel) => ({ name: channel.name, head: channel.head })),
+      bundles: (bundles.get(packageName) ?? []).map((bundle) => ({
+        name: bundle.name,
+        version: bundle.packageProperties[0]?.version ?? '',
       })),
     })),
   };

@@ -1,34 +1,35 @@
 import { UsageError } from '../../core/errors.js';
-import { quoteGo } from '../../document/go-json.js';
 import {
   type Reference,
   type RegistryReference,
   parseReference,
   withoutCredentials,
 } from '../../core/reference.js';
+import { quoteGo } from '../../document/go-json.js';
 
-/** A registry to mirror to, and a path in it below which everything goes; the path may be empty. */
+/** A registry to mirror to, and a path below which all images are placed. */
 export interface MirrorTarget {
   /** `host[:port]`; empty for an archive on disk. */
   registry: string;
+  /** May be empty. */
   path: string;
-  /** Maximum components of a path in the registry, those of `path` included; unlimited unless set. */
+  /** Maximum number of path components in the registry, including `path`; default unlimited. */
   maxNestedPaths?: number | undefined;
 }
 
-/** What is on disk is named by its path alone. */
+/** Target of archives, where images have no registry. */
 export const archiveTarget: MirrorTarget = { registry: '', path: '' };
 
-/** Reads `docker://REGISTRY[/PATH]`. Throws UsageError. */
+/** Parses `docker://REGISTRY[/PATH]`. Throws UsageError. */
 export function parseMirrorTarget(text: string, maxNestedPaths?: number): MirrorTarget {
   const hint = 'use docker://REGISTRY[/PATH]';
-  const shown = quoteGo(withoutCredentials(text));
-  if (!text.startsWith('docker://')) throw new UsageError('not a registry', { subject: shown, hint });
+  const subject = quoteGo(withoutCredentials(text));
+  if (!text.startsWith('docker://')) throw new UsageError('not a registry', { subject, hint });
   const [registry = '', ...path] = text.slice('docker://'.length).replace(/\/+$/, '').split('/');
-  // As in references: one word is a path of docker.io, and may be mistyped.
+  // As in references, a single word is a path of docker.io, and may be mistyped.
   if (registry !== '' && registry !== 'localhost' && !/[.:]/.test(registry)) {
     throw new UsageError('missing registry', {
-      subject: shown,
+      subject,
       hint: 'use docker://REGISTRY[/PATH] with a domain or port',
     });
   }
@@ -38,52 +39,49 @@ export function parseMirrorTarget(text: string, maxNestedPaths?: number): Mirror
     if (parsed.transport === 'docker' && isPlain && registry !== '')
       return { registry, path: path.join('/'), maxNestedPaths };
   } catch {
-    // Told below.
+    // Reported below.
   }
-  throw new UsageError('not a registry and path', { subject: shown, hint });
+  throw new UsageError('not a registry and path', { subject, hint });
 }
 
-/** Where an image goes: the path in the target registry, and its tag there. */
+/** Name of an image below a target. */
 export interface ImageName {
   repository: string;
   tag: string;
 }
 
 /**
- * The name that an image has below a target unless told otherwise: its path with its tag, or with
- * `sha256-HEX` where it is named by digest alone. (Source: oc-mirror v2.)
+ * Returns the name of an image below a target: by default its path with its tag, or with `sha256-HEX` if it has only
+ * a digest. (Source: oc-mirror v2.)
  */
-export function nameOfImage(
+export function getImageName(
   reference: Reference,
-  input: { repository?: string | undefined; tag?: string | undefined } = {},
+  configured: { repository?: string | undefined; tag?: string | undefined } = {},
 ): ImageName {
   const { tag, digest } = reference;
-  const own = getRepository(reference);
-  const ownTag = tag ?? (digest === undefined ? 'latest' : tagOfDigest(digest));
-  return { repository: input.repository ?? own, tag: input.tag ?? ownTag };
+  return {
+    repository: configured.repository ?? getRepository(reference),
+    tag: configured.tag ?? tag ?? (digest === undefined ? 'latest' : toDigestTag(digest)),
+  };
 }
 
-/** Returns the repository that an image has below a target: of one on disk, the last part of its path. */
+/** Returns the default repository of an image below a target; the last part of the path of a local image. */
 export function getRepository(reference: Reference): string {
   if (reference.transport === 'docker') return reference.repository;
   return reference.path.replace(/\/+$/, '').replace(/^.*\//, '').toLowerCase();
 }
 
-/** How a digest is written where a tag is needed. */
-export function tagOfDigest(digest: string): string {
-  // No tag is longer.
+/** Returns a digest as a tag, at most 128 characters long. */
+export function toDigestTag(digest: string): string {
   return digest.replace(':', '-').slice(0, 128);
 }
 
 /**
- * The path below a target, at most `maxNestedPaths` long with the target's own parts: what is beyond that is joined
- * by `-` to one. (Source: `--max-nested-paths` of oc-mirror v2.)
+ * Returns the path of a repository at a target; components beyond `maxNestedPaths` are joined by `-`. (Source:
+ * `--max-nested-paths` of oc-mirror v2.)
  */
 export function pathBelow({ path, maxNestedPaths = Infinity }: MirrorTarget, repository: string): string {
-  const parts = [path, repository]
-    .filter((part) => part !== '')
-    .join('/')
-    .split('/');
+  const parts = `${path}/${repository}`.split('/').filter((part) => part !== '');
   if (parts.length <= maxNestedPaths) return parts.join('/');
   return [...parts.slice(0, maxNestedPaths - 1), parts.slice(maxNestedPaths - 1).join('-')].join('/');
 }
@@ -94,18 +92,18 @@ export function getDestination({ registry }: MirrorTarget, path: string, tag?: s
   return registry === '' ? name : `${registry}/${name}`;
 }
 
-/** An image at a target as a reference; of one on disk it names nothing but the image itself. */
+/** Returns the reference of an image at a target; in an archive the registry is `localhost`. */
 export function targetReference(target: MirrorTarget, repository: string, tag: string): RegistryReference {
   const registry = target.registry === '' ? 'localhost' : target.registry;
   return { transport: 'docker', text: getDestination(target, repository, tag), registry, repository, tag };
 }
 
-/** An image with its transport, as the left side of a mapping line: by digest where one is known. */
-export function sourceText(reference: Reference): string {
+/** Returns a reference with its transport, as in a mapping file: by digest if known. */
+export function formatSource(reference: Reference): string {
   const { tag, digest } = reference;
   const version = digest === undefined ? `:${tag ?? 'latest'}` : `@${digest}`;
   if (reference.transport === 'docker')
     return `docker://${reference.registry}/${reference.repository}${version}`;
-  const local = digest === undefined ? (tag === undefined ? '' : `:${tag}`) : version;
-  return `${reference.transport}:${reference.path}${local}`;
+  const isUnnamed = digest === undefined && tag === undefined;
+  return `${reference.transport}:${reference.path}${isUnnamed ? '' : version}`;
 }

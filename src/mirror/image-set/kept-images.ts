@@ -1,35 +1,32 @@
+import { getOrAdd } from '../../core/groups.js';
 import { quoteGo } from '../../document/go-json.js';
 import type { ImageName } from './image-set-names.js';
 import type { ImageSetLock, LockedImage } from '../lock/lock.js';
 
-/** What locks say must stay: every manifest of their images, and the names that these have. */
+/** Manifests and names of images in locks, which must not be deleted. */
 export class KeptImages {
   readonly #byDigest = new Map<string, string>();
   readonly #byName = new Map<string, string>();
 
-  /** `file` is how messages name the lock. */
+  /** Adds the images of a lock; `file` names it in messages. */
   add(lock: ImageSetLock, file: string): void {
     for (const image of lock.images) {
-      const reason = `${getUser(image)} in ${file} needs it`;
-      for (const { descriptor } of image.contents.manifests) note(this.#byDigest, descriptor.digest, reason);
-      if (image.tag !== undefined) note(this.#byName, `${image.repository}:${image.tag}`, reason);
+      const reason = (): string => `${getUser(image)} in ${file} needs it`;
+      for (const { descriptor } of image.contents.manifests)
+        getOrAdd(this.#byDigest, descriptor.digest, reason);
+      if (image.tag !== undefined) getOrAdd(this.#byName, `${image.repository}:${image.tag}`, reason);
     }
   }
 
-  /** Who needs the manifest; undefined where nobody does. */
+  /** Returns the reason to keep a manifest; undefined for none. */
   reasonFor(digest: string | undefined): string | undefined {
     return digest === undefined ? undefined : this.#byDigest.get(digest);
   }
 
-  /** Who needs the image of that name below a target. */
+  /** Returns the reason to keep an image by its name below a target; undefined for none. */
   reasonForName({ repository, tag }: ImageName): string | undefined {
     return this.#byName.get(`${repository}:${tag}`);
   }
-}
-
-/** The first one to need it is who is told. */
-function note(reasons: Map<string, string>, key: string, reason: string): void {
-  if (!reasons.has(key)) reasons.set(key, reason);
 }
 
 function getUser({ kind, source, bundles }: LockedImage): string {

@@ -1,27 +1,28 @@
-import { combineErrors } from '../../core/diagnostics-error.js';
+import { ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { readContents } from '../../oci/image/contents.js';
 import { type OpenedReference, holdOpen } from '../../oci/image/open.js';
 import type { Repository } from '../../oci/registry/repository.js';
-import type { ImageSetLock, LockedCatalog, LockedImage } from '../lock/lock.js';
 import type { SourceSession } from '../../source/session.js';
+import { type ImageSetLock, type LockedCatalog, type LockedImage, isSameName } from '../lock/lock.js';
 import { type RebuiltCatalog, rebuildCatalog } from '../selection/rebuilt-catalog.js';
 import { withoutStraySignatures } from './archived-set.js';
-import { targetOfCatalog } from './image-set-config.js';
+import { getCatalogTarget } from './image-set-config.js';
 import type { ImageSetPlan, PlannedCatalog } from './image-set-plan.js';
 
-/** The lock of an archive with the catalogs of which a configuration takes a part, rebuilt from the archive. */
+/** The lock of an archive with catalogs filtered by another configuration. */
 export interface NarrowedCatalogs {
   lock: ImageSetLock;
-  /** Opens a rebuilt catalog; undefined for an image that the archive holds. */
+  /** Returns a function that opens a rebuilt catalog; undefined for an image of the archive. */
   getOpener(image: LockedImage): (() => Promise<OpenedReference>) | undefined;
   close(): Promise<void>;
 }
 
 /**
- * Rebuilds the catalogs of an archive that name more bundles than a configuration asks for: on the image that the
- * archive holds, whose content `contentOf` returns, so that equal archives and configurations give equal digests.
- * Signatures of what is replaced are left out. Throws OpmateError INVALID for catalogs whose tag is the digest of the whole, and what rebuilding throws.
+ * Rebuilds the catalogs of an archive that contain more bundles than a configuration requests, on the image in the
+ * archive, whose content `contentOf` returns; equal archives and configurations have equal digests. Signatures of
+ * replaced images are omitted. Throws OpmateError INVALID for catalogs whose tag is their digest, and errors of
+ * rebuilding.
  */
 export async function narrowCatalogs(
   lock: ImageSetLock,
@@ -30,19 +31,10 @@ export async function narrowCatalogs(
   session: SourceSession,
 ): Promise<NarrowedCatalogs> {
   const narrowed = lock.catalogs.flatMap((locked) => {
-    const planned = plan.catalogs.find(({ name }) => isNamed(name, locked));
-    return planned !== undefined && namesMore(locked, planned) ? [planned] : [];
+    const planned = plan.catalogs.find(({ name }) => isSameName(name, locked));
+    return planned !== undefined && hasFewerBundles(planned, locked) ? [planned] : [];
   });
-  const faults = narrowed
-    .filter(({ operator }) => targetOfCatalog(operator).tag === undefined)
-    .map(
-      ({ operator: { catalog } }) =>
-        new OpmateError('INVALID', 'a part of it has another digest than its tag at the target', {
-          subject: catalog,
-          hint: 'set targetTag here and for the archive, or select everything that the archive contains of it',
-        }),
-    );
-  if (faults.length > 0) throw combineErrors(faults);
+  requireTags(narrowed);
   const rebuilt = new Map<LockedImage, RebuiltCatalog>();
   const close = async (): Promise<void> => {
     for (const catalog of rebuilt.values()) await catalog.close();
@@ -50,28 +42,28 @@ export async function narrowCatalogs(
   const { temporaryDirectory, logger, signal } = session;
   try {
     let images = lock.images;
-    for (const catalog of narrowed) {
-      const image = images.find(({ kind, ...name }) => kind === 'catalog' && isNamed(catalog.name, name));
+    for (const { operator, catalog, selection, name, destination } of narrowed) {
+      const image = images.find((locked) => locked.kind === 'catalog' && isSameName(name, locked));
       if (image === undefined) continue;
       const base = { repository: contentOf(image), digest: image.contents.root.digest };
-      const { platforms } = plan.images.find(({ destination }) => destination === catalog.destination) ?? {};
-      const { facts } = catalog.selection;
-      const how = { temporaryDirectory, platforms, logger, signal };
-      const made = await rebuildCatalog(catalog.catalog, facts, base, how);
-      const contents = await readContents(made.repository, made.digest, { signal });
+      const { platforms } = plan.images.find((planned) => planned.destination === destination) ?? {};
+      const { facts, packages } = selection;
+      const result = await rebuildCatalog(catalog, facts, base, {
+        ...{ temporaryDirectory, platforms, logger, signal },
+      });
+      const contents = await readContents(result.repository, result.digest, { signal });
       const replacement = { ...image, contents };
-      rebuilt.set(replacement, made);
-      images = images.map((lockedImage) => (lockedImage === image ? replacement : lockedImage));
-      const { packages } = catalog.selection;
-      const bundles = catalog.selection.facts.bundles.length;
-      const what = `${packages.map(({ name }) => name).join(', ')}: ${bundles} of the archive's bundles`;
-      logger?.log('info', `${catalog.operator.catalog}: rebuilt as ${made.digest} for ${what}`);
+      rebuilt.set(replacement, result);
+      images = images.map((locked) => (locked === image ? replacement : locked));
+      const names = packages.map((item) => item.name).join(', ');
+      const bundles = `${names}: ${facts.bundles.length} of the archive's bundles`;
+      logger?.log('info', `${operator.catalog}: rebuilt as ${result.digest} for ${bundles}`);
     }
     return {
       lock: narrowed.length === 0 ? lock : { ...lock, images: withoutStraySignatures(images) },
       getOpener(image) {
-        const made = rebuilt.get(image);
-        return made && (() => Promise.resolve(holdOpen(made)));
+        const catalog = rebuilt.get(image);
+        return catalog && (() => Promise.resolve(holdOpen(catalog)));
       },
       close,
     };
@@ -81,17 +73,23 @@ export async function narrowCatalogs(
   }
 }
 
-function isNamed(
-  name: { repository: string; tag?: string | undefined },
-  other: { repository: string; tag?: string | undefined },
-): boolean {
-  return name.repository === other.repository && name.tag === other.tag;
-}
-
-/** Whether the image of a locked catalog names bundles that are not selected. */
-function namesMore({ packages }: LockedCatalog, { selection }: PlannedCatalog): boolean {
+function hasFewerBundles({ selection }: PlannedCatalog, { packages }: LockedCatalog): boolean {
   const selected = new Set(selection.facts.bundles.map((bundle) => `${bundle.package} ${bundle.name}`));
   return packages.some(({ name, bundles }) =>
     bundles.some((bundle) => !selected.has(`${name} ${bundle.name}`)),
   );
+}
+
+function requireTags(catalogs: readonly PlannedCatalog[]): void {
+  const errors = new ErrorList();
+  for (const { operator } of catalogs) {
+    if (getCatalogTarget(operator).tag !== undefined) continue;
+    errors.add(
+      new OpmateError('INVALID', 'a part of it has another digest than its tag at the target', {
+        subject: operator.catalog,
+        hint: 'set targetTag here and for the archive, or select everything that the archive contains of it',
+      }),
+    );
+  }
+  errors.throwIfAny();
 }

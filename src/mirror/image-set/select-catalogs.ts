@@ -1,7 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.js';
 import { collectFacts } from '../../catalog/facts.js';
 import { type CancelOptions } from '../../core/concurrency.js';
-import { combineErrors } from '../../core/diagnostics-error.js';
+import { ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type Logger } from '../../core/log.js';
 import type { Reference } from '../../core/reference.js';
@@ -11,9 +11,9 @@ import { openSource } from '../../source/source.js';
 import type { DependencyCatalog } from '../selection/dependencies.js';
 import { selectOperators } from '../selection/select-operators.js';
 import type { ImageSetConfiguration, OperatorConfig } from './image-set-config.js';
-import { sourceText } from './image-set-names.js';
+import { formatSource } from './image-set-names.js';
 
-/** A catalog that is open for planning. */
+/** A catalog opened for planning. */
 export interface OpenedCatalog {
   catalog: Catalog;
   digest: string;
@@ -25,49 +25,42 @@ interface SelectOptions extends CancelOptions {
   logger?: Logger | undefined;
 }
 
+/** A catalog with its selection. */
 export interface SelectedCatalog extends DependencyCatalog, OpenedCatalog {}
 
 /**
- * Opens the catalogs one after the other, as they share layers that are fetched once, and selects of each while the
- * next is opened. What was opened is added to `opened`, and stays open. Throws the faults of all catalogs together.
+ * Opens catalogs one after the other, as they share layers, and filters each while the next is opened. Opened catalogs
+ * are added to `opened` and stay open. Throws the errors in the content of all catalogs together.
  */
 export async function selectCatalogs(
   config: ImageSetConfiguration,
   options: SelectOptions,
-  opened: OpenedCatalog[],
+  opened: Pick<OpenedCatalog, 'close'>[],
 ): Promise<SelectedCatalog[]> {
-  const outcomes: Promise<SelectedCatalog | OpmateError>[] = [];
+  const errors = new ErrorList();
+  const selections: Promise<SelectedCatalog | undefined>[] = [];
   try {
     for (const operator of config.operators) {
       throwIfCancelled(options.signal);
-      const catalog = await orFault(options.openCatalog(operator.reference));
-      if (!(catalog instanceof OpmateError)) opened.push(catalog);
-      await outcomes.at(-1);
-      outcomes.push(
-        catalog instanceof OpmateError
-          ? Promise.resolve(catalog)
-          : orFault(selectCatalog(catalog, operator, config, options)),
-      );
+      const opening = options.openCatalog(operator.reference);
+      // Errors are in the order of the configuration.
+      await Promise.allSettled([opening, selections.at(-1)]);
+      const catalog = await errors.try(() => opening, isAboutContent);
+      if (catalog !== undefined) opened.push(catalog);
+      await selections.at(-1);
+      if (catalog === undefined) continue;
+      const selection = errors.try(() => selectCatalog(catalog, operator, config, options), isAboutContent);
+      // It may fail before it is awaited.
+      selection.catch(() => undefined);
+      selections.push(selection);
     }
   } finally {
-    // Also where opening has failed: nothing may be read when the catalogs are closed.
-    await Promise.allSettled(outcomes);
+    // Nothing may be read when the catalogs are closed, even after a failure to open one.
+    await Promise.allSettled(selections);
   }
-  const settled = await Promise.all(outcomes);
-  const faults = settled.filter((outcome) => outcome instanceof OpmateError);
-  if (faults.length > 0) throw combineErrors(faults);
-  return settled.filter((outcome) => !(outcome instanceof OpmateError)) as SelectedCatalog[];
-}
-
-/** The error where it is about the content of a catalog: those of other catalogs are of interest, too. */
-function orFault<T>(work: Promise<T>): Promise<T | OpmateError> {
-  const outcome = work.catch((error: unknown) => {
-    if (error instanceof OpmateError && isAboutContent(error)) return error;
-    throw error;
-  });
-  // It may fail long before it is awaited.
-  outcome.catch(() => undefined);
-  return outcome;
+  const selected = await Promise.all(selections);
+  errors.throwIfAny();
+  return selected.filter((catalog) => catalog !== undefined);
 }
 
 async function selectCatalog(
@@ -80,15 +73,12 @@ async function selectCatalog(
   return { ...opened, operator, facts, selection: selectOperators(facts, operator, config.file) };
 }
 
-/** Whether an error says that a catalog is wrong, not that the run cannot go on. */
+/** Reports whether an error concerns the content of a catalog, not the whole run. */
 export function isAboutContent({ code }: OpmateError): boolean {
   return code === 'INVALID' || code === 'NOT_FOUND' || code === 'UNSUPPORTED';
 }
 
-/**
- * Opens the catalog that a reference names, pinned: what a tag means is looked up once, and everything is read by
- * that digest. Throws OpmateError, as opening a source does.
- */
+/** Opens a catalog by the digest that its tag has now. Throws OpmateError, as opening a source does. */
 export async function openPinnedCatalog(
   reference: Reference,
   session: SourceSession,
@@ -104,7 +94,7 @@ export async function openPinnedCatalog(
   } finally {
     await opened.close();
   }
-  const text = sourceText({ ...reference, digest });
+  const text = formatSource({ ...reference, digest });
   const source = await openSource(text, session, { catalogs: true, bundles: false });
   if (source.kind === 'catalog') return { catalog: source.catalog, digest, close: () => source.close() };
   await source.close();

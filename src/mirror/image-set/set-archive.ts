@@ -2,7 +2,6 @@ import { Readable } from 'node:stream';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
-import type { Logger } from '../../core/log.js';
 import { OpenPlaces } from '../transfer/transfer-step.js';
 import {
   type ArchivedBlob,
@@ -13,32 +12,32 @@ import {
 import type { ArchiveBase } from '../../oci/archive-set/archive-index.js';
 import type { ImageSession } from '../../oci/image/open.js';
 import type { Descriptor } from '../../oci/image/types.js';
-import { type ImageSetLock, type LockedImage, encodeLock } from '../lock/lock.js';
+import { encodeLock } from '../lock/encode-lock.js';
+import type { ImageSetLock, LockedImage } from '../lock/lock.js';
 import { ImageClock } from '../transfer/image-clock.js';
 import type { PinnedTransfer } from '../transfer/transfer-types.js';
 
-/** Images that are to be archived. */
+/** Images to archive. */
 export interface ArchivableSet {
   transfers(): readonly PinnedTransfer[];
   lock(): ImageSetLock;
-  /** Leaves an image out for want of something; throws the error where that may not be. */
+  /** Skips an image with unavailable content; throws `error` unless images may be skipped. */
   skip(targetName: string, error: OpmateError): Promise<void>;
 }
 
-interface ArchiveImageSetOptions extends CancelOptions {
+interface ArchiveImageSetOptions {
   session: ImageSession;
   partBytes: number;
   strict: boolean;
   base: ArchiveBase | undefined;
   concurrency: number;
-  /** Milliseconds for reading the content of one image; unlimited unless set. */
+  /** Maximum time for reading the content of one image, in milliseconds; default unlimited. */
   imageTimeoutMs?: number | undefined;
-  logger?: Logger | undefined;
 }
 
 /**
- * Writes an image set into an archive. An image with something unavailable is left out as far as the set
- * allows that, and the archive is begun again with what it has. Throws what `writeArchiveSet` throws.
+ * Writes an image set into an archive. If the set allows it, images with unavailable content are skipped, and the archive
+ * is restarted with what it has. Throws errors of `writeArchiveSet`.
  */
 export async function archiveImageSet(
   set: ArchivableSet,
@@ -50,15 +49,16 @@ export async function archiveImageSet(
     const lock = set.lock();
     try {
       const images = lock.images.flatMap(getArchivedImages);
+      const { signal, logger } = options.session;
       const written = await writeArchiveSet(directory, images, sources.getBlobs(set.transfers()), {
-        ...options,
+        ...{ ...options, signal, logger },
         carried: listCarried(lock.images),
         lock: encodeLock(lock),
       });
       return { written, lock };
     } catch (error) {
       const { failed } = sources;
-      if (failed === undefined || options.signal?.aborted) throw error;
+      if (failed === undefined || options.session.signal?.aborted) throw error;
       await set.skip(failed.targetName, failed.error);
     } finally {
       await sources.close();
@@ -66,7 +66,7 @@ export async function archiveImageSet(
   }
 }
 
-/** Digests of charts: the far side computes images from them, and its registry need not have them. */
+/** Returns the digests of charts, which archives always contain: images are computed from them. */
 export function listCarried(images: readonly LockedImage[]): Set<string> {
   const charts = images.filter(({ kind }) => kind === 'chart');
   return new Set(
@@ -78,7 +78,7 @@ export function listCarried(images: readonly LockedImage[]): Set<string> {
   );
 }
 
-/** An image under its tag, and without tag what refers to it, so that whoever serves the archive finds that. */
+/** Returns the entries of an image for the index of an archive: under its tag, and its referrers without tag. */
 export function getArchivedImages({ repository, tag, contents }: LockedImage): ArchivedImage[] {
   const { root, manifests } = contents;
   const index = manifests.findIndex(({ descriptor }) => descriptor.digest === root.digest);
@@ -88,17 +88,17 @@ export function getArchivedImages({ repository, tag, contents }: LockedImage): A
   return [{ repository, tag, root }, ...referrers];
 }
 
-/** What blobs are read from. */
+/** Sources of blobs. */
 class ImageSources {
   readonly #options: ArchiveImageSetOptions;
   readonly #places: OpenPlaces;
-  /** Images whose blob could not be read, by its digest; one that could in the end is none. */
   readonly #clocks = new Map<string, ImageClock>();
+  /** Images with an unreadable blob, by its digest. */
   readonly #failures = new Map<string, { targetName: string; error: OpmateError }>();
 
   constructor(options: ArchiveImageSetOptions) {
     this.#options = options;
-    this.#places = new OpenPlaces(options);
+    this.#places = new OpenPlaces(options.session);
   }
 
   getBlobs(transfers: readonly PinnedTransfer[]): ArchivedBlob[] {
@@ -123,7 +123,7 @@ class ImageSources {
     return [...blobs.values()];
   }
 
-  /** The first image whose blob could not be read. */
+  /** The first image with an unreadable blob. */
   get failed(): { targetName: string; error: OpmateError } | undefined {
     return this.#failures.values().next().value;
   }
@@ -140,7 +140,7 @@ class ImageSources {
     return this.#watch(transfer, digest, async () => {
       if (known !== undefined) return Readable.from([known], { objectMode: false });
       return this.#inTime(transfer, async (limited) => {
-        const { repository } = await this.#places.source(transfer);
+        const { repository } = await this.#places.openSource(transfer);
         const { bytes } = await repository.getManifest(digest, limited);
         return Readable.from([bytes], { objectMode: false });
       });
@@ -150,7 +150,7 @@ class ImageSources {
   async #openBlob(transfer: PinnedTransfer, blob: Descriptor): Promise<Readable> {
     return this.#watch(transfer, blob.digest, async () => {
       const stream = await this.#inTime(transfer, async (limited) => {
-        const { repository } = await this.#places.source(transfer);
+        const { repository } = await this.#places.openSource(transfer);
         return repository.openBlob(blob, limited);
       });
       stream.once('error', (error) => this.#note(transfer, blob.digest, error));
@@ -162,7 +162,8 @@ class ImageSources {
     { targetName }: PinnedTransfer,
     open: (options: CancelOptions) => Promise<Readable>,
   ): Promise<Readable> {
-    const { imageTimeoutMs, signal } = this.#options;
+    const { imageTimeoutMs, session } = this.#options;
+    const { signal } = session;
     if (imageTimeoutMs === undefined) return open({ signal });
     const clock = getOrAdd(this.#clocks, targetName, () => new ImageClock(targetName, imageTimeoutMs));
     return clock.watch(open, { signal });

@@ -3,8 +3,8 @@ import { OpmateError } from '../../core/errors.js';
 import { openTarget } from '../../oci/image/open.js';
 import { getSubject } from '../../oci/image/platform.js';
 import type { SourceSession } from '../../source/session.js';
-import { type ImageSetConfiguration, targetOfCatalog } from './image-set-config.js';
-import { type MirrorTarget, nameOfImage, pathBelow, targetReference } from './image-set-names.js';
+import { type ImageSetConfiguration, getCatalogTarget } from './image-set-config.js';
+import { type MirrorTarget, getImageName, pathBelow, targetReference } from './image-set-names.js';
 
 /**
  * Requests the manifest of the first configured image from the target, so that an unavailable registry or denied
@@ -17,8 +17,8 @@ export async function requireTargetAccess(
 ): Promise<void> {
   const repository =
     operator === undefined
-      ? (additional?.targetRepo ?? (additional && nameOfImage(additional.reference).repository))
-      : targetOfCatalog(operator).repository;
+      ? (additional?.targetRepo ?? (additional && getImageName(additional.reference).repository))
+      : getCatalogTarget(operator).repository;
   if (repository === undefined) return;
   const reference = targetReference(target, pathBelow(target, repository), 'latest');
   const opened = await openTarget(reference, session);
@@ -27,7 +27,7 @@ export async function requireTargetAccess(
   } catch (error) {
     if (!(error instanceof OpmateError)) throw error;
     const { name } = opened.repository;
-    // Nobody asked for this tag.
+    // The tag is arbitrary.
     throw addContext(error, { subject: name, replaces: [getSubject(name, opened.reference)] });
   } finally {
     await opened.close();

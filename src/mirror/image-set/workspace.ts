@@ -6,7 +6,9 @@ import { statIfPresent } from '../../files/file-status.js';
 import { withLock } from '../../files/lock.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { readRegularFile } from '../../files/read-file.js';
-import { type ImageSetLock, encodeLock, lockName, readLock } from '../lock/lock.js';
+import { encodeLock } from '../lock/encode-lock.js';
+import { type ImageSetLock, lockName } from '../lock/lock.js';
+import { readLock } from '../lock/parse-lock.js';
 import {
   replaceDirectories,
   requireNoLinks,
@@ -15,13 +17,10 @@ import {
 } from '../output-files.js';
 import { type ReleaseSignatures, parseSignatures, signatureFile } from '../release/release-resources.js';
 
-/** How long a run waits for another one to write its results into the same workspace. */
+/** Maximum time to wait for another run to write its results into the workspace. */
 const waitMilliseconds = 30_000;
 const resourcesName = 'cluster-resources';
 const maxSignatureBytes = 64 * 1024 * 1024;
-
-/** Files of a directory by name. */
-type Files = ReadonlyMap<string, string>;
 
 interface WorkspaceOptions {
   /** Absolute; messages name files relative to it. */
@@ -32,7 +31,7 @@ interface WorkspaceOptions {
   lockFile?: string | undefined;
 }
 
-/** Where a run over an image set writes its results: `working-dir` with the lock and cluster resources. */
+/** The directory `working-dir` of a run, with the lock and cluster resources. */
 export class Workspace {
   readonly #root: string;
   readonly #lockFile: string;
@@ -44,17 +43,17 @@ export class Workspace {
     this.#workingDirectory = workingDirectory;
   }
 
-  /** The lock file as messages name it. */
+  /** Path of the lock file for messages. */
   get shownLock(): string {
     return path.relative(this.#workingDirectory, this.#lockFile) || '.';
   }
 
-  /** Returns a path below `working-dir` as messages name it. */
+  /** Returns a path below `working-dir` for messages. */
   show(...names: string[]): string {
     return path.join(path.relative(this.#workingDirectory, this.#root), ...names);
   }
 
-  /** Throws OpmateError where results cannot be written, before a run has worked for them. */
+  /** Checks, before a run, that its results can be written. Throws OpmateError. */
   async requireWritable(): Promise<void> {
     await requireNoLinks([this.#root]);
     if ((await statIfPresent(this.#lockFile))?.isDirectory() === true) {
@@ -67,7 +66,7 @@ export class Workspace {
     }
   }
 
-  /** Throws OpmateError NOT_FOUND where there is no lock, and what `parseLock` throws. */
+  /** Throws OpmateError NOT_FOUND for a missing lock, and errors of `parseLock`. */
   async readLock(): Promise<ImageSetLock> {
     try {
       return await readLock(this.#lockFile, this.shownLock);
@@ -86,7 +85,7 @@ export class Workspace {
     await writeOutputFiles(path.dirname(this.#lockFile), files);
   }
 
-  /** Returns signatures of releases that earlier runs wrote. */
+  /** Returns the release signatures that earlier runs wrote. */
   async readSignatures(): Promise<ReleaseSignatures> {
     const file = path.join(this.#root, resourcesName, signatureFile);
     if ((await statIfPresent(file)) === undefined) return new Map();
@@ -94,14 +93,17 @@ export class Workspace {
     return parseSignatures((await readRegularFile(file, maxSignatureBytes, { name })).toString(), name);
   }
 
-  /** Replaces `cluster-resources`, and `dry-run` where its files are named, while no other run does. */
+  /** Replaces `cluster-resources` and `dry-run`, if given, under a lock. */
   async writeResults(
-    files: { clusterResources?: Files | undefined; dryRun?: Files | undefined },
+    {
+      clusterResources,
+      dryRun,
+    }: Partial<Record<'clusterResources' | 'dryRun', ReadonlyMap<string, string> | undefined>>,
     { signal }: CancelOptions,
   ): Promise<void> {
-    const directories = new Map<string, Files>();
-    if (files.dryRun !== undefined) directories.set('dry-run', files.dryRun);
-    if (files.clusterResources !== undefined) directories.set(resourcesName, files.clusterResources);
+    const directories = new Map<string, ReadonlyMap<string, string>>();
+    if (dryRun !== undefined) directories.set('dry-run', dryRun);
+    if (clusterResources !== undefined) directories.set(resourcesName, clusterResources);
     try {
       await makeDirectory(this.#root);
     } catch (error) {

@@ -172,7 +172,7 @@ function readRepositories(
 }
 
 /** An inventory as the base of an archive: what the registry has need not be carried there. */
-export function baseOfInventory(inventory: Inventory): ArchiveBase {
+export function toArchiveBase(inventory: Inventory): ArchiveBase {
   const holders = new Map<string, string[]>();
   for (const [name, { manifests, blobs }] of inventory.repositories) {
     for (const digest of [...manifests, ...blobs]) {

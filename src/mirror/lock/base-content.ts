@@ -8,8 +8,8 @@ import { withReads } from '../../oci/registry/replaced-reads.js';
 import type { Repository } from '../../oci/registry/repository.js';
 
 /**
- * The content of an archive with that of its base: what the archive lacks is read from the repositories of the target
- * registry that hold it. All of it is verified by digest as it is read.
+ * An archive with the content of its base: content that the archive lacks is read from the target registry, verified
+ * by digest.
  */
 export class BaseContent {
   readonly #archive: OpenedArchive;
@@ -24,22 +24,17 @@ export class BaseContent {
     this.#session = session;
   }
 
-  /** Whether the archive needs content that it does not hold. */
-  get isNeeded(): boolean {
-    return this.#archive.missing().size > 0;
-  }
-
-  /** Whether the content that the archive lacks was found in a registry, and not in another archive. */
+  /** Set if the base is an inventory of a registry, not an archive, and the archive needs its content. */
   get isOfRegistry(): boolean {
-    return this.#archive.index.holders !== undefined && this.isNeeded;
+    return this.#archive.index.holders !== undefined && this.#archive.missing().size > 0;
   }
 
-  /** Notes that a repository of the target holds what the archive lacks. */
+  /** Notes a repository of the target as the holder of content that the archive lacks. */
   note(digest: string, repository: string): void {
     this.#holders.set(digest, repository);
   }
 
-  /** What was noted, as places to mount from. */
+  /** Returns the noted repositories, to mount blobs from. */
   places(): [digest: string, place: BlobPlace][] {
     return [...this.#holders].map(([digest, repository]) => [
       digest,
@@ -48,25 +43,25 @@ export class BaseContent {
   }
 
   /**
-   * A repository of the archive, whose missing content is read from the repository of the target that holds it, or is
-   * said to, and else from `otherwise`.
+   * Returns a repository of the archive. Missing content is read from the noted holder, else from the one in the index of
+   * the archive, else from `fallback`.
    */
-  repository(name: string, otherwise?: string): Repository {
-    const own = this.#archive.repository(name);
-    const pick = async (digest: string): Promise<Repository> => {
-      if (this.#archive.locate(digest) !== undefined) return own;
-      const holder = this.#holders.get(digest) ?? this.#archive.index.holders?.get(digest) ?? otherwise;
-      return holder === undefined ? own : this.at(holder);
+  repository(name: string, fallback?: string): Repository {
+    const archived = this.#archive.repository(name);
+    const select = async (digest: string): Promise<Repository> => {
+      if (this.#archive.locate(digest) !== undefined) return archived;
+      const holder = this.#holders.get(digest) ?? this.#archive.index.holders?.get(digest) ?? fallback;
+      return holder === undefined ? archived : this.#open(holder);
     };
-    return withReads(own, {
-      getManifest: async (digest, options) => (await pick(digest)).getManifest(digest, options),
-      headManifest: async (digest, options) => (await pick(digest)).headManifest(digest, options),
-      openBlob: async (blob, options) => (await pick(blob.digest)).openBlob(blob, options),
-      hasBlob: async (blob, options) => (await pick(blob.digest)).hasBlob(blob, options),
+    return withReads(archived, {
+      getManifest: async (digest, options) => (await select(digest)).getManifest(digest, options),
+      headManifest: async (digest, options) => (await select(digest)).headManifest(digest, options),
+      openBlob: async (blob, options) => (await select(blob.digest)).openBlob(blob, options),
+      hasBlob: async (blob, options) => (await select(blob.digest)).hasBlob(blob, options),
     });
   }
 
-  /** The first of some repositories that has a manifest or blob. */
+  /** Returns the first of these repositories of the target that has a manifest or blob. */
   async findHolder(
     { digest, mediaType, size }: Descriptor,
     isManifest: boolean,
@@ -74,25 +69,22 @@ export class BaseContent {
   ): Promise<string | undefined> {
     const { signal } = this.#session;
     for (const name of repositories) {
-      const repository = await this.at(name);
-      const isThere = isManifest
+      const repository = await this.#open(name);
+      const isPresent = isManifest
         ? (await repository.headManifest(digest, { signal })) !== undefined
         : await repository.hasBlob({ digest, mediaType, size }, { signal });
-      if (isThere) return name;
+      if (isPresent) return name;
     }
     return undefined;
   }
 
-  /** A repository of the target. */
-  at(repository: string): Promise<Repository> {
-    return getOrAdd(this.#opened, repository, () => this.#open(repository));
-  }
-
-  async #open(repository: string): Promise<Repository> {
-    const { connect, logger } = this.#session;
-    return createRegistryRepository({
-      ...{ connection: await connect(), registry: this.#registry, repository, logger },
-      withoutMirrors: true,
+  #open(repository: string): Promise<Repository> {
+    return getOrAdd(this.#opened, repository, async () => {
+      const { connect, logger } = this.#session;
+      return createRegistryRepository({
+        ...{ connection: await connect(), registry: this.#registry, repository, logger },
+        withoutMirrors: true,
+      });
     });
   }
 }

@@ -1,39 +1,38 @@
+import { getOrAdd } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
 import type { LockedImage } from './lock.js';
 
-/** What copying images means in bytes, before any blob is read. */
+/** Size of a copy before any blob is read; each blob counts once. */
 export interface BytePlan {
   images: number;
   manifests: number;
-  /** Blobs, each once, and their bytes. */
   blobs: number;
   bytes: number;
-  /** Of these what the target, or archive, has already. */
+  /** Blobs that the target, or archive, already has. */
   presentBlobs: number;
   presentBytes: number;
-  /** By name; images that belong to no package are not among them. */
+  /** By name; images of no package are not included. */
   packages: PackageBytes[];
 }
 
 interface PackageBytes {
   name: string;
   images: number;
-  /** All that its images need, each blob once. */
+  /** Bytes of all blobs of its images. */
   bytes: number;
-  /** Of these, what no other package needs, and no image that belongs to none: what leaving it out would save. */
+  /** Unique bytes: of blobs that only this package needs. */
   ownBytes: number;
 }
 
-/** A blob of a plan, and which packages need it. */
 interface PlannedBlob {
   size: number;
-  /** Those of the image where it was found first, a set of its own when there are more. */
+  /** Packages that need it. */
   packages: ReadonlySet<string>;
-  /** Whether an image needs it that belongs to no package. */
+  /** Set if an image of no package needs it too. */
   isShared: boolean;
 }
 
-/** Sums up images; `isPresent` says of a blob in a repository whether it need not be sent there. */
+/** Sums up images; `isPresent` reports whether a blob need not be sent. */
 export function planBytes(
   images: readonly Pick<LockedImage, 'bundles' | 'contents'>[],
   isPresent: (digest: string) => boolean,
@@ -44,20 +43,14 @@ export function planBytes(
   for (const { bundles, contents } of images) {
     const names = new Set(bundles.map((bundle) => bundle.package));
     for (const name of names) {
-      const known = packages.get(name) ?? { name, images: 0, bytes: 0, ownBytes: 0 };
-      known.images++;
-      packages.set(name, known);
+      getOrAdd(packages, name, () => ({ name, images: 0, bytes: 0, ownBytes: 0 })).images++;
     }
     for (const manifest of contents.manifests) {
       manifests.add(manifest.descriptor.digest);
       for (const { digest, size } of manifest.blobs) {
-        const isShared = names.size === 0;
-        const blob = blobs.get(digest);
-        if (blob === undefined) {
-          blobs.set(digest, { size, packages: names, isShared });
-          continue;
-        }
-        blob.isShared ||= isShared;
+        const blob = getOrAdd(blobs, digest, () => ({ size, packages: names, isShared: false }));
+        blob.isShared ||= names.size === 0;
+        // Most blobs have the same packages as their first image, and share its set.
         if (![...names].every((name) => blob.packages.has(name)))
           blob.packages = new Set([...blob.packages, ...names]);
       }
@@ -71,9 +64,9 @@ export function planBytes(
       plan.presentBytes += size;
     }
     for (const name of names) {
-      const needing = packages.get(name) as PackageBytes;
-      needing.bytes += size;
-      if (names.size === 1 && !isShared) needing.ownBytes += size;
+      const sums = packages.get(name) as PackageBytes;
+      sums.bytes += size;
+      if (names.size === 1 && !isShared) sums.ownBytes += size;
     }
   }
   return {

@@ -1,29 +1,29 @@
 import { getOrAdd } from '../../core/groups.js';
 import { sortedByBytes } from '../../core/order.js';
-import { type ImageSetLock, blobsOfLock, nameOfLocked } from './lock.js';
+import { type ImageSetLock, getLockBlobs, getLockedName } from './lock.js';
 
-/** What one lock has and the other has not. */
+/** Differences between two locks; all lists are sorted. */
 export interface LockDiff {
   packages: { added: string[]; removed: string[] };
-  /** `package/channel`; `changed` has another head. */
+  /** `package/channel`; `changed` if the head differs. */
   channels: { added: string[]; removed: string[]; changed: { channel: string; from: string; to: string }[] };
   /** `package/bundle`. */
   bundles: { added: string[]; removed: string[] };
-  /** `repository:tag`, or `repository@digest`; `changed` has the same name and another digest. */
+  /** `repository:tag`, or `repository@digest`; `changed` if the digest differs. */
   images: { added: string[]; removed: string[]; changed: { image: string; from: string; to: string }[] };
-  /** Of blobs, each once. */
+  /** Bytes of blobs, each counted once. */
   bytes: { added: number; removed: number };
 }
 
 /**
- * Compares two locks; every list is sorted. What several catalogs have of one name counts once; of a channel that
- * has several heads so, all are told.
+ * Compares two locks. Equal names in several catalogs count once; if their heads of a channel differ, all heads are
+ * listed.
  */
 export function diffLocks(from: ImageSetLock, to: ImageSetLock): LockDiff {
   const [before, after] = [getContents(from), getContents(to)];
   const { changed: changedChannels, ...channels } = compareMaps(before.channels, after.channels);
   const { changed: changedImages, ...images } = compareMaps(before.images, after.images);
-  const [oldBlobs, newBlobs] = [blobsOfLock(from), blobsOfLock(to)];
+  const [oldBlobs, newBlobs] = [getLockBlobs(from), getLockBlobs(to)];
   return {
     packages: compareSets(before.packages, after.packages),
     channels: {
@@ -35,33 +35,23 @@ export function diffLocks(from: ImageSetLock, to: ImageSetLock): LockDiff {
       ...images,
       changed: changedImages.map(({ name, ...digests }) => ({ image: name, ...digests })),
     },
-    bytes: { added: bytesBeside(newBlobs, oldBlobs), removed: bytesBeside(oldBlobs, newBlobs) },
+    bytes: { added: sumMissing(newBlobs, oldBlobs), removed: sumMissing(oldBlobs, newBlobs) },
   };
 }
 
-/** Whether two locks mirror the same. */
+/** Reports whether two locks mirror the same content. */
 export function isSameSet({ packages, channels, bundles, images, bytes }: LockDiff): boolean {
   const isEmpty = (lists: object): boolean =>
     Object.values(lists).every((list: unknown[]) => list.length === 0);
   return [packages, channels, bundles, images].every(isEmpty) && bytes.added === 0 && bytes.removed === 0;
 }
 
-interface NamedContents {
-  packages: Set<string>;
-  /** By `package/channel` the head. */
-  channels: Map<string, string>;
-  bundles: Set<string>;
-  /** By name the digest. */
-  images: Map<string, string>;
-}
-
-function getContents(lock: ImageSetLock): NamedContents {
+function getContents(lock: ImageSetLock) {
   const packages = lock.catalogs.flatMap((catalog) => catalog.packages);
   const heads = new Map<string, Set<string>>();
   for (const { name, channels } of packages) {
     for (const channel of channels) {
-      const key = `${name}/${channel.name}`;
-      getOrAdd(heads, key, () => new Set()).add(channel.head);
+      getOrAdd(heads, `${name}/${channel.name}`, () => new Set()).add(channel.head);
     }
   }
   return {
@@ -70,7 +60,7 @@ function getContents(lock: ImageSetLock): NamedContents {
     bundles: new Set(
       packages.flatMap(({ name, bundles }) => bundles.map((bundle) => `${name}/${bundle.name}`)),
     ),
-    images: new Map(lock.images.map((image) => [nameOfLocked(image), image.contents.root.digest])),
+    images: new Map(lock.images.map((image) => [getLockedName(image), image.contents.root.digest])),
   };
 }
 
@@ -91,7 +81,7 @@ function compareMaps(from: ReadonlyMap<string, string>, to: ReadonlyMap<string, 
   return { ...compareSets(new Set(from.keys()), new Set(to.keys())), changed };
 }
 
-function bytesBeside(
+function sumMissing(
   blobs: ReadonlyMap<string, { size: number }>,
   others: ReadonlyMap<string, unknown>,
 ): number {

@@ -1,34 +1,35 @@
 import { readdir } from 'node:fs/promises';
-import { compareBytes } from '../../core/order.js';
 import type { CancelOptions } from '../../core/concurrency.js';
-import type { ImageContents } from '../../oci/image/contents.js';
-import { openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
+import { compareBytes } from '../../core/order.js';
 import { type ArchiveIndex, archiveIndexName } from '../../oci/archive-set/archive-index.js';
 import { readUnfinishedArchives } from '../../oci/archive-set/archive-progress.js';
-import { planBytes } from './byte-plan.js';
-import { type ImageSetLock, type LockedImage, encodeLock, nameOfLocked, parseLock, planOf } from './lock.js';
+import { openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
+import { type TransferOptions, isComplete } from '../transfer/transfer-types.js';
+import { surveyTransfers } from '../transfer/transfer.js';
+import { type BytePlan, planBytes } from './byte-plan.js';
+import { encodeLock, planOf } from './encode-lock.js';
+import { type ImageSetLock, type LockedImage, getLockedName } from './lock.js';
 import { type LockedTransfersOptions, getTargetName, transfersOfLock } from './locked-transfers.js';
+import { parseLock } from './parse-lock.js';
 import { assignShards } from './shard.js';
 import { createPresence } from './surveyed-set.js';
-import { surveyTransfers } from '../transfer/transfer.js';
-import { type TransferOptions, isComplete } from '../transfer/transfer-types.js';
 
-/** What of a lock is in its place, and what is left to copy. */
+/** Progress of mirroring a lock to a destination. */
 export interface LockStatus {
   isComplete: boolean;
   images: { total: number; complete: number };
-  /** Each once. */
+  /** Each blob counts once. */
   blobs: { total: number; left: number };
   bytes: { total: number; left: number };
-  /** The catalogs of the lock by their names there. */
+  /** Catalogs of the lock by their names at the destination. */
   catalogs: { image: string; isComplete: boolean }[];
   /** By name. */
   packages: PackageStatus[];
-  /** By index, where the number of shards is given; catalogs are no shard's. */
+  /** By index, if the number of shards is set; catalogs belong to no shard. */
   shards?: ShardStatus[] | undefined;
-  /** Names of the images that are not complete. */
+  /** Names of incomplete images. */
   incomplete: string[];
-  /** What is there where the place is a directory; undefined where no archive is finished. */
+  /** The archive in a directory; undefined if none is finished. */
   archive?: { id: string; base: string | undefined; isOfLock: boolean } | undefined;
 }
 
@@ -36,7 +37,7 @@ interface PackageStatus {
   name: string;
   images: number;
   complete: number;
-  /** Of the blobs that its images lack, each once. */
+  /** Bytes of the blobs that its images lack, each counted once. */
   bytesLeft: number;
 }
 
@@ -44,20 +45,20 @@ interface ShardStatus {
   shard: number;
   images: number;
   complete: number;
-  /** Of the blobs that its images lack, each once; those that several shards need are in each of them. */
+  /** Bytes of the blobs that its images lack; a blob of several shards counts for each. */
   bytesLeft: number;
 }
 
-/** What is known of a place. */
-interface PlaceView {
-  nameOf: (image: LockedImage) => string;
+/** The state of a destination. */
+interface DestinationState {
+  getName: (image: LockedImage) => string;
   isComplete: (image: LockedImage) => boolean;
   hasBlob: (digest: string) => boolean;
 }
 
 /**
- * Asks a registry what it has of a lock: one request a manifest, and one a blob of those manifests that are not
- * there. Writes nothing. Throws OpmateError if the registry is unavailable.
+ * Reads the status of a lock from a registry: one request per manifest, and per blob of missing manifests. Writes
+ * nothing. Throws OpmateError if the registry is unavailable.
  */
 export async function readRegistryStatus(
   lock: ImageSetLock,
@@ -67,40 +68,39 @@ export async function readRegistryStatus(
     shards?: number | undefined;
   },
 ): Promise<LockStatus> {
-  const transfers = transfersOfLock(lock, options);
-  const { surveyed } = await surveyTransfers(transfers, {
+  const { surveyed } = await surveyTransfers(transfersOfLock(lock, options), {
     ...options.transfer,
     isExact: true,
   });
+  const getName = (image: LockedImage): string => getTargetName(image, options.target);
   const complete = new Set(surveyed.filter(isComplete).map(({ targetName }) => targetName));
-  const view: PlaceView = {
-    nameOf: (image) => getTargetName(image, options.target),
-    isComplete: (image) => complete.has(getTargetName(image, options.target)),
+  const state: DestinationState = {
+    getName,
+    isComplete: (image) => complete.has(getName(image)),
     hasBlob: createPresence(surveyed),
   };
-  const shards = options.shards === undefined ? undefined : shardStatus(lock, options.shards, view);
-  return { ...getStatus(lock, view), ...(shards && { shards }) };
+  const { shards } = options;
+  return {
+    ...getStatus(lock, state),
+    ...(shards !== undefined && { shards: getShardStatus(lock, shards, state) }),
+  };
 }
 
-function shardStatus(lock: ImageSetLock, count: number, view: PlaceView): ShardStatus[] {
+function getShardStatus(lock: ImageSetLock, count: number, state: DestinationState): ShardStatus[] {
   const images = lock.images.filter(({ kind }) => kind !== 'catalog');
   const shards = assignShards(images, count);
   return Array.from({ length: count }, (_, shard) => {
     const own = images.filter((_image, i) => shards[i] === shard);
-    const left = own.filter((image) => !view.isComplete(image));
-    const { bytes } = planBytes(
-      left.map((image) => withoutBlobs(image, view.hasBlob)),
-      () => false,
-    );
+    const left = own.filter((image) => !state.isComplete(image));
+    const { bytes } = planMissing(left, state);
     return { shard, images: own.length, complete: own.length - left.length, bytesLeft: bytes };
   });
 }
 
 /**
- * Looks what a directory has of a lock: in the archive there, whose base is taken to be at hand, and in one that is
- * being written. Complete is what a finished archive names; of an unfinished one the images are told of which
- * everything is there. Throws OpmateError for an archive that lacks a part or cannot be read, and NOT_FOUND where
- * there is no directory.
+ * Reads the status of a lock from an archive directory: a finished archive, whose base is assumed to be available, and an
+ * unfinished one. Complete requires that a finished archive lists all images. Throws OpmateError for a damaged archive,
+ * and NOT_FOUND for a missing directory.
  */
 export async function readArchiveStatus(
   lock: ImageSetLock,
@@ -108,27 +108,33 @@ export async function readArchiveStatus(
   options: CancelOptions = {},
 ): Promise<LockStatus> {
   const unfinished = await readUnfinishedArchives(directory, options);
-  const index = await readFinished(directory);
-  const there = new Set<string>();
-  const add = (from: ArchiveIndex, isThere: (digest: string) => boolean): void => {
-    for (const digest of from.blobs.keys()) if (isThere(digest)) there.add(digest);
-    for (const digest of from.inBase.keys()) there.add(digest);
-  };
-  if (index !== undefined) add(index, () => true);
-  for (const archive of unfinished) add(archive.index, (digest) => archive.written.has(digest));
-  const has = (digest: string): boolean => there.has(digest);
+  const index = await readFinishedIndex(directory);
+  const present = new Set<string>([...(index?.blobs.keys() ?? []), ...(index?.inBase.keys() ?? [])]);
+  for (const { index: partial, written } of unfinished) {
+    for (const digest of partial.blobs.keys()) if (written.has(digest)) present.add(digest);
+    for (const digest of partial.inBase.keys()) present.add(digest);
+  }
+  const hasBlob = (digest: string): boolean => present.has(digest);
   const status = getStatus(lock, {
-    nameOf: nameOfLocked,
-    isComplete: ({ contents }) => getDigests(contents).every(has),
-    hasBlob: has,
+    getName: getLockedName,
+    isComplete: ({ contents }) =>
+      contents.manifests.every(
+        ({ descriptor, blobs }) => hasBlob(descriptor.digest) && blobs.every(({ digest }) => hasBlob(digest)),
+      ),
+    hasBlob,
   });
   const names = new Map(
-    (index?.images ?? []).map((image) => [nameOfArchived(image), image.descriptor.digest]),
+    (index?.images ?? []).map(({ repository, tag, descriptor: { digest } }) => [
+      tag === undefined ? `${repository}@${digest}` : `${repository}:${tag}`,
+      digest,
+    ]),
   );
-  const isNamed = lock.images.every((image) => names.get(nameOfLocked(image)) === image.contents.root.digest);
+  const isListed = lock.images.every(
+    (image) => names.get(getLockedName(image)) === image.contents.root.digest,
+  );
   return {
     ...status,
-    isComplete: status.isComplete && index !== undefined && isNamed,
+    isComplete: status.isComplete && index !== undefined && isListed,
     archive: index && { id: index.id, base: index.base, isOfLock: isSameLock(index.lock, lock) },
   };
 }
@@ -138,8 +144,8 @@ function isSameLock(text: string, lock: ImageSetLock): boolean {
 }
 
 /**
- * The lock that the archive in a directory is made of, or with `unfinished` that of the one that is being written;
- * undefined if missing. Throws OpmateError.
+ * Returns the lock of the archive in a directory, or with `unfinished` of the archive being written; undefined if missing.
+ * Throws OpmateError.
  */
 export async function readLockOfArchive(
   directory: string,
@@ -147,38 +153,21 @@ export async function readLockOfArchive(
 ): Promise<ImageSetLock | undefined> {
   const index = unfinished
     ? (await readUnfinishedArchives(directory, options))[0]?.index
-    : await readFinished(directory);
+    : await readFinishedIndex(directory);
   return index && parseLock(index.lock, `${directory}: the lock of the archive`);
 }
 
-async function readFinished(directory: string): Promise<ArchiveIndex | undefined> {
+async function readFinishedIndex(directory: string): Promise<ArchiveIndex | undefined> {
   if (!(await readdir(directory)).includes(archiveIndexName)) return undefined;
   const archive = await openArchiveSets([directory]);
   await archive.close();
   return archive.index;
 }
 
-function getDigests({ manifests }: ImageContents): string[] {
-  return manifests.flatMap(({ descriptor, blobs }) => [
-    descriptor.digest,
-    ...blobs.map(({ digest }) => digest),
-  ]);
-}
-
-function nameOfArchived({ repository, tag, descriptor }: ArchiveIndex['images'][number]): string {
-  return tag === undefined ? `${repository}@${descriptor.digest}` : `${repository}:${tag}`;
-}
-
-function getStatus(lock: ImageSetLock, view: PlaceView): LockStatus {
-  const plan = planBytes(lock.images, view.hasBlob);
-  const incomplete = lock.images.filter((image) => !view.isComplete(image));
-  const lacking = new Set(incomplete);
-  const left = new Map(
-    planBytes(
-      incomplete.map((image) => withoutBlobs(image, view.hasBlob)),
-      () => false,
-    ).packages.map(({ name, images, bytes }) => [name, { images, bytes }]),
-  );
+function getStatus(lock: ImageSetLock, state: DestinationState): LockStatus {
+  const plan = planBytes(lock.images, state.hasBlob);
+  const incomplete = lock.images.filter((image) => !state.isComplete(image));
+  const left = new Map(planMissing(incomplete, state).packages.map((sums) => [sums.name, sums]));
   return {
     isComplete: incomplete.length === 0,
     images: { total: lock.images.length, complete: lock.images.length - incomplete.length },
@@ -186,22 +175,25 @@ function getStatus(lock: ImageSetLock, view: PlaceView): LockStatus {
     bytes: { total: plan.bytes, left: plan.bytes - plan.presentBytes },
     catalogs: lock.images
       .filter(({ kind }) => kind === 'catalog')
-      .map((image) => ({ image: view.nameOf(image), isComplete: !lacking.has(image) })),
+      .map((image) => ({ image: state.getName(image), isComplete: state.isComplete(image) })),
     packages: plan.packages.map(({ name, images }) => ({
       name,
       images,
       complete: images - (left.get(name)?.images ?? 0),
       bytesLeft: left.get(name)?.bytes ?? 0,
     })),
-    incomplete: incomplete.map(view.nameOf).sort(compareBytes),
+    incomplete: incomplete.map(state.getName).sort(compareBytes),
   };
 }
 
-/** An image with only those blobs that are not there. */
-function withoutBlobs(image: LockedImage, hasBlob: (digest: string) => boolean): LockedImage {
-  const manifests = image.contents.manifests.map((manifest) => ({
-    ...manifest,
-    blobs: manifest.blobs.filter(({ digest }) => !hasBlob(digest)),
-  }));
-  return { ...image, contents: { ...image.contents, manifests } };
+/** Sums up the blobs that images lack. */
+function planMissing(images: readonly LockedImage[], { hasBlob }: DestinationState): BytePlan {
+  const lacking = images.map(({ bundles, contents }) => {
+    const manifests = contents.manifests.map((manifest) => ({
+      ...manifest,
+      blobs: manifest.blobs.filter(({ digest }) => !hasBlob(digest)),
+    }));
+    return { bundles, contents: { ...contents, manifests } };
+  });
+  return planBytes(lacking, () => false);
 }

@@ -1,23 +1,25 @@
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import { type OpenedReference, holdOpen } from '../../oci/image/open.js';
-import type { ImageSetPlan } from '../image-set/image-set-plan.js';
-import type { ImageSetLock, LockedImage } from './lock.js';
 import type { SourceSession } from '../../source/session.js';
+import type { ImageSetPlan } from '../image-set/image-set-plan.js';
 import type { RebuiltCatalog } from '../selection/rebuilt-catalog.js';
 import { rebuildFrom } from '../selection/rebuilt-source.js';
+import { type ImageSetLock, type LockedImage, isSameName } from './lock.js';
 
-/** Catalogs, charts and the graph image of a lock, made again when the first byte of one is needed. */
+const hint = 'mirror without --locked to create a new lock';
+
+/** Catalogs, charts and the graph image of a lock, built on demand. */
 interface LockedCatalogs {
-  /** How to open the source of an image of the lock; undefined where a reference names it. */
+  /** Returns a function that opens an image; undefined if its reference does. */
   findOpener(image: LockedImage): (() => Promise<OpenedReference>) | undefined;
   close(): Promise<void>;
 }
 
 /**
- * The catalogs of which a lock holds a part exist nowhere but at targets: where one lacks them, they are made again,
- * and must come out as the lock says. Throws OpmateError INVALID, when one is opened, where they do not: a catalog
- * behind a tag, or opmate, has changed since. `makePlan` plans what the lock was made of, once and when that is needed.
+ * Rebuilds the filtered catalogs of a lock, which exist at targets only, when they are opened. Opening throws OpmateError
+ * INVALID for a result that differs from the lock: the tag of the catalog was moved, or opmate has changed. `makePlan`
+ * plans the set of the lock, once and on demand.
  */
 export function rebuiltOnDemand(
   lock: ImageSetLock,
@@ -25,58 +27,48 @@ export function rebuiltOnDemand(
   makePlan: () => Promise<ImageSetPlan>,
 ): LockedCatalogs {
   let planning: Promise<ImageSetPlan> | undefined;
-  const rebuilt = new Map<string, Promise<RebuiltCatalog>>();
+  const getPlan = (): Promise<ImageSetPlan> => (planning ??= makePlan());
+  const rebuilding = new Map<LockedImage, Promise<RebuiltCatalog>>();
   const rebuild = async (image: LockedImage): Promise<RebuiltCatalog> => {
-    const plan = await (planning ??= makePlan());
-    const catalog = plan.catalogs.find(
-      ({ name }) => name.repository === image.repository && name.tag === image.tag,
-    );
-    const locked = lock.catalogs.find(
-      ({ repository, tag }) => repository === image.repository && tag === image.tag,
-    );
-    const drift = (what: string): OpmateError =>
-      new OpmateError('INVALID', what, {
-        subject: locked?.catalog ?? image.source,
-        hint: 'mirror without --locked to create a new lock',
-      });
-    if (catalog === undefined || locked === undefined)
-      throw drift('the lock does not say what it is made of');
+    const { catalogs, images } = await getPlan();
+    const catalog = catalogs.find(({ name }) => isSameName(name, image));
+    const locked = lock.catalogs.find((item) => isSameName(item, image));
+    const fail = (problem: string): never => {
+      throw new OpmateError('INVALID', problem, { subject: locked?.catalog ?? image.source, hint });
+    };
+    if (catalog === undefined || locked === undefined) return fail('its source is not in the lock');
     if (catalog.digest !== locked.sourceDigest)
-      throw drift(`is now ${catalog.digest}, expected ${locked.sourceDigest} by the lock`);
+      return fail(`is now ${catalog.digest}, expected ${locked.sourceDigest} by the lock`);
     const source = { ...catalog, facts: catalog.selection.facts };
-    const { platforms } = plan.images.find(({ destination }) => destination === catalog.destination) ?? {};
-    const made = await rebuildFrom(source, session, { platforms });
-    const wanted = image.contents.root.digest;
-    if (made.digest === wanted) return made;
-    await made.close();
-    throw drift(`rebuilt as ${made.digest}, expected ${wanted} by the lock`);
+    const { platforms } = images.find(({ destination }) => destination === catalog.destination) ?? {};
+    const rebuilt = await rebuildFrom(source, session, { platforms });
+    const expected = image.contents.root.digest;
+    if (rebuilt.digest === expected) return rebuilt;
+    await rebuilt.close();
+    return fail(`rebuilt as ${rebuilt.digest}, expected ${expected} by the lock`);
   };
-  const openMade = async (image: LockedImage): Promise<OpenedReference> => {
-    const { images } = await (planning ??= makePlan());
-    const planned = images.find(
-      ({ kind, name }) =>
-        kind === image.kind && name.repository === image.repository && name.tag === image.tag,
-    );
+  const openBuilt = async (image: LockedImage): Promise<OpenedReference> => {
+    const { images } = await getPlan();
+    const planned = images.find(({ kind, name }) => kind === image.kind && isSameName(name, image));
     const opened = await planned?.open?.();
     if (opened?.reference === image.contents.root.digest) return opened;
-    const what = image.kind === 'chart' ? 'is another chart' : 'is another image';
-    throw new OpmateError('INVALID', `${image.source}: ${what} now than in the lock`, {
-      hint: 'mirror without --locked to create a new lock',
+    const noun = image.kind === 'chart' ? 'chart' : 'image';
+    throw new OpmateError('INVALID', `is another ${noun} now than in the lock`, {
+      ...{ subject: image.source, hint },
     });
   };
-  const partial = new Set(
-    lock.catalogs.filter(({ isWhole }) => !isWhole).map(({ repository, tag }) => `${repository}:${tag}`),
-  );
+  const isFiltered = (image: LockedImage): boolean =>
+    image.kind === 'catalog' &&
+    lock.catalogs.some((catalog) => !catalog.isWhole && isSameName(catalog, image));
   return {
     findOpener(image) {
-      if (image.kind === 'chart' || image.kind === 'graph') return () => openMade(image);
-      const name = `${image.repository}:${image.tag ?? ''}`;
-      if (image.kind !== 'catalog' || !partial.has(name)) return undefined;
-      return async () => holdOpen(await getOrAdd(rebuilt, name, () => rebuild(image)));
+      if (image.kind === 'chart' || image.kind === 'graph') return () => openBuilt(image);
+      if (!isFiltered(image)) return undefined;
+      return async () => holdOpen(await getOrAdd(rebuilding, image, () => rebuild(image)));
     },
     async close() {
-      for (const made of rebuilt.values())
-        await made.then((catalog) => catalog.close()).catch(() => undefined);
+      for (const rebuilt of rebuilding.values())
+        await rebuilt.then((catalog) => catalog.close()).catch(() => undefined);
       await planning?.then((plan) => plan.close()).catch(() => undefined);
     },
   };

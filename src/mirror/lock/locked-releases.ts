@@ -3,35 +3,34 @@ import type { Field } from '../../document/field.js';
 import type { JsonValue } from '../../document/json.js';
 import { isTag } from '../../oci/registry/registry-names.js';
 import { type DigestReference, readDigestReference } from '../../release/digest-reference.js';
-import type { OpenedReleases, UsedGraph } from '../release/open-releases.js';
+import type { GraphImage, OpenedReleases, UsedGraph } from '../release/open-releases.js';
 
 /** The releases of a lock. */
 export interface LockedReleases {
   releases: LockedRelease[];
   graphs: UsedGraph[];
-  /** Undefined where the set has no graph image, and where it was not built. */
-  graphImage?: { base: string; data: string } | undefined;
+  /** Undefined if the set has no graph image, or it was not built. */
+  graphImage?: ReturnType<GraphImage['made']>;
 }
 
 /** A release of the set. */
 export interface LockedRelease {
   version: string;
-  /** Undefined, as `channel` is, where the configuration names the image. */
+  /** Undefined, as `channel`, if the configuration names the image. */
   architecture: string | undefined;
   channel: string | undefined;
   image: DigestReference;
-  /** Below the target. */
+  /** Tag below the target. */
   tag: string;
-  /** Bytes of its signature; undefined where none was asked for. */
+  /** Undefined if the run accepted the release without a signature. */
   signature: Buffer | undefined;
 }
 
 const maxReleases = 10_000;
 const maxGraphs = 1000;
 const maxSignatureLength = 128 * 1024;
-const types = ['ocp', 'okd'] as const;
 
-/** What a lock says of the releases of a plan; undefined where there are none. */
+/** Returns the releases of a plan as a lock pins them; undefined if there are none. */
 export function lockReleases({
   releases,
   graphs,
@@ -48,7 +47,7 @@ export function lockReleases({
   };
 }
 
-/** Releases as a lock file has them. */
+/** Encodes releases for a lock file. */
 export function encodeReleases({ releases, graphs, graphImage }: LockedReleases): JsonValue {
   return {
     releases: releases.map(({ version, architecture, channel, image, tag, signature }) => ({
@@ -66,35 +65,37 @@ export function encodeReleases({ releases, graphs, graphImage }: LockedReleases)
   };
 }
 
-/** Reads them; nothing that a signature protects is believed yet. */
+/** Reads the releases of a lock file; signatures are not verified. */
 export function readReleases(field: Field<never>): LockedReleases {
   const fields = field.object(['releases', 'graphs', 'graphImage']);
-  const { graphImage } = fields;
   return {
     releases: fields.releases.list(maxReleases).map(readRelease),
-    graphs: fields.graphs.list(maxGraphs).map((item) => {
-      const { architecture, type, channel, digest, graph } = item.object([
-        ...(['architecture', 'type', 'channel', 'digest', 'graph'] as const),
-      ]);
-      return {
-        ...{ architecture: architecture.text(), type: type.choice(types), channel: channel.text() },
-        ...{ digest: digest.digest(), graph: graph.jsonObject() },
-      };
-    }),
-    ...(graphImage.isPresent && { graphImage: readGraphImage(graphImage) }),
+    graphs: fields.graphs.list(maxGraphs).map(readGraph),
+    ...(fields.graphImage.isPresent && { graphImage: readGraphImage(fields.graphImage) }),
   };
 }
 
 function readRelease(item: Field<never>): LockedRelease {
   const fields = item.object(['version', 'architecture', 'channel', 'image', 'tag', 'signature']);
-  const signature = fields.signature.isPresent ? fields.signature.text(maxSignatureLength) : undefined;
+  const { signature } = fields;
   return {
     version: fields.version.text(),
     architecture: fields.architecture.optionalText(),
     channel: fields.channel.optionalText(),
     image: readDigestReference(fields.image),
     tag: fields.tag.matching(isTag, 'a tag'),
-    signature: signature === undefined ? undefined : Buffer.from(signature, 'base64'),
+    signature: signature.isPresent ? Buffer.from(signature.text(maxSignatureLength), 'base64') : undefined,
+  };
+}
+
+function readGraph(item: Field<never>): UsedGraph {
+  const fields = item.object(['architecture', 'type', 'channel', 'digest', 'graph']);
+  return {
+    architecture: fields.architecture.text(),
+    type: fields.type.choice(['ocp', 'okd'] as const),
+    channel: fields.channel.text(),
+    digest: fields.digest.digest(),
+    graph: fields.graph.jsonObject(),
   };
 }
 

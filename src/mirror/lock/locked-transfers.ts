@@ -1,35 +1,30 @@
 import { OpmateError } from '../../core/errors.js';
-import {
-  type Reference,
-  type RegistryReference,
-  formatReference,
-  parseReference,
-} from '../../core/reference.js';
+import { formatReference, parseReference } from '../../core/reference.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import { type MirrorTarget, pathBelow } from '../image-set/image-set-names.js';
-import { isCopiedLast } from '../image-set/image-set-plan.js';
-import { type ImageSetLock, type LockedImage, nameOfLocked } from './lock.js';
+import { isCopiedLast } from '../image-set/planned-image.js';
 import type { PinnedTransfer } from '../transfer/transfer-types.js';
+import { type ImageSetLock, type LockedImage, getLockedName } from './lock.js';
 
-/** The longest registry and repository together that a reference may have. */
+/** Maximum length of registry and repository of a reference. */
 const maxNameLength = 255;
 
+/** Options of copying the images of a lock. */
 export interface LockedTransfersOptions {
   target: MirrorTarget;
-  /** How an image is opened that is not taken from its source, such as one of an archive or one that was built. */
+  /** Returns a function that opens an image without a source, such as one of an archive; undefined for others. */
   open?: ((image: LockedImage) => (() => Promise<OpenedReference>) | undefined) | undefined;
 }
 
-/** Where an image of a lock is at a target: `host/path:tag`, or `host/path@digest` where it has no tag. */
+/** Returns `host/path:tag` of an image at a target, or `host/path@digest` without a tag. */
 export function getTargetName(image: LockedImage, target: MirrorTarget): string {
-  const name = nameOfLocked({ ...image, repository: pathBelow(target, image.repository) });
+  const name = getLockedName({ ...image, repository: pathBelow(target, image.repository) });
   return target.registry === '' ? name : `${target.registry}/${name}`;
 }
 
 /**
- * The images of a lock as transfers, in its order: from their repositories by digest, with all that they consist of,
- * signatures among them; catalogs last. Throws OpmateError INVALID for two images that would get one name at the
- * target, and for a name that is too long there.
+ * Returns the images of a lock as transfers, in its order, with their contents. Throws OpmateError INVALID for two
+ * images with one name at the target, and for a name that is too long.
  */
 export function transfersOfLock(
   lock: ImageSetLock,
@@ -40,39 +35,28 @@ export function transfersOfLock(
     const targetName = getTargetName(image, target);
     const other = known.get(targetName);
     if (other !== undefined) {
-      const problem = `${targetName}: same target for ${nameOfLocked(other)} and ${nameOfLocked(image)}`;
+      const problem = `${targetName}: same target for ${getLockedName(other)} and ${getLockedName(image)}`;
       throw new OpmateError('INVALID', problem, { hint: 'allow longer paths with --max-nested-paths' });
     }
     known.set(targetName, image);
+    const { kind, reference, source, tag, contents } = image;
+    const { digest } = contents.root;
+    const registry = target.registry === '' ? 'localhost' : target.registry;
+    const repository = pathBelow(target, image.repository);
+    if (registry.length + 1 + repository.length > maxNameLength) {
+      throw new OpmateError('INVALID', `longer than the ${maxNameLength} characters that a name may have`, {
+        subject: targetName,
+        hint: 'mirror to a shorter path',
+      });
+    }
+    const version = tag === undefined ? { digest } : { tag };
     return {
-      source: open?.(image) ?? getSource(image),
-      target: getTarget(image, targetName, target),
-      sourceName:
-        image.kind === 'catalog' ? image.reference : formatReference(parseReference(image.reference)),
+      source: open?.(image) ?? { ...parseReference(source), digest },
+      target: { transport: 'docker', text: targetName, registry, repository, ...version },
+      sourceName: kind === 'catalog' ? reference : formatReference(parseReference(reference)),
       targetName,
       ...(isCopiedLast(image) && { isLast: true }),
-      contents: image.contents,
+      contents,
     };
   });
-}
-
-function getSource({ source, contents }: LockedImage): Reference {
-  return { ...parseReference(source), digest: contents.root.digest };
-}
-
-function getTarget(
-  { repository, tag, contents }: LockedImage,
-  text: string,
-  target: MirrorTarget,
-): RegistryReference {
-  const registry = target.registry === '' ? 'localhost' : target.registry;
-  const path = pathBelow(target, repository);
-  if (registry.length + 1 + path.length > maxNameLength) {
-    throw new OpmateError('INVALID', `longer than the ${maxNameLength} characters that a name may have`, {
-      subject: text,
-      hint: 'mirror to a shorter path',
-    });
-  }
-  const version = tag === undefined ? { digest: contents.root.digest } : { tag };
-  return { transport: 'docker', text, registry, repository: path, ...version };
 }

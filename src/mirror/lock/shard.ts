@@ -3,19 +3,19 @@ import { quoteGo } from '../../document/go-json.js';
 import { getOrAdd } from '../../core/groups.js';
 import { compareBytes } from '../../core/order.js';
 import { findSubjectOfTag } from '../../oci/signatures/attached-signatures.js';
-import { type LockedImage, nameOfLocked } from './lock.js';
+import { type LockedImage, getLockedName } from './lock.js';
 
-/** One of several machines that share a plan: `index` from 0, below `count`. */
+/** One of several machines that share a plan; `index` is zero-based. */
 export interface Shard {
   index: number;
   count: number;
 }
 
-/** The most shards that may share a plan. */
+/** Maximum number of shards of a plan. */
 export const maxShards = 10_000;
 
 /**
- * Reads `I/N`, or what an indexed Kubernetes Job tells its pods; undefined where neither says anything. Throws
+ * Parses `I/N`, else the environment variables of an indexed Kubernetes Job; undefined if neither is set. Throws
  * UsageError.
  */
 export function parseShard(
@@ -24,39 +24,36 @@ export function parseShard(
 ): Shard | undefined {
   if (text !== undefined) {
     const [, index, count] = /^([^/]*)\/([^/]*)$/.exec(text) ?? [];
-    const problem = `--shard ${quoteGo(text)}`;
-    return shardFrom(index ?? '', count ?? '', problem, 'use I/N, e.g. 0/4 for the first of four machines');
+    const hint = 'use I/N, e.g. 0/4 for the first of four machines';
+    return createShard(index ?? '', count ?? '', `--shard ${quoteGo(text)}`, hint);
   }
   const { JOB_COMPLETION_INDEX: index = '', JOB_COMPLETION_COUNT: count = '' } = environment;
   if (index === '' && count === '') return undefined;
   if (index === '' || count === '') {
-    const [input, other] =
-      index === ''
-        ? ['JOB_COMPLETION_COUNT', 'JOB_COMPLETION_INDEX']
-        : ['JOB_COMPLETION_INDEX', 'JOB_COMPLETION_COUNT'];
-    const hint =
-      other === 'JOB_COMPLETION_COUNT'
-        ? 'set JOB_COMPLETION_COUNT to the completions of the Job, or use --shard I/N'
-        : 'run in a Job with completionMode Indexed, or use --shard I/N';
-    throw new UsageError(`${input} is set, but ${other} is not`, { hint });
+    if (count === '')
+      throw new UsageError('JOB_COMPLETION_INDEX is set, but JOB_COMPLETION_COUNT is not', {
+        hint: 'set JOB_COMPLETION_COUNT to the completions of the Job, or use --shard I/N',
+      });
+    throw new UsageError('JOB_COMPLETION_COUNT is set, but JOB_COMPLETION_INDEX is not', {
+      hint: 'run in a Job with completionMode Indexed, or use --shard I/N',
+    });
   }
   const hint = 'use numbers, the first of them zero-based and less than the second';
-  const problem = `JOB_COMPLETION_INDEX ${quoteGo(index)} of JOB_COMPLETION_COUNT ${quoteGo(count)}`;
-  return shardFrom(index, count, problem, hint);
+  const subject = `JOB_COMPLETION_INDEX ${quoteGo(index)} of JOB_COMPLETION_COUNT ${quoteGo(count)}`;
+  return createShard(index, count, subject, hint);
 }
 
-function shardFrom(index: string, count: string, subject: string, hint: string): Shard {
-  const [first, most] = [index, count].map((part) => (/^\d{1,6}$/.test(part) ? Number(part) : Number.NaN));
-  const shard = { index: first as number, count: most as number };
+function createShard(index: string, count: string, subject: string, hint: string): Shard {
+  const toNumber = (text: string): number => (/^\d{1,6}$/.test(text) ? Number(text) : Number.NaN);
+  const shard = { index: toNumber(index), count: toNumber(count) };
   if (shard.count > maxShards) throw new UsageError(`more than ${maxShards} machines`, { subject, hint });
   if (shard.count >= 1 && shard.index < shard.count) return shard;
   throw new UsageError('not one of several machines', { subject, hint });
 }
 
 /**
- * The part of some images that a shard copies, in the order given: every image is in exactly one part whatever the
- * order in which they are given, and parts are about equal in bytes, and in images where bytes do not tell. Keys are
- * the images' own.
+ * Returns the images of a shard, in their order. Each image belongs to one shard, whatever their order; shards have about
+ * equal bytes, and about equal numbers of images without bytes. Keys must be unique.
  */
 export function getShard<T extends { key: string; bytes: number }>(images: readonly T[], shard: Shard): T[] {
   const own = new Set(divide(images, shard.count)[shard.index]);
@@ -64,8 +61,8 @@ export function getShard<T extends { key: string; bytes: number }>(images: reado
 }
 
 /**
- * The shard of each image of a plan, catalogs left aside. Images of one repository that share a manifest are of one
- * shard, and so are signatures and what they sign: no two shards put the same manifest.
+ * Returns the shard of each image of a plan without catalogs. Images of a repository that share a manifest, and
+ * signatures and their images, belong to one shard, so no two shards push the same manifest.
  */
 export function assignShards(images: readonly LockedImage[], count: number): number[] {
   const groups = new ImageGroups(images);
@@ -76,10 +73,10 @@ export function assignShards(images: readonly LockedImage[], count: number): num
   return images.map((_, i) => shards.get(groups.toKey(i)) as number);
 }
 
-/** Images that belong together. */
+/** Groups of images that belong to one shard. */
 class ImageGroups {
   readonly #images: readonly LockedImage[];
-  /** By image, an image of the same group; itself for the first one. */
+  /** Index of another image of the group, by image; the root has its own index. */
   readonly #parents: number[];
 
   constructor(images: readonly LockedImage[]) {
@@ -97,12 +94,12 @@ class ImageGroups {
     }
   }
 
-  /** The name of the first image of a group, in byte order, that is no signature. */
+  /** Returns the first name of the group of an image in byte order; signatures come last. */
   toKey(i: number): string {
     return this.#keys().get(this.#getRoot(i)) as string;
   }
 
-  /** Bytes of each group; without signatures and referrers, which a plan may not know yet. */
+  /** Returns the bytes of each group, without signatures and referrers, which a plan may not contain yet. */
   bytes(): ReadonlyMap<string, number> {
     const sums = new Map<string, number>();
     for (const [i, { kind, contents }] of this.#images.entries()) {
@@ -122,7 +119,7 @@ class ImageGroups {
       const own = new Map<number, string>();
       for (const [i, image] of this.#images.entries()) {
         if ((image.kind === 'signature') !== isSignature) continue;
-        const [root, name] = [this.#getRoot(i), nameOfLocked(image)];
+        const [root, name] = [this.#getRoot(i), getLockedName(image)];
         const other = own.get(root);
         if (other === undefined || compareBytes(name, other) < 0) own.set(root, name);
       }
@@ -139,12 +136,12 @@ class ImageGroups {
   }
 }
 
-/** Manifests of an image without what refers to it, which stands after its root. */
+/** Returns the manifests of an image without its referrers, which follow its root. */
 function ownManifests({ root, manifests }: LockedImage['contents']): LockedImage['contents']['manifests'] {
   return manifests.slice(0, manifests.findIndex(({ descriptor }) => descriptor.digest === root.digest) + 1);
 }
 
-/** Divides items into `count` parts of about equal bytes, whatever their order. */
+/** Divides items into parts of about equal bytes, whatever their order. */
 function divide<T extends { key: string; bytes: number }>(items: readonly T[], count: number): T[][] {
   const largestFirst = [...items].sort((a, b) => b.bytes - a.bytes || compareBytes(a.key, b.key));
   const parts = new Parts(count);
@@ -153,7 +150,7 @@ function divide<T extends { key: string; bytes: number }>(items: readonly T[], c
   return divided;
 }
 
-/** What the machines have to do, as a heap whose first has the least. */
+/** The loads of the parts, as a heap with the least first. */
 class Parts {
   readonly #heap: Part[];
 
@@ -161,7 +158,7 @@ class Parts {
     this.#heap = Array.from({ length: count }, (_, index) => ({ index, bytes: 0, images: 0 }));
   }
 
-  /** Gives an image to the machine that has the least to do, and returns which that is. */
+  /** Adds an image to the part with the least load, and returns the index of the part. */
   take(bytes: number): number {
     const heap = this.#heap;
     const part = heap[0] as Part;

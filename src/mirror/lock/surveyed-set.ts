@@ -1,8 +1,8 @@
+import type { SurveyedTransfer } from '../transfer/transfer-types.js';
 import { type BytePlan, planBytes } from './byte-plan.js';
 import type { LockedImage } from './lock.js';
-import type { SurveyedTransfer } from '../transfer/transfer-types.js';
 
-/** What copying images means in bytes, by what a survey has found. */
+/** Returns the size of a copy after a survey of the target. */
 export function planSurveyed(
   images: readonly LockedImage[],
   surveyed: readonly SurveyedTransfer[],
@@ -11,17 +11,16 @@ export function planSurveyed(
 }
 
 /**
- * Whether a blob need not be sent, by what a survey has found: one that is in any repository of the target can be
- * taken from there by the others.
+ * Returns a predicate for blobs that need not be sent: a blob in any repository of the target can be mounted in the
+ * others.
  */
 export function createPresence(surveyed: readonly SurveyedTransfer[]): (digest: string) => boolean {
   const lacking = new Set(surveyed.flatMap(({ blobs }) => blobs.map(({ digest }) => digest)));
-  const there = new Set<string>();
+  const present = new Set<string>();
   for (const { contents, blobs } of surveyed) {
-    const own = new Set(blobs.map(({ digest }) => digest));
-    for (const manifest of contents.manifests) {
-      for (const { digest } of manifest.blobs) if (!own.has(digest)) there.add(digest);
-    }
+    const missing = new Set(blobs.map(({ digest }) => digest));
+    for (const { digest } of contents.manifests.flatMap((manifest) => manifest.blobs))
+      if (!missing.has(digest)) present.add(digest);
   }
-  return (digest) => there.has(digest) || !lacking.has(digest);
+  return (digest) => present.has(digest) || !lacking.has(digest);
 }

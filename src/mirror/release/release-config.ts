@@ -4,8 +4,13 @@ import { quoteGo } from '../../core/go-json-quote.js';
 import { type RegistryReference, parseReference } from '../../core/reference.js';
 import type { Field } from '../../document/field.js';
 import type { ChannelRequest } from '../../release/select-releases.js';
-import { openItem, readBounds, readNamed } from '../image-set/config-fields.js';
-import { type PlatformConfig, readPlatforms } from '../image-set/platform-config.js';
+import {
+  openItem,
+  readBounds,
+  readNamed,
+  type PlatformConfig,
+  readPlatforms,
+} from '../image-set/config-fields.js';
 
 /** The releases of an image set: `mirror.platform`. */
 export interface ReleaseConfig {

@@ -5,7 +5,7 @@ import { sortedByBytes } from '../../core/order.js';
 import { type JsonValue, isJsonObject } from '../../document/json.js';
 import { encodeYaml, parseYaml } from '../../document/yaml.js';
 import { type MirrorTarget, pathBelow } from '../image-set/image-set-names.js';
-import { type MirroredName, releaseRepositories } from '../image-set/image-set-plan.js';
+import { type MirroredName, releaseRepositories } from '../image-set/planned-image.js';
 
 /** Signatures of release images by digest. */
 export type ReleaseSignatures = ReadonlyMap<string, readonly Buffer[]>;

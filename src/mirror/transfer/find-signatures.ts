@@ -1,44 +1,43 @@
 import { isDigest } from '../../core/digest.js';
-import { CancelledError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { throwIfCancelled } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import { silentLogger } from '../../core/log.js';
 import { withReferenceTag } from '../../core/reference.js';
 import { type ImageContents, readContents, withReferrers } from '../../oci/image/contents.js';
+import type { ImageSession, OpenedReference } from '../../oci/image/open.js';
 import { getAttachedTags } from '../../oci/signatures/attached-signatures.js';
-import type { OpenedReference } from '../../oci/image/open.js';
+import { OpenPlaces, getMaxImages, isImageFailure, runStep, toRepositoryKey } from './transfer-step.js';
 import type { PinnedTransfer, TransferOptions } from './transfer-types.js';
-import { OpenPlaces, imagesAtOnce, placeKey, runStep } from './transfer-step.js';
 
 /**
- * The signatures and what else is attached to images by tag (`sha256-HEX.sig`, `.att`, `.sbom`), as transfers of
- * their own into the same target repository, pinned; for the root and every manifest below it. Referrers are added
- * to the contents of their image. What is not there, or cannot be asked for, is none.
+ * Finds signatures and other attachments by tag (`sha256-HEX.sig`, `.att`, `.sbom`) of every manifest of images, as
+ * pinned transfers to the same target repository. Adds referrers to the contents of their images. Missing or
+ * unreadable attachments are ignored.
  */
 export async function findSignatures(
   pinned: readonly PinnedTransfer[],
   options: TransferOptions,
 ): Promise<{ pinned: PinnedTransfer[]; signatures: PinnedTransfer[] }> {
-  const places = new OpenPlaces(options);
-  const tags = new KnownTags(options);
+  const { session } = options;
+  const places = new OpenPlaces(session);
+  const finder = new AttachmentFinder(session);
   const signatures = new Map<string, PinnedTransfer>();
   try {
     const { results } = await runStep(
       pinned,
       async (transfer) => {
-        const from = await places.source(transfer).catch(unlessFatal(options));
-        if (from === undefined) return { transfer, attached: [] };
-        return lookAt(from, transfer, { ...options, tags: await tags.of(from) });
+        const source = await places.openSource(transfer).catch(finder.ignoreFailure);
+        return source === undefined ? { transfer, attached: [] } : finder.find(source, transfer);
       },
       {
         ...options,
         continueOnError: false,
-        atOnce: imagesAtOnce(options),
+        concurrency: getMaxImages(options),
         task: 'check signatures',
       },
     );
     for (const transfer of results.flatMap(({ attached }) => attached)) {
-      const key = `${placeKey(transfer.target)}:${transfer.target.tag}`;
-      if (!signatures.has(key)) signatures.set(key, transfer);
+      getOrAdd(signatures, `${toRepositoryKey(transfer.target)}:${transfer.target.tag}`, () => transfer);
     }
     return { pinned: results.map(({ transfer }) => transfer), signatures: [...signatures.values()] };
   } finally {
@@ -46,43 +45,52 @@ export async function findSignatures(
   }
 }
 
-/** Tags of source repositories, asked for once each. */
-class KnownTags {
-  readonly #options: TransferOptions;
+class AttachmentFinder {
+  readonly #session: ImageSession;
+  /** Tags by source repository, each listed once. */
   readonly #tags = new Map<string, Promise<ReadonlySet<string> | undefined>>();
 
-  constructor(options: TransferOptions) {
-    this.#options = options;
+  constructor(session: ImageSession) {
+    this.#session = session;
   }
 
-  /** Undefined where they are unknown, or where the list lacks the tag that the image was read by. */
-  async of({ repository, reference }: OpenedReference): Promise<ReadonlySet<string> | undefined> {
+  async find(
+    opened: OpenedReference,
+    transfer: PinnedTransfer,
+  ): Promise<{ transfer: PinnedTransfer; attached: PinnedTransfer[] }> {
+    const { repository } = opened;
+    const { signal, logger } = this.#session;
+    const tags = await this.#listTags(opened);
+    const reading = { signal, logger, tags, concurrency: 1 };
+    const attached: PinnedTransfer[] = [];
+    for (const { descriptor } of transfer.contents.manifests) {
+      for (const tag of getAttachedTags(descriptor.digest)) {
+        if (tags?.has(tag) === false) continue;
+        const contents = await readContents(repository, tag, reading).catch(this.ignoreFailure);
+        if (contents !== undefined) attached.push(toAttachment(transfer, tag, contents));
+      }
+    }
+    const contents = await withReferrers(repository, transfer.contents, reading).catch(this.ignoreFailure);
+    return { transfer: contents === undefined ? transfer : { ...transfer, contents }, attached };
+  }
+
+  /** Returns undefined if the tags are unknown, or the list lacks the tag that the image was read by. */
+  async #listTags({ repository, reference }: OpenedReference): Promise<ReadonlySet<string> | undefined> {
     const tags = await getOrAdd(this.#tags, repository.name, () =>
-      Promise.resolve(repository.findTags?.(this.#options)).catch(unlessFatal(this.#options)),
+      Promise.resolve(repository.findTags?.(this.#session)).catch(this.ignoreFailure),
     );
     return tags?.size === 0 || (!isDigest(reference) && tags?.has(reference) === false) ? undefined : tags;
   }
+
+  readonly ignoreFailure = (error: unknown): undefined => {
+    const { signal, logger = silentLogger } = this.#session;
+    throwIfCancelled(signal);
+    if (!isImageFailure(error)) throw error;
+    if (error.code !== 'NOT_FOUND') logger.log('debug', `${error.message}; treated as unsigned`);
+  };
 }
 
-async function lookAt(
-  { repository }: OpenedReference,
-  transfer: PinnedTransfer,
-  options: TransferOptions & { tags: ReadonlySet<string> | undefined },
-): Promise<{ transfer: PinnedTransfer; attached: PinnedTransfer[] }> {
-  const how = { ...options, concurrency: 1 };
-  const attached: PinnedTransfer[] = [];
-  for (const { descriptor } of transfer.contents.manifests) {
-    for (const tag of getAttachedTags(descriptor.digest)) {
-      if (options.tags?.has(tag) === false) continue;
-      const contents = await readContents(repository, tag, how).catch(unlessFatal(options));
-      if (contents !== undefined) attached.push(attachedTo(transfer, tag, contents));
-    }
-  }
-  const contents = await withReferrers(repository, transfer.contents, how).catch(unlessFatal(options));
-  return { transfer: contents === undefined ? transfer : { ...transfer, contents }, attached };
-}
-
-function attachedTo(transfer: PinnedTransfer, tag: string, contents: ImageContents): PinnedTransfer {
+function toAttachment(transfer: PinnedTransfer, tag: string, contents: ImageContents): PinnedTransfer {
   const { source, target, sourceName, targetName, isLast } = transfer;
   return {
     source:
@@ -90,26 +98,13 @@ function attachedTo(transfer: PinnedTransfer, tag: string, contents: ImageConten
         ? async () => ({ ...(await source()), reference: tag })
         : withReferenceTag(source, tag),
     target: withReferenceTag(target, tag),
-    sourceName: withTag(sourceName, tag),
-    targetName: withTag(targetName, tag),
+    sourceName: replaceTag(sourceName, tag),
+    targetName: replaceTag(targetName, tag),
     isLast,
     contents,
   };
 }
 
-/** The name of an image with another tag. */
-function withTag(name: string, tag: string): string {
+function replaceTag(name: string, tag: string): string {
   return `${name.replace(/@[^@/]+$/, '').replace(/:[^:/]+$/, '')}:${tag}`;
-}
-
-/** Takes failures for "there is none", but for those that end all work. */
-function unlessFatal({ signal, logger = silentLogger }: TransferOptions): (error: unknown) => undefined {
-  return (error) => {
-    throwIfCancelled(signal);
-    const isFatal =
-      !(error instanceof OpmateError) || error instanceof CancelledError || error.code === 'INTERNAL';
-    if (isFatal) throw error;
-    if (error.code !== 'NOT_FOUND') logger.log('debug', `${error.message}; treated as unsigned`);
-    return undefined;
-  };
 }

@@ -8,7 +8,7 @@ export function imageTimeoutError(targetName: string, limitMs: number, cause?: u
   return new OpmateError('NETWORK', problem, { subject: targetName, hint: 'raise --image-timeout', cause });
 }
 
-/** Limits the time in which content of one image is read. It runs while any of its streams is open. */
+/** Time limit for reading the content of one image; time passes while any of its streams is open. */
 export class ImageClock {
   readonly #targetName: string;
   readonly #limitMs: number;
@@ -24,7 +24,7 @@ export class ImageClock {
     this.#limitMs = this.#leftMs = limitMs;
   }
 
-  /** Opens a stream of the image. It ends with an OpmateError when the time is over, as does `open`. */
+  /** Opens a stream of the image. Both `open` and the stream fail with an OpmateError when the time is over. */
   async watch(
     open: (options: CancelOptions) => Promise<Readable>,
     { signal }: CancelOptions,

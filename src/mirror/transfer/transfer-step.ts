@@ -11,7 +11,6 @@ import {
   openReference,
   openTarget,
 } from '../../oci/image/open.js';
-import { withChanges } from '../../source/session.js';
 import { imageTimeoutError } from './image-clock.js';
 import type {
   PinnedTransfer,
@@ -21,82 +20,82 @@ import type {
   TransferReport,
 } from './transfer-types.js';
 
-/** What became of an image in a step: its result, that it is not at the source, or why it failed. */
+/** Result for an image in a step: a value, a missing source, or an error. */
 type Outcome<R> = R | 'missing' | OpmateError;
 
-/** What became of all images in a step, each list in their order. */
+/** Results for all images in a step, each list in their order. */
 interface StepResults<R> extends StepFaults {
   results: R[];
 }
 
-/** Images that may fail one after the other for want of an answer or permission before anything works. */
-const maxFailuresAtFirst = 8;
+/** Number of consecutive network or access failures after which a step stops if no image succeeded. */
+const maxInitialFailures = 8;
 
-/** Blobs, or manifests, of one image that are under way at a time, unless the user says. */
-export const blobsOfImageAtOnce = 6;
+/** Default maximum parallel blobs, or manifests, per image. */
+export const defaultBlobsPerImage = 6;
 
-/** How many small requests may be under way where `maxPerRegistry` large ones may. */
-export function smallRequestsAtOnce(maxPerRegistry: number): number {
-  // Whoever asks for one at a time means it.
+/** Returns the maximum number of parallel small requests for a maximum of large ones. */
+export function getMaxSmallRequests(maxPerRegistry: number): number {
+  // 1 is a request for strictly sequential work.
   return maxPerRegistry === 1 ? 1 : maxPerRegistry * 4;
 }
 
-/** How many images are worked on at a time. */
-export function imagesAtOnce(options: Pick<TransferOptions, 'maxPerRegistry' | 'imagesAtOnce'>): number {
-  return Math.min(smallRequestsAtOnce(options.maxPerRegistry), options.imagesAtOnce ?? Infinity);
+/** Returns the maximum number of parallel images. */
+export function getMaxImages(options: Pick<TransferOptions, 'maxPerRegistry' | 'imagesAtOnce'>): number {
+  return Math.min(getMaxSmallRequests(options.maxPerRegistry), options.imagesAtOnce ?? Infinity);
 }
 
 interface StepOptions extends TransferOptions {
-  /** Images at a time. */
-  atOnce: number;
-  /** How progress names the step, where it is told by images. */
+  /** Maximum parallel images. */
+  concurrency: number;
+  /** Name of the step in progress messages; default no progress by images. */
   task?: string | undefined;
 }
 
 /**
- * Does something with each image, several at a time. Throws the first failure unless
- * `continueOnError`; and with it one of the local disk, or when nothing works from the first. CancelledError always.
+ * Runs `work` for each image, several in parallel. Throws the first failure unless `continueOnError`; with it, throws
+ * failures of the local disk, and network or access failures if no image succeeded. Always throws CancelledError.
  */
 export async function runStep<T extends Transfer, R>(
   transfers: readonly T[],
-  work: (transfer: T, options: CancelOptions) => Promise<R | 'missing'>,
+  work: (transfer: T, limits: CancelOptions) => Promise<R | 'missing'>,
   options: StepOptions,
 ): Promise<StepResults<R>> {
-  const { logger = silentLogger, task } = options;
-  const reached: Outcome<R>[] = [];
-  const isDead = (outcome: unknown): boolean =>
+  const { session, task } = options;
+  const { logger = silentLogger } = session;
+  const outcomes: Outcome<R>[] = [];
+  const isUnreachable = (outcome: unknown): boolean =>
     outcome instanceof OpmateError && ['NETWORK', 'AUTH'].includes(outcome.code);
-  const giveUp = (error: OpmateError): boolean => {
+  const isFatal = (error: OpmateError): boolean => {
     if (!options.continueOnError || error.code === 'IO') return true;
-    return isDead(error) && reached.length + 1 >= maxFailuresAtFirst && reached.every(isDead);
+    return isUnreachable(error) && outcomes.length + 1 >= maxInitialFailures && outcomes.every(isUnreachable);
   };
   if (task !== undefined) logger.progress({ task, state: 'start' });
   try {
-    const outcomes = await mapConcurrent(
+    const sorted = await mapConcurrent(
       transfers,
-      options.atOnce,
+      options.concurrency,
       async (transfer) => {
-        const inTime = () => withinTime(transfer, options, (limited) => work(transfer, limited));
-        const outcome = await attempt(transfer, inTime, giveUp, options);
-        reached.push(outcome);
-        const amount = { current: reached.length, total: transfers.length, unit: 'items' as const };
+        const outcome = await attempt(transfer, work, isFatal, options);
+        const current = outcomes.push(outcome);
+        const amount = { current, total: transfers.length, unit: 'items' as const };
         const item = transfer.sourceName;
         if (task !== undefined) logger.progress({ task, state: 'update', ...amount, item });
         return outcome;
       },
-      options,
+      session,
     );
-    return sortOutcomes(transfers, outcomes);
+    return sortOutcomes(transfers, sorted);
   } finally {
     if (task !== undefined) logger.progress({ task, state: 'done' });
   }
 }
 
-/** Works on one image with a signal that also fires when its time is over, if that is limited. */
+/** Runs `work` with a signal that is also aborted when the time of the image is over. */
 async function withinTime<R>(
   { targetName }: Transfer,
-  { imageTimeoutMs, signal }: TransferOptions,
-  work: (options: CancelOptions) => Promise<R>,
+  { imageTimeoutMs, session: { signal } }: TransferOptions,
+  work: (limits: CancelOptions) => Promise<R>,
 ): Promise<R> {
   if (imageTimeoutMs === undefined) return work({ signal });
   const controller = new AbortController();
@@ -117,16 +116,17 @@ async function withinTime<R>(
   }
 }
 
-async function attempt<R>(
-  transfer: Transfer,
-  work: () => Promise<R | 'missing'>,
-  giveUp: (error: OpmateError) => boolean,
-  { skipMissing, isQuiet, signal, logger = silentLogger }: TransferOptions,
+async function attempt<T extends Transfer, R>(
+  transfer: T,
+  work: (transfer: T, limits: CancelOptions) => Promise<R | 'missing'>,
+  isFatal: (error: OpmateError) => boolean,
+  options: TransferOptions,
 ): Promise<Outcome<R>> {
+  const { logger = silentLogger, signal } = options.session;
   try {
-    const outcome = await work();
+    const outcome = await withinTime(transfer, options, (limits) => work(transfer, limits));
     if (outcome !== 'missing') return outcome;
-    if (!skipMissing)
+    if (!options.skipMissing)
       throw new OpmateError('NOT_FOUND', 'not found', {
         subject: transfer.sourceName,
         hint: 'check the name and tag, or skip it with --skip-missing, or with --on-error skip-image and --config',
@@ -135,20 +135,23 @@ async function attempt<R>(
     return outcome;
   } catch (error) {
     throwIfCancelled(signal);
-    const isFailure =
-      error instanceof OpmateError && !(error instanceof CancelledError) && error.code !== 'INTERNAL';
-    if (!isFailure) throw error;
+    if (!isImageFailure(error)) throw error;
     const { file, line } = transfer.place ?? {};
-    const named = nameImage(error, transfer);
+    const named = addImageName(error, transfer);
     const placed = file === undefined ? named : addContext(named, { file, line });
-    if (giveUp(placed)) throw placed;
-    if (isQuiet !== true) logger.log('error', placed.message);
+    if (isFatal(placed)) throw placed;
+    if (options.isQuiet !== true) logger.log('error', placed.message);
     return placed;
   }
 }
 
-/** Returns an error about an image, or about a whole registry, with the image that it kept from being copied. */
-function nameImage(error: OpmateError, { sourceName, targetName }: Transfer): OpmateError {
+/** Reports whether an error concerns an image, not the whole run. */
+export function isImageFailure(error: unknown): error is OpmateError {
+  return error instanceof OpmateError && !(error instanceof CancelledError) && error.code !== 'INTERNAL';
+}
+
+/** Replaces the subject of an error of a registry or repository by the image that was not copied. */
+function addImageName(error: OpmateError, { sourceName, targetName }: Transfer): OpmateError {
   const { subject } = error;
   if (subject === undefined) return error;
   const name = [sourceName, targetName].find((image) => image === subject || image.startsWith(`${subject}/`));
@@ -183,34 +186,33 @@ export function joinReports(...reports: readonly TransferReport[]): TransferRepo
   };
 }
 
-/** Returns the images in the order in which they are copied: operands, then what names them. */
+/** Splits images into operands and the images that name them, which are copied last. */
 export function splitCopyOrder<T extends Transfer>(transfers: readonly T[]): [operands: T[], last: T[]] {
   const isLast = (transfer: T): boolean => transfer.isLast === true;
   return [transfers.filter((transfer) => !isLast(transfer)), transfers.filter(isLast)];
 }
 
-/** Sources and targets of a step: what is opened stays open until it ends, archives and targets opened once each. */
+/** Sources and targets of a step. Archives and targets are opened once, and stay open until the step ends. */
 export class OpenPlaces {
   readonly #session: ImageSession;
-  /** By reference, or by what opens a place that no reference names. */
+  /** By reference, or by the function that opens an image without one. */
   readonly #sources = new Map<unknown, Promise<OpenedReference>>();
   readonly #targets = new Map<string, Promise<OpenedTarget>>();
 
-  constructor({ session, signal }: Pick<TransferOptions, 'session'> & CancelOptions) {
-    this.#session = withChanges(session, { signal });
+  constructor(session: ImageSession) {
+    this.#session = session;
   }
 
-  /** Opens the source of an image. */
-  source({ source }: Transfer): Promise<OpenedReference> {
+  openSource({ source }: Transfer): Promise<OpenedReference> {
     if (typeof source === 'function') return getOrAdd(this.#sources, source, source);
-    // A registry has nothing to close.
+    // An opened registry needs no closing.
     if (source.transport === 'docker') return openReference(source, this.#session);
     return getOrAdd(this.#sources, formatReference(source), () => openReference(source, this.#session));
   }
 
-  /** The repository of a target, whatever number of images go there. A layout is created if missing. */
-  async target(target: Reference): Promise<OpenedTarget['repository']> {
-    const opened = getOrAdd(this.#targets, placeKey(target), () => openTarget(target, this.#session));
+  /** Opens the repository of a target; a missing layout is created. */
+  async openTarget(target: Reference): Promise<OpenedTarget['repository']> {
+    const opened = getOrAdd(this.#targets, toRepositoryKey(target), () => openTarget(target, this.#session));
     return (await opened).repository;
   }
 
@@ -220,13 +222,13 @@ export class OpenPlaces {
   }
 }
 
-/** The repository of a reference as a key. */
-export function placeKey(reference: Reference): string {
+/** Returns a key for the repository of a reference. */
+export function toRepositoryKey(reference: Reference): string {
   return formatReference(withReferenceTag(reference));
 }
 
-/** The tag or digest that an image gets. Throws DigestMismatchError where the target is another digest. */
-export function referenceAt({ target, targetName, sourceName, contents }: PinnedTransfer): string {
+/** Returns the tag or digest of an image at its target. Throws DigestMismatchError for another digest than its own. */
+export function getTargetVersion({ target, targetName, sourceName, contents }: PinnedTransfer): string {
   const { digest } = contents.root;
   if (target.tag !== undefined) return target.tag;
   if (target.digest !== undefined && target.digest !== digest)

@@ -1,88 +1,89 @@
-import type { CancelOptions } from '../../core/concurrency.js';
 import type { OpmateError } from '../../core/errors.js';
-import type { Logger } from '../../core/log.js';
 import type { Reference } from '../../core/reference.js';
 import type { ContentManifest, ImageContents } from '../../oci/image/contents.js';
 import type { ImageSession, OpenedReference } from '../../oci/image/open.js';
 import type { Descriptor, Platform } from '../../oci/image/types.js';
 
-/** An image to be copied. */
+/** An image to copy. */
 export interface Transfer {
-  /** Where it is, or how to open a place that no reference names, such as an image that was just built. */
+  /** Reference, or function that opens an image without one, such as an image that was just built. */
   source: Reference | (() => Promise<OpenedReference>);
-  /** With a tag, or the digest of the source. */
+  /** Has a tag, or the digest of the source. */
   target: Reference;
-  /** How messages name both. */
+  /** Name of the source in messages. */
   sourceName: string;
+  /** Name of the target in messages. */
   targetName: string;
-  /** Where a configuration names it, for messages. */
+  /** Place in the configuration, for messages. */
   place?: { file: string; line: number } | undefined;
-  /** Copied when everything else has been: a catalog, which should name only what is there. */
+  /** Copied after all other images, such as a catalog, which must name only images at the target. */
   isLast?: boolean | undefined;
-  /** Of an index only these platforms' images. */
+  /** Platforms to copy of an index; default all. */
   platforms?: readonly Platform[] | undefined;
-  /** What it consists of, where that is known already: then its source is asked only for what must be copied. */
+  /** Contents, if already read: then only missing content is requested from the source. */
   contents?: ImageContents | undefined;
 }
 
-/** An image of which is known what it consists of. */
+/** An image whose manifests were read. */
 export interface PinnedTransfer extends Transfer {
   contents: ImageContents;
 }
 
-/** An image of which is known what the target lacks. */
+/** An image with the content that the target lacks. */
 export interface SurveyedTransfer extends PinnedTransfer {
   /** Manifests that the target repository lacks, in the order of the contents. */
   manifests: readonly ContentManifest[];
-  /** Blobs that these need and the target repository lacks. */
+  /** Blobs of these manifests that the target repository lacks. */
   blobs: readonly Descriptor[];
-  /** Whether the target's tag names the root already; true where it has none. */
+  /** Set if the target's tag already names the root, or the target has no tag. */
   isTagged: boolean;
   /**
-   * Digest of the blob that a new repository gets before any other. A run that finds it in a repository without tags
-   * knows that an earlier run was interrupted there.
+   * Digest of the first blob of a new repository. A later run that finds this blob in a repository without tags
+   * detects an interrupted copy.
    */
   firstBlob?: string | undefined;
 }
 
-/** Whether the target needs nothing of an image. */
+/** Reports whether the target lacks nothing of an image. */
 export function isComplete({ manifests, isTagged }: SurveyedTransfer): boolean {
   return manifests.length === 0 && isTagged;
 }
 
-/** What became of the images in a step that goes on after failures. */
+/** Failures of a step that continues after errors. */
 export interface StepFaults {
-  /** Images that are not at the source. */
+  /** Images not found at the source. */
   missing: Transfer[];
   failed: { transfer: Transfer; error: OpmateError }[];
 }
 
-export interface TransferOptions extends CancelOptions {
+/** Options of copying images. */
+export interface TransferOptions {
   session: ImageSession;
-  /** Large blobs under way to or from a registry at a time; of small requests there may be four times as many. */
+  /** Maximum parallel transfers of large blobs per registry; small requests may be four times as many. */
   maxPerRegistry: number;
-  /** Images at a time; as many as `maxPerRegistry` allows unless set. */
+  /** Maximum parallel images; default as many as `maxPerRegistry` allows. */
   imagesAtOnce?: number | undefined;
-  /** Blobs, or manifests, of one image at a time. */
+  /** Maximum parallel blobs, or manifests, per image. */
   layersAtOnce?: number | undefined;
-  /** Milliseconds for reading, and again for copying, one image; unlimited unless set. */
+  /** Maximum time for reading, and again for copying, one image, in milliseconds; default unlimited. */
   imageTimeoutMs?: number | undefined;
-  /** Goes on after a failure. Images that are not at the source are passed over either way with `skipMissing`. */
+  /** Continues after a failure. */
   continueOnError?: boolean | undefined;
+  /** Skips images not found at the source, with or without `continueOnError`. */
   skipMissing?: boolean | undefined;
-  /** With `continueOnError`: leaves it to the caller to tell of failures. */
+  /** Leaves logging of failures to the caller, with `continueOnError`. */
   isQuiet?: boolean | undefined;
-  /** Copies what refers to the images too. */
+  /** Copies referrers too. */
   referrers?: boolean | undefined;
-  /** Looks for each image at its source, and copies none. */
+  /** Looks up each image at its source, and copies none. */
   dryRun?: boolean | undefined;
-  logger?: Logger | undefined;
 }
 
-/** What became of the transfers, each list in their order. */
+/** Results of a copy, each list in the order of the transfers. */
 export interface TransferReport extends StepFaults {
   done: { transfer: Transfer; digest: string }[];
-  /** Blobs and their bytes that were sent. */
+  /** Number of copied blobs. */
   blobs: number;
+  /** Bytes of copied blobs. */
   bytes: number;
 }

@@ -1,23 +1,23 @@
+import type { CancelOptions } from '../../core/concurrency.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import type { Reference } from '../../core/reference.js';
 import { type ImageContents, readContentsFrom } from '../../oci/image/contents.js';
 import { type AskedTarget, surveyContents } from '../../oci/image/copy.js';
-import { type OpenedReference, openTarget } from '../../oci/image/open.js';
-import type { Repository } from '../../oci/registry/repository.js';
+import { openTarget } from '../../oci/image/open.js';
 import { formatPlatform } from '../../oci/image/platform.js';
 import type { Descriptor } from '../../oci/image/types.js';
-import { withChanges } from '../../source/session.js';
+import type { Repository } from '../../oci/registry/repository.js';
 import { copyTransfers } from './copy-transfers.js';
 import {
-  blobsOfImageAtOnce,
-  imagesAtOnce,
   OpenPlaces,
-  placeKey,
-  referenceAt,
+  defaultBlobsPerImage,
+  getMaxImages,
+  getMaxSmallRequests,
+  getTargetVersion,
   runStep,
-  smallRequestsAtOnce,
   splitCopyOrder,
+  toRepositoryKey,
 } from './transfer-step.js';
 import type {
   PinnedTransfer,
@@ -28,42 +28,49 @@ import type {
   TransferReport,
 } from './transfer-types.js';
 
-/** Bytes of manifests that are kept from reading to writing; those beyond are read again. */
+/** Maximum bytes of manifests kept between reading and writing; further manifests are read again. */
 const maxKeptBytes = 32 * 1024 * 1024;
 
 /**
- * Reads what each image consists of: one request a manifest, none a blob. Transfers that have their contents are
- * passed on. Stops or goes on as `transferImages` does.
+ * Reads the contents of images that lack them: one request per manifest, none per blob. Fails or continues as
+ * `transferImages` does.
  */
 export async function pinTransfers(
   transfers: readonly Transfer[],
   options: TransferOptions,
 ): Promise<StepFaults & { pinned: PinnedTransfer[] }> {
-  const places = new OpenPlaces(options);
-  const { atOnce, concurrency } = shareOut(transfers.length, options);
-  let kept = 0;
-  const read = new Map<string, Promise<ImageContents | undefined>>();
+  const { session, referrers } = options;
+  const places = new OpenPlaces(session);
+  const { images, requestsPerImage } = getParallelism(transfers.length, options);
+  let keptBytes = 0;
+  const known = new Map<string, Promise<ImageContents | undefined>>();
+  const read = async (transfer: Transfer, { signal }: CancelOptions): Promise<ImageContents | undefined> => {
+    const { repository, reference } = await places.openSource(transfer);
+    const { platforms } = transfer;
+    const reading = { signal, logger: session.logger, referrers, platforms, concurrency: requestsPerImage };
+    const root = await ignoreNotFound(repository.getManifest(reference, reading));
+    if (root === undefined) return undefined;
+    const contents = await readContentsFrom(repository, reference, root, reading);
+    const manifests = contents.manifests.map((manifest) => {
+      keptBytes += manifest.bytes?.length ?? 0;
+      return keptBytes > maxKeptBytes ? { ...manifest, bytes: undefined } : manifest;
+    });
+    return { ...contents, manifests };
+  };
   try {
     const { results, ...faults } = await runStep(
       transfers,
-      async (transfer, limited): Promise<PinnedTransfer | 'missing'> => {
-        if (transfer.contents !== undefined) return { ...transfer, contents: transfer.contents };
-        const pin = async (): Promise<ImageContents | undefined> => {
-          const from = await places.source(transfer);
-          const { platforms } = transfer;
-          const contents = await readImage(from, { ...options, ...limited, platforms, concurrency });
-          const manifests = contents?.manifests.map((manifest) => {
-            kept += manifest.bytes?.length ?? 0;
-            return kept > maxKeptBytes ? { ...manifest, bytes: undefined } : manifest;
-          });
-          return contents && manifests && { ...contents, manifests };
-        };
+      async (transfer, limits): Promise<PinnedTransfer | 'missing'> => {
         // Components of a release are often one image under several names.
-        const key = pinKey(transfer);
-        const contents = await (key === undefined ? pin() : getOrAdd(read, key, pin));
+        const key = toImageKey(transfer);
+        const contents =
+          transfer.contents ??
+          (await (key === undefined
+            ? read(transfer, limits)
+            : getOrAdd(known, key, () => read(transfer, limits))));
         return contents === undefined ? 'missing' : { ...transfer, contents };
       },
-      { ...options, atOnce, task: 'read manifests' },
+      { ...options, concurrency: images, task: 'read manifests' },
     );
     return { ...faults, pinned: results };
   } finally {
@@ -71,119 +78,118 @@ export async function pinTransfers(
   }
 }
 
-/** What transfers of one image in a registry have in common; undefined where a tag may change in between. */
-function pinKey({ source, platforms }: Transfer): string | undefined {
+/** Returns a key for transfers of one image in a registry; undefined for a tag, which may change. */
+function toImageKey({ source, platforms }: Transfer): string | undefined {
   if (typeof source === 'function' || source.transport !== 'docker' || source.digest === undefined)
     return undefined;
   const { registry, repository, digest } = source;
   return JSON.stringify([registry, repository, digest, platforms?.map(formatPlatform)]);
 }
 
-/** What an image consists of; undefined where it is not there. */
-async function readImage(
-  { repository, reference }: OpenedReference,
-  options: Parameters<typeof readContentsFrom>[3],
-): Promise<ImageContents | undefined> {
-  const root = await repository.getManifest(reference, options).catch((error: unknown) => {
-    // Of an image that is there nothing may be missing.
+async function ignoreNotFound<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (error) {
     if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
     throw error;
-  });
-  return root && readContentsFrom(repository, reference, root, options);
+  }
+}
+
+interface SurveyOptions extends TransferOptions {
+  /** Requests every manifest and blob, regardless of the list of tags. */
+  isExact?: boolean | undefined;
+  /** Requests the blobs of present manifests too; a manifest that lacks a blob is missing. */
+  everyBlob?: boolean | undefined;
 }
 
 /**
- * Asks the target what it has: its tags, one request a manifest under a tag that is there, and one a blob of those
- * manifests that are not there, each blob once a repository; of a new repository only one. Nothing is written, and no layout directory made.
+ * Requests what the target has: its tags, each manifest under a present tag, and each blob of missing manifests once
+ * per repository; of a new repository a single blob. Writes nothing, and creates no layout directory.
  */
 export async function surveyTransfers(
   pinned: readonly PinnedTransfer[],
-  options: TransferOptions & {
-    /** Asks for every manifest and blob, whatever the list of tags says. */
-    isExact?: boolean | undefined;
-    /** Asks for the blobs of manifests that are there, too; one that lacks a blob counts as missing. */
-    everyBlob?: boolean | undefined;
-  },
+  options: SurveyOptions,
 ): Promise<StepFaults & { surveyed: SurveyedTransfer[] }> {
   const targets = new Map<string, Promise<AskedTarget>>();
   const firstBlobs = new Map<string, Descriptor>();
   for (const { target, contents } of splitCopyOrder(pinned).flat()) {
     const [first] = contents.manifests.flatMap(({ blobs }) => blobs);
-    if (first !== undefined) getOrAdd(firstBlobs, placeKey(target), () => first);
+    if (first !== undefined) getOrAdd(firstBlobs, toRepositoryKey(target), () => first);
   }
-  const { atOnce, concurrency } = shareOut(pinned.length, options);
+  const { images, requestsPerImage } = getParallelism(pinned.length, options);
+  const { everyBlob } = options;
   const { results, ...faults } = await runStep(
     pinned,
     async (transfer): Promise<SurveyedTransfer> => {
-      const reference = referenceAt(transfer);
-      const key = placeKey(transfer.target);
+      const version = getTargetVersion(transfer);
+      const key = toRepositoryKey(transfer.target);
       const firstBlob = firstBlobs.get(key);
-      const target = await getOrAdd(targets, key, () => openToAsk(transfer.target, firstBlob, options));
-      const missing = await surveyContents(target, transfer.contents, reference, { ...options, concurrency });
+      const target = await getOrAdd(targets, key, () => openForSurvey(transfer.target, firstBlob, options));
+      const missing = await surveyContents(target, transfer.contents, version, {
+        ...{ everyBlob, signal: options.session.signal, concurrency: requestsPerImage },
+      });
       return { ...transfer, ...missing, firstBlob: target.isNew ? firstBlob?.digest : undefined };
     },
-    { ...options, atOnce, task: 'check the target' },
+    { ...options, concurrency: images, task: 'check the target' },
   );
   return { ...faults, surveyed: results };
 }
 
-/** A target that is asked by digest once for each; one that is not there has nothing. */
-async function openToAsk(
+/** Returns a target that requests each digest once; a missing layout is empty. */
+async function openForSurvey(
   target: Reference,
   firstBlob: Descriptor | undefined,
-  options: Parameters<typeof surveyTransfers>[1],
+  { session, isExact = false }: SurveyOptions,
 ): Promise<AskedTarget> {
-  const repository = await openToRead(target, options);
+  const repository = await openForReading(target, session);
   if (repository === undefined)
     return { headManifest: () => Promise.resolve(undefined), hasBlob: () => Promise.resolve(false) };
   const manifests = new Map<string, Promise<Descriptor | undefined>>();
   const blobs = new Map<string, Promise<boolean>>();
-  const tags = options.isExact ? undefined : await repository.findTags?.(options);
+  const tags = isExact ? undefined : await repository.findTags?.(session);
   const isEmpty = tags?.size === 0 && firstBlob !== undefined;
   return {
     tags,
-    isNew: isEmpty && !(await repository.hasBlob(firstBlob, options)),
-    headManifest: (reference, how) =>
-      getOrAdd(manifests, reference, () => repository.headManifest(reference, how)),
-    hasBlob: (blob, how) => getOrAdd(blobs, blob.digest, () => repository.hasBlob(blob, how)),
+    isNew: isEmpty && !(await repository.hasBlob(firstBlob, session)),
+    headManifest: (reference, options) =>
+      getOrAdd(manifests, reference, () => repository.headManifest(reference, options)),
+    hasBlob: (blob, options) => getOrAdd(blobs, blob.digest, () => repository.hasBlob(blob, options)),
   };
 }
 
-async function openToRead(
+async function openForReading(
   target: Reference,
-  { session, signal }: TransferOptions,
+  session: TransferOptions['session'],
 ): Promise<Repository | undefined> {
-  if (target.transport !== 'oci') {
-    return (await openTarget(target, withChanges(session, { signal }))).repository;
-  }
+  if (target.transport !== 'oci') return (await openTarget(target, session)).repository;
   const { openLayout } = await import('../../oci/layout/layout.js');
-  return openLayout(target.path).catch((error: unknown) => {
-    if (error instanceof OpmateError && error.code === 'NOT_FOUND') return undefined;
-    throw error;
-  });
+  return ignoreNotFound(openLayout(target.path));
 }
 
-/** How many images are worked on at a time, and how many requests each may have under way. */
-function shareOut(count: number, options: TransferOptions): { atOnce: number; concurrency: number } {
-  const requests = smallRequestsAtOnce(options.maxPerRegistry);
-  const atOnce = Math.max(1, Math.min(imagesAtOnce(options), count));
-  const ofImage =
-    options.layersAtOnce ?? (options.imagesAtOnce === undefined ? Infinity : blobsOfImageAtOnce);
-  return { atOnce, concurrency: Math.max(1, Math.min(ofImage, Math.floor(requests / atOnce))) };
+/** Returns the maximum number of parallel images, and of parallel requests for each. */
+function getParallelism(
+  count: number,
+  options: TransferOptions,
+): { images: number; requestsPerImage: number } {
+  const requests = getMaxSmallRequests(options.maxPerRegistry);
+  const images = Math.max(1, Math.min(getMaxImages(options), count));
+  const limit =
+    options.layersAtOnce ?? (options.imagesAtOnce === undefined ? Infinity : defaultBlobsPerImage);
+  return { images, requestsPerImage: Math.max(1, Math.min(limit, Math.floor(requests / images))) };
 }
 
 /**
- * Copies images with all their platforms, several at a time, each verified by digest and complete before it gets
- * its tag. What a target has already is not sent again, so that a run that was interrupted or has failed can be
- * repeated. Throws the first failure unless `continueOnError`; and with it one of the local disk, or when nothing
- * works from the first. CancelledError always.
+ * Copies images with all their platforms, several in parallel. Each is verified by digest, and tagged when complete.
+ * Present content is not sent again, so an interrupted or failed run can be repeated. Throws the first failure unless
+ * `continueOnError`; with it, throws failures of the local disk, and network or access failures if no image succeeded.
+ * Always throws CancelledError.
  */
 export async function transferImages(
   transfers: readonly Transfer[],
   options: TransferOptions,
 ): Promise<TransferReport> {
-  if (options.dryRun) return lookForImages(transfers, options);
-  // Steps make images anew, and go on with some of them.
+  if (options.dryRun) return lookUpImages(transfers, options);
+  // Steps return copies of some of the transfers.
   const numbered = transfers.map((transfer, position) => ({ ...transfer, position }));
   const byPosition = (a: Transfer, b: Transfer): number =>
     (a as (typeof numbered)[number]).position - (b as (typeof numbered)[number]).position;
@@ -198,20 +204,19 @@ export async function transferImages(
   };
 }
 
-/** Looks for each image at its source. */
-async function lookForImages(
+async function lookUpImages(
   transfers: readonly Transfer[],
   options: TransferOptions,
 ): Promise<TransferReport> {
-  const places = new OpenPlaces(options);
+  const places = new OpenPlaces(options.session);
   const { results, ...faults } = await runStep(
     transfers,
     async (transfer) => {
-      const from = await places.source(transfer);
-      const descriptor = await from.repository.headManifest(from.reference, options);
+      const { repository, reference } = await places.openSource(transfer);
+      const descriptor = await repository.headManifest(reference, options.session);
       return descriptor === undefined ? 'missing' : { transfer, digest: descriptor.digest };
     },
-    { ...options, atOnce: options.maxPerRegistry, task: 'look for images' },
+    { ...options, concurrency: options.maxPerRegistry, task: 'look for images' },
   ).finally(() => places.close());
   return { ...faults, done: results, blobs: 0, bytes: 0 };
 }

@@ -11,7 +11,7 @@ import {
   verifyImage,
 } from '../../oci/signatures/verify-image.js';
 import type { SignaturePolicy } from '../../trust/policy.js';
-import { type ImageSetLock, type LockedCatalog, type LockedImage, nameOfLocked } from '../lock/lock.js';
+import { type ImageSetLock, type LockedCatalog, type LockedImage, getLockedName } from '../lock/lock.js';
 
 /** The images of a set with the verdicts on them. */
 export type VerifiedSet = Pick<ImageSetLock, 'images' | 'catalogs' | 'releases'>;
@@ -49,7 +49,7 @@ export async function verifyLock(
     async (image): Promise<Verdict> => {
       if (image.kind === 'chart' || image.kind === 'graph')
         return { status: 'accepted', reason: 'made by opmate' };
-      const catalog = image.kind === 'catalog' ? rebuilt.get(nameOfLocked(image)) : undefined;
+      const catalog = image.kind === 'catalog' ? rebuilt.get(getLockedName(image)) : undefined;
       try {
         if (catalog !== undefined) return await judgeRebuilt(image, catalog.sourceDigest, options);
         const { digest } = image.contents.root;
@@ -66,7 +66,7 @@ export async function verifyLock(
     },
     options,
   );
-  return new Map(judged.map((image, index) => [nameOfLocked(image), verdicts[index] as Verdict]));
+  return new Map(judged.map((image, index) => [getLockedName(image), verdicts[index] as Verdict]));
 }
 
 async function judgeRebuilt(
@@ -126,7 +126,7 @@ export function withVerdicts<S extends VerifiedSet>(set: S, verdicts: ReadonlyMa
   return {
     ...set,
     images: set.images.map((image) => {
-      const verification = image.kind === 'signature' ? undefined : verdicts.get(nameOfLocked(image));
+      const verification = image.kind === 'signature' ? undefined : verdicts.get(getLockedName(image));
       return verification === undefined ? image : { ...image, verification };
     }),
   };
@@ -135,7 +135,7 @@ export function withVerdicts<S extends VerifiedSet>(set: S, verdicts: ReadonlyMa
 /** Returns one line for each image that is neither verified nor accepted. */
 export function getRefusals({ images }: VerifiedSet, verdicts: ReadonlyMap<string, Verdict>): string[] {
   return images.flatMap((image) => {
-    const verdict = image.kind === 'signature' ? undefined : verdicts.get(nameOfLocked(image));
+    const verdict = image.kind === 'signature' ? undefined : verdicts.get(getLockedName(image));
     return verdict === undefined || isFine(verdict)
       ? []
       : [`${image.reference}: ${verdict.status}: ${verdict.reason}`];

@@ -7,7 +7,8 @@ import type { ImageSetOptions } from '../../../src/cli/mirror/flags.js';
 import { createCommandLine } from '../../../src/cli/program.js';
 import { computeDigest } from '../../../src/core/digest.js';
 import { readImageSetConfiguration } from '../../../src/mirror/image-set/image-set-config.js';
-import { parseLock, planOf } from '../../../src/mirror/lock/lock.js';
+import { planOf } from '../../../src/mirror/lock/encode-lock.js';
+import { parseLock } from '../../../src/mirror/lock/parse-lock.js';
 import { parseShard } from '../../../src/mirror/lock/shard.js';
 import { createWorld } from './world.js';
 

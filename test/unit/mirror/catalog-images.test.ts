@@ -1,7 +1,6 @@
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { DirectoryCatalog } from '../../../src/catalog/catalog.js';
-import type { Catalog } from '../../../src/catalog/catalog.js';
+import { DirectoryCatalog, type Catalog } from '../../../src/catalog/catalog.js';
 import type { OpmateError } from '../../../src/core/errors.js';
 import { type CatalogImage, readCatalogImages } from '../../../src/mirror/catalog-images.js';
 import { SqliteCatalog } from '../../../src/sqlite/read/catalog.js';

@@ -9,14 +9,14 @@ const patterns = (...texts: string[]) =>
 describe('mirror/blocked-images', () => {
   it('tells the first pattern that matches any of the names', () => {
     const blocked = patterns('^nothing$', 'acme/.*@', 'mirror.test');
-    expect(blocked.patternFor(['quay.io/acme/app@sha256:1', 'mirror.test/acme/app:1'])).toBe('acme/.*@');
-    expect(blocked.patternFor(['quay.io/acme/app:1', 'mirror.test/acme/app:1'])).toBe('mirror.test');
-    expect(blocked.patternFor(['quay.io/acme/app:1'])).toBeUndefined();
-    expect(patterns().patternFor(['quay.io/acme/app:1'])).toBeUndefined();
+    expect(blocked.findMatch(['quay.io/acme/app@sha256:1', 'mirror.test/acme/app:1'])).toBe('acme/.*@');
+    expect(blocked.findMatch(['quay.io/acme/app:1', 'mirror.test/acme/app:1'])).toBe('mirror.test');
+    expect(blocked.findMatch(['quay.io/acme/app:1'])).toBeUndefined();
+    expect(patterns().findMatch(['quay.io/acme/app:1'])).toBeUndefined();
   });
 
   it('stops a pattern that would take for ever', () => {
-    const search = (): unknown => patterns('(a*)*$').patternFor([`${'a'.repeat(60)}:v1`]);
-    expect(search).toThrow(/^mirror.blockedImages: looking at "a+:v1" takes too long$/);
+    const search = (): unknown => patterns('(a*)*$').findMatch([`${'a'.repeat(60)}:v1`]);
+    expect(search).toThrow(/^mirror.blockedImages: matching "a+:v1" takes too long$/);
   }, 20_000);
 });

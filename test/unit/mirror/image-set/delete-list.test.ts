@@ -7,8 +7,8 @@ import {
   parseDeleteList,
   requireBelow,
 } from '../../../../src/mirror/image-set/delete-list.js';
-import { nameOfImage, sourceText } from '../../../../src/mirror/image-set/image-set-names.js';
-import type { PlannedImage } from '../../../../src/mirror/image-set/image-set-plan.js';
+import { getImageName, formatSource } from '../../../../src/mirror/image-set/image-set-names.js';
+import type { PlannedImage } from '../../../../src/mirror/image-set/planned-image.js';
 import { KeptImages } from '../../../../src/mirror/image-set/kept-images.js';
 import { messagesThrown } from '../../../support/diagnostics.js';
 
@@ -21,11 +21,11 @@ const faultsOf = messagesThrown;
 const digest = `sha256:${'1a'.repeat(32)}`;
 function planned(kind: PlannedImage['kind'], text: string): PlannedImage {
   const reference = parseReference(text);
-  const name = nameOfImage(reference);
+  const name = getImageName(reference);
   const repository = `ocm/${name.repository}`;
   return {
     ...{ kind, reference, name, repository, platforms: undefined, bundles: [], texts: new Set([text]) },
-    source: sourceText(reference),
+    source: formatSource(reference),
     destination: `reg.test/${repository}:${name.tag}`,
   };
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { parseReference, type RegistryReference } from '../../../../src/core/reference.js';
 import { deleteImages } from '../../../../src/mirror/image-set/delete-images.js';
-import { tagOfDigest } from '../../../../src/mirror/image-set/image-set-names.js';
+import { toDigestTag } from '../../../../src/mirror/image-set/image-set-names.js';
 import { pinTransfers, surveyTransfers } from '../../../../src/mirror/transfer/transfer.js';
 import { findSignatures } from '../../../../src/mirror/transfer/find-signatures.js';
 import { copyTransfers } from '../../../../src/mirror/transfer/copy-transfers.js';
@@ -108,7 +108,7 @@ describe.each(Object.entries(registries))('images mirrored by digest to %s', (na
   afterAll(() => (name === 'docker-registry' ? target.close() : undefined));
 
   describe.each(Object.entries(kinds))('%s', (_, { root, put }) => {
-    const tag = tagOfDigest(root.digest);
+    const tag = toDigestTag(root.digest);
     let repository = '';
     let from: RegistryRepository;
     let to: RegistryRepository;
@@ -233,7 +233,7 @@ describe.each(Object.entries(registries))('images mirrored by digest to %s', (na
       },
     });
     await store(at, amd64);
-    const tag = tagOfDigest(amd64.descriptor.digest);
+    const tag = toDigestTag(amd64.descriptor.digest);
     await at.putManifest(tag, amd64.bytes, mediaTypes.ociManifest);
     await sign(at, amd64.descriptor, 'one');
     await sign(at, amd64.descriptor, 'two');
@@ -247,7 +247,7 @@ describe.each(Object.entries(registries))('images mirrored by digest to %s', (na
     const at = open(target.host, repository);
     await kinds['an index'].put(at);
     const signature = await sign(at, index.descriptor);
-    const tag = tagOfDigest(index.descriptor.digest);
+    const tag = toDigestTag(index.descriptor.digest);
     const entry = {
       ...(await at.headManifest(signature)),
       artifactType: 'application/x-signature',

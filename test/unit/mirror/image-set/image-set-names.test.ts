@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { UsageError } from '../../../../src/core/errors.js';
 import { parseReference } from '../../../../src/core/reference.js';
 import {
-  nameOfImage,
+  getImageName,
   parseMirrorTarget,
   pathBelow,
-  sourceText,
+  formatSource,
 } from '../../../../src/mirror/image-set/image-set-names.js';
 
 const digest = `sha256:${'0123456789abcdef'.repeat(4)}`;
@@ -49,14 +49,14 @@ describe('mirror/image-set-names', () => {
     ['nginx', 'library/nginx', 'latest', 'docker://docker.io/library/nginx:latest'],
   ])('names %s', (text, repository, tag, source) => {
     const reference = parseReference(text);
-    expect(nameOfImage(reference)).toEqual({ repository, tag });
-    expect(sourceText(reference)).toBe(source);
-    expect(nameOfImage(reference, { repository: 'a/b', tag: 'c' })).toEqual({ repository: 'a/b', tag: 'c' });
+    expect(getImageName(reference)).toEqual({ repository, tag });
+    expect(formatSource(reference)).toBe(source);
+    expect(getImageName(reference, { repository: 'a/b', tag: 'c' })).toEqual({ repository: 'a/b', tag: 'c' });
   });
 
   it('makes a tag of a digest of any length', () => {
     const long = `sha512:${'ab'.repeat(64)}`;
-    expect(nameOfImage(parseReference(`quay.io/acme/app@${long}`)).tag).toHaveLength(128);
+    expect(getImageName(parseReference(`quay.io/acme/app@${long}`)).tag).toHaveLength(128);
   });
 
   it('joins what is nested too deeply', () => {

@@ -5,21 +5,21 @@ import { OpmateError } from '../../../../src/core/errors.js';
 import { parseReference } from '../../../../src/core/reference.js';
 import { parseYaml } from '../../../../src/document/yaml.js';
 import type { OperatorConfig } from '../../../../src/mirror/image-set/image-set-config.js';
+import { readCatalogSourceTemplates } from '../../../../src/mirror/image-set/catalog-source-template.js';
 import {
   type ClusterResourceOptions,
   type MirroredCatalog,
-  type MirroredImage,
   type MirroredSet,
   clusterResources,
   isObjectName,
   isObjectPrefix,
-  readCatalogSourceTemplates,
 } from '../../../../src/mirror/image-set/image-set-resources.js';
+import type { MirroredName } from '../../../../src/mirror/image-set/planned-image.js';
 import { directoryWith } from '../../../support/temporary.js';
 
 const registry = 'registry.test';
 
-function imageOf(text: string, kind: MirroredImage['kind'] = 'related', repository?: string): MirroredImage {
+function imageOf(text: string, kind: MirroredName['kind'] = 'related', repository?: string): MirroredName {
   const reference = parseReference(text);
   const own = reference.transport === 'docker' ? `base/${reference.repository}` : 'base/other';
   return { kind, reference, repository: repository ?? own };
@@ -33,7 +33,7 @@ function catalogOf(repository: string, tag: string): MirroredCatalog {
   };
 }
 
-const planOf = (images: MirroredImage[], catalogs: MirroredCatalog[] = []): MirroredSet => {
+const planOf = (images: MirroredName[], catalogs: MirroredCatalog[] = []): MirroredSet => {
   return { images, catalogs };
 };
 
@@ -138,7 +138,9 @@ describe('mirror/image-set-resources', () => {
 
   it('refuses one name for the objects of two catalogs', () => {
     const plan = planOf([], [catalogOf('acme/index', 'v1'), catalogOf('other/index', 'v1')]);
-    expect(() => resources(plan)).toThrow(/both quay.io\/acme\/index:v1 and quay.io\/other\/index:v1/);
+    expect(() => resources(plan)).toThrow(
+      /same object name for quay.io\/acme\/index:v1 and quay.io\/other\/index:v1/,
+    );
     expect(() => resources(plan, { catalogName: 'ours' })).toThrow('ours: 2 catalogs cannot have one name');
   });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { diffLocks, isSameSet } from '../../../../src/mirror/lock/lock-diff.js';
-import { encodeLock, parseLock } from '../../../../src/mirror/lock/lock.js';
+import { encodeLock } from '../../../../src/mirror/lock/encode-lock.js';
+import { parseLock } from '../../../../src/mirror/lock/parse-lock.js';
 import {
   contentsOf,
   imageManifest,

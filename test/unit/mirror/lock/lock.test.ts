@@ -3,15 +3,9 @@ import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { OpmateError } from '../../../../src/core/errors.js';
-import {
-  type ImageSetLock,
-  blobsOfLock,
-  compareLocked,
-  encodeLock,
-  parseLock,
-  planOf,
-  readLock,
-} from '../../../../src/mirror/lock/lock.js';
+import { encodeLock, planOf } from '../../../../src/mirror/lock/encode-lock.js';
+import { type ImageSetLock, getLockBlobs, compareLocked } from '../../../../src/mirror/lock/lock.js';
+import { parseLock, readLock } from '../../../../src/mirror/lock/parse-lock.js';
 import {
   contentsOf,
   digestFor,
@@ -113,7 +107,7 @@ describe('mirror/lock', () => {
   });
 
   it('has each blob once', () => {
-    const blobs = blobsOfLock(fullLock());
+    const blobs = getLockBlobs(fullLock());
     expect([...blobs.keys()].sort()).toEqual(
       [base, top, other, layer('payload', 7)].map(({ digest }) => digest).sort(),
     );
@@ -188,7 +182,7 @@ describe('mirror/lock', () => {
     [
       'a manifest in itself',
       (lock) => (lock.manifests[amd64.descriptor.digest].manifests = [index.descriptor.digest]),
-      /lists .* which does not stand before it$/,
+      /lists .* which does not precede it$/,
     ],
     [
       'a root that is not listed',
@@ -279,9 +273,9 @@ describe('mirror/lock', () => {
         Object.assign(lock.manifests, manifests);
       });
     const circle = Object.fromEntries(names.map((name) => [name, entry(names)]));
-    expect(faultOf(withManifests(circle)).message).toMatch(/does not stand before it$/);
+    expect(faultOf(withManifests(circle)).message).toMatch(/does not precede it$/);
     const chain = Object.fromEntries(names.map((name, i) => [name, entry(names.slice(i + 1, i + 2))]));
-    expect(faultOf(withManifests(chain)).message).toMatch(/does not stand before it$/);
+    expect(faultOf(withManifests(chain)).message).toMatch(/does not precede it$/);
     const wide = Object.fromEntries(names.map((name, i) => [name, entry(i === 0 ? names.slice(1) : [])]));
     expect(faultOf(withManifests(wide, {}, 5000))).toMatchObject({ code: 'LIMIT' });
   });

@@ -159,12 +159,16 @@ describe('mirror/shard-blobs', () => {
     const shards = assignShards(images, 2);
     const plan = planSharedBlobs(transfers, shards);
     expect([...plan.keys()]).toEqual([common.digest]);
-    const { owner, home, bringers } = plan.get(common.digest) ?? { owner: -1, home: '', bringers: new Map() };
+    const { owner, home, providers } = plan.get(common.digest) ?? {
+      owner: -1,
+      home: '',
+      providers: new Map(),
+    };
     const ownRepositories = transfers.flatMap(({ target }, i) =>
       shards[i] === owner && target.transport === 'docker' ? target.repository : [],
     );
     expect(ownRepositories).toContain(home);
-    expect([...bringers.values()]).toEqual(shards);
+    expect([...providers.values()]).toEqual(shards);
     expect(planSharedBlobs([...transfers].reverse(), [...shards].reverse())).toEqual(plan);
   });
 });

@@ -39,9 +39,10 @@ const serve = (count: number): void => {
   for (let i = 0; i < count; i++) serveImage(source, 'ns/app', `v${i}`, imageOf(i));
 };
 
+const session = { connect: () => bench.connect({ useHttp: true, maxAttempts: 1 }) };
 const run = (transfers: readonly Transfer[], more: Partial<TransferOptions> = {}) =>
   transferImages(transfers, {
-    session: { connect: () => bench.connect({ useHttp: true, maxAttempts: 1 }) },
+    session,
     maxPerRegistry: 4,
     continueOnError: true,
     skipMissing: true,
@@ -130,7 +131,9 @@ describe('mirror/transfer', () => {
         return { status: 500 };
       },
     });
-    expect(await failureOf(run(transfersOf(20), { signal: cancel.signal }))).toMatchObject({
+    expect(
+      await failureOf(run(transfersOf(20), { session: { ...session, signal: cancel.signal } })),
+    ).toMatchObject({
       code: 'CANCELLED',
     });
     expect((await tagsThere()).length).toBeLessThan(20);

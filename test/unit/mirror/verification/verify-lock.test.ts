@@ -1,6 +1,6 @@
 import { createPrivateKey } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { type LockedImage, nameOfLocked } from '../../../../src/mirror/lock/lock.js';
+import { type LockedImage, getLockedName } from '../../../../src/mirror/lock/lock.js';
 import { type VerifiedSet, verifyLock } from '../../../../src/mirror/verification/verify-lock.js';
 import { readContents } from '../../../../src/oci/image/contents.js';
 import { buildImage, pushImageIndex } from '../../../../src/oci/image/image-builder.js';
@@ -44,7 +44,7 @@ async function judge(kind: 'component' | 'additional', versions: string[]): Prom
       Promise.resolve({ repository: layout, reference: digest, close: () => Promise.resolve() }),
     readOpenPgp: () => Promise.resolve([]),
   });
-  return images.map((image) => verdicts.get(nameOfLocked(image))?.status ?? 'none');
+  return images.map((image) => verdicts.get(getLockedName(image))?.status ?? 'none');
 }
 
 describe('verifyLock, of releases that a policy accepts', () => {

@@ -337,10 +337,10 @@ describe('serve/grpc/server', () => {
       getBundle: (name) => new Promise((resolve) => (go = () => resolve(bundleOf(name)))),
     });
     const client = clientOf(server);
-    let isAsked = false;
+    let isRequested = false;
     const answer = client.call('GetBundle', { pkgName: 'late' });
-    await until(() => (isAsked = go.length === 0 && go.toString().includes('bundleOf')));
-    expect(isAsked).toBe(true);
+    await until(() => (isRequested = go.length === 0 && go.toString().includes('bundleOf')));
+    expect(isRequested).toBe(true);
     const closed = server.close();
     go();
     expect((await answer)[0]).toMatchObject({ csvName: 'late' });

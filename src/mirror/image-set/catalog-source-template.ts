@@ -1,0 +1,131 @@
+import path from 'node:path';
+import { ErrorList } from '../../core/diagnostics-error.js';
+import { OpmateError, fileError } from '../../core/errors.js';
+import { getObject } from '../../document/json-fields.js';
+import { quoteGo } from '../../document/go-json.js';
+import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
+import { parseYamlWithPlaces } from '../../document/yaml.js';
+import { type LinkOptions, isWithin, requireWithin } from '../../files/directory-root.js';
+import { readRegularFile } from '../../files/read-file.js';
+import type { ImageSetLock } from '../lock/lock.js';
+
+const maxTemplateBytes = 1024 * 1024;
+
+/** Fields of a CatalogSource in addition to name, namespace, source type and image. */
+export interface CatalogSourceTemplate {
+  /** Text of the file. */
+  text: string;
+  labels: Record<string, string> | undefined;
+  annotations: Record<string, string> | undefined;
+  spec: JsonObject;
+}
+
+/**
+ * Reads the templates of a configuration, by file as written there, relative to `directory`. Throws OpmateError with all
+ * invalid templates; UNSAFE for a link that leaves the directory, unless `followLinks`.
+ */
+export async function readCatalogSourceTemplates(
+  operators: readonly { targetCatalogSourceTemplate?: string | undefined }[],
+  { directory, followLinks }: { directory: string } & LinkOptions,
+): Promise<Map<string, CatalogSourceTemplate>> {
+  const templates = new Map<string, CatalogSourceTemplate>();
+  const errors = new ErrorList();
+  for (const { targetCatalogSourceTemplate: file } of operators) {
+    if (file === undefined || templates.has(file)) continue;
+    await errors.try(async () => {
+      const place = path.resolve(directory, file);
+      const root = isWithin(directory, place) ? directory : path.dirname(place);
+      await requireWithin(root, place, { label: file, followLinks });
+      templates.set(file, parseTemplate(await readTemplateFile(place, file), file));
+    });
+  }
+  errors.throwIfAny();
+  return templates;
+}
+
+/**
+ * Returns the templates of a lock, by file. Throws OpmateError with all invalid templates, including those that the lock
+ * has no text of, and two of one file.
+ */
+export function templatesOfLock(lock: ImageSetLock, subject: string): Map<string, CatalogSourceTemplate> {
+  const templates = new Map<string, CatalogSourceTemplate>();
+  const errors = new ErrorList();
+  for (const { targetCatalogSourceTemplate: template } of lock.catalogs) {
+    if (template === undefined) continue;
+    const { file, text } = template;
+    const name = `${subject}: template ${quoteGo(file)}`;
+    const known = templates.get(file);
+    if (text === undefined) {
+      const hint = 'specify the configuration with --config to read its templates, or mirror to disk again';
+      errors.add(new OpmateError('INVALID', 'only its path is in the lock', { subject: name, hint }));
+    } else if (known === undefined) {
+      try {
+        templates.set(file, parseTemplate(text, name));
+      } catch (error) {
+        if (!(error instanceof OpmateError)) throw error;
+        errors.add(error);
+      }
+    } else if (known.text !== text)
+      errors.add(new OpmateError('INVALID', 'duplicate, with other content', { subject: name }));
+  }
+  errors.throwIfAny();
+  return templates;
+}
+
+/** Throws OpmateError INVALID with all templates that differ from those of a lock. */
+export function requireSameTemplates(
+  lock: ImageSetLock,
+  templates: ReadonlyMap<string, CatalogSourceTemplate>,
+): void {
+  const changed = new Set<string>();
+  for (const { targetCatalogSourceTemplate: template } of lock.catalogs) {
+    const now = template && templates.get(template.file)?.text;
+    if (now !== undefined && template?.text !== undefined && now !== template.text)
+      changed.add(template.file);
+  }
+  const errors = new ErrorList();
+  for (const file of changed) {
+    const hint = 'mirror without --locked to create a new lock';
+    errors.add(
+      new OpmateError('INVALID', 'differs from the template in the lock', { subject: file, file, hint }),
+    );
+  }
+  errors.throwIfAny();
+}
+
+async function readTemplateFile(place: string, file: string): Promise<string> {
+  try {
+    return String(await readRegularFile(place, maxTemplateBytes, { name: file }));
+  } catch (error) {
+    throw fileError(file, error, { file });
+  }
+}
+
+function parseTemplate(text: string, file: string): CatalogSourceTemplate {
+  const fail = (problem: string): OpmateError => {
+    const hint = 'use a CatalogSource without image, name and namespace';
+    return new OpmateError('INVALID', problem, { subject: file, file, hint });
+  };
+  let value: JsonValue;
+  try {
+    ({ value } = parseYamlWithPlaces(text));
+  } catch (error) {
+    if (!(error instanceof OpmateError)) throw error;
+    throw new OpmateError('SYNTAX', error.message, { subject: file, file, line: error.line });
+  }
+  const { apiVersion, kind, spec = {}, metadata } = getObject(value);
+  if (kind !== 'CatalogSource' || apiVersion !== 'operators.coreos.com/v1alpha1') {
+    throw fail('not a CatalogSource of operators.coreos.com/v1alpha1');
+  }
+  if (!isJsonObject(spec)) throw fail('spec: expected an object');
+  const { sourceType = '', configMap = '' } = spec;
+  if (sourceType !== '' && sourceType !== 'grpc') throw fail('spec.sourceType: not grpc');
+  if (configMap !== '') throw fail('spec.configMap: a mirrored catalog is an image');
+  const { labels, annotations } = getObject(metadata);
+  return { text, labels: toTexts(labels), annotations: toTexts(annotations), spec };
+}
+
+function toTexts(value: JsonValue | undefined): Record<string, string> | undefined {
+  if (!isJsonObject(value)) return undefined;
+  return Object.fromEntries(Object.entries(value).map(([key, text]) => [key, String(text)]));
+}

@@ -1,0 +1,307 @@
+import type { Catalog } from '../../catalog/catalog.js';
+import type { CatalogSelection } from '../../catalog/selection/selection.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { ErrorList, addContext } from '../../core/diagnostics-error.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import type { Logger } from '../../core/log.js';
+import { compareBytes } from '../../core/order.js';
+import { type Reference, formatReference, parseReference } from '../../core/reference.js';
+import { quoteGo } from '../../document/go-json.js';
+import { schemas } from '../../model/declarative-config.js';
+import type { BundleFacts } from '../../model/facts.js';
+import type { OpenedReference } from '../../oci/image/open.js';
+import { formatPlatform } from '../../oci/image/platform.js';
+import type { Platform } from '../../oci/image/types.js';
+import { type CatalogImage, getImages, readCatalogImages } from '../catalog-images.js';
+import { openChartArtifact } from '../helm/chart-artifact.js';
+import { chartName } from '../helm/chart-name.js';
+import type { OpenedChart } from '../helm/open-charts.js';
+import { findSharedRepositories } from '../mapping/collisions.js';
+import type { OpenedReleases } from '../release/open-releases.js';
+import { BlockedImages } from './blocked-images.js';
+import type { PlatformConfig } from './config-fields.js';
+import type { AdditionalImageConfig, ImageSetConfiguration } from './image-set-config.js';
+import {
+  type ImageName,
+  type MirrorTarget,
+  formatSource,
+  getDestination,
+  getImageName,
+  pathBelow,
+} from './image-set-names.js';
+import { type PlannedImage, releaseRepositories } from './planned-image.js';
+
+/** Options of naming the images of a set. */
+export interface CollectionOptions extends CancelOptions {
+  target: MirrorTarget;
+  /** Platforms of images that the configuration does not limit; default all. */
+  platforms?: readonly Platform[] | undefined;
+  /** Mirrors chart artifacts too; default their images only. */
+  withCharts?: boolean | undefined;
+  logger?: Logger | undefined;
+}
+
+/** A chart with the name of its artifact below the target. */
+export interface PlannedChart {
+  chart: OpenedChart;
+  name: ImageName;
+}
+
+/** The images of a plan. */
+export interface CollectedImages {
+  /** By source, then destination. */
+  images: PlannedImage[];
+  /** Images excluded by `blockedImages`, by source, with the matching pattern. */
+  blocked: { source: string; pattern: string }[];
+  warnings: string[];
+}
+
+/** Collects the images of a plan, each once. */
+export class ImageCollection {
+  readonly #options: CollectionOptions;
+  readonly #images = new Map<string, PlannedImage>();
+  readonly #blocked = new Map<string, string>();
+  readonly #patterns: BlockedImages;
+
+  constructor(config: ImageSetConfiguration, options: CollectionOptions) {
+    this.#patterns = new BlockedImages(config.blockedImages);
+    this.#options = options;
+  }
+
+  /** Adds the images of selected bundles, and returns their number. Throws OpmateError with all invalid references. */
+  async addCatalogImages(
+    label: string,
+    selection: CatalogSelection,
+    catalog: Catalog,
+    platforms: readonly PlatformConfig[],
+  ): Promise<number> {
+    const errors = new ErrorList();
+    let count = 0;
+    const add = (image: CatalogImage): void => {
+      count++;
+      try {
+        this.#addBundleImage(image, platforms);
+      } catch (error) {
+        if (!(error instanceof OpmateError) || error.code === 'LIMIT') throw error;
+        const subject = `${label}: package ${quoteGo(image.package)}, bundle ${quoteGo(image.bundle)}`;
+        errors.add(addContext(error, { subject }));
+      }
+    };
+    if (selection.isWhole) {
+      for await (const image of readCatalogImages(catalog, this.#options)) add(image);
+    } else {
+      for (const bundle of selection.facts.bundles) {
+        throwIfCancelled(this.#options.signal);
+        for (const image of await readBundleImages(catalog, bundle)) add(image);
+      }
+    }
+    errors.throwIfAny();
+    return count;
+  }
+
+  #addBundleImage(
+    { image, kind, package: packageName, bundle }: CatalogImage,
+    platforms: readonly PlatformConfig[],
+  ): void {
+    const reference = parseReference(image);
+    if (reference.transport !== 'docker') {
+      const hint = 'mirror it to a registry: clusters pull from registries only';
+      throw new OpmateError('INVALID', `image ${quoteGo(image)}: not in a registry`, { hint });
+    }
+    const planned = this.#addUnlessBlocked(kind, reference, getImageName(reference), platforms);
+    planned?.bundles.push({ package: packageName, bundle });
+  }
+
+  /** Adds a catalog, which `blockedImages` does not apply to. */
+  addCatalog(reference: Reference, name: ImageName, platforms: readonly PlatformConfig[]): PlannedImage {
+    return this.#add('catalog', reference, name, platforms);
+  }
+
+  addAdditional(
+    { reference, targetRepo, targetTag, platforms, place: { line } }: AdditionalImageConfig,
+    file: string,
+  ): void {
+    const name = getImageName(reference, { repository: targetRepo, tag: targetTag });
+    const image = this.#addUnlessBlocked('additional', reference, name, platforms);
+    if (image === undefined) return;
+    image.place ??= { file, line };
+    image.isRequested = true;
+  }
+
+  /** Adds the images of charts, and their artifacts with `withCharts`. Throws OpmateError. */
+  addCharts(charts: readonly OpenedChart[]): PlannedChart[] {
+    const digests = new Map<string, string>();
+    return charts.map((chart) => {
+      const { config, packed, found } = chart;
+      for (const { text } of found.images) {
+        const reference = parseReference(text);
+        const image = this.#addUnlessBlocked('helm', reference, getImageName(reference), config.platforms);
+        if (image !== undefined) image.isRequested = true;
+      }
+      const name = chartName(chart, digests);
+      if (this.#options.withCharts === true) {
+        this.#addBuilt('chart', name, () => Promise.resolve(openChartArtifact(packed)));
+      }
+      return { chart, name };
+    });
+  }
+
+  /** Adds release images and their components with the names that clusters expect, and the graph image. */
+  addReleases({ releases, graphImage }: OpenedReleases, platforms: readonly PlatformConfig[]): void {
+    for (const { image, tag, components, contents } of releases) {
+      for (const { name, image: component } of components) {
+        const target = { repository: releaseRepositories.component, tag: `${tag}-${name}` };
+        this.#addUnlessBlocked('component', component, target, platforms);
+      }
+      const target = { repository: releaseRepositories.release, tag };
+      const planned = this.#addUnlessBlocked('release', image, target, platforms);
+      if (planned !== undefined) planned.contents = contents;
+    }
+    if (graphImage === undefined) return;
+    const target = { repository: releaseRepositories.graph, tag: 'latest' };
+    this.#addBuilt('graph', target, () => graphImage.open());
+  }
+
+  #addBuilt(kind: 'chart' | 'graph', name: ImageName, open: () => Promise<OpenedReference>): void {
+    const { repository: path, tag } = name;
+    this.#add(kind, { transport: 'oci', text: `oci:${path}:${tag}`, path, tag }, name, []).open = open;
+  }
+
+  #addUnlessBlocked(
+    kind: PlannedImage['kind'],
+    reference: Reference,
+    name: ImageName,
+    platforms: readonly PlatformConfig[],
+  ): PlannedImage | undefined {
+    const { destination } = this.#locate(name);
+    const pattern = this.#patterns.findMatch([formatReference(reference), destination]);
+    if (pattern === undefined) return this.#add(kind, reference, name, platforms);
+    this.#blocked.set(formatSource(reference), pattern);
+    return undefined;
+  }
+
+  #locate({ repository, tag }: ImageName): { repository: string; destination: string } {
+    const { target } = this.#options;
+    const path = pathBelow(target, repository);
+    return { repository: path, destination: getDestination(target, path, tag) };
+  }
+
+  #add(
+    kind: PlannedImage['kind'],
+    reference: Reference,
+    name: ImageName,
+    configured: readonly PlatformConfig[],
+  ): PlannedImage {
+    const platforms = configured.length > 0 ? configured : this.#options.platforms;
+    const source = formatSource(reference);
+    const { repository, destination } = this.#locate(name);
+    const key = `${source}=${destination}`;
+    const known = this.#images.get(key);
+    if (known !== undefined) {
+      // A bundle that another bundle relates to is still a bundle.
+      if (kind === 'bundle' && known.kind === 'related') known.kind = kind;
+      if (kind !== 'chart' && known.kind === 'helm') known.kind = kind;
+      known.platforms = joinPlatforms(known.platforms, platforms);
+      known.texts.add(reference.text);
+      return known;
+    }
+    const image: PlannedImage = {
+      ...{ kind, reference, source, name, destination, repository, platforms },
+      bundles: [],
+      texts: new Set([reference.text]),
+    };
+    this.#images.set(key, image);
+    return image;
+  }
+
+  /** Returns the images of the plan. Throws OpmateError with every name of two different images. */
+  finish(warnings: string[]): CollectedImages {
+    const images = [...this.#images.values()].sort(
+      (a, b) => compareBytes(a.source, b.source) || compareBytes(a.destination, b.destination),
+    );
+    const errors = new ErrorList();
+    const byDestination = new Map<string, PlannedImage>();
+    const merged = new Set<PlannedImage>();
+    for (const image of images) {
+      const { destination } = image;
+      const other = byDestination.get(destination);
+      const kept = other === undefined ? image : selectTwin(image, other);
+      if (kept === undefined) {
+        const problem = `${destination}: same target for ${other?.source} and ${image.source}`;
+        const hint = 'exclude one of them with blockedImages, or set its targetRepo or targetTag';
+        errors.add(new OpmateError('INVALID', problem, { hint }));
+        continue;
+      }
+      byDestination.set(destination, kept);
+      if (other === undefined) continue;
+      const twin = kept === image ? other : image;
+      mergeInto(kept, twin);
+      merged.add(twin);
+      if (twin.reference.digest === undefined)
+        warnings.push(
+          `${destination}: ${kept.source} is taken; the catalog names the same tag without digest too`,
+        );
+    }
+    errors.throwIfAny();
+    const blocked = [...this.#blocked].map(([source, pattern]) => ({ source, pattern }));
+    return {
+      images: images.filter((image) => !merged.has(image)),
+      blocked: blocked.sort((a, b) => compareBytes(a.source, b.source)),
+      warnings: [
+        ...warnings,
+        ...findSharedRepositories(images.flatMap((image) => this.#getRepositories(image))),
+      ],
+    };
+  }
+
+  /** Returns source and target repository, unless the configuration sets the target. */
+  #getRepositories({ reference, name, repository }: PlannedImage): { source: string; target: string }[] {
+    if (reference.transport !== 'docker' || reference.repository !== name.repository) return [];
+    const source = `${reference.registry}/${reference.repository}`;
+    return [{ source, target: getDestination(this.#options.target, repository) }];
+  }
+}
+
+async function readBundleImages(catalog: Catalog, bundle: BundleFacts): Promise<CatalogImage[]> {
+  if (bundle.origin === undefined) return [];
+  const { package: packageName, name, origin } = bundle;
+  const value = await catalog.read(origin);
+  return getImages({ schema: schemas.bundle, package: packageName, name, value, origin });
+}
+
+/** Returns the image to keep of two with one destination; undefined if they may differ. */
+function selectTwin(image: PlannedImage, other: PlannedImage): PlannedImage | undefined {
+  if (!isOperand(image) || !isOperand(other)) return undefined;
+  const [digest, otherDigest] = [image.reference.digest, other.reference.digest];
+  if (digest !== undefined && digest === otherDigest) return other;
+  // One tag, pinned by one of both.
+  if ((digest === undefined) === (otherDigest === undefined) || getTag(image) !== getTag(other))
+    return undefined;
+  return digest === undefined ? other : image;
+}
+
+function isOperand({ kind }: PlannedImage): boolean {
+  return kind !== 'catalog' && kind !== 'chart' && kind !== 'graph';
+}
+
+function getTag({ reference }: PlannedImage): string {
+  return reference.transport === 'docker'
+    ? `${reference.registry}/${reference.repository}:${reference.tag ?? ''}`
+    : `${reference.transport}:${reference.path}`;
+}
+
+function mergeInto(kept: PlannedImage, twin: PlannedImage): void {
+  kept.bundles.push(...twin.bundles);
+  kept.platforms = joinPlatforms(kept.platforms, twin.platforms);
+  for (const text of twin.texts) kept.texts.add(text);
+  if (twin.reference.digest !== undefined) kept.aliases = [...(kept.aliases ?? []), twin.reference];
+}
+
+/** Returns the platforms of two users of an image; undefined for all. */
+function joinPlatforms(
+  a: readonly Platform[] | undefined,
+  b: readonly Platform[] | undefined,
+): readonly Platform[] | undefined {
+  if (a === undefined || b === undefined) return undefined;
+  return [...new Map([...a, ...b].map((platform) => [formatPlatform(platform), platform])).values()];
+}

@@ -32,12 +32,8 @@ export {
   type SelectionPlan,
 } from './api/selection/plan-selection.js';
 export { type SelectionPick, type SelectionRequest } from './view/answers.js';
-export {
-  encodeRegistryManifests,
-  type ImageList,
-  type ImageSelection,
-  mapToRegistry,
-} from './mirror/mapping/registry-images.js';
+export { type ImageList, type ImageSelection } from './mirror/mapping/catalog-image-list.js';
+export { encodeRegistryManifests, mapToRegistry } from './mirror/mapping/registry-images.js';
 export { type BundleSourceOptions } from './api/bundle/bundle-sources.js';
 export { type RenderedBundle, type RenderObjectsOptions, renderBundle } from './api/bundle/render-bundle.js';
 export {

@@ -1,5 +1,5 @@
 import { type Diagnostic, formatMessage, formatPlace, formatWithHint, withSubject } from './diagnostic.js';
-import { type ErrorCode, OpmateError } from './errors.js';
+import { type ErrorCode, OpmateError, throwIfCancelled } from './errors.js';
 
 const errorCodes: Readonly<Record<string, ErrorCode>> = {
   syntax: 'SYNTAX',
@@ -84,6 +84,11 @@ export function combineErrors(errors: readonly OpmateError[]): OpmateError {
 /** Errors of several items, thrown as one. */
 export class ErrorList {
   readonly #errors: OpmateError[] = [];
+  readonly #signal: AbortSignal | undefined;
+
+  constructor(signal?: AbortSignal) {
+    this.#signal = signal;
+  }
 
   add(error: OpmateError): void {
     this.#errors.push(error);
@@ -91,7 +96,7 @@ export class ErrorList {
 
   /**
    * Returns the result of `work`; undefined after an OpmateError that `isListed` accepts, which is added. Throws other
-   * errors.
+   * errors; CancelledError if the signal is aborted.
    */
   async try<T>(
     work: () => T | Promise<T>,
@@ -100,6 +105,7 @@ export class ErrorList {
     try {
       return await work();
     } catch (error) {
+      throwIfCancelled(this.#signal);
       if (!(error instanceof OpmateError) || error.code === 'CANCELLED' || !isListed(error)) throw error;
       this.add(error);
       return undefined;

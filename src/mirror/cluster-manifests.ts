@@ -1,32 +1,32 @@
-/** The objects that make a cluster use a mirror, as YAML text with keys in alphabetical order. */
+/** Manifests that make a cluster use a mirror, as YAML with sorted keys. */
 import { LimitError } from '../core/errors.js';
 import { getOrAdd } from '../core/groups.js';
 import type { JsonObject } from '../document/json.js';
 import { compareBytes } from '../core/order.js';
 import { encodeYaml } from '../document/yaml.js';
 
-/** What any object may carry in addition to its name. */
 interface ObjectMetadata {
   labels?: Readonly<Record<string, string>> | undefined;
   annotations?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Where the images of a repository, namespace or registry are to be found, in the order to try. */
+/** Mirrors of a repository, namespace or registry, in order of preference. */
 export interface MirrorEntry {
   source: string;
   mirrors: readonly string[];
 }
 
+/** Kind of a mirror set. */
 export type MirrorSetKind = 'ImageContentSourcePolicy' | 'ImageDigestMirrorSet' | 'ImageTagMirrorSet';
 
 interface MirrorSetOptions extends ObjectMetadata {
-  /** The documents are called NAME-0, NAME-1, … */
+  /** Documents have the names NAME-0, NAME-1, … */
   name: string;
-  /** Bytes of a document; 250,000 unless told, which leaves room to what a cluster adds. */
+  /** Maximum bytes of a document; default 250,000, which leaves room for fields that a cluster adds. */
   maxBytes?: number | undefined;
 }
 
-/** Bytes of a document of a mirror set, unless told, and at most. */
+/** Default and maximum bytes of a document of a mirror set. */
 export const maxMirrorSetBytes = 250_000;
 
 const mirrorSets: Readonly<Record<MirrorSetKind, { apiVersion: string; list: string }>> = {
@@ -36,9 +36,8 @@ const mirrorSets: Readonly<Record<MirrorSetKind, { apiVersion: string; list: str
 };
 
 /**
- * Entries as the documents of a mirror set, each begun by `---`, sorted by source; a new document begins where
- * the next entry would make one larger than `maxBytes`. Entries of one source become one. The empty text where
- * there are no entries. Throws LimitError for an entry that is too large on its own.
+ * Encodes entries as documents of a mirror set, each started by `---` and at most `maxBytes` long, sorted by source.
+ * Entries of one source are merged; no entries are an empty text. Throws LimitError for an entry that is too large.
  */
 export function encodeMirrorSets(
   kind: MirrorSetKind,
@@ -53,28 +52,26 @@ export function encodeMirrorSets(
   for (const { source, mirrors } of mergeEntries(entries)) {
     const item: JsonObject = { mirrors: [...mirrors], source };
     const empty = emptySize(kind, documents.length, options);
-    const own = Buffer.byteLength(encodeMirrorSet(kind, [item], documents.length, options)) - empty;
-    if (items.length > 0 && size + own > maxBytes) {
+    const itemSize = Buffer.byteLength(encodeMirrorSet(kind, [item], documents.length, options)) - empty;
+    if (items.length > 0 && size + itemSize > maxBytes) {
       finish();
       items = [];
     }
     if (items.length === 0) size = emptySize(kind, documents.length, options);
-    if (size + own > maxBytes) {
-      throw new LimitError(
-        `${kind} ${options.name}: the entry of ${source} alone is above ${maxBytes} bytes`,
-        {
-          hint: 'raise the size limit of mirror sets',
-        },
-      );
+    if (size + itemSize > maxBytes) {
+      throw new LimitError(`the entry of ${source} alone is above ${maxBytes} bytes`, {
+        subject: `${kind} ${options.name}`,
+        hint: 'raise the size limit of mirror sets',
+      });
     }
     items.push(item);
-    size += own;
+    size += itemSize;
   }
   if (items.length > 0) finish();
   return documents.join('');
 }
 
-/** One entry a source, sorted by it; its mirrors each once, in the order in which they came. */
+/** Merges the entries of each source, sorted by source; mirrors keep their order, each once. */
 export function mergeEntries(entries: Iterable<MirrorEntry>): MirrorEntry[] {
   const merged = new Map<string, Set<string>>();
   for (const { source, mirrors } of entries) {
@@ -97,7 +94,7 @@ function encodeMirrorSet(
   return `---\n${encodeYaml({ apiVersion, kind, metadata, spec: { [list]: [...items] } })}`;
 }
 
-/** What a document takes in addition to its entries. */
+/** Returns the bytes of a document without entries. */
 function emptySize(kind: MirrorSetKind, index: number, options: MirrorSetOptions): number {
   return Buffer.byteLength(encodeMirrorSet(kind, [], index, options)) - ' []'.length;
 }
@@ -105,15 +102,15 @@ function emptySize(kind: MirrorSetKind, index: number, options: MirrorSetOptions
 interface CatalogSourceOptions extends ObjectMetadata {
   name: string;
   image: string;
-  /** `openshift-marketplace` unless told. */
+  /** Default `openshift-marketplace`. */
   namespace?: string | undefined;
-  /** How often the cluster looks for another image behind the tag, e.g. `30m`. */
+  /** Interval in which the cluster polls the tag, such as `30m`. */
   pollInterval?: string | undefined;
-  /** Fields of the specification that win over what is made here. */
+  /** Fields of `spec`, which take precedence. */
   spec?: JsonObject | undefined;
 }
 
-/** A CatalogSource that serves an image, as one YAML document without `---`. */
+/** Encodes a CatalogSource of an image, without `---`. */
 export function encodeCatalogSource(options: CatalogSourceOptions): string {
   const { name, image, namespace = 'openshift-marketplace', pollInterval, spec = {} } = options;
   return encodeYaml({
@@ -133,11 +130,11 @@ interface ClusterCatalogOptions extends ObjectMetadata {
   name: string;
   /** With a tag or digest. */
   image: string;
-  /** Minutes between looks for another image behind a tag; a cluster refuses it for a digest. */
+  /** Interval in which the cluster polls the tag, in minutes; invalid for a digest. */
   pollIntervalMinutes?: number | undefined;
 }
 
-/** A ClusterCatalog (OLM v1) of an image, as one YAML document without `---`. */
+/** Encodes a ClusterCatalog (OLM v1) of an image, without `---`. */
 export function encodeClusterCatalog(options: ClusterCatalogOptions): string {
   const { name, image, pollIntervalMinutes } = options;
   return encodeYaml({
@@ -161,13 +158,12 @@ function getMetadata({ labels, annotations }: ObjectMetadata): JsonObject {
   };
 }
 
-/** The longest name that an object may have, and still have a number after it. */
+/** Maximum length of an object name, without a number appended to it. */
 const maxNameLength = 240;
 
 /**
- * A name that a cluster takes for an object (a DNS subdomain): lower case, everything else than letters, digits
- * and dots a `-`, beginning and ending with a letter or digit. A name that is one already stays as it is.
- * `catalog` where nothing is left.
+ * Returns a valid object name (a DNS subdomain): lower case, with `-` for characters other than letters, digits and dots,
+ * trimmed to start and end with a letter or digit. Valid names are unchanged; an empty result becomes `catalog`.
  */
 export function getObjectName(text: string): string {
   const labels = text

@@ -8,8 +8,8 @@ import { makeDirectory } from '../files/make-directory.js';
 import { writeNewFile } from '../files/write-new-file.js';
 
 /**
- * Writes files into a directory, which is created if missing, so that all of them are there or none. `undefined`
- * removes the file that an earlier run has left under a name. Throws OpmateError.
+ * Writes files into a directory, all or none; creates a missing directory. `undefined` removes a file of an earlier run.
+ * Throws OpmateError.
  */
 export async function writeOutputFiles(
   directory: string,
@@ -31,12 +31,12 @@ export async function writeOutputFiles(
   });
 }
 
-/** Throws OpmateError where a directory is not there and cannot be made, or nothing can be written into it. */
+/** Throws OpmateError for a directory that cannot be created or written to. */
 export async function requireWritableDirectory(directory: string): Promise<void> {
   try {
-    let place = path.resolve(directory);
-    while ((await statIfPresent(place)) === undefined) place = path.dirname(place);
-    await access(`${place}/.`, constants.W_OK | constants.X_OK);
+    let existing = path.resolve(directory);
+    while ((await statIfPresent(existing)) === undefined) existing = path.dirname(existing);
+    await access(`${existing}/.`, constants.W_OK | constants.X_OK);
   } catch (error) {
     throw fileError(`output dir ${quoteGo(directory)}`, error, {
       hint: 'specify another with --workspace file://DIRECTORY, or with --lock FILE',
@@ -44,24 +44,19 @@ export async function requireWritableDirectory(directory: string): Promise<void>
   }
 }
 
-/**
- * Throws OpmateError UNSAFE for one of these places that is a link: whoever made the directory above it, such as the
- * writer of an archive, would choose what is written to.
- */
-export async function requireNoLinks(places: readonly string[]): Promise<void> {
-  for (const place of places) {
-    const stats = await lstatIfPresent(place);
+/** Throws OpmateError UNSAFE for a path that is a link, by which the writer of an archive could redirect output. */
+export async function requireNoLinks(paths: readonly string[]): Promise<void> {
+  for (const file of paths) {
+    const stats = await lstatIfPresent(file);
     if (stats?.isSymbolicLink() !== true) continue;
-    throw new OpmateError('UNSAFE', `output dir ${quoteGo(place)}: is a link`, {
+    throw new OpmateError('UNSAFE', 'is a link', {
+      subject: `output dir ${quoteGo(file)}`,
       hint: 'remove the link, or specify another directory with --workspace file://DIRECTORY',
     });
   }
 }
 
-/**
- * Replaces directories below `root` by ones that hold just these files, all or none; `root` is made where there is
- * none. Throws OpmateError.
- */
+/** Replaces directories below `root`, all or none, by directories of these files; creates `root`. Throws OpmateError. */
 export async function replaceDirectories(
   root: string,
   directories: ReadonlyMap<string, ReadonlyMap<string, string>>,

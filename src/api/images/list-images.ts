@@ -7,7 +7,7 @@ import {
   type ImageList,
   type ImageSelection,
   listCatalogImages,
-} from '../../mirror/mapping/registry-images.js';
+} from '../../mirror/mapping/catalog-image-list.js';
 import { NotDockerArchiveError } from '../../oci/archive-set/archive-source.js';
 import { openReference } from '../../oci/image/open.js';
 import { openImageSource } from '../../source/drivers/image.js';

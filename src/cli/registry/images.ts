@@ -8,12 +8,8 @@ import { sortedByBytes } from '../../core/order.js';
 import { checkPullSpec } from '../../core/reference.js';
 import { type ImageName, parseImageName, parseTypedReference } from '../../mirror/mapping/image-names.js';
 import { writeOutputFiles } from '../../mirror/output-files.js';
-import {
-  type ImageList,
-  encodeRegistryManifests,
-  formatPair,
-  mapToRegistry,
-} from '../../mirror/mapping/registry-images.js';
+import type { ImageList } from '../../mirror/mapping/catalog-image-list.js';
+import { encodeRegistryManifests, formatPair, mapToRegistry } from '../../mirror/mapping/registry-images.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';

@@ -1,6 +1,7 @@
 import { compareKnownVersions } from '../../graph/bundle-version.js';
 import { SkipRanges } from '../../graph/skip-ranges.js';
 import { OpmateError } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 import { findReference, parseReference } from '../../core/reference.js';
 import {
@@ -21,55 +22,58 @@ import {
   meetsSelector,
 } from './cluster-objects.js';
 
-/** What of its catalogs a cluster needs to stay installable and upgradable. */
+/** Catalog content that keeps a cluster installable and upgradable. */
 export interface ClusterCapture {
   /** By image. */
   catalogs: CapturedCatalog[];
-  /** What could not be mapped, or should be looked at. */
+  /** Objects that were not mapped, or need review. */
   warnings: CaptureWarning[];
   subscriptions: number;
   extensions: number;
 }
 
+/** A warning about an object. */
 export interface CaptureWarning {
   subject: string;
   problem: string;
   hint?: string | undefined;
 }
 
+/** A catalog of a capture. */
 export interface CapturedCatalog {
-  /** Where the catalog is mirrored from. */
+  /** Source image. */
   image: string;
-  /** Objects of the cluster that name it. */
+  /** Objects of the cluster that use it. */
   reasons: string[];
-  /** Path at the target, where another catalog has the same. */
+  /** Path at the target, if another catalog has the default one. */
   targetCatalog: string | undefined;
   /** By name. */
   packages: CapturedPackage[];
 }
 
+/** A package of a capture. */
 export interface CapturedPackage {
   name: string;
   reasons: string[];
-  /** Set where the default channel of the catalog may not be among the channels. */
+  /** Set if the channels may not include the catalog's default channel. */
   defaultChannel: string | undefined;
   /** Undefined for all channels. */
   channels: { name: string; minVersion: string | undefined }[] | undefined;
-  /** For all channels. */
+  /** Applies to all channels. */
   minVersion: string | undefined;
 }
 
 interface CaptureOptions {
-  /** Catalogs at hand, by their images in the cluster. */
+  /** Known catalogs, by their images in the cluster. */
   facts?: ReadonlyMap<string, CatalogFacts> | undefined;
 }
 
-/** One object that needs a package. */
+/** An object that needs a package. */
 interface Request {
   title: string;
   reason: string;
   package: string;
-  /** Empty for the default channel, or for any. */
+  /** Empty for the default channel, or any channel. */
   channels: string[];
   isAnyChannel: boolean;
   bundle: string;
@@ -77,9 +81,8 @@ interface Request {
 }
 
 /**
- * Maps what is installed in a cluster to the catalogs, packages, channels and minimum versions that an image set must
- * have. Reads nothing but the objects and `facts`. Throws OpmateError NOT_FOUND where nothing is installed, or nothing
- * can be mapped.
+ * Maps installed operators of a cluster to catalogs, packages, channels and minimum versions of an image set. Throws
+ * OpmateError NOT_FOUND if nothing is installed, or nothing can be mapped.
  */
 export function captureCluster(objects: ClusterObjects, options: CaptureOptions = {}): ClusterCapture {
   return new Capture(objects, options).run();
@@ -157,7 +160,7 @@ class Capture {
     });
   }
 
-  /** The catalog that an extension is from: the status does not say which. */
+  /** Returns the catalog of an extension, which its status does not contain. */
   #findCatalog({ title, selector, package: packageName, bundle }: Extension): ClusterCatalog | undefined {
     const candidates = [...this.#objects.clusterCatalogs.values()].filter(
       ({ labels, isEnabled, image }) => isEnabled && image !== undefined && meetsSelector(labels, selector),
@@ -208,15 +211,17 @@ class Capture {
     const image = this.#getSource(catalog.image);
     if (!isImage(image))
       return this.#warn(title, `not mapped: ${catalog.title}: invalid image ${quoteShort(catalog.image)}`);
-    const known = this.#catalogs.get(image) ?? { reasons: new Set(), requests: [] };
+    const known = getOrAdd(this.#catalogs, image, () => ({
+      reasons: new Set<string>(),
+      requests: [] as Request[],
+    }));
     known.reasons.add(
       image === catalog.image ? catalog.title : `${catalog.title}, a mirror at ${catalog.image}`,
     );
     known.requests.push(request);
-    this.#catalogs.set(image, known);
   }
 
-  /** What a mirror of the cluster mirrors, where its mirror sets say so; the longest match takes precedence. */
+  /** Returns the source of a mirrored image by the mirror sets of the cluster; the longest match takes precedence. */
   #getSource(image: string): string {
     const isBelow = (mirror: string): boolean =>
       image.startsWith(mirror) && ['', '/', ':', '@'].includes(image.charAt(mirror.length));
@@ -251,7 +256,7 @@ class Capture {
     return guessed;
   }
 
-  /** CSVs that no Subscription installed; OLM's own package server is one. */
+  /** Warns about CSVs without a Subscription, except OLM's package server. */
   #warnOfOtherCsvs(): void {
     const { subscriptions, csvs } = this.#objects;
     const known = new Set(
@@ -302,7 +307,7 @@ class Capture {
       const known = versions.filter((version) => version !== undefined).sort(compareVersions);
       return known[0] && formatVersion(known[0]);
     };
-    // Where one takes whatever channel is the default, which is known by the catalog only, all channels are kept.
+    // A default channel that is unknown without the catalog keeps all channels.
     if (checked.some(({ channels }) => channels.length === 0)) {
       const minVersion = lowest(checked.map(({ version }) => version));
       return { name, reasons, defaultChannel: undefined, channels: undefined, minVersion };
@@ -320,7 +325,7 @@ class Capture {
     };
   }
 
-  /** A request as a catalog can meet it. */
+  /** Returns a request limited to the content of a catalog. */
   #check(
     request: Request,
     { image, facts, defaultChannel }: { image: string; facts: CatalogFacts; defaultChannel: string },
@@ -351,20 +356,19 @@ class Capture {
     const wanted = kept.length > 0 ? kept : [defaultChannel];
     if (bundle === '') return { ...request, channels: wanted };
     const chosen = channels.filter(({ name }) => wanted.includes(name));
-    const leads = chosen.some((channel) => this.#leadsFrom(channel, request));
-    if (!leads) {
+    if (!chosen.some((channel) => this.#hasUpgrade(channel, request))) {
       const where = wanted.map((name) => `channel ${name}`).join(', ');
       this.#warn(title, `${image} has no upgrade from ${bundle} in ${where}`);
     }
-    // A bound above all that a channel has would be an error of the image set.
+    // A minimum above all versions of a channel is an error in an image set.
     const version = chosen.every(isReached) ? request.version : undefined;
     if (version === undefined && request.version !== undefined)
       this.#warn(title, `${image} has only bundles before ${formatVersion(request.version)}: no minVersion`);
     return { ...request, channels: wanted, version };
   }
 
-  /** Whether a channel has the installed bundle, or an entry that replaces it. */
-  #leadsFrom({ entries }: ChannelFacts, { bundle, version }: Request): boolean {
+  /** Reports whether a channel has the installed bundle, or an upgrade from it. */
+  #hasUpgrade({ entries }: ChannelFacts, { bundle, version }: Request): boolean {
     return entries.some(
       ({ name, replaces, skips, skipRange }) =>
         name === bundle ||
@@ -375,7 +379,7 @@ class Capture {
   }
 }
 
-/** The bundle that must stay, and what it is. */
+/** Returns the bundle to keep, with its state. */
 function getBundle({ installedCsv, startingCsv, currentCsv }: Subscription): {
   bundle: string;
   state: string;
@@ -393,7 +397,7 @@ function isImage(text: string): boolean {
   return findReference(text)?.transport === 'docker' && !text.startsWith('docker://');
 }
 
-/** Gives catalogs of one path and tag in several registries paths of their own. */
+/** Sets different paths for catalogs with one path and tag in several registries. */
 function nameTargets(catalogs: CapturedCatalog[]): void {
   const taken = new Map<string, number>();
   for (const catalog of catalogs) {

@@ -4,8 +4,8 @@ import { readImageSetConfiguration } from '../image-set/image-set-config.js';
 import type { CapturedCatalog, CapturedPackage, ClusterCapture } from './capture-cluster.js';
 
 /**
- * Writes a capture as an `ImageSetConfiguration`, with the reason of each item as a comment. Equal captures have equal
- * bytes. Throws DiagnosticsError where the result would not be read as one.
+ * Encodes a capture as an `ImageSetConfiguration`, with reasons as comments; equal captures have equal bytes. Throws
+ * DiagnosticsError for an invalid result.
  */
 export function encodeCapture({ catalogs, subscriptions, extensions }: ClusterCapture): string {
   const from = [
@@ -18,14 +18,14 @@ export function encodeCapture({ catalogs, subscriptions, extensions }: ClusterCa
     'apiVersion: mirror.openshift.io/v2alpha1',
     'mirror:',
     '  operators:',
-    ...catalogs.flatMap(catalogLines),
+    ...catalogs.flatMap(toCatalogLines),
   ];
   const text = lines.map((line) => `${line}\n`).join('');
   readImageSetConfiguration(text, 'the captured configuration');
   return text;
 }
 
-function catalogLines({ image, reasons, targetCatalog, packages }: CapturedCatalog): string[] {
+function toCatalogLines({ image, reasons, targetCatalog, packages }: CapturedCatalog): string[] {
   return [
     ...comments('  ', reasons),
     `  - ${pair('catalog', image)}`,
@@ -33,11 +33,11 @@ function catalogLines({ image, reasons, targetCatalog, packages }: CapturedCatal
       ? []
       : ['    # Another catalog has the same path and tag.', `    ${pair('targetCatalog', targetCatalog)}`]),
     '    packages:',
-    ...packages.flatMap(packageLines),
+    ...packages.flatMap(toPackageLines),
   ];
 }
 
-function packageLines({ name, reasons, defaultChannel, channels, minVersion }: CapturedPackage): string[] {
+function toPackageLines({ name, reasons, defaultChannel, channels, minVersion }: CapturedPackage): string[] {
   return [
     ...comments('    ', reasons),
     `    - ${pair('name', name)}`,

@@ -3,7 +3,7 @@ import type { JsonObject, JsonValue } from '../../document/json.js';
 import { getList, getObject, getText, getValue } from '../../document/json-fields.js';
 import { readManifests } from '../../kube/manifests.js';
 
-/** What a cluster says about its catalogs and installed operators. */
+/** Catalogs and installed operators of a cluster. */
 export interface ClusterObjects {
   subscriptions: Subscription[];
   extensions: Extension[];
@@ -11,22 +11,24 @@ export interface ClusterObjects {
   /** CatalogSources by `namespace/name`, and ClusterCatalogs by name. */
   catalogSources: Map<string, ClusterCatalog>;
   clusterCatalogs: Map<string, ClusterCatalog>;
-  /** From mirrors to what they mirror. */
+  /** Mirrors and their sources. */
   mirrors: { mirror: string; source: string }[];
-  /** Documents that cannot be read. */
+  /** Errors of unreadable documents. */
   faults: Diagnostic[];
 }
 
+/** A CatalogSource or ClusterCatalog. */
 export interface ClusterCatalog {
-  /** As in `CatalogSource openshift-marketplace/redhat-operators`. */
+  /** Kind and name: `CatalogSource openshift-marketplace/redhat-operators`. */
   title: string;
-  /** Undefined for one that is not made of an image. */
+  /** Undefined for a catalog without an image. */
   image: string | undefined;
   priority: number;
   labels: ReadonlyMap<string, string>;
   isEnabled: boolean;
 }
 
+/** A Subscription (OLM v0). */
 export interface Subscription {
   title: string;
   namespace: string;
@@ -36,20 +38,21 @@ export interface Subscription {
   /** `namespace/name` of the CatalogSource. */
   source: string;
   installedCsv: string;
-  /** The bundle that an upgrade under way leads to. */
+  /** Target bundle of an upgrade in progress. */
   currentCsv: string;
   startingCsv: string;
 }
 
+/** A ClusterExtension (OLM v1). */
 export interface Extension {
   title: string;
   package: string;
   channels: string[];
-  /** Of catalogs; empty for any. */
+  /** Label selector of catalogs; empty for any. */
   selector: JsonObject;
   bundle: string;
   version: string;
-  /** The range that it may be upgraded in. */
+  /** Version range for upgrades. */
   range: string;
 }
 
@@ -60,7 +63,7 @@ interface InstalledCsv {
   isCopy: boolean;
 }
 
-/** Kinds that are read; `kubectl get` is asked for them. */
+/** Kinds of objects that are read. */
 export const clusterKinds = [
   'Subscription',
   'ClusterExtension',
@@ -72,6 +75,7 @@ export const clusterKinds = [
   'ImageContentSourcePolicy',
 ];
 
+/** Returns a set without objects. */
 export function emptyClusterObjects(): ClusterObjects {
   return {
     ...{ subscriptions: [], extensions: [], csvs: [], mirrors: [], faults: [] },
@@ -79,7 +83,7 @@ export function emptyClusterObjects(): ClusterObjects {
   };
 }
 
-/** Adds the objects of a file; other kinds, and kinds of these names of other groups, are passed over. */
+/** Adds the objects of a file; ignores other kinds and groups. */
 export function addClusterObjects(objects: ClusterObjects, name: string, content: Buffer): void {
   const { manifests, findings } = readManifests([{ name, content }], { prefix: '' });
   objects.faults.push(...findings);
@@ -134,7 +138,7 @@ const readers: Readonly<Record<string, Reader>> = {
     const image = getText(value, 'spec', 'image');
     catalogSources.set(`${namespace}/${name}`, {
       ...{ title, image: image === '' ? undefined : image, isEnabled: true },
-      priority: numberAt(value, 'spec', 'priority'),
+      priority: getNumber(value, 'spec', 'priority'),
       labels: getLabels(value),
     });
   },
@@ -142,7 +146,7 @@ const readers: Readonly<Record<string, Reader>> = {
     const image = getText(value, 'spec', 'source', 'image', 'ref');
     clusterCatalogs.set(name, {
       ...{ title, image: image === '' ? undefined : image },
-      priority: numberAt(value, 'spec', 'priority'),
+      priority: getNumber(value, 'spec', 'priority'),
       // Every catalog has its name as a label. (Source: catalogd.)
       labels: new Map([...getLabels(value), ['olm.operatorframework.io/metadata.name', name]]),
       isEnabled: getText(value, 'spec', 'availabilityMode') !== 'Unavailable',
@@ -167,7 +171,7 @@ const readers: Readonly<Record<string, Reader>> = {
   'operator.openshift.io/ImageContentSourcePolicy': readMirrors('repositoryDigestMirrors'),
 };
 
-/** Whether labels meet a selector of Kubernetes; an unknown operator meets nothing. */
+/** Reports whether labels match a Kubernetes selector; an unknown operator matches nothing. */
 export function meetsSelector(labels: ReadonlyMap<string, string>, selector: JsonObject): boolean {
   const wanted = selector['matchLabels'];
   const isMatch = Object.entries(getObject(wanted)).every(([key, value]) => labels.get(key) === value);
@@ -191,7 +195,7 @@ function meetsExpression(labels: ReadonlyMap<string, string>, expression: JsonVa
   }
 }
 
-function numberAt(value: JsonValue | undefined, ...path: string[]): number {
+function getNumber(value: JsonValue | undefined, ...path: string[]): number {
   const match = getValue(value, ...path);
   return typeof match === 'number' ? match : 0;
 }

@@ -12,22 +12,22 @@ import {
   emptyClusterObjects,
 } from './cluster-objects.js';
 
-/** Bytes of one file, and of what is read of a directory. */
+/** Maximum bytes of a file. */
 const maxFileBytes = 256 * 1024 * 1024;
 const maxTotalBytes = 1024 * 1024 * 1024;
 const maxFiles = 500_000;
 const maxDepth = 50;
 
-/** Text that is read, and the name of it in messages. */
+/** A text with its name in messages. */
 export interface ClusterText {
   name: string;
   content: Buffer;
 }
 
 /**
- * Reads the objects of a cluster that say what is installed, from texts, files, and directories with all files below
- * that end in .yaml, .yml or .json, such as those of must-gather. Links in directories are not followed. Throws
- * OpmateError for a file that cannot be read and beyond limits: 256 MiB per file, 1 GiB in all.
+ * Reads catalogs and installed operators from texts, files, and .yaml, .yml and .json files of directories, such as the
+ * output of must-gather. Links in directories are not followed. Throws OpmateError for an unreadable file and exceeded
+ * limits: 256 MiB per file, 1 GiB in total.
  */
 export async function readClusterObjects(
   places: readonly (string | ClusterText)[],
@@ -46,18 +46,19 @@ export async function readClusterObjects(
   };
   for (const place of places) {
     throwIfCancelled(signal);
-    if (typeof place !== 'string') add(place.name, place.content);
-    else {
-      const file = path.resolve(workingDirectory, place);
-      if ((await statIfPresent(file))?.isDirectory() !== true) add(place, await readFile(file, place));
-      else {
-        for (const name of await listFiles(file, place, signal)) {
-          const content = await readRegularFile(path.join(file, name), maxFileBytes, {
-            name: path.join(place, name),
-          });
-          if (mayHoldObjects(content)) add(path.join(place, name), content);
-        }
-      }
+    if (typeof place !== 'string') {
+      add(place.name, place.content);
+      continue;
+    }
+    const file = path.resolve(workingDirectory, place);
+    if ((await statIfPresent(file))?.isDirectory() !== true) {
+      add(place, await readFile(file, place));
+      continue;
+    }
+    for (const inner of await listFiles(file, place, signal)) {
+      const name = path.join(place, inner);
+      const content = await readRegularFile(path.join(file, inner), maxFileBytes, { name });
+      if (mayContainObjects(content)) add(name, content);
     }
   }
   return objects;
@@ -75,8 +76,8 @@ async function readFile(file: string, shown: string): Promise<Buffer> {
   }
 }
 
-/** Whether one of the kinds is named: the files of must-gather are many, and most are about others. */
-function mayHoldObjects(content: Buffer): boolean {
+/** Reports whether a file contains the name of a kind: most files of must-gather do not. */
+function mayContainObjects(content: Buffer): boolean {
   return clusterKinds.some((kind) => content.includes(kind));
 }
 

@@ -1,31 +1,27 @@
 import { readLimited } from '../../oci/image/read-limited.js';
-import { combineErrors } from '../../core/diagnostics-error.js';
+import { ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import type { CancelOptions } from '../../core/concurrency.js';
 import { findChartImages } from '../../helm/chart-images.js';
 import { matchVersion, newestFirst } from '../../helm/chart-index.js';
 import type { Repository } from '../../oci/registry/repository.js';
-import type { ImageSetLock, LockedChart, LockedImage } from '../lock/lock.js';
+import { type ImageSetLock, type LockedChart, type LockedImage, isSameName } from '../lock/lock.js';
 import type { ChartConfig, HelmConfig } from './helm-config.js';
 import { type OpenedChart, type OpenedCharts, maxChartBytes, readPackedChart } from './open-charts.js';
 
 interface ArchivedChartsOptions extends CancelOptions {
   lock: ImageSetLock;
-  /** Returns the content of a chart. */
   contentOf: (image: LockedImage) => Repository;
 }
 
-/**
- * Reads the charts of a configuration from an archive: no repository is asked, and no other file read. Throws OpmateError
- * NOT_FOUND for charts that the archive does not hold.
- */
+/** Reads the charts of a configuration from an archive only. Throws OpmateError NOT_FOUND for missing charts. */
 export async function openArchivedCharts(
   helm: HelmConfig,
   options: ArchivedChartsOptions,
 ): Promise<OpenedCharts> {
   const { charts: locked = [] } = options.lock;
   const wanted: { config: ChartConfig; locked: LockedChart; repository: string | undefined }[] = [];
-  const faults: OpmateError[] = [];
+  const errors = new ErrorList();
   const want = (
     config: ChartConfig,
     chart: LockedChart | undefined,
@@ -33,32 +29,34 @@ export async function openArchivedCharts(
     repository?: string,
   ): void => {
     if (chart !== undefined) wanted.push({ config, locked: chart, repository });
-    else faults.push(new OpmateError('NOT_FOUND', `${label}: not in the archive`));
+    else errors.add(notInArchive(label));
   };
-  for (const config of helm.local)
-    want(
-      config,
-      locked.find(({ source }) => source === config.path),
-      `chart ${config.path}`,
-    );
+  for (const config of helm.local) {
+    const chart = locked.find(({ source }) => source === config.path);
+    want(config, chart, `chart ${config.path}`);
+  }
   for (const { name, url, charts, place } of helm.repositories) {
-    const own = locked.filter(({ source }) => source === url);
-    const every = own.map((chart) => ({
-      config: { imagePaths: [], platforms: [], place },
-      locked: chart,
-      repository: name,
-    }));
-    if (charts === undefined) wanted.push(...every);
+    const available = locked.filter(({ source }) => source === url);
+    if (charts === undefined)
+      for (const chart of available)
+        wanted.push({
+          config: { imagePaths: [], platforms: [], place },
+          ...{ locked: chart, repository: name },
+        });
     for (const config of charts ?? []) {
       const label = `chart ${name}/${config.name}`;
-      const versions = newestFirst(own.filter((chart) => chart.name === config.name));
+      const versions = newestFirst(available.filter((chart) => chart.name === config.name));
       want(config, matchVersion(versions, config.version, label), label, name);
     }
   }
-  if (faults.length > 0) throw combineErrors(faults);
+  errors.throwIfAny();
   const charts: OpenedChart[] = [];
   for (const item of wanted) charts.push(await openArchived(item, options));
   return { charts, close: () => Promise.resolve() };
+}
+
+function notInArchive(subject: string): OpmateError {
+  return new OpmateError('NOT_FOUND', 'not in the archive', { subject });
 }
 
 async function openArchived(
@@ -70,15 +68,9 @@ async function openArchived(
   { lock, contentOf, signal }: ArchivedChartsOptions,
 ): Promise<OpenedChart> {
   const label = `chart ${repository === undefined ? locked.source : `${repository}/${locked.name}`} ${locked.version}`;
-  const image = lock.images.find(
-    (lockedImage) =>
-      lockedImage.kind === 'chart' &&
-      lockedImage.repository === locked.repository &&
-      lockedImage.tag === locked.tag,
-  );
+  const image = lock.images.find(({ kind, ...name }) => kind === 'chart' && isSameName(name, locked));
   const layer = image?.contents.manifests[0]?.blobs[1];
-  if (image === undefined || layer === undefined)
-    throw new OpmateError('NOT_FOUND', `${label}: not in the archive`);
+  if (image === undefined || layer === undefined) throw notInArchive(label);
   const stream = await contentOf(image).openBlob(layer, { signal });
   const bytes = await readLimited(stream, maxChartBytes, label);
   const chart = await readPackedChart(bytes, label, { signal });

@@ -6,14 +6,14 @@ import { type OpenedReference, holdOpen } from '../../oci/image/open.js';
 import { mediaTypes } from '../../oci/image/types.js';
 
 const configType = 'application/vnd.cncf.helm.config.v1+json';
-/** Media type of the packed chart in a registry. */
+/** Media type of a packed chart in a registry. */
 export const chartContentType = 'application/vnd.cncf.helm.chart.content.v1.tar+gzip';
 
 /** A packed chart in a file. */
 export interface PackedChart {
   name: string;
   version: string;
-  /** Chart.yaml. */
+  /** Content of Chart.yaml. */
   metadata: JsonObject;
   file: string;
   digest: string;
@@ -21,22 +21,13 @@ export interface PackedChart {
 }
 
 /**
- * Returns a packed chart as the artifact that `helm push` makes of it, without the time: equal charts are equal
- * artifacts. The file must stay while it is open. (Source: Helm 3, pkg/registry.)
+ * Opens a packed chart as the artifact of `helm push`, without its time, so equal charts are equal artifacts. The file
+ * must exist while it is open. (Source: Helm 3, pkg/registry.)
  */
-export function openChartArtifact({
-  name,
-  version,
-  metadata,
-  file,
-  digest,
-  size,
-}: PackedChart): OpenedReference {
+export function openChartArtifact(chart: PackedChart): OpenedReference {
+  const { name, version, metadata, file, digest, size } = chart;
   const config = Buffer.from(encodeGoJson(metadata));
-  const describe = (
-    mediaType: string,
-    bytes: Buffer,
-  ): { mediaType: string; digest: string; size: number } => ({
+  const describe = (mediaType: string, bytes: Buffer) => ({
     mediaType,
     digest: computeDigest(bytes),
     size: bytes.length,

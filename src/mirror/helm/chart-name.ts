@@ -3,15 +3,15 @@ import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
 import type { ImageName } from '../image-set/image-set-names.js';
 import type { OpenedChart } from './open-charts.js';
 
-/** Path of all charts below a target. */
+/** Path of charts below a target. */
 const root = 'helm';
 
 /**
- * Returns the name of a chart's artifact: `helm/REPOSITORY/CHART:VERSION`, of a local one `helm/local/CHART:VERSION`,
- * with `_` for `+` as Helm writes it. Two charts of one name and version with other content are told apart by digest;
- * `known` keeps the digests of the names that were returned. Throws OpmateError for a chart that no artifact can name.
+ * Returns the name of a chart's artifact: `helm/REPOSITORY/CHART:VERSION`, of a local chart `helm/local/CHART:VERSION`,
+ * with `_` for `+` as in Helm. Different charts with one name and version are distinguished by digest; `known` maps
+ * returned names to digests. Throws OpmateError for a chart without a valid name.
  */
-export function chartName(
+export function nameChart(
   { label, repository = 'local', packed }: Pick<OpenedChart, 'label' | 'repository' | 'packed'>,
   known: Map<string, string>,
 ): ImageName {
@@ -22,8 +22,8 @@ export function chartName(
       .replace(/^-|-$/g, '') || 'repository';
   const tag = packed.version.replaceAll('+', '_');
   const hex = packed.digest.slice('sha256:'.length, 'sha256:'.length + 12);
-  for (const place of [part, `${part}/${hex}`]) {
-    const name = `${root}/${place}/${packed.name}`;
+  for (const path of [part, `${part}/${hex}`]) {
+    const name = `${root}/${path}/${packed.name}`;
     if (!isRepositoryName(name) || !isTag(tag)) {
       const problem = `name ${packed.name} and version ${packed.version} cannot be those of an artifact`;
       throw new OpmateError('INVALID', `${label}: ${problem}`);

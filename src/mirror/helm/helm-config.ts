@@ -13,17 +13,18 @@ export interface HelmConfig {
   local: LocalChartConfig[];
 }
 
+/** A chart repository. */
 export interface HelmRepositoryConfig {
   name: string;
   url: string;
-  /** Undefined for all versions of all charts that are no libraries. */
+  /** Undefined for all versions of all charts except libraries. */
   charts: RepositoryChartConfig[] | undefined;
   place: Place;
 }
 
-/** What is taken of a chart. */
+/** Options of a chart. */
 export interface ChartConfig {
-  /** Lead to further images. */
+  /** Paths of further images in manifests. */
   imagePaths: JsonPath[];
   platforms: PlatformConfig[];
   place: Place;
@@ -31,17 +32,17 @@ export interface ChartConfig {
 
 interface RepositoryChartConfig extends ChartConfig {
   name: string;
-  /** A version or a constraint; undefined for the newest stable one. */
+  /** Version or constraint; default newest stable version. */
   version: string | undefined;
 }
 
+/** A chart in a directory or archive. */
 export interface LocalChartConfig extends ChartConfig {
   name: string;
-  /** Of a directory or archive. */
   path: string;
 }
 
-/** Reads the section; what is wrong with it goes to the document's diagnostics. */
+/** Reads the section; reports errors to the document's diagnostics. */
 export function readHelmConfig(section: Field): HelmConfig {
   if (!section.isPresent) return { repositories: [], local: [] };
   const fields = section.object(['repositories', 'local']);
@@ -81,7 +82,7 @@ function readLocal(item: Field): LocalChartConfig | undefined {
   if (fields === undefined) return undefined;
   const path = fields.path.text();
   const name = fields.name.optionalText();
-  // Has no effect with oc-mirror either: a file is of one version.
+  // No effect, as with oc-mirror: a file has one version.
   fields.version.optionalText();
   const chart = readChart(fields, item);
   return path === undefined ? undefined : { path, name: name ?? path, ...chart };
@@ -110,7 +111,7 @@ function parseUrl(text: string, hasCharts: boolean): string {
   throw new OpmateError('INVALID', `${quoteGo(text)} is not a URL of http or https`);
 }
 
-/** Reads `oci://REGISTRY/PATH`, below which charts are repositories. Throws OpmateError. */
+/** Parses `oci://REGISTRY/PATH`, below which charts are repositories. Throws OpmateError. */
 export function parseChartRegistry(url: string): { registry: string; path: string } {
   const [registry = '', ...parts] = url.slice('oci://'.length).replace(/\/+$/, '').split('/');
   const path = parts.join('/');

@@ -4,9 +4,9 @@ import { Readable } from 'node:stream';
 import { ArchiveMeter } from '../../archive/limits.js';
 import { gzipBytes, writeTar } from '../../archive/tar-writer.js';
 import { mapConcurrent } from '../../core/concurrency.js';
-import { addContext, combineErrors } from '../../core/diagnostics-error.js';
+import { ErrorList, addContext } from '../../core/diagnostics-error.js';
 import { computeDigest } from '../../core/digest.js';
-import { LimitError, OpmateError, fileError, throwIfCancelled } from '../../core/errors.js';
+import { LimitError, OpmateError, fileError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { statIfPresent } from '../../files/file-status.js';
 import { readRegularFile } from '../../files/read-file.js';
@@ -41,12 +41,12 @@ import {
   parseChartRegistry,
 } from './helm-config.js';
 
-/** A chart of an image set that was read. */
+/** A chart with its images. */
 export interface OpenedChart {
   config: ChartConfig;
-  /** Names it in messages. */
+  /** Name in messages. */
   label: string;
-  /** URL of its repository, or its path as the configuration writes it. */
+  /** URL of its repository, or its path as written in the configuration. */
   source: string;
   /** Name of its repository; undefined for a local chart. */
   repository: string | undefined;
@@ -54,26 +54,27 @@ export interface OpenedChart {
   found: ChartImages;
 }
 
+/** The charts of an image set. */
 export interface OpenedCharts {
   charts: OpenedChart[];
-  /** Removes what was downloaded. */
+  /** Removes downloaded files. */
   close(): Promise<void>;
 }
 
 interface OpenChartsOptions extends SourceSession {
-  /** Relative paths count from it. */
+  /** Directory that relative paths are resolved against. */
   directory: string;
 }
 
-/** Bytes of a packed chart. */
+/** Maximum bytes of a packed chart. */
 export const maxChartBytes = 100 * 1024 * 1024;
-/** Charts of all repositories together. */
+/** Maximum number of charts of all repositories. */
 const maxCharts = 20_000;
 const downloadsAtOnce = 4;
 
 /**
- * Reads the charts that a configuration lists and finds their images. Throws OpmateError with every chart that cannot
- * be read, is not in its repository, or that Helm would refuse to render.
+ * Reads the charts of a configuration and finds their images. Throws OpmateError with all charts that cannot be read or
+ * rendered, or are missing in their repository.
  */
 export async function openCharts(helm: HelmConfig, options: OpenChartsOptions): Promise<OpenedCharts> {
   const temporary = await makeTemporaryDirectory(options.temporaryDirectory, options.now());
@@ -87,10 +88,10 @@ export async function openCharts(helm: HelmConfig, options: OpenChartsOptions): 
   }
 }
 
-/** A chart that is to be downloaded. */
+/** A chart to download. */
 interface WantedChart {
   repository: HelmRepositoryConfig;
-  /** Of a repository with an index; undefined in a registry. */
+  /** URL of the index; undefined for a registry. */
   base: URL | undefined;
   indexed: Pick<IndexedChart, 'name' | 'version' | 'urls' | 'digest'>;
   config: ChartConfig;
@@ -99,12 +100,13 @@ interface WantedChart {
 class ChartOpener {
   readonly #directory: string;
   readonly #options: OpenChartsOptions;
-  readonly #faults: OpmateError[] = [];
+  readonly #errors: ErrorList;
   #files = 0;
 
   constructor(directory: string, options: OpenChartsOptions) {
     this.#directory = directory;
     this.#options = options;
+    this.#errors = new ErrorList(options.signal);
   }
 
   async open(helm: HelmConfig): Promise<OpenedChart[]> {
@@ -122,20 +124,12 @@ class ChartOpener {
         this.#options,
       )),
     );
-    if (this.#faults.length > 0) throw combineErrors(this.#faults);
+    this.#errors.throwIfAny();
     return opened.filter((chart) => chart !== undefined);
   }
 
-  /** Faults of several charts are reported together. */
-  async #try<T>(work: () => Promise<T>): Promise<T | undefined> {
-    try {
-      return await work();
-    } catch (error) {
-      throwIfCancelled(this.#options.signal);
-      if (!(error instanceof OpmateError) || error.code === 'INTERNAL' || error.code === 'IO') throw error;
-      this.#faults.push(error);
-      return undefined;
-    }
+  #try<T>(work: () => Promise<T>): Promise<T | undefined> {
+    return this.#errors.try(work, ({ code }) => code !== 'INTERNAL' && code !== 'IO');
   }
 
   async #openLocal(config: LocalChartConfig): Promise<OpenedChart> {
@@ -171,7 +165,7 @@ class ChartOpener {
     return { name, version, metadata, file, digest: computeDigest(bytes), size: bytes.length };
   }
 
-  /** What a configuration means of a repository. */
+  /** Returns the configured charts of a repository. */
   async #select(repository: HelmRepositoryConfig): Promise<WantedChart[]> {
     if (repository.charts?.length === 0) return [];
     const label = `chart repository ${quoteGo(repository.name)}`;
@@ -188,7 +182,7 @@ class ChartOpener {
       config,
     });
     if (repository.charts === undefined)
-      return wholeIndex(index).map((indexed) => want(indexed, bare(repository)));
+      return wholeIndex(index).map((indexed) => want(indexed, toConfig(repository)));
     const wanted: WantedChart[] = [];
     for (const config of repository.charts) {
       const chart = await this.#try(async () => findChart(index, config.name, config.version, label));
@@ -197,14 +191,14 @@ class ChartOpener {
     return wanted;
   }
 
-  /** What a configuration means of charts in a registry, whose versions are tags. */
+  /** Returns the configured charts of a registry, whose versions are tags. */
   async #selectTags(repository: HelmRepositoryConfig, label: string): Promise<WantedChart[]> {
     const wanted: WantedChart[] = [];
     for (const config of repository.charts ?? []) {
       const { name, version } = config;
       const result = await this.#try(async () => {
         const subject = `${label}: chart ${quoteGo(name)}`;
-        const tags = await (await this.#chartRepository(repository, name)).listTags(this.#options);
+        const tags = await (await this.#openRepository(repository, name)).listTags(this.#options);
         // A tag cannot hold the + of build metadata. (Source: Helm 3, pkg/registry.)
         const versions = newestFirst(tags.map((tag) => ({ version: tag.replaceAll('_', '+') })));
         const match = matchVersion(versions, version, subject);
@@ -217,7 +211,7 @@ class ChartOpener {
     return wanted;
   }
 
-  async #chartRepository({ url }: HelmRepositoryConfig, name: string): Promise<Repository> {
+  async #openRepository({ url }: HelmRepositoryConfig, name: string): Promise<Repository> {
     const { registry, path: below } = parseChartRegistry(url);
     const repository = below === '' ? name : `${below}/${name}`;
     if (!isRepositoryName(repository))
@@ -228,7 +222,7 @@ class ChartOpener {
 
   /** Pulls a chart from a registry, verified by digest. */
   async #pull({ repository, indexed: { name, version } }: WantedChart, label: string): Promise<Buffer> {
-    const source = await this.#chartRepository(repository, name);
+    const source = await this.#openRepository(repository, name);
     const { descriptor, bytes } = await source.getManifest(version.replaceAll('+', '_'), this.#options);
     const parsed = parseManifest(bytes, { subject: label, mediaType: descriptor.mediaType });
     const layer =
@@ -259,7 +253,7 @@ class ChartOpener {
     );
   }
 
-  /** An address in an index may lead to another host, never to a file. */
+  /** Returns the URL of a chart, possibly of another host, but not of a file. */
   #getUrl({ urls }: Pick<IndexedChart, 'urls'>, base: URL, label: string): URL {
     const [text = ''] = urls;
     try {
@@ -310,7 +304,7 @@ export async function readPackedChart(
   return loadChart(files, label, { meter, signal });
 }
 
-function bare({ place }: HelmRepositoryConfig): ChartConfig {
+function toConfig({ place }: HelmRepositoryConfig): ChartConfig {
   return { imagePaths: [], platforms: [], place };
 }
 
@@ -329,7 +323,7 @@ async function readDirectory(
   return files;
 }
 
-/** Packs a directory; equal ones have equal bytes. */
+/** Packs a directory; equal directories have equal bytes. */
 async function packFiles(name: string, files: ChartFiles): Promise<Buffer> {
   const entries = [...files].map(([file, content]) => ({ path: `${name}/${file}`, content }));
   const chunks: Buffer[] = [];

@@ -14,7 +14,7 @@ import { formatPlatform } from '../../oci/image/platform.js';
 import type { Platform } from '../../oci/image/types.js';
 import { type CatalogImage, getImages, readCatalogImages } from '../catalog-images.js';
 import { openChartArtifact } from '../helm/chart-artifact.js';
-import { chartName } from '../helm/chart-name.js';
+import { nameChart } from '../helm/chart-name.js';
 import type { OpenedChart } from '../helm/open-charts.js';
 import { findSharedRepositories } from '../mapping/collisions.js';
 import type { OpenedReleases } from '../release/open-releases.js';
@@ -138,7 +138,7 @@ export class ImageCollection {
         const image = this.#addUnlessBlocked('helm', reference, getImageName(reference), config.platforms);
         if (image !== undefined) image.isRequested = true;
       }
-      const name = chartName(chart, digests);
+      const name = nameChart(chart, digests);
       if (this.#options.withCharts === true) {
         this.#addBuilt('chart', name, () => Promise.resolve(openChartArtifact(packed)));
       }

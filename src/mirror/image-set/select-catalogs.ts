@@ -8,7 +8,7 @@ import type { Reference } from '../../core/reference.js';
 import { openReference } from '../../oci/image/open.js';
 import type { SourceSession } from '../../source/session.js';
 import { openSource } from '../../source/source.js';
-import type { DependencyCatalog } from '../selection/dependencies.js';
+import type { DependencyCatalog } from '../selection/growing-catalog.js';
 import { selectOperators } from '../selection/select-operators.js';
 import type { ImageSetConfiguration, OperatorConfig } from './image-set-config.js';
 import { formatSource } from './image-set-names.js';

@@ -11,35 +11,37 @@ import { findRepeatedKey } from '../../oci/image/manifest.js';
 import { maxManifestBytes } from '../../oci/image/types.js';
 import { isRepositoryName, isTag } from '../../oci/registry/registry-names.js';
 
-/** What a registry has: the content that an archive for it need not carry. Equal content has equal bytes. */
+/** Content of a registry, which archives for it omit. Equal content has equal bytes. */
 export interface Inventory {
-  /** `docker://REGISTRY[/PATH]` as the run named it that wrote the inventory. */
+  /** `docker://REGISTRY[/PATH]` as the user wrote it. */
   registry: string;
-  /** By name within the registry, path included. */
+  /** By path in the registry. */
   repositories: ReadonlyMap<string, InventoryRepository>;
-  /** Bytes of each manifest, by digest. */
+  /** Sizes of manifests by digest. */
   manifests: ReadonlyMap<string, number>;
-  /** Bytes of each blob, by digest. */
+  /** Sizes of blobs by digest. */
   blobs: ReadonlyMap<string, number>;
 }
 
+/** Content of a repository. */
 export interface InventoryRepository {
   /** Digests by tag. */
   tags: ReadonlyMap<string, string>;
-  /** Digests of the manifests, untagged ones included. */
+  /** Digests of manifests, including untagged ones. */
   manifests: ReadonlySet<string>;
   blobs: ReadonlySet<string>;
 }
 
-/** Bytes of an inventory file. */
+/** Maximum bytes of an inventory file. */
 const maxInventoryBytes = 256 * 1024 * 1024;
-/** Repositories, and manifests, blobs and tags of all of them together. */
+/** Maximum number of repositories. */
 export const maxRepositories = 100_000;
+/** Maximum number of manifests, blobs and tags of all repositories. */
 export const maxInventoryItems = 2_000_000;
 const formatVersion = 1;
 const kind = 'MirrorInventory';
 
-/** Returns the id of an inventory: a digest over the content, not over the name of the registry. */
+/** Returns the ID of an inventory: a digest of the content, without the name of the registry. */
 export function idOfInventory(inventory: Inventory): string {
   const { repositories, manifests, blobs } = getTables(inventory);
   return computeDigest(JSON.stringify([formatVersion, repositories, manifests, blobs]));
@@ -74,14 +76,13 @@ function getTables({ repositories, manifests, blobs }: Inventory) {
   };
 }
 
-/** Whether a text looks like an inventory, whatever its version. */
 function isInventory(text: string): boolean {
   return /^\s*\{\s*"kind"\s*:\s*"MirrorInventory"/.test(text.slice(0, 1000));
 }
 
 /**
- * Reads an inventory file, which `file` names in messages; undefined for a file that is no inventory. At most 256 MiB.
- * Throws what `parseInventory` throws, NOT_FOUND and IO.
+ * Reads an inventory file, at most 256 MiB; `file` names it in messages. Returns undefined for a file of another kind.
+ * Throws errors of `parseInventory`, NOT_FOUND and IO.
  */
 export async function readInventoryFile(place: string, file = place): Promise<Inventory | undefined> {
   let bytes: Buffer;
@@ -96,8 +97,8 @@ export async function readInventoryFile(place: string, file = place): Promise<In
 }
 
 /**
- * Reads an inventory, checking all of it. Throws OpmateError SYNTAX, INVALID (also where the id is not of the content),
- * LIMIT, or UNSUPPORTED for a newer version.
+ * Parses an inventory and checks all of it. Throws OpmateError SYNTAX, INVALID (including an ID of other content), LIMIT,
+ * or UNSUPPORTED for a newer version.
  */
 export function parseInventory(text: string, file: string): Inventory {
   if (text.length > maxInventoryBytes)
@@ -171,7 +172,7 @@ function readRepositories(
   return new Map(repositories);
 }
 
-/** An inventory as the base of an archive: what the registry has need not be carried there. */
+/** Returns an inventory as the base of an archive. */
 export function toArchiveBase(inventory: Inventory): ArchiveBase {
   const holders = new Map<string, string[]>();
   for (const [name, { manifests, blobs }] of inventory.repositories) {
@@ -181,7 +182,7 @@ export function toArchiveBase(inventory: Inventory): ArchiveBase {
   }
   return {
     id: idOfInventory(inventory),
-    // What no repository has is nowhere to be taken from.
+    // Content without a repository cannot be read.
     sizeOf: (digest) =>
       holders.has(digest) ? (inventory.blobs.get(digest) ?? inventory.manifests.get(digest)) : undefined,
     findHolder(digest, repository) {
@@ -192,17 +193,16 @@ export function toArchiveBase(inventory: Inventory): ArchiveBase {
   };
 }
 
-/** What an inventory amounts to. */
 interface InventorySummary {
   repositories: number;
   tags: number;
   manifests: number;
   blobs: number;
-  /** Of blobs and manifests, each once. */
+  /** Of blobs and manifests, each counted once. */
   bytes: number;
 }
 
-/** Sums up an inventory. */
+/** Returns the totals of an inventory. */
 export function summarizeInventory({ repositories, manifests, blobs }: Inventory): InventorySummary {
   const sum = (sizes: ReadonlyMap<string, number>): number =>
     [...sizes.values()].reduce((total, size) => total + size, 0);

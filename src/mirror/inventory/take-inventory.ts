@@ -12,26 +12,26 @@ import type { ManifestContent, Repository } from '../../oci/registry/repository.
 import type { MirrorTarget } from '../image-set/image-set-names.js';
 import { type Inventory, type InventoryRepository, maxInventoryItems, maxRepositories } from './inventory.js';
 
-interface TakeInventoryOptions extends CancelOptions {
+interface TakeInventoryOptions {
   session: ImageSession;
-  /** Repositories to read, with digests of untagged images in them; all below the target where left out. */
+  /** Repositories to read, with digests of untagged images; default all below the target. */
   repositories?: ReadonlyMap<string, ReadonlySet<string>> | undefined;
   /** Maximum parallel requests. */
   maxPerRegistry: number;
-  logger?: Logger | undefined;
 }
 
 const repositoriesAtOnce = 4;
-/** Manifests of one repository. */
+/** Maximum number of manifests of a repository. */
 const maxManifestsOfRepository = 200_000;
 
 /**
- * Reads what a registry has below a path: tags, the manifests that they name, what those list and what refers to
- * them, and the blobs that are there. Throws OpmateError: NOT_FOUND where the registry has no list of repositories
- * and none is named, and what requests throw. A manifest that cannot be read is left out, with a warning.
+ * Reads the content of a registry below a path: tags, manifests with listed ones and referrers, and present blobs.
+ * Unreadable manifests are omitted, with a warning. Throws OpmateError: NOT_FOUND if the registry does not list its
+ * repositories and none are given, and errors of requests.
  */
 export async function takeInventory(target: MirrorTarget, options: TakeInventoryOptions): Promise<Inventory> {
-  const { session, logger = silentLogger } = options;
+  const { session } = options;
+  const { logger = silentLogger, signal } = session;
   const connection = await session.connect();
   const wanted = options.repositories ?? (await findRepositories(target, options));
   if (wanted.size > maxRepositories)
@@ -48,28 +48,24 @@ export async function takeInventory(target: MirrorTarget, options: TakeInventory
         ...{ connection, registry: target.registry, repository: name, logger },
         withoutMirrors: true,
       });
-      const foundRepository = await new RepositoryInventory(repository, {
-        ...options,
-        logger,
-        concurrency,
-      }).read(wanted.get(name) ?? new Set());
+      const reader = new RepositoryReader(repository, { signal, logger, concurrency });
+      const content = await reader.read(wanted.get(name) ?? new Set());
       const progress = { current: ++done, total: names.length, unit: 'items' as const };
       logger.progress({ task: 'take inventory', state: 'update', ...progress });
-      return foundRepository;
+      return content;
     },
-    options,
+    session,
   );
   logger.progress({ task: 'take inventory', state: 'done' });
   return combine(target, names, read);
 }
 
-/** All repositories below a target. */
 async function findRepositories(
   { registry, path }: MirrorTarget,
-  { session, signal }: TakeInventoryOptions,
+  { session }: TakeInventoryOptions,
 ): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
   try {
-    const all = await listRepositories(await session.connect(), registry, { signal });
+    const all = await listRepositories(await session.connect(), registry, { signal: session.signal });
     const isBelow = (name: string): boolean => path === '' || name === path || name.startsWith(`${path}/`);
     return new Map(all.filter(isBelow).map((name) => [name, new Set()]));
   } catch (error) {
@@ -83,7 +79,7 @@ async function findRepositories(
   }
 }
 
-interface FoundRepository {
+interface RepositoryContent {
   repository: InventoryRepository;
   manifests: ReadonlyMap<string, number>;
   blobs: ReadonlyMap<string, number>;
@@ -91,8 +87,7 @@ interface FoundRepository {
 
 type ReadOptions = CancelOptions & { concurrency: number; logger: Logger };
 
-/** Reads one repository. */
-class RepositoryInventory {
+class RepositoryReader {
   readonly #source: Repository;
   readonly #options: ReadOptions;
   readonly #manifests = new Map<string, number>();
@@ -103,17 +98,17 @@ class RepositoryInventory {
     this.#options = options;
   }
 
-  async read(digests: ReadonlySet<string>): Promise<FoundRepository> {
+  async read(digests: ReadonlySet<string>): Promise<RepositoryContent> {
     const { concurrency } = this.#options;
     const names = await this.#source.listTags(this.#options).catch((error: unknown) => {
-      // It is listed and has nothing, or is named and is not there yet.
+      // A listed repository may be empty, a given one missing.
       if (error instanceof OpmateError && error.code === 'NOT_FOUND') return [];
       throw error;
     });
     const roots = await mapConcurrent(
       [...names, ...digests],
       concurrency,
-      async (name) => ({ name, content: await this.#manifest(name) }),
+      async (name) => ({ name, content: await this.#getManifest(name) }),
       this.#options,
     );
     const tags = new Map<string, string>();
@@ -132,7 +127,7 @@ class RepositoryInventory {
     return { repository, manifests: this.#manifests, blobs };
   }
 
-  /** Reads manifests and what they list, level by level; children that are not there are passed over. */
+  /** Reads manifests and their listed ones, level by level; missing ones are skipped. */
   async #walk(first: readonly ManifestContent[]): Promise<void> {
     let level = first;
     while (level.length > 0) {
@@ -159,7 +154,7 @@ class RepositoryInventory {
       const read = await mapConcurrent(
         [...next],
         concurrency,
-        (digest) => this.#manifest(digest),
+        (digest) => this.#getManifest(digest),
         this.#options,
       );
       level = read.filter((content) => content !== undefined);
@@ -182,12 +177,17 @@ class RepositoryInventory {
       (digest) => !this.#manifests.has(digest),
     );
     const { concurrency } = this.#options;
-    const read = await mapConcurrent(fresh, concurrency, (digest) => this.#manifest(digest), this.#options);
+    const read = await mapConcurrent(
+      fresh,
+      concurrency,
+      (digest) => this.#getManifest(digest),
+      this.#options,
+    );
     await this.#walk(read.filter((content) => content !== undefined));
   }
 
-  /** A manifest; undefined for one that is gone, or, with a warning, cannot be read. */
-  async #manifest(reference: string): Promise<ManifestContent | undefined> {
+  /** Returns undefined for a missing manifest, or with a warning for an unreadable one. */
+  async #getManifest(reference: string): Promise<ManifestContent | undefined> {
     try {
       return await this.#source.getManifest(reference, this.#options);
     } catch (error) {
@@ -197,7 +197,7 @@ class RepositoryInventory {
     }
   }
 
-  /** Warns of content that cannot be used; throws what is not about content. */
+  /** Warns about unusable content; throws other errors. */
   #warn(error: unknown): void {
     throwIfCancelled(this.#options.signal);
     const isContent =
@@ -207,7 +207,7 @@ class RepositoryInventory {
     this.#options.logger.log('warn', `${error.message}: left out of the inventory`);
   }
 
-  /** The blobs that are there: a manifest does not prove its blobs. */
+  /** Returns the sizes of present blobs: a manifest does not prove that its blobs exist. */
   async #presentBlobs(): Promise<Map<string, number>> {
     const all = [...this.#blobs.values()];
     if (all.length > maxInventoryItems)
@@ -220,8 +220,9 @@ class RepositoryInventory {
     );
     const missing = all.filter((blob, i) => present[i] !== true && !isNonDistributable(blob));
     if (missing.length > 0) {
-      const what = `${missing.length} ${missing.length === 1 ? 'blob' : 'blobs'} missing, e.g. ${missing[0]?.digest ?? ''}`;
-      this.#options.logger.log('warn', `${this.#source.name}: ${what}: left out of the inventory`);
+      const noun = missing.length === 1 ? 'blob' : 'blobs';
+      const problem = `${missing.length} ${noun} missing, e.g. ${missing[0]?.digest ?? ''}`;
+      this.#options.logger.log('warn', `${this.#source.name}: ${problem}: left out of the inventory`);
     }
     return new Map(all.filter((_, i) => present[i] === true).map(({ digest, size }) => [digest, size]));
   }
@@ -230,12 +231,12 @@ class RepositoryInventory {
 function combine(
   { registry, path }: MirrorTarget,
   names: readonly string[],
-  matches: readonly FoundRepository[],
+  contents: readonly RepositoryContent[],
 ): Inventory {
   const repositories = new Map<string, InventoryRepository>();
   const manifests = new Map<string, number>();
   const blobs = new Map<string, number>();
-  for (const [i, { repository, ...own }] of matches.entries()) {
+  for (const [i, { repository, ...own }] of contents.entries()) {
     if (repository.manifests.size === 0) continue;
     repositories.set(names[i] as string, repository);
     for (const [digest, size] of own.manifests) manifests.set(digest, size);

@@ -12,10 +12,10 @@ import { formatTypedReference } from './image-names.js';
 import { type MappedImage, type Mapping, type MappingOptions, formatLine, mapImages } from './mapping.js';
 import { type MirrorScope, findUnreachable, toMirrorEntries } from './mirror-sets.js';
 
-/** What is to be mirrored of a catalog, before anything of it is read. */
+/** Plan of mirroring a catalog and its images. */
 export interface CatalogMirrorPlan extends Mapping {
   catalog: MappedImage;
-  /** What the objects for the cluster are called. */
+  /** Name of the objects for the cluster. */
   name: string;
   /** First image whose path differs at the target: mirror sets of scope `registry` do not cover such images. */
   unreachable: MappedImage | undefined;
@@ -25,20 +25,16 @@ interface PlanOptions extends MappingOptions, CancelOptions {
   logger?: Logger | undefined;
 }
 
-/**
- * Reads which images a catalog names, and says where each is to go; the catalog's own among them. Throws what
- * reading the catalog and `mapImages` throw.
- */
+/** Maps a catalog and its images to their targets. Throws errors of reading the catalog and of `mapImages`. */
 export async function planCatalogMirror(catalog: Catalog, options: PlanOptions): Promise<CatalogMirrorPlan> {
   const images = new Set<string>();
   for await (const { image } of readCatalogImages(catalog, options)) images.add(image);
   const mapping = mapImages(images, options);
-  const own = mapping.images.find(({ isCatalog }) => isCatalog) as MappedImage;
-  const unreachable = own.target.scheme === 'registry' ? findUnreachable(mapping.images) : undefined;
-  return { ...mapping, catalog: own, name: getObjectName(options.source.name.name), unreachable };
+  const mapped = mapping.images.find(({ isCatalog }) => isCatalog) as MappedImage;
+  const unreachable = mapped.target.scheme === 'registry' ? findUnreachable(mapping.images) : undefined;
+  return { ...mapping, catalog: mapped, name: getObjectName(options.source.name.name), unreachable };
 }
 
-/** Files for whoever carries the mirror to a cluster. */
 const outputNames = {
   mapping: 'mapping.txt',
   contentSourcePolicy: 'imageContentSourcePolicy.yaml',
@@ -47,21 +43,23 @@ const outputNames = {
   catalogSource: 'catalogSource.yaml',
 } as const;
 
+/** Options of the files for a cluster. */
 export interface OutputOptions {
   icspScope: MirrorScope;
   idmsScope: MirrorScope;
-  /** Bytes of one document. */
+  /** Maximum bytes of a document. */
   maxIcspSize: number;
+  /** Maximum bytes of a document. */
   maxIdmsSize: number;
-  /** Writes an ImageTagMirrorSet too, with the scope and size of the ImageDigestMirrorSet. */
+  /** Writes an ImageTagMirrorSet too, with scope and size of the ImageDigestMirrorSet. */
   itms?: boolean | undefined;
 }
 
 const labels = { 'operators.openshift.org/catalog': 'true' };
 
 /**
- * The texts of the files that go with a mirror, by name; undefined for those that a mirror in files does not have.
- * Throws LimitError where an entry of a mirror set is above the limit on its own.
+ * Returns mapping and manifests of a mirror by file name; undefined for files that a mirror in `file://` does not have.
+ * Throws LimitError for an entry of a mirror set that exceeds the limit.
  */
 export function encodeOutput(
   plan: CatalogMirrorPlan,

@@ -17,25 +17,26 @@ import { openImageSource, withImage } from '../../source/drivers/image.js';
 import { openSource } from '../../source/source.js';
 import { isDatabaseFile } from '../../sqlite/schema/database.js';
 
-/** A catalog that is open to be mirrored. */
+/** A catalog opened for mirroring. */
 export interface OpenedCatalog {
   catalog: Catalog;
-  /** The image that was read, by digest; undefined where the catalog is no image. */
+  /** Source image, by digest; undefined for a local catalog. */
   image: Reference | undefined;
   close(): Promise<void>;
 }
 
+/** Options of opening a catalog image. */
 export interface OpenCatalogOptions {
   session: Session;
-  /** Which platform of an index to read: the only one whose `os/architecture` it matches. */
+  /** Matches `os/architecture` of exactly one platform of an index. */
   platformPattern: RegExp;
-  /** Where the catalog lies in the image, whatever labels say, and where to unpack it to; kept there. */
+  /** Path of the catalog in the image, which overrides labels, and directory to unpack it to. */
   path?: { inside: string; outside: string | undefined } | undefined;
 }
 
 /**
- * Opens the catalog that an image holds. What a tag means is looked up once, so what is copied later is what was
- * read. Throws OpmateError; INVALID where the pattern leaves not exactly one platform.
+ * Opens a catalog image by the digest that its tag has now. Throws OpmateError; INVALID unless the pattern matches exactly
+ * one platform.
  */
 export async function openCatalogImage(
   reference: Reference,
@@ -86,8 +87,8 @@ function matchPlatform(
   const matching = [...byText].filter(([text]) => pattern.test(text));
   if (matching.length === 1) return matching[0]?.[1];
   const all = [...byText.keys()].join(', ');
-  const what = matching.length === 0 ? 'none' : `${matching.length}`;
-  throw new OpmateError('INVALID', `${what} of its platforms match ${pattern.source}: ${all}`, {
+  const count = matching.length === 0 ? 'none' : `${matching.length}`;
+  throw new OpmateError('INVALID', `${count} of its platforms match ${pattern.source}: ${all}`, {
     subject,
     hint: 'select exactly one with --index-filter-by-os',
   });
@@ -113,11 +114,9 @@ async function openUnpacked(
       }),
     );
     const database = await findDatabase(target);
-    const opened =
-      database === undefined
-        ? openTree(target, `${reference.text}/${root}`)
-        : await openLocalCatalog(database, session);
-    return { catalog: opened.catalog, image: reference, close: () => opened.close() };
+    if (database !== undefined) return { ...(await openLocalCatalog(database, session)), image: reference };
+    const catalog = new DirectoryCatalog(target, `${reference.text}/${root}`);
+    return { catalog, image: reference, close: () => catalog.close() };
   };
   if (outside === undefined) {
     return openInTemporaryDirectory(session, (directory) => openAt(path.join(directory, 'index')));
@@ -126,12 +125,7 @@ async function openUnpacked(
   return openAt(path.resolve(outside));
 }
 
-function openTree(directory: string, label: string): Pick<OpenedCatalog, 'catalog' | 'close'> {
-  const catalog = new DirectoryCatalog(directory, label);
-  return { catalog, close: () => catalog.close() };
-}
-
-/** Moves what was unpacked into an empty directory: the content of a directory, or a single file. */
+/** Moves the content of a directory, or a single file, into an empty directory. */
 async function moveInto(from: string, directory: string, subject: string): Promise<void> {
   try {
     const isDirectory = (await stat(from)).isDirectory();
@@ -141,7 +135,7 @@ async function moveInto(from: string, directory: string, subject: string): Promi
   }
 }
 
-/** The first file of a directory tree that is a database, by path; an index lies at any place. */
+/** Returns the first database file of a directory tree, by path. */
 async function findDatabase(directory: string): Promise<string | undefined> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });
   const files = entries

@@ -2,14 +2,8 @@ import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import { compareBytes, sortedByBytes } from '../../core/order.js';
 
-/** Source and target repository of an image, without tag and digest. */
-interface MappedRepository {
-  source: string;
-  target: string;
-}
-
 /** Returns a note for each target repository of several source repositories, sorted. */
-export function findSharedRepositories(images: Iterable<MappedRepository>): string[] {
+export function findSharedRepositories(images: Iterable<{ source: string; target: string }>): string[] {
   const sources = new Map<string, Set<string>>();
   for (const { source, target } of images) {
     getOrAdd(sources, target, () => new Set()).add(source);
@@ -20,24 +14,24 @@ export function findSharedRepositories(images: Iterable<MappedRepository>): stri
     .sort(compareBytes);
 }
 
-/** The images that get each tag at the target. */
+/** Images by their tags at the target. */
 export class TagOwners<T> {
   readonly #owners = new Map<string, T>();
   readonly #faults = new Map<string, OpmateError>();
 
-  /** Notes an image for a tag; returns the first one with this tag, which may be itself. */
+  /** Assigns a tag to an image unless it is taken; returns the image with the tag. */
   claim(tag: string, image: T): T {
     return getOrAdd(this.#owners, tag, () => image);
   }
 
-  /** Notes that a tag would name two images. */
+  /** Records a tag of two images. */
   refuse(tag: string, name: string, other: string): void {
     if (this.#faults.has(tag)) return;
     const problem = `same target for ${name} and ${other}`;
     this.#faults.set(tag, new OpmateError('INVALID', problem, { subject: tag }));
   }
 
-  /** Throws OpmateError INVALID for the tags that would name two images, one error each as its cause. */
+  /** Throws OpmateError INVALID for the recorded tags, with one error each as its cause. */
   throwIfRefused(hint: string): void {
     const errors = [...this.#faults.values()];
     const [only] = errors;

@@ -8,33 +8,33 @@ import {
   withDockerDefaults,
 } from './image-names.js';
 
-/** Name of the layout directory, below the root of `file://`, that holds all images there. */
+/** Layout directory of all images, below the root of `file://`. */
 const fileLayoutName = 'v2';
 
 /**
- * The image that a place names, to be opened. All of `file://` is one OCI layout, `v2` below `root`, whose names are
- * `PATH:TAG`: what `opmate oci serve` takes for repositories. With a digest the tag does not count.
+ * Returns the reference of an image. All images in `file://` are in one OCI layout, `v2` below `root`, with names
+ * `PATH:TAG`, which `opmate oci serve` serves as repositories. A digest takes precedence over a tag.
  */
-export function getReference(place: TypedImageReference, root: string): Reference {
-  const { tag, digest } = place.name;
-  if (place.scheme === 'registry') {
-    const name = withDockerDefaults(place.name);
+export function getReference(location: TypedImageReference, root: string): Reference {
+  const { tag, digest } = location.name;
+  if (location.scheme === 'registry') {
+    const name = withDockerDefaults(location.name);
     const suffix = digest === undefined ? `:${name.tag}` : `@${digest}`;
     return parseReference(`${getRepository(name)}${suffix}`);
   }
   return {
     transport: 'oci',
-    text: formatTypedReference(place),
+    text: formatTypedReference(location),
     path: path.resolve(root, fileLayoutName),
-    ...(digest === undefined ? { tag: `${getPath(place.name)}:${tag ?? 'latest'}` } : { digest }),
+    ...(digest === undefined ? { tag: `${getPath(location.name)}:${tag ?? 'latest'}` } : { digest }),
   };
 }
 
-/** The image that a place gets, under its tag if it has one. */
-export function getTargetReference(place: TypedImageReference, root: string): Reference {
-  const { tag } = place.name;
+/** Returns the reference of an image at a target: by its tag, if it has one. */
+export function getTargetReference(location: TypedImageReference, root: string): Reference {
+  const { tag } = location.name;
   return getReference(
-    tag === undefined ? place : { ...place, name: { ...place.name, digest: undefined } },
+    tag === undefined ? location : { ...location, name: { ...location.name, digest: undefined } },
     root,
   );
 }

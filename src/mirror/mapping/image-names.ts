@@ -1,14 +1,13 @@
 /**
- * Image names as `oc` reads and writes them, and where a mirror puts an image. Unlike the references that are
- * pulled, nothing is filled in here unless it is asked for: names of destinations are computed from what was written.
- * (Source: spec of `oc adm catalog mirror`.)
+ * Image names as `oc` reads and writes them, and their names at a mirror. Unlike in references to pull, defaults are not
+ * filled in: names at a mirror are computed from names as written. (Source: `oc adm catalog mirror`.)
  */
 import { isDigest } from '../../core/digest.js';
 import { OpmateError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { checkPullSpec, looksLikePath, withoutCredentials } from '../../core/reference.js';
 
-/** `[REGISTRY/][NAMESPACE/]NAME[:TAG][@DIGEST]`; what is not written is empty or left out. */
+/** `[REGISTRY/][NAMESPACE/]NAME[:TAG][@DIGEST]`; missing parts are empty or undefined. */
 export interface ImageName {
   /** `host[:port]` */
   registry: string;
@@ -23,10 +22,9 @@ export interface ImageName {
 const hubHosts: ReadonlySet<string> = new Set(['docker.io', 'index.docker.io']);
 
 /**
- * Takes a name apart. The first component is a registry where it has a dot or colon or is `localhost`; a
- * component that stands alone is a registry only where it has a dot or begins with `localhost`, so that
- * `myhost:5000` is the tag 5000 of `myhost`. Names of Docker Hub without namespace get `library`. Throws
- * OpmateError INVALID for what no image can be called; `isPrefix` takes a registry alone, too.
+ * Parses a name. The first component is a registry if it contains a dot or colon or is `localhost`; a single component
+ * only if it contains a dot or starts with `localhost`, so `myhost:5000` is tag 5000 of `myhost`. Names of Docker Hub
+ * without namespace get `library`. Throws OpmateError INVALID; `isPrefix` accepts a registry alone.
  */
 export function parseImageName(text: string, options: { isPrefix?: boolean } = {}): ImageName {
   const parts = splitImageName(text);
@@ -65,29 +63,29 @@ function splitPath(registry: string, path: string): { namespace: string; name: s
   return { namespace: hubHosts.has(registry) ? 'library' : '', name: path };
 }
 
-/** The name as it is printed: with a digest the tag is left out. */
+/** Formats a name; a digest replaces the tag. */
 export function formatImageName(name: ImageName): string {
   const { tag, digest } = name;
   const suffix = digest !== undefined ? `@${digest}` : tag !== undefined ? `:${tag}` : '';
   return getRepository(name) + suffix;
 }
 
-/** Registry and path, without tag and digest. */
+/** Returns registry and path, without tag and digest. */
 export function getRepository({ registry, namespace, name }: ImageName): string {
   return [registry, namespace, name].filter((part) => part !== '').join('/');
 }
 
-/** Registry and path by which two names of one repository are equal: Docker Hub has more than one host name. */
+/** Returns registry and path with one host name for Docker Hub, which has several. */
 export function getCanonicalRepository(name: ImageName): string {
   return getRepository(hubHosts.has(name.registry) ? { ...name, registry: 'docker.io' } : name);
 }
 
-/** The path within the registry. */
+/** Returns the path within the registry. */
 export function getPath({ namespace, name }: ImageName): string {
   return [namespace, name].filter((part) => part !== '').join('/');
 }
 
-/** The same name with what Docker clients fill in: docker.io, `library`, and `latest` where there is no digest. */
+/** Adds the defaults of Docker clients: docker.io, `library`, and `latest` without a digest. */
 export function withDockerDefaults(name: ImageName): ImageName {
   const registry = name.registry === '' ? 'docker.io' : name.registry;
   const namespace = name.namespace === '' && hubHosts.has(registry) ? 'library' : name.namespace;
@@ -96,8 +94,8 @@ export function withDockerDefaults(name: ImageName): ImageName {
 }
 
 /**
- * The tag of an image at its destination: its own; where it has only a digest the FNV-1a hash of the name as it
- * was written, in hexadecimal digits without leading zeros; else `latest`.
+ * Returns the tag of an image at its destination: its tag, else for a digest the FNV-1a hash of the name as written, in
+ * hexadecimal digits without leading zeros, else `latest`.
  */
 export function getDestinationTag(name: ImageName): string {
   if (name.tag !== undefined) return name.tag;
@@ -111,10 +109,7 @@ function computeHash(text: string): string {
   return hash.toString(16);
 }
 
-/**
- * The path of an image below a destination: the components of both, the source's registry left out. Where there
- * are more than `maxComponents`, those from that one on are joined by `-`; 0 means any number.
- */
+/** Returns the path of an image below a destination; components from `maxComponents` on are joined by `-`; 0 is unlimited. */
 export function getDestinationPath(prefix: string, name: ImageName, maxComponents: number): string {
   const components = `${prefix}/${getPath(name)}`.split('/').filter((component) => component !== '');
   if (maxComponents < 2 || components.length <= maxComponents) return components.join('/');
@@ -122,21 +117,21 @@ export function getDestinationPath(prefix: string, name: ImageName, maxComponent
   return [...kept, components.slice(maxComponents - 1).join('-')].join('/');
 }
 
-/** Where images come from or go to: a registry, or a directory below the root of `file://`. (Source: oc, imagesource.) */
+/** An image in a registry, or in a directory below the root of `file://`. (Source: oc, imagesource.) */
 export interface TypedImageReference {
   scheme: 'registry' | 'file';
-  /** Of a file reference the registry is empty, and the name a path. */
+  /** In `file://` the registry is empty, and the name is a path. */
   name: ImageName;
 }
 
-/** Returns a reference as it is printed. */
+/** Formats a reference with its scheme, if it is `file://`. */
 export function formatTypedReference({ scheme, name }: TypedImageReference): string {
   return (scheme === 'file' ? 'file://' : '') + formatImageName(name);
 }
 
 /**
- * Reads what follows a command as its source or destination; `isPrefix` means that it names a prefix to put images
- * below. Throws OpmateError UNSUPPORTED for `s3://`, INVALID, and UNSAFE for a path that leaves the root.
+ * Parses the source or destination of a command; `isPrefix` for a prefix of images. Throws OpmateError UNSUPPORTED for
+ * `s3://`, INVALID, and UNSAFE for a path that leaves the root.
  */
 export function parseTypedReference(text: string, options: { isPrefix?: boolean } = {}): TypedImageReference {
   const scheme = /^[a-z][a-z0-9+.-]*:\/\//.exec(text)?.[0];
@@ -163,7 +158,7 @@ function parseFileName(text: string, isPrefix: boolean): ImageName {
   const path = colon < 0 ? named : named.slice(0, colon);
   const components = path.split('/');
   if (components.includes('..') || components.includes('.'))
-    throw new OpmateError('UNSAFE', 'a path must not hold . or ..', { subject: text });
+    throw new OpmateError('UNSAFE', 'a path must not contain . or ..', { subject: text });
   const isValid =
     components.every((component) => pathComponent.test(component)) &&
     (tag === undefined || /^\w[\w.-]{0,127}$/.test(tag)) &&

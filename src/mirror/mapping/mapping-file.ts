@@ -12,29 +12,29 @@ import {
   withDockerDefaults,
 } from './image-names.js';
 
-/** A source and a target as a line names them. */
+/** A source and a target of a mapping. */
 export interface MappingPair {
   source: TypedImageReference;
-  /** Which of the source's tags are meant, `*` standing for anything; undefined where one image is named. */
+  /** Pattern of the source's tags, with `*` as wildcard; undefined for a single image. */
   tagPattern?: string | undefined;
-  /** Without a digest; without a tag it takes that of the source. */
+  /** Has no digest; default tag is that of the source. */
   target: TypedImageReference;
-  /** The line of a file that names it; undefined for an argument. */
+  /** Line of a file; undefined for an argument. */
   place?: MappingPlace | undefined;
 }
 
 interface MappingPlace {
   file: string;
-  /** From 1. */
+  /** One-based. */
   line: number;
 }
 
-/** Bytes of a line. */
+/** Maximum bytes of a line. */
 const maxLineLength = 64 * 1024;
 
 /**
- * Reads mappings as `oc image mirror` takes them: `SRC=DST` any number of times a line, or `SRC DST…`; from `#` on
- * a line is a comment. Throws OpmateError with file and line for the first that is wrong.
+ * Parses a mapping file of `oc image mirror`: any number of `SRC=DST`, or `SRC DST…`, per line; `#` starts a comment.
+ * Throws OpmateError with file and line for the first invalid mapping.
  */
 export function parseMappings(text: string, file: string): MappingPair[] {
   return text.split('\n').flatMap((line, i) => {
@@ -50,7 +50,7 @@ export function parseMappings(text: string, file: string): MappingPair[] {
   });
 }
 
-/** Returns the pairs of one line, or of the arguments of a command. Throws OpmateError that names the pair. */
+/** Parses the pairs of a line, or of the arguments of a command. Throws OpmateError that names the pair. */
 export function parseTokens(tokens: readonly string[], place?: MappingPlace): MappingPair[] {
   const fail = (message: string, hint?: string): never => {
     throw mappingError('INVALID', message, place, hint);
@@ -93,13 +93,13 @@ function mappingError(
   return place === undefined ? error : addPlace(error, place);
 }
 
-/** Returns the error with the line of the file at the beginning of its message. */
+/** Adds the line of the file to an error. */
 function addPlace(error: OpmateError, place: MappingPlace): OpmateError {
   const diagnostics = diagnosticsFrom(error).map((diagnostic) => ({ ...diagnostic, ...place }));
   return new DiagnosticsError(diagnostics, { code: error.code, cause: error });
 }
 
-/** Reads one side of a pair; an error says which one it is. */
+/** Parses one side of a pair; errors name the side. */
 function parseSide(side: 'source' | 'target', text: string): TypedImageReference {
   const shown = withoutCredentials(text);
   const subject = `${side} ${shown}`;
@@ -107,7 +107,7 @@ function parseSide(side: 'source' | 'target', text: string): TypedImageReference
     const reference = parseTypedReference(text);
     const { scheme, name } = reference;
     if (scheme === 'file' || name.registry !== '') return reference;
-    // One name alone is a typing error rather than all tags of a repository of Docker Hub.
+    // A single word is rather a typo than all tags of a Docker Hub repository.
     const isWord = name.namespace === '' && name.tag === undefined && name.digest === undefined;
     if (side === 'source' && !isWord) return reference;
     throw missingRegistry(shown, formatImageName(withDockerDefaults(name)));
@@ -120,8 +120,8 @@ function parseSide(side: 'source' | 'target', text: string): TypedImageReference
 function parsePair(from: string, to: string): Omit<MappingPair, 'place'> {
   const [, bare = from, glob] = /^(.*):([^:/@]*\*[^:/@]*)$/.exec(from) ?? [];
   const source = parseSide('source', bare);
-  const isOne = source.name.tag !== undefined || source.name.digest !== undefined;
-  const tagPattern = isOne ? undefined : (glob ?? '*');
+  const isSingle = source.name.tag !== undefined || source.name.digest !== undefined;
+  const tagPattern = isSingle ? undefined : (glob ?? '*');
   const target = parseSide('target', to);
   if (target.name.digest !== undefined) {
     throw new OpmateError('INVALID', 'a target cannot have a digest', {
@@ -138,13 +138,12 @@ function parsePair(from: string, to: string): Omit<MappingPair, 'place'> {
   return { source, tagPattern, target };
 }
 
-/** A pair that names one image. */
+/** A pair of one image. */
 type ResolvedPair = Omit<MappingPair, 'tagPattern'>;
 
 /**
- * Finds the tags that patterns stand for, by `listTags`, and gives each target the tag, or else the digest, of its
- * source. Throws OpmateError INVALID for a target that is named twice or is its own source, and NOT_FOUND where no
- * tag matches.
+ * Resolves tag patterns with `listTags`, and completes targets with the tag, else the digest, of their sources. Throws
+ * OpmateError INVALID for a duplicate target or one that is its source, and NOT_FOUND if no tag matches.
  */
 export async function resolvePairs(
   pairs: readonly MappingPair[],
@@ -181,7 +180,7 @@ function withTarget(pair: ResolvedPair): ResolvedPair {
   return { ...pair, target: { ...target, name } };
 }
 
-/** Whether a tag fits a pattern in which `*` stands for any text; in time that does not grow beyond their product. */
+/** Returns a matcher for tags with the wildcard `*`; its time is at most the product of both lengths. */
 function toMatcher(pattern: string): (tag: string) => boolean {
   const [first = '', ...rest] = pattern.split('*');
   const last = rest.pop() ?? '';
@@ -216,7 +215,7 @@ function checkPairs(pairs: readonly ResolvedPair[]): void {
   }
 }
 
-/** How the report of a copy names a target: with its tag, if it has one. */
+/** Formats a target for reports: with its tag, if it has one. */
 export function nameOfTarget({ scheme, name }: TypedImageReference): string {
   return name.tag === undefined
     ? `${scheme === 'file' ? 'file://' : ''}${getRepository(name)}`

@@ -15,40 +15,41 @@ import {
   withDockerDefaults,
 } from './image-names.js';
 
-/** An image to be mirrored, and where to. */
+/** An image with its target. */
 export interface MappedImage {
   source: TypedImageReference;
-  /** Always with a tag; with the digest of the source where that is known. */
+  /** Always has a tag, and the digest of the source if known. */
   target: TypedImageReference;
-  /** What clusters call the image; left out for a catalog in files, which has no such name. */
+  /** Name of the image in clusters; undefined for a catalog in `file://`. */
   origin: ImageName | undefined;
-  /** Whether this is the catalog itself. */
   isCatalog: boolean;
 }
 
+/** Options of mapping the images of a catalog. */
 export interface MappingOptions {
   /** The catalog, with a tag or digest. */
   source: TypedImageReference;
-  /** Registry and path, or directory, that everything is put below. */
+  /** Registry and path, or directory, of the mirror. */
   destination: TypedImageReference;
-  /** Most components of a path in a registry; 0 for any number. Not counted in `file://`. */
+  /** Maximum path components in a registry; 0 is unlimited. Not applied to `file://`. */
   maxComponents: number;
   /** Omits the notes about source repositories that share a target repository. */
   mergeRepositories?: boolean | undefined;
 }
 
+/** The images of a catalog with their targets. */
 export interface Mapping {
-  /** Sorted by the text of their lines; the catalog among them. */
+  /** Sorted by their lines; includes the catalog. */
   images: MappedImage[];
-  /** References that are none, one error each. */
+  /** Errors of invalid references. */
   faults: OpmateError[];
-  /** Images that are named twice, and source repositories that share a target repository. */
+  /** Notes on duplicate images, and on source repositories that share a target repository. */
   notes: string[];
 }
 
 /**
- * Maps each image of a catalog to its place at the mirror. Source repositories may share a target repository. Throws
- * OpmateError INVALID, with one error each as its cause, for tags that would name two images.
+ * Maps a catalog and its images to their targets; source repositories may share a target repository. Throws OpmateError
+ * INVALID, with one error each as its cause, for tags of two images.
  */
 export function mapImages(images: Iterable<string>, options: MappingOptions): Mapping {
   const { source, destination } = options;
@@ -73,7 +74,7 @@ export function mapImages(images: Iterable<string>, options: MappingOptions): Ma
       name: mountBelow(name, getBasePath(options), options),
     };
     const origin = withDockerDefaults(name);
-    const from = source.scheme === 'file' ? below(source, name) : origin;
+    const from = source.scheme === 'file' ? getFileSource(source, name) : origin;
     add({ source: { scheme: source.scheme, name: from }, target, origin, isCatalog: false });
   }
   const notes: string[] = [];
@@ -84,17 +85,17 @@ export function mapImages(images: Iterable<string>, options: MappingOptions): Ma
   return { images: kept, faults: faults.sort((a, b) => compareBytes(a.message, b.message)), notes };
 }
 
-/** One line of a mapping file, without its end. The target is told by tag. */
+/** Returns the line of a mapping file, without its end; the target has a tag only. */
 export function formatLine({ source, target }: MappedImage): string {
   return `${formatTypedReference(source)}=${formatTarget(target)}`;
 }
 
-/** A target by its tag, whatever its digest. */
+/** Formats a target by its tag, without its digest. */
 export function formatTarget(target: TypedImageReference): string {
   return formatTypedReference({ ...target, name: { ...target.name, digest: undefined } });
 }
 
-/** In files everything of one catalog lies below the catalog. */
+/** Returns the path of the mirror; in `file://` images are below their catalog. */
 function getBasePath({ source, destination }: MappingOptions): string {
   const base = getPath(destination.name);
   return destination.scheme === 'file' ? `${base}/${getPath(source.name)}` : base;
@@ -121,21 +122,19 @@ function mountBelow(
   const isFile = destination.scheme === 'file';
   const path = getDestinationPath(base, name, isFile ? 0 : maxComponents);
   const registry = isFile ? '' : destination.name.registry;
-  // No component is a namespace of its own once they are joined; printing and comparing need none.
+  // Joined components have no namespace.
   return { registry, namespace: '', name: path, tag: getDestinationTag(name), digest: name.digest };
 }
 
-/** Where an image lies in the files that its catalog lies in: under the tag that it was given there. */
-function below(source: TypedImageReference, name: ImageName): ImageName {
+/** Returns the source of an image of a catalog in `file://`: below the catalog, with the tag of the mirror. */
+function getFileSource(source: TypedImageReference, name: ImageName): ImageName {
   const path = getDestinationPath(getPath(source.name), name, 0);
   const { digest } = name;
   const tag = digest === undefined ? getDestinationTag(name) : name.tag;
   return { registry: '', namespace: '', name: path, tag, digest };
 }
 
-/**
- * An image that a catalog names both by its tag and by tag and digest is one: the digest says which.
- */
+/** Returns images without those named by a tag that another reference pins to a digest. */
 function withoutTwins(images: readonly MappedImage[], notes: string[]): MappedImage[] {
   const byTarget = new Map<string, MappedImage>();
   const kept: MappedImage[] = [];
@@ -147,8 +146,8 @@ function withoutTwins(images: readonly MappedImage[], notes: string[]): MappedIm
       image.source.name.digest === undefined &&
       getCanonicalRepository(known.source.name) === getCanonicalRepository(image.source.name);
     if (isTwin) {
-      const [by, pinned] = [formatImageName(image.source.name), known.source.name.digest];
-      notes.push(`${by}: mirrored as ${pinned}, which the catalog names for this tag as well`);
+      const [subject, digest] = [formatImageName(image.source.name), known.source.name.digest];
+      notes.push(`${subject}: mirrored as ${digest}, which the catalog names for this tag as well`);
       continue;
     }
     byTarget.set(target, image);
@@ -167,7 +166,7 @@ function requireOneImagePerTag(images: readonly MappedImage[]): void {
     const owner = owners.claim(target, image);
     if (isSameImage(owner, image)) continue;
     owners.refuse(target, formatTypedReference(owner.source), formatTypedReference(image.source));
-    isFolded ||= getPath(getNames(owner)) !== getPath(getNames(image));
+    isFolded ||= getPath(getOrigin(owner)) !== getPath(getOrigin(image));
   }
   owners.throwIfRefused(
     isFolded ? 'use a larger --max-components' : 'use custom mappings with opmate mirror -f',
@@ -175,14 +174,13 @@ function requireOneImagePerTag(images: readonly MappedImage[]): void {
 }
 
 function getRepositories(image: MappedImage): { source: string; target: string } {
-  return { source: getCanonicalRepository(getNames(image)), target: getRepository(image.target.name) };
+  return { source: getCanonicalRepository(getOrigin(image)), target: getRepository(image.target.name) };
 }
 
-/** The name by which an image is told from others. */
-const getNames = ({ origin, source }: MappedImage): ImageName => origin ?? source.name;
+const getOrigin = ({ origin, source }: MappedImage): ImageName => origin ?? source.name;
 
 function isSameImage(a: MappedImage, b: MappedImage): boolean {
-  const [name, other] = [getNames(a), getNames(b)];
+  const [name, other] = [getOrigin(a), getOrigin(b)];
   if (name.digest !== undefined || other.digest !== undefined) return name.digest === other.digest;
   return getCanonicalRepository(name) === getCanonicalRepository(other) && name.tag === other.tag;
 }

@@ -2,13 +2,12 @@ import { type MirrorEntry, mergeEntries } from '../cluster-manifests.js';
 import { getPath, getRepository } from './image-names.js';
 import type { MappedImage } from './mapping.js';
 
-/** What the entries of a mirror set stand for: each repository, or each registry. */
+/** Scope of an entry of a mirror set. */
 export type MirrorScope = 'repository' | 'registry';
 
 /**
- * Returns the entries by which a cluster finds mirrored operand and bundle images, by digest or by tag. Sources are the
- * names in the catalog, wherever the images were mirrored from. Entries of the scope `registry` have hosts only, so
- * paths must be the same at both.
+ * Returns the entries of mirrored images, by digest or by tag. Sources are the names in the catalog, even if images were
+ * mirrored from elsewhere. Entries of scope `registry` contain hosts only, so they require equal paths.
  */
 export function toMirrorEntries(
   images: readonly MappedImage[],
@@ -18,7 +17,7 @@ export function toMirrorEntries(
   return mergeEntries(
     images.flatMap(({ origin, isCatalog, target: { name } }) => {
       if (origin === undefined || (origin.digest === undefined ? 'tag' : 'digest') !== by) return [];
-      // A CatalogSource names the copy itself.
+      // A CatalogSource names the mirrored catalog.
       if (isCatalog && by === 'tag') return [];
       return scope === 'registry'
         ? { source: origin.registry, mirrors: [name.registry] }
@@ -27,7 +26,7 @@ export function toMirrorEntries(
   );
 }
 
-/** An image that entries of the scope `registry` do not lead to, since its path is another at the target. */
+/** Returns an image that entries of scope `registry` do not cover, as its path differs at the target. */
 export function findUnreachable(images: readonly MappedImage[]): MappedImage | undefined {
   return images.find(
     ({ origin, target }) => origin?.digest !== undefined && getPath(origin) !== getPath(target.name),

@@ -24,26 +24,27 @@ import type { SourceSession } from '../../source/session.js';
 import { type OpenPgpKeyring, parseKeyring } from '../../trust/openpgp-keyring.js';
 import type { GraphImage, ReleaseAccess } from './open-releases.js';
 
-/** Variables that name services of releases, as oc-mirror calls them. */
+/** Environment variables of oc-mirror for release services. */
 const releaseVariables = {
   updateService: 'UPDATE_URL_OVERRIDE',
   signatureStore: 'OCP_SIGNATURE_URL',
   signatureKeys: 'OCP_SIGNATURE_VERIFICATION_PK',
 } as const;
 
+/** Options of reading releases from their services. */
 export interface LiveReleaseOptions {
   session: SourceSession;
-  /** Relative paths count from it. */
+  /** Directory that relative paths are resolved against. */
   directory: string;
-  /** Image to build the graph image on; `registry.access.redhat.com/ubi9/ubi:latest` unless told. */
+  /** Base of the graph image; default `registry.access.redhat.com/ubi9/ubi:latest`. */
   graphBase?: string | undefined;
-  /** URL or file of the graph data; that of the public update service unless told. */
+  /** URL or file of the graph data; default that of the public update service. */
   graphData?: string | undefined;
 }
 
 const maxKeyBytes = 1024 * 1024;
 
-/** Reaches releases by the services that the environment of a session names, else by the public ones. */
+/** Returns access to releases by the services in the environment of a session, else the public ones. */
 export function liveReleases(options: LiveReleaseOptions): ReleaseAccess {
   const { session } = options;
   const keyrings = new Map<ReleaseType, Promise<OpenPgpKeyring>>();
@@ -63,9 +64,7 @@ export function liveReleases(options: LiveReleaseOptions): ReleaseAccess {
       const keyring = await getOrAdd(keyrings, type, () => readReleaseKeys(type, options));
       const store = serviceUrl(releaseVariables.signatureStore, signatureStores[type], true, session);
       if (!store.pathname.endsWith('/')) store.pathname += '/';
-      return fetchReleaseSignature(store, image, {
-        ...{ keyring, now: session.now(), version, session },
-      });
+      return fetchReleaseSignature(store, image, { keyring, now: session.now(), version, session });
     },
     async resolve(release) {
       const opened = await openReference(release, session);
@@ -81,7 +80,7 @@ export function liveReleases(options: LiveReleaseOptions): ReleaseAccess {
   };
 }
 
-/** Reads the keys that releases must be signed with. Throws OpmateError. */
+/** Reads the public keys of releases. Throws OpmateError. */
 export async function readReleaseKeys(
   type: ReleaseType,
   { session, directory }: Pick<LiveReleaseOptions, 'session' | 'directory'>,
@@ -106,12 +105,12 @@ export async function readReleaseKeys(
 
 function serviceUrl(
   variable: string,
-  otherwise: string,
+  defaultUrl: string,
   mayDiffer: boolean,
   { environment }: SourceSession,
 ): URL {
   const text = environment[variable];
-  if (text === undefined || text === '' || !mayDiffer) return new URL(otherwise);
+  if (text === undefined || text === '' || !mayDiffer) return new URL(defaultUrl);
   if (URL.canParse(text) && /^(?:https?|file):$/.test(new URL(text).protocol)) return new URL(text);
   throw new UsageError(`${variable} ${quoteGo(text)}: not a URL of http, https or file`);
 }
@@ -120,7 +119,7 @@ function getGraphImage(options: LiveReleaseOptions): GraphImage {
   const { session, graphBase = defaultGraphBase } = options;
   const url = getGraphData(options);
   const base = parseReference(graphBase);
-  let made: { base: string; data: string } | undefined;
+  let built: { base: string; data: string } | undefined;
   let close = (): Promise<void> => Promise.resolve();
   const build = async () => {
     const data = await readUrl(url, maxGraphDataBytes, 'graph data', session);
@@ -136,7 +135,7 @@ function getGraphImage(options: LiveReleaseOptions): GraphImage {
       { repository: opened.repository, reference: descriptor.digest },
       { directory: temporary.path, limits: session.limits, signal: session.signal },
     );
-    made = { base: formatReference({ ...base, digest: descriptor.digest }), data: computeDigest(data) };
+    built = { base: formatReference({ ...base, digest: descriptor.digest }), data: computeDigest(data) };
     return image;
   };
   let building: ReturnType<typeof build> | undefined;
@@ -144,7 +143,7 @@ function getGraphImage(options: LiveReleaseOptions): GraphImage {
     async open() {
       return holdOpen(await (building ??= build()));
     },
-    made: () => made,
+    made: () => built,
     async close() {
       await building?.catch(() => undefined);
       await close();
@@ -159,11 +158,8 @@ function getGraphData({ graphData, directory, session }: LiveReleaseOptions): UR
   }
   const service = session.environment[releaseVariables.updateService];
   if (service === undefined || service === '' || service === updateServices.ocp) return new URL(graphDataUrl);
-  throw new OpmateError(
-    'INVALID',
-    'mirror.platform.graph: the graph data of another update service is unknown',
-    {
-      hint: `specify its URL or file with --graph-data, or unset ${releaseVariables.updateService}`,
-    },
-  );
+  throw new OpmateError('INVALID', 'the graph data of another update service is unknown', {
+    subject: 'mirror.platform.graph',
+    hint: `specify its URL or file with --graph-data, or unset ${releaseVariables.updateService}`,
+  });
 }

@@ -1,4 +1,4 @@
-import { combineErrors } from '../../core/diagnostics-error.js';
+import { ErrorList } from '../../core/diagnostics-error.js';
 import { OpmateError } from '../../core/errors.js';
 import { getOrAdd } from '../../core/groups.js';
 import { formatReference, parseReference } from '../../core/reference.js';
@@ -13,12 +13,12 @@ import type { LockedRelease, LockedReleases } from '../lock/locked-releases.js';
 import { type LiveReleaseOptions, liveReleases, readReleaseKeys } from './live-releases.js';
 import type { GraphImage, ReleaseAccess } from './open-releases.js';
 
-/** Opens a release image that an archive holds. */
+/** Opens a release image in an archive. */
 type OpenArchived = (image: DigestReference) => Promise<OpenedReference>;
 
 /**
- * Reaches releases as a lock has them: no update service and no signature store is asked, and signatures are verified
- * again. Images are opened at their sources, the graph image is built anew; of an archive `openArchived` opens both.
+ * Returns access to releases of a lock, without update service and signature store; signatures are verified again. Images
+ * are opened at their sources, and the graph image is rebuilt; `openArchived` opens images of an archive.
  */
 export function lockedReleases(
   { releases, graphs, graphImage }: LockedReleases,
@@ -44,7 +44,7 @@ export function lockedReleases(
       return verifyLocked(locked, image, { keyring, now: session.now(), version });
     },
     async resolve(release) {
-      // The only one that was not found in a channel.
+      // Only a configured release has no channel.
       const locked = releases.find(({ channel }) => channel === undefined);
       if (locked === undefined) throw notLocked(formatReference(release), openArchived);
       return { ...release, digest: locked.image.digest };
@@ -54,7 +54,7 @@ export function lockedReleases(
   };
 }
 
-/** Named, but opened as all images of an archive are. */
+/** Placeholder: the archive opens its graph image as other images. */
 const archivedGraphImage: GraphImage = {
   open: () => Promise.reject(new OpmateError('INTERNAL', 'the graph image is in the archive')),
   made: () => undefined,
@@ -62,12 +62,12 @@ const archivedGraphImage: GraphImage = {
 };
 
 function notLocked(subject: string, openArchived: OpenArchived | undefined): OpmateError {
-  const where = openArchived === undefined ? 'lock' : 'archive';
-  const hint =
-    where === 'lock'
-      ? 'mirror without --locked to create a new lock'
-      : 'mirror to disk with this configuration';
-  return new OpmateError('NOT_FOUND', `not in the ${where}`, { subject, hint });
+  const hint = 'mirror to disk with this configuration';
+  if (openArchived !== undefined)
+    return new OpmateError('NOT_FOUND', 'not in the archive', { subject, hint });
+  return new OpmateError('NOT_FOUND', 'not in the lock', {
+    ...{ subject, hint: 'mirror without --locked to create a new lock' },
+  });
 }
 
 function verifyLocked(
@@ -83,8 +83,8 @@ function verifyLocked(
 }
 
 /**
- * Throws OpmateError for every release image of a lock that its signature does not prove, unless it may have none:
- * the lock of an archive is all that says which release it is.
+ * Throws OpmateError with all release images of a lock without a valid signature, unless accepted: only the lock of an
+ * archive identifies its releases.
  */
 export async function requireSignedReleases(
   { images, releases: locked }: Pick<ImageSetLock, 'images' | 'releases'>,
@@ -92,7 +92,7 @@ export async function requireSignedReleases(
 ): Promise<void> {
   const known = locked ?? { releases: [], graphs: [] };
   const access = lockedReleases(known, live);
-  const faults: OpmateError[] = [];
+  const errors = new ErrorList();
   for (const { kind, contents, reference: text } of images) {
     if (kind !== 'release') continue;
     const reference = parseReference(text);
@@ -103,13 +103,9 @@ export async function requireSignedReleases(
     );
     const isNamed = release?.channel === undefined;
     if (isNamed && release?.signature === undefined && live.ignoreReleaseSignature) continue;
-    try {
-      const image = { ...reference, digest: contents.root.digest } as DigestReference;
-      await access.readSignature(image, isNamed ? undefined : release.version, graph?.type ?? 'ocp');
-    } catch (error) {
-      if (!(error instanceof OpmateError)) throw error;
-      faults.push(error);
-    }
+    const image = { ...reference, digest: contents.root.digest } as DigestReference;
+    const version = isNamed ? undefined : release.version;
+    await errors.try(() => access.readSignature(image, version, graph?.type ?? 'ocp'));
   }
-  if (faults.length > 0) throw combineErrors(faults);
+  errors.throwIfAny();
 }

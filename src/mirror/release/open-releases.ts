@@ -1,6 +1,6 @@
 import { type CancelOptions, mapConcurrent } from '../../core/concurrency.js';
-import { combineErrors } from '../../core/diagnostics-error.js';
-import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { ErrorList } from '../../core/diagnostics-error.js';
+import { OpmateError } from '../../core/errors.js';
 import { type RegistryReference, formatReference } from '../../core/reference.js';
 import type { JsonObject } from '../../document/json.js';
 import { type ImageContents, readContents } from '../../oci/image/contents.js';
@@ -12,42 +12,43 @@ import { type ReleaseType, type SelectedRelease, selectReleases } from '../../re
 import { type UpdateGraph, reduceGraph } from '../../release/update-graph.js';
 import type { ReleaseConfig } from './release-config.js';
 
-/** A release of an image set that was read. */
+/** A release of an image set. */
 interface OpenedRelease {
-  /** Names it in messages: version and architecture. */
+  /** Name in messages: version and architecture. */
   label: string;
   version: string;
-  /** Undefined where the configuration names the image. */
+  /** Undefined if the configuration names the image. */
   selected: SelectedRelease | undefined;
-  /** By digest, and by the signed name where there is one. */
+  /** Has the signed name, if signed, and the digest. */
   image: DigestReference;
-  /** At the target: that of the signed name, else the digest's hexadecimal digits. */
+  /** Tag at the target: that of the signed name, else the digest in hexadecimal digits. */
   tag: string;
   contents: ImageContents;
   components: ReleaseComponent[];
-  /** Bytes of the signature that was verified; undefined where it was not asked for. */
+  /** Verified signature; undefined if not required. */
   signature: Buffer | undefined;
 }
 
-/** An update graph that releases were selected by. */
+/** An update graph that releases were selected from. */
 export interface UsedGraph {
   architecture: string;
   type: ReleaseType;
   channel: string;
-  /** Of the answer of the update service. */
+  /** Digest of the response of the update service. */
   digest: string;
-  /** Of the selected releases and both ends; see `reduceGraph`. */
+  /** Reduced to selected releases and both ends; see `reduceGraph`. */
   graph: JsonObject;
 }
 
-/** The graph image of a set, built when it is first opened. */
+/** The graph image of a set, built on demand. */
 export interface GraphImage {
   open(): Promise<OpenedReference>;
-  /** What it was built from: base by digest, and digest of the data; undefined until it is built. */
+  /** Returns the base by digest, and the digest of the data; undefined before it is built. */
   made(): { base: string; data: string } | undefined;
   close(): Promise<void>;
 }
 
+/** The releases of an image set. */
 export interface OpenedReleases {
   /** By architecture, then version. */
   releases: OpenedRelease[];
@@ -57,7 +58,7 @@ export interface OpenedReleases {
   close(): Promise<void>;
 }
 
-/** How releases are reached: over the network, in an archive, or as a lock has them. */
+/** Access to releases: in the network, a lock or an archive. */
 export interface ReleaseAccess {
   readGraph(
     type: ReleaseType,
@@ -74,14 +75,13 @@ export interface ReleaseAccess {
   resolve(release: RegistryReference): Promise<DigestReference>;
   /** Opens a release image. */
   open(image: DigestReference): Promise<OpenedReference>;
-  /** Undefined where there is no graph image. */
   graphImage(): GraphImage | undefined;
 }
 
 interface OpenReleasesOptions extends CancelOptions {
   access: ReleaseAccess;
   avoidRisks: boolean;
-  /** Takes the release that the configuration names without signature. */
+  /** Accepts the configured release image without a signature. */
   ignoreSignature: boolean;
 }
 
@@ -96,9 +96,8 @@ const noReleases: OpenedReleases = {
 };
 
 /**
- * Selects the releases of a configuration, verifies their signatures and reads which images they consist of. Throws
- * OpmateError, with all that is wrong: what selecting throws, and releases that are unsigned, not what they were
- * signed as, or no releases.
+ * Selects the releases of a configuration, verifies their signatures and reads their component images. Throws OpmateError
+ * with all errors: of selection, and unsigned, mismatched or invalid releases.
  */
 export async function openReleases(
   config: ReleaseConfig | undefined,
@@ -111,12 +110,13 @@ export async function openReleases(
 class ReleaseOpener {
   readonly #config: ReleaseConfig;
   readonly #options: OpenReleasesOptions;
-  readonly #faults: OpmateError[] = [];
+  readonly #errors: ErrorList;
   readonly #graphs: { key: Omit<UsedGraph, 'digest' | 'graph'>; graph: UpdateGraph; digest: string }[] = [];
 
   constructor(config: ReleaseConfig, options: OpenReleasesOptions) {
     this.#config = config;
     this.#options = options;
+    this.#errors = new ErrorList(options.signal);
   }
 
   async open(): Promise<OpenedReleases> {
@@ -131,7 +131,7 @@ class ReleaseOpener {
         selected.push(...(selectedReleases?.releases ?? []));
         warnings.push(...(selectedReleases?.warnings ?? []));
       }
-      this.#throwFaults();
+      this.#errors.throwIfAny();
       selected = [
         ...new Map(
           selected.map((selectedRelease) => [selectedRelease.node.payload.digest, selectedRelease]),
@@ -144,7 +144,7 @@ class ReleaseOpener {
         this.#options,
       );
     }
-    this.#throwFaults();
+    this.#errors.throwIfAny();
     const graphImage = this.#config.graph ? this.#options.access.graphImage() : undefined;
     return {
       releases: releases.filter((openedRelease) => openedRelease !== undefined),
@@ -154,20 +154,8 @@ class ReleaseOpener {
     };
   }
 
-  #throwFaults(): void {
-    if (this.#faults.length > 0) throw combineErrors(this.#faults);
-  }
-
-  /** Faults of several releases are reported together. */
-  async #try<T>(work: () => Promise<T>): Promise<T | undefined> {
-    try {
-      return await work();
-    } catch (error) {
-      throwIfCancelled(this.#options.signal);
-      if (!(error instanceof OpmateError) || ['INTERNAL', 'IO', 'AUTH'].includes(error.code)) throw error;
-      this.#faults.push(error);
-      return undefined;
-    }
+  #try<T>(work: () => Promise<T>): Promise<T | undefined> {
+    return this.#errors.try(work, ({ code }) => !['INTERNAL', 'IO', 'AUTH'].includes(code));
   }
 
   #select(architecture: string) {
@@ -225,7 +213,7 @@ class ReleaseOpener {
         platforms: platforms.length > 0 ? platforms : undefined,
         signal,
       });
-      const kubeVirt = this.#config.kubeVirtContainer ? bootImageKeys(this.#config) : [];
+      const kubeVirt = this.#config.kubeVirtContainer ? getBootImageKeys(this.#config) : [];
       const payload = await readPayload(opened.repository, contents, { kubeVirt, signal });
       return { contents, ...payload };
     } finally {
@@ -234,18 +222,18 @@ class ReleaseOpener {
   }
 }
 
-/** Returns an image under its signed name; it is still pulled by digest. */
+/** Returns an image with its signed name and digest. */
 function nameSigned({ digest }: DigestReference, { name }: ReleaseSignature): DigestReference {
   const { transport, registry, repository, tag } = name;
   const text = formatReference({ transport, text: '', registry, repository, tag, digest });
   return { transport, text, registry, repository, tag, digest };
 }
 
-/** Architectures that have KubeVirt disks, and what boot images call them. */
+/** Names of architectures with KubeVirt disks in boot images. */
 const bootImageNames: Readonly<Record<string, string>> = { amd64: 'x86_64', s390x: 's390x' };
 
-/** Which boot images the KubeVirt disks are taken of. (Source: oc-mirror v2.) */
-function bootImageKeys({ architectures, platforms }: ReleaseConfig): string[] {
+/** Returns the architectures of KubeVirt disks. (Source: oc-mirror v2.) */
+function getBootImageKeys({ architectures, platforms }: ReleaseConfig): string[] {
   const all = Object.values(bootImageNames);
   const names = platforms.length > 0 ? platforms.map(({ architecture }) => architecture) : architectures;
   if (platforms.length === 0 && names.includes('multi')) return all;

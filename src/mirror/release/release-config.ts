@@ -15,14 +15,14 @@ import {
 /** The releases of an image set: `mirror.platform`. */
 export interface ReleaseConfig {
   channels: ChannelConfig[];
-  /** Whose releases are mirrored; `multi` for those of all. */
+  /** Architectures of releases; `multi` for multi-architecture releases. */
   architectures: string[];
-  /** Of the images of multi-architecture releases only these platforms; empty for all. */
+  /** Platforms to copy of multi-architecture releases; empty for all. */
   platforms: PlatformConfig[];
-  /** One release image, instead of channels. */
+  /** Single release image, instead of channels. */
   release: RegistryReference | undefined;
   kubeVirtContainer: boolean;
-  /** Mirrors the data of the update service too. */
+  /** Mirrors the graph image too. */
   graph: boolean;
   place: Place;
 }
@@ -31,15 +31,15 @@ interface ChannelConfig extends ChannelRequest {
   place: Place;
 }
 
-/** Architectures that releases are published for. */
+/** Architectures of published releases. */
 export const releaseArchitectures = ['amd64', 'arm64', 'ppc64le', 's390x', 'multi'] as const;
 
-/** Other names of them, which tags of release images use. */
+/** Other names of architectures, as in tags of release images. */
 const otherNames: Readonly<Record<string, string>> = { x86_64: 'amd64', aarch64: 'arm64' };
 
 const keys = ['graph', 'channels', 'architectures', 'platforms', 'release', 'kubeVirtContainer'] as const;
 
-/** Reads the section, which may be empty; what is wrong with it goes to the document's diagnostics. (Source: oc-mirror v2.) */
+/** Reads the section, which may be empty; reports errors to the document's diagnostics. (Source: oc-mirror v2.) */
 export function readReleaseConfig(section: Field): ReleaseConfig | undefined {
   const fields = section.object(keys);
   if (fields === undefined || Object.keys(section.jsonObject() ?? {}).length === 0) return undefined;

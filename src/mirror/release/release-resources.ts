@@ -10,7 +10,7 @@ import { type MirroredName, releaseRepositories } from '../image-set/planned-ima
 /** Signatures of release images by digest. */
 export type ReleaseSignatures = ReadonlyMap<string, readonly Buffer[]>;
 
-/** A release, and the signature that its clusters verify it with. */
+/** A release with the signature for its clusters. */
 export interface MirroredRelease {
   image: { digest: string };
   signature: Buffer | undefined;
@@ -18,18 +18,18 @@ export interface MirroredRelease {
 
 interface ReleaseResourceOptions {
   target: MirrorTarget;
-  /** Of earlier runs. */
+  /** Signatures of earlier runs. */
   signatures?: ReleaseSignatures | undefined;
 }
 
 const annotations = { createdBy: 'opmate' };
 
-/** The file in which clusters get signatures; there is one in JSON, too. */
+/** File of the ConfigMap with signatures; a copy in JSON is written too. */
 export const signatureFile = 'signature-configmap.yaml';
 
 /**
- * The files that make a cluster use mirrored releases, by name: an UpdateService where the graph image is mirrored, and
- * the signatures of the releases of this run and of earlier ones. (Source: oc-mirror v2.)
+ * Returns the manifests of mirrored releases, by file name: an UpdateService if the graph image is mirrored, and the
+ * signatures of this run and of earlier ones. (Source: oc-mirror v2.)
  */
 export function releaseResources(
   set: { images: readonly MirroredName[]; releases?: readonly MirroredRelease[] | undefined },
@@ -57,10 +57,9 @@ export function releaseResources(
   const mirrored = new Set(
     set.images.filter(({ kind }) => kind === 'release').map(({ reference }) => reference.digest),
   );
-  const own = (set.releases ?? []).filter(({ image }) => mirrored.has(image.digest));
   const signatures = new Map<string, readonly Buffer[]>();
-  for (const { image, signature } of own)
-    if (signature !== undefined) signatures.set(image.digest, [signature]);
+  for (const { image, signature } of set.releases ?? [])
+    if (signature !== undefined && mirrored.has(image.digest)) signatures.set(image.digest, [signature]);
   for (const [digest, known] of options.signatures ?? []) {
     const first = signatures.get(digest) ?? [];
     const others = known.filter((item) => !first.some((other) => item.equals(other)));
@@ -92,7 +91,7 @@ function encodeSignatures(signatures: ReleaseSignatures): { [key: string]: JsonV
   };
 }
 
-/** Reads the signatures of an earlier run; `file` names it in messages. Throws OpmateError. */
+/** Parses the signatures of an earlier run; `file` names them in messages. Throws OpmateError. */
 export function parseSignatures(text: string, file: string): ReleaseSignatures {
   let value: JsonValue;
   try {

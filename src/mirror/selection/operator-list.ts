@@ -14,9 +14,8 @@ import { notFound } from '../../core/suggest.js';
 import { readBundleVersion } from '../../graph/bundle-version.js';
 
 /**
- * Display names by package, of one package where `packageName` is given: each from the metadata of its highest version,
- * or from its ClusterServiceVersion where the catalog has that. Throws OpmateError when a blob cannot be read again.
- * (Source: oc-mirror v2.)
+ * Returns display names by package, or of `packageName` only: from the metadata of the highest version, else from its
+ * ClusterServiceVersion. Throws OpmateError. (Source: oc-mirror v2.)
  */
 export async function readOperatorNames(
   catalog: Catalog,
@@ -24,19 +23,19 @@ export async function readOperatorNames(
   { packageName, signal }: CancelOptions & { packageName?: string | undefined } = {},
 ): Promise<Map<string, string>> {
   const names = new Map<string, string>();
-  for (const { package: of, name, origin } of highestBundles(facts).values()) {
+  for (const { package: key, name, origin } of findHighestBundles(facts).values()) {
     throwIfCancelled(signal);
-    if ((packageName !== undefined && of !== packageName) || origin === undefined) continue;
+    if ((packageName !== undefined && key !== packageName) || origin === undefined) continue;
     const value = await catalog.read(origin);
-    const decoded = decodeMeta({ schema: schemas.bundle, package: of, name, value, origin });
+    const decoded = decodeMeta({ schema: schemas.bundle, package: key, name, value, origin });
     const displayName = decoded.kind === 'bundle' ? findDisplayName(decoded.blob) : undefined;
-    if (displayName !== undefined) names.set(of, displayName);
+    if (displayName !== undefined) names.set(key, displayName);
   }
   return names;
 }
 
-/** The bundle with the highest version of each package; of several the last by name. */
-function highestBundles(facts: CatalogFacts): Map<string, BundleFacts> {
+/** Returns the bundle with the highest version of each package, of several the last by name. */
+function findHighestBundles(facts: CatalogFacts): Map<string, BundleFacts> {
   const highest = new Map<string, { bundle: BundleFacts; version: Version }>();
   for (const bundle of facts.bundles) {
     const version = readBundleVersion(bundle);
@@ -53,19 +52,18 @@ function highestBundles(facts: CatalogFacts): Map<string, BundleFacts> {
 
 function findDisplayName(blob: BundleBlob): string | undefined {
   const metadata = blob.properties.find(({ type }) => type === propertyTypes.csvMetadata);
-  const own = metadata && getText(unwrap(metadata.value), 'displayName');
-  return own || findCsvDisplayName(blob);
+  return (metadata && getText(unwrap(metadata.value), 'displayName')) || findCsvDisplayName(blob);
 }
 
-/** Throws OpmateError NOT_FOUND with the nearest name where the catalog has no such package. */
+/** Throws OpmateError NOT_FOUND, with the nearest name, for a missing package. */
 export function requirePackage(facts: CatalogFacts, packageName: string, catalog: string): void {
   const names = facts.packages.map(({ name }) => name);
   if (!names.includes(packageName)) throw notFound('package', packageName, names, { scope: catalog });
 }
 
 /**
- * The versions of the bundles in a channel, oldest first; what is no version comes last, as text. Throws OpmateError NOT_FOUND with the
- * nearest name where the package has no such channel.
+ * Returns the versions of a channel's bundles, oldest first, then invalid ones as text. Throws OpmateError NOT_FOUND, with
+ * the nearest name, for a missing package or channel.
  */
 export function listVersions(
   facts: CatalogFacts,
@@ -95,10 +93,10 @@ export function listVersions(
     .map(({ text }) => text);
 }
 
-/** The first minor version of OpenShift that has no marketplace catalog. */
+/** First minor version of OpenShift without the marketplace catalog. */
 const firstWithoutMarketplace = 22;
 
-/** The catalogs that come with a version of OpenShift, `4.X`, whether they are there or not. Throws UsageError. */
+/** Returns the default catalogs of an OpenShift version `4.X`, which may not exist. Throws UsageError. */
 export function wellKnownCatalogs(version: string): string[] {
   const [, minor] = /^v?4\.(\d{1,3})$/.exec(version) ?? [];
   if (minor === undefined) {

@@ -29,46 +29,43 @@ import type { Platform } from '../../oci/image/types.js';
 import { KeptCatalog } from '../../catalog/selection/kept-catalog.js';
 import { type ImageCommand, getCaches, serveCommand } from './serve-command.js';
 
-/** A file that stands in `file`, from `offset` on if told, and is called `path` where it belongs. */
+/** A file of the catalog, stored as a part of another file. */
 interface StoredFile extends FilePart {
   path: string;
 }
 
+/** Options of rebuilding a catalog. */
 export interface RebuildOptions extends CancelOptions {
-  /** Where the layer is written until the image is pushed. */
+  /** Directory of the layer until the image is closed. */
   temporaryDirectory: string;
-  /** Only these of the image's platforms; all of them for Linux when left out. */
+  /** Platforms to keep; default all for Linux. */
   platforms?: readonly Platform[] | undefined;
-  /** Images that `relatedImages` of the bundles must not name any more, by their text. */
+  /** References to remove from `relatedImages` of bundles. */
   withoutImages?: ReadonlySet<string> | undefined;
-  /** Makes no cache for an image that had one. */
+  /** Writes no cache for an image that had one. */
   withoutCache?: boolean | undefined;
   logger?: Logger | undefined;
 }
 
-/** A catalog image that exists only here: its own parts are local, its base's layers where they were. */
+/** A rebuilt catalog image; layers of its base are read from there. */
 export interface RebuiltCatalog {
   /** Of the image or index. */
   digest: string;
-  /** Hands out the rebuilt image by its digest, and every blob of it. */
+  /** Contains the rebuilt image with all blobs. */
   repository: Repository;
   close(): Promise<void>;
 }
 
 /**
- * Makes the image of a catalog of which only `facts` are kept: the original image with one layer more, which takes
- * the old catalog and its caches away and puts the new one in their place. Depends on the original image and the
- * facts alone, to the digest: blobs are written as `opm` does, one file a package, wherever they stood before.
- * `base` is the original image, by digest; of several platforms each gets the same catalog. An index in a sqlite
- * database becomes a file-based catalog.
+ * Builds the image of a filtered catalog: the original image `base` with a layer that replaces catalog and caches. The
+ * digest depends on `base` and `facts` only: blobs are written as by `opm`, one file per package, with unknown fields.
+ * All platforms get the same catalog; a sqlite index becomes a file-based catalog. No layer of the base is read.
  *
- * Blobs keep what the catalog format does not know. Where the original has a cache, the new one has its own: pods take
- * it out of the image by its path. Of a catalog that can have none, which is told, the command no longer names a cache,
- * since `opm serve` refuses to start with one that does not fit. No layer of the base is read.
+ * A cache of the original is replaced by a new one at its path, from which pods extract it. If that fails, the command
+ * no longer names a cache, since `opm serve` refuses to start with a stale one.
  *
- * Throws OpmateError: INVALID for an image without the label of a catalog, UNSUPPORTED for one whose catalog is all of
- * it, NOT_FOUND for a platform that it does not have, IO for what cannot be written; and what reading the catalog and
- * building on the image throw.
+ * Throws OpmateError: INVALID for an image without catalog label, UNSUPPORTED for a catalog that is the whole image,
+ * NOT_FOUND for a missing platform, IO, and errors of reading the catalog and building the image.
  */
 export async function rebuildCatalog(
   catalog: Catalog,
@@ -78,7 +75,7 @@ export async function rebuildCatalog(
 ): Promise<RebuiltCatalog> {
   const { temporaryDirectory, logger = silentLogger, signal } = options;
   const bases = await openChosenBases(base, options);
-  const places = bases.images.map((image) => placeOf(image, logger));
+  const places = bases.images.map((image) => locateCatalog(image, logger));
   const { path: directory, remove: close } = await makeTemporaryDirectory(temporaryDirectory);
   try {
     const kept = new KeptCatalog(catalog, facts, options.withoutImages);
@@ -91,17 +88,10 @@ export async function rebuildCatalog(
     for (const [position, image] of bases.images.entries()) {
       const place = places[position] as CatalogPlace;
       const key = JSON.stringify([place.directory, place.removed, place.caches]);
-      let layer = layers.get(key);
-      if (layer === undefined) {
-        layer = await writeLayer(
-          path.join(directory, `layer-${layers.size}`),
-          layerEntries(place, files, cache),
-          {
-            signal,
-          },
-        );
-        layers.set(key, layer);
-      }
+      const file = path.join(directory, `layer-${layers.size}`);
+      const layer =
+        layers.get(key) ?? (await writeLayer(file, listLayerEntries(place, files, cache), { signal }));
+      layers.set(key, layer);
       images.push(await buildOn(image, place, layer, { hasCache: cache !== undefined, signal }));
     }
     for (const name of ['catalog', 'cache']) await rm(path.join(directory, name), { force: true });
@@ -122,7 +112,7 @@ async function openChosenBases(
   { repository, digest }: { repository: Repository; digest: string },
   options: RebuildOptions,
 ): Promise<{ images: Image[]; isIndex: boolean }> {
-  // Only an index within the index would ask for the platform of this machine.
+  // The host platform applies only to an index within the index.
   const hostPlatform = { os: 'linux', architecture: 'amd64' };
   const images = await openBases(repository, digest, { hostPlatform, signal: options.signal });
   const isIndex = isIndexType((await repository.getManifest(digest, options)).descriptor.mediaType);
@@ -131,32 +121,31 @@ async function openChosenBases(
   return { images: chooseBases(images, platforms, `${repository.name}@${digest}`), isIndex };
 }
 
-/** What becomes of the files and the configuration of an image; paths are relative to its root. */
+/** Changes to an image; paths are relative to its root. */
 interface CatalogPlace {
-  /** Of the image. */
+  /** Name of the image. */
   name: string;
-  /** Where the catalog is to be. */
+  /** Directory of the new catalog. */
   directory: string;
-  /** What is taken away, in byte order. */
+  /** Removed files and directories, in byte order. */
   removed: string[];
-  /** Those of `removed` that a cache may be put into. */
+  /** Paths of `removed` for a new cache. */
   caches: string[];
   labels: Record<string, string | undefined>;
   command: ImageCommand;
-  /** The command where the caches are written. */
+  /** Command of an image with a new cache. */
   cachedCommand: ImageCommand;
 }
 
 const usualCache = '/tmp/cache';
 
-function placeOf(image: Image, logger: Logger): CatalogPlace {
+function locateCatalog(image: Image, logger: Logger): CatalogPlace {
   const { labels, name, config } = image;
   const configs = labels[imageLabels.configs];
   const database = labels[imageLabels.database];
   if (configs === undefined && database === undefined) {
-    throw new OpmateError('INVALID', `no catalog, its image has no label ${imageLabels.configs}`, {
-      subject: name,
-    });
+    const problem = `no catalog, its image has no label ${imageLabels.configs}`;
+    throw new OpmateError('INVALID', problem, { subject: name });
   }
   const label = configs ?? '/configs';
   const directory = pathOfLabel(name, imageLabels.configs, label);
@@ -170,7 +159,7 @@ function placeOf(image: Image, logger: Logger): CatalogPlace {
   if (database !== undefined) {
     const file = pathOfLabel(name, imageLabels.database, database);
     if (file !== '') removed.push(file);
-    const problem = 'becomes a file-based catalog, which the opm in it must know how to serve';
+    const problem = 'becomes a file-based catalog, which the opm in the image must support';
     logger.log('warn', `${name}: its database ${quoteGo(database)} ${problem}`);
   }
   const { Entrypoint, Cmd, WorkingDir } = config.config ?? {};
@@ -181,14 +170,14 @@ function placeOf(image: Image, logger: Logger): CatalogPlace {
     caches.push(relative(usualCache));
   const program = relative(command.entrypoint?.[0] ?? command.cmd?.[0] ?? '');
   for (const cache of caches) {
-    // Not a cache alone, whatever the command calls it.
+    // A directory with the program is not only a cache.
     if (cache !== '' && !isWithin(program, cache)) removed.push(cache);
   }
   const unique = [...new Set(removed)].filter(
     (text) => !isWithin(text, directory) && !isWithin(directory, text),
   );
   const outermost = unique.filter((text) => !unique.some((other) => other !== text && isWithin(text, other)));
-  // The mode of the catalog's directory is part of what a cache is checked by, and a shared one has another.
+  // A cache includes the mode of the catalog's directory, which differs for a shared one.
   const places = sharedDirectories.has(directory) ? [] : outermost.filter((text) => caches.includes(text));
   const keepsCache = named.length > 0 && named.every((text) => places.includes(text));
   return {
@@ -210,21 +199,23 @@ function isWithin(place: string, directory: string): boolean {
   return place === directory || place.startsWith(`${directory}/`);
 }
 
-/** Hides what lower layers have in the directory that it stands in. Unlike a whiteout of the directory itself, it may
- * be in one layer with what is put there: some tools would take that away too, or let the old files shine through. */
+/**
+ * Hides the files of lower layers in its directory. Unlike a whiteout of the directory, all tools support it in one layer
+ * with new files.
+ */
 const opaqueMarker = '.wh..wh..opq';
 const whiteoutPrefix = '.wh.';
 
-function layerEntries(
+function listLayerEntries(
   { directory, removed, caches }: CatalogPlace,
   files: readonly StoredFile[],
   cache: readonly StoredFile[] | undefined,
 ): TarInput[] {
-  const entries: TarInput[] = [{ path: `${directory}/${opaqueMarker}` }, ...entriesIn(directory, files)];
+  const entries: TarInput[] = [{ path: `${directory}/${opaqueMarker}` }, ...toEntries(directory, files)];
   for (const place of removed) {
     const isFilled = cache !== undefined && caches.includes(place);
     const isEmptied = isFilled || sharedDirectories.has(place);
-    if (isFilled) entries.push(...entriesIn(place, cache));
+    if (isFilled) entries.push(...toEntries(place, cache));
     const slash = place.lastIndexOf('/') + 1;
     const whiteout = place.slice(0, slash) + whiteoutPrefix + place.slice(slash);
     entries.push({ path: isEmptied ? `${place}/${opaqueMarker}` : whiteout });
@@ -232,18 +223,18 @@ function layerEntries(
   return [...entries, ...listSharedDirectories(entries)];
 }
 
-function entriesIn(directory: string, files: readonly StoredFile[]): TarInput[] {
+function toEntries(directory: string, files: readonly StoredFile[]): TarInput[] {
   return files.map(({ path: name, ...content }) => ({ path: `${directory}/${name}`, content }));
 }
 
-/** The files of the cache; undefined where there is to be none. */
+/** Returns the files of the cache; undefined, with a warning, if it cannot be written. */
 async function writeCacheFiles(
   catalog: Catalog,
   catalogFiles: readonly StoredFile[],
   options: RebuildOptions & { directory: string; name: string },
 ): Promise<StoredFile[] | undefined> {
   const { directory, name, logger = silentLogger, signal } = options;
-  // Loaded for catalogs that have a cache only.
+  // Loaded on demand.
   const { writeOpmCache } = await import('../../serve/grpc/opm-cache.js');
   try {
     return await writeOpmCache(catalog, {
@@ -262,7 +253,7 @@ async function writeCacheFiles(
   }
 }
 
-/** Writes the files of the catalog one after the other into one, so that each has its size before it is packed. */
+/** Writes the files of the catalog into one file, so their sizes are known before packing. */
 async function writeCatalogFiles(
   catalog: Catalog,
   target: string,

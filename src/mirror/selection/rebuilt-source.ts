@@ -5,7 +5,7 @@ import { openReference, withCatalogCache } from '../../oci/image/open.js';
 import type { SourceSession } from '../../source/session.js';
 import { type RebuildOptions, type RebuiltCatalog, rebuildCatalog } from './rebuilt-catalog.js';
 
-/** A catalog, what is kept of it, and the image that it was read from. */
+/** A catalog with its source image and the content to keep. */
 export interface RebuildSource {
   catalog: Catalog;
   facts: CatalogFacts;
@@ -14,7 +14,7 @@ export interface RebuildSource {
   digest: string;
 }
 
-/** Rebuilds a catalog on the image that it came from, which stays open until the rebuilt one is closed. */
+/** Rebuilds a catalog on its source image, which stays open until the rebuilt catalog is closed. */
 export async function rebuildFrom(
   { catalog, facts, reference, digest }: RebuildSource,
   session: SourceSession,
@@ -24,20 +24,12 @@ export async function rebuildFrom(
   const base = await openReference(reference, session);
   try {
     const repository = await withCatalogCache(base.repository, session);
-    const made = await rebuildCatalog(
-      catalog,
-      facts,
-      { repository, digest },
-      {
-        ...changes,
-        ...{ temporaryDirectory, logger, signal },
-      },
-    );
+    const options = { ...changes, temporaryDirectory, logger, signal };
+    const rebuilt = await rebuildCatalog(catalog, facts, { repository, digest }, options);
     return {
-      digest: made.digest,
-      repository: made.repository,
+      ...rebuilt,
       close: async () => {
-        await made.close();
+        await rebuilt.close();
         await base.close();
       },
     };

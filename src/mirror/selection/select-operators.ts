@@ -13,15 +13,15 @@ import type { CatalogFacts } from '../../model/facts.js';
 import { type OperatorConfig, hasBounds } from '../image-set/image-set-config.js';
 
 /**
- * Chooses packages, channels and bundles of a catalog as an image set means them:
+ * Selects packages, channels and bundles of a catalog as an image set configures them:
  *
- * - nothing said: every package, of each channel its head; `full` alone: the catalog as it is
- * - packages and channels narrow that; with `full`, they have all their bundles
- * - versions: in each channel the stretch of the upgrade chain that holds every version in range, and those
- *   that its entries skip; one version alone where the least is the most
+ * - by default all packages with the heads of their channels; with `full` alone the unchanged catalog
+ * - listed packages and channels only; with `full`, all of their bundles
+ * - versions: per channel the part of the upgrade chain with all versions in range, and the bundles that it skips; one
+ *   version if minimum and maximum are equal
  *
- * `also` are bundles that are wanted whatever the configuration says: their channels are taken along the upgrade chain
- * as far as they reach. Throws what `filterCatalog` throws. (Source: oc-mirror v2 and its catalog filter.)
+ * `also` are further bundles, whose channels are kept along the upgrade chain down to them. Throws errors of
+ * `filterCatalog`. (Source: oc-mirror v2.)
  */
 export function selectOperators(
   facts: CatalogFacts,
@@ -39,36 +39,29 @@ function toFilter(
   also: ChannelBundles,
 ): CatalogFilter {
   const filter: CatalogFilter = { ...emptyFilter(), keep: 'chain', lostDefault: 'refuse', also };
-  const getWhere = ({ line, column }: Place): RequestPlace => ({ file, line, column });
-  const add = (
-    of: string | undefined,
-    channel: string | undefined,
-    bounds: VersionBounds,
-    location: Place,
+  const toWhere = ({ line, column }: Place): RequestPlace => ({ file, line, column });
+  const addCriteria = (
+    { name, channel }: { name?: string; channel?: string },
+    bounds: VersionBounds & { place: Place },
   ): void => {
-    if (!full)
-      filter.criteria.push({ package: of, channel, where: getWhere(location), criteria: toCriteria(bounds) });
+    if (full) return;
+    const criteria = toCriteria(bounds);
+    filter.criteria.push({ package: name, channel, where: toWhere(bounds.place), criteria });
   };
   if (packages === undefined) {
-    add(undefined, undefined, { minVersion: undefined, maxVersion: undefined }, place);
+    addCriteria({}, { minVersion: undefined, maxVersion: undefined, place });
     return filter;
   }
-  filter.packages = packages.map((packageConfig) => ({
-    name: packageConfig.name,
-    where: getWhere(packageConfig.place),
-  }));
-  for (const packageConfig of packages) {
-    const { name: of, channels, defaultChannel } = packageConfig;
-    const where = getWhere(packageConfig.place);
+  filter.packages = packages.map((config) => ({ name: config.name, where: toWhere(config.place) }));
+  for (const config of packages) {
+    const { name, channels, defaultChannel } = config;
     if (defaultChannel !== undefined)
-      filter.defaultChannels.push({ package: of, name: defaultChannel, where });
-    for (const channel of channels ?? []) {
-      filter.channels.push({ package: of, name: channel.name, where: getWhere(channel.place) });
-    }
-    // Versions are set for the package, or for its channels.
-    if (channels === undefined || hasBounds(packageConfig))
-      add(of, undefined, packageConfig, packageConfig.place);
-    else for (const channel of channels) add(of, channel.name, channel, channel.place);
+      filter.defaultChannels.push({ package: name, name: defaultChannel, where: toWhere(config.place) });
+    for (const channel of channels ?? [])
+      filter.channels.push({ package: name, name: channel.name, where: toWhere(channel.place) });
+    // Versions are set either for the package or for its channels.
+    if (channels === undefined || hasBounds(config)) addCriteria({ name }, config);
+    else for (const channel of channels) addCriteria({ name, channel: channel.name }, channel);
   }
   return filter;
 }

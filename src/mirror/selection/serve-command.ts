@@ -1,16 +1,16 @@
 import path from 'node:path';
 
-/** How a catalog image is started. */
+/** Command of a catalog image. */
 export interface ImageCommand {
   entrypoint: readonly string[] | undefined;
   cmd: readonly string[] | undefined;
 }
 
-/** The flag of `opm serve` that makes a cache and serves nothing. */
+/** Flag of `opm serve` that only writes a cache. */
 const cacheOnlyFlag = '--cache-only';
-/** All that speak of its cache. */
+/** Cache flags of `opm serve`. */
 const cacheFlags: ReadonlySet<string> = new Set(['--cache-dir', cacheOnlyFlag, '--cache-enforce-integrity']);
-/** Flags of `opm serve` whose value may be the next word. */
+/** Flags of `opm serve` with a value. */
 const valueFlags: ReadonlySet<string> = new Set([
   '--cache-dir',
   '--port',
@@ -21,9 +21,8 @@ const valueFlags: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The command of an image that serves the catalog in `directory`. A command that is `opm serve` already keeps its
- * flags; those of a cache only with `keepsCache`, without which it makes its cache when it starts. An image that starts
- * nothing goes on doing so.
+ * Returns the command of an image that serves the catalog in `directory`. `opm serve` keeps its flags; cache flags only
+ * with `keepsCache`, as it otherwise writes its cache on start. An image without a command stays without.
  */
 export function serveCommand(
   { entrypoint, cmd }: ImageCommand,
@@ -32,9 +31,9 @@ export function serveCommand(
 ): ImageCommand {
   if (!entrypoint?.length && !cmd?.length) return { entrypoint, cmd };
   const dropped = keepsCache ? new Set([cacheOnlyFlag]) : cacheFlags;
-  const inCmd = serving(cmd, directory, dropped);
+  const inCmd = toServing(cmd, directory, dropped);
   if (inCmd !== undefined) return { entrypoint, cmd: inCmd };
-  const inEntrypoint = serving(entrypoint, directory, dropped);
+  const inEntrypoint = toServing(entrypoint, directory, dropped);
   if (inEntrypoint !== undefined) {
     const flags = getFlags(cmd ?? [], dropped);
     return { entrypoint: inEntrypoint, cmd: flags.length === 0 ? undefined : flags };
@@ -42,8 +41,8 @@ export function serveCommand(
   return { entrypoint, cmd: ['serve', directory] };
 }
 
-/** The words of a command that serves; undefined for one that does something else. */
-function serving(
+/** Returns the words of a serving command; undefined for other commands. */
+function toServing(
   words: readonly string[] | undefined,
   directory: string,
   dropped: ReadonlySet<string>,
@@ -61,18 +60,18 @@ function serving(
   ];
 }
 
-/** The flags among words, without those that are dropped. */
+/** Returns the flags among words, without dropped ones. */
 function getFlags(words: readonly string[], dropped: ReadonlySet<string>): string[] {
   return readFlags(words)
     .filter(({ name }) => !dropped.has(name))
     .flatMap(({ words: own }) => own);
 }
 
-/** Where the caches are that a command names, as absolute paths. */
+/** Returns the cache directories of a command, as absolute paths. */
 export function getCaches({ entrypoint, cmd }: ImageCommand, workingDirectory: string | undefined): string[] {
   const flags = readFlags([...(entrypoint ?? []), ...(cmd ?? [])]);
-  const places = flags.flatMap(({ name, value }) => (name === '--cache-dir' && value ? [value] : []));
-  return places.map((place) => path.posix.resolve('/', workingDirectory ?? '', place));
+  const caches = flags.flatMap(({ name, value }) => (name === '--cache-dir' && value ? [value] : []));
+  return caches.map((cache) => path.posix.resolve('/', workingDirectory ?? '', cache));
 }
 
 function readFlags(words: readonly string[]): { name: string; value: string; words: string[] }[] {

@@ -11,16 +11,13 @@ import type { SourceSession } from '../../source/session.js';
 
 const maxConfigurationLength = 1024 * 1024;
 const maxSignatureBytes = 256 * 1024;
-/** Maximum signatures of one image in a store. */
+/** Maximum number of signatures of an image in a store. */
 const maxSignatures = 16;
 
-/** Places of OpenPGP signatures by scope, `""` for the default (containers-registries.d(5)). */
+/** URLs of OpenPGP signature stores by scope, `""` for the default (containers-registries.d(5)). */
 export type LookasideConfiguration = ReadonlyMap<string, string>;
 
-/**
- * Reads the `*.yaml` files of a registries.d directory: which URL keeps the signatures of which images. A directory that
- * is missing is empty. Throws OpmateError.
- */
+/** Reads the `*.yaml` files of a registries.d directory; a missing directory is empty. Throws OpmateError. */
 export async function readLookasides(directory: string): Promise<LookasideConfiguration> {
   let names: string[];
   try {
@@ -44,19 +41,19 @@ async function readConfiguration(file: string, lookasides: Map<string, string>):
     throw fileError(`open ${file}`, error, { file });
   }
   const { root, diagnostics } = readDocument(bytes.toString(), file, { maxLength: maxConfigurationLength });
-  const add = (scope: string, place: typeof root): void => {
-    const url = place.field('lookaside').optionalText() ?? place.field('sigstore').optionalText();
+  const add = (scope: string, entry: typeof root): void => {
+    const url = entry.field('lookaside').optionalText() ?? entry.field('sigstore').optionalText();
     if (url !== undefined) lookasides.set(scope, url);
   };
   if (root.field('default-docker').isPresent) add('', root.field('default-docker'));
   const docker = root.field('docker');
-  for (const [scope, place] of docker.isPresent ? (docker.entries(10_000) ?? []) : []) add(scope, place);
+  for (const [scope, entry] of docker.isPresent ? (docker.entries(10_000) ?? []) : []) add(scope, entry);
   diagnostics.throwIfErrors();
 }
 
 /**
- * Reads the OpenPGP signatures of a manifest from the store that is configured for its image: `signature-1` and so on
- * until one is missing. None for images without a store. Throws what reading throws.
+ * Reads the OpenPGP signatures of a manifest from the store of its image: `signature-1` and so on until one is missing.
+ * Returns none for an image without a store. Throws OpmateError.
  */
 export async function readLookasideSignatures(
   lookasides: LookasideConfiguration,
@@ -64,8 +61,9 @@ export async function readLookasideSignatures(
   digest: string,
   session: SourceSession,
 ): Promise<Buffer[]> {
-  const base = reference.transport === 'docker' ? findLookaside(lookasides, reference) : undefined;
-  if (base === undefined || reference.transport !== 'docker') return [];
+  if (reference.transport !== 'docker') return [];
+  const base = findLookaside(lookasides, reference);
+  if (base === undefined) return [];
   const directory = `${base.replace(/\/+$/, '')}/${reference.repository}@${digest.replace(':', '=')}`;
   const signatures: Buffer[] = [];
   for (let number = 1; number <= maxSignatures; number++) {

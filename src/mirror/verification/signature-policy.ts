@@ -8,34 +8,31 @@ import { parseVerificationKey } from '../../trust/signing-key.js';
 
 const maxFileBytes = 16 * 1024 * 1024;
 
-/** Which signatures images must have: one of a policy, a key, or an identity. */
+/** Required signatures of images: exactly one of a policy, keys, or a certificate identity. */
 export interface PolicyRequest {
-  /** File: policy.json of containers, or ClusterImagePolicy and ImagePolicy documents. */
+  /** File of a containers policy.json, or of ClusterImagePolicy and ImagePolicy documents. */
   policy?: string | undefined;
-  /** Public keys in PEM, one of which must have signed. */
+  /** Files of PEM public keys, one of which must match. */
   keys?: readonly string[] | undefined;
   certificate?:
     | {
-        /** Email address or URI; a regular expression must match all of it. */
+        /** Email address or URI, or a regular expression of all of it. */
         identity: string | RegExp;
         oidcIssuer: string | RegExp;
-        /** File: trusted_root.json of Sigstore. */
+        /** File of a Sigstore trusted_root.json. */
         trustedRoot: string;
       }
     | undefined;
 }
 
-/** Reads what a request names. Paths are relative to `directory`. Throws OpmateError, and UsageError for no request. */
+/** Reads the policy of a request, with paths relative to `directory`. Throws OpmateError; UsageError unless exactly one is set. */
 export async function readSignaturePolicy(
   { policy, keys = [], certificate }: PolicyRequest,
   directory: string,
 ): Promise<SignaturePolicy> {
-  const chosen = [policy, keys.length > 0 ? keys : undefined, certificate].filter(
-    (item) => item !== undefined,
-  );
-  if (chosen.length !== 1) {
-    const problem = chosen.length === 0 ? 'no signature policy' : 'several signature policies';
-    throw new UsageError(problem, {
+  const count = [policy !== undefined, keys.length > 0, certificate !== undefined].filter(Boolean).length;
+  if (count !== 1) {
+    throw new UsageError(count === 0 ? 'no signature policy' : 'several signature policies', {
       hint: 'use one of --policy, --key, or --certificate-identity with --trusted-root',
     });
   }
@@ -57,7 +54,7 @@ export async function readSignaturePolicy(
   return signerPolicy('--key', { kind: 'key', keys: parsed, rekorKeys: [] });
 }
 
-/** Documents of a cluster have a kind; policy.json has none. */
+/** Manifests have a kind; policy.json has none. */
 function isClusterPolicy(text: string): boolean {
   return /^\s*"?kind"?\s*:/m.test(text) || /"kind"\s*:/.test(text);
 }

@@ -1,6 +1,6 @@
 import { mapConcurrent, type CancelOptions } from '../../core/concurrency.js';
-import { combineErrors } from '../../core/diagnostics-error.js';
-import { CancelledError, OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { ErrorList } from '../../core/diagnostics-error.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
 import { type Reference, parseReference } from '../../core/reference.js';
 import { readContents } from '../../oci/image/contents.js';
 import type { OpenedReference } from '../../oci/image/open.js';
@@ -11,26 +11,28 @@ import {
   verifyImage,
 } from '../../oci/signatures/verify-image.js';
 import type { SignaturePolicy } from '../../trust/policy.js';
+import { isImageFailure } from '../transfer/transfer-step.js';
 import { type ImageSetLock, type LockedCatalog, type LockedImage, getLockedName } from '../lock/lock.js';
 
-/** The images of a set with the verdicts on them. */
+/** The parts of a lock with verdicts. */
 export type VerifiedSet = Pick<ImageSetLock, 'images' | 'catalogs' | 'releases'>;
 
+/** Options of verifying a lock. */
 export interface VerifyLockOptions extends CancelOptions {
   policy: SignaturePolicy;
   now: Date;
   maxPerRegistry: number;
-  /** Opens an image by digest, with the tags that its signatures are found by. */
+  /** Opens an image by digest, with the tags of its signatures. */
   open: (image: LockedImage, digest: string) => Promise<OpenedReference>;
-  /** Opens what a catalog was rebuilt from; without it the verdict of the lock is believed. */
+  /** Opens the source of a filtered catalog; without it the verdict in the lock is used. */
   openCatalog?: ((reference: Reference) => Promise<OpenedReference>) | undefined;
   readOpenPgp: (reference: Reference, digest: string) => Promise<Buffer[]>;
 }
 
 /**
- * Judges each image of a set by a policy, under the name that its source has. Charts are made here and have no
- * signature; a catalog of which a part was taken is judged by the catalog that it was taken from. Returns verdicts by
- * the name in the lock, signatures left out. Throws CancelledError.
+ * Verifies each image of a set by a policy, with the name of its source; a filtered catalog by its source. Charts and
+ * graph images, which opmate builds, are accepted. Returns verdicts by name in the lock, without signatures. Throws
+ * CancelledError.
  */
 export async function verifyLock(
   { images, catalogs, releases }: VerifiedSet,
@@ -41,35 +43,34 @@ export async function verifyLock(
       .filter(({ isWhole }) => !isWhole)
       .map((catalog) => [`${catalog.repository}:${catalog.tag}`, catalog] as const),
   );
-  const needsSignature = releases?.releases.some(({ version }) => isInstalledBySignature(version)) ?? false;
-  const judged = images.filter(({ kind }) => kind !== 'signature');
+  const needsSignature = releases?.releases.some(({ version }) => requiresSignatures(version)) ?? false;
+  const verified = images.filter(({ kind }) => kind !== 'signature');
   const verdicts = await mapConcurrent(
-    judged,
+    verified,
     options.maxPerRegistry,
     async (image): Promise<Verdict> => {
       if (image.kind === 'chart' || image.kind === 'graph')
         return { status: 'accepted', reason: 'made by opmate' };
       const catalog = image.kind === 'catalog' ? rebuilt.get(getLockedName(image)) : undefined;
       try {
-        if (catalog !== undefined) return await judgeRebuilt(image, catalog.sourceDigest, options);
+        if (catalog !== undefined) return await verifyFiltered(image, catalog.sourceDigest, options);
         const { digest } = image.contents.root;
         const reference = { ...parseReference(image.reference), digest };
         const isOfRelease = needsSignature && (image.kind === 'release' || image.kind === 'component');
         const opened = await options.open(image, digest);
-        return await judge(reference, opened, image.contents, { ...options, isOfRelease });
+        return await verifyOpened(reference, opened, image.contents, { ...options, isOfRelease });
       } catch (error) {
         throwIfCancelled(options.signal);
-        const isFatal = !(error instanceof OpmateError) || error instanceof CancelledError;
-        if (isFatal || error.code === 'INTERNAL') throw error;
+        if (!isImageFailure(error)) throw error;
         return { status: 'refused', reason: error.message };
       }
     },
     options,
   );
-  return new Map(judged.map((image, index) => [getLockedName(image), verdicts[index] as Verdict]));
+  return new Map(verified.map((image, index) => [getLockedName(image), verdicts[index] as Verdict]));
 }
 
-async function judgeRebuilt(
+async function verifyFiltered(
   image: LockedImage,
   sourceDigest: string,
   options: VerifyLockOptions,
@@ -85,20 +86,20 @@ async function judgeRebuilt(
   const reference = { ...parseReference(image.reference), digest: sourceDigest };
   const opened = await options.openCatalog(reference);
   const contents = await readContents(opened.repository, sourceDigest, options);
-  const verdict = await judge(reference, opened, contents, options);
+  const verdict = await verifyOpened(reference, opened, contents, options);
   return { ...verdict, reason: `rebuilt from ${sourceDigest}: ${verdict.reason}` };
 }
 
 /**
- * Whether clusters of a version refuse their own images without a cosign signature: OpenShift from 4.21 on, whose
- * ClusterImagePolicy `openshift` names the repositories of releases. OKD has none.
+ * Reports whether clusters of a version require cosign signatures of release images: OpenShift from 4.21 on, by the
+ * ClusterImagePolicy `openshift`. OKD does not.
  */
-function isInstalledBySignature(version: string): boolean {
+function requiresSignatures(version: string): boolean {
   const [, major = '0', minor = '0'] = /^(\d+)\.(\d+)\./.exec(version) ?? [];
   return !version.includes('okd') && (Number(major) > 4 || (Number(major) === 4 && Number(minor) >= 21));
 }
 
-async function judge(
+async function verifyOpened(
   reference: Reference,
   opened: OpenedReference,
   contents: LockedImage['contents'],
@@ -109,10 +110,8 @@ async function judge(
       ...{ policy, reference, now, signal },
       readOpenPgp: (digest) => readOpenPgp(reference, digest),
     });
-    const isToBeFound = isOfRelease && verdict.status === 'accepted';
-    const unsigned = isToBeFound
-      ? await findUnsignedManifest(opened.repository, contents, { signal })
-      : undefined;
+    if (!isOfRelease || verdict.status !== 'accepted') return verdict;
+    const unsigned = await findUnsignedManifest(opened.repository, contents, { signal });
     if (unsigned === undefined) return verdict;
     const reason = `no signature of ${unsigned}, which clusters require of releases from 4.21 on`;
     return { status: 'unsigned', reason };
@@ -121,7 +120,7 @@ async function judge(
   }
 }
 
-/** Returns the same set with the verdicts in it. */
+/** Adds verdicts to a set. */
 export function withVerdicts<S extends VerifiedSet>(set: S, verdicts: ReadonlyMap<string, Verdict>): S {
   return {
     ...set,
@@ -132,7 +131,7 @@ export function withVerdicts<S extends VerifiedSet>(set: S, verdicts: ReadonlyMa
   };
 }
 
-/** Returns one line for each image that is neither verified nor accepted. */
+/** Returns a line for each image that is neither verified nor accepted. */
 export function getRefusals({ images }: VerifiedSet, verdicts: ReadonlyMap<string, Verdict>): string[] {
   return images.flatMap((image) => {
     const verdict = image.kind === 'signature' ? undefined : verdicts.get(getLockedName(image));
@@ -142,9 +141,10 @@ export function getRefusals({ images }: VerifiedSet, verdicts: ReadonlyMap<strin
   });
 }
 
-/** Throws OpmateError INVALID that names every image that may not be copied. */
+/** Throws OpmateError INVALID with all refused images. */
 export function requireVerified(refusals: readonly string[]): void {
-  if (refusals.length === 0) return;
+  const errors = new ErrorList();
   const hint = 'sign the image, accept it in the policy, or mirror with --verify report; nothing was copied';
-  throw combineErrors(refusals.map((line) => new OpmateError('INVALID', line, { hint })));
+  for (const line of refusals) errors.add(new OpmateError('INVALID', line, { hint }));
+  errors.throwIfAny();
 }

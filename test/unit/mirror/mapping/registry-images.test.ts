@@ -4,10 +4,10 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Catalog, DirectoryCatalog } from '../../../../src/catalog/catalog.js';
 import type { LogLevel } from '../../../../src/core/log.js';
 import { parseImageName } from '../../../../src/mirror/mapping/image-names.js';
+import { listCatalogImages } from '../../../../src/mirror/mapping/catalog-image-list.js';
 import {
   encodeRegistryManifests,
   formatPair,
-  listCatalogImages,
   mapToRegistry,
 } from '../../../../src/mirror/mapping/registry-images.js';
 import { openSqliteCatalog } from '../../../../src/sqlite/read/catalog.js';

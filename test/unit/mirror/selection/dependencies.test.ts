@@ -4,10 +4,10 @@ import { DirectoryCatalog } from '../../../../src/catalog/catalog.js';
 import { collectFacts } from '../../../../src/catalog/facts.js';
 import {
   type Closure,
-  type DependencyCatalog,
   type DependencyMode,
   closeDependencies,
 } from '../../../../src/mirror/selection/dependencies.js';
+import type { DependencyCatalog } from '../../../../src/mirror/selection/growing-catalog.js';
 import { readImageSetConfiguration } from '../../../../src/mirror/image-set/image-set-config.js';
 import { selectOperators } from '../../../../src/mirror/selection/select-operators.js';
 import { validateCatalog } from '../../../../src/graph/validate.js';

@@ -1,0 +1,294 @@
+import type { Catalog } from '../../catalog/catalog.js';
+import type { CatalogSelection } from '../../catalog/selection/selection.js';
+import type { CancelOptions } from '../../core/concurrency.js';
+import { OpmateError, throwIfCancelled } from '../../core/errors.js';
+import { getOrAdd } from '../../core/groups.js';
+import { compareBytes, sortedByBytes } from '../../core/order.js';
+import { compareVersions, formatVersion } from '../../core/semver.js';
+import { type JsonObject, isJsonObject } from '../../document/json.js';
+import { readBundleVersion } from '../../graph/bundle-version.js';
+import { readGraph } from '../../graph/channel-graph.js';
+import { schemas } from '../../model/declarative-config.js';
+import {
+  type Need,
+  type Offer,
+  type SingleNeed,
+  readNeed,
+  readProvidedApi,
+} from '../../model/dependency-needs.js';
+import type { BundleFacts, CatalogFacts } from '../../model/facts.js';
+import type { OperatorConfig } from '../image-set/image-set-config.js';
+import { selectOperators } from './select-operators.js';
+
+/** A catalog of the configuration with its selection. */
+export interface DependencyCatalog {
+  operator: OperatorConfig;
+  catalog: Catalog;
+  facts: CatalogFacts;
+  selection: CatalogSelection;
+}
+
+/** APIs and dependencies in the properties of a bundle. */
+interface BundleProperties {
+  apis: string[];
+  needs: Need[];
+}
+
+/** An unselected bundle that meets a dependency, with a channel that contains it. */
+export interface Candidate {
+  source: GrowingCatalog;
+  package: string;
+  channel: string;
+  bundle: BundleFacts;
+}
+
+interface BundleOffer {
+  bundle: BundleFacts;
+  offer: Offer;
+}
+
+/** A catalog with a selection that grows by dependencies. */
+export class GrowingCatalog {
+  readonly origin: DependencyCatalog;
+  readonly name: string;
+  readonly #file: string;
+  readonly #packages: ReadonlyMap<string, CatalogFacts>;
+  readonly #selected = new Map<string, { channels: ReadonlySet<string>; bundles: ReadonlySet<string> }>();
+  /** Bundles added to the selection of the configuration, by package and channel. */
+  readonly #also = new Map<string, Map<string, Set<string>>>();
+  /** APIs of all bundles; complete after `index`. */
+  readonly #apis = new Map<string, string[]>();
+  /** Complete after `index`. */
+  readonly #packagesByApi = new Map<string, Set<string>>();
+  readonly #offers = new Map<string, ReadonlyMap<string, readonly BundleOffer[]>>();
+  #isIndexed = false;
+
+  constructor(dependencyCatalog: DependencyCatalog, file: string) {
+    this.origin = dependencyCatalog;
+    this.name = dependencyCatalog.operator.catalog;
+    this.#file = file;
+    const { facts, selection } = dependencyCatalog;
+    this.#packages = splitByPackage(facts);
+    for (const part of splitByPackage(selection.facts)) this.#note(...part);
+  }
+
+  get hasGrown(): boolean {
+    return this.#also.size > 0;
+  }
+
+  /** Returns the selection with the added bundles. */
+  select(): CatalogSelection {
+    const { facts, operator } = this.origin;
+    return selectOperators(facts, operator, this.#file, this.#also);
+  }
+
+  isSelected(packageName: string): boolean {
+    return this.#selected.has(packageName);
+  }
+
+  #note(name: string, { channels, bundles }: CatalogFacts): void {
+    this.#selected.set(name, {
+      channels: new Set(channels.map((channel) => channel.name)),
+      bundles: new Set(bundles.map((bundle) => bundle.name)),
+    });
+  }
+
+  /** Selects a bundle, and returns newly selected bundles; undefined if no valid selection contains it. */
+  add({
+    package: name,
+    channel,
+    bundle,
+  }: Candidate): { bundles: BundleFacts[]; defaultChannel: string } | undefined {
+    const before = this.#selected.get(name)?.bundles ?? new Set();
+    const also = new Map([...(this.#also.get(name) ?? [])].map(([key, names]) => [key, new Set(names)]));
+    also.set(channel, new Set(also.get(channel)).add(bundle.name));
+    let facts = this.#trySelection(name, also);
+    if (facts !== undefined && !containsAll(facts, before)) {
+      // Bundles that only kept the previous graph valid stay selected.
+      for (const channelFacts of this.#packages.get(name)?.channels ?? []) {
+        if (this.#selected.get(name)?.channels.has(channelFacts.name) !== true) continue;
+        const names = channelFacts.entries.map((entry) => entry.name).filter((entry) => before.has(entry));
+        also.set(channelFacts.name, new Set([...(also.get(channelFacts.name) ?? []), ...names]));
+      }
+      facts = this.#trySelection(name, also);
+    }
+    if (facts === undefined || !containsAll(facts, [...before, bundle.name])) return undefined;
+    this.#also.set(name, also);
+    this.#note(name, facts);
+    const defaultChannel = facts.packages[0]?.defaultChannel ?? '';
+    return { bundles: facts.bundles.filter((bundleFacts) => !before.has(bundleFacts.name)), defaultChannel };
+  }
+
+  #trySelection(name: string, also: Map<string, Set<string>>): CatalogFacts | undefined {
+    const { operator } = this.origin;
+    const packages = operator.packages?.filter((packageConfig) => packageConfig.name === name);
+    // Without a list of packages, all are selected.
+    const operatorConfig: OperatorConfig = { ...operator, packages };
+    try {
+      const facts = this.#packages.get(name) as CatalogFacts;
+      return selectOperators(facts, operatorConfig, this.#file, new Map([[name, also]])).facts;
+    } catch (error) {
+      if (error instanceof OpmateError && error.code !== 'INTERNAL') return undefined;
+      throw error;
+    }
+  }
+
+  /** Yields bundles that meet a dependency, best first. Requires `index`. */
+  *findCandidates(need: SingleNeed): Generator<Candidate, void, undefined> {
+    const names = need.package === undefined ? this.#packagesByApi.get(need.api ?? '') : [need.package];
+    const selectedFirst = sortedByBytes(names ?? []).sort(
+      (a, b) => Number(this.isSelected(b)) - Number(this.isSelected(a)),
+    );
+    for (const name of selectedFirst) yield* this.#findInPackage(name, need);
+  }
+
+  *#findInPackage(name: string, need: SingleNeed): Generator<Candidate, void, undefined> {
+    const part = this.#packages.get(name);
+    if (part === undefined) return;
+    const defaultChannel = part.packages[0]?.defaultChannel;
+    const selected = this.#selected.get(name)?.channels;
+    const rank = (channel: string): number =>
+      (selected?.has(channel) === true ? 0 : 2) + (channel === defaultChannel ? 0 : 1);
+    const channels = [...this.#getOffers(name, part)].sort(
+      ([a], [b]) => rank(a) - rank(b) || compareBytes(a, b),
+    );
+    for (const [channel, offers] of channels) {
+      const bundleOffer = offers.find(({ offer }) => need.isMetBy(offer));
+      // A channel that is invalid for one entry is invalid for the others.
+      if (bundleOffer !== undefined)
+        yield { source: this, package: name, channel, bundle: bundleOffer.bundle };
+    }
+  }
+
+  /** Returns what the bundles of each channel provide, from the head down, each before its skipped ones. */
+  #getOffers(name: string, part: CatalogFacts): ReadonlyMap<string, readonly BundleOffer[]> {
+    const known = this.#offers.get(name);
+    if (known !== undefined) return known;
+    const bundles = new Map<string, BundleOffer>();
+    for (const bundle of part.bundles) {
+      if (bundles.has(bundle.name)) continue;
+      const apis = this.getApis(toKey(name, bundle.name));
+      bundles.set(bundle.name, {
+        bundle,
+        offer: { package: name, version: readBundleVersion(bundle), apis },
+      });
+    }
+    const offers = new Map<string, BundleOffer[]>();
+    for (const channel of part.channels) {
+      if (offers.has(channel.name)) continue;
+      const { chain, entries } = readGraph(channel.entries);
+      const names = new Set(chain.flatMap((entry) => [entry, ...(entries.get(entry)?.skips ?? [])]));
+      const reached = [...names].map((entry) => (entries.has(entry) ? bundles.get(entry) : undefined));
+      offers.set(
+        channel.name,
+        reached.filter((offer) => offer !== undefined),
+      );
+    }
+    this.#offers.set(name, offers);
+    return offers;
+  }
+
+  /** Returns the version range of a package; undefined if the catalog lacks it. */
+  findVersions(name: string): string | undefined {
+    const bundles = this.#packages.get(name)?.bundles;
+    return bundles && formatVersionRange(bundles);
+  }
+
+  /** Reads the properties of bundles, one by one. */
+  async *readBundles(
+    bundles: readonly BundleFacts[],
+    { signal }: CancelOptions,
+  ): AsyncGenerator<{ bundle: BundleFacts; properties: BundleProperties }, void, undefined> {
+    for (const bundle of bundles) {
+      throwIfCancelled(signal);
+      const value = bundle.origin === undefined ? {} : await this.origin.catalog.read(bundle.origin);
+      yield { bundle, properties: readProperties(value, true) };
+    }
+  }
+
+  /** Reads the APIs of the whole catalog, once. */
+  async index({ signal }: CancelOptions, onNeeds?: (key: string, needs: Need[]) => void): Promise<void> {
+    if (this.#isIndexed) return;
+    const known = new Map<string, string>();
+    for await (const meta of this.origin.catalog.metas({ signal, withoutManifests: true })) {
+      if (meta.schema !== schemas.bundle) continue;
+      const key = toKey(meta.package, meta.name);
+      if (this.#apis.has(key)) continue;
+      const { apis, needs } = readProperties(meta.value, onNeeds !== undefined);
+      if (needs.length > 0) onNeeds?.(key, needs);
+      // Equal APIs share one string.
+      const texts = apis.map((api) => known.get(api) ?? (known.set(api, api), api));
+      this.#apis.set(key, texts);
+      for (const api of texts) {
+        getOrAdd(this.#packagesByApi, api, () => new Set()).add(meta.package);
+      }
+    }
+    this.#isIndexed = true;
+  }
+
+  getDefaultChannel(name: string): string | undefined {
+    return this.#packages.get(name)?.packages[0]?.defaultChannel;
+  }
+
+  getApis(key: string): readonly string[] {
+    return this.#apis.get(key) ?? [];
+  }
+}
+
+/** Returns `1.2.0`, or `1.2.0 to 1.4.0`. */
+export function formatVersionRange(bundles: readonly BundleFacts[]): string {
+  const versions = bundles
+    .map(readBundleVersion)
+    .filter((version) => version !== undefined)
+    .sort(compareVersions)
+    .map(formatVersion);
+  const [minimum = 'without a version'] = versions;
+  const maximum = versions.at(-1) ?? minimum;
+  return minimum === maximum ? minimum : `${minimum} to ${maximum}`;
+}
+
+function readProperties(value: JsonObject, withNeeds: boolean): BundleProperties {
+  const bundleProperties: BundleProperties = { apis: [], needs: [] };
+  const properties = value['properties'];
+  if (!Array.isArray(properties)) return bundleProperties;
+  for (const property of properties) {
+    if (!isJsonObject(property)) continue;
+    const { type, value: input = null } = property;
+    if (typeof type !== 'string') continue;
+    const api = readProvidedApi({ type, value: input });
+    if (api !== undefined) bundleProperties.apis.push(api);
+    else if (withNeeds) {
+      const need = readNeed(type, input);
+      if (need !== undefined && !bundleProperties.needs.some(({ text }) => text === need.text))
+        bundleProperties.needs.push(need);
+    }
+  }
+  return bundleProperties;
+}
+
+/** Splits a catalog by package. */
+function splitByPackage({
+  packages,
+  channels,
+  bundles,
+  deprecations,
+}: CatalogFacts): Map<string, CatalogFacts> {
+  const parts = new Map<string, CatalogFacts>();
+  for (const item of packages) {
+    getOrAdd(parts, item.name, () => ({ packages: [item], channels: [], bundles: [], deprecations: [] }));
+  }
+  for (const channel of channels) parts.get(channel.package)?.channels.push(channel);
+  for (const bundle of bundles) parts.get(bundle.package)?.bundles.push(bundle);
+  for (const item of deprecations) parts.get(item.package)?.deprecations.push(item);
+  return parts;
+}
+
+function containsAll({ bundles }: CatalogFacts, names: Iterable<string>): boolean {
+  const contained = new Set(bundles.map(({ name }) => name));
+  return [...names].every((name) => contained.has(name));
+}
+
+/** Returns a key of names. */
+export function toKey(...parts: string[]): string {
+  return parts.join('\0');
+}

@@ -52,6 +52,7 @@ const summarizedRooms = [
   'graph',
   'helm',
   'kube',
+  'mirror',
   'model',
   'oci',
   'release',

@@ -1,22 +1,21 @@
 import type { GenerateBundleRequest } from '../../api/bundle/generate-bundle.js';
-import { type Flag, type FlagValues, repeated, text } from '../command/flags.js';
+import { type Flag, type FlagValues, grouped, repeated, text } from '../command/flags.js';
 import { requireFlag } from '../command/require-flag.js';
 
 /** Flags of commands that make a bundle of manifests. */
 export const authorFlags = {
   directory: text('directory', 'directory of the bundle manifests', { short: 'd', group: 'Input' }),
-  package: text('name', 'package name', { short: 'p', group: 'Selection' }),
-  channel: repeated('channel,…', 'channels of the bundle', {
-    short: 'c',
-    aliases: ['channels'],
-    group: 'Selection',
+  ...grouped('Selection', {
+    package: text('name', 'package name', { short: 'p' }),
+    channel: repeated('channel,…', 'channels of the bundle', { short: 'c', aliases: ['channels'] }),
+    default: text('channel', 'default channel of the package', { short: 'e' }),
   }),
-  default: text('channel', 'default channel of the package', { short: 'e', group: 'Selection' }),
-  to: text('directory', 'copy the manifests to this directory and write the metadata next to them', {
-    aliases: ['output-dir', 'u'],
-    group: 'Output',
+  ...grouped('Output', {
+    to: text('directory', 'copy the manifests to this directory and write the metadata next to them', {
+      aliases: ['output-dir', 'u'],
+    }),
+    baseImage: text('image', 'image to build on (default: scratch)'),
   }),
-  baseImage: text('image', 'image to build on (default: scratch)', { group: 'Output' }),
 };
 
 /** Returns the flag for the container tool that `operator-sdk` and `opm` would run. */

@@ -1,4 +1,4 @@
-import { flag, repeated, text } from '../command/flags.js';
+import { flag, grouped, repeated, text } from '../command/flags.js';
 
 /** What `<source>` of a command may be, for its help. */
 export const sourceForms =
@@ -6,17 +6,19 @@ export const sourceForms =
   'https://HOST/ARCHIVE[#sha256:HEX] or git+https://HOST/REPOSITORY[#REF[:DIRECTORY]]';
 
 /** Flags of commands that pin what they read. */
-export const pinFlags = {
-  requireDigest: flag('refuse sources without a digest, commit or checksum', { group: 'Input' }),
-  lock: text('file', 'lock file with pinned sources; created if missing', { group: 'Input' }),
-  updateLock: flag('with --lock: resolve sources again and update the lock file', { group: 'Input' }),
-};
+export const pinFlags = grouped('Input', {
+  requireDigest: flag('refuse sources without a digest, commit or checksum'),
+  lock: text('file', 'lock file with pinned sources; created if missing'),
+  updateLock: flag('with --lock: resolve sources again and update the lock file'),
+});
 
 /** Flags of every command that reads bundles. */
 export const contentFlags = {
   ...pinFlags,
-  secrets: text('directory', 'directory with manifests of Secrets', { group: 'Input' }),
-  secret: text('[namespace/]name', 'with --secrets: Secret for remote sources', { group: 'Input' }),
+  ...grouped('Input', {
+    secrets: text('directory', 'directory with manifests of Secrets'),
+    secret: text('[namespace/]name', 'with --secrets: Secret for remote sources'),
+  }),
 };
 
 /** The flag that puts several sources together, for commands of one source. */
@@ -25,9 +27,7 @@ export const composeFlags = {
 };
 
 /** Flags for where an operator is installed, and what it watches. */
-export const scopeFlags = {
-  installNamespace: text('namespace', 'namespace to install the operator in', { group: 'Cluster' }),
-  watchNamespace: repeated('namespace', 'namespace to watch (default: all, if supported)', {
-    group: 'Cluster',
-  }),
-};
+export const scopeFlags = grouped('Cluster', {
+  installNamespace: text('namespace', 'namespace to install the operator in'),
+  watchNamespace: repeated('namespace', 'namespace to watch (default: all, if supported)'),
+});

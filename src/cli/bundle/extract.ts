@@ -1,5 +1,5 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { flag, parsed, text } from '../command/flags.js';
+import { flag, grouped, parsed, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { InvalidArgumentError } from 'commander';
 import { contentFlags, sourceForms } from './content-flags.js';
@@ -30,19 +30,20 @@ export const command = defineCommand({
       short: 'm',
       group: 'Input',
     }),
-    configmapname: text('name', 'name of the ConfigMap', { short: 'c', group: 'Output' }),
-    namespace: text('namespace', 'namespace of the ConfigMap', {
-      short: 'n',
-      default: 'openshift-operator-lifecycle-manager',
-      group: 'Output',
+    ...grouped('Output', {
+      configmapname: text('name', 'name of the ConfigMap', { short: 'c' }),
+      namespace: text('namespace', 'namespace of the ConfigMap', {
+        short: 'n',
+        default: 'openshift-operator-lifecycle-manager',
+      }),
+      gzip: flag('compress the files', { short: 'z' }),
+      split: flag('split a bundle that is too large into several ConfigMaps'),
     }),
     datalimit: parsed('bytes', 'maximum size of the files in a ConfigMap, in bytes', byteCount, {
       short: 'l',
       default: 1024 * 1024,
       group: 'Limits',
     }),
-    gzip: flag('compress the files', { short: 'z', group: 'Output' }),
-    split: flag('split a bundle that is too large into several ConfigMaps', { group: 'Output' }),
     output: outputFormat(['json', 'yaml'], { default: 'yaml' }),
     to: text('file', 'write to this file', { aliases: ['output-file'], group: 'Output' }),
   },

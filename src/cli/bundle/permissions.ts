@@ -1,5 +1,5 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, list, text } from '../command/flags.js';
+import { type FlagValues, grouped, list, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { contentFlags, scopeFlags, sourceForms } from './content-flags.js';
 import { type MissingRule, heldRules, missingRules } from '../../bundle/plain/rights/can-install.js';
@@ -34,12 +34,12 @@ const outputs = ['table', 'json', 'yaml', 'rbac', 'installer'] as const;
 const permissionFlags = {
   ...contentFlags,
   ...scopeFlags,
-  diff: text('source', 'show the difference from this older bundle', { group: 'Input' }),
+  ...grouped('Input', {
+    diff: text('source', 'show the difference from this older bundle'),
+    canI: text('file', 'show permissions that an installer with the roles in this file lacks; - for stdin'),
+  }),
   failOn: list('risk', 'exit with 3 on these risks, e.g. cluster-admin,wildcard,secrets,escalate,host', {
     group: 'Behavior',
-  }),
-  canI: text('file', 'show permissions that an installer with the roles in this file lacks; - for stdin', {
-    group: 'Input',
   }),
   installer: text('name', 'service account for -o installer (default: PACKAGE-installer)', {
     group: 'Output',

@@ -1,5 +1,5 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, optionalList, text } from '../command/flags.js';
+import { type FlagValues, grouped, optionalList, text } from '../command/flags.js';
 import { objectDirectory, outputFormat } from '../command/shared-flags.js';
 import { certificateFlags } from '../deployment/certificate-flags.js';
 import { composeFlags, contentFlags, scopeFlags, sourceForms } from './content-flags.js';
@@ -26,23 +26,22 @@ const renderFlags = {
   ...composeFlags,
   ...scopeFlags,
   ...certificateFlags,
-  config: text('file', 'configuration as in a ClusterExtension, or chart values; - for stdin', {
-    group: 'Input',
+  ...grouped('Input', {
+    config: text('file', 'configuration as in a ClusterExtension, or chart values; - for stdin'),
+    format: text(
+      'format',
+      'source format: registry-v1, plain, helm, or NAME of a program opmate-format-NAME',
+      { choices: ['registry-v1', 'plain', 'helm'], default: 'registry-v1' },
+    ),
   }),
-  format: text('format', 'source format: registry-v1, plain, helm, or NAME of a program opmate-format-NAME', {
-    choices: ['registry-v1', 'plain', 'helm'],
-    default: 'registry-v1',
-    group: 'Input',
+  ...grouped('Cluster', {
+    releaseName: text('name', 'Helm release name (default: the chart name)'),
+    availableApis: text('file', 'kinds available in the cluster, as printed by kubectl api-resources'),
+    optionalKinds: optionalList(
+      'kind',
+      'with --available-apis: omit objects of these kinds (default: any) if unavailable',
+    ),
   }),
-  releaseName: text('name', 'Helm release name (default: the chart name)', { group: 'Cluster' }),
-  availableApis: text('file', 'kinds available in the cluster, as printed by kubectl api-resources', {
-    group: 'Cluster',
-  }),
-  optionalKinds: optionalList(
-    'kind',
-    'with --available-apis: omit objects of these kinds (default: any) if unavailable',
-    { group: 'Cluster' },
-  ),
   output: outputFormat(['json', 'yaml'], { default: 'yaml' }),
   to: objectDirectory,
 };

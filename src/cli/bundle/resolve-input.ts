@@ -11,9 +11,7 @@ export const namedCatalogForms = `${catalogForms}: REF or NAME=REF`;
 
 /** The flag for the channels that upgrades are looked for in. */
 export const channelFlags = {
-  channel: list('channel', 'use only this channel (default: all)', {
-    group: 'Selection',
-  }),
+  channel: list('channel', 'use only this channel (default: all)', { group: 'Selection' }),
 };
 
 /** Throws UsageError for a name that no package of OLM v1 can have. */

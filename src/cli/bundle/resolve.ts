@@ -1,5 +1,5 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, choice, flag, repeated, text } from '../command/flags.js';
+import { type FlagValues, choice, flag, grouped, repeated, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import {
   channelFlags,
@@ -34,11 +34,12 @@ const resolveFlags = {
   installed: text('bundle', 'installed bundle: NAME, or NAME@VERSION if no catalog has it', {
     group: 'Input',
   }),
-  policy: choice('policy', ['catalog-provided', 'self-certified'], 'upgrade constraint policy', {
-    default: 'catalog-provided',
-    group: 'Selection',
+  ...grouped('Selection', {
+    policy: choice('policy', ['catalog-provided', 'self-certified'], 'upgrade constraint policy', {
+      default: 'catalog-provided',
+    }),
+    selector: text('labels', 'use only catalogs with these labels: KEY=VALUE,…'),
   }),
-  selector: text('labels', 'use only catalogs with these labels: KEY=VALUE,…', { group: 'Selection' }),
   failOnDeprecated: flag('exit with 3 if the bundle, its package or its channel is deprecated', {
     group: 'Behavior',
   }),

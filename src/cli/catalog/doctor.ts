@@ -1,6 +1,6 @@
 import { catalogForms } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { choice, list, text } from '../command/flags.js';
+import { choice, grouped, list, text } from '../command/flags.js';
 import { reportOutput } from '../command/shared-flags.js';
 import { groupBy } from '../../core/groups.js';
 import { type CheckName, checkNames, checks, chooseChecks } from '../../catalog/doctor/checks.js';
@@ -30,15 +30,12 @@ export const command = defineCommand({
   arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
   flags: {
     output: reportOutput,
-    openshift: text('version', 'OpenShift version that the catalog is for, e.g. 4.18', {
-      group: 'Selection',
-    }),
-    check: list('name', 'run only these checks', { group: 'Selection', offered: checkNames }),
-    skipCheck: list('name', 'skip these checks', { group: 'Selection', offered: checkNames }),
-    package: list('name', 'report only on these packages', { group: 'Selection' }),
-    severity: choice('severity', severities, 'minimum severity to report', {
-      default: 'notice',
-      group: 'Selection',
+    ...grouped('Selection', {
+      openshift: text('version', 'OpenShift version that the catalog is for, e.g. 4.18'),
+      check: list('name', 'run only these checks', { offered: checkNames }),
+      skipCheck: list('name', 'skip these checks', { offered: checkNames }),
+      package: list('name', 'report only on these packages'),
+      severity: choice('severity', severities, 'minimum severity to report', { default: 'notice' }),
     }),
     failOn: choice('severity', severities, 'minimum severity of findings that set exit code 3', {
       default: 'warning',

@@ -1,4 +1,4 @@
-import { type Flag, type FlagValues, choice, flag, list, repeated, text } from '../command/flags.js';
+import { type Flag, type FlagValues, choice, flag, grouped, list, repeated, text } from '../command/flags.js';
 import type { CatalogFilter, Criteria } from '../../catalog/selection/catalog-filter.js';
 import {
   checkVersion,
@@ -18,18 +18,14 @@ const names = (value: string, summary: string): Flag<string[] | undefined> =>
 
 /** What a filter keeps, as flags. */
 export const filterFlags = {
-  package: list('name', 'keep only these packages', {
-    short: 'p',
-    aliases: ['packages'],
-    group: 'Selection',
-  }),
-  channel: list('[package/]channel', 'keep only these channels in packages that have any of them', {
-    aliases: ['channels'],
-    group: 'Selection',
-  }),
-  version: repeated('[scope=]range', 'keep versions in a range; see "opmate help versions"', {
-    aliases: ['versions'],
-    group: 'Selection',
+  ...grouped('Selection', {
+    package: list('name', 'keep only these packages', { short: 'p', aliases: ['packages'] }),
+    channel: list('[package/]channel', 'keep only these channels in packages that have any of them', {
+      aliases: ['channels'],
+    }),
+    version: repeated('[scope=]range', 'keep versions in a range; see "opmate help versions"', {
+      aliases: ['versions'],
+    }),
   }),
   minVersion: scoped('[scope=]version', 'keep this version and higher ones'),
   maxVersion: scoped('[scope=]version', 'keep this version and lower ones'),
@@ -38,17 +34,20 @@ export const filterFlags = {
     group: 'Selection',
   }),
   latest: scoped('[scope=]count', 'keep only the N newest matching bundles per channel'),
-  headsOnly: flag('the same as --latest 1', { group: 'Selection' }),
-  undated: choice('choice', ['keep', 'drop'], 'handling of bundles without a creation date', {
-    defaultText: 'keep',
-    group: 'Selection',
+  ...grouped('Selection', {
+    headsOnly: flag('the same as --latest 1'),
+    undated: choice('choice', ['keep', 'drop'], 'handling of bundles without a creation date', {
+      defaultText: 'keep',
+    }),
   }),
   defaultChannel: scoped('package=channel', 'new default channel of a package'),
   dropPackage: names('name', 'drop these packages'),
   dropChannel: names('[package/]channel', 'drop these channels'),
   dropBundle: names('[package/]bundle', 'drop these bundles and rewire edges around them'),
-  dropDeprecated: flag('drop deprecated packages, channels and bundles', { group: 'Selection' }),
-  exact: flag('keep only matching bundles and rewire edges around removed ones', { group: 'Selection' }),
+  ...grouped('Selection', {
+    dropDeprecated: flag('drop deprecated packages, channels and bundles'),
+    exact: flag('keep only matching bundles and rewire edges around removed ones'),
+  }),
 };
 
 /**

@@ -1,6 +1,6 @@
 import { catalogForms } from '../../api/open-catalog.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, text } from '../command/flags.js';
+import { type FlagValues, flag, grouped, text } from '../command/flags.js';
 import { filterFlags } from './filter-request.js';
 import { migrateLevel, outputFormat } from '../command/shared-flags.js';
 import { access, constants } from 'node:fs/promises';
@@ -36,8 +36,10 @@ const flags = {
   }),
   output: outputFormat(['json', 'yaml'], { otherwise: 'to' }),
   migrateLevel,
-  report: text('file', 'write kept bundles and reasons to a JSON file', { group: 'Output' }),
-  dryRun: flag('print what would be kept, with reasons, without writing a catalog', { group: 'Output' }),
+  ...grouped('Output', {
+    report: text('file', 'write kept bundles and reasons to a JSON file'),
+    dryRun: flag('print what would be kept, with reasons, without writing a catalog'),
+  }),
 };
 
 /** `opmate catalog filter`: a part of a catalog as a valid catalog, and what it needed in addition to what was asked. */

@@ -2,7 +2,7 @@ import { catalogForms } from '../../api/open-catalog.js';
 import { publishCatalog } from '../../api/serve/publish-catalog.js';
 import { requireFlag } from '../command/require-flag.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { flag, parsed, text } from '../command/flags.js';
+import { flag, grouped, parsed, text } from '../command/flags.js';
 import { milliseconds } from '../command/values.js';
 import { reportEnding } from '../ending.js';
 import { count } from '../printable.js';
@@ -15,18 +15,18 @@ const defaultPruneMs = 60 * 60 * 1000;
 export const command = defineCommand({
   summary: 'write a catalog as static files that any web server can serve',
   arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
-  flags: {
-    to: text('directory', 'new or empty directory to write to', { group: 'Output' }),
-    name: text('name', 'catalog name in URLs (default: from the directory or image)', { group: 'Output' }),
-    update: flag('add to a directory that has published catalogs; keep files in use', { group: 'Output' }),
-    prune: flag('with --update: remove unreferenced files', { group: 'Output' }),
+  flags: grouped('Output', {
+    to: text('directory', 'new or empty directory to write to'),
+    name: text('name', 'catalog name in URLs (default: from the directory or image)'),
+    update: flag('add to a directory that has published catalogs; keep files in use'),
+    prune: flag('with --update: remove unreferenced files'),
     olderThan: parsed(
       'duration',
       'with --prune: minimum time since a removed file was last referenced',
       milliseconds,
-      { group: 'Output', defaultText: '1h' },
+      { defaultText: '1h' },
     ),
-  },
+  }),
   examples: [
     ['Publish a catalog', 'opmate catalog publish ./catalog --name demo --to public'],
     [

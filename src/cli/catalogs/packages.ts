@@ -1,6 +1,6 @@
 import { listServedPackages } from '../../api/served/catalog-packages.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { text } from '../command/flags.js';
+import { grouped, text } from '../command/flags.js';
 import { labelSelector } from '../command/values.js';
 import { printableLine } from '../printable.js';
 import { useSession, writePieces } from '../session.js';
@@ -11,8 +11,10 @@ export const command = defineCommand({
   summary: 'print packages as CATALOG/PACKAGE; for one package, the catalog with the highest priority',
   arguments: [argument('[package]', 'PACKAGE or CATALOG/PACKAGE (default: all)')],
   flags: {
-    catalog: text('name', 'select this catalog', { group: 'Selection' }),
-    selector: text('labels', 'select catalogs with these labels: KEY=VALUE,…', { group: 'Selection' }),
+    ...grouped('Selection', {
+      catalog: text('name', 'select this catalog'),
+      selector: text('labels', 'select catalogs with these labels: KEY=VALUE,…'),
+    }),
     ...serverFlags,
   },
   examples: [

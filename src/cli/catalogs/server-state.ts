@@ -2,19 +2,17 @@ import path from 'node:path';
 import { type ServedCatalogs, serverNotFound } from '../../api/served/catalog-statuses.js';
 import { UsageError } from '../../core/errors.js';
 import { readdirIfPresent, statIfPresent } from '../../files/file-status.js';
-import { type FlagValues, text } from '../command/flags.js';
+import { type FlagValues, grouped, text } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
 import { getStorage, getStorages } from '../serve/storage.js';
 
 /** Flags of the commands that ask a server of catalogs. */
-export const serverFlags = {
-  catalogs: text('directory', 'manifest directory of the server', { group: 'Server' }),
-  storage: text('directory', 'storage directory of the server', { group: 'Server' }),
-  published: text('directory', 'directory of catalog publish', { group: 'Server' }),
-  url: text('url', 'URL of a server, e.g. http://127.0.0.1:8080, or of a published directory', {
-    group: 'Server',
-  }),
-};
+export const serverFlags = grouped('Server', {
+  catalogs: text('directory', 'manifest directory of the server'),
+  storage: text('directory', 'storage directory of the server'),
+  published: text('directory', 'directory of catalog publish'),
+  url: text('url', 'URL of a server, e.g. http://127.0.0.1:8080, or of a published directory'),
+});
 
 /** The server that is meant. */
 type ServerChoice = FlagValues<typeof serverFlags>;

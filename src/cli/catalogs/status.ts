@@ -4,7 +4,7 @@ import { OpmateError } from '../../core/errors.js';
 import { type JsonObject, type JsonValue, isJsonObject } from '../../document/json.js';
 import { getText, getValue } from '../../document/json-fields.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { flag, text } from '../command/flags.js';
+import { flag, grouped, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { createLogger } from '../logger.js';
 import { encodeData } from '../reports/encode-data.js';
@@ -20,9 +20,9 @@ export const command = defineCommand({
   arguments: [argument('[name...]', 'catalogs (default: all)')],
   flags: {
     output: outputFormat(['table', 'json', 'yaml'], { default: 'table' }),
-    failed: flag('print only catalogs that are not served in their latest state', { group: 'Output' }),
-    externalUrl: text('url', 'base URL of catalogs (default: as the server was started)', {
-      group: 'Output',
+    ...grouped('Output', {
+      failed: flag('print only catalogs that are not served in their latest state'),
+      externalUrl: text('url', 'base URL of catalogs (default: as the server was started)'),
     }),
     ...serverFlags,
   },

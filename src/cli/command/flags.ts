@@ -64,6 +64,11 @@ export type FlagValues<F extends Flags> = {
   -readonly [K in keyof F]: F[K] extends Flag<infer T> ? T : never;
 };
 
+/** Returns flags that `--help` lists below one heading. */
+export function grouped<const F extends Flags>(group: FlagGroup, flags: F): F {
+  return Object.fromEntries(Object.entries(flags).map(([key, item]) => [key, { ...item, group }])) as F;
+}
+
 /** Declares a switch: false unless given; also takes `=true` and `=false`, as in Go programs. */
 export function flag(summary: string, traits: FlagTraits & { default?: boolean } = {}): Flag<boolean> {
   return { default: false, ...traits, summary };

@@ -1,4 +1,4 @@
-import { flag, text } from '../command/flags.js';
+import { flag, grouped, text } from '../command/flags.js';
 
 /** `--sign-by` of commands that push or save images. */
 export const signByFlag = text(
@@ -9,13 +9,10 @@ export const signByFlag = text(
 
 /** Flags of the commands that build images. */
 export const imageOutputFlags = {
-  tag: text('reference', 'image reference; pushed to it unless --save is given', {
-    short: 't',
-    group: 'Output',
-  }),
-  push: flag('also push the image to --tag when --save is given', { group: 'Output' }),
-  save: text('place', 'save the image to oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE', {
-    group: 'Output',
+  ...grouped('Output', {
+    tag: text('reference', 'image reference; pushed to it unless --save is given', { short: 't' }),
+    push: flag('also push the image to --tag when --save is given'),
+    save: text('place', 'save the image to oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE'),
   }),
   signBy: signByFlag,
 };

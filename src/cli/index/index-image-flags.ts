@@ -1,4 +1,4 @@
-import { type Flag, flag, text } from '../command/flags.js';
+import { type Flag, flag, grouped, text } from '../command/flags.js';
 import { permissiveFlag, removedPackagesFlag } from '../registry/database.js';
 import { signByFlag } from './image-output-flags.js';
 
@@ -14,9 +14,11 @@ export const indexImageFlags = {
     'base image, from a registry or layout, or scratch (default: quay.io/operator-framework/opm:v1.73.0)',
     { short: 'i', group: 'Input' },
   ),
-  tag: text('reference', 'image reference to push to', { short: 't', group: 'Output' }),
-  save: text('file', 'write the image to an oci-archive file', { group: 'Output' }),
-  generate: flag('write ./database/index.db and a Dockerfile instead of an image', { group: 'Output' }),
+  ...grouped('Output', {
+    tag: text('reference', 'image reference to push to', { short: 't' }),
+    save: text('file', 'write the image to an oci-archive file'),
+    generate: flag('write ./database/index.db and a Dockerfile instead of an image'),
+  }),
   signBy: signByFlag,
   outDockerfile: text('file', 'Dockerfile name (default: index.Dockerfile)', { short: 'd', group: 'Output' }),
 };

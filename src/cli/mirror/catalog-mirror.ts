@@ -1,5 +1,5 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, text } from '../command/flags.js';
+import { type FlagValues, flag, grouped, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { copyFlags, maxPerRegistryFlag } from './flags.js';
 import { UsageError } from '../../core/errors.js';
@@ -15,41 +15,32 @@ import { count, shellWord } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 
 const flags = {
-  sourceName: text('reference', 'name of the catalog; no registry is contacted for it', { group: 'Input' }),
-  toManifests: text('directory', 'output directory of mapping and manifests (default: manifests-NAME-TIME)', {
-    group: 'Output',
+  ...grouped('Input', {
+    sourceName: text('reference', 'name of the catalog; no registry is contacted for it'),
+    path: text('in:out', 'catalog directory in the image, and directory to unpack it to'),
+    indexFilterByOs: text('pattern', 'platform of the catalog image to read', { default: 'linux/amd64' }),
   }),
-  path: text('in:out', 'catalog directory in the image, and directory to unpack it to', { group: 'Input' }),
-  indexFilterByOs: text('pattern', 'platform of the catalog image to read', {
-    default: 'linux/amd64',
-    group: 'Input',
+  ...grouped('Output', {
+    toManifests: text(
+      'directory',
+      'output directory of mapping and manifests (default: manifests-NAME-TIME)',
+    ),
+    maxComponents: text('count', 'maximum path components at the destination; 0 for no limit', {
+      default: '2',
+    }),
+    mergeRepositories: flag('do not warn of source repositories that share a target repository'),
+    idmsScope: text('scope', 'scope of entries: repository or registry', { default: 'repository' }),
+    icspScope: text('scope', 'scope of ImageContentSourcePolicy entries', { default: 'repository' }),
+    itms: flag('also write imageTagMirrorSet.yaml, for images with a tag only'),
+    maxIdmsSize: text('bytes', 'maximum size of a document, in bytes', {
+      default: String(maxMirrorSetBytes),
+    }),
+    maxIcspSize: text('bytes', 'maximum size of an ImageContentSourcePolicy, in bytes', {
+      default: String(maxMirrorSetBytes),
+    }),
+    manifestsOnly: flag('write mapping and manifests without copying images'),
   }),
   filterByOs: text('pattern', 'the old name of --index-filter-by-os', { hidden: true }),
-  maxComponents: text('count', 'maximum path components at the destination; 0 for no limit', {
-    default: '2',
-    group: 'Output',
-  }),
-  mergeRepositories: flag('do not warn of source repositories that share a target repository', {
-    group: 'Output',
-  }),
-  idmsScope: text('scope', 'scope of entries: repository or registry', {
-    default: 'repository',
-    group: 'Output',
-  }),
-  icspScope: text('scope', 'scope of ImageContentSourcePolicy entries', {
-    default: 'repository',
-    group: 'Output',
-  }),
-  itms: flag('also write imageTagMirrorSet.yaml, for images with a tag only', { group: 'Output' }),
-  maxIdmsSize: text('bytes', 'maximum size of a document, in bytes', {
-    default: String(maxMirrorSetBytes),
-    group: 'Output',
-  }),
-  maxIcspSize: text('bytes', 'maximum size of an ImageContentSourcePolicy, in bytes', {
-    default: String(maxMirrorSetBytes),
-    group: 'Output',
-  }),
-  manifestsOnly: flag('write mapping and manifests without copying images', { group: 'Output' }),
   continueOnError: flag('continue on errors (default: true)', { default: true, group: 'Behavior' }),
   maxPerRegistry: maxPerRegistryFlag('4'),
   ...copyFlags,

@@ -1,6 +1,6 @@
 import { longName } from '../command/command-line.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, repeated, text } from '../command/flags.js';
+import { type FlagValues, flag, grouped, repeated, text } from '../command/flags.js';
 import { type ImageSetOptions, lockFlags, mirrorFlags } from './flags.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
 import path from 'node:path';
@@ -28,11 +28,15 @@ const flags = {
   deleteId: text('text', 'with --generate: suffix of file names', { group: 'Output' }),
   deleteYamlFile: text('file', 'list of images to delete', { group: 'Input' }),
   maxNestedPaths: lockFlags.maxNestedPaths,
-  keep: repeated('lock', 'keep images of this lock', { group: 'Selection' }),
-  dryRun: flag('with --delete-yaml-file: check every image without deleting', { group: 'Output' }),
-  generate: flag('write working-dir/delete/delete-images.yaml without deleting', { group: 'Output' }),
-  deleteSignatures: flag('also delete signatures', { group: 'Selection' }),
-  deleteV1Images: flag('with --generate: use the tags of oc-mirror v1', { group: 'Selection' }),
+  ...grouped('Selection', {
+    keep: repeated('lock', 'keep images of this lock'),
+    deleteSignatures: flag('also delete signatures'),
+    deleteV1Images: flag('with --generate: use the tags of oc-mirror v1'),
+  }),
+  ...grouped('Output', {
+    dryRun: flag('with --delete-yaml-file: check every image without deleting'),
+    generate: flag('write working-dir/delete/delete-images.yaml without deleting'),
+  }),
   forceCacheDelete: flag('ignored; there is no cache', { hidden: true }),
 };
 

@@ -1,4 +1,13 @@
-import { type Flag, type FlagValues, choice, flag, parsed, repeated, text } from '../command/flags.js';
+import {
+  type Flag,
+  type FlagValues,
+  choice,
+  flag,
+  grouped,
+  parsed,
+  repeated,
+  text,
+} from '../command/flags.js';
 import { milliseconds, positiveMilliseconds, retryCount, upToTen } from '../command/values.js';
 import { outputFormat } from '../command/shared-flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
@@ -7,14 +16,18 @@ import { policyFlags } from '../root/policy-flags.js';
 
 /** Flags of commands that copy images. */
 export const copyFlags = {
-  dir: text('directory', 'root of file:// (default: the working directory)', { group: 'Input' }),
-  fromDir: text('directory', 'root of file:// sources, if different', { group: 'Input' }),
+  ...grouped('Input', {
+    dir: text('directory', 'root of file:// (default: the working directory)'),
+    fromDir: text('directory', 'root of file:// sources, if different'),
+  }),
   referrers: flag('also copy referrers such as signatures', { group: 'Selection' }),
   dryRun: flag('check that every image exists without copying', { group: 'Output' }),
   output: outputFormat(['text', 'json']),
-  insecure: flag('allow plain HTTP and unverified certificates', { group: 'Registry' }),
-  skipVerification: flag('ignored; digests are always verified', { group: 'Registry' }),
-  registryConfig: text('file', 'credentials file; the same as --authfile', { short: 'a', group: 'Registry' }),
+  ...grouped('Registry', {
+    insecure: flag('allow plain HTTP and unverified certificates'),
+    skipVerification: flag('ignored; digests are always verified'),
+    registryConfig: text('file', 'credentials file; the same as --authfile', { short: 'a' }),
+  }),
   certificateAuthority: text('file', 'the same as --ca-file', { hidden: true }),
 };
 
@@ -27,87 +40,78 @@ export function maxPerRegistryFlag(otherwise: string): Flag<string> {
 }
 
 /** Where the lock of an image set is, and what it is called at the target. */
-export const lockFlags = {
-  workspace: text('file://directory', 'parent directory of working-dir (default: file://.)', {
-    group: 'Output',
-  }),
-  lock: text('file', 'lock file (default: working-dir/opmate.lock.json below the workspace)', {
-    group: 'Output',
-  }),
-  maxNestedPaths: text('count', 'maximum path components at the target', { group: 'Output' }),
-};
+export const lockFlags = grouped('Output', {
+  workspace: text('file://directory', 'parent directory of working-dir (default: file://.)'),
+  lock: text('file', 'lock file (default: working-dir/opmate.lock.json below the workspace)'),
+  maxNestedPaths: text('count', 'maximum path components at the target'),
+});
 
 /** Flags of whatever works on an image set. */
 export const imageSetFlags = {
   ...lockFlags,
-  locked: flag('mirror what the lock pins; fail if unavailable', { group: 'Input' }),
-  dependencies: choice('mode', ['none', 'report', 'add'], 'handling of required packages', {
-    defaultText: 'report',
-    group: 'Selection',
+  ...grouped('Input', {
+    locked: flag('mirror what the lock pins; fail if unavailable'),
+    graphBaseImage: text('image', 'base of the graph image (default: registry.access.redhat.com/ubi9/ubi)'),
+    graphData: text('url|file', 'graph data of another update service'),
   }),
-  icsp: flag('write an ImageContentSourcePolicy instead of IDMS and ITMS', { group: 'Output' }),
-  name: text('name', 'name of CatalogSource and ClusterCatalog', { group: 'Output' }),
-  prefix: text('text', 'name prefix of all objects', { group: 'Output' }),
-  pollInterval: text('time', 'catalog polling interval of clusters, e.g. 30m', { group: 'Output' }),
-  avoidRisks: flag('fail instead of using release updates with known risks', { group: 'Selection' }),
+  ...grouped('Selection', {
+    dependencies: choice('mode', ['none', 'report', 'add'], 'handling of required packages', {
+      defaultText: 'report',
+    }),
+    avoidRisks: flag('fail instead of using release updates with known risks'),
+    helmCharts: flag('also mirror Helm charts to a registry, as OCI artifacts below helm/'),
+  }),
+  ...grouped('Output', {
+    icsp: flag('write an ImageContentSourcePolicy instead of IDMS and ITMS'),
+    name: text('name', 'name of CatalogSource and ClusterCatalog'),
+    prefix: text('text', 'name prefix of all objects'),
+    pollInterval: text('time', 'catalog polling interval of clusters, e.g. 30m'),
+  }),
   ignoreReleaseSignature: flag('accept the image of platform.release without signature', {
     group: 'Behavior',
-  }),
-  graphBaseImage: text('image', 'base of the graph image (default: registry.access.redhat.com/ubi9/ubi)', {
-    group: 'Input',
-  }),
-  graphData: text('url|file', 'graph data of another update service', { group: 'Input' }),
-  helmCharts: flag('also mirror Helm charts to a registry, as OCI artifacts below helm/', {
-    group: 'Selection',
   }),
 };
 
 /** Flags of `mirror --config` and `mirror --from`. */
 const imageSetRunFlags = {
-  config: text('file', 'mirror an ImageSetConfiguration to docker://REGISTRY[/PATH] or file://DIR', {
-    short: 'c',
-    group: 'Input',
+  ...grouped('Input', {
+    config: text('file', 'mirror an ImageSetConfiguration to docker://REGISTRY[/PATH] or file://DIR', {
+      short: 'c',
+    }),
+    from: repeated(
+      'archive',
+      'mirror from an archive on disk, and its base archives; --config limits its content',
+    ),
   }),
-  from: repeated(
-    'archive',
-    'mirror from an archive on disk, and its base archives; --config limits its content',
-    { group: 'Input' },
-  ),
   ...archiveProofFlags,
   ...imageSetFlags,
-  onError: choice(
-    'action',
-    ['stop', 'skip-image', 'skip-bundle'],
-    'with --config: action for images that cannot be copied',
-    { defaultText: 'stop', group: 'Behavior' },
-  ),
-  shard: text('i/n', 'with --config and --locked: copy shard I of N (zero-based)', { group: 'Selection' }),
-  shardWait: parsed(
-    'duration',
-    'with --shard: wait this long for blobs of other shards (default: 10s)',
-    milliseconds,
-    { group: 'Behavior' },
-  ),
-  plan: text('digest', 'with --locked: refuse a lock of another plan (default: $OPMATE_PLAN)', {
-    group: 'Input',
+  ...grouped('Behavior', {
+    onError: choice(
+      'action',
+      ['stop', 'skip-image', 'skip-bundle'],
+      'with --config: action for images that cannot be copied',
+      { defaultText: 'stop' },
+    ),
+    shardWait: parsed(
+      'duration',
+      'with --shard: wait this long for blobs of other shards (default: 10s)',
+      milliseconds,
+    ),
+    strictArchive: flag('with --config and file://: refuse a blob larger than archiveSize'),
+    verify: choice(
+      'mode',
+      ['strict', 'report', 'off'],
+      'with --config or --from: verify signatures by the policy',
+    ),
   }),
-  base: text('file', 'with --config and file://: omit content of this base archive or inventory', {
-    group: 'Input',
+  shard: text('i/n', 'with --config and --locked: copy shard I of N (zero-based)', { group: 'Selection' }),
+  ...grouped('Input', {
+    plan: text('digest', 'with --locked: refuse a lock of another plan (default: $OPMATE_PLAN)'),
+    base: text('file', 'with --config and file://: omit content of this base archive or inventory'),
   }),
   signBy: text('file', 'with --config and file://: sign the archive with this private key, in PEM', {
     group: 'Output',
   }),
-  strictArchive: flag('with --config and file://: refuse a blob larger than archiveSize', {
-    group: 'Behavior',
-  }),
-  verify: choice(
-    'mode',
-    ['strict', 'report', 'off'],
-    'with --config or --from: verify signatures by the policy',
-    {
-      group: 'Behavior',
-    },
-  ),
   ...policyFlags,
   removeSignatures: flag('with --config: do not copy signatures and other referrers', { group: 'Selection' }),
 };
@@ -138,14 +142,15 @@ const refused = (value: string) => text(value, 'not supported', { hidden: true }
 const sideFlags = <const S extends 'src' | 'dest'>(side: S, registries: string) => {
   const traits = { group: 'Registry', hidden: true } as const;
   const flags = {
-    TlsVerify: flag(`with =false: allow plain HTTP and any certificate for ${registries}`, {
-      group: 'Registry',
-      default: true,
+    ...grouped('Registry', {
+      TlsVerify: flag(`with =false: allow plain HTTP and any certificate for ${registries}`, {
+        default: true,
+      }),
+      Authfile: text('file', `credentials file for ${registries}`),
+      Creds: text('username[:password]', `credentials for ${registries}`),
+      CertDir: text('directory', `like --cert-dir, for ${registries}`),
+      NoCreds: flag(`access ${registries} anonymously`),
     }),
-    Authfile: text('file', `credentials file for ${registries}`, { group: 'Registry' }),
-    Creds: text('username[:password]', `credentials for ${registries}`, { group: 'Registry' }),
-    CertDir: text('directory', `like --cert-dir, for ${registries}`, { group: 'Registry' }),
-    NoCreds: flag(`access ${registries} anonymously`, { group: 'Registry' }),
     Username: text('name', `user name for ${registries}`, traits),
     Password: text('password', `password for ${registries}`, traits),
     RegistryToken: text('token', `Bearer token for ${registries}`, traits),
@@ -160,23 +165,16 @@ const sideFlags = <const S extends 'src' | 'dest'>(side: S, registries: string) 
 
 /** Flags that `oc-mirror` has, beyond those that opmate has itself. */
 const ocMirrorFlags = {
-  parallelImages: parsed('count', 'images to copy at a time (1 to 10)', upToTen, { group: 'Registry' }),
-  parallelLayers: parsed('count', 'layers of an image to copy at a time (1 to 10; default: 6)', upToTen, {
-    group: 'Registry',
-  }),
-  retryTimes: parsed(
-    'count',
-    'maximum retries of a request (default: as --retry-timeout allows)',
-    retryCount,
-    {
-      group: 'Registry',
-    },
-  ),
-  retryDelay: parsed('duration', 'wait before each retry (default: doubling from 500ms)', milliseconds, {
-    group: 'Registry',
-  }),
-  imageTimeout: parsed('duration', 'maximum time to copy one image', positiveMilliseconds, {
-    group: 'Registry',
+  ...grouped('Registry', {
+    parallelImages: parsed('count', 'images to copy at a time (1 to 10)', upToTen),
+    parallelLayers: parsed('count', 'layers of an image to copy at a time (1 to 10; default: 6)', upToTen),
+    retryTimes: parsed(
+      'count',
+      'maximum retries of a request (default: as --retry-timeout allows)',
+      retryCount,
+    ),
+    retryDelay: parsed('duration', 'wait before each retry (default: doubling from 500ms)', milliseconds),
+    imageTimeout: parsed('duration', 'maximum time to copy one image', positiveMilliseconds),
   }),
   cacheDir: text('directory', 'cache registry downloads in DIRECTORY/.opmate', { group: 'Input' }),
   ...sideFlags('src', 'source registries'),
@@ -217,8 +215,10 @@ export const mirrorFlags = {
   filename: text('file', 'mapping file; - for stdin', { short: 'f', group: 'Input' }),
   ...imageSetRunFlags,
   maxPerRegistry: maxPerRegistryFlag('6'),
-  continueOnError: flag('continue on errors and report them', { group: 'Behavior' }),
-  skipMissing: flag('skip images that are missing at the source', { group: 'Behavior' }),
+  ...grouped('Behavior', {
+    continueOnError: flag('continue on errors and report them'),
+    skipMissing: flag('skip images that are missing at the source'),
+  }),
   ...copyFlags,
   ...ocMirrorFlags,
   filterByOs: text('pattern', 'only .* is supported: images keep all platforms', { hidden: true }),

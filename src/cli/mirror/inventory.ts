@@ -7,7 +7,7 @@ import { parseMirrorTarget } from '../../mirror/image-set/image-set-names.js';
 import { encodeInventory, idOfInventory, summarizeInventory } from '../../mirror/inventory/inventory.js';
 import { isRepositoryName } from '../../oci/registry/registry-names.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { repeated, text } from '../command/flags.js';
+import { grouped, repeated, text } from '../command/flags.js';
 import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
@@ -25,10 +25,10 @@ export const command = defineCommand({
   arguments: [argument('<destination>', 'docker://REGISTRY[/PATH]')],
   inherits: mirrorFlags,
   flags: {
-    repository: repeated('name', 'read this repository below the destination (default: all)', {
-      group: 'Selection',
+    ...grouped('Selection', {
+      repository: repeated('name', 'read this repository below the destination (default: all)'),
+      lock: text('file', 'read the repositories of this lock, archive or workspace'),
     }),
-    lock: text('file', 'read the repositories of this lock, archive or workspace', { group: 'Selection' }),
     maxNestedPaths: lockFlags.maxNestedPaths,
     to: text('file', 'write to this file (default: stdout)', { group: 'Output' }),
   },

@@ -1,5 +1,5 @@
 import { defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, text } from '../command/flags.js';
+import { type FlagValues, flag, grouped, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { mirrorFlags } from './flags.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
@@ -22,11 +22,13 @@ import { type CommandSession, useSession } from '../session.js';
 import { formatTable } from '../table.js';
 
 const flags = {
-  catalog: text('reference', 'catalog image, layout or directory', { group: 'Selection' }),
-  package: text('name', 'with --catalog: list channels and heads of this package', { group: 'Selection' }),
-  channel: text('name', 'with --package: list versions in this channel', { group: 'Selection' }),
-  catalogs: flag('with --version: list the well-known catalogs', { group: 'Selection' }),
-  version: text('version', 'with --catalogs: cluster version, e.g. 4.18', { group: 'Selection' }),
+  ...grouped('Selection', {
+    catalog: text('reference', 'catalog image, layout or directory'),
+    package: text('name', 'with --catalog: list channels and heads of this package'),
+    channel: text('name', 'with --package: list versions in this channel'),
+    catalogs: flag('with --version: list the well-known catalogs'),
+    version: text('version', 'with --catalogs: cluster version, e.g. 4.18'),
+  }),
   output: outputFormat(['text', 'json'], { default: 'text' }),
 };
 

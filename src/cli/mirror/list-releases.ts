@@ -6,7 +6,7 @@ import {
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, text } from '../command/flags.js';
+import { type FlagValues, flag, grouped, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
@@ -15,12 +15,13 @@ import { mirrorFlags } from './flags.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
 
 const flags = {
-  channel: text('name', 'list the releases of this channel, e.g. stable-4.18', { group: 'Selection' }),
-  version: text('version', 'minor version, e.g. 4.18; lists its stable channel', { group: 'Selection' }),
-  channels: flag('with --version: list the channels of this version', { group: 'Selection' }),
-  filterByArchs: text('archs', 'comma-separated architectures: amd64, arm64, ppc64le, s390x, multi', {
-    default: 'amd64',
-    group: 'Selection',
+  ...grouped('Selection', {
+    channel: text('name', 'list the releases of this channel, e.g. stable-4.18'),
+    version: text('version', 'minor version, e.g. 4.18; lists its stable channel'),
+    channels: flag('with --version: list the channels of this version'),
+    filterByArchs: text('archs', 'comma-separated architectures: amd64, arm64, ppc64le, s390x, multi', {
+      default: 'amd64',
+    }),
   }),
   output: outputFormat(['text', 'json'], { default: 'text' }),
 };

@@ -1,5 +1,5 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { flag } from '../command/flags.js';
+import { flag, grouped } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { inspectImage, listTags, readManifest } from '../../api/images/inspect-image.js';
 import { UsageError } from '../../core/errors.js';
@@ -13,8 +13,10 @@ export const command = defineCommand({
   arguments: [argument('<reference>', 'image in a registry, layout or archive')],
   flags: {
     output: outputFormat(['json', 'yaml'], { default: 'json' }),
-    raw: flag('print the raw manifest', { group: 'Output' }),
-    tags: flag('list the tags of the repository', { group: 'Output' }),
+    ...grouped('Output', {
+      raw: flag('print the raw manifest'),
+      tags: flag('list the tags of the repository'),
+    }),
   },
   examples: [
     ['Show an image', 'opmate oci inspect registry.example.com/demo/bundle:v1.0.0'],

@@ -1,5 +1,5 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { flag, parsed, repeated, text } from '../command/flags.js';
+import { flag, grouped, parsed, repeated, text } from '../command/flags.js';
 import { byteSize } from '../command/values.js';
 import { connectionFlags, loopbackHostFlag, portFlag, tlsFlags } from '../serve/server-flags.js';
 import { archiveProofFlags } from '../archive/flags.js';
@@ -22,8 +22,10 @@ export const command = defineCommand({
   flags: {
     port: portFlag('5000'),
     host: loopbackHostFlag,
-    htpasswd: text('file', 'require users of this htpasswd file (bcrypt)', { group: 'Server' }),
-    insecureListen: flag('allow non-loopback addresses without --htpasswd', { group: 'Server' }),
+    ...grouped('Server', {
+      htpasswd: text('file', 'require users of this htpasswd file (bcrypt)'),
+      insecureListen: flag('allow non-loopback addresses without --htpasswd'),
+    }),
     readOnly: flag('refuse pushes and deletions'),
     maxSize: parsed('size', 'maximum size of all blobs and uploads, e.g. 50G', byteSize),
     ...tlsFlags,

@@ -1,4 +1,4 @@
-import { flag, list, text } from '../command/flags.js';
+import { flag, grouped, list, text } from '../command/flags.js';
 import { permissiveFlag } from './database.js';
 
 /** Flags of the commands that add bundles to a database or index image. */
@@ -11,16 +11,19 @@ export const addFlags = {
     'pull images of one prefix from another; the index keeps the original name',
     { group: 'Registry' },
   ),
-  requireDigest: flag('refuse images without a digest', { group: 'Behavior' }),
-  // The value is checked by `planAdd`, in the words of opm.
-  mode: text('mode', 'update mode of channels', {
-    choices: ['replaces', 'semver', 'semver-skippatch'],
-    default: 'replaces',
-    group: 'Behavior',
+  ...grouped('Behavior', {
+    requireDigest: flag('refuse images without a digest'),
+    // The value is checked by `planAdd`, in the words of opm.
+    mode: text('mode', 'update mode of channels', {
+      choices: ['replaces', 'semver', 'semver-skippatch'],
+      default: 'replaces',
+    }),
+    overwriteLatest: flag('replace channel heads with bundles of the same name'),
+    enableAlpha: flag('allow bundles that substitute for others'),
   }),
-  overwriteLatest: flag('replace channel heads with bundles of the same name', { group: 'Behavior' }),
-  enableAlpha: flag('allow bundles that substitute for others', { group: 'Behavior' }),
   permissive: permissiveFlag,
-  minimal: flag('store the manifests of channel heads only', { group: 'Output' }),
-  allInOne: flag('store the manifests of all bundles in every mode', { group: 'Output' }),
+  ...grouped('Output', {
+    minimal: flag('store the manifests of channel heads only'),
+    allInOne: flag('store the manifests of all bundles in every mode'),
+  }),
 };

@@ -1,6 +1,6 @@
 import { addToIndex } from '../../api/indexes/add-to-index.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { list, text } from '../command/flags.js';
+import { grouped, list, text } from '../command/flags.js';
 import { useSession } from '../session.js';
 import { planAdd, reportAdded, warnOfFlags } from './add-bundles.js';
 import { addFlags } from './add-flags.js';
@@ -15,12 +15,10 @@ export const command = defineCommand({
   tool: 'opm',
   arguments: [argument('[images]', 'bundles, separated by commas'), argument('[database]', databaseSummary)],
   flags: {
-    bundleImages: list('bundle', 'bundle images, directories or layouts', {
-      short: 'b',
-      mayBeNone: true,
-      group: 'Input',
+    ...grouped('Input', {
+      bundleImages: list('bundle', 'bundle images, directories or layouts', { short: 'b', mayBeNone: true }),
+      batch: list('bundle', 'the same as --bundle-images', { mayBeNone: true }),
     }),
-    batch: list('bundle', 'the same as --bundle-images', { mayBeNone: true, group: 'Input' }),
     ...editFlags,
     ...addFlags,
     containerTool: text('tool', 'ignored; accepted for compatibility', { short: 'c', default: 'none' }),

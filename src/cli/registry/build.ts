@@ -12,7 +12,7 @@ import { getTargetReference } from '../../mirror/mapping/image-location.js';
 import { parseTypedReference } from '../../mirror/mapping/image-names.js';
 import { parseAppRegistryNamespace } from '../../source/app-registry.js';
 import { defineCommand } from '../command/declaration.js';
-import { type FlagValues, flag, list, text } from '../command/flags.js';
+import { type FlagValues, flag, grouped, list, text } from '../command/flags.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import type { CommandContext } from '../context.js';
 import { reportEnding } from '../ending.js';
@@ -26,28 +26,22 @@ import { permissiveFlag } from './database.js';
 import { reportingProblems, tellProblems } from './manifest-index.js';
 
 const flags = {
-  appregistryNamespace: text(
-    '[host/]namespace',
-    'app-registry namespace, or ./DIR with downloaded archives',
-    { group: 'Input' },
-  ),
-  appregistryEndpoint: text('url', 'address of the app registry (default: https://quay.io/cnr)', {
-    group: 'Input',
+  ...grouped('Input', {
+    appregistryNamespace: text(
+      '[host/]namespace',
+      'app-registry namespace, or ./DIR with downloaded archives',
+    ),
+    appregistryEndpoint: text('url', 'address of the app registry (default: https://quay.io/cnr)'),
+    manifests: text('directory', 'directory of package manifests'),
+    bundles: list('bundle', 'bundle images or directories, or a file that lists them', { mayBeNone: true }),
+    from: text('image', 'base image, or scratch (default: quay.io/operator-framework/opm:v1.73.0)'),
   }),
   authToken: text('token', 'app registry token, sent verbatim', { group: 'Registry' }),
-  manifests: text('directory', 'directory of package manifests', { group: 'Input' }),
-  bundles: list('bundle', 'bundle images or directories, or a file that lists them', {
-    mayBeNone: true,
-    group: 'Input',
+  ...grouped('Output', {
+    to: text('reference', 'push the image to a reference, oci:DIR:TAG or oci-archive:FILE'),
+    save: text('path', 'save the image as an archive for docker load'),
+    dbOnly: flag('write only bundles.db to the --save directory'),
   }),
-  from: text('image', 'base image, or scratch (default: quay.io/operator-framework/opm:v1.73.0)', {
-    group: 'Input',
-  }),
-  to: text('reference', 'push the image to a reference, oci:DIR:TAG or oci-archive:FILE', {
-    group: 'Output',
-  }),
-  save: text('path', 'save the image as an archive for docker load', { group: 'Output' }),
-  dbOnly: flag('write only bundles.db to the --save directory', { group: 'Output' }),
   permissive: permissiveFlag,
 };
 

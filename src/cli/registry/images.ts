@@ -1,5 +1,5 @@
 import { defineCommand } from '../command/declaration.js';
-import { flag, list, text } from '../command/flags.js';
+import { flag, grouped, list, text } from '../command/flags.js';
 import { databaseSummary } from './database.js';
 import path from 'node:path';
 import { findRegistry, listImages } from '../../api/images/list-images.js';
@@ -17,35 +17,33 @@ import { count, printableLine, shellWord } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
 
 const flags = {
-  from: text('image', 'catalog image, directory, layout or database', { group: 'Input' }),
-  fromArchive: text('file', 'catalog image in an archive or layout; no registry is contacted', {
-    group: 'Input',
+  ...grouped('Input', {
+    from: text('image', 'catalog image, directory, layout or database'),
+    fromArchive: text('file', 'catalog image in an archive or layout; no registry is contacted'),
+    fromDb: text('file', databaseSummary),
   }),
-  fromDb: text('file', databaseSummary, { group: 'Input' }),
-  package: list('package', 'select these packages', { aliases: ['packages'], group: 'Selection' }),
-  channel: list('channel', 'select bundles in these channels', { aliases: ['channels'], group: 'Selection' }),
-  bundle: list('name', 'select these bundles', { aliases: ['bundles'], group: 'Selection' }),
-  includeUndeclared: flag(
-    'add images named only in deployments (RELATED_IMAGE_* variables, init containers)',
-    { group: 'Selection' },
-  ),
-  to: text('registry[/namespace]', 'print SOURCE=TARGET lines for a mirror and write the manifests', {
-    group: 'Output',
+  ...grouped('Selection', {
+    package: list('package', 'select these packages', { aliases: ['packages'] }),
+    channel: list('channel', 'select bundles in these channels', { aliases: ['channels'] }),
+    bundle: list('name', 'select these bundles', { aliases: ['bundles'] }),
+    includeUndeclared: flag(
+      'add images named only in deployments (RELATED_IMAGE_* variables, init containers)',
+    ),
   }),
-  manifests: text('directory', 'output directory', { default: './manifests', group: 'Output' }),
-  catalogImage: text(
-    'reference',
-    'catalog image in catalogsource.yaml (default: --from, or its name in the archive)',
-    { group: 'Output' },
-  ),
-  idms: flag(
-    'write imagedigestmirrorset.yaml and imagetagmirrorset.yaml instead of imagecontentsourcepolicy.yaml',
-    { group: 'Output' },
-  ),
-  tagDigests: flag(
-    'tag every digest at the target, like oc adm catalog mirror (default: only where several share a repository)',
-    { group: 'Output' },
-  ),
+  ...grouped('Output', {
+    to: text('registry[/namespace]', 'print SOURCE=TARGET lines for a mirror and write the manifests'),
+    manifests: text('directory', 'output directory', { default: './manifests' }),
+    catalogImage: text(
+      'reference',
+      'catalog image in catalogsource.yaml (default: --from, or its name in the archive)',
+    ),
+    idms: flag(
+      'write imagedigestmirrorset.yaml and imagetagmirrorset.yaml instead of imagecontentsourcepolicy.yaml',
+    ),
+    tagDigests: flag(
+      'tag every digest at the target, like oc adm catalog mirror (default: only where several share a repository)',
+    ),
+  }),
 };
 
 /**

@@ -19,11 +19,7 @@ export const command = defineCommand({
       group: 'Input',
     }),
     ...manifestFlags,
-    to: text('file', databaseSummary, {
-      default: 'bundles.db',
-      aliases: ['output', 'o'],
-      group: 'Output',
-    }),
+    to: text('file', databaseSummary, { default: 'bundles.db', aliases: ['output', 'o'], group: 'Output' }),
   },
   examples: [
     ['Create an index from ./manifests', 'opmate registry init --to new.db'],

@@ -1,7 +1,7 @@
 import { type ManifestSource, loadManifests } from '../../api/indexes/load-manifests.js';
 import type { OpmateError } from '../../core/errors.js';
 import { type LoadReport, ManifestsError } from '../../sqlite/legacy/manifest-loader.js';
-import { type FlagValues, text } from '../command/flags.js';
+import { type FlagValues, grouped, text } from '../command/flags.js';
 import { exitCodes } from '../exit-codes.js';
 import { count } from '../printable.js';
 import type { CommandSession } from '../session.js';
@@ -9,9 +9,9 @@ import { permissiveFlag } from './database.js';
 
 /** Flags of the commands that read package manifests of an earlier format. */
 export const manifestFlags = {
-  configmap: text('file', 'ConfigMap with package manifests', { group: 'Input' }),
-  appregistryNamespace: text('directory', 'directory of downloaded app-registry archives', {
-    group: 'Input',
+  ...grouped('Input', {
+    configmap: text('file', 'ConfigMap with package manifests'),
+    appregistryNamespace: text('directory', 'directory of downloaded app-registry archives'),
   }),
   permissive: permissiveFlag,
 };

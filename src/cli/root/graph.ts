@@ -1,5 +1,5 @@
 import { argument, defineCommand } from '../command/declaration.js';
-import { flag, list, text } from '../command/flags.js';
+import { flag, grouped, list, text } from '../command/flags.js';
 import { readFacts } from '../../api/read-facts.js';
 import { drawGraph, drawingLimits } from '../../graph/mermaid.js';
 import { readGraph } from '../../graph/channel-graph.js';
@@ -9,13 +9,13 @@ import { outputFormat } from '../command/shared-flags.js';
 import { useSession, writePieces } from '../session.js';
 
 const flags = {
-  minimumEdge: text('bundle', 'omit bundles older than this one', { group: 'Selection' }),
-  package: list('name', 'show only these packages', {
-    short: 'p',
-    aliases: ['package-name'],
-    group: 'Selection',
-    // As in opm: an empty name draws all.
-    mayBeNone: true,
+  ...grouped('Selection', {
+    minimumEdge: text('bundle', 'omit bundles older than this one'),
+    package: list('name', 'show only these packages', {
+      short: 'p',
+      aliases: ['package-name'],
+      mayBeNone: true,
+    }),
   }),
   drawV0Semantics: flag('with -o mermaid: mark upgrades that OLM v0 cannot perform', { group: 'Output' }),
   output: outputFormat(['mermaid', 'svg', 'json'], { default: 'mermaid' }),

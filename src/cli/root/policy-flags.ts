@@ -1,23 +1,17 @@
 import { UsageError } from '../../core/errors.js';
 import type { PolicyRequest } from '../../mirror/verification/signature-policy.js';
-import { type FlagValues, repeated, text } from '../command/flags.js';
+import { type FlagValues, grouped, repeated, text } from '../command/flags.js';
 
 /** Flags that say which signatures images must have. */
-export const policyFlags = {
-  policy: text('file', 'policy.json of containers, or ClusterImagePolicy documents', { group: 'Input' }),
-  key: repeated('file', 'public key in PEM; one of several must have signed', { group: 'Input' }),
-  certificateIdentity: text('name', 'email address or URI of the signer in its certificate', {
-    group: 'Input',
-  }),
-  certificateIdentityRegexp: text('regexp', 'regular expression for the whole identity', { group: 'Input' }),
-  certificateOidcIssuer: text('url', 'OpenID Connect issuer in the certificate of the signer', {
-    group: 'Input',
-  }),
-  'registries.d': text('directory', 'registries.d directory with the stores of OpenPGP signatures', {
-    group: 'Input',
-  }),
-  trustedRoot: text('file', 'trusted_root.json with certificate authorities and logs', { group: 'Input' }),
-};
+export const policyFlags = grouped('Input', {
+  policy: text('file', 'policy.json of containers, or ClusterImagePolicy documents'),
+  key: repeated('file', 'public key in PEM; one of several must have signed'),
+  certificateIdentity: text('name', 'email address or URI of the signer in its certificate'),
+  certificateIdentityRegexp: text('regexp', 'regular expression for the whole identity'),
+  certificateOidcIssuer: text('url', 'OpenID Connect issuer in the certificate of the signer'),
+  'registries.d': text('directory', 'registries.d directory with the stores of OpenPGP signatures'),
+  trustedRoot: text('file', 'trusted_root.json with certificate authorities and logs'),
+});
 
 /** Returns what the flags ask for; undefined where they ask for nothing. Throws UsageError. */
 export function findPolicyRequest(

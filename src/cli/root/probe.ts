@@ -19,10 +19,7 @@ const flags = {
     default: 1000,
     defaultText: '1s',
   }),
-  rpcTimeout: parsed('duration', 'response timeout', milliseconds, {
-    default: 1000,
-    defaultText: '1s',
-  }),
+  rpcTimeout: parsed('duration', 'response timeout', milliseconds, { default: 1000, defaultText: '1s' }),
   tls: flag('use TLS'),
   tlsCaCert: text('file', 'trust only the certificate authorities in this PEM file'),
 };

@@ -3,7 +3,7 @@ import { buildServeCache, serveCatalog } from '../../api/serve/serve-catalog.js'
 import { UsageError } from '../../core/errors.js';
 import { catalogNameFault, defaultCatalogName } from '../../serve/http/catalog-names.js';
 import { argument, defineCommand } from '../command/declaration.js';
-import { type Flag, type FlagValues, flag, optional, parsed, text } from '../command/flags.js';
+import { type Flag, type FlagValues, flag, grouped, optional, parsed, text } from '../command/flags.js';
 import { positiveInteger } from '../command/values.js';
 import type { GlobalOptions } from '../command/global-flags.js';
 import { defaultMaxConnections } from '../../serve/server/http-server.js';
@@ -25,32 +25,26 @@ const cacheEnforceIntegrity: Flag<boolean | undefined> = {
 const flags = {
   ...registryServerFlags,
   ...catalogServerFlags,
-  catalogs: text('directory', 'serve the catalogs described by the manifests in this directory, over HTTP', {
-    group: 'Input',
+  ...grouped('Input', {
+    catalogs: text('directory', 'serve the catalogs described by the manifests in this directory, over HTTP'),
+    secrets: text(
+      'directory',
+      'with --catalogs: directory with manifests of Secrets for Git and HTTP sources',
+    ),
   }),
-  secrets: text(
-    'directory',
-    'with --catalogs: directory with manifests of Secrets for Git and HTTP sources',
-    {
-      group: 'Input',
-    },
-  ),
   grpc: optional(
     'address',
     'with --catalogs: also serve gRPC on HOST:PORT, each catalog by host name (default: 127.0.0.1:50051)',
     { group: 'Server' },
   ),
-  cacheDir: text('directory', 'cache directory, reused by the next start', {
-    mayBeEmpty: true,
-    group: 'Behavior',
+  ...grouped('Behavior', {
+    cacheDir: text('directory', 'cache directory, reused by the next start', { mayBeEmpty: true }),
+    cacheOnly: flag('build the cache and exit'),
   }),
-  cacheOnly: flag('build the cache and exit', { group: 'Behavior' }),
   cacheEnforceIntegrity,
-  ui: optional('address', 'also serve a catalog page on HOST:PORT (default: 127.0.0.1:8081)', {
-    group: 'Server',
-  }),
-  workers: parsed('count', 'number of processes that share the gRPC port (default: 1)', positiveInteger, {
-    group: 'Server',
+  ...grouped('Server', {
+    ui: optional('address', 'also serve a catalog page on HOST:PORT (default: 127.0.0.1:8081)'),
+    workers: parsed('count', 'number of processes that share the gRPC port (default: 1)', positiveInteger),
   }),
   pprofAddr: text('address', 'ignored; accepted for compatibility', { hidden: true }),
   pprofCaptureProfiles: flag('ignored; accepted for compatibility', { hidden: true }),

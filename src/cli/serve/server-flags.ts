@@ -1,21 +1,17 @@
-import { type Flag, flag, optional, parsed, repeated, text } from '../command/flags.js';
+import { type Flag, flag, grouped, optional, parsed, repeated, text } from '../command/flags.js';
 import { positiveInteger } from '../command/values.js';
 
 /** Flags of servers over HTTP that limit who connects. */
-export const connectionFlags = {
-  maxConnections: parsed('count', 'maximum number of open connections (default: 1000)', positiveInteger, {
-    group: 'Server',
-  }),
-  allowHost: repeated('name', 'allowed Host header of HTTP requests; others are refused', {
-    group: 'Server',
-  }),
-};
+export const connectionFlags = grouped('Server', {
+  maxConnections: parsed('count', 'maximum number of open connections (default: 1000)', positiveInteger),
+  allowHost: repeated('name', 'allowed Host header of HTTP requests; others are refused'),
+});
 
 /** Flags of servers with TLS. */
-export const tlsFlags = {
-  tlsCert: text('file', 'TLS certificate; reloaded when it changes', { group: 'Server' }),
-  tlsKey: text('file', 'TLS private key', { group: 'Server' }),
-};
+export const tlsFlags = grouped('Server', {
+  tlsCert: text('file', 'TLS certificate; reloaded when it changes'),
+  tlsKey: text('file', 'TLS private key'),
+});
 
 /** Returns `--port` of a server. */
 export function portFlag(port: string): Flag<string> {
@@ -35,29 +31,27 @@ export const loopbackHostFlag = text('address', 'address to listen on', {
 /** Flags of every server of the gRPC registry API. */
 export const registryServerFlags = {
   port: portFlag('50051'),
-  host: text('address', 'address to listen on (default: all)', { group: 'Server' }),
-  terminationLog: text('file', 'file for the failure message (default: /dev/termination-log, if it exists)', {
-    short: 't',
-    mayBeEmpty: true,
-    group: 'Server',
+  ...grouped('Server', {
+    host: text('address', 'address to listen on (default: all)'),
+    terminationLog: text(
+      'file',
+      'file for the failure message (default: /dev/termination-log, if it exists)',
+      { short: 't', mayBeEmpty: true },
+    ),
   }),
   ...tlsFlags,
 };
 
 /** Flags of servers of the HTTP catalog API. */
 export const catalogServerFlags = {
-  http: optional('address', 'also serve the HTTP catalog API on HOST:PORT (default: 127.0.0.1:8080)', {
-    group: 'Server',
+  ...grouped('Server', {
+    http: optional('address', 'also serve the HTTP catalog API on HOST:PORT (default: 127.0.0.1:8080)'),
+    metricsListen: text('address', 'serve /metrics on HOST:PORT instead of the HTTP API address'),
+    externalUrl: text('url', 'base URL of the HTTP API'),
+    name: text('name', 'with --http: catalog name in URLs (default: from the directory or image)'),
+    storage: text('directory', 'storage directory of the HTTP API'),
+    tlsSelfSigned: flag('serve HTTPS with a temporary self-signed certificate'),
   }),
-  metricsListen: text('address', 'serve /metrics on HOST:PORT instead of the HTTP API address', {
-    group: 'Server',
-  }),
-  externalUrl: text('url', 'base URL of the HTTP API', { group: 'Server' }),
-  name: text('name', 'with --http: catalog name in URLs (default: from the directory or image)', {
-    group: 'Server',
-  }),
-  storage: text('directory', 'storage directory of the HTTP API', { group: 'Server' }),
-  tlsSelfSigned: flag('serve HTTPS with a temporary self-signed certificate', { group: 'Server' }),
   ...tlsFlags,
   ...connectionFlags,
 };

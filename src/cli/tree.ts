@@ -37,7 +37,7 @@ const bundle = {
   successors: leaf(() => import('./bundle/successors.js')),
 };
 
-/** What `opm` has below `alpha bundle`, with its exit codes. */
+/** Commands of `opm alpha bundle`, with its exit codes. */
 const alphaBundle = {
   generate: leaf(() => import('./bundle/generate.js'), { tool: 'opm' }),
   build: leaf(() => import('./bundle/build.js'), { tool: 'opm' }),
@@ -46,7 +46,7 @@ const alphaBundle = {
   extract: leaf(() => import('./bundle/extract.js'), { tool: 'opm' }),
 };
 
-/** Every command of opmate by name; its module is loaded when it is named. */
+/** All commands by name, loaded lazily. */
 export const commands: CommandTree = {
   render: leaf(() => import('./root/render.js'), { helpGroup: 'Catalogs' }),
   validate: leaf(() => import('./root/validate.js'), { helpGroup: 'Catalogs' }),
@@ -144,12 +144,18 @@ export const commands: CommandTree = {
     'build, edit and query sqlite indexes',
     {
       add: leaf(() => import('./registry/add.js')),
-      rm: leaf(() => import('./registry/rm.js')),
-      delete: leaf(() => import('./registry/delete.js')),
-      'delete-latest': leaf(() => import('./registry/delete-latest.js')),
-      prune: leaf(() => import('./registry/prune.js')),
-      'prune-stranded': leaf(() => import('./registry/prune-stranded.js')),
-      deprecatetruncate: leaf(() => import('./registry/deprecatetruncate.js')),
+      rm: leaf(async () => ({ command: (await import('./index/rm.js')).registryCommand })),
+      delete: leaf(async () => ({ command: (await import('./index/delete.js')).registryCommand })),
+      'delete-latest': leaf(async () => ({
+        command: (await import('./index/delete-latest.js')).registryCommand,
+      })),
+      prune: leaf(async () => ({ command: (await import('./index/prune.js')).registryCommand })),
+      'prune-stranded': leaf(async () => ({
+        command: (await import('./index/prune-stranded.js')).registryCommand,
+      })),
+      deprecatetruncate: leaf(async () => ({
+        command: (await import('./index/deprecatetruncate.js')).registryCommand,
+      })),
       create: leaf(() => import('./registry/create.js')),
       migrate: leaf(() => import('./registry/migrate.js')),
       init: leaf(() => import('./registry/init.js')),

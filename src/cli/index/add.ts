@@ -8,10 +8,7 @@ import { exitCodes } from '../exit-codes.js';
 import { printIndexImage } from './edit.js';
 import { baseImageNote, fromIndex, indexImageFlags, toolFlags } from './index-image-flags.js';
 
-/**
- * `opmate index add`: adds bundles to the database of an index image, or to a new one, all or none of them.
- * Without any bundle the database is brought to the latest schema.
- */
+/** `opmate index add`; without bundles, it only migrates the database. */
 export const command = defineCommand({
   summary: 'add bundles to an index image, or create one',
   description: baseImageNote,

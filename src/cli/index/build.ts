@@ -4,7 +4,7 @@ import { databaseSummary } from '../registry/database.js';
 import { baseImageNote, indexImageFlags } from './index-image-flags.js';
 import { printIndexImage } from './edit.js';
 
-/** `opmate index build`: makes the image of a database file, which stays as it is. */
+/** `opmate index build`. */
 export const command = defineCommand({
   summary: 'build an index image from a database file',
   description: baseImageNote,

@@ -1,36 +1,68 @@
 import { UsageError } from '../../core/errors.js';
-import { defineCommand } from '../command/declaration.js';
-import { pullFromFlag, removedBundleFlag } from '../registry/database.js';
-import { changeIndex } from './edit.js';
-import { planDelete, planRemove } from '../registry/removals.js';
-import { removeFlags } from './index-image-flags.js';
+import { createManifestFetcher, parsePullFrom } from '../../source/bundles.js';
+import { deleteBundle } from '../../sqlite/remove/delete-bundle.js';
+import { type FlagValues, text } from '../command/flags.js';
+import { logDeleted, pullFromFlag } from './deleted-bundles.js';
+import { type EditedDatabase, databaseEdit, imageEdit } from './edit-commands.js';
+import type { IndexEdit } from './index-edit.js';
+import { planRemove, readPackages, removeArguments, removeFlags } from './rm.js';
 
-/** `opmate index delete`: removes packages from an index image, or with `--bundle` one bundle. */
-export const command = defineCommand({
-  summary: 'remove packages, or one bundle, from an index image',
-  flags: {
-    ...removeFlags,
-    bundle: removedBundleFlag,
-    pullFrom: pullFromFlag,
-  },
+const flags = {
+  ...removeFlags,
+  bundle: text('name', 'remove one bundle and rewire edges around it', { group: 'Selection' }),
+  pullFrom: pullFromFlag,
+};
+
+type DeleteOptions = FlagValues<typeof flags>;
+
+const deletion = {
+  name: 'delete',
+  flags,
   examples: [
-    [
-      'Remove one bundle',
-      'opmate index delete --bundle demo.v1.1.0 -f registry.example.com/demo/index:v1 -t registry.example.com/demo/index:v2 -i scratch',
-    ],
-    [
-      'Remove a package, and save the image to a file',
-      'opmate index delete --package demo -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
-    ],
+    ['Remove a package', '--package demo'],
+    ['Remove one bundle', '--bundle demo.v1.1.0'],
   ],
-  async run({ context, options }) {
-    const { bundle, package: packages } = options;
-    if (bundle === undefined) return changeIndex(context, options, () => planRemove(options));
-    await changeIndex(context, options, () => {
-      if (packages === undefined) return planDelete(bundle, options);
-      throw new UsageError('--bundle removes one bundle, and no package', {
-        hint: 'use opmate index delete --bundle NAME --from-index IMAGE',
-      });
-    });
-  },
+  plan: planDelete,
+} as const;
+
+/** `opmate registry delete`. */
+export const registryCommand = databaseEdit({
+  ...deletion,
+  arguments: removeArguments,
+  summary: 'remove packages, or one bundle',
+  read: readDeleted,
 });
+
+/** `opmate index delete`. */
+export const command = imageEdit({
+  ...deletion,
+  summary: 'remove packages, or one bundle, from an index image',
+});
+
+function readDeleted(
+  words: readonly (string | undefined)[],
+  options: DeleteOptions,
+): EditedDatabase<DeleteOptions> {
+  if (options.bundle === undefined) return readPackages(words, options);
+  const [file, ...more] = words;
+  if (more.some((word) => word !== undefined)) throw bundleWithPackages();
+  return { file, args: [], options };
+}
+
+function planDelete(options: DeleteOptions): IndexEdit<unknown> {
+  const { bundle, package: packages, pullFrom = [] } = options;
+  if (bundle === undefined) return planRemove(options);
+  if (packages !== undefined) throw bundleWithPackages();
+  const replacements = parsePullFrom(pullFrom);
+  return {
+    change(database, session) {
+      const fetchManifests = createManifestFetcher(session, { pullFrom: replacements });
+      return deleteBundle(database, bundle, { fetchManifests });
+    },
+    report: logDeleted,
+  };
+}
+
+function bundleWithPackages(): UsageError {
+  return new UsageError('--bundle removes one bundle, and no package', { hint: 'remove the packages' });
+}

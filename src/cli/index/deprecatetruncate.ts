@@ -1,32 +1,58 @@
-import { defineCommand } from '../command/declaration.js';
-import { allowPackageRemovalFlag, deprecatedImagesFlag, permissiveFlag } from '../registry/database.js';
-import { fromIndex, indexImageFlags, toolFlags } from './index-image-flags.js';
+import { type DeprecateReport, deprecateTruncate } from '../../sqlite/remove/deprecate.js';
+import type { FlagValues } from '../command/flags.js';
+import { flag, list } from '../command/flags.js';
 import { requireFlag } from '../command/require-flag.js';
-import { planDeprecate } from '../registry/removals.js';
-import { changeIndex } from './edit.js';
+import { permissiveFlag } from '../registry/database.js';
+import { databaseEdit, formatNames, imageEdit, logRemoved, logSkipped } from './edit-commands.js';
+import type { IndexEdit } from './index-edit.js';
 
-/** `opmate index deprecatetruncate`: deprecates bundles of an index image, and removes what is older. */
-export const command = defineCommand({
-  summary: 'deprecate bundles of an index image and remove older ones',
-  tool: 'opm',
-  flags: {
-    bundles: deprecatedImagesFlag,
-    fromIndex: fromIndex('index image to edit'),
-    allowPackageRemoval: allowPackageRemovalFlag,
-    permissive: permissiveFlag,
-    ...indexImageFlags,
-    ...toolFlags,
-  },
-  examples: [
-    [
-      'Deprecate a bundle',
-      'opmate index deprecatetruncate -b registry.example.com/demo/bundle:v1.1.0 -f registry.example.com/demo/index:v1 -t registry.example.com/demo/index:v2 -i scratch',
-    ],
-    [
-      'Save the image to a file',
-      'opmate index deprecatetruncate -b registry.example.com/demo/bundle:v1.1.0 -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
-    ],
-  ],
-  run: ({ context, options }) =>
-    changeIndex(context, options, () => planDeprecate(requireFlag(options.bundles, 'bundles'), options)),
+const images = list('image', 'images of the bundles to deprecate', {
+  short: 'b',
+  mayBeNone: true,
+  group: 'Selection',
 });
+
+const flags = {
+  allowPackageRemoval: flag('remove a package whose channel heads are all deprecated', { group: 'Behavior' }),
+  permissive: permissiveFlag,
+};
+
+const deprecation = {
+  name: 'deprecatetruncate',
+  tool: 'opm',
+  examples: [['Deprecate a bundle', '-b registry.example.com/demo/bundle:v1.1.0']],
+} as const;
+
+/** `opmate registry deprecatetruncate`. */
+export const registryCommand = databaseEdit({
+  ...deprecation,
+  summary: 'deprecate bundles and remove older ones',
+  flags: { bundleImages: images, ...flags },
+  defaultName: 'index.db',
+  plan: ({ bundleImages = [], ...options }) => planDeprecate(bundleImages, options),
+});
+
+/** `opmate index deprecatetruncate`. */
+export const command = imageEdit({
+  ...deprecation,
+  summary: 'deprecate bundles of an index image and remove older ones',
+  flags: { bundles: images, ...flags },
+  plan: ({ bundles, ...options }) => planDeprecate(requireFlag(bundles, 'bundles'), options),
+});
+
+function planDeprecate(
+  bundles: readonly string[],
+  { permissive, allowPackageRemoval }: FlagValues<typeof flags>,
+): IndexEdit<DeprecateReport> {
+  return {
+    change: (database, { signal }) =>
+      deprecateTruncate(database, bundles, { permissive, allowPackageRemoval, signal }),
+    report(logger, name, report) {
+      logSkipped(logger, report.failures);
+      if (report.packages.length > 0 || report.bundles.length > 0) logRemoved(logger, name, report);
+      const { deprecated } = report;
+      const text = deprecated.length === 0 ? 'nothing to deprecate' : `deprecated ${formatNames(deprecated)}`;
+      logger.log('info', `${name}: ${text}`);
+    },
+  };
+}

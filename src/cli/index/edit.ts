@@ -1,4 +1,4 @@
-/** What the commands that make index images have in common. */
+/** Options and results of the commands that build index images. */
 import {
   type IndexImageOptions,
   type MadeIndexImage,
@@ -15,18 +15,18 @@ import { reportEnding } from '../ending.js';
 import { writeAll } from '../output.js';
 import { shellWord } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
-import type { IndexEdit } from '../registry/removals.js';
+import type { IndexEdit } from './index-edit.js';
 import { describeOutput, nextAfterImage, readSignBy } from './image-output.js';
 import type { indexImageFlags, toolFlags } from './index-image-flags.js';
 
-/** Options of the commands that make index images, of which some lack the index or the tools. */
+/** Options of the commands that build index images, some without an index or tools. */
 type IndexImageFlags = GlobalOptions &
   FlagValues<typeof indexImageFlags> &
   Partial<FlagValues<typeof toolFlags>> & { fromIndex?: string | undefined };
 
 /**
- * Checks where the flags send an index image, has `make` make it, and prints what was made: `report` logs what changed
- * in it, which is not said of an image that could not be pushed. Throws UsageError, and what `make` throws.
+ * Builds an index image with `make` and prints its name; `report` logs the changes after the image is pushed. Throws
+ * UsageError, and what `make` throws.
  */
 export async function printIndexImage<M extends MadeIndexImage>(
   context: CommandContext,
@@ -76,8 +76,8 @@ async function printMade(
 }
 
 /**
- * Edits the database of an index image, reports what was done, and prints the image that was made. Throws UsageError
- * without `--from-index`, and what `plan` and `printIndexImage` throw.
+ * Edits the database of an index image and prints the new image. Throws UsageError without `--from-index`, and what
+ * `plan` and `printIndexImage` throw.
  */
 export async function changeIndex<R>(
   context: CommandContext,
@@ -126,7 +126,7 @@ function planOutput(flags: IndexImageFlags): IndexImageOptions['output'] {
   return { to };
 }
 
-/** Reports flags without an effect; people have them in their scripts. */
+/** Logs flags without effect, which scripts for opm set. */
 function noticeFlags(flags: IndexImageFlags, output: IndexImageOptions['output'], logger: Logger): void {
   const tools = [
     ['--container-tool', flags.containerTool],

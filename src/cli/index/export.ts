@@ -8,7 +8,7 @@ import { reportEnding } from '../ending.js';
 import { count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
 
-/** `opmate index export`: writes packages of an index image or database file as package manifests. */
+/** `opmate index export`. */
 export const command = defineCommand({
   summary: 'export the bundles of an index as package manifest directories',
   tool: 'opm',

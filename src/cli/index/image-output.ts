@@ -1,4 +1,4 @@
-/** Flags of the commands that build images, and what these print. */
+/** Destinations and messages of the commands that build images. */
 import type { KeyObject } from 'node:crypto';
 import {
   type ImageOutput,
@@ -14,8 +14,8 @@ import { amountOfBytes, count, shellWord } from '../printable.js';
 import type { imageOutputFlags } from './image-output-flags.js';
 
 /**
- * Reads the key of `--sign-by`; undefined without the flag. Throws what `readSigningKey` throws, and UsageError where an
- * output cannot hold signatures.
+ * Reads the key of `--sign-by`, if set. Throws what `readSigningKey` throws, and UsageError for outputs without
+ * signatures.
  */
 export async function readSignBy(
   { signBy }: { signBy?: string | undefined },
@@ -27,10 +27,7 @@ export async function readSignBy(
   return readSigningKey(signBy, context);
 }
 
-/**
- * Where the options send an image: to a registry, to a place of its own, or both. `--tag` is what it is called; it is
- * pushed where it is not saved, or `--push` says so. Throws UsageError.
- */
+/** Returns the destinations of an image: `--save`, and `--tag` unless saved without `--push`. Throws UsageError. */
 export function planImageOutputs({ tag, push, save }: FlagValues<typeof imageOutputFlags>): ImageOutput[] {
   const name = tag === undefined ? undefined : parseTag(tag);
   const outputs: ImageOutput[] = [];
@@ -73,14 +70,14 @@ function parseTag(text: string): RegistryReference {
   return reference;
 }
 
-/** Returns the line for an image: its name and the size of its new layers over all platforms, unless the tag has it already. */
+/** Returns the line for an image: its name and the size of its new layers, or that it is up to date. */
 export function describeOutput({ to, platforms, layerBytes, isUnchanged }: StoredImage): string {
   if (isUnchanged) return `${to.text}: already up to date`;
   const amount = `${count(platforms.length, 'image')}, ${amountOfBytes(layerBytes)} in new layers`;
   return `${to.transport === 'docker' ? 'pushed' : 'saved'} ${to.text}: ${amount}`;
 }
 
-/** Returns the command that usually follows an image: `use` for one that was pushed, a push for one that was saved. */
+/** Returns the command that usually follows: `use` for a pushed image, `push` for a saved one. */
 export function nextAfterImage(
   { to }: Pick<ImageOutput, 'to'>,
   use: (image: string) => string,

@@ -1,5 +1,4 @@
 import { type Flag, flag, grouped, text } from '../command/flags.js';
-import { permissiveFlag, removedPackagesFlag } from '../registry/database.js';
 import { signByFlag } from './image-output-flags.js';
 
 /** Returns `--from-index`. */
@@ -7,7 +6,7 @@ export function fromIndex(summary: string): Flag<string | undefined> {
   return text('image', summary, { short: 'f', group: 'Input' });
 }
 
-/** Flags of every command that makes an index image. */
+/** Flags of every command that builds an index image. */
 export const indexImageFlags = {
   binaryImage: text(
     'image',
@@ -23,7 +22,7 @@ export const indexImageFlags = {
   outDockerfile: text('file', 'Dockerfile name (default: index.Dockerfile)', { short: 'd', group: 'Output' }),
 };
 
-/** What help says of the base image, with the flags above. */
+/** Description of the base image, for help. */
 export const baseImageNote =
   'The default base is the last release of opm that serves databases. For reproducible images, pin the base by digest ' +
   '(--binary-image …@sha256:…). On a multi-platform base, one image per platform is built; --platform selects one.';
@@ -31,21 +30,12 @@ export const baseImageNote =
 const toolTraits = { choices: ['none', 'docker', 'podman'] };
 const toolSummary = 'ignored; accepted for compatibility';
 
-/** `--container-tool`, which does nothing here. */
+/** `--container-tool`, which has no effect. */
 export const containerToolFlag = text('tool', toolSummary, { ...toolTraits, short: 'c' });
 
-/** The three flags of `opm` for container engines, which do nothing here. */
+/** Flags of `opm` for container engines, which have no effect. */
 export const toolFlags = {
   containerTool: containerToolFlag,
   buildTool: text('tool', toolSummary, { ...toolTraits, short: 'u' }),
   pullTool: text('tool', toolSummary, { ...toolTraits, short: 'p' }),
-};
-
-/** Flags of the commands that remove packages from an index image. */
-export const removeFlags = {
-  package: removedPackagesFlag,
-  fromIndex: fromIndex('index image to edit'),
-  permissive: permissiveFlag,
-  ...indexImageFlags,
-  ...toolFlags,
 };

@@ -1,26 +1,31 @@
-import { defineCommand } from '../command/declaration.js';
-import { containerToolFlag, fromIndex, indexImageFlags } from './index-image-flags.js';
-import { planPruneStranded } from '../registry/removals.js';
-import { changeIndex } from './edit.js';
+import { type StrandedReport, pruneStranded } from '../../sqlite/remove/stranded.js';
+import { databaseEdit, imageEdit, logRemoved } from './edit-commands.js';
+import type { IndexEdit } from './index-edit.js';
+import { containerToolFlag } from './index-image-flags.js';
 
-/** `opmate index prune-stranded`: removes the bundles of an index image that are in no channel. */
-export const command = defineCommand({
-  summary: 'remove bundles that are in no channel from an index image',
-  tool: 'opm',
-  flags: {
-    fromIndex: fromIndex('index image to prune'),
-    ...indexImageFlags,
-    containerTool: containerToolFlag,
+const edit: IndexEdit<StrandedReport> = {
+  change: pruneStranded,
+  report(logger, name, { bundles, nameless }) {
+    if (bundles.length > 0 || nameless === 0) logRemoved(logger, name, { bundles });
+    if (nameless === 0) return;
+    const rows = nameless === 1 ? '1 row of a bundle' : `${nameless} rows of bundles`;
+    logger.log('info', `${name}: removed ${rows} without a name`);
   },
-  examples: [
-    [
-      'Prune an index image',
-      'opmate index prune-stranded -f registry.example.com/demo/index:v1 -t registry.example.com/demo/index:v2 -i scratch',
-    ],
-    [
-      'Save the image to a file',
-      'opmate index prune-stranded -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
-    ],
-  ],
-  run: ({ context, options }) => changeIndex(context, options, planPruneStranded),
-});
+};
+
+const pruning = {
+  name: 'prune-stranded',
+  tool: 'opm',
+  flags: {},
+  examples: [['Prune an index', '']],
+  plan: () => edit,
+} as const;
+
+/** `opmate registry prune-stranded`. */
+export const registryCommand = databaseEdit({ ...pruning, summary: 'remove bundles that are in no channel' });
+
+/** `opmate index prune-stranded`. */
+export const command = imageEdit(
+  { ...pruning, summary: 'remove bundles that are in no channel from an index image' },
+  { containerTool: containerToolFlag },
+);

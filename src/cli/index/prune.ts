@@ -1,29 +1,38 @@
-import { defineCommand } from '../command/declaration.js';
+import { type PruneReport, prunePackages } from '../../sqlite/remove/prune.js';
+import type { FlagValues } from '../command/flags.js';
+import { requireFlag } from '../command/require-flag.js';
 import { keptPackagesFlag, permissiveFlag } from '../registry/database.js';
-import { containerToolFlag, fromIndex, indexImageFlags } from './index-image-flags.js';
-import { planPrune } from '../registry/removals.js';
-import { changeIndex } from './edit.js';
+import { databaseEdit, imageEdit, logRemoved } from './edit-commands.js';
+import type { IndexEdit } from './index-edit.js';
+import { containerToolFlag } from './index-image-flags.js';
 
-/** `opmate index prune`: removes all packages but those that are named from an index image. */
-export const command = defineCommand({
-  summary: 'remove all other packages from an index image',
+const flags = { package: keptPackagesFlag, permissive: permissiveFlag };
+
+const prune = {
+  name: 'prune',
   tool: 'opm',
-  flags: {
-    package: keptPackagesFlag,
-    fromIndex: fromIndex('index image to prune'),
-    permissive: permissiveFlag,
-    ...indexImageFlags,
-    containerTool: containerToolFlag,
-  },
-  examples: [
-    [
-      'Keep one package',
-      'opmate index prune -p demo -f registry.example.com/demo/index:v1 -t registry.example.com/demo/index:v2 -i scratch',
-    ],
-    [
-      'Save the image to a file',
-      'opmate index prune -p demo -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
-    ],
-  ],
-  run: ({ context, options }) => changeIndex(context, options, () => planPrune(options)),
-});
+  flags,
+  examples: [['Keep one package', '-p demo']],
+  plan: planPrune,
+} as const;
+
+/** `opmate registry prune`. */
+export const registryCommand = databaseEdit({ ...prune, summary: 'remove all other packages' });
+
+/** `opmate index prune`. */
+export const command = imageEdit(
+  { ...prune, summary: 'remove all other packages from an index image' },
+  { containerTool: containerToolFlag },
+);
+
+function planPrune(options: FlagValues<typeof flags>): IndexEdit<PruneReport> {
+  const names = requireFlag(options.package, 'package');
+  return {
+    change: (database, { signal }) => prunePackages(database, names, { signal }),
+    report(logger, name, report) {
+      for (const text of report.unknown)
+        logger.log('warn', `${name}: no package found for packagename ${text}, which was to be kept`);
+      logRemoved(logger, name, report);
+    },
+  };
+}

@@ -1,22 +1,71 @@
-import { defineCommand } from '../command/declaration.js';
-import { planRemove } from '../registry/removals.js';
-import { changeIndex } from './edit.js';
-import { removeFlags } from './index-image-flags.js';
+import { UsageError } from '../../core/errors.js';
+import { type RemoveReport, removePackages } from '../../sqlite/remove/remove.js';
+import { argument } from '../command/declaration.js';
+import { list } from '../command/flags.js';
+import { requireFlag } from '../command/require-flag.js';
+import { listAndDatabase, permissiveFlag } from '../registry/database.js';
+import { type EditedDatabase, databaseEdit, imageEdit, logRemoved, logSkipped } from './edit-commands.js';
+import type { IndexEdit } from './index-edit.js';
 
-/** `opmate index rm`: removes packages from an index image. */
-export const command = defineCommand({
-  summary: 'remove packages from an index image',
+/** Flags of the commands that remove packages; `-o` is their name in `opm`. */
+export const removeFlags = {
+  package: list('package', 'packages to remove', {
+    aliases: ['packages', 'operators', 'o'],
+    group: 'Selection',
+  }),
+  permissive: permissiveFlag,
+};
+
+interface RemoveOptions {
+  package: string[] | undefined;
+  permissive: boolean;
+}
+
+/** Argument of the commands of `registry` that remove packages. */
+export const removeArguments = [argument('[package]', 'package to remove')];
+
+const removal = {
+  name: 'rm',
   tool: 'opm',
   flags: removeFlags,
-  examples: [
-    [
-      'Remove a package',
-      'opmate index rm --package demo -f registry.example.com/demo/index:v1 -t registry.example.com/demo/index:v2 -i scratch',
-    ],
-    [
-      'Save the image to a file',
-      'opmate index rm --package demo -f registry.example.com/demo/index:v1 --save index.tar -i scratch',
-    ],
-  ],
-  run: ({ context, options }) => changeIndex(context, options, () => planRemove(options)),
+  examples: [['Remove a package', '--package demo']],
+  plan: planRemove,
+} as const;
+
+/** `opmate registry rm`. */
+export const registryCommand = databaseEdit({
+  ...removal,
+  arguments: removeArguments,
+  summary: 'remove packages',
+  read: readPackages,
 });
+
+/** `opmate index rm`. */
+export const command = imageEdit({ ...removal, summary: 'remove packages from an index image' });
+
+/** Reads the packages and the database from arguments or flags. Throws UsageError. */
+export function readPackages<O extends RemoveOptions>(
+  words: readonly (string | undefined)[],
+  options: O,
+): EditedDatabase<O> {
+  const { package: packages } = options;
+  const { list: named = packages, file } = listAndDatabase(words, 'packages', packages && '--package');
+  if (named?.length === 0)
+    throw new UsageError('no package named', { hint: 'specify the packages to remove' });
+  return { file, args: [], options: { ...options, package: named } };
+}
+
+/** Returns the edit that removes packages. Throws UsageError if no package is named. */
+export function planRemove({ package: packages, permissive }: RemoveOptions): IndexEdit<RemoveReport> {
+  const names = requireFlag(packages, 'package');
+  return {
+    change: (database, { signal }) => removePackages(database, names, { permissive, signal }),
+    report(logger, name, report) {
+      logSkipped(
+        logger,
+        report.failures.map(({ error }) => error),
+      );
+      logRemoved(logger, name, report);
+    },
+  };
+}

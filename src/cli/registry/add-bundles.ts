@@ -1,4 +1,4 @@
-/** What `registry add` and `index add` have in common. */
+/** Options and messages of `registry add` and `index add`. */
 import type { AddToIndexOptions, AddedBundles } from '../../api/indexes/add-to-index.js';
 import { addContext } from '../../core/diagnostics-error.js';
 import { OpmateError, UsageError } from '../../core/errors.js';
@@ -15,19 +15,16 @@ import { readInput } from '../input.js';
 import { count } from '../printable.js';
 import type { addFlags } from './add-flags.js';
 
-/** Options of the commands that add bundles; those of the flags that a command lacks are as if not given. */
+/** Options of the commands that add bundles, some without all flags. */
 type AddFlags = GlobalOptions & Partial<FlagValues<typeof addFlags>> & { containerTool?: string | undefined };
 
-/** What is to be added, and how; checked. */
+/** Bundles to add, with checked options. */
 interface AddPlan {
   references: string[];
   options: AddToIndexOptions;
 }
 
-/**
- * Checks the options and references of a command that adds bundles, and reads `--from-file`. Nothing is pulled.
- * Throws UsageError, and OpmateError with file and line for what is wrong in the file.
- */
+/** Checks options and reads `--from-file`; pulls nothing. Throws UsageError, and OpmateError with the place in the file. */
 export async function planAdd(
   context: CommandContext,
   flags: AddFlags,
@@ -59,7 +56,7 @@ function parseMode(text: string): AddMode {
   });
 }
 
-/** References from a file, one a line; empty lines and what follows a `#` do not count. */
+/** Reads one reference per line from a file; `#` begins a comment. */
 async function readReferenceList(context: CommandContext, name: string, flags: AddFlags): Promise<string[]> {
   const text = (await readInput(name, context)).toString('utf8').replace(/^\uFEFF/, '');
   const file = name === '-' ? 'standard input' : name;
@@ -90,7 +87,7 @@ async function isThere(file: string): Promise<boolean> {
   return (await statIfPresent(file)) !== undefined;
 }
 
-/** Warns of flags that make pulling insecure, and of those without an effect. */
+/** Warns of insecure flags and of flags without effect. */
 export function warnOfFlags(flags: AddFlags, { mode }: AddToIndexOptions, logger: Logger): void {
   const { skipTlsVerify, useHttp, containerTool = 'none', overwriteLatest } = flags;
   for (const [flag, isSet] of [
@@ -109,7 +106,7 @@ export function warnOfFlags(flags: AddFlags, { mode }: AddToIndexOptions, logger
     logger.log('warn', `--overwrite-latest has no effect in mode ${mode}`);
 }
 
-/** Tells on stderr what was added, and what was not; returns the exit code. */
+/** Logs added and failed bundles; returns the exit code. */
 export function reportAdded(logger: Logger, { added, failures }: AddedBundles, name: string): number {
   const names = [...added.values()].flat();
   const list = sortedByBytes(added.keys()).map((text) => `${text} (${added.get(text)?.length})`);

@@ -6,10 +6,7 @@ import { planAdd, reportAdded, warnOfFlags } from './add-bundles.js';
 import { addFlags } from './add-flags.js';
 import { getDatabase, databaseSummary, editFlags, listAndDatabase } from './database.js';
 
-/**
- * `opmate registry add`: adds bundles to a database file, all or none of them. Creates a missing database; without
- * bundles it only migrates the database to the latest schema.
- */
+/** `opmate registry add`; without bundles, it only migrates the database. */
 export const command = defineCommand({
   summary: 'add bundles to an index',
   tool: 'opm',

@@ -47,11 +47,7 @@ const flags = {
 
 type BuildOptions = FlagValues<typeof flags> & GlobalOptions;
 
-/**
- * `opmate registry build`: makes an index image of all operators of an app registry's namespace, of package
- * manifests, or of bundles; pushes it, saves it as an archive, or writes its database only. Prints what was made.
- * Returns 4 where `--permissive` has left something out. (Source: enhancement "Disconnected OLM".)
- */
+/** `opmate registry build`; exit code 4 if `--permissive` skipped something. (Source: enhancement "Disconnected OLM".) */
 export const command = defineCommand({
   summary: 'build an index image from an app registry, package manifests or bundles',
   flags,
@@ -93,7 +89,7 @@ function describeIndex({ bundles, packages, problems, images, database }: BuiltI
   return [`built an index of ${contents}`, ...images.map(describeOutput)];
 }
 
-/** Returns the command that usually follows: for a pushed image, the saved database or the archive. */
+/** Returns the command that usually follows. */
 function nextAfterBuild({ database, images }: BuiltIndex): string {
   if (database !== undefined) return `opmate registry serve ${shellWord(database)}`;
   return nextAfterImage(images[0] as StoredImage, (image) => `opmate serve ${image}`);

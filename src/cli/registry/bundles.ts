@@ -7,11 +7,7 @@ import { writeAll } from '../output.js';
 import { printableLine } from '../printable.js';
 import { useSession } from '../session.js';
 
-/**
- * `opmate registry bundles`: the references of all bundles, one a line, each once, sorted: a list from which
- * `registry add --from-file` makes the index again. A bundle without a reference cannot be on it: each is
- * named on stderr, and the exit code says that the list is not all.
- */
+/** `opmate registry bundles`; exit code 4 if a bundle has no reference. */
 export const command = defineCommand({
   summary: 'list all bundle references, one per line for registry add --from-file',
   arguments: [argument('<database>', databaseSummary)],

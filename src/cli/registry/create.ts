@@ -3,7 +3,7 @@ import { argument, defineCommand } from '../command/declaration.js';
 import { useSession } from '../session.js';
 import { getDatabase } from './database.js';
 
-/** `opmate registry create`: an empty index, whole or not at all; refuses a file that holds something. */
+/** `opmate registry create`; refuses a file with content. */
 export const command = defineCommand({
   summary: 'create an empty index',
   arguments: [argument('<database>', 'new database file')],

@@ -5,12 +5,12 @@ import type { GlobalOptions } from '../command/global-flags.js';
 import { getItems } from '../command/values.js';
 import type { CommandContext } from '../context.js';
 import { useSession } from '../session.js';
-import type { IndexEdit } from './removals.js';
+import type { IndexEdit } from '../index/index-edit.js';
 
-/** What `[database]` is, for help. */
+/** Description of `[database]`, for help. */
 export const databaseSummary = 'database file of the index';
 
-/** Returns `--database` of a command that edits `defaultName` unless told. */
+/** Returns `--database` with a default. */
 export function databaseFlag(defaultName = 'bundles.db'): Flag<string> {
   return text('file', databaseSummary, {
     short: 'd',
@@ -27,8 +27,8 @@ export const editFlags = {
 };
 
 /**
- * Edits a database file in one transaction, and reports what was done with the name of the file that was written. Throws
- * what `editDatabase` throws.
+ * Edits a database file in one transaction, and reports the result with the name of the output. Throws what
+ * `editDatabase` throws.
  */
 export async function changeDatabase<R>(
   context: CommandContext,
@@ -55,40 +55,7 @@ export const keptPackagesFlag = list('package', 'packages to keep', {
 /** `--permissive`. */
 export const permissiveFlag = flag('continue on errors and report them', { group: 'Behavior' });
 
-/** `--bundle` of the commands that remove one bundle. */
-export const removedBundleFlag = text('name', 'remove one bundle and rewire edges around it', {
-  group: 'Selection',
-});
-
-/** Images of the commands that deprecate bundles. */
-export const deprecatedImagesFlag = list('image', 'images of the bundles to deprecate', {
-  short: 'b',
-  mayBeNone: true,
-  group: 'Selection',
-});
-
-/** `--allow-package-removal`. */
-export const allowPackageRemovalFlag = flag('remove a package whose channel heads are all deprecated', {
-  group: 'Behavior',
-});
-
-/** `--pull-from` of commands that pull bundles again. */
-export const pullFromFlag = list('prefix=other', 'pull bundles from another registry or repository', {
-  group: 'Registry',
-});
-
-/** `--each-channel` of the commands that remove the newest version. */
-export const eachChannelFlag = flag('remove every channel head instead of the newest version only', {
-  group: 'Selection',
-});
-
-/** Packages to remove; `-o` is what `opm` calls it. */
-export const removedPackagesFlag = list('package', 'packages to remove', {
-  aliases: ['packages', 'operators', 'o'],
-  group: 'Selection',
-});
-
-/** The database that a command is about, from its argument and its option, which has a default. */
+/** Returns the database of an argument or of `--database`. Throws UsageError. */
 export function getDatabase(
   argument: string | undefined,
   option: string | undefined,
@@ -102,10 +69,7 @@ export function getDatabase(
   return name;
 }
 
-/**
- * The list and the database of a command that takes both as arguments. Where an option has the list, the one argument
- * is the database.
- */
+/** Reads a list and a database from arguments; only the database if `option` has the list. Throws UsageError. */
 export function listAndDatabase(
   [first, second]: readonly (string | undefined)[],
   what: string,

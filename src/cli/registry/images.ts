@@ -46,11 +46,7 @@ const flags = {
   }),
 };
 
-/**
- * `opmate registry images`: the images that a catalog needs, one a line, sorted. With `--to` a line says where each
- * goes, as `oc image mirror` takes it, and the manifests are written by which a cluster finds them there. Returns 4
- * where some images have names that are none. (Source: enhancement "Disconnected OLM".)
- */
+/** `opmate registry images`; exit code 4 for invalid image names. (Source: enhancement "Disconnected OLM".) */
 export const command = defineCommand({
   summary: 'list the images of a catalog, or map them to a mirror and write cluster manifests',
   flags,
@@ -123,7 +119,7 @@ export const command = defineCommand({
   },
 });
 
-/** Says what else deployments name; returns the images that are to be listed. */
+/** Logs images named only in deployments; returns the images to list. */
 function tellFindings({ logger }: CommandSession, list: ImageList, includesAll: boolean): string[] {
   const { images, undeclared, unexamined, withoutChannel } = list;
   for (const name of withoutChannel)
@@ -185,7 +181,7 @@ function getDestination(text: string): ImageName {
   return place.name;
 }
 
-/** What the objects are called: as the image, or the file. */
+/** Returns the name of the objects, from the image or file. */
 function getName(catalog: string): string {
   try {
     return parseImageName(catalog).name;

@@ -7,10 +7,7 @@ import { useSession } from '../session.js';
 import { databaseSummary } from './database.js';
 import { loadFromFlags, manifestFlags } from './manifest-index.js';
 
-/**
- * `opmate registry init`: makes a database of package manifests, of a ConfigMap that holds some, or of app-registry
- * archives, or adds them to an existing one. Returns 4 where `--permissive` has left something out.
- */
+/** `opmate registry init`; exit code 4 if `--permissive` skipped something. */
 export const command = defineCommand({
   summary: 'create an index from package manifests, like initializer',
   flags: {

@@ -16,7 +16,7 @@ export const manifestFlags = {
   permissive: permissiveFlag,
 };
 
-/** Where manifests come from: one of these; `manifests`, below the working directory, when none is given. */
+/** Source of manifests; default: `manifests` below the working directory. */
 type ManifestOptions = FlagValues<typeof manifestFlags> & { manifests?: string | undefined };
 
 function getManifestSource({
@@ -29,7 +29,7 @@ function getManifestSource({
   return { kind: 'manifests', directory: manifests };
 }
 
-/** Runs `work`, and reports each problem of manifests that cannot be loaded. Throws what `work` throws. */
+/** Runs `work`, and logs each problem of manifests that cannot be loaded. Throws what `work` throws. */
 export async function reportingProblems<T>(session: CommandSession, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -40,8 +40,8 @@ export async function reportingProblems<T>(session: CommandSession, work: () => 
 }
 
 /**
- * Loads the manifests that the flags name into a database file, and reports what was loaded and what was left out, with the
- * name of the output; returns the exit code. Throws what `loadManifests` throws.
+ * Loads manifests into a database file and logs the result for `output`; returns the exit code. Throws what
+ * `loadManifests` throws.
  */
 export async function loadFromFlags(
   session: CommandSession,
@@ -68,7 +68,7 @@ function reportLoaded({ logger }: CommandSession, report: LoadReport, output: st
   return problems.length === 0 ? exitCodes.done : exitCodes.partly;
 }
 
-/** Each problem is a line of its own, so that they can be counted. */
+/** Logs each problem in one line. */
 export function tellProblems(
   { logger }: Pick<CommandSession, 'logger'>,
   problems: readonly OpmateError[],

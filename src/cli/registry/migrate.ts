@@ -6,10 +6,7 @@ import { text } from '../command/flags.js';
 import { useSession } from '../session.js';
 import { databaseSummary, editFlags } from './database.js';
 
-/**
- * `opmate registry migrate`: migrates an index to the latest schema version, or to that of `--schema-version`, in place or into
- * `--output-db`. An index of that version stays as it is.
- */
+/** `opmate registry migrate`. */
 export const command = defineCommand({
   summary: 'migrate an index to a newer schema version',
   arguments: [argument('<database>', databaseSummary)],

@@ -25,10 +25,7 @@ const flags = {
   containerTool: text('tool', 'ignored; accepted for compatibility', { short: 'c', hidden: true }),
 };
 
-/**
- * `opmate registry serve`: an index as gRPC registry API, until it is told to stop or its time is over. What is in a
- * ConfigMap or in app-registry archives is served as the index that `registry init` makes of it.
- */
+/** `opmate registry serve`. */
 export const command = defineCommand({
   summary: 'serve an index over the gRPC registry API',
   description:
@@ -73,7 +70,7 @@ export const command = defineCommand({
   },
 });
 
-/** What ends serving: the process being told to, or `--timeout-seconds`. */
+/** Returns a signal of the process or of `--timeout-seconds`. Throws UsageError. */
 function getEnd({ signal }: CommandContext, timeoutSeconds: string): AbortSignal {
   if (timeoutSeconds === 'infinite') return signal;
   const seconds = /^[0-9]+$/.test(timeoutSeconds) ? Number(timeoutSeconds) : Infinity;

@@ -1,6 +1,7 @@
 // Writes the man pages of the compiled command tree to dist/man, and the summaries that help shows; part of the build.
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { commandSummaries, manPages } from '../dist/cli/man-pages.js';
+import { commandSummaries } from '../dist/cli/command/command-summaries.js';
+import { manPages } from '../dist/cli/man-pages.js';
 
 const { version } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'));
 const directory = new URL('../dist/man/', import.meta.url);

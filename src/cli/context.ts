@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 
-/** The outside world as a command sees it. Made once, by `main`; nothing below `cli` reads the process. */
+/** Environment of a command. Created once, by `main`; nothing below `cli` reads the process. */
 export interface CommandContext {
   environment: Readonly<Record<string, string | undefined>>;
   workingDirectory: string;
@@ -14,11 +14,11 @@ export interface CommandContext {
   /** Fires on SIGINT and SIGTERM. */
   signal: AbortSignal;
   now: () => Date;
-  /** The machine's architecture as Node.js names it. */
+  /** Architecture of the machine, as Node.js names it. */
   architecture: string;
 }
 
-/** Where a user's programs keep what they can get again: `$XDG_CACHE_HOME/opmate` or `~/.cache/opmate`. */
+/** Returns the user's cache directory: `$XDG_CACHE_HOME/opmate` or `~/.cache/opmate`. */
 export function userCacheDirectory({ environment, homeDirectory }: CommandContext): string {
   const own = environment['XDG_CACHE_HOME'];
   return path.join(own && path.isAbsolute(own) ? own : path.join(homeDirectory, '.cache'), 'opmate');

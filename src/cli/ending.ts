@@ -2,20 +2,17 @@ import type { Logger } from '../core/log.js';
 import type { ClosableLogger } from './logger.js';
 import { countMore } from './printable.js';
 
-/** Lines of one kind in a summary; of more the first two are shown and the rest is counted. */
+/** Maximum lines of one kind in a summary. */
 const maxItems = 3;
 
-/**
- * Ends a long command: clears the progress line, then reports on stderr what was made, in a few lines, and the command that
- * usually comes next.
- */
+/** Ends a long command: clears the progress line, logs a summary and the command that usually follows. */
 export function reportEnding(logger: ClosableLogger, summary: readonly string[], next?: string): void {
   logger.close();
   for (const line of summary) logger.log('info', line);
   if (next !== undefined) logger.log('info', `next: ${next}`);
 }
 
-/** Returns the lines of a summary for items, all of them where debug messages are shown. */
+/** Returns the first items and the number of others; all items if debug messages are shown. */
 export function summarizeItems(
   items: readonly string[],
   noun: string,

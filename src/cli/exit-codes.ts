@@ -1,22 +1,22 @@
-/** Exit codes of the command line. A command that `opm` has too uses 0 and 1, and what is said here. */
+/** Exit codes. Commands of `opm` use 0 and 1, and those named here. */
 export const exitCodes = {
   done: 0,
   failed: 1,
   usage: 2,
-  /** `registry add`, `index add`: an image is in the index already. */
+  /** `registry add`, `index add`: an image is already in the index. */
   imageAlreadyAdded: 2,
-  /** `registry add`, `index add`: a bundle of that name or version is in the index already. */
+  /** `registry add`, `index add`: a bundle name or version is already in the index. */
   versionAlreadyAdded: 3,
-  /** Commands of opmate's own: what was read is damaged, not valid, or not what was asked for. */
+  /** Commands of opmate only: invalid, damaged or unexpected input. */
   findings: 3,
-  /** With `--permissive`: done in part, the rest is listed on stderr. */
+  /** Partly done, e.g. with `--permissive`; the rest is listed on stderr. */
   partly: 4,
   interrupted: 130,
-  /** Whoever read standard output went away, as when a process ends by SIGPIPE. */
+  /** Standard output was closed; the code of a process ended by SIGPIPE. */
   outputClosed: 141,
 } as const;
 
-/** The exit codes with their meaning, as help, man pages and the reference state them. */
+/** Exit codes with their meaning, for help, man pages and the reference. */
 export const exitStatus: readonly (readonly [code: string, meaning: string])[] = [
   ['0', 'Done.'],
   ['1', 'Failed.'],
@@ -27,7 +27,7 @@ export const exitStatus: readonly (readonly [code: string, meaning: string])[] =
   ['141', 'Standard output was closed.'],
 ];
 
-/** Commands whose exit codes differ from the table, and how. */
+/** Exit codes that differ from the table. */
 export const exitStatusNote =
   'Commands that opm, oc or oc-mirror have too keep the exit codes of these tools: 1 for findings and for wrong usage, ' +
   'also for unknown commands below alpha, catalog, generate, index, mirror and registry. ' +
@@ -35,13 +35,13 @@ export const exitStatusNote =
   '"mirror --locked" ends with 2 for a lock of another plan or configuration. "probe" ends ' +
   'with 1 on wrong usage, 2 if the server is unreachable, 3 if it does not respond and 4 if it is unhealthy.';
 
-/** Errors that have an exit code of their own, by name: their modules are not loaded for every command. */
+/** Exit codes of errors by name, because their modules are loaded lazily. */
 const codeOfError: Readonly<Record<string, number>> = {
   BundleImageAlreadyAddedError: exitCodes.imageAlreadyAdded,
   VersionAlreadyAddedError: exitCodes.versionAlreadyAdded,
 };
 
-/** The exit code of a failure that is neither wrong usage nor an interruption. */
+/** Returns the exit code of a failure other than wrong usage and interruption. */
 export function getExitCode(error: unknown): number {
   return (error instanceof Error ? codeOfError[error.name] : undefined) ?? exitCodes.failed;
 }

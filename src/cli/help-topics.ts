@@ -1,6 +1,6 @@
 import { exitStatus, exitStatusNote } from './exit-codes.js';
 
-/** Help that belongs to no command, by its name: `opmate help versions`. */
+/** Help topics by name: `opmate help versions`. */
 export const helpTopics: Readonly<Record<string, string>> = {
   versions: `Version ranges, for --version of every command and in filter files:
 
@@ -29,7 +29,7 @@ ${wrap(exitStatusNote)}
 `,
 };
 
-/** Text in lines of a terminal. */
+/** Wraps text at 80 columns. */
 function wrap(text: string): string {
   return text.replace(/(?![^\n]{1,80}$)([^\n]{1,80})\s/g, '$1\n');
 }

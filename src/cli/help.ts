@@ -14,7 +14,7 @@ export function commandPath(command: Command): string {
   return command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
 }
 
-/** Returns what `help WORDS` asks for: a command, the global options or a topic. Throws UsageError. */
+/** Returns the text of `help WORDS`: a command, the global options or a topic. Throws UsageError. */
 export async function helpFor(commandLine: CommandLine, words: readonly string[]): Promise<string> {
   const { program } = commandLine;
   if (words.length === 1 && words[0] === 'options') return globalOptionsText(program);
@@ -29,7 +29,7 @@ export async function helpFor(commandLine: CommandLine, words: readonly string[]
   return helpText(commandLine, command);
 }
 
-/** Returns the help of a command: what `--help` prints. */
+/** Returns the help of a command, as `--help` prints it. */
 export async function helpText(commandLine: CommandLine, command: Command): Promise<string> {
   await commandLine.load(command);
   await summarize(commandLine, command);
@@ -56,7 +56,7 @@ async function loadExamples(
   return commands.flatMap(({ examples = [] }) => examples.slice(0, commands.length === 1 ? 2 : 1));
 }
 
-/** Gives the commands below one their summaries: those that the build has collected, else their own. */
+/** Sets the summaries of the subcommands, which the build collected. */
 async function summarize(commandLine: CommandLine, command: Command): Promise<void> {
   const file = new URL('../command-summaries.json', import.meta.url);
   const collected = await readFile(file, 'utf8').catch(() => '{}');
@@ -69,10 +69,7 @@ async function summarize(commandLine: CommandLine, command: Command): Promise<vo
   }
 }
 
-/**
- * Returns the error for a word that names no command, with the nearest command as its hint; in a group with a command for
- * references, the word as its argument.
- */
+/** Returns the error for an unknown command, with the nearest command or `referenceCommand` as hint. */
 export function unknownCommand(command: Command, word: string, referenceCommand?: string): UsageError {
   const path = commandPath(command);
   const visible = command.commands.map((sub) => sub.name());
@@ -86,7 +83,7 @@ export function unknownCommand(command: Command, word: string, referenceCommand?
   });
 }
 
-/** A word of at most this length is near to too many others. */
+/** Words up to this length are similar to too many others. */
 const maxShort = 4;
 
 /** Returns the command of this name directly below `opmate` or in another group, else the nearest directly below. */
@@ -107,7 +104,7 @@ function findNearest(group: Command, word: string, except?: Command): string | u
   return near === undefined ? undefined : `${commandPath(group)} ${near}`;
 }
 
-/** The nearest command within a group, one of the group `catalog` first. */
+/** Returns the nearest command of a group, of `catalog` first. */
 function findElsewhere(program: Command, word: string): string | undefined {
   const groups = [...program.commands].sort(
     (a, b) => Number(b.name() === 'catalog') - Number(a.name() === 'catalog'),

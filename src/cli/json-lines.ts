@@ -5,8 +5,8 @@ import type { CommandContext } from './context.js';
 const maxLine = 1024 * 1024;
 
 /**
- * Makes JSON lines of the text that is written to stderr, for `--log-format json`: findings and whatever is not logged.
- * Lines that are JSON objects already pass; `hint:` lines become the hint of the line before them.
+ * Converts text for stderr to JSON lines, for `--log-format json`. JSON objects are kept; a `hint:` line is added to the
+ * line before it.
  */
 export class JsonLines extends Writable {
   readonly #target: CommandContext['stderr'];
@@ -31,7 +31,7 @@ export class JsonLines extends Writable {
     this.#write(this.#encode([this.#rest]), done);
   }
 
-  /** Writes what has no end of line yet. */
+  /** Writes an unfinished line. */
   flush(): void {
     this.#write(this.#encode([this.#rest]), () => undefined);
     this.#rest = '';
@@ -60,7 +60,7 @@ export class JsonLines extends Writable {
   }
 }
 
-/** Findings are errors unless they say otherwise, with or without a place before that. */
+/** Returns the level of a line: error, unless it says warning after its place. */
 function levelOfLine(line: string): string {
   return /^(?:[^ ]+: )?warn(?:ing)?: /.test(line) ? 'warn' : 'error';
 }

@@ -8,22 +8,22 @@ import { type RunningTask, describeProgress, withEvent } from './progress-text.j
 
 const order: Readonly<Record<LogLevel, number>> = { error: 0, warn: 1, info: 2, debug: 3 };
 
-/** A logger that can be told to leave the terminal clean. */
+/** Logger that can clear the terminal. */
 export interface ClosableLogger extends Logger {
-  /** Tells a line as it is, where the level `info` is shown. */
+  /** Logs a line without a level, at level `info`. */
   say(line: string): void;
   close(): void;
 }
 
-/** The level that the options ask for: `--debug` and `-v` mean debug, `-q` error, otherwise `--log-level`, or info. */
+/** Returns the log level: debug for `--debug` and `-v`, error for `-q`, else `--log-level` or info. */
 export function parseLevel(options: GlobalOptions): LogLevel {
   if (options.debug === true || options.verbose === true) return 'debug';
   return options.quiet === true ? 'error' : (options.logLevel ?? 'info');
 }
 
 /**
- * Logs to stderr: lines of text, or JSON lines with `--log-format json`. Progress is a spinner on a
- * terminal, JSON lines for machines, and nothing where stderr is a file or pipe.
+ * Returns a logger for stderr: text, or JSON lines with `--log-format json`. Progress is a spinner on a terminal, JSON
+ * lines in JSON, else omitted.
  */
 export function createLogger(context: CommandContext, options: GlobalOptions): ClosableLogger {
   const level = parseLevel(options);
@@ -37,14 +37,14 @@ function wantsSpinner(context: CommandContext): boolean {
   return stderr.isTTY === true && hasSize && !environment['CI'] && environment['TERM'] !== 'dumb';
 }
 
-/** The spinner with the blank behind it, and the last column, which some terminals wrap after. */
+/** Columns of the spinner with a blank, and the last column, after which some terminals wrap. */
 const spinnerWidth = 3;
 
-/** Messages that come by the thousand are written together after this time, or as soon as there are this many. */
+/** Limits of messages that are written together. */
 const heldMs = 50;
 const maxHeld = 500;
 
-/** Writes messages without secrets in their order, at once or some of them together. */
+/** Writes messages in order without secrets, one by one or together. */
 class LineWriter {
   readonly #context: CommandContext;
   readonly #toShown: (text: string) => string;
@@ -125,7 +125,7 @@ class TextLogger implements ClosableLogger {
   readonly #context: CommandContext;
   readonly #lines: LineWriter;
   readonly #level: LogLevel;
-  /** Whether progress is shown; undefined before there is some. */
+  /** Set at the first progress event. */
   #spins: boolean | undefined;
   #spinner: Ora | undefined;
   #starting = false;
@@ -178,7 +178,7 @@ class TextLogger implements ClosableLogger {
     this.#spinner = undefined;
   }
 
-  /** The spinner is loaded when the first long piece of work begins: most commands never need it. */
+  /** Loads the spinner, which most commands never need. */
   async #start(): Promise<void> {
     const { default: ora } = await import('ora');
     if (this.#closed) return;

@@ -12,10 +12,7 @@ import { type Paint, loadPaint } from './paint.js';
 import { printable } from './printable.js';
 import { type RunState, runProgram } from './program.js';
 
-/**
- * Runs the command line and sets the exit code: the one place that knows the process, and the only one
- * that turns errors into text.
- */
+/** Runs the command line and sets the exit code: only here the process is read and errors become text. */
 export async function main(): Promise<void> {
   const cancel = new AbortController();
   let interrupted = false;
@@ -53,10 +50,7 @@ export async function main(): Promise<void> {
   process.off('SIGTERM', onSignal);
 }
 
-/**
- * Has errors that no command catches end the process with a message in the log format instead of a stack trace, and
- * shows warnings of Node.js with `--debug` only.
- */
+/** Reports uncaught errors in the log format, and warnings of Node.js with `--debug`. */
 function reportUncaught(args: readonly string[], context: CommandContext): void {
   const debug = args.includes('--debug');
   const isJson = wantsJson(args);
@@ -77,14 +71,14 @@ function reportUncaught(args: readonly string[], context: CommandContext): void 
 
 const ignored = new WeakSet<Writable>();
 
-/** A reader of our messages that has gone is no reason to fail; whoever writes data listens too. */
+/** Ignores errors of a stream; `Output` handles those of data. */
 function ignoreFailure<T extends Writable>(stream: T): T {
   if (!ignored.has(stream)) stream.on('error', () => undefined);
   ignored.add(stream);
   return stream;
 }
 
-/** Runs one command line in a given world and returns its exit code. Never throws. */
+/** Runs a command line in a context and returns its exit code. Never throws. */
 export async function run(
   args: readonly string[],
   context: CommandContext,
@@ -98,7 +92,7 @@ export async function run(
   return code;
 }
 
-/** Whether the log format is JSON, which holds for wrong usage too: then the flags are not all read. */
+/** Reports whether the log format is JSON, also for arguments that cannot be parsed. */
 function wantsJson(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   const flags = end === -1 ? args : args.slice(0, end);
@@ -106,7 +100,7 @@ function wantsJson(args: readonly string[]): boolean {
   return index !== -1 && (flags[index] === '--log-format=json' || flags[index + 1] === 'json');
 }
 
-/** Returns the context with another stderr; other streams are opened when they are first asked for. */
+/** Returns the context with another stderr; other streams stay lazy. */
 function withStderr(context: CommandContext, stderr: CommandContext['stderr']): CommandContext {
   const properties = {
     ...Object.getOwnPropertyDescriptors(context),
@@ -145,7 +139,7 @@ async function runAs(
   }
 }
 
-/** An error as the user sees it: message, place, hint; causes and stacks with `--debug` only. */
+/** Returns an error as text: message, place, hint; causes and stacks with `--debug`. */
 function describeError(error: unknown, debug: boolean, paint: Paint): string {
   let text: string;
   if (error instanceof OpmateError) {
@@ -168,7 +162,7 @@ function describeError(error: unknown, debug: boolean, paint: Paint): string {
   return text;
 }
 
-/** Returns the lines of an error: one for each of its diagnostics, or of the errors that it combines. */
+/** Returns the lines of an error: one per diagnostic or combined error. */
 function getMessages(error: OpmateError): string[] {
   if (error.diagnostics !== undefined && error.diagnostics.length > 1) {
     return error.diagnostics.map(formatWithHint);
@@ -182,7 +176,7 @@ function getMessages(error: OpmateError): string[] {
     : [error.message];
 }
 
-/** An error as a line of `--log-format json`. */
+/** Returns an error as a line of `--log-format json`. */
 function encodeError(error: unknown, now: Date, debug: boolean): string {
   const line = { time: now.toISOString(), level: 'error', message: redact(getMessage(error)) };
   const details =
@@ -204,7 +198,7 @@ function redactAll(diagnostics: readonly Diagnostic[]): unknown {
   return JSON.parse(redact(JSON.stringify(diagnostics)));
 }
 
-/** Text as it may be shown: without credentials and control characters. */
+/** Removes credentials and control characters. */
 function shown(text: string): string {
   return printable(redact(text));
 }

@@ -10,16 +10,16 @@ import { openFile } from '../catalog/file-access.js';
 import { LimitError, OpmateError, systemReason, throwIfCancelled } from '../core/errors.js';
 import type { CommandContext } from './context.js';
 
-/** A file that was opened; `close` it. */
+/** Open file, to be closed. */
 export interface OpenedInput extends OpenFile {
-  /** The line, from 1, on which the byte at `offset` stands. */
+  /** Returns the line of the byte at `offset`, from 1. */
   lineOf(offset: number): Promise<number>;
   close(): Promise<void>;
 }
 
 /**
- * Opens a file that the user named, or standard input for `-`, to be read at any place: what comes from standard input
- * or a pipe, at most 4 GiB, is put into a file without a name. Throws OpmateError.
+ * Opens a file, or standard input for `-`, for random access; pipes, at most 4 GiB, are spooled to an unnamed file.
+ * Throws OpmateError.
  */
 export async function openInput(name: string, context: CommandContext): Promise<OpenedInput> {
   if (name === '-') return spool(context.stdin, 'standard input', context);

@@ -2,7 +2,7 @@ import type { Writable } from 'node:stream';
 import { onAbort } from '../core/concurrency.js';
 import { OpmateError, systemCode, systemReason, throwIfCancelled } from '../core/errors.js';
 
-/** Thrown when whoever reads our output has gone, as `| head` does. Ends the command without a word. */
+/** Error of a closed standard output, as of `| head`; ends the command silently. */
 export class OutputClosedError extends OpmateError {
   override readonly name: string = 'OutputClosedError';
   constructor(cause: unknown) {
@@ -13,8 +13,8 @@ export class OutputClosedError extends OpmateError {
 const flushSize = 512 * 1024;
 
 /**
- * Writes a command's data to a stream in large pieces, waiting when the reader is slower. Throws
- * OutputClosedError when the reader has gone, OpmateError IO when writing fails (disk full …).
+ * Buffers data for a stream and waits for slow readers. Throws OutputClosedError if the reader is gone, OpmateError IO if
+ * writing fails.
  */
 export class Output {
   readonly #stream: Writable;
@@ -32,14 +32,14 @@ export class Output {
     stream.on('error', this.#onError);
   }
 
-  /** Adds text or bytes; they reach the stream when enough has come together, or at `end`. */
+  /** Adds text or bytes, which are written in large pieces. */
   async write(piece: string | Buffer): Promise<void> {
     this.#pieces.push(piece);
     this.#size += piece.length;
     if (this.#size >= flushSize) await this.#flush();
   }
 
-  /** Writes what is left. The stream stays open. */
+  /** Writes the rest. The stream stays open. */
   async end(): Promise<void> {
     await this.#flush();
     this.#stream.off('error', this.#onError);
@@ -72,7 +72,7 @@ export class Output {
   }
 }
 
-/** Resolves when a stream takes more again, or never will, or nobody waits any longer. */
+/** Resolves when a stream drains or closes, or `signal` fires. */
 function drained(stream: Writable, signal: AbortSignal | undefined): Promise<void> {
   const events = ['drain', 'close', 'error'] as const;
   return new Promise((resolve) => {
@@ -87,7 +87,7 @@ function drained(stream: Writable, signal: AbortSignal | undefined): Promise<voi
   });
 }
 
-/** Writes all of `text` and waits for it. */
+/** Writes all of `text`. */
 export async function writeAll(
   stream: Writable,
   text: string | Iterable<string | Buffer> | AsyncIterable<string | Buffer>,

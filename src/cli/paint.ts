@@ -8,7 +8,7 @@ export interface Paint {
 
 const plain: Paint = { hint: (text) => text, error: (text) => text };
 
-/** Loads colors only where they will be seen: on a terminal, unless `NO_COLOR` is set or in CI. */
+/** Loads colors for a terminal, unless `NO_COLOR` or `CI` is set. */
 export async function loadPaint(context: Pick<CommandContext, 'environment' | 'stderr'>): Promise<Paint> {
   const { environment, stderr } = context;
   if (stderr.isTTY !== true || environment['NO_COLOR'] || environment['CI']) return plain;

@@ -1,18 +1,18 @@
 export { printable, printableLine } from '../core/printable.js';
 
-/** A number of things in words: `1 image`, `2 images`. */
+/** Returns a number with its noun: `1 image`, `2 images`. */
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
-/** How many things are left out: `1 more finding`, `4,980 more findings`. */
+/** Returns a remaining number: `1 more finding`, `4,980 more findings`. */
 export function countMore(number: number, noun: string): string {
   return `${number.toLocaleString('en-US')} more ${noun}${number === 1 ? '' : 's'}`;
 }
 
 const byteUnits = ['KiB', 'MiB', 'GiB', 'TiB'] as const;
 
-/** Bytes in words, in powers of 1024: `700 bytes`, `1.5 KiB`, `12 GiB`. */
+/** Returns a size in powers of 1024: `700 bytes`, `1.5 KiB`, `12 GiB`. */
 export function amountOfBytes(bytes: number): string {
   if (bytes < 1024) return count(bytes, 'byte');
   let amount = bytes / 1024;
@@ -21,7 +21,7 @@ export function amountOfBytes(bytes: number): string {
   return `${amount < 9.95 ? amount.toFixed(1) : amount.toFixed(0)} ${byteUnits[unit]}`;
 }
 
-/** Returns a text as one word of a POSIX shell, for commands that a message proposes. */
+/** Quotes a text as one word of a POSIX shell. */
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

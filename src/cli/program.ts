@@ -9,7 +9,7 @@ import { commandPath, helpFor, helpText, unknownCommand } from './help.js';
 import { writeAll } from './output.js';
 import { commands } from './tree.js';
 
-/** What `run` must know even when a command fails. */
+/** State that `run` needs even if a command fails. */
 export interface RunState {
   debug: boolean;
   logFormat: 'text' | 'json';
@@ -17,10 +17,7 @@ export interface RunState {
   usageCode: number;
 }
 
-/**
- * Runs the command that the arguments name and returns its exit code. Of the command tree only
- * names are known at first: the module of a command is imported when it is named. Throws what the command throws, and UsageError.
- */
+/** Runs the command of the arguments and returns its exit code. Throws what the command throws, and UsageError. */
 export async function runProgram(
   args: readonly string[],
   context: CommandContext,
@@ -86,8 +83,8 @@ export async function runProgram(
 }
 
 /**
- * Returns the word behind a group of commands that looks like the name of one and is none: it never becomes an argument,
- * and is reported before the flags behind it.
+ * Returns a word after a group that looks like a command and is none: it never becomes an argument, and is reported
+ * before later flags.
  */
 function findMistypedCommand(
   commandLine: CommandLine,

@@ -2,19 +2,17 @@ import { redact } from '../core/errors.js';
 import type { ProgressEvent } from '../core/log.js';
 import { amountOfBytes, printableLine } from './printable.js';
 
-/** Time over which a rate is measured before it is worth showing. */
+/** Minimum time before a rate is shown. */
 const settlingMs = 1000;
 
-/** One piece of work that is under way, with where it began: what is there already says nothing about the rate. */
+/** Running task with its start, which the rate is relative to. */
 export interface RunningTask {
   readonly event: ProgressEvent;
   readonly startedAt: number;
   readonly startedWith: number;
 }
 
-/**
- * Returns the pieces of work under way after an event, in the order in which they began. `now` is a time in milliseconds.
- */
+/** Returns the running tasks after an event, oldest first. `now` is in milliseconds. */
 export function withEvent(
   running: ReadonlyMap<string, RunningTask>,
   event: ProgressEvent,
@@ -36,13 +34,12 @@ export function withEvent(
   return next;
 }
 
-/** Names are shortened to no less than this. */
+/** Minimum length of a shortened name. */
 const minNameLength = 12;
 
 /**
- * Returns the line of a terminal for work under way: the largest task with its percentage, rate and time left, then its
- * part or another task that is under way, and how many more there are. A line longer than `width` characters loses the
- * beginning of that name, then its own end. Names are printable and without secrets.
+ * Returns the progress line: the largest task with percentage, rate and time left, then its part or another task, and the
+ * number of others. Shortened to `width` characters; names are printable and without secrets.
  */
 export function describeProgress(running: Iterable<RunningTask>, now: number, width = Infinity): string {
   const tasks = [...running];
@@ -86,7 +83,7 @@ function formatAmount({ event, startedAt, startedWith }: RunningTask, now: numbe
   return `${text}${rate}, ${formatDuration((total - current) / perMs)} left`;
 }
 
-/** A duration in at most two units: `8s`, `3m20s`, `2h05m`. */
+/** Returns a duration in at most two units: `8s`, `3m20s`, `2h05m`. */
 function formatDuration(ms: number): string {
   const seconds = Math.ceil(ms / 1000);
   if (seconds < 60) return `${seconds}s`;

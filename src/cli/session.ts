@@ -64,7 +64,7 @@ export async function useSession<T>(
   }
 }
 
-/** Writes data to stdout as it comes; messages and progress end at its first piece, or at its end. */
+/** Streams data to stdout; closes the logger before the first piece. */
 export async function writePieces(
   { stdout, signal }: CommandContext,
   { logger }: CommandSession,
@@ -79,7 +79,7 @@ export async function writePieces(
   await output.end();
 }
 
-/** Where layers of catalogs are kept; undefined where the user wants none to be, or has no home. */
+/** Returns the cache directory of catalog layers; undefined if disabled or without a home directory. */
 function findCatalogCache({ catalogCache }: GlobalOptions, context: CommandContext): string | undefined {
   const { environment, homeDirectory, workingDirectory } = context;
   const named = catalogCache ?? environment['OPMATE_CATALOG_CACHE'];

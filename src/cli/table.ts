@@ -1,9 +1,8 @@
 import { printableLine } from './printable.js';
 
 /**
- * Writes rows under a header in columns two spaces apart; the last column is not padded. Every line ends
- * in a newline; control characters in a cell, which could make lines of their own, are escaped. (Source:
- * text/tabwriter as `opm` calls it; widths count characters, as there.)
+ * Returns rows below a header in columns; the last column is not padded. Control characters are escaped. (Source:
+ * text/tabwriter as `opm` calls it; widths count characters.)
  */
 export function formatTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
   // The header is a row too: some tables have names in it.

@@ -4,13 +4,13 @@ import { loadAll } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
 import { run } from '../../src/cli/main.js';
 import { readImageSetConfiguration } from '../../src/mirror/image-set/image-set-config.js';
-import { loadedTree } from '../../src/cli/man-pages.js';
+import { loadTree } from '../../src/cli/command/loaded-tree.js';
 import { projectRoot } from '../support/command-line.js';
 import { directoryWith } from '../support/temporary.js';
 import { createWorld } from './cli/world.js';
 
 const page = await readFile(path.join(projectRoot, 'docs', 'from-oc-mirror.md'), 'utf8');
-const { program } = await loadedTree();
+const { program } = await loadTree();
 const mirror = program.commands.find((command) => command.name() === 'mirror');
 const remove = mirror?.commands.find((command) => command.name() === 'delete');
 

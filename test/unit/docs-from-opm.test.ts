@@ -2,11 +2,11 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { loadedTree } from '../../src/cli/man-pages.js';
+import { loadTree } from '../../src/cli/command/loaded-tree.js';
 import { projectRoot } from '../support/command-line.js';
 
 const page = await readFile(path.join(projectRoot, 'docs', 'from-opm.md'), 'utf8');
-const commandLine = await loadedTree();
+const commandLine = await loadTree();
 const { program } = commandLine;
 
 const commands = [...page.matchAll(/^\| `opm ([^`]+)` \| `opmate ([^`]+)`/gm)].map(

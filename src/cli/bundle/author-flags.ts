@@ -2,7 +2,7 @@ import type { GenerateBundleRequest } from '../../api/bundle/generate-bundle.js'
 import { type Flag, type FlagValues, grouped, repeated, text } from '../command/flags.js';
 import { requireFlag } from '../command/require-flag.js';
 
-/** Flags of commands that make a bundle of manifests. */
+/** Flags of commands that create a bundle from manifests. */
 export const authorFlags = {
   directory: text('directory', 'directory of the bundle manifests', { short: 'd', group: 'Input' }),
   ...grouped('Selection', {
@@ -18,7 +18,7 @@ export const authorFlags = {
   }),
 };
 
-/** Returns the flag for the container tool that `operator-sdk` and `opm` would run. */
+/** Returns the flag for the container tool of `operator-sdk` and `opm`. */
 export function imageBuilderFlag(builders: readonly string[]): Flag<string | undefined> {
   return text('tool', 'ignored; accepted for compatibility', {
     short: 'b',
@@ -27,7 +27,7 @@ export function imageBuilderFlag(builders: readonly string[]): Flag<string | und
   });
 }
 
-/** Returns the request that the flags make. Throws UsageError without a directory. */
+/** Returns the request of the flags. Throws UsageError without a directory. */
 export function parseRequest(options: FlagValues<typeof authorFlags>): GenerateBundleRequest {
   const { to, baseImage, channel: channels, default: defaultChannel, package: packageName } = options;
   const directory = requireFlag(options.directory, 'directory');

@@ -14,8 +14,8 @@ import { planImageOutputs, readSignBy } from '../index/image-output.js';
 const builders = ['docker', 'podman', 'buildah'];
 
 /**
- * `opmate bundle build`: the image of a bundle, pushed or saved. Prints what it is called, by digest. All that speaks
- * against the bundle goes to stderr, with exit code 3, in `alpha bundle` 1, and then nothing is written.
+ * `opmate bundle build`; prints the image by digest. On findings, nothing is written and the exit code is 3, in
+ * `alpha bundle` 1.
  */
 export const command = defineCommand({
   summary: 'build the image of a bundle, without a container engine',

@@ -15,7 +15,7 @@ export function nextAfterBundle(image: string): string {
   return `opmate catalog add CATALOG ${image}`;
 }
 
-/** Logs what was inferred about a bundle, and its warnings. */
+/** Logs inferred values of a bundle, and its warnings. */
 export function tellPrepared(
   session: CommandSession,
   { inferred, warnings }: { inferred: readonly string[]; warnings: readonly Diagnostic[] },

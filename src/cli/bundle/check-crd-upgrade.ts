@@ -11,10 +11,7 @@ import { type Report, writeReport } from '../reports/report.js';
 import { useSession } from '../session.js';
 import { tellFindings, tellWarnings } from './findings.js';
 
-/**
- * `opmate bundle check-crd-upgrade`: whether the definitions of a file or bundle may take the place of older
- * ones. Findings go to stderr, or with `-o json|yaml` to stdout; exit code 3 where there are any.
- */
+/** `opmate bundle check-crd-upgrade`; exit code 3 for findings. */
 export const command = defineCommand({
   summary: 'check that CRDs can safely replace older ones',
   arguments: [

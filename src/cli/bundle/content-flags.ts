@@ -1,11 +1,11 @@
 import { flag, grouped, repeated, text } from '../command/flags.js';
 
-/** What `<source>` of a command may be, for its help. */
+/** Forms of `<source>`, for help. */
 export const sourceForms =
   'directory, image, oci:DIR[:TAG], oci-archive:FILE, docker-archive:FILE, tar archive, configmap:FILE[#NAME], ' +
   'https://HOST/ARCHIVE[#sha256:HEX] or git+https://HOST/REPOSITORY[#REF[:DIRECTORY]]';
 
-/** Flags of commands that pin what they read. */
+/** Flags of commands that pin their sources. */
 export const pinFlags = grouped('Input', {
   requireDigest: flag('refuse sources without a digest, commit or checksum'),
   lock: text('file', 'lock file with pinned sources; created if missing'),
@@ -21,12 +21,12 @@ export const contentFlags = {
   }),
 };
 
-/** The flag that puts several sources together, for commands of one source. */
+/** Flag that adds sources to commands with one source. */
 export const composeFlags = {
   add: repeated('destination=source', 'add the files of another source at a destination', { group: 'Input' }),
 };
 
-/** Flags for where an operator is installed, and what it watches. */
+/** Flags for the namespaces of an operator. */
 export const scopeFlags = grouped('Cluster', {
   installNamespace: text('namespace', 'namespace to install the operator in'),
   watchNamespace: repeated('namespace', 'namespace to watch (default: all, if supported)'),

@@ -16,11 +16,7 @@ import { useSession } from '../session.js';
 import { inSource } from '../../api/bundle/in-source.js';
 import { tellFindings, tellWarnings } from './findings.js';
 
-/**
- * `opmate bundle extract`: a bundle as a ConfigMap, or with `--split` as several, each a YAML document of its own
- * or together a JSON List. What keeps it from being one goes to stderr, and nothing is written. `alpha bundle`
- * reads the bundle from `/` by default, as in a bundle image.
- */
+/** `opmate bundle extract`; `alpha bundle extract` reads `/` by default, as in a bundle image. */
 export const command = defineCommand({
   summary: 'write a bundle as a ConfigMap',
   arguments: [argument('[source]', sourceForms)],

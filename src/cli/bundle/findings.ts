@@ -5,10 +5,10 @@ import { writeAll } from '../output.js';
 import { countMore, printable } from '../printable.js';
 import type { CommandSession } from '../session.js';
 
-/** How many findings are printed as text. */
+/** Maximum number of findings printed as text. */
 const maxShown = 100;
 
-/** Prints findings to stderr, each with its place and hint; after `limit` of them the count of the rest. */
+/** Prints up to `limit` findings with place and hint to stderr, and the number of the others. */
 export async function tellFindings(
   context: CommandContext,
   findings: readonly Diagnostic[],
@@ -25,7 +25,7 @@ export async function tellFindings(
   await writeAll(context.stderr, lines.map((line) => `${printable(redact(line))}\n`).join(''));
 }
 
-/** Logs what is worth knowing. */
+/** Logs warnings. */
 export function tellWarnings(session: CommandSession, warnings: readonly Diagnostic[]): void {
   for (const warning of warnings) session.logger.log('warn', formatDiagnostic(warning));
 }

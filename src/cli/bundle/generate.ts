@@ -5,7 +5,7 @@ import { authorFlags, parseRequest } from './author-flags.js';
 import { useSession } from '../session.js';
 import { tellPrepared } from './bundle-ending.js';
 
-/** `opmate bundle generate`: annotations and Dockerfile of a directory of manifests, both or neither. */
+/** `opmate bundle generate`; writes both files or neither. */
 export const command = defineCommand({
   summary: 'write annotations and a Dockerfile for a directory of manifests',
   description:

@@ -48,9 +48,8 @@ const permissionFlags = {
 };
 
 /**
- * `opmate bundle permissions`: what the accounts of an operator hold once it is installed; with `--diff`, what they
- * hold beyond an older bundle, and no more. Exit code 3 where a risk of `--fail-on` is among what is shown, or the
- * bundle cannot be installed so.
+ * `opmate bundle permissions`; with `--diff`, only permissions beyond an older bundle. Exit code 3 for a risk of
+ * `--fail-on` and for a bundle that cannot be installed.
  */
 export const command = defineCommand({
   summary: 'show the permissions of an installed operator',
@@ -95,7 +94,7 @@ export const command = defineCommand({
   },
 });
 
-/** What is shown and not wanted, a line each. */
+/** Returns the risks of a report, one line each. */
 function risksIn({ added, impacts, cloud }: Report, wanted: ReadonlySet<string>): string[] {
   const rights = added.flatMap((right) => {
     const risks = right.risks.filter((risk) => wanted.has(risk));
@@ -111,7 +110,7 @@ function risksIn({ added, impacts, cloud }: Report, wanted: ReadonlySet<string>)
   return [...rights, ...others, ...clouds];
 }
 
-/** The rules in a file of roles. Throws OpmateError for a file that holds none. */
+/** Reads the rules in a file of roles. Throws OpmateError for a file without roles. */
 async function readHeld(context: CommandContext, file: string): Promise<ReturnType<typeof heldRules>> {
   const content = await readInput(file, context);
   const { manifests, findings } = readManifests([{ name: file, content }], { prefix: '' });
@@ -124,7 +123,7 @@ async function readHeld(context: CommandContext, file: string): Promise<ReturnTy
   });
 }
 
-/** Shows what an installer who holds these rules lacks. Exit code 3 where that is something. */
+/** Prints the permissions that an installer with these rules lacks. Returns the exit code. */
 async function tellMissing(
   context: CommandContext,
   { name, objects, installNamespace }: BundlePermissions,
@@ -146,7 +145,7 @@ async function tellMissing(
   return missing.length > 0 ? exitCodes.findings : exitCodes.done;
 }
 
-/** Prints why a bundle cannot be installed with these options; returns whether it can be. */
+/** Prints the findings of a bundle; returns whether it can be installed. */
 async function tellFaults(
   context: CommandContext,
   reference: string,
@@ -158,9 +157,9 @@ async function tellFaults(
 }
 
 interface Report {
-  /** Everything, or with an older bundle, what is new. */
+  /** All rights; with an older bundle, new ones. */
   added: Right[];
-  /** What only the older bundle has; undefined without one. */
+  /** Rights of the older bundle only; undefined without one. */
   removed: Right[] | undefined;
   webhooks: JsonObject[];
   impacts: Impact[];
@@ -187,13 +186,13 @@ function getReport(current: BundlePermissions, older: BundlePermissions | undefi
   };
 }
 
-/** What one list has and another has not. */
+/** Returns the items that another list lacks. */
 function beyond<T>(list: readonly T[], others: readonly T[]): T[] {
   const known = new Set(others.map((other) => JSON.stringify(other)));
   return list.filter((item) => !known.has(JSON.stringify(item)));
 }
 
-/** What the webhooks of a configuration intercept. */
+/** Returns the webhooks of a configuration. */
 function getWebhooks(object: PlainObject): JsonObject[] {
   const { webhooks } = object.load();
   return (webhooks as JsonObject[]).map((webhook) => ({

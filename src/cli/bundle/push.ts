@@ -10,10 +10,7 @@ import { useSession } from '../session.js';
 import { finishBundle, nextAfterBundle, tellPrepared } from './bundle-ending.js';
 import { tellFindings } from './findings.js';
 
-/**
- * `opmate bundle push`: the image of a bundle, byte for byte as it was saved, or built of a directory that has
- * manifests and metadata. Prints what it is called, by digest.
- */
+/** `opmate bundle push`; prints the image by digest. */
 export const command = defineCommand({
   summary: 'push a saved bundle image, or build and push one from a directory',
   arguments: [

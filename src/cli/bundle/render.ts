@@ -46,10 +46,7 @@ const renderFlags = {
   to: objectDirectory,
 };
 
-/**
- * `opmate bundle render`: the manifests that installing a bundle applies. All that speaks against it goes to
- * stderr, with exit code 3, and nothing is written.
- */
+/** `opmate bundle render`; writes nothing on findings. */
 export const command = defineCommand({
   summary: 'print the manifests that installing a bundle applies',
   arguments: [argument('<source>', sourceForms)],
@@ -148,7 +145,7 @@ const needlessReasons = {
   helm: 'a chart has values for that, in --config',
 };
 
-/** An option that means nothing for a format. */
+/** Returns an option that a format does not have, if set. */
 function needlessOption(options: FlagValues<typeof renderFlags>): string | undefined {
   const { installNamespace, watchNamespace, config, certProvider, releaseName } = options;
   const named = {

@@ -6,15 +6,15 @@ import { list } from '../command/flags.js';
 import { encodeData } from '../reports/encode-data.js';
 import { catalogForms } from '../../api/open-catalog.js';
 
-/** What a catalog of `--catalog` may be, for help. */
+/** Forms of `--catalog`, for help. */
 export const namedCatalogForms = `${catalogForms}: REF or NAME=REF`;
 
-/** The flag for the channels that upgrades are looked for in. */
+/** Flag for the channels of upgrades. */
 export const channelFlags = {
   channel: list('channel', 'use only this channel (default: all)', { group: 'Selection' }),
 };
 
-/** Throws UsageError for a name that no package of OLM v1 can have. */
+/** Throws UsageError for an invalid package name of OLM v1. */
 export function checkPackageName(name: string): void {
   const label = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?';
   if (name.length <= 253 && new RegExp(`^${label}(?:\\.${label})*$`).test(name)) return;
@@ -38,7 +38,7 @@ export function parseInstalled(
   }
 }
 
-/** Either form of data, as the option says. */
+/** Encodes data as JSON or YAML. */
 export function getData(value: object, output: 'json' | 'yaml'): string {
   return encodeData(JSON.parse(JSON.stringify(value)) as object, output);
 }

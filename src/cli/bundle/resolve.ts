@@ -23,7 +23,6 @@ import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { tellFindings } from './findings.js';
 
-/** Limits of a ClusterExtension. */
 const maxRange = 64;
 const maxChannels = 256;
 
@@ -46,10 +45,7 @@ const resolveFlags = {
   output: outputFormat(['text', 'json', 'yaml'], { default: 'text' }),
 };
 
-/**
- * `opmate bundle resolve`: the bundle that OLM v1 would install, and why not the others. Exit code 3 where there is
- * none, where catalogs tie, where OLM v1 would not install it, or with `--fail-on-deprecated`.
- */
+/** `opmate bundle resolve`; exit code 3 if no bundle is chosen, and with `--fail-on-deprecated`. */
 export const command = defineCommand({
   summary: 'print the bundle of a package that OLM v1 would install',
   arguments: [argument('<package>', 'name of the package')],

@@ -16,10 +16,7 @@ import { type Paint, loadPaint } from '../paint.js';
 import { amountOfBytes, count, printable } from '../printable.js';
 import { useSession } from '../session.js';
 
-/**
- * `opmate bundle show`: what a bundle is, on one screen; as JSON or YAML all of it: a `BundleSummary`, `image` with
- * digest and layers, null where the bundle is in none, and `sources`, what was read, pinned.
- */
+/** `opmate bundle show`. Data is a `BundleSummary` with `image` (null if not in an image) and pinned `sources`. */
 export const command = defineCommand({
   summary: 'show a bundle: versions, APIs, images, sizes and a permission summary',
   arguments: [argument('<source>', sourceForms)],
@@ -47,13 +44,13 @@ export const command = defineCommand({
   },
 });
 
-/** A line of the page: what it is about, and what there is to say, each on a line of its own. */
+/** Row of the page; each item starts a line. */
 type Row = [label: string, items: readonly string[], isBad?: boolean];
 
-/** Lines that one list may take; the rest is counted. */
+/** Maximum number of lines per list. */
 const maxItems = 8;
 const labelWidth = 14;
-/** Where nobody looks at it, so that the same bundle gives the same bytes. */
+/** Width of output that is not a terminal: the same bundle results in the same bytes. */
 const plainWidth = 100;
 const minWidth = 40;
 
@@ -196,7 +193,7 @@ function textOfRow([label, items, isBad = false]: Row, width: number, paint: Pai
     .join('');
 }
 
-/** Breaks a text at blanks; further lines are indented. A word that is longer than a line stays whole. */
+/** Wraps a text at blanks and indents further lines; longer words stay whole. */
 function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = '';

@@ -24,10 +24,7 @@ import {
   parseInstalled,
 } from './resolve-input.js';
 
-/**
- * `opmate bundle successors`: what may take the place of a bundle by one upgrade, in each channel, and how. Exit code
- * 3 where `--path-to` asks for a version that no upgrades lead to.
- */
+/** `opmate bundle successors`; exit code 3 if no upgrade path leads to `--path-to`. */
 export const command = defineCommand({
   summary: 'show the bundles that can replace a bundle, and the upgrade path to the newest',
   arguments: [

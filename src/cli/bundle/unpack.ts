@@ -10,11 +10,7 @@ import { contentFlags, sourceForms } from './content-flags.js';
 import { inSource } from '../../api/bundle/in-source.js';
 import { tellFindings } from './findings.js';
 
-/**
- * `opmate bundle unpack`: the files of a bundle in a directory, all of them or none. What is there already stays, and
- * is in the way where it has a name at the top that the bundle has too. A bundle that is not valid is refused, unless
- * that is not to be checked.
- */
+/** `opmate bundle unpack`; extracts all files or none, and never replaces an existing one. */
 export const command = defineCommand({
   summary: 'validate a bundle and extract its files to a directory',
   arguments: [argument('<source>', sourceForms)],
@@ -59,10 +55,7 @@ export const command = defineCommand({
   },
 });
 
-/**
- * Whether `-v` was given: to `opm` it skips the validation here, but the flag of all commands with that letter
- * takes it first.
- */
+/** Reports whether `-v` is set. It skips validation in `opm`, but the global flag takes it first. */
 function isShortVerbose(program: Command): boolean {
   return (program as unknown as { rawArgs: readonly string[] }).rawArgs.includes('-v');
 }

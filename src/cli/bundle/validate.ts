@@ -36,8 +36,8 @@ const validateFlags = {
 };
 
 /**
- * `opmate bundle validate`: what is wrong with a bundle, on stderr, or with `--output json|yaml` on stdout. Errors
- * make the exit code 3, in `alpha bundle` 1. There warnings that `opm` keeps to itself are not told.
+ * `opmate bundle validate`; exit code 3 for errors. `alpha bundle validate` exits with 1, and omits warnings that `opm`
+ * does not print.
  */
 export const command = defineCommand({
   summary: 'check that a bundle can be published and installed',
@@ -112,7 +112,7 @@ function checkOptions(
   return { format, optional };
 }
 
-/** Categories in a file, `{"categories": […]}`, in place of those of operatorhub.io. Throws OpmateError. */
+/** Reads categories that replace those of operatorhub.io from a file `{"categories": […]}`. Throws OpmateError. */
 async function readCategories(file: string | undefined): Promise<ReadonlySet<string> | undefined> {
   if (file === undefined || file === '') return undefined;
   const content = await readInputFile(file);

@@ -5,7 +5,7 @@ import { addToCatalog } from '../../api/edit-catalog.js';
 import { reportEdit } from './edit.js';
 import { useSession } from '../session.js';
 
-/** `opmate catalog add`: bundles get blobs and entries in a catalog directory. */
+/** `opmate catalog add`. */
 export const command = defineCommand({
   summary: 'add bundles to channels of a catalog; unrelated blobs keep their bytes',
   arguments: [

@@ -19,10 +19,7 @@ import { parseLabels } from '../root/image-labels.js';
 import { describeVerdict } from '../root/verdict.js';
 import { useSession } from '../session.js';
 
-/**
- * `opmate catalog build`: the image of a catalog, pushed or saved. Prints what it is called, by digest. All that speaks
- * against the catalog goes to stderr, with the exit code for findings, and then nothing is written.
- */
+/** `opmate catalog build`; prints the image by digest. On findings, nothing is written and the exit code is 3. */
 export const command = defineCommand({
   summary: 'build a catalog image for all platforms and push or save it',
   arguments: [argument('<directory>', 'catalog directory')],
@@ -108,7 +105,7 @@ function findPlatforms({
   });
 }
 
-/** A time as images have it. */
+/** Checks an RFC 3339 time. Throws UsageError. */
 function parseTime(text: string): string {
   const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/.test(text);
   if (isTime && !Number.isNaN(Date.parse(text))) return text;

@@ -20,7 +20,7 @@ const flags = {
   dryRun: editDryRun,
 };
 
-/** `opmate catalog deprecate`: a package, channel or bundle of a catalog directory is told as deprecated, or not any more. */
+/** `opmate catalog deprecate`. */
 export const command = defineCommand({
   summary: 'deprecate a package, channel or bundle',
   arguments: [argument('<directory>', 'file-based catalog')],
@@ -45,7 +45,7 @@ export const command = defineCommand({
   },
 });
 
-/** Undefined to take a deprecation back. */
+/** Returns the message; undefined to remove the deprecation. Throws UsageError. */
 async function getMessage(
   context: CommandContext,
   options: FlagValues<typeof flags>,

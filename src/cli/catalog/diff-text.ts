@@ -13,7 +13,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { schemas } from '../../model/declarative-config.js';
 import { count } from '../printable.js';
 
-/** A difference as a line, and lines that say more of it. */
+/** Line of a difference, with lines of details. */
 interface Line {
   sign: '+' | '-' | '~';
   text: string;
@@ -22,12 +22,12 @@ interface Line {
 
 interface Section {
   heading: string;
-  /** Of one. */
+  /** Singular. */
   noun: string;
   lines: Line[];
 }
 
-/** A difference of catalogs for the terminal: a line a difference below the heading of its kind, and sums. */
+/** Returns a difference of catalogs as text: one line per difference below the heading of its kind, and totals. */
 export function diffText(diff: CatalogDiff): string {
   const sections = toSections(diff, shown);
   if (sections.length === 0) return 'no difference\n';
@@ -44,7 +44,7 @@ export function diffText(diff: CatalogDiff): string {
   return `${parts.join('\n')}\n${getSum(sections)}\n`;
 }
 
-/** The same for a pull request: a table of sums, and each kind in a part that opens. */
+/** Returns a difference of catalogs as Markdown: a table of totals, and one collapsible section per kind. */
 export function diffMarkdown(diff: CatalogDiff): string {
   const sections = toSections(diff, code);
   if (sections.length === 0) return '**No difference between the catalogs.**\n';
@@ -216,12 +216,12 @@ function getSum(sections: readonly Section[]): string {
   return sections.map(({ noun, lines }) => count(lines.length, noun)).join(', ');
 }
 
-/** Names come from catalogs, and could make lines of their own. */
+/** Names come from catalogs and may contain line breaks. */
 function shown(name: string): string {
   return /^[\x20-\x7e]+$/.test(name) ? name : quoteGo(name);
 }
 
-/** As code, so that nothing in it is taken for Markdown or HTML. */
+/** Returns a name as code, which Markdown does not interpret. */
 function code(name: string): string {
   const text = shown(name);
   const longest = Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));

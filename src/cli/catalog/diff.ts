@@ -8,10 +8,11 @@ import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { diffMarkdown, diffText } from './diff-text.js';
 import { exitCodes } from '../exit-codes.js';
+import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
 
-/** `opmate catalog diff`: what differs between two catalogs; exit code 3 where something does. */
+/** `opmate catalog diff`; exit code 3 for differences. */
 export const command = defineCommand({
   summary: 'show the differences between two catalogs; exit with 3 if there are any',
   arguments: [argument('<from>', `catalog: ${catalogForms}`), argument('<to>', 'the same')],
@@ -33,7 +34,7 @@ export const command = defineCommand({
     );
     const text =
       output === 'json'
-        ? `${JSON.stringify(diff, null, 2)}\n`
+        ? encodeData(diff, output)
         : output === 'markdown'
           ? diffMarkdown(diff)
           : diffText(diff);

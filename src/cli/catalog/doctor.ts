@@ -24,7 +24,7 @@ import { useSession } from '../session.js';
 
 type Finding = CatalogDiagnostic<CheckName>;
 
-/** `opmate catalog doctor`: what is wrong with a catalog, or will be; exit code 3 where that is bad enough. */
+/** `opmate catalog doctor`. */
 export const command = defineCommand({
   summary: 'report errors and risks of a catalog, worst first; exit with 3 on findings',
   arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
@@ -84,7 +84,7 @@ function getCount(findings: readonly Finding[], severity: Severity): number {
   return findings.filter((finding) => finding.severity === severity).length;
 }
 
-/** The shape is `schemas/catalog-doctor-output.schema.json`. */
+/** Returns data as in `schemas/catalog-doctor-output.schema.json`. */
 function toValue(findings: readonly Finding[], passed: boolean): JsonObject {
   const counts = Object.fromEntries(severities.map((severity) => [severity, getCount(findings, severity)]));
   const list = findings.map((finding) => ({
@@ -94,12 +94,12 @@ function toValue(findings: readonly Finding[], passed: boolean): JsonObject {
   return { passed, counts, findings: list };
 }
 
-/** How many findings of one check in one package are shown. */
+/** Maximum number of findings shown per check and package. */
 const maxShown = 3;
-/** How many packages are shown, those with the worst findings first. */
+/** Maximum number of packages shown, those with the worst findings first. */
 const maxSections = 100;
 
-/** The worst first, in pieces: the text of a large catalog is long. */
+/** Yields the findings as text, worst first. */
 async function* describe(findings: readonly Finding[]): AsyncGenerator<string, void, undefined> {
   const shown = (lines: readonly string[]): string => lines.map((line) => `${printable(line)}\n`).join('');
   if (findings.length === 0) {

@@ -16,7 +16,7 @@ const scoped = (value: string, summary: string): Flag<string[] | undefined> =>
 const names = (value: string, summary: string): Flag<string[] | undefined> =>
   list(value, summary, { group: 'Selection' });
 
-/** What a filter keeps, as flags. */
+/** Flags for the criteria of a filter. */
 export const filterFlags = {
   ...grouped('Selection', {
     package: list('name', 'keep only these packages', { short: 'p', aliases: ['packages'] }),
@@ -50,10 +50,7 @@ export const filterFlags = {
   }),
 };
 
-/**
- * Adds what flags say to a filter. `today` is what months are counted back from. Throws UsageError for a value that is
- * none.
- */
+/** Adds flags to a filter; months are counted back from `today`. Throws UsageError for an invalid value. */
 export function addFlags(
   filter: CatalogFilter,
   flags: Partial<FlagValues<typeof filterFlags>>,

@@ -2,10 +2,10 @@ import type { CatalogSelection } from '../../catalog/selection/selection.js';
 import type { CatalogFacts } from '../../model/facts.js';
 import { count, printable } from '../printable.js';
 
-/** What `catalog filter` keeps, and why. */
+/** Content that `catalog filter` keeps, with reasons. */
 export interface FilterReport {
   catalog: string;
-  /** Packages that there were. */
+  /** Number of packages before the filter. */
   packagesBefore: number;
   packages: {
     name: string;
@@ -16,7 +16,7 @@ export interface FilterReport {
       name: string;
       head: string;
       entriesBefore: number;
-      /** In the order of the channel; `reason` is there for those that were not asked for. */
+      /** In the order of the channel; `reason` is set for those beyond the criteria. */
       entries: { name: string; reason?: string }[];
     }[];
   }[];
@@ -24,7 +24,7 @@ export interface FilterReport {
   warnings: string[];
 }
 
-/** Puts together what is kept of `facts`. */
+/** Returns the report of a selection from `facts`. */
 export function filterReport(catalog: string, facts: CatalogFacts, filtered: CatalogSelection): FilterReport {
   const before = new Map<string, number>();
   const countOne = (...parts: string[]): void => {
@@ -65,7 +65,7 @@ export function filterReport(catalog: string, facts: CatalogFacts, filtered: Cat
   };
 }
 
-/** The report for people. */
+/** Returns the report as text. */
 export function filterText(report: FilterReport): string {
   const lines: string[] = [`${report.packages.length} of ${count(report.packagesBefore, 'package')}`];
   for (const item of report.packages) {

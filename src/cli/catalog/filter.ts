@@ -20,6 +20,7 @@ import { type FilterReport, filterReport, filterText } from './filter-text.js';
 import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
 import { reportEnding, summarizeItems } from '../ending.js';
+import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { count, shellWord } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
@@ -42,7 +43,7 @@ const flags = {
   }),
 };
 
-/** `opmate catalog filter`: a part of a catalog as a valid catalog, and what it needed in addition to what was asked. */
+/** `opmate catalog filter`. */
 export const command = defineCommand({
   summary: 'keep part of a catalog as a valid catalog',
   arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],
@@ -95,7 +96,8 @@ export const command = defineCommand({
           }
         };
         const { signal } = session;
-        const files = reportFile === undefined ? [] : [{ target: reportFile, text: formatJson(report) }];
+        const files =
+          reportFile === undefined ? [] : [{ target: reportFile, text: encodeData(report, 'json') }];
         await replaceFiles(files, { signal, then: writeOutput });
       } finally {
         await filtered.close();
@@ -104,7 +106,7 @@ export const command = defineCommand({
   },
 });
 
-/** Returns the pieces; calls `act` ahead of the first, so that progress leaves the terminal before data. */
+/** Yields the pieces, and calls `act` before the first. */
 async function* beforeFirst<T>(pieces: AsyncIterable<T>, act: () => void): AsyncGenerator<T> {
   let isFirst = true;
   for await (const piece of pieces) {
@@ -114,7 +116,7 @@ async function* beforeFirst<T>(pieces: AsyncIterable<T>, act: () => void): Async
   }
 }
 
-/** Finds out before anything is written whether a file can be. */
+/** Throws OpmateError if a file cannot be written. */
 async function requirePlace(file: string): Promise<void> {
   const target = await resolveReplacedFile(file);
   try {
@@ -148,10 +150,6 @@ function tellSelection({ kept, changes, warnings }: CatalogSelection, { logger }
   for (const warning of warnings) logger.log('warn', warning);
 }
 
-function formatJson(report: FilterReport): string {
-  return `${JSON.stringify(report, null, 2)}\n`;
-}
-
 async function writeDryRun(
   context: CommandContext,
   report: FilterReport,
@@ -162,5 +160,9 @@ async function writeDryRun(
     throw new UsageError('--output yaml cannot be used with --dry-run', { hint: 'use text or json' });
   }
   logger.close();
-  await writeAll(context.stdout, output === 'json' ? formatJson(report) : filterText(report), context.signal);
+  await writeAll(
+    context.stdout,
+    output === 'json' ? encodeData(report, output) : filterText(report),
+    context.signal,
+  );
 }

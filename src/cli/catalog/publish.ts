@@ -11,7 +11,7 @@ import { useSession } from '../session.js';
 
 const defaultPruneMs = 60 * 60 * 1000;
 
-/** `opmate catalog publish`: a catalog as static files for any web server; prints the digest of all blobs. */
+/** `opmate catalog publish`; prints the digest of all blobs. */
 export const command = defineCommand({
   summary: 'write a catalog as static files that any web server can serve',
   arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],

@@ -8,10 +8,7 @@ import { reportEdit } from './edit.js';
 import { requireFlag } from '../command/require-flag.js';
 import { useSession } from '../session.js';
 
-/**
- * `opmate catalog remove`: bundles, channels or a package leave a catalog directory. Where clusters would lose their way
- * to the head, it lists them and ends with exit code 3, unless it is forced.
- */
+/** `opmate catalog remove`. */
 export const command = defineCommand({
   summary: 'remove bundles, channels or a package and repair the upgrade graph',
   description:

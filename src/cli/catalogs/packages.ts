@@ -6,7 +6,7 @@ import { printableLine } from '../printable.js';
 import { useSession, writePieces } from '../session.js';
 import { findServed, serverFlags } from './server-state.js';
 
-/** `opmate catalogs packages`: the packages of the catalogs, each as CATALOG/PACKAGE. */
+/** `opmate catalogs packages`. */
 export const command = defineCommand({
   summary: 'print packages as CATALOG/PACKAGE; for one package, the catalog with the highest priority',
   arguments: [argument('[package]', 'PACKAGE or CATALOG/PACKAGE (default: all)')],

@@ -6,7 +6,7 @@ import { type FlagValues, grouped, text } from '../command/flags.js';
 import type { CommandContext } from '../context.js';
 import { getStorage, getStorages } from '../serve/storage.js';
 
-/** Flags of the commands that ask a server of catalogs. */
+/** Flags of the commands that query a catalog server. */
 export const serverFlags = grouped('Server', {
   catalogs: text('directory', 'manifest directory of the server'),
   storage: text('directory', 'storage directory of the server'),
@@ -14,10 +14,9 @@ export const serverFlags = grouped('Server', {
   url: text('url', 'URL of a server, e.g. http://127.0.0.1:8080, or of a published directory'),
 });
 
-/** The server that is meant. */
 type ServerChoice = FlagValues<typeof serverFlags>;
 
-/** Returns the storage directory of the server that is meant; of the only one where none is named. */
+/** Returns the storage directory of the selected server, by default of the only one. */
 async function findStorage(context: CommandContext, options: ServerChoice): Promise<string> {
   const { storage, catalogs } = options;
   if (storage !== undefined || catalogs !== undefined) {
@@ -35,7 +34,7 @@ async function findStorage(context: CommandContext, options: ServerChoice): Prom
   });
 }
 
-/** Returns the server that is meant. Throws UsageError where several are named, and NOT_FOUND. */
+/** Returns the selected server. Throws UsageError for several, and NOT_FOUND. */
 export async function findServed(
   context: CommandContext,
   options: ServerChoice & { externalUrl?: string | undefined },
@@ -47,7 +46,7 @@ export async function findServed(
   return { storage: await findStorage(context, options), externalUrl };
 }
 
-/** Throws UsageError where several servers are named. */
+/** Throws UsageError if several servers are selected. */
 function checkChoice({ url, storage, published }: ServerChoice): void {
   const named = Object.entries({ '--url': url, '--storage': storage, '--published': published });
   const [first, second] = named.filter(([, value]) => value !== undefined).map(([name]) => name);

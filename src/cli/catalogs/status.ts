@@ -14,7 +14,7 @@ import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { findServed, serverFlags } from './server-state.js';
 
-/** `opmate catalogs status`: the status of the catalogs of a server, as ClusterCatalogs. */
+/** `opmate catalogs status`. */
 export const command = defineCommand({
   summary: 'print the status of catalogs as ClusterCatalogs',
   arguments: [argument('[name...]', 'catalogs (default: all)')],
@@ -76,7 +76,7 @@ function table(statuses: readonly JsonObject[]): string {
   return [formatTable(header, rows), ...lists].join('\n');
 }
 
-/** Catalogs of a table that is read at a glance. */
+/** Number of catalogs up to which a table needs no total. */
 const maxUncounted = 20;
 const maxMessage = 200;
 
@@ -88,7 +88,7 @@ function formatProblems(status: JsonObject): string {
   return `${getName(status)}: ${count(problems.length, 'problem')}\n${lines.join('')}`;
 }
 
-/** Returns the problems in a status, which may come from a server. */
+/** Returns the problems in a status. */
 function readProblems(status: JsonObject): Diagnostic[] {
   const problems = getValue(status, 'status', 'problems');
   if (!Array.isArray(problems)) return [];
@@ -104,7 +104,7 @@ function readProblems(status: JsonObject): Diagnostic[] {
   });
 }
 
-/** Why a catalog is not as it should be; undefined where it is. */
+/** Returns the reason why a catalog is not served in its latest state, if any. */
 function findTrouble(status: JsonObject): string | undefined {
   const progressing = findCondition(status, 'Progressing');
   const serving = findCondition(status, 'Serving');

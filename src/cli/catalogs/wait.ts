@@ -9,7 +9,7 @@ import { findServed, serverFlags } from './server-state.js';
 const conditions = ['Serving', 'Progressing'] as const;
 const states = ['True', 'False'] as const;
 
-/** `opmate catalogs wait`: ends with 0 as soon as the catalogs, all of them unless named, have the condition. */
+/** `opmate catalogs wait`. */
 export const command = defineCommand({
   summary: 'wait until catalogs are served',
   arguments: [argument('[name...]', 'catalogs (default: all)')],

@@ -8,23 +8,20 @@ import { helpFormat } from './help-format.js';
 import { checkGlobalOptions, globalFlags } from './global-flags.js';
 import type { CommandNode, CommandTree } from './tree.js';
 
-/** The commands whose first example the help of the program shows. */
+/** Commands whose first example is in the help of the program. */
 const rootExamples = ['list channels', 'catalog doctor', 'mirror plan', 'view'];
 
 /** Receives events of the command line. */
 export interface CommandLineEvents {
-  /** Takes a text that commander prints. */
+  /** Receives text that commander prints. */
   print(text: string): void;
-  /** A command is known, and its flags are not read yet. */
+  /** Called with a command before its flags are read. */
   onCommand(command: Command): void;
   /** Runs a command, whose call is complete. */
   run(work: () => Promise<number | void>): Promise<void>;
 }
 
-/**
- * The command tree as commander has it. Names are known from the beginning; flags and arguments of a command are
- * added when it is named, by `load`.
- */
+/** Command tree in commander. Names are known from the start; `load` adds flags and arguments of a command. */
 export class CommandLine implements LoadedCommands {
   readonly program: Command;
   readonly #nodes = new Map<Command, CommandNode>();
@@ -67,7 +64,7 @@ export class CommandLine implements LoadedCommands {
     return this.#context.environment['HELP_ALPHA'] === 'true';
   }
 
-  /** Loads the declaration of a command, where it has one. */
+  /** Loads the declaration of a command, if any. */
   async load(command: Command): Promise<AnyCommand | undefined> {
     const loaded = this.#loaded.get(command);
     if (loaded !== undefined) return loaded;
@@ -110,7 +107,7 @@ export class CommandLine implements LoadedCommands {
     return this.#loaded.get(command);
   }
 
-  /** Returns the tool that has a command too: as its place says, its declaration, or before that is loaded its group. */
+  /** Returns the tool of a command: of its node, its declaration, or its group if not loaded. */
   findTool(command: Command): AnyCommand['tool'] {
     const node = this.#nodes.get(command);
     const declaration = this.findDeclaration(command);
@@ -133,7 +130,7 @@ export class CommandLine implements LoadedCommands {
     return loaded.filter((declaration) => declaration !== undefined);
   }
 
-  /** Returns the command of a group that takes a reference, for those who leave it out. */
+  /** Returns the default command of a group for a reference. */
   findReferenceCommand(group: Command): string | undefined {
     return this.#nodes.get(group)?.referenceCommand;
   }
@@ -191,10 +188,7 @@ function addFlags(command: Command, flags: Flags, showsAlpha: boolean): void {
 
 const outputFormats: readonly string[] = ['json', 'yaml', 'text', 'table'];
 
-/**
- * Returns an older `-o` or `--output` that takes a path or names, without the names of output formats: `-o yaml` would
- * make a file called `yaml`.
- */
+/** Makes an older `-o` or `--output` for paths or names refuse output formats: `-o yaml` would write a file `yaml`. */
 function refusingFormats<T>(item: Omit<Flag<T>, 'short'>, long: string): Omit<Flag<T>, 'short'> {
   return {
     ...item,
@@ -214,7 +208,7 @@ function groupRank({ group }: Flag<unknown>): number {
   return group === undefined ? -1 : flagGroups.indexOf(group);
 }
 
-/** An option with the items of its list that shells offer. */
+/** Option with list items that shells offer. */
 export type OfferedOption = Option & { offered?: readonly string[] };
 
 function addOption(
@@ -251,7 +245,7 @@ function addOption(
   option.short = shown;
 }
 
-/** Lists an option below the heading of its flag; hidden ones too, since headings are in the order of their first option. */
+/** Sets the heading of an option; also of hidden ones, since headings are in the order of their first option. */
 function inGroup(option: Option, { group }: Pick<Flag<unknown>, 'group'>): Option {
   return group === undefined ? option : option.helpGroup(`${group}:`);
 }
@@ -322,12 +316,12 @@ function getValue(
   return present[0] ?? flag.default;
 }
 
-/** As commander makes it of the name of an option. */
+/** Returns the attribute name that commander derives from an option. */
 function attributeName(name: string): string {
   return name.replace(/-(.)/g, (_all, letter: string) => letter.toUpperCase());
 }
 
-/** Refuses an empty path, which would otherwise name the working directory: an unset variable of a script. */
+/** Refuses empty paths, as of unset variables: they would name the working directory. */
 function refuseEmptyPaths(flags: Flags, raw: Readonly<Record<string, unknown>>): void {
   for (const [key, flag] of Object.entries(flags)) {
     if (!isPath(flag)) continue;
@@ -339,12 +333,11 @@ function refuseEmptyPaths(flags: Flags, raw: Readonly<Record<string, unknown>>):
   }
 }
 
-/** Whether the value of a flag is a path that names something. */
+/** Reports whether a flag takes a path that must not be empty. */
 function isPath({ mayBeEmpty, value = '' }: Flag<unknown>): boolean {
   return mayBeEmpty !== true && /^<(?:file|directory|path|archive)>$/.test(value);
 }
 
-/** Returns the error for a flag whose path is empty. */
 function emptyPath(name: string): UsageError {
   return new UsageError(`${name}: expected a path, got ""`, { hint: 'specify a path, or remove the flag' });
 }

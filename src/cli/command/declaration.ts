@@ -29,53 +29,51 @@ type ArgumentValues<A extends readonly Argument[]> = {
   [I in keyof A]: A[I] extends Argument<infer S> ? ArgumentValue<S> : never;
 };
 
-/** A tool that has some of the commands too. */
+/** Other tool with some of the commands. */
 type Tool = 'opm' | 'oc' | 'oc-mirror';
 
-/** The command tree, for commands that speak about it. */
+/** Command tree, for completion. */
 export interface LoadedCommands {
   readonly program: Command;
   /** Loads a command and those directly below it; with `deeply` all below it. */
   loadBelow(command: Command, options?: { deeply?: boolean }): Promise<void>;
-  /** Loads the commands that a line names, as far as it does, and returns the last one. */
+  /** Loads the commands of a line and returns the last one. */
   loadNamed(words: readonly string[]): Promise<Command>;
 }
 
-/** One call of a command. */
 interface Call<A extends readonly Argument[], F extends Flags, G extends Flags> {
   readonly context: CommandContext;
   readonly commands: LoadedCommands;
-  /** The tool whose command this is called as; see `CommandDeclaration.tool`. */
+  /** Tool whose command is called; see `CommandDeclaration.tool`. */
   readonly tool: Tool | undefined;
-  /** The values of the arguments, in their order. */
   readonly args: ArgumentValues<A>;
-  /** The values of the command's own flags, those of the group that it inherits, and the global ones. */
+  /** Values of own, inherited and global flags. */
   readonly options: FlagValues<F> & FlagValues<Omit<G, keyof F>> & GlobalOptions;
 }
 
-/** A line of `--help` that works as written, and what it does: `['Check a catalog directory', 'opmate validate catalog']`. */
+/** Example of `--help` that works as written: `['Check a catalog directory', 'opmate validate catalog']`. */
 export type Example = readonly [purpose: string, line: string];
 
-/** What `--help`, man pages, completion and the reference tell of a command, and what runs it. */
+/** Declaration of a command, for running it, help, man pages, completion and the reference. */
 export interface CommandDeclaration<A extends readonly Argument[], F extends Flags, G extends Flags> {
   /** One line: an imperative, without a full stop. */
   readonly summary: string;
-  /** What else a reader must know, in a few sentences. */
+  /** Further sentences for help. */
   readonly description?: string;
-  /** The tool that has this command too, and whose exit codes it keeps: wrong usage ends with 1. */
+  /** Tool that also has this command; its exit codes are kept, with 1 for wrong usage. */
   readonly tool?: Tool;
-  /** Options, as `--locked`, with which it does what the tool cannot do: wrong usage then ends with 2. */
+  /** Options that the tool lacks, e.g. `--locked`: with them, the exit code of wrong usage is 2. */
   readonly ownOptions?: readonly string[];
   readonly arguments?: A;
   readonly flags?: F;
-  /** The flags of the command above it, which may stand before and after its name too; not shown in its help. */
+  /** Flags of the parent command, accepted before and after the name; not shown in help. */
   readonly inherits?: G;
   readonly examples?: readonly Example[];
-  /** Returns the exit code; 0 unless it returns one. */
+  /** Returns the exit code; 0 if undefined. */
   run(call: Call<A, F, G>): Promise<number | void>;
 }
 
-/** A declared command of any arguments and flags. */
+/** Command with any arguments and flags. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- commands of every shape
 export type AnyCommand = CommandDeclaration<any, any, any>;
 

@@ -3,7 +3,7 @@ import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 import { getItems } from './values.js';
 
-/** The headings below which `--help` lists options, in this order. */
+/** Headings of options in `--help`, in this order. */
 export const flagGroups = [
   'Selection',
   'Input',
@@ -14,44 +14,40 @@ export const flagGroups = [
   'Registry',
   'Limits',
 ] as const;
-/** One of `flagGroups`. */
 type FlagGroup = (typeof flagGroups)[number];
 
-/** What every flag may say of itself. */
+/** Traits of every flag. */
 export interface FlagTraits {
   /** One letter. */
   readonly short?: string;
   readonly group?: FlagGroup;
-  /** Works, and is neither shown in help nor offered by shells; `alpha` where `HELP_ALPHA=true` does not show it. */
+  /** Omitted from help and completion; `alpha` unless `HELP_ALPHA=true`. */
   readonly hidden?: boolean | 'alpha';
-  /** Older names, which go on working unseen; without dashes, one letter for a short one. */
+  /** Hidden older names, without dashes; one letter for a short name. */
   readonly aliases?: readonly string[];
-  /** The key of the flag that is used instead of a hidden one. */
+  /** Key of the flag that replaces a hidden one. */
   readonly replacement?: string;
-  /**
-   * The key of the flag that takes what is none of `choices`: `-o DIR` of scripts, where `-o` is a format and `--to` is
-   * the directory.
-   */
+  /** Key of the flag for values beyond `choices`: `-o DIR` of older scripts sets `--to`. */
   readonly otherwise?: string;
-  /** The default as it is typed, for help, where `default` has none or another form: `1h`. */
+  /** Default for help, if `default` is unset or has another form, e.g. `1h`. */
   readonly defaultText?: string;
-  /** An empty path means none, as in `opm`, or the command refuses it in words of its own. */
+  /** Accepts an empty path, which means none as in `opm`, or is refused by the command. */
   readonly mayBeEmpty?: boolean;
 }
 
-/** The declaration of one flag, whose value is a `T`. Its long name is its key in a record of flags. */
+/** Declaration of a flag with values `T`; its long name is its key in a record. */
 export interface Flag<T> extends FlagTraits {
   readonly summary: string;
-  /** The placeholder of the value with its brackets; undefined for a switch. */
+  /** Placeholder of the value with brackets; undefined for a switch. */
   readonly value?: string;
-  /** Named in help and offered by shells. */
+  /** Values for help and completion. */
   readonly choices?: readonly string[];
-  /** Items of a list that shells offer; the command checks them. */
+  /** List items for completion; the command checks them. */
   readonly offered?: readonly string[];
   readonly default?: T | undefined;
   /**
-   * Makes the value of the text, and for repeatable flags of the values before it. `name` is the flag as it is
-   * typed, for messages. Throws InvalidArgumentError or UsageError.
+   * Reads a value; repeatable flags add to `previous`. `name` is the flag as typed. Throws InvalidArgumentError or
+   * UsageError.
    */
   parse?(text: string, previous: T | undefined, name: string): T;
 }
@@ -59,7 +55,7 @@ export interface Flag<T> extends FlagTraits {
 /** Flags by the camel-case form of their names. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- flags of every type of value
 export type Flags = Readonly<Record<string, Flag<any>>>;
-/** The values of flags, by the same keys. */
+/** Values of flags by key. */
 export type FlagValues<F extends Flags> = {
   -readonly [K in keyof F]: F[K] extends Flag<infer T> ? T : never;
 };
@@ -69,7 +65,7 @@ export function grouped<const F extends Flags>(group: FlagGroup, flags: F): F {
   return Object.fromEntries(Object.entries(flags).map(([key, item]) => [key, { ...item, group }])) as F;
 }
 
-/** Declares a switch: false unless given; also takes `=true` and `=false`, as in Go programs. */
+/** Declares a switch, false by default; also accepts `=true` and `=false`, as Go programs do. */
 export function flag(summary: string, traits: FlagTraits & { default?: boolean } = {}): Flag<boolean> {
   return { default: false, ...traits, summary };
 }
@@ -143,7 +139,7 @@ export function choice<const C extends string>(
   };
 }
 
-/** Declares a flag whose value may be left out: then it is true. */
+/** Declares a flag with an optional value; true without one. */
 export function optional(
   value: string,
   summary: string,
@@ -167,8 +163,8 @@ export function repeated(
 }
 
 /**
- * Declares a repeatable flag whose values are lists separated by commas. A list has at least one item: an empty
- * variable of a script is not "all" or "none", except with `mayBeNone`.
+ * Declares a repeatable flag with comma-separated lists. An empty list, as of an unset variable, is refused unless
+ * `mayBeNone`.
  */
 export function list(
   value: string,
@@ -187,7 +183,7 @@ export function list(
   };
 }
 
-/** Declares a repeatable flag with a list separated by commas, which may be left out: then it is true. */
+/** Declares a repeatable flag with an optional comma-separated list; true without one. */
 export function optionalList(
   value: string,
   summary: string,

@@ -8,13 +8,13 @@ const logLevels = choice('level', ['error', 'warn', 'info', 'debug'], 'minimum l
   defaultText: 'info',
 });
 
-/** oc-mirror calls the last one `trace`. */
+/** Also accepts `trace` of oc-mirror. */
 const logLevel: Flag<LogLevel | undefined> = {
   ...logLevels,
   parse: (value, previous, name) => logLevels.parse?.(value === 'trace' ? 'debug' : value, previous, name),
 };
 
-/** The flags of every command, before or after its name. */
+/** Flags of every command, before or after its name. */
 export const globalFlags = {
   debug: flag('show debug messages, causes and stack traces'),
   verbose: flag('show debug messages', { short: 'v' }),
@@ -37,16 +37,16 @@ export const globalFlags = {
   maxRatio: parsed('ratio', 'maximum decompression ratio above 64 MiB (default: 200)', positiveInteger),
 } satisfies Record<string, Flag<unknown>>;
 
-/** The values of the global flags, and what flags of some commands add to them. */
+/** Values of the global flags, and of flags of some commands that extend them. */
 export interface GlobalOptions extends Partial<FlagValues<typeof globalFlags>> {
-  /** Plain HTTP and unverified certificates are allowed, for all registries or some. */
+  /** Allows plain HTTP and unverified certificates, for all registries or some. */
   insecure?: boolean | ((registry: string) => boolean) | undefined;
   overridesFor?: ((registry: string) => RegistryOverrides | undefined) | undefined;
-  /** Attempts of a request, and the wait between them; as `--retry-timeout` allows unless set. */
+  /** Maximum attempts of a request, and the wait between them; default: as `--retry-timeout` allows. */
   maxAttempts?: number | undefined;
   retryDelayMs?: number | undefined;
   cacheDirectory?: string | undefined;
-  /** Flags that were given and have no effect, as they are typed. */
+  /** Set flags without effect, as typed. */
   withoutEffect?: readonly string[] | undefined;
 }
 

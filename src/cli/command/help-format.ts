@@ -1,6 +1,6 @@
 import { type Command, Help, type HelpConfiguration, type Option } from 'commander';
 
-/** How commander words help: choices and defaults without quotes, after the summary. */
+/** Help format of commander: choices and defaults without quotes, after the summary. */
 export const helpFormat: HelpConfiguration = {
   // Commands with long flags are wrapped too.
   minWidthToWrap: 24,
@@ -16,7 +16,7 @@ export const helpFormat: HelpConfiguration = {
   },
 };
 
-/** Returns the commands that help lists: `help` only at the root, below the heading of the last ones. */
+/** Returns the commands that help lists: `help` only at the root, below the last heading. */
 function visibleCommands(command: Command): Command[] {
   const visible = new Help().visibleCommands(command);
   const isHelp = (sub: Command): boolean => sub.name() === 'help';
@@ -37,13 +37,10 @@ function describeOption(option: Option): string {
   return traits.length === 0 ? description : `${description} (${traits.join('; ')})`;
 }
 
-/** Columns of a terminal that help fits into. */
+/** Columns of help. */
 const helpWidth = 80;
 
-/**
- * Returns the line of an example as it is shown: one that is longer than a terminal goes on below, behind a backslash, from
- * a flag or pipe on.
- */
+/** Wraps an example with backslashes before flags and pipes. */
 export function wrapExample(line: string): string {
   const indent = '  ';
   const isWide = (piece: string): boolean => `${indent}  ${piece} \\`.length > helpWidth;

@@ -44,7 +44,7 @@ export function imageTemplate(of: string, traits: FlagTraits = {}): Flag<string 
   return text('template', `image reference template for ${of}`, traits);
 }
 
-/** What commands that edit files share. */
+/** `--dry-run` of commands that edit files. */
 export const editDryRun: Flag<boolean> = flag('print the changes as a unified diff without writing them', {
   group: 'Output',
 });

@@ -3,23 +3,22 @@ import type { AnyCommand } from './declaration.js';
 /** Loads the module of one command. */
 type CommandLoader = () => Promise<{ command: AnyCommand }>;
 
-/** A command, or a group of them, by its place in the tree; nothing of it is loaded before it is named. */
+/** Command or group of commands in the tree, loaded lazily. */
 export interface CommandNode {
-  /** Of a group; a command's own declaration has it. */
+  /** Summary of a group. */
   readonly summary?: string;
-  /** The command itself; a group may be one too. */
   readonly load?: CommandLoader;
   readonly commands?: CommandTree;
   readonly aliases?: readonly string[];
-  /** Works, and is not shown; by the environment where `HELP_ALPHA=true` shows it. */
+  /** Omitted from help; `alpha` unless `HELP_ALPHA=true`. */
   readonly hidden?: boolean | 'alpha';
-  /** The command of this group that takes a reference, for those who leave it out: `packages` in `list ./catalog`. */
+  /** Command of this group to suggest for a reference: `packages` for `list ./catalog`. */
   readonly referenceCommand?: string;
-  /** The heading of the root's help below which it is listed. */
+  /** Heading in the help of the program. */
   readonly helpGroup?: string;
-  /** Of a group: the commands below it whose first example its help shows. */
+  /** Subcommands whose first example the help of the group shows. */
   readonly exampleOf?: readonly string[];
-  /** The tool that has this group too; see `CommandDeclaration.tool`. */
+  /** Tool that also has this group; see `CommandDeclaration.tool`. */
   readonly tool?: AnyCommand['tool'];
 }
 
@@ -28,12 +27,12 @@ export type CommandTree = Readonly<Record<string, CommandNode>>;
 
 type Traits = Omit<CommandNode, 'summary' | 'load' | 'commands'>;
 
-/** A place for one command. */
+/** Returns a node of one command. */
 export function leaf(load: CommandLoader, traits: Traits = {}): CommandNode {
   return { ...traits, load };
 }
 
-/** A place for commands under one noun. */
+/** Returns a node of several commands. */
 export function group(
   summary: string,
   commands: CommandTree,

@@ -2,7 +2,7 @@ import { InvalidArgumentError } from 'commander';
 import { OpmateError, UsageError } from '../../core/errors.js';
 import { type LabelSelector, parseLabelSelector } from '../../graph/resolve-selector.js';
 
-/** A whole number above 0. */
+/** Reads a whole number above 0. */
 export function positiveInteger(text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value) || value <= 0)
@@ -12,7 +12,7 @@ export function positiveInteger(text: string): number {
 
 const sizeUnits: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 };
 
-/** Bytes, or a number with `K`, `M`, `G` or `T` (also `Ki`, `KiB` …) for powers of 1024. */
+/** Reads a size in bytes, or with `K`, `M`, `G` or `T` (also `Ki`, `KiB` …) for powers of 1024. */
 export function byteSize(text: string): number {
   const match = /^(\d+)([kmgt]?)(?:i?b?)$/i.exec(text);
   const size =
@@ -22,14 +22,14 @@ export function byteSize(text: string): number {
   return size;
 }
 
-/** A whole number from 0. */
+/** Reads a whole number from 0. */
 export function retryCount(text: string): number {
   const value = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN;
   if (Number.isNaN(value)) throw new InvalidArgumentError('expected a whole number from 0');
   return value;
 }
 
-/** A whole number from 1 to 10. */
+/** Reads a whole number from 1 to 10. */
 export function upToTen(text: string): number {
   const value = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
   if (value >= 1 && value <= 10) return value;
@@ -38,7 +38,7 @@ export function upToTen(text: string): number {
 
 const durationUnits: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** A duration such as `30s` or `1m30s`, in milliseconds; a number alone is seconds. */
+/** Reads a duration such as `30s` or `1m30s`, by default in seconds; returns milliseconds. */
 export function milliseconds(text: string): number {
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1_000;
   if (!/^(\d+(\.\d+)?(ms|s|m|h))+$/.test(text))
@@ -50,14 +50,14 @@ export function milliseconds(text: string): number {
   );
 }
 
-/** A duration above 0, in milliseconds. */
+/** Reads a duration above 0; returns milliseconds. */
 export function positiveMilliseconds(text: string): number {
   const value = milliseconds(text);
   if (value > 0) return value;
   throw new InvalidArgumentError('expected a duration above 0, such as 10m');
 }
 
-/** The items of a list separated by commas; blanks around an item and empty items are dropped. */
+/** Returns the trimmed, nonempty items of a comma-separated list. */
 export function getItems(value: string): string[] {
   return value
     .split(',')

@@ -12,13 +12,10 @@ import { getTexts } from '../../document/json-fields.js';
 /** Channels by package. */
 type CatalogNames = ReadonlyMap<string, readonly string[]>;
 
-/** No list of names is as long as this; what is longer was not written here. */
+/** Maximum size of a cached list. */
 const maxBytes = 16 * 1024 * 1024;
 
-/**
- * Remembers the names of a remote catalog, for completion in shells, in `names` of the cache directory. Nothing
- * depends on it: never throws.
- */
+/** Caches the names of a remote catalog for completion, in `names` of the cache directory. Never throws. */
 export async function rememberNames(
   context: CommandContext,
   reference: string,
@@ -45,7 +42,7 @@ export async function rememberNames(
   }
 }
 
-/** The names that were remembered of a catalog, undefined where none are. Never throws. */
+/** Returns the cached names of a catalog, if any. Never throws. */
 export async function recalledNames(
   context: CommandContext,
   reference: string,

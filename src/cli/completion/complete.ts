@@ -4,13 +4,12 @@ import { printableLine } from '../printable.js';
 import { namesFor } from './names.js';
 import { offerFor } from './words.js';
 
-/** Maximum time that whoever presses a key waits for names. */
+/** Maximum time to wait for names. */
 const patienceMs = 1500;
 
 /**
- * Completes the last word of a line for the scripts of `completion`. The words are those after the command's name, as they
- * were typed. Prints a line for each word it may become, with a tab and a description, and at last `:files`,
- * `:directories` or `:none`: the paths that it may become. Of `--flag=VALUE` it prints values only.
+ * Completes the last word of a line for the scripts of `completion`. Prints each candidate with a tab and a description,
+ * then `:files`, `:directories` or `:none`. For `--flag=VALUE` it prints values only.
  */
 export const command = defineCommand({
   summary: 'complete a word, for completion scripts',

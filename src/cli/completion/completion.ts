@@ -5,7 +5,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { writeAll } from '../output.js';
 import { completionScript, shells } from './scripts.js';
 
-/** `opmate completion`: a script that completes commands and options in a shell, on stdout. */
+/** `opmate completion`. */
 export const command = defineCommand({
   summary: 'print a completion script for a shell',
   arguments: [argument('<shell>', 'shell', { choices: shells })],

@@ -9,13 +9,12 @@ import { recalledNames } from './cache.js';
 import type { CommandContext } from '../context.js';
 import type { WantedName } from './words.js';
 
-/** A shell may be handed only what it takes for one plain word, and a terminal only what it can show. */
+/** Names that are one plain word to a shell and printable on a terminal. */
 const plainName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$/;
 
 /**
- * The names that a word may become, sorted, from the catalogs that are at hand: directories, served catalogs, and
- * images whose names an earlier command has remembered. What cannot be read, or not before `signal` fires, gives
- * none. Never throws.
+ * Returns completions of a name, sorted, from directories, databases, served catalogs and cached names of images. Skips
+ * unreadable catalogs and those not read before `signal` fires. Never throws.
  */
 export async function namesFor(
   wanted: WantedName,
@@ -98,8 +97,8 @@ async function addFromDatabase(file: string, wanted: WantedName, add: (name: str
 }
 
 /**
- * Most catalogs have a directory for each package, named like it. There only the beginning of a package is read, or
- * one package of all.
+ * Adds names from a catalog directory. With a directory per package, it reads only the start of each package, or one
+ * package.
  */
 async function addFromDirectory(
   root: string,

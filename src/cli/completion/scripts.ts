@@ -1,12 +1,9 @@
-/** The shells that completion scripts are made for. */
+/** Shells with a completion script. */
 export const shells = ['bash', 'zsh', 'fish'] as const;
 /** One of `shells`. */
 type Shell = (typeof shells)[number];
 
-/**
- * Returns a completion script. It holds no commands itself, so that it stays right when opmate is updated: each time it
- * asks the hidden command `__complete`, which knows the tree, for words and for the kind of paths.
- */
+/** Returns a completion script, which calls the hidden command `__complete` for candidates. */
 export function completionScript(shell: Shell, name: string): string {
   return { bash: bashScript, zsh: zshScript, fish: fishScript }[shell](name);
 }

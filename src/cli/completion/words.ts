@@ -2,31 +2,29 @@ import type { Argument, Command, Option } from 'commander';
 import { type OfferedOption, findCommand } from '../command/command-line.js';
 import { helpTopics } from '../help-topics.js';
 
-/** What a name is the name of. */
 type NameKind = 'package' | 'channel';
 
-/** A name that is being typed. */
+/** Incomplete name of a package or channel. */
 export interface WantedName {
   kind: NameKind;
-  /** References of the catalogs that the line names so far. */
+  /** References of catalogs in the line. */
   catalogs: string[];
-  /** Packages that the line names so far. */
+  /** Packages in the line. */
   packages: string[];
-  /** What comes before the name in its word: the names of a list that are there already, with their comma. */
+  /** Earlier names of a comma-separated list, with the last comma. */
   before: string;
-  /** As much of the name as is there. */
+  /** Start of the name. */
   typed: string;
 }
 
-/** A word that a shell may offer. */
 interface OfferedWord {
   word: string;
   description: string;
 }
 
-/** What the last word of a line may become. */
+/** Completions of the last word of a line. */
 interface Offer {
-  /** Commands, flags, or values of a closed set, that begin with what is typed. */
+  /** Commands, flags or values of a closed set with the typed prefix. */
   words: OfferedWord[];
   /** A name from a catalog. */
   name?: WantedName | undefined;
@@ -35,7 +33,7 @@ interface Offer {
 
 type PathKind = 'files' | 'directories';
 
-/** The paths that stand for a placeholder. References are among them: most may be a directory or a file. */
+/** Kinds of paths by placeholder; most references may be a directory or a file. */
 const pathsOfPlaceholders: Readonly<Record<string, PathKind | undefined>> = {
   archive: 'files',
   catalog: 'files',
@@ -49,7 +47,7 @@ const pathsOfPlaceholders: Readonly<Record<string, PathKind | undefined>> = {
   source: 'files',
 };
 
-/** Arguments that are paths, besides these placeholders; a directory that is read may be an archive as well. */
+/** Further arguments that are paths; an input directory may be an archive. */
 const pathArguments: ReadonlySet<string> = new Set([
   'bundles',
   'directory',
@@ -59,7 +57,6 @@ const pathArguments: ReadonlySet<string> = new Set([
   'ref',
   'to',
 ]);
-/** Options with bundles, which may be directories. */
 const pathOptions: ReadonlySet<string> = new Set(['batch', 'bundleImages', 'bundles']);
 
 const kindsOfOptions: Readonly<Record<string, NameKind | undefined>> = {
@@ -83,20 +80,17 @@ const catalogArguments: ReadonlySet<string> = new Set([
   'to',
 ]);
 
-/** What the value of an option names, where that is something of a catalog. */
+/** Returns the kind of name that an option takes, if any. */
 function kindOfOption(option: Option): NameKind | undefined {
   return option.required || option.optional ? kindsOfOptions[option.attributeName()] : undefined;
 }
 
-/** What an argument names, where that is something of a catalog. */
+/** Returns the kind of name that an argument takes, if any. */
 function kindOfArgument(argument: Argument): NameKind | undefined {
   return kindsOfOptions[argument.name()];
 }
 
-/**
- * Returns what the last of these words may become, by the command tree. The words are those after the command's own, as
- * they were typed, with their quotes.
- */
+/** Completes the last word of a line after the command name; words have quotes as typed. */
 export function offerFor(program: Command, words: readonly string[], homeDirectory: string): Offer {
   const plain = words.map((word) => unquote(word, homeDirectory));
   if (plain[0] === 'help') return offerHelp(program, plain.slice(1));
@@ -130,7 +124,7 @@ export function offerFor(program: Command, words: readonly string[], homeDirecto
   };
 }
 
-/** Returns what the value of an option may become. */
+/** Completes the value of an option. */
 function offerValue(option: OfferedOption, value: string, read: ReadWords): Offer {
   if (option.offered !== undefined) {
     const before = value.slice(0, value.lastIndexOf(',') + 1);
@@ -239,7 +233,7 @@ function readWords(program: Command, words: readonly string[]) {
   };
 }
 
-/** The argument that the operand at a place is for; the last one may take several. */
+/** Returns the argument at a position; the last one may be variadic. */
 function argumentAt(command: Command, position: number): Argument | undefined {
   const known = command.registeredArguments;
   const last = known.at(-1);
@@ -254,7 +248,7 @@ function findOption(command: Command, flag: string): Option | undefined {
   return undefined;
 }
 
-/** A word as the shell would hand it over, if nothing in it is expanded but `~/`. */
+/** Removes the quotes of a shell word and expands `~/`. */
 function unquote(word: string, homeDirectory: string): string {
   const text = word.startsWith('~/') ? homeDirectory + word.slice(1) : word;
   return text.replace(/'([^']*)'?|"((?:[^"\\]|\\.)*)"?|\\(.)/gs, (_, single, double, escaped) => {

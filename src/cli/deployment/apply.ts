@@ -9,10 +9,7 @@ import { useSession } from '../session.js';
 import { areSound, pausedText, printApplied, readApproval, readCluster } from './approval.js';
 import { renderDeploymentFile } from './input.js';
 
-/**
- * `opmate bundle deployment apply`: deployments rendered, shown, and applied once they are approved. Exit code 3 where
- * something speaks against it, and nothing is changed then.
- */
+/** `opmate bundle deployment apply`; on findings, nothing is changed and the exit code is 3. */
 export const command = defineCommand({
   summary: 'render deployments, and apply them to a cluster with kubectl',
   flags: applyFlags,

@@ -29,7 +29,7 @@ export function pausedText({ name, hash }: RenderedDeployment): string {
   return `${name}: paused: not applied (${hash})`;
 }
 
-/** Tells what the renders have found; false where something speaks against one of them. */
+/** Prints warnings and findings of renders; returns false for findings. */
 export async function areSound(
   context: CommandContext,
   session: CommandSession,
@@ -56,7 +56,7 @@ export function readCluster(
   return openCluster(session, { kubectl, kubeconfig, context });
 }
 
-/** Reads how a plan is shown and approved: by hash, by a flag, or by whoever sits at the terminal. */
+/** Returns how a plan is shown and approved: by hash, by a flag, or on the terminal. */
 export function readApproval(
   context: CommandContext,
   { approve, yes = false, forceConflicts, force }: FlagValues<typeof approvalFlags>,
@@ -69,7 +69,7 @@ export function readApproval(
   };
 }
 
-/** Prints what became of a deployment. Returns the exit code. */
+/** Prints the result for a deployment. Returns the exit code. */
 export async function printApplied(
   context: CommandContext,
   name: string,
@@ -113,7 +113,7 @@ const meanings: Readonly<Record<ObjectChange, string>> = {
   keep: 'to keep although left over',
 };
 
-/** A plan as the user approves it: version, pins, permissions, changes. */
+/** Returns a plan as text: version, pins, permissions, changes. */
 export function planText({ deployment, place, current, changes, read }: ApplyPlan): string {
   const { name, version, hash, pins, objects, clouds = [] } = deployment;
   const { unfinished } = read.inventory;
@@ -147,7 +147,7 @@ export function planText({ deployment, place, current, changes, read }: ApplyPla
   return printable(`${text.join('\n')}\n`);
 }
 
-/** What applying did, in a few lines. */
+/** Returns the changes of an applied deployment as text. */
 export function reportText(name: string, report: ApplyReport): string {
   const { revision, created, changed, removed, kept, unchanged } = report;
   const parts = [
@@ -173,7 +173,7 @@ export function reportText(name: string, report: ApplyReport): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Asks on the terminal; undefined if missing. */
+/** Asks on the terminal; returns undefined without one. */
 async function confirm(context: CommandContext, question: string): Promise<boolean | undefined> {
   const { stdin, stderr, signal } = context;
   if ((stdin as { isTTY?: boolean }).isTTY !== true || stderr.isTTY !== true) return undefined;

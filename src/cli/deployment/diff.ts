@@ -20,10 +20,7 @@ import { objectsOfDeployments } from './objects.js';
 import { inSource } from '../../api/bundle/in-source.js';
 import { tellFindings } from '../bundle/findings.js';
 
-/**
- * `opmate bundle deployment diff`: what of the manifests of deployments is not as it was rendered before. Exit code 0
- * where nothing is, 3 where something is.
- */
+/** `opmate bundle deployment diff`; exit code 3 for differences. */
 export const command = defineCommand({
   summary: 'show changes in the manifests of deployments; exit with 3 if there are any',
   flags: {
@@ -61,7 +58,7 @@ export const command = defineCommand({
   },
 });
 
-/** What was rendered before: a file, or a directory as `--to` writes it. */
+/** Reads an earlier render: a file, or a directory of `--to`. */
 async function readRender(
   place: string,
   { signal, followLinks }: CommandSession,
@@ -92,7 +89,7 @@ function toUnified(change: ObjectChange): string {
 }
 
 const signs = { added: '+', removed: '-', changed: '~' } as const;
-/** Characters of a value that a line shows. */
+/** Maximum characters shown of a value. */
 const maxValue = 100;
 
 function formatLines(change: ObjectChange): string {

@@ -3,7 +3,7 @@ import { milliseconds } from '../command/values.js';
 import { pinFlags } from '../bundle/content-flags.js';
 import { certificateFlags } from './certificate-flags.js';
 
-/** Flags for what deployments are rendered from. */
+/** Flags for the sources of deployments. */
 export const deploymentFlags = {
   file: repeated('file', 'file with BundleDeployments, or Bundles and BundleInstances; - for stdin', {
     short: 'f',
@@ -26,19 +26,19 @@ export const deploymentFlags = {
   }),
 };
 
-/** Flags for the cluster that a command works on. */
+/** Flags for the cluster. */
 export const clusterFlags = grouped('Cluster', {
   kubeconfig: text('file', 'kubeconfig file'),
   context: text('name', 'kubeconfig context'),
   kubectl: text('program', 'kubectl program', { default: 'kubectl' }),
 });
 
-/** The flag for the namespace of one deployment. */
+/** Flag for the namespace of a deployment. */
 export const namespaceFlags = {
   namespace: text('namespace', 'namespace of the deployment', { short: 'n', group: 'Cluster' }),
 };
 
-/** Flags for how a command that changes a cluster is approved, and how far it goes. */
+/** Flags for changes of a cluster and their approval. */
 export const approvalFlags = {
   ...clusterFlags,
   ...grouped('Behavior', {

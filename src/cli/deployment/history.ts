@@ -9,7 +9,7 @@ import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
 import { readCluster, readPlace } from './approval.js';
 
-/** `opmate bundle deployment history`: the revisions of a deployment that the cluster knows, oldest first. */
+/** `opmate bundle deployment history`, oldest first. */
 export const command = defineCommand({
   summary: 'show the revisions of a deployment',
   arguments: [argument('<name>', 'name of the deployment')],

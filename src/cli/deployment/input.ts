@@ -9,10 +9,9 @@ import type { CommandContext } from '../context.js';
 import { readInput } from '../input.js';
 import type { CommandSession } from '../session.js';
 
-/** What commands about deployments are given. */
 export type DeploymentOptions = FlagValues<typeof deploymentFlags>;
 
-/** Renders all deployments in the files that the user named. Throws OpmateError where a file cannot be read. */
+/** Renders all deployments in the files of `--file`. Throws OpmateError for an unreadable file. */
 export async function renderDeploymentFile(
   context: CommandContext,
   session: CommandSession,

@@ -5,10 +5,7 @@ import { tellFindings, tellWarnings } from '../bundle/findings.js';
 import type { CommandSession } from '../session.js';
 import { type DeploymentOptions, renderDeploymentFile } from './input.js';
 
-/**
- * The objects of all deployments that the user named, sorted; undefined where something is wrong, which is told.
- * Warnings, pins and hashes are logged.
- */
+/** Returns the sorted objects of all deployments; undefined after printing findings. Logs warnings, pins and hashes. */
 export async function objectsOfDeployments(
   context: CommandContext,
   session: CommandSession,

@@ -9,10 +9,7 @@ import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { useSession } from '../session.js';
 
-/**
- * `opmate bundle deployment render`: the manifests that deployments stand for. All that speaks against them goes to
- * stderr, with exit code 3, and nothing is written.
- */
+/** `opmate bundle deployment render`; writes nothing on findings. */
 export const command = defineCommand({
   summary: 'print the manifests of deployments',
   flags: {

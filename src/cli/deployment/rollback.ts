@@ -6,7 +6,7 @@ import { UsageError } from '../../core/errors.js';
 import { useSession } from '../session.js';
 import { printApplied, readApproval, readCluster, readPlace } from './approval.js';
 
-/** `opmate bundle deployment rollback`: a render that was applied before is applied again, as a new revision. */
+/** `opmate bundle deployment rollback`; applies an earlier render as a new revision. */
 export const command = defineCommand({
   summary: 'roll a deployment back to an earlier revision',
   arguments: [argument('<name>', 'name of the deployment')],

@@ -11,7 +11,7 @@ import { printable } from '../printable.js';
 import type { CommandSession } from '../session.js';
 import { pausedText, planText, reportText } from './approval.js';
 
-/** Watches the deployments that the flags name, and prints what is done, until it is told to stop. */
+/** Watches deployments and prints changes until the signal fires. Throws UsageError. */
 export async function watchFiles(
   context: CommandContext,
   cluster: Cluster,
@@ -25,7 +25,7 @@ export async function watchFiles(
     });
   }
   if (file.includes('-')) throw new UsageError('--watch: standard input can be read only once');
-  /** Last text of each deployment, so that nothing is told again and again. */
+  /** Last text of each deployment. */
   const reported = new Map<string, string>();
   await watchDeployments(() => renderDeploymentFile(context, session, options), cluster, {
     ...{ approve, force, forceConflicts, intervalMs: interval },

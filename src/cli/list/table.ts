@@ -9,13 +9,13 @@ import { encodeData } from '../reports/encode-data.js';
 import { useSession, writePieces } from '../session.js';
 import { formatTable } from '../table.js';
 
-/** The flags of all list commands. */
+/** Flags of all list commands. */
 export const listFlags = {
   output: outputFormat(['table', 'json'], { default: 'table' }),
   package: list('name', 'list only these packages', { short: 'p', group: 'Selection' }),
 };
 
-/** The flags of list commands whose rows are of channels. */
+/** Flags of list commands with a channel per row. */
 export const channelListFlags = {
   ...listFlags,
   channel: list('name', 'list only these channels', { group: 'Selection' }),
@@ -24,7 +24,7 @@ export const channelListFlags = {
 type ListOptions = FlagValues<typeof listFlags> &
   Partial<FlagValues<typeof channelListFlags>> & { version?: Criteria['versions'] };
 
-/** Prints a table of the packages, channels or bundles of a catalog. Throws INVALID for a catalog that is not valid. */
+/** Prints the packages, channels or bundles of a catalog. Throws INVALID for an invalid catalog. */
 export async function printList<K extends keyof CatalogRows>(
   context: CommandContext,
   kind: K,

@@ -15,7 +15,7 @@ import { mirrorFlags } from './flags.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
 import { parseGlobalOptions } from './options.js';
 
-/** `opmate mirror capture`: the image set that keeps a cluster installable and upgradable, from its objects. */
+/** `opmate mirror capture`. */
 export const command = defineCommand({
   summary: 'write an image set of the content installed in a cluster',
   arguments: [

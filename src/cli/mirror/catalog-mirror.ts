@@ -48,10 +48,7 @@ const flags = {
 
 type CatalogMirrorOptions = FlagValues<typeof flags> & GlobalOptions;
 
-/**
- * `opmate catalog mirror`: copies a catalog and all images that it names, and writes the mapping and what a cluster
- * needs to find them. Prints digest and target of each image that was copied. Returns 4 where some were not.
- */
+/** `opmate catalog mirror`; prints digest and target of each copied image. Exit code 4 if some failed. */
 export const command = defineCommand({
   summary: 'mirror a catalog and its images, and write the manifests for a cluster',
   tool: 'oc',

@@ -42,11 +42,7 @@ const flags = {
 
 type DeleteOptions = FlagValues<typeof flags> & ImageSetOptions;
 
-/**
- * `opmate mirror delete`: lists what of an image set to delete, or deletes what a list says; prints digest and name of
- * each image that is deleted, or with `--dry-run` would be. Returns 1 where none of those that failed, and 4 where
- * some, could be deleted.
- */
+/** `opmate mirror delete`; prints digest and name of each deleted image. Exit code 1 if all failed, 4 if some did. */
 export const command = defineCommand({
   summary: 'generate a list of images to delete, or delete the images of such a list',
   tool: 'oc-mirror',

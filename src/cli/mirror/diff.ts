@@ -5,13 +5,11 @@ import { quoteGo } from '../../document/go-json.js';
 import { type LockDiff, diffLocks, isSameSet } from '../../mirror/lock/lock-diff.js';
 import { exitCodes } from '../exit-codes.js';
 import { readNamedLock } from '../../api/mirror/read-named-lock.js';
+import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
 
-/**
- * `opmate mirror diff`: what differs between two locks or archives, a line a difference under the heading of its
- * kind, and sums at the end. Exit code 3 where they differ.
- */
+/** `opmate mirror diff`; exit code 3 for differences. */
 export const command = defineCommand({
   summary: 'show the differences between two locks or archives; exit with 3 if there are any',
   arguments: [
@@ -27,7 +25,7 @@ export const command = defineCommand({
   async run({ context, args: [from, to], options: { output } }) {
     const before = await readNamedLock(from, context);
     const diff = diffLocks(before, await readNamedLock(to, context));
-    const text = output === 'json' ? `${JSON.stringify(diff, null, 2)}\n` : formatText(diff);
+    const text = output === 'json' ? encodeData(diff, output) : formatText(diff);
     await writeAll(context.stdout, text, context.signal);
     return isSameSet(diff) ? exitCodes.done : exitCodes.findings;
   },
@@ -74,7 +72,7 @@ function formatLines(
   ];
 }
 
-/** Names come from catalogs, and could make lines of their own. */
+/** Names come from catalogs and may contain line breaks. */
 function shown(name: string): string {
   return /^[\x20-\x7e]+$/.test(name) ? name : quoteGo(name);
 }

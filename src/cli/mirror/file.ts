@@ -12,7 +12,7 @@ import { finishTransfer, parseGlobalOptions, requireAllPlatforms, tellUnneeded }
 import { count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
 
-/** `opmate mirror -f FILE`: copies images as the lines of a mapping say; prints digest and target of each. */
+/** Copies the images of a mapping or of SOURCE=TARGET; prints digest and target of each. */
 export async function mirrorFile(
   context: CommandContext,
   args: readonly string[],
@@ -64,17 +64,17 @@ export async function mirrorFile(
   });
 }
 
-/** Returns the command that usually follows the copy of one image. */
+/** Returns the command that usually follows, for the first image. */
 function nextAfterCopy({ done }: TransferReport): string | undefined {
-  const [copied, ...others] = done;
-  if (copied === undefined || others.length > 0) return undefined;
+  const [copied] = done;
+  if (copied === undefined) return undefined;
   const target = shellWord(copied.transfer.targetName);
   return target.startsWith('file://')
     ? `opmate mirror ${target}=REGISTRY/NAMESPACE/NAME:TAG`
     : `opmate oci inspect ${target}`;
 }
 
-/** Throws UsageError for flags that a mapping has no use for, rather than let someone rely on them. */
+/** Throws UsageError for flags of image sets. */
 function requireNoImageSetFlags(options: ImageSetOptions): void {
   for (const name of ownImageSetFlags) {
     if (options[name] === undefined || options[name] === false) continue;

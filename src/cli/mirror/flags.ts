@@ -31,7 +31,7 @@ export const copyFlags = {
   certificateAuthority: text('file', 'the same as --ca-file', { hidden: true }),
 };
 
-/** Returns the flag for requests at once, which `oc` has another default of for each command. */
+/** Returns the flag for concurrent requests; its default differs per command in `oc`. */
 export function maxPerRegistryFlag(otherwise: string): Flag<string> {
   return text('count', 'maximum number of concurrent requests per registry', {
     default: otherwise,
@@ -39,14 +39,14 @@ export function maxPerRegistryFlag(otherwise: string): Flag<string> {
   });
 }
 
-/** Where the lock of an image set is, and what it is called at the target. */
+/** Flags for the lock of an image set. */
 export const lockFlags = grouped('Output', {
   workspace: text('file://directory', 'parent directory of working-dir (default: file://.)'),
   lock: text('file', 'lock file (default: working-dir/opmate.lock.json below the workspace)'),
   maxNestedPaths: text('count', 'maximum path components at the target'),
 });
 
-/** Flags of whatever works on an image set. */
+/** Flags of commands with an image set. */
 export const imageSetFlags = {
   ...lockFlags,
   ...grouped('Input', {
@@ -138,7 +138,7 @@ const unneeded = (value: string, traits: { short?: string } = {}) =>
 const unneededSwitch = () => flag(compatible, { hidden: true });
 const refused = (value: string) => text(value, 'not supported', { hidden: true });
 
-/** Declares how the registries of one side are reached. */
+/** Declares the flags for registries of one side. */
 const sideFlags = <const S extends 'src' | 'dest'>(side: S, registries: string) => {
   const traits = { group: 'Registry', hidden: true } as const;
   const flags = {
@@ -163,7 +163,7 @@ const sideFlags = <const S extends 'src' | 'dest'>(side: S, registries: string) 
   };
 };
 
-/** Flags that `oc-mirror` has, beyond those that opmate has itself. */
+/** Further flags of `oc-mirror`. */
 const ocMirrorFlags = {
   ...grouped('Registry', {
     parallelImages: parsed('count', 'images to copy at a time (1 to 10)', upToTen),
@@ -205,12 +205,12 @@ const ocImageMirrorFlags = {
   force: unneededSwitch(),
 };
 
-/** Flags that are named in a warning where they are given. `--v2` asks for what is done anyway. */
+/** Flags that cause a warning. `--v2` is always in effect. */
 export const flagsWithoutEffect = (
   Object.entries({ ...ocMirrorFlags, ...ocImageMirrorFlags }) as [keyof ImageSetOptions, Flag<unknown>][]
 ).flatMap(([name, { summary }]) => (summary === compatible && name !== 'v2' ? [name] : []));
 
-/** All flags of `opmate mirror`, which the commands below it take too. */
+/** All flags of `opmate mirror`, also accepted by its subcommands. */
 export const mirrorFlags = {
   filename: text('file', 'mapping file; - for stdin', { short: 'f', group: 'Input' }),
   ...imageSetRunFlags,
@@ -225,7 +225,7 @@ export const mirrorFlags = {
   ...ocImageMirrorFlags,
 };
 
-/** The values of the flags of whatever copies images. */
+/** Values of the flags for copying images. */
 export type CopyOptions = Partial<Omit<FlagValues<typeof copyFlags>, 'insecure'>> & GlobalOptions;
-/** The values of the flags of whatever works on an image set. */
+/** Values of the flags of `opmate mirror`. */
 export type ImageSetOptions = Partial<Omit<FlagValues<typeof mirrorFlags>, 'insecure'>> & GlobalOptions;

@@ -4,7 +4,7 @@ import type { BytePlan } from '../../mirror/lock/byte-plan.js';
 import type { ImageSetPlan, PlannedCatalog } from '../../mirror/image-set/image-set-plan.js';
 import { amountOfBytes, count } from '../printable.js';
 
-/** Logs what is selected, a line per catalog, chart and release; what they hold and why at `itemLevel`. */
+/** Logs the selection, one line per catalog, chart and release; contents and reasons at `itemLevel`. */
 export function describePlan(
   plan: ImageSetPlan,
   logger: Logger,
@@ -68,7 +68,7 @@ function describeCatalog(
   }
 }
 
-/** Says what will be copied before the first blob is. */
+/** Logs the blobs to copy. */
 export function describeBytes(plan: BytePlan, logger: Logger): void {
   const { images, blobs, bytes, presentBlobs, presentBytes } = plan;
   const all = `${count(images, 'image')}, ${count(blobs, 'blob')}, ${amountOfBytes(bytes)}`;

@@ -19,7 +19,7 @@ import { readNamedLock } from '../../api/mirror/read-named-lock.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
 import { parseGlobalOptions } from './options.js';
 
-/** `opmate mirror inventory`: what a registry has, as a file that `opmate mirror --base` takes. */
+/** `opmate mirror inventory`. */
 export const command = defineCommand({
   summary: 'write an inventory of a registry, for --base of a mirror run to disk',
   arguments: [argument('<destination>', 'docker://REGISTRY[/PATH]')],

@@ -16,6 +16,7 @@ import { listChannels, listPackages } from '../../graph/list.js';
 import { openReference } from '../../oci/image/open.js';
 import { rememberNames } from '../completion/cache.js';
 import type { CommandContext } from '../context.js';
+import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
@@ -34,7 +35,7 @@ const flags = {
 
 type ListOptions = FlagValues<typeof flags>;
 
-/** `opmate mirror list operators`: packages, channels or versions of a catalog as tables. */
+/** `opmate mirror list operators`. */
 export const command = defineCommand({
   summary: 'list the packages, channels or versions of a catalog as tables',
   tool: 'oc-mirror',
@@ -94,7 +95,7 @@ async function catalogText(
     await rememberNames(context, reference, facts);
     if (packageName !== undefined && channel !== undefined) {
       const versions = listVersions(facts, packageName, channel, reference);
-      if (output === 'json') return formatJson({ versions });
+      if (output === 'json') return encodeData({ versions }, 'json');
       return formatTable(
         ['VERSIONS'],
         versions.map((name) => [name]),
@@ -106,7 +107,7 @@ async function catalogText(
       ({ name }) => packageName === undefined || name === packageName,
     );
     const channels = packageName === undefined ? undefined : listChannels(facts, packageName);
-    if (output === 'json') return formatJson({ packages: rows, channels });
+    if (output === 'json') return encodeData({ packages: rows, channels }, 'json');
     const table = formatTable(
       ['NAME', 'DISPLAY NAME', 'DEFAULT CHANNEL'],
       rows.map((row) => [row.name, row.displayName, row.defaultChannel]),
@@ -122,7 +123,7 @@ async function catalogText(
   }
 }
 
-/** Which of the catalogs of a version there are. Throws what asking for them throws. */
+/** Lists the well-known catalogs of a version, and whether they exist. */
 async function catalogsText(
   version: string,
   output: ListOptions['output'],
@@ -141,10 +142,6 @@ async function catalogsText(
       await opened.close();
     }
   }
-  if (output === 'json') return formatJson({ catalogs });
+  if (output === 'json') return encodeData({ catalogs }, 'json');
   return lines.map((line) => `${line}\n`).join('');
-}
-
-function formatJson(value: object): string {
-  return `${JSON.stringify(value, null, 2)}\n`;
 }

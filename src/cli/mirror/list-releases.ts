@@ -8,6 +8,7 @@ import { quoteGo } from '../../core/go-json-quote.js';
 import { defineCommand } from '../command/declaration.js';
 import { type FlagValues, flag, grouped, text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
+import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 import { type CommandSession, useSession } from '../session.js';
@@ -26,7 +27,7 @@ const flags = {
   output: outputFormat(['text', 'json'], { default: 'text' }),
 };
 
-/** `opmate mirror list releases`: versions, channels or releases of OpenShift. */
+/** `opmate mirror list releases`. */
 export const command = defineCommand({
   summary: 'list the versions, channels or releases of OpenShift',
   tool: 'oc-mirror',
@@ -71,18 +72,18 @@ async function listText(
   const isJson = output === 'json';
   if (channels && version !== undefined) {
     const names = await listReleaseChannels(version, architectures, session);
-    if (isJson) return formatJson({ version, channels: names });
+    if (isJson) return encodeData({ version, channels: names }, 'json');
     return `Listing channels for version ${version}:\n\n${formatLines(names)}`;
   }
   const wanted = channel ?? (version === undefined ? undefined : `stable-${version}`);
   if (wanted === undefined) {
     const versions = await listReleaseVersions(session);
-    if (isJson) return formatJson({ versions });
+    if (isJson) return encodeData({ versions }, 'json');
     const heading = 'Available OpenShift Container Platform release versions:';
     return `${heading}\n${formatLines(versions.map((name) => `  ${name}`))}`;
   }
   const listed = await listChannelReleases(wanted, architectures, session);
-  if (isJson) return formatJson({ channels: listed });
+  if (isJson) return encodeData({ channels: listed }, 'json');
   return listed
     .map(
       (releases) =>
@@ -93,8 +94,4 @@ async function listText(
 
 function formatLines(lines: readonly string[]): string {
   return lines.map((line) => `${printable(line)}\n`).join('');
-}
-
-function formatJson(value: object): string {
-  return `${JSON.stringify(value, null, 2)}\n`;
 }

@@ -8,7 +8,7 @@ import type { CommandContext } from '../context.js';
 import { findPolicyRequest } from '../root/policy-flags.js';
 import { type ImageSetOptions, flagsWithoutEffect } from './flags.js';
 
-/** Flags whose effect opmate does not have, each with what to do instead. */
+/** Unsupported flags, each with a hint. */
 const refused: Readonly<Partial<Record<keyof ImageSetOptions, string>>> = {
   v1: 'write the configuration for mirror.openshift.io/v2alpha1',
   since: 'name the earlier archive, or its mirror_archive.json, with --base',
@@ -16,7 +16,7 @@ const refused: Readonly<Partial<Record<keyof ImageSetOptions, string>>> = {
   securePolicy: 'verify signatures with --verify strict and --policy FILE',
 };
 
-/** The time for retries where their number is limited: as long as `oc-mirror` gives an image. */
+/** Total retry time if retries are limited, as in `oc-mirror`. */
 const defaultImageTimeout = 600_000;
 
 /**
@@ -59,7 +59,7 @@ export function readOcMirrorFlags<T extends ImageSetOptions>(
   };
 }
 
-/** Returns how many images and layers are copied at a time, and for how long. */
+/** Returns the limits of concurrent copies and their time. */
 export function getCopyLimits({
   parallelImages,
   parallelLayers,
@@ -120,7 +120,7 @@ function findCredentials(
   return { username: name, password: colon < 0 ? '' : creds.slice(colon + 1), source: `--${side}-creds` };
 }
 
-/** Blobs that were read are kept below the directory, under a name that no other tool has. */
+/** Returns the cache directory, below a name that no other tool uses. Throws UsageError. */
 function findCacheDirectory(
   { cacheDir }: ImageSetOptions,
   { environment, workingDirectory }: CommandContext,

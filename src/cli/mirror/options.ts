@@ -5,10 +5,11 @@ import type { CommandContext } from '../context.js';
 import type { CopyOptions } from './flags.js';
 import { exitCodes } from '../exit-codes.js';
 import type { ClosableLogger } from '../logger.js';
+import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
 
-/** The global options, with what `oc` calls otherwise. */
+/** Returns the options with the flags of `oc` as global options. */
 export function parseGlobalOptions<T extends CopyOptions>(options: T): T {
   const authfile = options.registryConfig ?? options.authfile;
   const caFile = options.insecure === true ? undefined : (options.certificateAuthority ?? options.caFile);
@@ -19,13 +20,13 @@ export function parseGlobalOptions<T extends CopyOptions>(options: T): T {
   };
 }
 
-/** Says so where a flag that `oc` needs is not needed here. */
+/** Warns of flags that have no effect. */
 export function tellUnneeded(options: CopyOptions, logger: ClosableLogger): void {
   if (options.skipVerification === true)
     logger.log('warn', '--skip-verification: digests are still verified');
 }
 
-/** Throws UsageError where a flag of `oc` asks for some platforms of images. */
+/** Throws UsageError for `--filter-by-os` of some platforms. */
 export function requireAllPlatforms({ filterByOs = '.*' }: { filterByOs?: string | undefined }): void {
   if (filterByOs === '.*') return;
   throw new UsageError(`--filter-by-os ${filterByOs}: an image is copied with all its platforms`, {
@@ -33,7 +34,7 @@ export function requireAllPlatforms({ filterByOs = '.*' }: { filterByOs?: string
   });
 }
 
-/** A whole number within bounds. Throws UsageError that names the flag. */
+/** Reads a whole number within bounds. Throws UsageError with the flag. */
 export function parseInteger(
   text: string,
   flag: string,
@@ -47,8 +48,8 @@ export function parseInteger(
 }
 
 /**
- * Writes the report to stdout where a format is asked for, a line per image as text; the sum to stderr unless `isTold`, with
- * `next`, the command that comes next. Returns the exit code.
+ * Prints the report in the selected format and logs the total unless `isReported`, with `next`, the command that usually
+ * follows. Returns the exit code.
  */
 export async function finishTransfer(
   context: CommandContext,
@@ -102,5 +103,5 @@ function encodeReport(
     bytes,
     ...results,
   };
-  return `${redact(JSON.stringify(shown, null, 2))}\n`;
+  return redact(encodeData(shown, 'json'));
 }

@@ -13,6 +13,7 @@ import { exitCodes } from '../exit-codes.js';
 import { findMaxNestedPaths, getMaxPerRegistry, getWorkspace } from './image-set-options.js';
 import { parseGlobalOptions, parseInteger } from './options.js';
 import { maxShards } from '../../mirror/lock/shard.js';
+import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count, printable } from '../printable.js';
 import { useSession } from '../session.js';
@@ -64,7 +65,7 @@ export const command = defineCommand({
       session.logger.close();
       const text =
         output === 'json'
-          ? `${JSON.stringify({ destination, lock: name, plan: planOf(lock), ...status }, null, 2)}\n`
+          ? encodeData({ destination, lock: name, plan: planOf(lock), ...status }, output)
           : formatText(destination, name, status, planOf(lock));
       await writeAll(context.stdout, text, session.signal);
       return status.isComplete ? exitCodes.done : exitCodes.partly;

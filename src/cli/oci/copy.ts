@@ -10,10 +10,7 @@ import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
 import { useSession } from '../session.js';
 
-/**
- * `opmate oci copy`: an image with all its platforms, or only that of `--platform`, byte for byte. Prints
- * the digest that is now at the target.
- */
+/** `opmate oci copy`; prints the digest at the target. */
 export const command = defineCommand({
   summary: 'copy an image between registries, layouts and archives',
   arguments: [
@@ -66,7 +63,7 @@ export const command = defineCommand({
   },
 });
 
-/** A target without tag and digest takes the tag of the source. */
+/** Sets the tag of the source if the target has no tag or digest. Throws UsageError. */
 function setTag(target: Reference, tag: string): Reference {
   if (target.tag !== undefined || target.digest !== undefined) return target;
   if (isDigest(tag)) {

@@ -7,7 +7,7 @@ import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count } from '../printable.js';
 
-/** `opmate oci gc`: removes unreferenced blobs of a layout directory, and prints the digest of each. */
+/** `opmate oci gc`; prints the digest of each removed blob. */
 export const command = defineCommand({
   summary: 'remove unreferenced blobs of a layout directory; safe while oci serve serves it',
   arguments: [argument('<directory>', 'layout directory')],

@@ -7,7 +7,7 @@ import type { Session } from '../../source/session.js';
 import { encodeData } from '../reports/encode-data.js';
 import { useSession, writePieces } from '../session.js';
 
-/** `opmate oci inspect`: what an image is, without reading its layers. */
+/** `opmate oci inspect`; reads no layers. */
 export const command = defineCommand({
   summary: 'show digest, platform, labels and layers of an image',
   arguments: [argument('<reference>', 'image in a registry, layout or archive')],

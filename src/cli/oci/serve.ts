@@ -12,10 +12,7 @@ import { parsePort, findTlsFiles } from '../serve/listen-options.js';
 import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
 
-/**
- * `opmate oci serve`: a layout directory or an archive of `opmate mirror` as a registry, until it is interrupted.
- * Prints its address.
- */
+/** `opmate oci serve`; prints the address. */
 export const command = defineCommand({
   summary: 'serve a layout directory, or a mirror archive read-only, as a registry',
   arguments: [argument('<directory>', 'layout directory, created if missing, or mirror archive')],

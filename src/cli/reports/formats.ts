@@ -1,4 +1,4 @@
-/** What findings are printed as: for people, as data, for code hosts and for build servers. */
+/** Output formats of findings: text, data, code hosts and build servers. */
 export const reportFormats = ['text', 'json', 'yaml', 'sarif', 'junit', 'github'] as const;
 
 export type ReportFormat = (typeof reportFormats)[number];

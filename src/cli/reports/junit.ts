@@ -1,16 +1,14 @@
 import { type Diagnostic, formatMessage, formatPlace } from '../../core/diagnostic.js';
 import { getSubjects } from '../../model/catalog-diagnostic.js';
 
-/** How a report is named, and which findings count as failures in it. */
 interface JUnitOptions {
   name: string;
   isFailure(diagnostic: Diagnostic): boolean;
 }
 
 /**
- * Findings as JUnit XML, which build servers show as tests: a suite for each widest name, in it a case for each finding.
- * Those that are no failures pass, and tell what they found on their output. Without findings there is one case that
- * passes.
+ * Returns findings as JUnit XML: a suite per widest name, a case per finding. Findings that are no failures pass, with
+ * their text as output; without findings, one case passes.
  */
 export function encodeJUnit(items: readonly Diagnostic[], { name, isFailure }: JUnitOptions): string {
   const suites = new Map<string, Diagnostic[]>();

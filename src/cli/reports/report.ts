@@ -7,20 +7,20 @@ import { writeAll } from '../output.js';
 import type { ReportFormat } from './formats.js';
 import type { ReportRule } from './sarif.js';
 
-/** The findings of a command. */
+/** Findings of a command. */
 export interface Report {
   /** `opmate catalog doctor`. */
   command: string;
   diagnostics: readonly Diagnostic[];
-  /** Whether a finding makes the command fail; errors unless told. */
+  /** Selects findings that fail the command; default: errors. */
   isFailure?(diagnostic: Diagnostic): boolean;
-  /** All rules that were checked; those of the findings unless told. */
+  /** All checked rules; default: those of the findings. */
   rules?: readonly ReportRule[];
-  /** Makes the text for people; commands that print it to stderr have none. */
+  /** Returns the text; undefined for commands that print it to stderr. */
   text?(): string | AsyncIterable<string>;
-  /** Makes the data for JSON and YAML, without secrets. */
+  /** Returns the data for JSON and YAML, without secrets. */
   value(): JsonObject;
-  /** Whether JSON escapes `<`, `>` and `&`, as `opm` does. */
+  /** Escapes `<`, `>` and `&` in JSON, as `opm` does. */
   escapeHtml?: boolean;
 }
 
@@ -61,7 +61,7 @@ async function encodeReport(report: Report, format: ReportFormat): Promise<strin
 
 const isError = ({ severity }: Diagnostic): boolean => severity === 'error';
 
-/** A rule for each code, with the severity of its first finding. */
+/** Returns a rule per code, with the severity of its first finding. */
 function deriveRules(diagnostics: readonly Diagnostic[]): ReportRule[] {
   const rules = new Map<string, ReportRule>();
   for (const { code, severity } of diagnostics) {

@@ -10,7 +10,6 @@ export interface ReportRule {
   summary: string;
 }
 
-/** Who reports. */
 interface ReportTool {
   name: string;
   version: string;
@@ -18,10 +17,7 @@ interface ReportTool {
 
 const levels = { error: 'error', warning: 'warning', notice: 'note' } as const;
 
-/**
- * Findings as a SARIF log of one run, which code hosts show beside the changed lines. Paths stay relative where they
- * are. (Source: SARIF 2.1.0, OASIS.)
- */
+/** Returns findings as a SARIF log of one run; relative paths stay relative. (Source: SARIF 2.1.0, OASIS.) */
 export function encodeSarif(
   items: readonly Diagnostic[],
   rules: readonly ReportRule[],

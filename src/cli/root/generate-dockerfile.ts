@@ -8,7 +8,7 @@ import { OpmateError, UsageError, getMessage, systemCode } from '../../core/erro
 import { quoteGo } from '../../document/go-json.js';
 import { parseLabels } from './image-labels.js';
 
-/** `opmate generate dockerfile`: writes `<directory>.Dockerfile` beside the catalog; never over a file. */
+/** `opmate generate dockerfile`; never replaces a file. */
 export const command = defineCommand({
   summary: 'write a Dockerfile next to a catalog directory',
   tool: 'opm',

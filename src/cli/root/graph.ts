@@ -21,9 +21,7 @@ const flags = {
   output: outputFormat(['mermaid', 'svg', 'json'], { default: 'mermaid' }),
 };
 
-/**
- * `opmate graph`; as `opm alpha render-graph` it draws a link for every entry in every range, however many there are.
- */
+/** `opmate graph`; `opm alpha render-graph` draws every link of every range. */
 export const command = defineCommand({
   summary: 'draw the upgrade graph as Mermaid text, SVG or JSON',
   arguments: [argument('<reference...>', 'catalog or bundle: directory or image')],

@@ -1,7 +1,7 @@
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../core/go-json-quote.js';
 
-/** Pairs of `key=value`, also several with commas, by key; the last of two with the same key takes precedence. Throws UsageError. */
+/** Reads `key=value` pairs, also comma-separated; the last of a key takes precedence. Throws UsageError. */
 export function parseLabels(values: readonly string[]): Map<string, string> {
   const labels = new Map<string, string>();
   for (const pair of values.flatMap((value) => value.split(','))) {

@@ -5,7 +5,7 @@ import { catalogOutput } from '../command/shared-flags.js';
 import { encodeBlob } from '../../model/encode.js';
 import { writeAll } from '../output.js';
 
-/** `opmate init`: an `olm.package` blob for a new package on stdout; nothing for an empty name. */
+/** `opmate init`; prints nothing for an empty name. */
 export const command = defineCommand({
   summary: 'write an olm.package blob for a new package',
   tool: 'opm',

@@ -9,7 +9,7 @@ import { reportEnding } from '../ending.js';
 import { count, shellWord } from '../printable.js';
 import { useSession } from '../session.js';
 
-/** `opmate migrate`: a catalog written into a new directory, one file per package. */
+/** `opmate migrate`. */
 export const command = defineCommand({
   summary: 'write a catalog to a new directory, one file per package',
   tool: 'opm',

@@ -2,7 +2,7 @@ import { UsageError } from '../../core/errors.js';
 import type { PolicyRequest } from '../../mirror/verification/signature-policy.js';
 import { type FlagValues, grouped, repeated, text } from '../command/flags.js';
 
-/** Flags that say which signatures images must have. */
+/** Flags of a signature policy. */
 export const policyFlags = grouped('Input', {
   policy: text('file', 'policy.json of containers, or ClusterImagePolicy documents'),
   key: repeated('file', 'public key in PEM; one of several must have signed'),
@@ -13,7 +13,7 @@ export const policyFlags = grouped('Input', {
   trustedRoot: text('file', 'trusted_root.json with certificate authorities and logs'),
 });
 
-/** Returns what the flags ask for; undefined where they ask for nothing. Throws UsageError. */
+/** Returns the requested policy, if any. Throws UsageError. */
 export function findPolicyRequest(
   options: Partial<FlagValues<typeof policyFlags>>,
 ): PolicyRequest | undefined {

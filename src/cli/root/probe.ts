@@ -9,7 +9,7 @@ import { exitCodes } from '../exit-codes.js';
 import { writeAll } from '../output.js';
 import { printable } from '../printable.js';
 
-/** Exit codes of grpc_health_probe, which clusters and their manifests know. */
+/** Exit codes of grpc_health_probe. */
 const probeCodes = { usage: 1, noConnection: 2, noAnswer: 3, unhealthy: 4 } as const;
 
 const flags = {
@@ -24,10 +24,7 @@ const flags = {
   tlsCaCert: text('file', 'trust only the certificate authorities in this PEM file'),
 };
 
-/**
- * `opmate probe`: whether a gRPC server is well, with the options and exit codes of grpc_health_probe. Prints what it
- * says of itself.
- */
+/** `opmate probe`, with the options and exit codes of grpc_health_probe. */
 export const command = defineCommand({
   summary: "check a gRPC server's health; the result is the exit code",
   tool: 'opm',

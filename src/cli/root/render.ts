@@ -5,7 +5,7 @@ import { render } from '../../api/render-catalog.js';
 import { UsageError } from '../../core/errors.js';
 import { useSession, writePieces } from '../session.js';
 
-/** `opmate render`: catalogs and bundles from any source, as one catalog on stdout. */
+/** `opmate render`. */
 export const command = defineCommand({
   summary: 'render catalogs and bundles from any source as one catalog',
   tool: 'opm',

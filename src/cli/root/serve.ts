@@ -16,7 +16,7 @@ import { getGrpcOptions, reportingFailure, serveUntilStopped } from '../serve/re
 import { catalogServerFlags, registryServerFlags } from '../serve/server-flags.js';
 import { useSession } from '../session.js';
 
-/** Undefined unless given, for opm refuses it without `--cache-dir` whatever its value. */
+/** Undefined by default: opm refuses any value of it without `--cache-dir`. */
 const cacheEnforceIntegrity: Flag<boolean | undefined> = {
   ...flag('fail if the cache belongs to another catalog', { group: 'Behavior' }),
   default: undefined,
@@ -50,7 +50,7 @@ const flags = {
   pprofCaptureProfiles: flag('ignored; accepted for compatibility', { hidden: true }),
 };
 
-/** `opmate serve`: a catalog over gRPC and HTTP, or many over HTTP, until it is told to stop. */
+/** `opmate serve`. */
 export const command = defineCommand({
   summary: 'serve a catalog over gRPC (and HTTP with --http), or many catalogs over HTTP with --catalogs',
   tool: 'opm',
@@ -80,7 +80,7 @@ export const command = defineCommand({
   },
 });
 
-/** Serves with several processes: more calls at once, for the memory of each. Returns the exit code. */
+/** Serves with several processes. Returns the exit code. */
 async function serveByWorkers(
   context: CommandContext,
   reference: string,

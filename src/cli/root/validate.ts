@@ -16,10 +16,7 @@ import { type Report, pickFields, writeReport } from '../reports/report.js';
 import { useSession } from '../session.js';
 import { describeVerdict } from './verdict.js';
 
-/**
- * `opmate validate`: every problem of a catalog. Without `-o` the findings go to stderr and stdout stays
- * empty; with it the verdict is data on stdout. Exit code 1 when the catalog is not valid, as `opm` has it.
- */
+/** `opmate validate`; prints findings to stderr, or as data with `-o`. Exit code 1 for an invalid catalog, as in `opm`. */
 export const command = defineCommand({
   summary: 'check a catalog and report every problem',
   tool: 'opm',
@@ -47,10 +44,7 @@ export const command = defineCommand({
   },
 });
 
-/**
- * `opm` validates directories only; here an image or the file of a sqlite index will do as well, but a path
- * that does not exist will not.
- */
+/** Throws OpmateError for files other than databases, and for missing paths. */
 async function checkDirectory(reference: string): Promise<void> {
   const stats = await statIfPresent(reference);
   if (stats?.isDirectory() === true) return;
@@ -84,7 +78,7 @@ function toReport(verdict: CatalogVerdict): Report {
   };
 }
 
-/** The shape is `schemas/validate-output.schema.json`. */
+/** Returns data as in `schemas/validate-output.schema.json`. */
 function toValue({ passed, message, problems, warnings }: CatalogVerdict): JsonObject {
   const list = (findings: readonly CatalogDiagnostic[]): JsonObject[] =>
     findings.map((diagnostic) =>

@@ -5,10 +5,10 @@ import type { LogLevel } from '../../core/log.js';
 import { type CatalogDiagnostic, formatCatalogMessage } from '../../model/catalog-diagnostic.js';
 import { countMore, printable } from '../printable.js';
 
-/** How many findings are printed as text. */
+/** Maximum number of findings printed as text. */
 const maxShown = 20;
 
-/** A verdict as text for people; empty where there is nothing to tell. */
+/** Returns a verdict as text; empty without findings. */
 export function describeVerdict(verdict: CatalogVerdict, level: LogLevel = 'info'): string {
   const lines: string[] = [];
   if (verdict.message !== undefined) lines.push(verdict.message, '');

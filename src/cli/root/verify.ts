@@ -11,7 +11,7 @@ import { isFine } from '../../oci/signatures/verify-image.js';
 import { useSession } from '../session.js';
 import { policyFlags, findPolicyRequest } from './policy-flags.js';
 
-/** `opmate verify REF…`: the verdict on the signatures of each image. Exit code 3 when one is not verified. */
+/** `opmate verify`; exit code 3 if an image is not verified. */
 export const command = defineCommand({
   summary: 'verify the signatures of images',
   arguments: [argument('<references...>', 'images in registries, layouts or archives')],

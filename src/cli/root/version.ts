@@ -6,10 +6,7 @@ import { readBuild } from './build-info.js';
 import { encodeData } from '../reports/encode-data.js';
 import { writeAll } from '../output.js';
 
-/**
- * `opmate version`: the line that `opm version` prints, which scripts parse, with opmate's own version; or
- * the same as data with `-o`.
- */
+/** `opmate version`; prints the line of `opm version`, which scripts parse, or data with `-o`. */
 export const command = defineCommand({
   summary: 'print the version',
   tool: 'opm',

@@ -9,7 +9,7 @@ import { openBrowser } from '../serve/open-browser.js';
 import { loopbackHostFlag, portFlag } from '../serve/server-flags.js';
 import { useSession } from '../session.js';
 
-/** `opmate view`: a page that shows a catalog, until the command is told to stop. Prints its URL. */
+/** `opmate view`; prints the URL of the page. */
 export const command = defineCommand({
   summary: 'show a catalog in the browser: packages, upgrade graphs, bundles, problems',
   arguments: [argument('<catalog>', `catalog: ${catalogForms}`)],

@@ -13,15 +13,15 @@ import { getStorage } from './storage.js';
 
 type ServeCatalogsFlags = GlobalOptions &
   FlagValues<typeof catalogServerFlags> & {
-    /** Refused: it belongs to a single catalog. */
+    /** Refused: only for a single catalog. */
     cacheDir?: string | undefined;
-    /** Address of the gRPC registry API; not served where it is left out. */
+    /** Address of the gRPC registry API; not served by default. */
     grpc?: string | true | undefined;
     /** Directory of manifests of Secrets. */
     secrets?: string | undefined;
   };
 
-/** `opmate serve --catalogs`: the catalogs of a directory of manifests, over HTTP, until it is told to stop. */
+/** Serves the catalogs of a directory of manifests over HTTP until the signal fires. */
 export async function serveManifests(
   context: CommandContext,
   catalogs: string,

@@ -4,10 +4,10 @@ import type { CertificateFiles } from '../../serve/server/certificate-files.js';
 import type { FlagValues } from '../command/flags.js';
 import type { catalogServerFlags } from './server-flags.js';
 
-/** Where HTTP APIs listen unless told. */
+/** Default address of HTTP APIs. */
 const defaultAddress = '127.0.0.1:8080';
 
-/** `HOST:PORT`, `:PORT` for all addresses, or only a port for this machine. Throws UsageError. */
+/** Reads `HOST:PORT`, `:PORT` for all addresses, or a port of the loopback address. Throws UsageError. */
 export function getAddress(
   value: string | boolean | undefined,
   flag = '--http',
@@ -23,14 +23,14 @@ export function getAddress(
   return { host: bracketed ?? plain ?? '127.0.0.1', port: number };
 }
 
-/** The port of `--port`. Throws UsageError. */
+/** Reads `--port`. Throws UsageError. */
 export function parsePort({ port }: { port?: string | undefined }, usual = '50051'): number {
   const text = port ?? usual;
   if (/^\d{1,5}$/.test(text) && Number(text) <= 65535) return Number(text);
   throw new UsageError(`--port ${text}: not a port`, { hint: 'use a number from 0 to 65535' });
 }
 
-/** The files of `--tls-cert` and `--tls-key`. Throws UsageError where only one of them is given. */
+/** Returns the files of `--tls-cert` and `--tls-key`. Throws UsageError for only one of them. */
 export function findTlsFiles(options: {
   tlsCert?: string | undefined;
   tlsKey?: string | undefined;
@@ -41,7 +41,7 @@ export function findTlsFiles(options: {
   throw new UsageError('--tls-cert and --tls-key must be used together', { hint: 'add the other flag' });
 }
 
-/** How the flags say that the HTTP catalog API is served. Throws UsageError. */
+/** Returns the options of the HTTP catalog API. Throws UsageError. */
 export function getHttpOptions(flags: FlagValues<typeof catalogServerFlags>): HttpServerOptions {
   const { externalUrl, metricsListen, allowHost, maxConnections, tlsSelfSigned } = flags;
   const files = findTlsFiles(flags);

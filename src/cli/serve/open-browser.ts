@@ -1,13 +1,12 @@
 import { spawn } from 'node:child_process';
 import type { Logger } from '../../core/log.js';
 
-/** Commands that open a URL with the program that the user has chosen for it. */
 const openers: Partial<Record<NodeJS.Platform, string[]>> = {
   darwin: ['open'],
   win32: ['rundll32', 'url.dll,FileProtocolHandler'],
 };
 
-/** Opens a URL in the user's browser; a browser that cannot be started is a warning. Does not wait for it. */
+/** Starts the user's browser with a URL; warns on failure. */
 export function openBrowser(
   url: string,
   environment: Readonly<Record<string, string | undefined>>,

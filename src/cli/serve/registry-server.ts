@@ -18,7 +18,7 @@ const defaultTerminationLog = '/dev/termination-log';
 type RegistryServerOptions = FlagValues<typeof registryServerFlags> &
   Partial<FlagValues<typeof connectionFlags>>;
 
-/** Waits until a gRPC server is told to stop, and closes it, which finishes calls that are under way. */
+/** Waits until `signal` fires, and closes a gRPC server after its open calls. */
 export async function serveUntilStopped(
   signal: AbortSignal,
   served: { grpcPort: number; close(): Promise<void> },
@@ -35,7 +35,7 @@ export async function serveUntilStopped(
   }
 }
 
-/** How the flags say that the gRPC registry API is served. Throws UsageError. */
+/** Returns the options of the gRPC registry API. Throws UsageError. */
 export function getGrpcOptions(options: RegistryServerOptions): GrpcServerOptions {
   const { host, maxConnections } = options;
   return { host, port: parsePort(options), tls: findTlsFiles(options), maxConnections };

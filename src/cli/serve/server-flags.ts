@@ -1,7 +1,7 @@
 import { type Flag, flag, grouped, optional, parsed, repeated, text } from '../command/flags.js';
 import { positiveInteger } from '../command/values.js';
 
-/** Flags of servers over HTTP that limit who connects. */
+/** Flags of HTTP servers for connections. */
 export const connectionFlags = grouped('Server', {
   maxConnections: parsed('count', 'maximum number of open connections (default: 1000)', positiveInteger),
   allowHost: repeated('name', 'allowed Host header of HTTP requests; others are refused'),
@@ -22,7 +22,7 @@ export function portFlag(port: string): Flag<string> {
   });
 }
 
-/** `--host` of servers that bind loopback unless told otherwise. */
+/** `--host` of servers that listen on loopback by default. */
 export const loopbackHostFlag = text('address', 'address to listen on', {
   default: '127.0.0.1',
   group: 'Server',

@@ -3,8 +3,8 @@ import { computeDigest, parseDigest } from '../../core/digest.js';
 import { type CommandContext, userCacheDirectory } from '../context.js';
 
 /**
- * Where the state of `serve --catalogs` is kept: `--storage`, else below the cache directory, apart for each directory
- * of manifests.
+ * Returns the storage directory of `serve --catalogs`: `--storage`, else a directory per manifest directory below the
+ * cache directory.
  */
 export function getStorage(
   context: CommandContext,
@@ -16,7 +16,7 @@ export function getStorage(
   return path.join(getStorages(context), hex.slice(0, 16));
 }
 
-/** Where storage directories are that were not named. */
+/** Returns the parent of default storage directories. */
 export function getStorages(context: CommandContext): string {
   const { environment, workingDirectory } = context;
   const cache = environment['OPMATE_CACHE_DIR'] || environment['OLM_CACHE_DIR'];

@@ -35,8 +35,8 @@ export async function runAsWorker(
 }
 
 /**
- * Runs this command in `count` processes that share its ports until it is told to stop, and returns their exit code. The
- * first one starts alone, so that the others find its cache. One that ends is replaced.
+ * Runs this command in `count` processes with shared ports until `signal` fires; restarts ended ones. Returns the exit
+ * code. The first starts alone, and fills the cache for the others.
  */
 export async function runWorkers(
   count: number,

@@ -37,7 +37,7 @@ export const substitutes = convertCommand(
   'create a substitutes template, which holds the whole catalog',
 );
 
-/** Writes a template that stands for a catalog to stdout. */
+/** Writes a template of a catalog to stdout. */
 async function convertTemplate(
   context: CommandContext,
   type: ConvertedType,
@@ -60,7 +60,7 @@ async function convertTemplate(
   });
 }
 
-/** Whether an input can be read only once. */
+/** Reports whether an input can be read only once. */
 async function isPipe(reference: string): Promise<boolean> {
   if (reference === '-') return true;
   const status = await statIfPresent(reference);

@@ -17,10 +17,7 @@ import { useSession, writePieces } from '../session.js';
 
 const flags = { output: outputFormat(['json', 'yaml', 'mermaid'], { default: 'json' }), migrateLevel };
 
-/**
- * `opmate template render`. Unlike `opm alpha render-template`, it warns if the catalog is invalid, and draws ranges with
- * too many links once.
- */
+/** `opmate template render`; unlike `opm alpha render-template`, it warns of an invalid catalog and limits drawn ranges. */
 export const command = defineCommand({
   summary: 'render a template as a catalog',
   arguments: [
@@ -76,7 +73,7 @@ async function renderFile(
   });
 }
 
-/** A single argument is a type where it is the name of one, and a file otherwise. */
+/** Reads the arguments; a single one is a type if it names one, else a file. Throws UsageError. */
 function readArguments(args: readonly (string | undefined)[]): {
   type: TemplateType | undefined;
   file: string;

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import type { CommandTree } from '../../../src/cli/command/tree.js';
 import { commands } from '../../../src/cli/tree.js';
-import { loadedTree } from '../../../src/cli/man-pages.js';
+import { loadTree } from '../../../src/cli/command/loaded-tree.js';
 import * as library from '../../../src/index.js';
 import { projectRoot } from '../../support/command-line.js';
 
@@ -97,7 +97,7 @@ const verbs: Readonly<Record<string, readonly string[]>> = {
 /** Commands about the command line itself. */
 const own: readonly string[] = ['version', 'completion', '__complete', 'help'];
 
-const { program } = await loadedTree();
+const { program } = await loadTree();
 
 function leavesBelow(command: Command, words: readonly string[]): string[] {
   const below = command.commands.flatMap((sub) => leavesBelow(sub, [...words, sub.name()]));

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Argument, Command, Option } from 'commander';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { loadedTree } from '../../../src/cli/man-pages.js';
+import { loadTree } from '../../../src/cli/command/loaded-tree.js';
 import { completionScript, shells } from '../../../src/cli/completion/scripts.js';
 import { type WantedName, offerFor } from '../../../src/cli/completion/words.js';
 import { directoryWith } from '../../support/temporary.js';
@@ -170,7 +170,7 @@ describe('cli/completion', () => {
   });
 
   it('takes every value that is a path for one', async () => {
-    const { program: whole } = await loadedTree();
+    const { program: whole } = await loadTree();
     const wrong: string[] = [];
     const visit = (command: Command, line: readonly string[]): void => {
       for (const option of command.options) {

@@ -3,7 +3,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { catalogForms } from '../../../src/api/open-catalog.js';
-import { commandSummaries, manPages } from '../../../src/cli/man-pages.js';
+import { commandSummaries } from '../../../src/cli/command/command-summaries.js';
+import { manPages } from '../../../src/cli/man-pages.js';
 import { projectRoot } from '../../support/command-line.js';
 import { directoryWith } from '../../support/temporary.js';
 

@@ -104,12 +104,26 @@ export {
 export { type NamedCatalog, parseNamedCatalog } from './api/named-catalogs.js';
 export {
   archiveImageSet,
+  mapArchives,
+  mapImageSet,
   mirrorArchives,
+  type MirrorArchivesOptions,
   mirrorImageSet,
-  type MirrorOptions,
   planMirror,
 } from './api/mirror.js';
-export type { MirrorArchive, MirrorPlan, MirrorResult } from './api/mirror/image-set-run.js';
+export type {
+  MirrorArchive,
+  MirrorMapping,
+  MirrorOptions,
+  MirrorPlan,
+  MirrorResult,
+  VerificationOptions,
+} from './api/mirror/image-set-run.js';
+export {
+  type VerifiedArchive,
+  verifyArchive,
+  type VerifyArchiveOptions,
+} from './api/images/verify-archive.js';
 export {
   type ChannelReleases,
   listChannelReleases,
@@ -298,7 +312,6 @@ export { type OpenedReference, type OpenedTarget, openReference, openTarget } fr
 export type { ManifestContent, Repository, WritableRepository } from './oci/registry/repository.js';
 export type * from './oci/image/types.js';
 export { readContents, type ImageContents } from './oci/image/contents.js';
-export { verifyArchiveSet } from './oci/archive-set/archive-verify.js';
 export { openArchiveSets, type OpenedArchive } from './oci/archive-set/archive-set-reader.js';
 export { readCatalogImages, type CatalogImage } from './mirror/catalog-images.js';
 export { readImageSetConfiguration } from './mirror/image-set/image-set-config.js';

@@ -1,51 +1,31 @@
 import path from 'node:path';
-import type { OnError } from '../mirror/image-set/image-set-mirror.js';
-import { Workspace } from '../mirror/image-set/workspace.js';
 import type { ArchiveProof } from '../oci/archive-set/archive-index.js';
 import type { Session } from '../source/session.js';
-import { parseDestination, requireRegistry } from './mirror/destination.js';
+import { requireRegistry } from './mirror/destination.js';
 import {
   type ImageSetRun,
-  type ImageSetRunOptions,
   type MirrorArchive,
+  type MirrorMapping,
+  type MirrorOptions,
   type MirrorPlan,
   type MirrorResult,
   prepareRun,
 } from './mirror/image-set-run.js';
-import { mirrorFromArchives } from './mirror/mirror-archive.js';
-import { archiveLock, mirrorLock } from './mirror/mirror-lock.js';
-import { archiveSources, mirrorSources, planSources } from './mirror/mirror-sources.js';
+import { mapFromArchives, mirrorFromArchives } from './mirror/mirror-archive.js';
+import { archiveLock, mapLock, mirrorLock } from './mirror/mirror-lock.js';
+import { archiveSources, mapSources, mirrorSources, planSources } from './mirror/mirror-sources.js';
 
-/** Options of planning and mirroring image sets. */
-export interface MirrorOptions extends Pick<
-  ImageSetRunOptions,
-  | 'avoidRisks'
-  | 'dependencies'
-  | 'graphBase'
-  | 'graphData'
-  | 'helmCharts'
-  | 'ignoreReleaseSignature'
-  | 'lock'
-  | 'maxPerRegistry'
-  | 'naming'
-  | 'signatures'
-  | 'signingKey'
-  | 'strictArchive'
-> {
-  /** Handling of images that cannot be copied; default `stop`. */
-  onError?: OnError | undefined;
-  /** Directory for `working-dir` with the lock and cluster resources; default none: nothing is written. */
-  workspace?: string | undefined;
-  /** Maximum number of path components at the target; default unlimited. */
-  maxNestedPaths?: number | undefined;
-  /** Base archive or inventory of an archive: what it holds is omitted. */
-  base?: string | undefined;
+/** Options of mirroring from archives. */
+export interface MirrorArchivesOptions extends MirrorOptions {
+  /** ImageSetConfiguration that limits the content; default all of it. */
+  configFile?: string | undefined;
+  /** ID and signature that the first archive must have; default any. */
+  proof?: ArchiveProof | undefined;
 }
 
 /**
- * Plans mirroring the image set in `configFile` to `docker://REGISTRY[/PATH]` or `file://DIRECTORY`: reads manifests, asks
- * the target for what it has, and copies nothing. `encodeLock` writes the lock for `opmate mirror --locked`. Throws
- * OpmateError.
+ * Plans mirroring the image set in `configFile` to `docker://REGISTRY[/PATH]` or `file://DIRECTORY`: reads manifests,
+ * surveys the target, and copies nothing. The lock is written to the workspace, if there is one. Throws OpmateError.
  */
 export async function planMirror(
   configFile: string,
@@ -53,13 +33,28 @@ export async function planMirror(
   session: Session,
   options: MirrorOptions = {},
 ): Promise<MirrorPlan> {
-  return planSources(readRun(configFile, destination, session, options));
+  return planSources(await openRun(configFile, destination, session, options));
 }
 
 /**
- * Mirrors the image set in `configFile` to `docker://REGISTRY[/PATH]`: with `lock` what that pins, else what the sources
- * have now. A repeated run copies only what is missing. Throws OpmateError; images that `onError` skips are listed in
- * the report.
+ * Maps the images of the image set in `configFile` to `docker://REGISTRY[/PATH]` or `file://DIRECTORY` without reading
+ * images, as `opmate mirror --dry-run` does. Mapping and cluster resources are written to the workspace, if there is one.
+ * Throws OpmateError.
+ */
+export async function mapImageSet(
+  configFile: string,
+  destination: string,
+  session: Session,
+  options: MirrorOptions = {},
+): Promise<MirrorMapping> {
+  const run = await openRun(configFile, destination, session, options);
+  return isLocked(options) ? mapLock(run) : mapSources(run);
+}
+
+/**
+ * Mirrors the image set in `configFile` to `docker://REGISTRY[/PATH]`: what a lock pins, or what the sources have now. A
+ * repeated run copies only what is missing. Lock and cluster resources are written to the workspace, if there is one.
+ * Throws OpmateError; images that `onError` skips are listed in the report.
  */
 export async function mirrorImageSet(
   configFile: string,
@@ -67,13 +62,13 @@ export async function mirrorImageSet(
   session: Session,
   options: MirrorOptions = {},
 ): Promise<MirrorResult> {
-  const run = readRun(configFile, requireRegistry(destination), session, options);
-  return options.lock === undefined ? mirrorSources(run) : mirrorLock(run);
+  const run = await openRun(configFile, requireRegistry(destination), session, options);
+  return isLocked(options) ? mirrorLock(run) : mirrorSources(run);
 }
 
 /**
- * Writes the image set in `configFile` into an archive in `directory`, for `mirrorArchives` behind an air gap: with `lock`
- * what that pins. An interrupted run is continued by the same call. Throws OpmateError.
+ * Writes the image set in `configFile` into an archive in `directory`, for `mirrorArchives` behind an air gap: what a
+ * lock pins, or what the sources have now. An interrupted run is continued by the same call. Throws OpmateError.
  */
 export async function archiveImageSet(
   configFile: string,
@@ -81,48 +76,47 @@ export async function archiveImageSet(
   session: Session,
   options: MirrorOptions = {},
 ): Promise<MirrorArchive> {
-  const run = readRun(
-    configFile,
-    `file://${path.resolve(session.workingDirectory, directory)}`,
-    session,
-    options,
-  );
-  return options.lock === undefined ? archiveSources(run) : archiveLock(run);
+  const destination = `file://${path.resolve(session.workingDirectory, directory)}`;
+  const run = await openRun(configFile, destination, session, options);
+  return isLocked(options) ? archiveLock(run) : archiveSources(run);
 }
 
 /**
- * Copies archives to `docker://REGISTRY[/PATH]`, the first with what it needs of the others: all that it holds, or what
- * `configFile` asks for. Reads no source. Throws OpmateError; `proof` refuses a forged archive before it is read.
+ * Copies archives to `docker://REGISTRY[/PATH]`, the first with what it needs of the others: all of its content, or what
+ * `configFile` selects. Reads no source. Throws OpmateError; an archive without the required `proof` is not read.
  */
 export async function mirrorArchives(
   directories: readonly string[],
   destination: string,
   session: Session,
-  { configFile, proof = {}, ...options }: MirrorOptions & { configFile?: string; proof?: ArchiveProof } = {},
+  options: MirrorArchivesOptions = {},
 ): Promise<MirrorResult> {
-  const places = directories.map((directory) => path.resolve(session.workingDirectory, directory));
-  const run = readRun(configFile, requireRegistry(destination), session, options);
-  return mirrorFromArchives(run, places, proof);
+  const run = prepareRun(options.configFile, requireRegistry(destination), session, options);
+  return mirrorFromArchives(run, resolveAll(directories, session), options.proof ?? {});
 }
 
-function readRun(
-  configFile: string | undefined,
+/** Maps the images of archives as `mirrorArchives` would copy them, and copies nothing. Throws OpmateError. */
+export async function mapArchives(
+  directories: readonly string[],
   destination: string,
   session: Session,
-  { workspace, base, maxNestedPaths, ...options }: MirrorOptions,
-): ImageSetRun {
-  const { workingDirectory } = session;
-  const resolve = (file: string): string => path.resolve(workingDirectory, file);
-  return prepareRun(
-    {
-      ...options,
-      configFile,
-      destination: parseDestination(destination, session, maxNestedPaths),
-      ...(workspace !== undefined && {
-        workspace: new Workspace({ workingDirectory, directory: resolve(workspace) }),
-      }),
-      ...(base !== undefined && { base: { path: resolve(base), text: base } }),
-    },
-    session,
-  );
+  options: MirrorArchivesOptions = {},
+): Promise<MirrorMapping> {
+  const run = prepareRun(options.configFile, requireRegistry(destination), session, options);
+  return mapFromArchives(run, resolveAll(directories, session), options.proof ?? {});
+}
+
+/** Throws OpmateError if results could not be written, before a run has worked for them. */
+async function openRun(...parameters: Parameters<typeof prepareRun>): Promise<ImageSetRun> {
+  const run = prepareRun(...parameters);
+  await run.workspace?.requireWritable();
+  return run;
+}
+
+function isLocked({ lock, locked = false }: MirrorOptions): boolean {
+  return locked || lock !== undefined;
+}
+
+function resolveAll(directories: readonly string[], { workingDirectory }: Session): string[] {
+  return directories.map((directory) => path.resolve(workingDirectory, directory));
 }

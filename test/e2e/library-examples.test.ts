@@ -47,6 +47,7 @@ describe('docs/examples', () => {
       'serve-catalogs',
       'push-bundle',
       'mirror-catalog',
+      'mirror-mappings',
     ];
     const elsewhere = ['catalog-client', 'edit-index', 'render-and-validate'];
     const files = await readdir(path.join(projectRoot, 'docs', 'examples'));
@@ -125,6 +126,27 @@ describe('docs/examples', () => {
     } finally {
       await registry.close();
       await target.close();
+    }
+  });
+
+  it('copies the images of a mapping file, and reports the missing ones', async () => {
+    const registry = await startFaultRegistry();
+    const target = await startRegistry({ directory: at('mapped') });
+    try {
+      serveBuilt(registry, 'ns/catalog', 'v1', await makeCatalogImage({ 'all.json': widgetCatalog }));
+      const copied = `${new URL(target.url).host}/mirror/catalog`;
+      await sandbox.write({ 'mapping.txt': `${registry.host}/ns/catalog:v1=${copied}:v1\n` });
+      const first = await runExample('mirror-mappings', 'mapping.txt', '--use-http');
+      expect(first).toMatchObject({ code: 0, stderr: '' });
+      expect(first.stdout).toMatch(new RegExp(`^sha256:[0-9a-f]{64} ${copied}:v1\n$`));
+      await sandbox.write({ 'mapping.txt': `${registry.host}/ns/catalog:v2=${copied}:v2\n` });
+      expect(await runExample('mirror-mappings', 'mapping.txt', '--use-http')).toEqual({
+        ...{ code: 1, stdout: '' },
+        stderr: `${registry.host}/ns/catalog:v2: not found\n`,
+      });
+    } finally {
+      await target.close();
+      await registry.close();
     }
   });
 

@@ -71,6 +71,8 @@ describe('mirror --config --dry-run', () => {
       same('widget:v1.1.0'),
       same('widget:v1.2.0'),
     ]);
+    const copy = 'opmate mirror -c range.yaml --workspace file://range docker://registry.test/ocm';
+    expect(result.stderr.trimEnd().split('\n').at(-1)).toBe(`info: next: ${copy}`);
     const resources = await resourcesOf('range');
     expect(Object.keys(resources)).toEqual(['cc-index-v1.yaml', 'cs-index-v1.yaml', 'itms-oc-mirror.yaml']);
     expect(resources['itms-oc-mirror.yaml']).toBe(
@@ -328,12 +330,12 @@ describe('mirror --config --dry-run', () => {
   it.each([
     [['registry.test/ocm', '--dry-run'], '"registry.test/ocm": not a registry'],
     [['docker://registry.test/a', 'docker://registry.test/b', '--dry-run'], 'expected one destination'],
+    [['docker://registry.test/a', '--dry-run', '--name', 'No_name'], '--name "No_name": invalid object name'],
+    [['docker://registry.test/a', '--dry-run', '--prefix', '-'], '--prefix "-": invalid name prefix'],
     [
-      ['docker://registry.test/a', '--dry-run', '--name', 'No_name'],
-      '--name "No_name": not a name for an object',
+      ['docker://registry.test/a', '--dry-run', '--poll-interval', '30'],
+      '--poll-interval "30": invalid duration',
     ],
-    [['docker://registry.test/a', '--dry-run', '--prefix', '-'], '--prefix "-": no name can begin so'],
-    [['docker://registry.test/a', '--dry-run', '--poll-interval', '30'], '--poll-interval "30": not a time'],
     [['docker://registry.test/a', '--dry-run', '--workspace', 'here'], '--workspace "here": not a directory'],
   ])('refuses %j', async (args, message) => {
     await sandbox.write({ 'any.yaml': 'kind: ImageSetConfiguration\n' });

@@ -19,14 +19,13 @@ export async function copyLocked(
   { lock, set, templates }: LockedSet,
   content: Pick<LockMirrorOptions, 'archive' | 'base' | 'open' | 'shard' | 'shardWaitMs'>,
 ): Promise<MirrorResult> {
-  const { destination, onSurveyed } = run.options;
   const mirror = new LockMirror(lock, {
-    ...{ target: destination.target, transfer: getTransferOptions(run), ...content },
+    ...{ target: run.destination.target, transfer: getTransferOptions(run), ...content },
   });
   // A name that no manifest can have is an error before anything is copied.
   renderResources(run, set, templates);
   const bytes = await mirror.survey();
-  onSurveyed?.(bytes);
+  run.options.onSurveyed?.(bytes);
   const { waiting, ...report } = await mirror.copy();
   const resources = await writeResources(run, set, templates);
   return { report, changes: [], resources, bytes, lock, waiting };

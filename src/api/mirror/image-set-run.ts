@@ -1,35 +1,55 @@
+import path from 'node:path';
 import type { KeyObject } from 'node:crypto';
 import type { BasePlace } from '../../mirror/image-set/archive-base.js';
 import type { OnError } from '../../mirror/image-set/image-set-mirror.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import type { ClusterResourceOptions } from '../../mirror/image-set/image-set-resources.js';
-import type { Workspace } from '../../mirror/image-set/workspace.js';
+import { Workspace } from '../../mirror/image-set/workspace.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
 import type { ImageSetLock } from '../../mirror/lock/lock.js';
 import type { Shard } from '../../mirror/lock/shard.js';
 import type { DependencyMode } from '../../mirror/selection/dependencies.js';
 import type { TransferOptions, TransferReport } from '../../mirror/transfer/transfer-types.js';
+import type { PolicyRequest } from '../../mirror/verification/signature-policy.js';
 import type { ArchiveIndex } from '../../oci/archive-set/archive-index.js';
 import { type Session, withChanges } from '../../source/session.js';
-import type { MirrorDestination } from './destination.js';
-import type { Verification } from './verification.js';
+import { type MirrorDestination, parseDestination } from './destination.js';
 
-/** Options of a run over an image set. */
-export interface ImageSetRunOptions {
-  destination: MirrorDestination;
-  /** Where results are written and a lock is read; nothing is written without it. */
-  workspace?: Workspace | undefined;
-  /** Takes precedence over that of the workspace. */
+/** Signature policy of a run. */
+export interface VerificationOptions extends PolicyRequest {
+  /** Fail for images that the policy refuses; default true. Otherwise they are warnings. */
+  isStrict?: boolean | undefined;
+  /** Absolute path of a `registries.d` directory with the stores of OpenPGP signatures; default none. */
+  registriesDirectory?: string | undefined;
+}
+
+/** Options of planning and mirroring image sets. Paths are relative to the working directory of the session. */
+export interface MirrorOptions extends Partial<
+  Pick<TransferOptions, 'imagesAtOnce' | 'layersAtOnce' | 'imageTimeoutMs'>
+> {
+  /** Parent directory of `working-dir` with the lock and cluster resources; default none: nothing is written. */
+  workspace?: string | undefined;
+  /** Lock file to write, or with `locked` to read; default `opmate.lock.json` in the `working-dir` of the workspace. */
+  lockFile?: string | undefined;
+  /** Mirror exactly what the lock of the workspace pins; default false. */
+  locked?: boolean | undefined;
+  /** Mirror exactly what this lock pins; takes precedence over the lock of the workspace. */
   lock?: ImageSetLock | undefined;
-  /** The ImageSetConfiguration, relative to the working directory; optional for an archive. */
-  configFile?: string | undefined;
+  /** ID of the plan that the lock must have, see `planOf`; default any. */
+  plan?: string | undefined;
+  /** Copy only this shard of the lock; default all. */
+  shard?: Shard | undefined;
+  /** Time without progress after which a shard stops waiting for blobs of others, in milliseconds; default 10,000. */
+  shardWaitMs?: number | undefined;
   /** Handling of bundles that selected ones depend on; default `report`. */
   dependencies?: DependencyMode | undefined;
-  /** Handling of images that cannot be copied; default `stop`. */
+  /** Handling of images that cannot be copied; default `stop`, which locked image sets require. */
   onError?: OnError | undefined;
   /** Copy signatures too; default true. */
   signatures?: boolean | undefined;
-  /** Names of the objects for a cluster. */
+  /** Signature policy to verify every image by before anything is copied; default none. */
+  verification?: VerificationOptions | undefined;
+  /** Names of cluster resources. */
   naming?:
     Pick<ClusterResourceOptions, 'catalogName' | 'prefix' | 'pollIntervalMinutes' | 'icsp'> | undefined;
   /** Push Helm charts themselves to a registry; default false. Archives always hold them. */
@@ -40,54 +60,74 @@ export interface ImageSetRunOptions {
   ignoreReleaseSignature?: boolean | undefined;
   /** Base of the graph image. */
   graphBase?: string | undefined;
-  /** URL or file of the graph data. */
+  /** URL or file of the graph data; default that of the public update service. */
   graphData?: string | undefined;
-  /** For an archive: what it need not hold. */
-  base?: BasePlace | undefined;
-  /** Fail where a blob is larger than a part of the archive; default false. */
+  /** Base archive or inventory of an archive, whose content is omitted; default none. */
+  base?: string | undefined;
+  /** Fail if a blob is larger than a part of the archive; default false. */
   strictArchive?: boolean | undefined;
-  /** Signs the archive. */
+  /** Private key that signs the archive; default none. */
   signingKey?: KeyObject | undefined;
-  /** Mirror only this part of a lock. */
-  shard?: Shard | undefined;
-  /** How long a shard waits for blobs of others, after the last one has come; default 10 s. */
-  shardWaitMs?: number | undefined;
-  /** Digest of the plan that the lock must be of. */
-  plan?: string | undefined;
-  verification?: Verification | undefined;
-  /** Maximum parallel requests per registry; default 6. */
+  /** Maximum number of path components at the target; default unlimited. */
+  maxNestedPaths?: number | undefined;
+  /** Maximum parallel requests per registry; default 6, or `imagesAtOnce` if that is more. */
   maxPerRegistry?: number | undefined;
-  copyLimits?: Pick<TransferOptions, 'imagesAtOnce' | 'layersAtOnce' | 'imageTimeoutMs'> | undefined;
   /** Called with the selection before anything is copied. */
   onPlanned?: ((plan: ImageSetPlan) => void) | undefined;
-  /** Called with what is to be copied before the first blob is. */
+  /** Called with the amounts to copy before the first blob is copied. */
   onSurveyed?: ((bytes: BytePlan) => void) | undefined;
 }
 
-/** A run over an image set as its options describe it. */
+/** One run over an image set. */
 export interface ImageSetRun {
-  readonly options: ImageSetRunOptions;
+  readonly options: MirrorOptions;
+  /** The ImageSetConfiguration; undefined for all content of an archive. */
+  readonly configFile: string | undefined;
+  readonly destination: MirrorDestination;
+  readonly workspace: Workspace | undefined;
+  readonly base: BasePlace | undefined;
   readonly session: Session;
 }
 
-/** Prepares a run; nothing is read yet. */
-export function prepareRun(options: ImageSetRunOptions, session: Session): ImageSetRun {
-  // What is verified is looked at again to be copied.
-  const hasReads = options.verification !== undefined;
-  return { options, session: hasReads ? withChanges(session, { signatureReads: new Map() }) : session };
+/** Prepares a run; nothing is read yet. Throws UsageError for an invalid destination. */
+export function prepareRun(
+  configFile: string | undefined,
+  destination: string,
+  session: Session,
+  options: MirrorOptions,
+): ImageSetRun {
+  const { workingDirectory } = session;
+  const { workspace, lockFile, base, verification } = options;
+  const resolve = (file: string): string => path.resolve(workingDirectory, file);
+  return {
+    options,
+    configFile,
+    destination: parseDestination(destination, session, options.maxNestedPaths),
+    workspace:
+      workspace === undefined
+        ? undefined
+        : new Workspace({
+            workingDirectory,
+            directory: resolve(workspace),
+            lockFile: lockFile === undefined ? undefined : resolve(lockFile),
+          }),
+    base: base === undefined ? undefined : { path: resolve(base.replace(/^file:\/\//, '')), text: base },
+    // Signatures are read again when they are copied.
+    session: verification === undefined ? session : withChanges(session, { signatureReads: new Map() }),
+  };
 }
 
-/** Names of an image set that nothing was copied of. */
-export interface MirrorNames {
+/** Mapping of an image set, of which nothing was copied. */
+export interface MirrorMapping {
   /** `SOURCE=DESTINATION`, sorted. */
   mapping: string[];
-  /** Those of `mapping` whose images are in no archive yet. */
+  /** Lines of `mapping` whose images are in no archive yet. */
   missing: string[];
   /** Mirror sets and catalog sources for the cluster, by file name; undefined for an archive. */
   resources: Map<string, string> | undefined;
 }
 
-/** What a run planned: images and bytes, and the lock that pins them. */
+/** Plan of a run: images and bytes, and the lock that pins them. */
 export interface MirrorPlan {
   bytes: BytePlan;
   lock: ImageSetLock;
@@ -95,24 +135,25 @@ export interface MirrorPlan {
   kept: { catalog: string; package: string; channel: string; bundle: string; reason: string }[];
 }
 
-/** What a run copied to a registry. */
+/** Result of mirroring to a registry. */
 export interface MirrorResult {
   report: TransferReport;
-  /** What became of catalogs for want of images, one sentence each. */
+  /** Changes of catalogs that lack images, one sentence each. */
   changes: string[];
   /** Mirror sets and catalog sources for the cluster, by file name. */
   resources: Map<string, string>;
   bytes: BytePlan;
   /** Pins what was mirrored. */
   lock: ImageSetLock;
-  /** Images of other shards that are not there yet, so that the catalogs wait. */
+  /** Number of missing images of other shards; with any, catalogs are not copied yet. */
   waiting: number;
 }
 
-/** What a run wrote to disk. */
+/** Result of mirroring to disk. */
 export interface MirrorArchive {
-  /** Images that were left out. */
+  /** Omitted images. */
   report: TransferReport;
+  /** Changes of catalogs that lack images, one sentence each. */
   changes: string[];
   lock: ImageSetLock;
   index: ArchiveIndex;

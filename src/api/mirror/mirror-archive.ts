@@ -22,18 +22,19 @@ import type { ArchiveProof } from '../../oci/archive-set/archive-index.js';
 import { holdOpen } from '../../oci/image/open.js';
 import { type OpenedArchive, openArchiveSets } from '../../oci/archive-set/archive-set-reader.js';
 import { copyLocked } from './copy-locked.js';
-import type { ImageSetRun, MirrorNames, MirrorResult } from './image-set-run.js';
+import type { ImageSetRun, MirrorMapping, MirrorResult } from './image-set-run.js';
 import { type Templates, readConfiguration, readTemplates, getReleaseSettings } from './run-configuration.js';
-import { writeNames } from './write-results.js';
+import { verifyArchived } from './verification.js';
+import { writeMapping } from './write-results.js';
 
-/** Names what archives hold; see `writeNames`. */
-export async function planArchiveNames(
+/** Maps the content of archives; see `writeMapping`. */
+export async function mapFromArchives(
   run: ImageSetRun,
   directories: readonly string[],
   proof: ArchiveProof,
-): Promise<MirrorNames> {
+): Promise<MirrorMapping> {
   return withArchive(run, directories, proof, (content) =>
-    withArchived(run, content, ({ set, templates }) => writeNames(run, set, templates)),
+    withArchived(run, content, ({ set, templates }) => writeMapping(run, set, templates)),
   );
 }
 
@@ -49,8 +50,7 @@ export async function mirrorFromArchives(
   return withArchive(run, directories, proof, (content) =>
     withArchived(run, content, async ({ set, templates, locked, narrowed }) => {
       const { archive, base } = content;
-      const { verification } = run.options;
-      await verification?.verifyArchived(locked, (name) => base.repository(name), run.session);
+      await verifyArchived(run, locked, (name) => base.repository(name));
       const open = ({ repository, contents }: LockedImage) =>
         Promise.resolve(holdOpen({ repository: base.repository(repository), digest: contents.root.digest }));
       const lock = narrowed?.lock ?? locked;
@@ -79,8 +79,8 @@ async function withArchive<T>(
 ): Promise<T> {
   const archive = await openArchiveSets(directories, proof);
   try {
-    await run.options.workspace?.requireWritable();
-    const base = new BaseContent(archive, run.options.destination.target.registry, run.session);
+    await run.workspace?.requireWritable();
+    const base = new BaseContent(archive, run.destination.target.registry, run.session);
     return await work({ archive, base });
   } finally {
     await archive.close();
@@ -106,10 +106,10 @@ async function withArchived<T>(
   const lock = parseLock(content.archive.index.lock, 'the lock of the archive');
   requireListedImages(content.archive, lock);
   const wanted = run.options.helmCharts === true ? lock : withoutCharts(lock);
-  if (run.options.configFile !== undefined) return withLimited(run, content, lock, wanted, work);
+  if (run.configFile !== undefined) return withLimited(run, content, lock, wanted, work);
   const templates = templatesOfLock(lock, 'the lock of the archive');
   await requireSignedReleases(wanted, getReleaseSettings(run));
-  const set = mirroredOfLock(wanted, run.options.destination.target);
+  const set = mirroredOfLock(wanted, run.destination.target);
   return work({ set, templates, locked: wanted });
 }
 
@@ -122,7 +122,7 @@ async function withLimited<T>(
   work: (set: ArchivedSet) => Promise<T>,
 ): Promise<T> {
   const { dependencies = 'report' } = run.options;
-  const { target } = run.options.destination;
+  const { target } = run.destination;
   const { config, digest } = await readConfiguration(run);
   const isOther = digest !== lock.configuration;
   const templates = await readTemplates(run, config);

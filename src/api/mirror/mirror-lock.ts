@@ -11,25 +11,26 @@ import { transfersOfLock } from '../../mirror/lock/locked-transfers.js';
 import { joinReports } from '../../mirror/transfer/transfer-step.js';
 import type { OpenedReference } from '../../oci/image/open.js';
 import { copyLocked } from './copy-locked.js';
-import type { ImageSetRun, MirrorNames, MirrorResult, MirrorArchive } from './image-set-run.js';
+import type { ImageSetRun, MirrorMapping, MirrorResult, MirrorArchive } from './image-set-run.js';
 import { planForRun } from './plan-image-set.js';
 import { type Templates, readConfiguration, readTemplates, getLockOptions } from './run-configuration.js';
+import { verifyLocked } from './verification.js';
 import { writeArchive } from './write-archive.js';
-import { writeNames } from './write-results.js';
+import { writeMapping } from './write-results.js';
 
 const defaultShardWait = 10_000;
 
-/** Names what the lock copies; see `writeNames`. */
-export async function planLockNames(run: ImageSetRun): Promise<MirrorNames> {
+/** Maps the images of the lock; see `writeMapping`. */
+export async function mapLock(run: ImageSetRun): Promise<MirrorMapping> {
   const { lock, templates } = await readSameLock(run);
-  return writeNames(run, mirroredOfLock(lock, run.options.destination.target), templates);
+  return writeMapping(run, mirroredOfLock(lock, run.destination.target), templates);
 }
 
 /** Copies to a registry what a lock names: nothing is looked up. */
 export async function mirrorLock(run: ImageSetRun): Promise<MirrorResult> {
   const { shard, shardWaitMs = defaultShardWait } = run.options;
   return withLock(run, async ({ lock, templates, open }) => {
-    const set = mirroredOfLock(lock, run.options.destination.target);
+    const set = mirroredOfLock(lock, run.destination.target);
     return copyLocked(run, { lock, set, templates }, { open, shard, shardWaitMs });
   });
 }
@@ -55,7 +56,7 @@ async function withLock<T>(
 ): Promise<T> {
   const { lock: planned, config, templates } = await readSameLock(run);
   const { session } = run;
-  const lock = (await run.options.verification?.verifyLocked(planned, session)) ?? planned;
+  const lock = await verifyLocked(run, planned);
   const rebuilt = rebuiltOnDemand(lock, session, () => planForRun(run, config, lock));
   try {
     return await work({ lock, config, templates, open: (image) => rebuilt.findOpener(image) });
@@ -68,8 +69,7 @@ async function withLock<T>(
 async function readSameLock(
   run: ImageSetRun,
 ): Promise<{ lock: ImageSetLock; config: ImageSetConfiguration; templates: Templates }> {
-  const { workspace } = run.options;
-  const lock = run.options.lock ?? (await workspace?.readLock());
+  const lock = run.options.lock ?? (await run.workspace?.readLock());
   if (lock === undefined) throw new UsageError('no lock', { hint: 'specify a lock or a workspace' });
   requirePlan(run, lock);
   const config = await requireSame(run, lock);
@@ -117,5 +117,5 @@ async function requireSame(run: ImageSetRun, lock: ImageSetLock): Promise<ImageS
 }
 
 function getShownLock(run: ImageSetRun): string {
-  return run.options.workspace?.shownLock ?? 'lock';
+  return run.workspace?.shownLock ?? 'lock';
 }

@@ -8,6 +8,7 @@ import type { TransferOptions, TransferReport } from '../../mirror/transfer/tran
 import { openReference } from '../../oci/image/open.js';
 import type { Session } from '../../source/session.js';
 import { type FileRoots, resolveRoots } from './file-roots.js';
+import { resolveMaxPerRegistry } from './max-per-registry.js';
 
 /** Options of copying images as mappings state. */
 export interface MirrorMappingsOptions
@@ -25,7 +26,7 @@ export interface MirrorMappingsOptions
         | 'skipMissing'
       >
     > {
-  /** Maximum parallel requests per registry; default 6. */
+  /** Maximum parallel requests per registry; default 6, or `imagesAtOnce` if that is more. */
   maxPerRegistry?: number | undefined;
   /** Called with the number of images, patterns of tags resolved, before anything is copied. */
   onResolved?: ((images: number) => void) | undefined;
@@ -41,7 +42,7 @@ export async function mirrorMappings(
   options: MirrorMappingsOptions = {},
 ): Promise<TransferReport> {
   const { directory, fromDirectory, onResolved, ...settings } = options;
-  const { continueOnError = false, skipMissing = false, maxPerRegistry = 6 } = settings;
+  const { continueOnError = false, skipMissing = false } = settings;
   const roots = resolveRoots({ directory, fromDirectory }, session);
   const images = await resolvePairs(
     mappings,

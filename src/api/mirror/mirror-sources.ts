@@ -3,16 +3,17 @@ import type { ImageSetConfiguration } from '../../mirror/image-set/image-set-con
 import { ImageSetMirror } from '../../mirror/image-set/image-set-mirror.js';
 import type { ImageSetPlan } from '../../mirror/image-set/image-set-plan.js';
 import { requireTargetAccess } from '../../mirror/image-set/target-access.js';
-import type { ImageSetRun, MirrorNames, MirrorPlan, MirrorResult, MirrorArchive } from './image-set-run.js';
+import type { ImageSetRun, MirrorMapping, MirrorPlan, MirrorResult, MirrorArchive } from './image-set-run.js';
 import { planForRun } from './plan-image-set.js';
 import { readConfiguration, readTemplates, getLockOptions, getTransferOptions } from './run-configuration.js';
+import { verifySources } from './verification.js';
 import { writeArchive, surveyArchive, readBase } from './write-archive.js';
-import { writeResources, writeNames, renderResources } from './write-results.js';
+import { writeResources, writeMapping, renderResources } from './write-results.js';
 
 /** Plans in bytes, and writes the lock. Of images no blob is read but the layers of catalogs. */
 export async function planSources(run: ImageSetRun): Promise<MirrorPlan> {
   const { config, digest } = await readConfiguration(run);
-  const { destination, workspace } = run.options;
+  const { destination, workspace } = run;
   return withMirror(run, config, async (mirror, plan) => {
     const templates = await readTemplates(run, config);
     renderResources(run, plan, templates);
@@ -30,29 +31,28 @@ export async function planSources(run: ImageSetRun): Promise<MirrorPlan> {
   });
 }
 
-/** Writes names only: nothing is read but catalogs. */
-export async function planSourceNames(run: ImageSetRun): Promise<MirrorNames> {
+/** Maps images only: nothing is read but catalogs. */
+export async function mapSources(run: ImageSetRun): Promise<MirrorMapping> {
   const { config } = await readConfiguration(run);
-  return withPlan(run, config, async (plan) => writeNames(run, plan, await readTemplates(run, config)));
+  return withPlan(run, config, async (plan) => writeMapping(run, plan, await readTemplates(run, config)));
 }
 
 /** Copies to a registry what the sources have now, and writes the lock of it. */
 export async function mirrorSources(run: ImageSetRun): Promise<MirrorResult> {
   const { config, digest } = await readConfiguration(run);
   const templates = await readTemplates(run, config);
-  const { destination, verification } = run.options;
-  await requireTargetAccess(config, destination.target, run.session);
+  await requireTargetAccess(config, run.destination.target, run.session);
   return withMirror(run, config, async (mirror, plan) => {
     // A name that no manifest can have is an error before anything is copied.
     renderResources(run, plan, templates);
     await mirror.prepare();
-    await verification?.verify(mirror, run.session);
+    await verifySources(run, mirror);
     const bytes = await mirror.surveyWithSignatures();
     run.options.onSurveyed?.(bytes);
     const { changes, ...report } = await mirror.copy();
     const lock = mirror.lock(digest, getLockOptions(run), templates);
     const resources = await writeResources(run, mirror.mirrored(), templates);
-    await run.options.workspace?.writeLock(lock);
+    await run.workspace?.writeLock(lock);
     return { report, changes, resources, bytes, lock, waiting: 0 };
   });
 }
@@ -66,7 +66,7 @@ export async function archiveSources(run: ImageSetRun): Promise<MirrorArchive> {
     const templates = await readTemplates(run, config);
     renderResources(run, plan, templates);
     await mirror.prepare();
-    await run.options.verification?.verify(mirror, run.session);
+    await verifySources(run, mirror);
     await mirror.addSignatures();
     const set = {
       transfers: () => mirror.transfers(),
@@ -74,7 +74,7 @@ export async function archiveSources(run: ImageSetRun): Promise<MirrorArchive> {
       skip: (targetName: string, error: OpmateError) => mirror.skip(targetName, error),
     };
     const written = await writeArchive(run, set, config);
-    await run.options.workspace?.writeLock(written.lock);
+    await run.workspace?.writeLock(written.lock);
     const { changes, ...report } = mirror.report();
     return { ...written, report, changes };
   });
@@ -86,9 +86,9 @@ async function withMirror<T>(
   work: (mirror: ImageSetMirror, plan: ImageSetPlan) => Promise<T>,
 ): Promise<T> {
   return withPlan(run, config, async (plan) => {
-    const { destination, onError = 'stop', signatures = true } = run.options;
+    const { onError = 'stop', signatures = true } = run.options;
     const mirror = new ImageSetMirror(plan, {
-      ...{ target: destination.target, session: run.session, transfer: getTransferOptions(run) },
+      ...{ target: run.destination.target, session: run.session, transfer: getTransferOptions(run) },
       ...{ onError, signatures },
     });
     try {

@@ -3,6 +3,7 @@ import { type ImageSetLock, withoutCharts } from '../../mirror/lock/lock.js';
 import type { TransferOptions } from '../../mirror/transfer/transfer-types.js';
 import type { Session } from '../../source/session.js';
 import { parseDestination } from './destination.js';
+import { resolveMaxPerRegistry } from './max-per-registry.js';
 
 /** Options of reading what of a lock is mirrored. */
 export interface MirrorStatusOptions extends Pick<
@@ -13,7 +14,7 @@ export interface MirrorStatusOptions extends Pick<
   helmCharts?: boolean | undefined;
   /** Maximum number of path components at the target; default unlimited. */
   maxNestedPaths?: number | undefined;
-  /** Maximum parallel requests per registry; default 6. */
+  /** Maximum parallel requests per registry; default 6, or `imagesAtOnce` if that is more. */
   maxPerRegistry?: number | undefined;
   /** Of a registry: number of shards that share the lock; `shards` of the result has what is left of each. */
   shards?: number | undefined;
@@ -27,7 +28,7 @@ export async function readMirrorStatus(
   lock: ImageSetLock,
   destination: string,
   session: Session,
-  { helmCharts = false, maxNestedPaths, maxPerRegistry = 6, shards, ...limits }: MirrorStatusOptions = {},
+  { helmCharts = false, maxNestedPaths, shards, ...limits }: MirrorStatusOptions = {},
 ): Promise<LockStatus> {
   const place = parseDestination(destination, session, maxNestedPaths);
   if (place.kind === 'disk') return readArchiveStatus(lock, place.directory, session);

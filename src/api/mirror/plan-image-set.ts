@@ -20,8 +20,8 @@ export async function planForRun(
   lock?: ImageSetLock,
 ): Promise<ImageSetPlan> {
   warnOfOtherPlatforms(run, config);
-  const { session } = run;
-  const { destination, dependencies = 'report', helmCharts, graphBase, graphData } = run.options;
+  const { session, destination } = run;
+  const { dependencies = 'report', helmCharts, graphBase, graphData } = run.options;
   const { avoidRisks = false, ignoreReleaseSignature: ignoreSignature = false } = run.options;
   const { logger, signal, platform, workingDirectory: directory } = session;
   return planImageSet(config, {

@@ -13,18 +13,16 @@ import {
 import type { TransferOptions } from '../../mirror/transfer/transfer-types.js';
 import { formatPlatform } from '../../oci/image/platform.js';
 import type { ImageSetRun } from './image-set-run.js';
+import { resolveMaxPerRegistry } from './max-per-registry.js';
 
 /** Templates of catalog sources by the catalog that names them. */
 export type Templates = ReadonlyMap<string, CatalogSourceTemplate>;
-
-/** Maximum parallel requests per registry where the options name none. */
-export const defaultMaxPerRegistry = 6;
 
 /** Reads the configuration of a run, and the digest of its bytes. Throws UsageError for a run without one. */
 export async function readConfiguration(
   run: ImageSetRun,
 ): Promise<{ config: ImageSetConfiguration; digest: string }> {
-  const { configFile: file } = run.options;
+  const { configFile: file } = run;
   if (file === undefined)
     throw new UsageError('missing --config', {
       hint: 'specify an ImageSetConfiguration with --config',

@@ -6,7 +6,7 @@ import { type ArchivableSet, archiveImageSet, listCarried } from '../../mirror/i
 import { type BytePlan, planBytes } from '../../mirror/lock/byte-plan.js';
 import { signArchive } from '../../oci/archive-set/archive-index.js';
 import type { ImageSetRun, MirrorArchive } from './image-set-run.js';
-import { defaultMaxPerRegistry } from './run-configuration.js';
+import { resolveMaxPerRegistry } from './max-per-registry.js';
 
 /** Writes the archive of a run without what its base holds, and signs it where the run has a key. */
 export async function writeArchive(
@@ -14,20 +14,20 @@ export async function writeArchive(
   set: ArchivableSet,
   { archiveBytes: partBytes }: ImageSetConfiguration,
 ): Promise<Pick<MirrorArchive, 'lock' | 'index' | 'keptBytes'>> {
-  const { strictArchive: strict = false, signingKey, maxPerRegistry = defaultMaxPerRegistry } = run.options;
+  const { strictArchive: strict = false, signingKey, imageTimeoutMs } = run.options;
   const directory = requireArchiveDirectory(run);
   const { written, lock } = await archiveImageSet(set, directory, {
     ...{ session: run.session, partBytes, strict },
     base: await readBase(run),
-    concurrency: maxPerRegistry,
-    imageTimeoutMs: run.options.copyLimits?.imageTimeoutMs,
+    concurrency: resolveMaxPerRegistry(run.options),
+    imageTimeoutMs,
   });
   if (signingKey !== undefined) await signArchive(directory, signingKey);
   return { lock, index: written.index, keptBytes: written.keptBytes };
 }
 
 function requireArchiveDirectory(run: ImageSetRun): string {
-  const { destination } = run.options;
+  const { destination } = run;
   if (destination.kind === 'disk') return destination.directory;
   throw new UsageError('an archive is written to a directory', { hint: 'use file://DIRECTORY' });
 }
@@ -43,7 +43,7 @@ export async function surveyArchive(run: ImageSetRun, mirror: ImageSetMirror): P
 
 /** Reads the base of an archive. Throws OpmateError for one that cannot be used. */
 export async function readBase(run: ImageSetRun) {
-  const { base, destination } = run.options;
+  const { base, destination } = run;
   const directory = destination.kind === 'disk' ? destination.directory : undefined;
   return base && readArchiveBase(base, directory);
 }

@@ -7,7 +7,7 @@ import {
   clusterResources,
 } from '../../mirror/image-set/image-set-resources.js';
 import { readArchiveIndex } from '../../oci/archive-set/archive-index.js';
-import type { ImageSetRun, MirrorNames } from './image-set-run.js';
+import type { ImageSetRun, MirrorMapping } from './image-set-run.js';
 import type { Templates } from './run-configuration.js';
 
 /** Writes the manifests of the cluster to the workspace, if there is one, and returns them by file name. */
@@ -16,19 +16,19 @@ export async function writeResources(
   set: MirroredSet,
   templates: Templates,
 ): Promise<Map<string, string>> {
-  const { workspace } = run.options;
+  const { workspace } = run;
   const resources = renderResources(run, set, templates, await workspace?.readSignatures());
   await workspace?.writeResults({ clusterResources: resources }, run.session);
   return resources;
 }
 
 /** Writes the mapping, what of it is in no archive, and the manifests to the workspace, if there is one. */
-export async function writeNames(
+export async function writeMapping(
   run: ImageSetRun,
   set: MirroredSet<NamedImage>,
   templates: Templates,
-): Promise<MirrorNames> {
-  const { destination, workspace } = run.options;
+): Promise<MirrorMapping> {
+  const { destination, workspace } = run;
   const all = renderResources(run, set, templates, await workspace?.readSignatures());
   const mapping = mappingLines(set.images, destination.target);
   const missing = await listMissing(run, set);
@@ -42,7 +42,7 @@ export async function writeNames(
 
 /** Lines of the mapping whose images are in no archive yet. */
 async function listMissing(run: ImageSetRun, { images }: MirroredSet<NamedImage>): Promise<string[]> {
-  const { destination, base } = run.options;
+  const { destination, base } = run;
   if (destination.kind === 'registry') return [];
   const known = new Set<string>();
   for (const place of [destination.directory, ...(base === undefined ? [] : [base.path])]) {
@@ -65,6 +65,6 @@ export function renderResources(
   templates: Templates,
   signatures?: ClusterResourceOptions['signatures'],
 ): Map<string, string> {
-  const { destination, naming } = run.options;
-  return clusterResources(set, { target: destination.target, ...naming, signatures, templates });
+  const { destination, options } = run;
+  return clusterResources(set, { target: destination.target, ...options.naming, signatures, templates });
 }

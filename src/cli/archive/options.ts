@@ -9,7 +9,7 @@ import type { CommandContext } from '../context.js';
 import type { archiveProofFlags } from './flags.js';
 import { readInputFile } from '../../files/read-file.js';
 
-/** What the flags say of an archive that is to be read. Throws UsageError, and OpmateError for a key. */
+/** Reads the ID and key that an archive must have. Throws UsageError, and OpmateError for an unreadable key. */
 export async function readProof(
   { id, verifyKey }: Partial<FlagValues<typeof archiveProofFlags>>,
   { workingDirectory }: CommandContext,
@@ -23,9 +23,10 @@ export async function readProof(
   return { id, key: parseVerificationKey(pem, verifyKey) };
 }
 
-/** The place of an archive, absolute: a path, with or without `file://` before it. Throws UsageError. */
+/** Returns the absolute path of an archive, named as `DIRECTORY` or `file://DIRECTORY`. Throws UsageError. */
 export function getArchiveDirectory(text: string, { workingDirectory }: CommandContext): string {
-  const place = text.startsWith('file://') ? text.slice('file://'.length) : text;
-  if (place !== '' && !/^[a-z][a-z0-9+.-]*:\/\//.test(place)) return path.resolve(workingDirectory, place);
+  const directory = text.replace(/^file:\/\//, '');
+  if (directory !== '' && !/^[a-z][a-z0-9+.-]*:\/\//.test(directory))
+    return path.resolve(workingDirectory, directory);
   throw new UsageError(`${quoteGo(text)}: not a directory`, { hint: 'use file://DIRECTORY, or DIRECTORY' });
 }

@@ -3,26 +3,21 @@ import { reportOutput } from '../command/shared-flags.js';
 import { archiveProofFlags } from './flags.js';
 import path from 'node:path';
 import { formatDiagnostic } from '../../core/diagnostic.js';
-import { diagnosticsFrom } from '../../core/diagnostics-error.js';
-import { OpmateError, redact } from '../../core/errors.js';
+import { redact } from '../../core/errors.js';
 import type { JsonObject } from '../../document/json.js';
-import { type ArchiveDiagnostic, verifyArchiveSet } from '../../oci/archive-set/archive-verify.js';
-import {
-  type ArchiveIndex,
-  archiveIndexName,
-  readArchiveIndex,
-} from '../../oci/archive-set/archive-index.js';
+import { verifyArchive } from '../../api/images/verify-archive.js';
+import type { ArchiveDiagnostic } from '../../oci/archive-set/archive-verify.js';
+import type { ArchiveIndex } from '../../oci/archive-set/archive-index.js';
 import { getArchiveDirectory, readProof } from './options.js';
 import { exitCodes } from '../exit-codes.js';
-import { createLogger } from '../logger.js';
 import { writeAll } from '../output.js';
 import { amountOfBytes, count, printable } from '../printable.js';
 import { writeReport } from '../reports/report.js';
+import { useSession } from '../session.js';
 
 /**
- * `opmate archive verify DIR`: reads all of an archive. Prints on stdout that it is sound, or each fault, as text or in
- * the format of `-o`. Exit code 3 when it is damaged, 1 when it is not the one that `--id` or
- * `--verify-key` wants.
+ * `opmate archive verify DIR`: reads a whole archive and prints its faults. Returns 3 for a damaged archive; fails for one
+ * with another ID or signature than `--id` and `--verify-key` require.
  */
 export const command = defineCommand({
   summary: 'read a whole archive and report damaged or missing content',
@@ -34,48 +29,36 @@ export const command = defineCommand({
   ],
   async run({ context, args: [directory], options }) {
     const { output: format = 'text' } = options;
-    const place = getArchiveDirectory(directory, context);
+    const archive = getArchiveDirectory(directory, context);
     const proof = await readProof(options, context);
-    const logger = createLogger(context, options);
-    let index: ArchiveIndex | undefined;
-    let faults: ArchiveDiagnostic[];
-    try {
-      index = await readArchiveIndex(place, proof);
-      faults = await verifyArchiveSet(place, { logger, proof, signal: context.signal });
-    } catch (error) {
-      const isDamaged = error instanceof OpmateError && damages.has(error.code);
-      if (!isDamaged || index !== undefined) throw error;
-      faults = diagnosticsFrom(error).map((diagnostic) => ({
-        ...diagnostic,
-        code: 'invalid-index',
-        file: archiveIndexName,
-      }));
-    } finally {
+    return useSession(context, options, async (session) => {
+      const { logger } = session;
+      const { index, faults } = await verifyArchive(archive, session, { proof });
       logger.close();
-    }
-    const named = faults.map((fault) => ({ ...fault, file: path.join(directory, fault.file) }));
-    if (format !== 'text') {
-      const value = (): JsonObject => toValue(index, faults);
-      await writeReport(context, { command: 'opmate archive verify', diagnostics: named, value }, format);
-    } else if (faults.length > 0) {
-      const lines = [...named.map(formatDiagnostic), `${directory}: ${count(named.length, 'problem')} found`];
-      const text = lines.map((line) => `${printable(redact(line))}\n`).join('');
-      await writeAll(context.stdout, text, context.signal);
-    } else if (index !== undefined) {
-      const { parts, blobs, images, bytes } = getAmounts(index);
-      const amounts = `${count(parts, 'part')}, ${count(images, 'image')}, ${count(blobs, 'blob')}, ${amountOfBytes(bytes)}`;
-      await writeAll(context.stdout, `${index.id}: ${amounts}: no problems found\n`);
-      if (index.base !== undefined) {
-        const what = index.holders === undefined ? 'archive' : 'registry with the content of inventory';
-        logger.log('info', `it needs ${what} ${index.base}`);
+      const named = faults.map((fault) => ({ ...fault, file: path.join(directory, fault.file) }));
+      if (format !== 'text') {
+        const value = (): JsonObject => toValue(index, faults);
+        await writeReport(context, { command: 'opmate archive verify', diagnostics: named, value }, format);
+      } else if (faults.length > 0) {
+        const lines = [
+          ...named.map(formatDiagnostic),
+          `${directory}: ${count(named.length, 'problem')} found`,
+        ];
+        const text = lines.map((line) => `${printable(redact(line))}\n`).join('');
+        await writeAll(context.stdout, text, context.signal);
+      } else if (index !== undefined) {
+        const { parts, blobs, images, bytes } = getAmounts(index);
+        const amounts = `${count(parts, 'part')}, ${count(images, 'image')}, ${count(blobs, 'blob')}, ${amountOfBytes(bytes)}`;
+        await writeAll(context.stdout, `${index.id}: ${amounts}: no problems found\n`);
+        if (index.base !== undefined) {
+          const what = index.holders === undefined ? 'archive' : 'registry with the content of inventory';
+          logger.log('info', `it needs ${what} ${index.base}`);
+        }
       }
-    }
-    return faults.length === 0 ? exitCodes.done : exitCodes.findings;
+      return faults.length === 0 ? exitCodes.done : exitCodes.findings;
+    });
   },
 });
-
-/** An index that can be read and is wrong is damage; one that cannot be read says nothing about the archive. */
-const damages: ReadonlySet<string> = new Set(['SYNTAX', 'INVALID', 'LIMIT']);
 
 function getAmounts(index: ArchiveIndex | undefined) {
   return {

@@ -3,10 +3,10 @@ import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
 import { isObjectName, isObjectPrefix } from '../../mirror/image-set/image-set-resources.js';
 import type { CommandContext } from '../context.js';
-import type { ImageSetOptions } from './flags.js';
+import { type ImageSetOptions, mirrorFlags } from './flags.js';
 import { parseInteger } from './options.js';
 
-/** The directory of `working-dir`, absolute; `otherwise` where no flag names one. */
+/** Returns the absolute parent directory of `working-dir`; default `otherwise`. Throws UsageError. */
 export function getWorkspace(
   flags: ImageSetOptions,
   context: CommandContext,
@@ -21,24 +21,24 @@ export function getWorkspace(
   });
 }
 
-/** Most components of a path at the target; undefined for any number. */
+/** Returns the maximum number of path components at the target; undefined for no limit. Throws UsageError. */
 export function findMaxNestedPaths({ maxNestedPaths: text }: ImageSetOptions): number | undefined {
   if (text === undefined || text === '0') return undefined;
   if (/^\d{1,3}$/.test(text)) return Number(text);
-  throw new UsageError(`--max-nested-paths ${text}: not a number of path components`);
+  throw new UsageError(`--max-nested-paths ${text}: expected a number from 0 to 999`);
 }
 
-/** What the objects are called, and how often catalogs are looked for. */
+/** Returns names and poll interval of cluster resources. Throws UsageError. */
 export function getNaming({ name, prefix, pollInterval }: ImageSetOptions) {
   if (name !== undefined && !isObjectName(name)) {
-    throw new UsageError(`--name ${quoteGo(name)}: not a name for an object`, { hint: nameHint });
+    throw new UsageError(`--name ${quoteGo(name)}: invalid object name`, { hint: nameHint });
   }
   if (prefix !== undefined && !isObjectPrefix(prefix)) {
-    throw new UsageError(`--prefix ${quoteGo(prefix)}: no name can begin so`, { hint: nameHint });
+    throw new UsageError(`--prefix ${quoteGo(prefix)}: invalid name prefix`, { hint: nameHint });
   }
   const [, amount, unit] = /^(\d{1,4})([mh])$/.exec(pollInterval ?? '') ?? [];
   if (pollInterval !== undefined && (amount === undefined || Number(amount) === 0)) {
-    const problem = `--poll-interval ${quoteGo(pollInterval)}: not a time`;
+    const problem = `--poll-interval ${quoteGo(pollInterval)}: invalid duration`;
     throw new UsageError(problem, { hint: 'use minutes or hours, e.g. 30m or 6h' });
   }
   const pollIntervalMinutes = amount === undefined ? undefined : Number(amount) * (unit === 'h' ? 60 : 1);
@@ -47,8 +47,8 @@ export function getNaming({ name, prefix, pollInterval }: ImageSetOptions) {
 
 const nameHint = 'use at most 63 characters of a-z, 0-9 and "-", starting with a letter';
 
-/** Large blobs at a time: at least one of each image that is copied at the same time. */
-export function getMaxPerRegistry({ maxPerRegistry = '6', parallelImages }: ImageSetOptions): number {
-  const count = parseInteger(maxPerRegistry, 'max-per-registry', 1, 100);
-  return maxPerRegistry === '6' ? Math.max(count, parallelImages ?? 0) : count;
+/** Returns the value of `--max-per-registry`; undefined for the default, which depends on the verb. */
+export function getMaxPerRegistry({ maxPerRegistry }: ImageSetOptions): number | undefined {
+  if (maxPerRegistry === undefined || maxPerRegistry === mirrorFlags.maxPerRegistry.default) return undefined;
+  return parseInteger(maxPerRegistry, 'max-per-registry', 1, 100);
 }

@@ -1,27 +1,31 @@
 import path from 'node:path';
 import {
-  type ImageSetRun,
-  type ImageSetRunOptions,
-  type MirrorArchive,
-  type MirrorNames,
-  type MirrorResult,
-  prepareRun,
+  type MirrorArchivesOptions,
+  archiveImageSet,
+  mapArchives,
+  mapImageSet,
+  mirrorArchives,
+  mirrorImageSet,
+} from '../../api/mirror.js';
+import type {
+  MirrorArchive,
+  MirrorMapping,
+  MirrorOptions,
+  MirrorResult,
 } from '../../api/mirror/image-set-run.js';
-import { parseDestination } from '../../api/mirror/destination.js';
-import { mirrorFromArchives, planArchiveNames } from '../../api/mirror/mirror-archive.js';
-import { archiveLock, mirrorLock, planLockNames } from '../../api/mirror/mirror-lock.js';
-import { archiveSources, mirrorSources, planSourceNames } from '../../api/mirror/mirror-sources.js';
+import { type MirrorDestination, parseDestination } from '../../api/mirror/destination.js';
 import { isDigest } from '../../core/digest.js';
 import { UsageError } from '../../core/errors.js';
 import { quoteGo } from '../../document/go-json.js';
+import { readInputFile } from '../../files/read-file.js';
 import { Workspace } from '../../mirror/image-set/workspace.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
 import { parseShard } from '../../mirror/lock/shard.js';
 import { parseSigningKey } from '../../trust/signing-key.js';
 import { getArchiveDirectory, readProof } from '../archive/options.js';
 import type { CommandContext } from '../context.js';
+import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
-import { readInputFile } from '../../files/read-file.js';
 import { amountOfBytes, count, shellWord } from '../printable.js';
 import type { CommandSession } from '../session.js';
 import type { ImageSetOptions } from './flags.js';
@@ -31,179 +35,213 @@ import { getCopyLimits } from './oc-mirror-flags.js';
 import { finishTransfer } from './options.js';
 import { readVerification } from './verification.js';
 
-/** A run over an image set as its flags describe it; nothing is read yet. */
-interface RunFlags {
+/** Arguments of a run over an image set, checked; nothing is read yet. */
+interface ImageSetRequest {
   options: ImageSetOptions;
-  run: ImageSetRunOptions & { workspace: Workspace };
+  /** As the command line has it. */
+  target: string;
+  destination: MirrorDestination;
+  /** Names files in messages. */
+  workspace: Workspace;
+  mirror: MirrorOptions;
 }
 
-/** Reads the flags of a run. Throws UsageError for values that are invalid, and for flags that exclude each other. */
-export function readRunFlags(context: CommandContext, options: ImageSetOptions, target: string): RunFlags {
+/** Reads the flags of a run. Throws UsageError for invalid values and flags that exclude each other. */
+export function readImageSetRequest(
+  context: CommandContext,
+  options: ImageSetOptions,
+  target: string,
+): ImageSetRequest {
   const { workingDirectory } = context;
-  const destination = parseDestination(target, context, findMaxNestedPaths(options));
+  const maxNestedPaths = findMaxNestedPaths(options);
+  const destination = parseDestination(target, context, maxNestedPaths);
   const maxPerRegistry = getMaxPerRegistry(options);
   const naming = { ...getNaming(options), icsp: options.icsp };
-  const verification = readVerification(options, context, maxPerRegistry);
+  const verification = readVerification(options, context);
   const shard = parseShard(options.shard, options.locked === true ? context.environment : {});
-  // That of an archive that came from elsewhere is nothing to write to.
-  const otherwise = destination.kind === 'disk' ? destination.directory : undefined;
-  const workspace = new Workspace({
-    workingDirectory,
-    directory: getWorkspace(options, context, otherwise),
-    lockFile: options.lock === undefined ? undefined : path.resolve(workingDirectory, options.lock),
-  });
-  const { onError = 'stop' } = options;
-  const isLocked = options.locked === true || options.from !== undefined;
-  if (isLocked && onError !== 'stop') {
+  const directory = getWorkspace(
+    options,
+    context,
+    destination.kind === 'disk' ? destination.directory : undefined,
+  );
+  const lockFile = options.lock === undefined ? undefined : path.resolve(workingDirectory, options.lock);
+  requireCompatibleFlags(options, destination, shard !== undefined);
+  if (options.base !== undefined) getArchiveDirectory(options.base, context);
+  const { locked, dependencies, strictArchive, helmCharts, avoidRisks, ignoreReleaseSignature } = options;
+  return {
+    ...{ options, target, destination },
+    workspace: new Workspace({ workingDirectory, directory, lockFile }),
+    mirror: {
+      ...{ workspace: directory, lockFile, locked, maxNestedPaths, maxPerRegistry, naming, verification },
+      ...{ shard, shardWaitMs: options.shardWait, dependencies, onError: options.onError },
+      ...{ base: options.base, strictArchive, helmCharts, avoidRisks, ignoreReleaseSignature },
+      ...{ graphBase: options.graphBaseImage, graphData: options.graphData },
+      plan: options.plan ?? (locked === true ? context.environment['OPMATE_PLAN'] : undefined),
+      signatures: options.removeSignatures === true ? false : undefined,
+      ...getCopyLimits(options),
+    },
+  };
+}
+
+/** Throws UsageError for flags that exclude each other. */
+function requireCompatibleFlags(
+  options: ImageSetOptions,
+  { kind }: MirrorDestination,
+  hasShard: boolean,
+): void {
+  const { onError = 'stop', plan } = options;
+  const isLocked = options.locked === true;
+  const isArchive = options.from !== undefined;
+  if ((isLocked || isArchive) && onError !== 'stop') {
     const hint = 'remove --on-error: locked image sets are mirrored as a whole';
     throw new UsageError(`--on-error ${onError}: not with --locked or --from`, { hint });
   }
-  if (shard !== undefined && (options.locked !== true || destination.kind === 'disk')) {
+  if (hasShard && (!isLocked || kind === 'disk')) {
     const hint = 'add --locked and a target registry: every machine must use the same plan';
     throw new UsageError('--shard: only with --locked', { hint });
   }
-  const { plan } = options;
-  const sharedPlan = plan ?? (options.locked === true ? context.environment['OPMATE_PLAN'] : undefined);
-  if (plan !== undefined && (options.locked !== true || !isDigest(plan))) {
+  if (plan !== undefined && (!isLocked || !isDigest(plan))) {
     const hint = 'use the plan ID that opmate mirror plan prints, with --locked: sha256:…';
     throw new UsageError(`--plan ${quoteGo(plan)}: not a plan ID`, { hint });
   }
-  if (options.signBy !== undefined && destination.kind === 'registry') {
+  if (options.signBy !== undefined && kind === 'registry') {
     throw new UsageError('--sign-by: signs an archive', { hint: 'mirror to file://DIRECTORY' });
   }
-  if (options.from === undefined && (options.id !== undefined || options.verifyKey !== undefined)) {
+  if (!isArchive && (options.id !== undefined || options.verifyKey !== undefined)) {
     throw new UsageError('--id and --verify-key are for archives', {
       hint: 'specify the archive with --from',
     });
   }
-  if (destination.kind === 'registry' && (options.base !== undefined || options.strictArchive === true)) {
+  if (kind === 'registry' && (options.base !== undefined || options.strictArchive === true)) {
     const hint = 'mirror to file://DIRECTORY';
     throw new UsageError('--base and --strict-archive are for archives', { hint });
   }
-  if (options.from !== undefined && destination.kind === 'disk') {
+  if (isArchive && kind === 'disk') {
     const hint = 'use docker://REGISTRY[/PATH]';
     throw new UsageError('--from: an archive is copied to a registry', { hint });
   }
-  const { base, dependencies, strictArchive, helmCharts, avoidRisks, ignoreReleaseSignature } = options;
-  const run = {
-    ...{ destination, workspace, maxPerRegistry, naming, verification, shard },
-    ...{ dependencies, onError, plan: sharedPlan, shardWaitMs: options.shardWait },
-    ...{ configFile: options.config, strictArchive, helmCharts, avoidRisks, ignoreReleaseSignature },
-    ...{ graphBase: options.graphBaseImage, graphData: options.graphData },
-    signatures: options.removeSignatures !== true,
-    copyLimits: getCopyLimits(options),
-    base: base === undefined ? undefined : { path: getArchiveDirectory(base, context), text: base },
-  };
-  return { options, run };
 }
 
-/** Opens a run that tells what it plans and copies. Throws OpmateError where its results could not be written. */
-export async function openRun(
-  context: CommandContext,
-  { options, run }: RunFlags,
-  session: CommandSession,
-): Promise<ImageSetRun> {
-  const { logger } = session;
+/** Returns the options of a run that reports on stderr what it plans and copies. Throws OpmateError for a bad key. */
+export async function openImageSetRun(
+  { workingDirectory, environment }: CommandContext,
+  { options, mirror }: ImageSetRequest,
+  { logger }: CommandSession,
+): Promise<MirrorOptions> {
   const { signBy, icsp = false } = options;
-  const signingKey =
-    signBy === undefined
-      ? undefined
-      : await parseSigningKey(
-          await readInputFile(path.resolve(context.workingDirectory, signBy)),
-          signBy,
-          context.environment['COSIGN_PASSWORD'],
-        );
-  if (options.from === undefined) await run.workspace.requireWritable();
   const itemLevel = options.dryRun === true ? 'info' : 'debug';
-  const onPlanned: ImageSetRunOptions['onPlanned'] = (plan) =>
-    describePlan(plan, logger, { icsp, itemLevel });
-  const onSurveyed: ImageSetRunOptions['onSurveyed'] = (bytes) => describeBytes(bytes, logger);
-  return prepareRun({ ...run, signingKey, onPlanned, onSurveyed }, session);
+  return {
+    ...mirror,
+    signingKey:
+      signBy === undefined
+        ? undefined
+        : await parseSigningKey(
+            await readInputFile(path.resolve(workingDirectory, signBy)),
+            signBy,
+            environment['COSIGN_PASSWORD'],
+          ),
+    onPlanned: (plan) => describePlan(plan, logger, { icsp, itemLevel }),
+    onSurveyed: (bytes) => describeBytes(bytes, logger),
+  };
 }
 
-/** Does what the flags say, prints the result, and returns the exit code. */
+/** Mirrors an image set as the request says, prints the result, and returns the exit code. */
 export async function runImageSet(
   context: CommandContext,
-  flags: RunFlags,
+  request: ImageSetRequest,
   session: CommandSession,
 ): Promise<number> {
-  const { options } = flags;
-  const { destination, workspace } = flags.run;
-  const { from, dryRun = false, locked = false } = options;
-  const run = await openRun(context, flags, session);
+  const { options, target, destination, workspace } = request;
+  const { config = '', from, dryRun = false, locked = false } = options;
+  const mirror = await openImageSetRun(context, request, session);
   if (from !== undefined) {
     const directories = from.map((text) => getArchiveDirectory(text, context));
-    const proof = await readProof(options, context);
-    if (dryRun) return finishNames(await planArchiveNames(run, directories, proof), workspace, session);
-    const result = await mirrorFromArchives(run, directories, proof);
-    tellUsedLock(`of archive ${from[0]}`, session);
-    return finishRun(context, flags, result, session);
+    const archives: MirrorArchivesOptions = {
+      ...mirror,
+      ...{ configFile: options.config, proof: await readProof(options, context) },
+    };
+    if (dryRun)
+      return finishMapping(request, await mapArchives(directories, target, session, archives), session);
+    const result = await mirrorArchives(directories, target, session, archives);
+    logUsedLock(`of archive ${from[0]}`, session);
+    return finishRun(context, request, result, session);
   }
-  if (dryRun) {
-    const names = await (locked ? planLockNames(run) : planSourceNames(run));
-    return finishNames(names, workspace, session);
-  }
+  if (dryRun) return finishMapping(request, await mapImageSet(config, target, session, mirror), session);
   if (destination.kind === 'disk') {
-    const archive = await (locked ? archiveLock(run) : archiveSources(run));
-    return finishArchive(context, { ...flags, directory: destination.directory }, archive, session);
+    const { directory } = destination;
+    const archive = await archiveImageSet(config, directory, session, mirror);
+    return finishArchive(context, { ...request, directory }, archive, session);
   }
-  if (locked) {
-    const result = await mirrorLock(run);
-    tellUsedLock(workspace.shownLock, session);
-    return finishRun(context, flags, result, session);
-  }
-  const result = await mirrorSources(run);
+  const result = await mirrorImageSet(config, target, session, mirror);
   for (const change of result.changes) session.logger.log('warn', change);
-  tellLock(workspace, session);
-  return finishRun(context, flags, result, session);
+  if (locked) logUsedLock(workspace.shownLock, session);
+  else logWrittenLock(workspace, session);
+  return finishRun(context, request, result, session);
 }
 
-/** Names the file of the lock. */
-export function tellLock(workspace: Workspace, { logger }: CommandSession): void {
+/** Returns the command that copies what a plan or dry run has shown, with additional flags. */
+export function getCopyCommand(
+  { options, target }: Pick<ImageSetRequest, 'options' | 'target'>,
+  ...flags: readonly string[]
+): string {
+  const { config, from = [], id, verifyKey, workspace, lock, base } = options;
+  const words = [
+    ...(config === undefined ? [] : ['-c', config]),
+    ...from.flatMap((archive) => ['--from', archive]),
+    ...(id === undefined ? [] : ['--id', id]),
+    ...(verifyKey === undefined ? [] : ['--verify-key', verifyKey]),
+    ...flags,
+    ...(workspace === undefined ? [] : ['--workspace', workspace]),
+    ...(lock === undefined ? [] : ['--lock', lock]),
+    ...(base === undefined ? [] : ['--base', base]),
+  ];
+  return ['opmate', 'mirror', ...words, target].map(shellWord).join(' ');
+}
+
+/** Logs the path of the written lock. */
+export function logWrittenLock(workspace: Workspace, { logger }: CommandSession): void {
   logger.log('info', `wrote the lock to ${workspace.shownLock}`);
 }
 
-/** Names the lock that decided what was mirrored. */
-function tellUsedLock(lock: string, { logger }: CommandSession): void {
+function logUsedLock(lock: string, { logger }: CommandSession): void {
   logger.log('info', `used the lock ${lock}`);
 }
 
-function tellResources(
-  resources: ReadonlyMap<string, string>,
-  workspace: Workspace,
-  { logger }: CommandSession,
-): void {
+function describeResources(resources: ReadonlyMap<string, string>, workspace: Workspace): string {
   const names = [...resources.keys()].sort().join(', ');
-  logger.log('info', `wrote ${names || 'no manifests'} to ${workspace.show('cluster-resources')}`);
+  return `wrote ${names || 'no manifests'} to ${workspace.show('cluster-resources')}`;
 }
 
-function finishNames(
-  { mapping, missing, resources }: MirrorNames,
-  workspace: Workspace,
+function finishMapping(
+  request: ImageSetRequest,
+  { mapping, missing, resources }: MirrorMapping,
   session: CommandSession,
 ): number {
+  const { workspace } = request;
   const { logger } = session;
-  logger.close();
-  logger.log('info', `${workspace.show('dry-run', 'mapping.txt')}: ${count(mapping.length, 'image')}`);
-  if (missing.length > 0)
-    logger.log('info', `${workspace.show('dry-run', 'missing.txt')}: ${count(missing.length, 'image')}`);
-  if (resources !== undefined) tellResources(resources, workspace, session);
+  const describe = (file: string, lines: readonly string[]): string =>
+    `${workspace.show('dry-run', file)}: ${count(lines.length, 'image')}`;
+  const summary = [describe('mapping.txt', mapping)];
+  if (missing.length > 0) summary.push(describe('missing.txt', missing));
+  if (resources !== undefined) summary.push(describeResources(resources, workspace));
+  const flags = request.options.locked === true ? ['--locked'] : [];
+  reportEnding(logger, summary, getCopyCommand(request, ...flags));
   return exitCodes.done;
 }
 
 function finishRun(
   context: CommandContext,
-  { options: { output, from }, run: { workspace } }: RunFlags,
+  { options: { output, from }, workspace }: ImageSetRequest,
   { report, resources, waiting, lock }: MirrorResult,
   session: CommandSession,
 ): Promise<number> {
-  tellResources(resources, workspace, session);
+  session.logger.log('info', describeResources(resources, workspace));
   if (waiting > 0) {
     const what = `waiting for ${count(waiting, 'image')} of other shards`;
     session.logger.log('info', `${what}: the last shard to end copies the catalogs`);
   }
   const directory = shellWord(workspace.show('cluster-resources'));
-  // What a cluster is told to use is not all there while other shards copy.
+  // Cluster resources refer to images that other shards still copy.
   const next = resources.size === 0 || waiting > 0 ? undefined : `kubectl apply -f ${directory}`;
   const results = {
     lock: from?.[0] ?? workspace.shownLock,
@@ -216,7 +254,7 @@ function finishRun(
 
 function finishArchive(
   context: CommandContext,
-  { options, run: { workspace }, directory }: RunFlags & { directory: string },
+  { options, workspace, directory }: ImageSetRequest & { directory: string },
   { index, keptBytes, lock, changes, report }: MirrorArchive,
   session: CommandSession,
 ): Promise<number> {
@@ -237,8 +275,8 @@ function finishArchive(
     const omitted = `${count(inBase.size, 'blob')}, ${amountOfBytes(omittedBytes)} omitted`;
     logger.log('info', `based on ${kind} ${base}: ${omitted}`);
   }
-  if (options.locked === true) tellUsedLock(workspace.shownLock, session);
-  else tellLock(workspace, session);
+  if (options.locked === true) logUsedLock(workspace.shownLock, session);
+  else logWrittenLock(workspace, session);
   for (const change of changes) logger.log('warn', change);
   const shown = path.relative(context.workingDirectory, directory) || '.';
   const results = {

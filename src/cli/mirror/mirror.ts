@@ -4,11 +4,11 @@ import type { CommandContext } from '../context.js';
 import { useSession } from '../session.js';
 import { mirrorFile } from './file.js';
 import { type ImageSetOptions, mirrorFlags } from './flags.js';
-import { readRunFlags, runImageSet } from './image-set-run.js';
+import { readImageSetRequest, runImageSet } from './image-set-run.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
 import { parseGlobalOptions, requireAllPlatforms } from './options.js';
 
-/** `opmate mirror`: images of a mapping, as `oc image mirror` does, or of an image set, as `oc-mirror` v2 does. */
+/** `opmate mirror`: mirrors images of a mapping, as `oc image mirror`, or of an image set, as `oc-mirror` v2. */
 export const command = defineCommand({
   summary: 'mirror images, catalogs and image sets',
   tool: 'oc-mirror',
@@ -41,9 +41,8 @@ export const command = defineCommand({
 });
 
 /**
- * Does what `oc-mirror` v2 does with an image set: plans, says what will be copied, copies, and writes the cluster
- * resources and the lock below the workspace; with `--dry-run` only names, as `working-dir/dry-run/mapping.txt`. Returns
- * 4 where not all could be mirrored.
+ * Mirrors an image set as `oc-mirror` v2 does, and writes cluster resources and lock to the workspace; with `--dry-run`
+ * only the mapping, `working-dir/dry-run/mapping.txt`. Returns 4 if some images were not mirrored.
  */
 async function mirrorImageSet(
   context: CommandContext,
@@ -59,26 +58,22 @@ async function mirrorImageSet(
   if (options.filename !== undefined) {
     throw new UsageError('--config and --filename cannot be used together', { hint: 'keep one of them' });
   }
-  requireOwnFlags(options);
+  requireNoMappingFlags(options);
   requireAllPlatforms(options);
-  const flags = readRunFlags(context, options, text);
+  const request = readImageSetRequest(context, options, text);
   try {
-    return await useSession(context, options, (session) => runImageSet(context, flags, session));
+    return await useSession(context, options, (session) => runImageSet(context, request, session));
   } catch (error) {
     if (!context.signal.aborted || options.dryRun === true) throw error;
     throw new CancelledError('interrupted', { hint: 'run the same command again to resume', cause: error });
   }
 }
 
-/** Throws UsageError for flags of `mirror -f` that mean nothing to an image set. */
-function requireOwnFlags({ continueOnError, skipMissing }: ImageSetOptions): void {
-  const others = [
-    ['continue-on-error', continueOnError],
-    ['skip-missing', skipMissing],
-  ] as const;
-  for (const [flag, isGiven] of others) {
-    if (isGiven !== true) continue;
-    const hint = 'use --on-error skip-image or skip-bundle, which also keep the catalogs consistent';
-    throw new UsageError(`--${flag}: not with --config or --from`, { hint });
-  }
+/** Throws UsageError for flags of `mirror -f` that have no effect on an image set. */
+function requireNoMappingFlags({ continueOnError, skipMissing }: ImageSetOptions): void {
+  if (continueOnError !== true && skipMissing !== true) return;
+  const flag = continueOnError === true ? 'continue-on-error' : 'skip-missing';
+  throw new UsageError(`--${flag}: not with --config or --from`, {
+    hint: 'use --on-error skip-image or skip-bundle, which also keep the catalogs consistent',
+  });
 }

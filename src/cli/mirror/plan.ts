@@ -3,7 +3,7 @@ import { text } from '../command/flags.js';
 import { outputFormat } from '../command/shared-flags.js';
 import { imageSetFlags, mirrorFlags } from './flags.js';
 import { readOcMirrorFlags } from './oc-mirror-flags.js';
-import { planSources } from '../../api/mirror/mirror-sources.js';
+import { planMirror } from '../../api/mirror.js';
 import { UsageError } from '../../core/errors.js';
 import { planOf } from '../../mirror/lock/encode-lock.js';
 import type { BytePlan } from '../../mirror/lock/byte-plan.js';
@@ -11,14 +11,14 @@ import { reportEnding } from '../ending.js';
 import { exitCodes } from '../exit-codes.js';
 import { parseGlobalOptions } from './options.js';
 import { writeAll } from '../output.js';
-import { amountOfBytes, count, shellWord } from '../printable.js';
+import { amountOfBytes, count } from '../printable.js';
 import { useSession } from '../session.js';
 import { formatTable } from '../table.js';
-import { openRun, readRunFlags, tellLock } from './image-set-run.js';
+import { getCopyCommand, logWrittenLock, openImageSetRun, readImageSetRequest } from './image-set-run.js';
 
 /**
- * `opmate mirror plan`: what mirroring an image set would copy, to the byte, in all and by package; and the lock by
- * which `opmate mirror --locked` copies just that. Of images no blob is read but the layers of catalogs.
+ * `opmate mirror plan`: prints the bytes that mirroring an image set would copy, in total and by package, and writes the
+ * lock for `opmate mirror --locked`. Reads blobs of catalogs only.
  */
 export const command = defineCommand({
   summary: 'show what a mirror run would copy, in bytes',
@@ -49,21 +49,20 @@ export const command = defineCommand({
         hint: 'run opmate mirror status to see the remaining images',
       });
     }
-    const flags = readRunFlags(context, options, destination);
+    const { config } = options;
+    if (config === undefined) {
+      throw new UsageError('missing --config', { hint: 'specify an ImageSetConfiguration with --config' });
+    }
+    const request = readImageSetRequest(context, options, destination);
     return useSession(context, options, async (session) => {
-      const run = await openRun(context, flags, session);
-      const { bytes, lock, kept } = await planSources(run);
-      tellLock(flags.run.workspace, session);
+      const mirror = await openImageSetRun(context, request, session);
+      const { bytes, lock, kept } = await planMirror(config, destination, session, mirror);
+      logWrittenLock(request.workspace, session);
       const plan = planOf(lock);
-      const words = ['-c', options.config ?? '', '--locked', '--plan', plan];
-      if (options.workspace !== undefined) words.push('--workspace', options.workspace);
-      if (options.lock !== undefined) words.push('--lock', options.lock);
-      for (const base of options.base ?? []) words.push('--base', base);
-      const next = ['opmate', 'mirror', ...words, destination].map(shellWord).join(' ');
-      reportEnding(session.logger, [`plan ${plan}`], next);
+      reportEnding(session.logger, [`plan ${plan}`], getCopyCommand(request, '--locked', '--plan', plan));
       const text =
         output === 'json'
-          ? `${JSON.stringify({ destination, lock: flags.run.workspace.shownLock, plan, ...bytes, kept }, null, 2)}\n`
+          ? `${JSON.stringify({ destination, lock: request.workspace.shownLock, plan, ...bytes, kept }, null, 2)}\n`
           : formatText(bytes);
       await writeAll(context.stdout, text);
       return exitCodes.done;

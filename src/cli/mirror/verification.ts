@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { Verification } from '../../api/mirror/verification.js';
+import type { VerificationOptions } from '../../api/mirror/image-set-run.js';
 import { UsageError } from '../../core/errors.js';
 import type { CommandContext } from '../context.js';
 import { findPolicyRequest } from '../root/policy-flags.js';
@@ -9,8 +9,7 @@ import type { ImageSetOptions } from './flags.js';
 export function readVerification(
   options: ImageSetOptions,
   { workingDirectory }: CommandContext,
-  maxPerRegistry: number,
-): Verification | undefined {
+): VerificationOptions | undefined {
   const request = findPolicyRequest(options);
   const { verify = request === undefined ? 'off' : 'strict' } = options;
   if (verify === 'off') return undefined;
@@ -24,5 +23,5 @@ export function readVerification(
   }
   const directory = options['registries.d'];
   const registriesDirectory = directory === undefined ? undefined : path.resolve(workingDirectory, directory);
-  return new Verification(request, { isStrict: verify === 'strict', registriesDirectory, maxPerRegistry });
+  return { ...request, isStrict: verify === 'strict', registriesDirectory };
 }

@@ -1,0 +1,53 @@
+import path from 'node:path';
+import { diagnosticsFrom } from '../../core/diagnostics-error.js';
+import { OpmateError } from '../../core/errors.js';
+import {
+  type ArchiveIndex,
+  type ArchiveProof,
+  archiveIndexName,
+  readArchiveIndex,
+} from '../../oci/archive-set/archive-index.js';
+import { type ArchiveDiagnostic, verifyArchiveSet } from '../../oci/archive-set/archive-verify.js';
+import type { Session } from '../../source/session.js';
+
+/** Options of verifying an archive. */
+export interface VerifyArchiveOptions {
+  /** ID and signature that the archive must have; default any. */
+  proof?: ArchiveProof | undefined;
+}
+
+/** Result of verifying an archive. */
+export interface VerifiedArchive {
+  /** Undefined if it is damaged. */
+  index: ArchiveIndex | undefined;
+  /** Damaged, missing and unexpected content; `file` is relative to the directory. Empty for an intact archive. */
+  faults: ArchiveDiagnostic[];
+}
+
+/** Codes of an index that was read and is damaged; an index that cannot be read proves nothing about the archive. */
+const damageCodes: ReadonlySet<string> = new Set(['SYNTAX', 'INVALID', 'LIMIT']);
+
+/**
+ * Reads every byte of the archive in `directory`, and reports all damaged, missing and unexpected content; its index too.
+ * Throws OpmateError for an archive that is missing, cannot be read, or lacks the required `proof`.
+ */
+export async function verifyArchive(
+  directory: string,
+  session: Session,
+  { proof = {} }: VerifyArchiveOptions = {},
+): Promise<VerifiedArchive> {
+  const archive = path.resolve(session.workingDirectory, directory);
+  let index: ArchiveIndex;
+  try {
+    index = await readArchiveIndex(archive, proof);
+  } catch (error) {
+    if (!(error instanceof OpmateError) || !damageCodes.has(error.code)) throw error;
+    const faults = diagnosticsFrom(error).map((diagnostic) => ({
+      ...diagnostic,
+      ...{ code: 'invalid-index' as const, file: archiveIndexName },
+    }));
+    return { index: undefined, faults };
+  }
+  const { logger, signal } = session;
+  return { index, faults: await verifyArchiveSet(archive, { logger, proof, signal }) };
+}

@@ -1,7 +1,7 @@
 import type { CatalogFormat } from '../model/encode.js';
 import { resolveMigrationLevel } from '../model/migrations.js';
 
-/** How a catalog is written. */
+/** Format of a written catalog. */
 export interface CatalogOutput {
   /** Default `json`. */
   format?: CatalogFormat | undefined;
@@ -9,7 +9,7 @@ export interface CatalogOutput {
   migrateLevel?: string | undefined;
 }
 
-/** Fills in what an output leaves out. Throws UsageError for an unknown migration level. */
+/** Applies defaults. Throws UsageError for an unknown migration level. */
 export function resolveOutput({ format = 'json', migrateLevel = '' }: CatalogOutput): {
   format: CatalogFormat;
   migrationLevel: string;

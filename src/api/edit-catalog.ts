@@ -17,6 +17,7 @@ import { renderBundleSource } from '../source/render.js';
 import type { Session } from '../source/session.js';
 import { openSource } from '../source/source.js';
 import { type CatalogOutput, resolveOutput } from './catalog-output.js';
+import { withOpen } from './with-open.js';
 
 /** A change of a catalog directory, written or, with `dryRun`, planned. */
 export interface CatalogEdit extends AppliedEdits {
@@ -147,9 +148,9 @@ async function readBundles(
       try {
         return await readBundle(reference, session, options);
       } catch (error) {
-        const told = inReference(error, reference);
-        if (told instanceof OpmateError && !(told instanceof CancelledError)) return told;
-        throw told;
+        const failure = inReference(error, reference);
+        if (failure instanceof OpmateError && !(failure instanceof CancelledError)) return failure;
+        throw failure;
       }
     },
     session,
@@ -160,13 +161,10 @@ async function readBundles(
 }
 
 async function readBundle(reference: string, session: Session, options: ReadOptions): Promise<NewBundle> {
-  const source = await openSource(reference, session, { bundles: true, catalogs: false });
-  try {
+  return withOpen(openSource(reference, session, { bundles: true, catalogs: false }), (source) => {
     if (source.kind !== 'bundle')
       throw new OpmateError('UNSUPPORTED', `${reference}: is a catalog, not a bundle`);
     const blob = renderBundleSource(source, reference, options);
     return newBundle(parseBundle(source.files, { subject: reference }), blob, reference);
-  } finally {
-    await source.close();
-  }
+  });
 }

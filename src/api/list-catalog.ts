@@ -16,7 +16,7 @@ import type { CatalogFacts } from '../model/facts.js';
 import type { Session } from '../source/session.js';
 import { loadCatalog } from './load-catalog.js';
 
-/** Rows of a catalog by what they list. */
+/** Rows of a catalog, by kind. */
 export interface CatalogRows {
   packages: PackageRow;
   channels: ChannelRow;
@@ -31,7 +31,7 @@ export interface ListCatalogOptions {
   channels?: readonly string[] | undefined;
   /** Range of the versions of bundles; default all. */
   versions?: Criteria['versions'];
-  /** Gets names, edges and versions of the catalog before rows are selected. */
+  /** Called with names, edges and versions of the catalog before rows are selected. */
   onFacts?: ((facts: CatalogFacts) => void | Promise<void>) | undefined;
 }
 
@@ -74,7 +74,7 @@ export async function listCatalog<K extends keyof CatalogRows>(
   }
 }
 
-/** Returns whether the bundle of a row has a version in a range; without a range all rows do. */
+/** Returns a test of a row's bundle for a range of versions; without a range all rows pass. */
 function createVersionTest(
   { bundles }: CatalogFacts,
   versions: Criteria['versions'],

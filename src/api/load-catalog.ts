@@ -7,7 +7,7 @@ import { type BundleRefusal, openCatalog } from './open-catalog.js';
 
 /** A catalog that was opened by reference. */
 export interface LoadedCatalog extends Catalog {
-  /** Reads the catalog once and returns names, edges and versions: what `validateCatalog` and lists need. */
+  /** Reads the catalog once and returns names, edges and versions, for `validateCatalog` and lists. */
   facts(): Promise<CatalogFacts>;
 }
 

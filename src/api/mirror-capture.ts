@@ -18,14 +18,14 @@ export interface CaptureImageSetOptions {
 export interface CapturedImageSet {
   /** An `ImageSetConfiguration` as YAML, with the reason of each item as a comment. */
   configuration: string;
-  /** Objects that could not be mapped, and what the catalogs lack. */
+  /** Objects without a counterpart, and content that the catalogs lack. */
   warnings: CaptureWarning[];
 }
 
 /**
  * Captures what is installed in a cluster as an image set: catalogs, packages, channels, and the installed versions as
- * minimum. Reads files and directories of objects as `kubectl get -o yaml` and must-gather write them, and no network
- * but for `catalogs`. Throws OpmateError: NOT_FOUND where nothing installed can be mapped, and LIMIT.
+ * minimum. Reads files and directories of objects as `kubectl get -o yaml` and must-gather write them; only `catalogs`
+ * need a network. Throws OpmateError: NOT_FOUND if nothing is installed, and LIMIT.
  */
 export async function captureImageSet(
   places: readonly (string | ClusterText)[],

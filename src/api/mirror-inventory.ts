@@ -18,9 +18,9 @@ export interface MirrorInventoryOptions {
 }
 
 /**
- * Reads which repositories, tags, manifests and blobs `docker://REGISTRY[/PATH]` has, for `mirror --base`. Every blob is
- * asked for; manifests that cannot be read are left out, with a warning. Throws OpmateError: NOT_FOUND where the registry
- * does not list its repositories and none are named.
+ * Lists the repositories, tags, manifests and blobs of `docker://REGISTRY[/PATH]`, for `mirror --base`. Checks every blob;
+ * omits unreadable manifests with a warning. Throws OpmateError: NOT_FOUND if the registry does not list its repositories
+ * and none are named.
  */
 export async function readMirrorInventory(
   destination: string,
@@ -30,7 +30,6 @@ export async function readMirrorInventory(
   const { repositories, locks, maxNestedPaths, maxPerRegistry = 6 } = options;
   const target = parseMirrorTarget(destination, maxNestedPaths);
   const wanted = new Map<string, Set<string>>();
-  // As the user sees them there.
   const named = { ...target, maxNestedPaths: undefined };
   for (const name of repositories ?? []) wanted.set(pathBelow(named, name), new Set());
   for (const { images } of locks ?? []) {

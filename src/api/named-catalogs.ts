@@ -57,7 +57,7 @@ export function parseNamedCatalog(text: string): NamedCatalog {
   return { name, reference, priority, labels };
 }
 
-/** Reads what a catalog has of a package; of a served or published catalog only that is read. Throws OpmateError. */
+/** Reads one package of a catalog; of a served or published catalog nothing else is read. Throws OpmateError. */
 export async function readNamedCatalog(
   { name, reference, priority }: NamedCatalog,
   packageName: string,
@@ -70,7 +70,7 @@ export async function readNamedCatalog(
   }
 }
 
-/** The same error, naming the catalog that it comes from. */
+/** Returns the error with the name of its catalog. */
 function inCatalog(error: unknown, name: string): unknown {
   if (!(error instanceof OpmateError) || error.code === 'CANCELLED' || error.file !== undefined) return error;
   return error.subject === name ? error : addContext(error, { subject: `catalog ${name}` });

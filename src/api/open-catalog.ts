@@ -3,6 +3,7 @@ import { inReference } from '../source/reference-error.js';
 import type { Session } from '../source/session.js';
 import type { CatalogSource, Source } from '../source/source-types.js';
 import { openSource } from '../source/source.js';
+import { withOpen } from './with-open.js';
 
 /** References that name a catalog, in words. */
 export const catalogForms =
@@ -17,12 +18,7 @@ export async function withCatalog<T>(
   session: Session,
   work: (source: CatalogSource) => Promise<T>,
 ): Promise<T> {
-  const source = await openCatalog(reference, session);
-  try {
-    return await work(source);
-  } finally {
-    await source.close();
-  }
+  return withOpen(openCatalog(reference, session), work);
 }
 
 /** Opens the catalog that a reference names; the caller closes it. Throws OpmateError, UNSUPPORTED for a bundle. */
@@ -37,7 +33,7 @@ export async function openCatalog(
   return requireCatalog(source, reference, refusal);
 }
 
-/** What the error for a bundle says, where other words fit better. */
+/** Problem and hint of the error for a bundle. */
 export interface BundleRefusal {
   problem?: string;
   hint?: string;

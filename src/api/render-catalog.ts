@@ -5,13 +5,13 @@ import { type CatalogOutput, resolveOutput } from './catalog-output.js';
 
 /** Options of `render`. */
 export interface RenderCatalogOptions extends CatalogOutput {
-  /** Text of the template that makes the image references of bundles that come from directories. */
+  /** Template of image references for bundles in directories. */
   imageTemplate?: string | undefined;
 }
 
 /**
- * Renders bundles and catalogs from any source as one catalog, in the bytes of `opm render`, a blob a
- * piece. All sources are read and checked before the first piece comes. Throws OpmateError.
+ * Renders bundles and catalogs from any source as one catalog, in the bytes of `opm render`, one piece per blob. All
+ * sources are read and checked before the first piece. Throws OpmateError.
  */
 export async function* render(
   references: readonly string[],

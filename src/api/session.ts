@@ -2,9 +2,9 @@ import { homedir, tmpdir } from 'node:os';
 import { type Session, type SessionOptions, openSession as openSourceSession } from '../source/session.js';
 
 /**
- * Opens a session: connections to registries, a cache and limits that several calls share. What `options` leaves out is
- * that of the process: `process.env`, the home and temporary directories, the architecture. Nothing is connected to
- * before the first image is read. Close the session at the end.
+ * Opens a session: connections to registries, a cache and limits that several calls share. Environment, home and
+ * temporary directory, and architecture default to those of the process. Connects on the first request. Close the
+ * session at the end.
  */
 export async function openSession(options: Partial<SessionOptions> = {}): Promise<Session> {
   return openSourceSession({

@@ -7,6 +7,7 @@ import { type CatalogDiagnostic, diagnoseFaults } from '../model/catalog-diagnos
 import type { Session } from '../source/session.js';
 import { openSource } from '../source/source.js';
 import { requireCatalog } from './open-catalog.js';
+import { withOpen } from './with-open.js';
 
 /** Options of `validate`. */
 export interface ValidateOptions {
@@ -21,7 +22,7 @@ export interface CatalogVerdict {
   message: string | undefined;
   /** Every problem, in order of package, channel, bundle, with file and line. */
   problems: CatalogDiagnostic[];
-  /** What `opm` accepts although the author hardly meant it. */
+  /** Likely mistakes that `opm` accepts. */
   warnings: CatalogDiagnostic[];
 }
 
@@ -37,12 +38,8 @@ export async function validate(
   const source = await requireCatalog(await openSource(reference, session), reference, {
     hint: 'check a bundle with opmate render',
   });
-  try {
-    const { logger, signal } = session;
-    return await judgeCatalog(source.catalog, { logger, signal, keepFaults });
-  } finally {
-    await source.close();
-  }
+  const { logger, signal } = session;
+  return withOpen(source, ({ catalog }) => judgeCatalog(catalog, { logger, signal, keepFaults }));
 }
 
 /** Checks an open catalog; see `validate`. */
@@ -55,7 +52,7 @@ export async function judgeCatalog(
   const facts = await collectFacts(catalog, { ...options, withoutManifests: false, onFault });
   const [fault] = faults;
   if (fault !== undefined) {
-    // What the unreadable parts hold is not known, so what the rest lacks cannot be told either.
+    // Unreadable parts may define what the rest seems to lack.
     return { passed: false, message: fault.message, problems: diagnoseFaults(faults), warnings: [] };
   }
   const { passed, message, problems, warnings } = await validateInTurns(facts, options);

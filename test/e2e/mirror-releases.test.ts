@@ -185,7 +185,7 @@ describe.runIf(hasDockerRegistry)('opmate mirror of releases', () => {
 
     const less = await mirror([...from, '-c', 'less.yaml', '--workspace', 'file://far1'], cut);
     expect(less).toMatchObject({ code: 0 });
-    expect(less.stderr).toContain('1 release of the archive not in the configuration, left out');
+    expect(less.stderr).toContain('1 release of the archive omitted: not in the configuration');
     expect(await digestAt('openshift/release-images:4.1.1-x86_64')).toBe(head.digest);
     await expect(digestAt('openshift/release-images:4.1.0-x86_64')).rejects.toThrow();
 

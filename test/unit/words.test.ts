@@ -41,6 +41,7 @@ const banned: readonly (readonly [RegExp, string])[] = [
 
 /** Rooms whose doc comments are summary lines with a verb, or noun phrases; rooms are only ever added. */
 const summarizedRooms = [
+  'api',
   'archive',
   'bundle',
   'catalog',

@@ -36,7 +36,7 @@ export interface BundlePermissions {
   cloud: CloudPermission[];
   /** Reasons why the bundle cannot be installed. */
   findings: Diagnostic[];
-  /** Whether the files were read in place, so that findings name the caller's own paths. */
+  /** True for a directory that was read in place: findings name its paths. */
   isInPlace: boolean;
 }
 

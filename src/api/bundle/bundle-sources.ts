@@ -12,7 +12,7 @@ import type { ContentOptions, OpenedContent, Pin, PlacedSource } from '../../sou
 import { type Session, withChanges } from '../../source/session.js';
 import { getCredentials, readSecrets } from '../../source/secrets.js';
 
-/** How the sources of bundles are resolved, pinned and put together. */
+/** Options of resolving, pinning and combining sources of bundles. */
 export interface BundleSourceOptions {
   /** Refuse sources without a digest, commit or checksum. */
   requireDigest?: boolean | undefined;
@@ -28,10 +28,10 @@ export interface BundleSourceOptions {
   add?: readonly string[] | undefined;
 }
 
-/** Files of a bundle, and where they came from. */
+/** Files of a bundle, with their source. */
 interface ReadBundle {
   files: BundleFiles;
-  /** Whether they were read where the user keeps them, so that findings are told by their paths. */
+  /** True for a directory that was read in place: findings name its paths. */
   isInPlace: boolean;
   pins: readonly Pin[];
 }
@@ -107,7 +107,7 @@ export async function useSources<T>(
   }
 }
 
-/** Opens what the cache keeps of content; undefined without a cache. */
+/** Opens the content cache; undefined without a cache directory. */
 export async function openStore({ cacheDirectory, logger, now }: Session): Promise<ContentStore | undefined> {
   if (cacheDirectory === undefined) return undefined;
   return openContentStore({ directory: path.join(cacheDirectory, 'content'), now: now(), logger });
@@ -152,7 +152,7 @@ async function readBundleOf(
   return { files, isInPlace, pins };
 }
 
-/** Where the files of a command came from, for its JSON. */
+/** Returns the sources of a command's files, for its JSON output. */
 export function pinValues(pins: readonly Pin[]): JsonObject[] {
   return pins.map(({ name, ref, content }) => ({ name, ref, content }));
 }

@@ -24,7 +24,7 @@ export interface CrdUpgrade {
   warnings: Diagnostic[];
   /** Definitions that the newer file or bundle lacks, as titles; they stay on the cluster. */
   missing: string[];
-  /** Whether all files could be read; otherwise `findings` are faults of the files. */
+  /** False if a file could not be read; `findings` are then faults of the files. */
   isReadable: boolean;
   /** Sources of both, pinned. */
   pins: readonly Pin[];

@@ -27,7 +27,7 @@ export interface ExtractedBundle {
   configMaps: readonly ExtractedConfigMap[];
   findings: Diagnostic[];
   warnings: Diagnostic[];
-  /** Whether the files were read in place, so that findings name the caller's own paths. */
+  /** True for a directory that was read in place: findings name its paths. */
   isInPlace: boolean;
 }
 

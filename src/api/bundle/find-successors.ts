@@ -95,7 +95,7 @@ export async function findSuccessors(
   };
 }
 
-/** Returns whether a bundle is of a version; a version without a release stands for all of its releases. */
+/** Reports whether a bundle has a version; a version without a release matches all of its releases. */
 function isOfVersion(wanted: BundleVersion): (bundle: PackageBundle) => boolean {
   return (bundle) => {
     const version = findReadableVersion(bundle);

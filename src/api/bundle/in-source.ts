@@ -2,8 +2,8 @@ import path from 'node:path';
 import { type Diagnostic, withSubject } from '../../core/diagnostic.js';
 
 /**
- * Returns what names the files of a bundle in findings: by path if the bundle is a directory. `inputs` are files that the
- * caller named.
+ * Returns a function that names the files of a bundle in findings, by path if the bundle is a directory. `inputs` keep
+ * their names.
  */
 export function inSource(
   reference: string,

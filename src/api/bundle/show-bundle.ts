@@ -7,7 +7,7 @@ import { type BundleSourceOptions, useSources } from './bundle-sources.js';
 
 /** Image that a bundle was read from. */
 export interface BundleImage {
-  /** Digest of what the reference names: a manifest or an index. */
+  /** Digest of the manifest or image index. */
   digest: string;
   /** Layers of the image; sizes are in bytes, compressed. */
   layers: { digest: string; size: number }[];

@@ -25,7 +25,7 @@ export interface UnpackBundleOptions extends BundleSourceOptions {
 export interface UnpackedBundle {
   /** Errors that kept the bundle from being extracted; empty if it was. */
   findings: Diagnostic[];
-  /** Whether the files were read in place, so that findings name the caller's own paths. */
+  /** True for a directory that was read in place: findings name its paths. */
   isInPlace: boolean;
 }
 
@@ -64,7 +64,7 @@ export async function unpackBundle(
   });
 }
 
-/** What `opm` refuses to unpack a bundle for. */
+/** Codes of findings for which `opm` does not unpack a bundle. */
 async function check({ directory }: OpenedContent, { signal, followLinks }: Session): Promise<Diagnostic[]> {
   const missing: Diagnostic[] = [];
   for (const part of ['manifests', 'metadata']) {

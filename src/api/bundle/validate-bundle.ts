@@ -11,7 +11,7 @@ import { type BundleSourceOptions, useSources } from './bundle-sources.js';
 /** Findings about a bundle. */
 export interface BundleValidation {
   findings: ValidationDiagnostic[];
-  /** Whether the files were read in place, so that findings name the caller's own paths. */
+  /** True for a directory that was read in place: findings name its paths. */
   isInPlace: boolean;
 }
 

@@ -14,7 +14,7 @@ import type { RenderedDeployment } from '../../deployment/rendered-deployment.js
 import { quoteGo } from '../../document/go-json.js';
 import type { Cluster } from './cluster.js';
 
-/** Options of changing what is installed on a cluster. */
+/** Options of changing a cluster. */
 export interface ApplyDeploymentOptions {
   /**
    * Approves a plan before anything is changed: hashes of reviewed renders, with or without `sha256:`, or a function
@@ -29,7 +29,7 @@ export interface ApplyDeploymentOptions {
   force?: boolean | undefined;
 }
 
-/** What became of a deployment. Nothing was changed unless it is `applied`. */
+/** Outcome of a deployment. Nothing was changed unless it is `applied`. */
 export type AppliedDeployment =
   | { state: 'applied'; plan: ApplyPlan; report: ApplyReport }
   | { state: 'declined'; plan: ApplyPlan }
@@ -125,7 +125,7 @@ export function checkDeployments(deployments: readonly RenderedDeployment[]): Di
   return findings.length > 0 ? findings : findSharedObjects(deployments);
 }
 
-/** Finds objects that several deployments have: each belongs to one, or each would undo what the other does. */
+/** Finds objects that several deployments have and would each overwrite. */
 function findSharedObjects(deployments: readonly RenderedDeployment[]): Diagnostic[] {
   const owners = new Map<string, string>();
   const findings: Diagnostic[] = [];

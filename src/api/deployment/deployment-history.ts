@@ -13,7 +13,7 @@ import { quoteGo } from '../../document/go-json.js';
 import { type AppliedDeployment, type ApplyDeploymentOptions, applyRender } from './apply-deployment.js';
 import type { Cluster } from './cluster.js';
 
-/** What a cluster knows about a deployment. */
+/** Revisions of a deployment on a cluster. */
 export interface DeploymentHistory extends Inventory {
   /** The revision that is on the cluster. */
   current: Revision | undefined;

@@ -120,7 +120,7 @@ async function render(
   return rendered;
 }
 
-/** Stands for documents without a deployment. */
+/** Placeholder for documents without a deployment. */
 const nobody = {
   name: '',
   namespace: '',

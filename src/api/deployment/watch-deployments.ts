@@ -13,7 +13,7 @@ import type { RenderedDeployment } from '../../deployment/rendered-deployment.js
 import { type ApplyDeploymentOptions, findApprovalFault, getApplyOptions } from './apply-deployment.js';
 import type { Cluster } from './cluster.js';
 
-/** What a watch did or would do. */
+/** An action of a watch, done or planned. */
 export type WatchEvent =
   | { kind: 'paused'; deployment: RenderedDeployment }
   | { kind: 'not-approved'; deployment: RenderedDeployment; finding: Diagnostic }

@@ -29,9 +29,9 @@ import {
   requireReferrers,
 } from './image-output.js';
 
-/** How the image of a catalog is built, and where it goes. */
+/** Options of `buildCatalogImage`. */
 export interface BuildCatalogImageOptions {
-  /** Places that the image is pushed or saved to, at least one; none within the catalog. */
+  /** Destinations, at least one; none within the catalog. */
   outputs: readonly ImageOutput[];
   /** Base image with opm, or `scratch`; default `quay.io/operator-framework/opm:latest`. */
   baseImage?: string | undefined;
@@ -44,7 +44,7 @@ export interface BuildCatalogImageOptions {
   created?: string | undefined;
   /** Attach an SBOM (SPDX 2.3) that lists packages, bundles and the images that they name. */
   sbom?: boolean | undefined;
-  /** What the SBOM calls the image, `REGISTRY/NAME:TAG`; default the first output in a registry. */
+  /** Name of the image in the SBOM, `REGISTRY/NAME:TAG`; default the first output in a registry. */
   name?: string | undefined;
   /** Build an image even if the catalog is invalid. */
   skipValidation?: boolean | undefined;
@@ -52,7 +52,7 @@ export interface BuildCatalogImageOptions {
   onChecked?: ((verdict: CatalogVerdict, isRefused: boolean) => void | Promise<void>) | undefined;
 }
 
-/** Image of a catalog that was built, or why it was not. */
+/** Built image of a catalog, or findings that prevented it. */
 export interface BuiltCatalogImage {
   /** The image in each place; empty if it was refused. */
   images: StoredImage[];
@@ -67,8 +67,8 @@ export interface BuiltCatalogImage {
  * is invalid or has no blobs, unless `skipValidation`, nor for one with files that cannot be in an image: the result then
  * has no images. Equal catalogs make equal images.
  *
- * Throws OpmateError: NOT_FOUND for a missing directory; UsageError for an output within the catalog; and what opening the
- * base, pushing and saving throw.
+ * Throws OpmateError: NOT_FOUND for a missing directory; UsageError for an output within the catalog. Opening the
+ * base, pushing and saving may throw too.
  */
 export async function buildCatalogImage(
   directory: string,
@@ -115,7 +115,7 @@ export async function buildCatalogImage(
   });
 }
 
-/** Checks before anything is done that there is a catalog, and a place for its image outside of it. */
+/** Throws OpmateError unless the catalog exists and no output lies within it. */
 async function checkPlaces(directory: string, outputs: readonly ImageOutput[]): Promise<void> {
   const stats = await statIfPresent(directory);
   if (stats === undefined) {
@@ -139,7 +139,7 @@ async function checkPlaces(directory: string, outputs: readonly ImageOutput[]): 
   }
 }
 
-/** Where a path leads, of which the last parts need not exist. */
+/** Returns the real path of a path whose last parts need not exist. */
 async function realPlace(place: string): Promise<string> {
   const resolved = path.resolve(place);
   const parent = path.dirname(resolved);

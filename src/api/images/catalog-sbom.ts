@@ -14,15 +14,15 @@ import type { Artifact } from '../../oci/signatures/attach-artifact.js';
 /** Media type of an SPDX document in JSON, as registered with IANA. */
 const spdxType = 'application/spdx+json';
 
-/** What is known of a catalog image beside its catalog. */
+/** Facts of a catalog image that are not in its catalog. */
 interface SbomSubject {
-  /** What the image is called, `REGISTRY/NAME:TAG`; undefined for one without a name. */
+  /** `REGISTRY/NAME:TAG`; undefined for an image without a name. */
   name: string | undefined;
   /** Of the index or manifest that the SBOM is about. */
   digest: string;
   /** RFC 3339, as the image has it. */
   created: string;
-  /** What the image is built on, a platform each: name of its repository, and digest. */
+  /** Base images, one per platform: name of the repository, and digest. */
   bases: readonly { name: string; digest: string }[];
   /** Version of opmate. */
   version: string;
@@ -39,7 +39,7 @@ interface SpdxPackage {
 
 type Relationship = [from: string, type: string, to: string];
 
-/** What one blob adds to a document. */
+/** Packages and relationships of one blob. */
 interface Part {
   packages: SpdxPackage[];
   relationships: Relationship[];
@@ -113,13 +113,13 @@ async function* sbomText(
     }
   }
   yield '],\n"relationships":[\n';
-  const told = new Set<string>();
+  const contained = new Set<string>();
   isFirst = true;
   for await (const { relationships } of readParts(catalog, subject, { ...options, logger: undefined })) {
     for (const [from, relationshipType, to] of relationships) {
       // Each bundle names the package that the image contains.
-      if (from === root && told.has(to)) continue;
-      if (from === root) told.add(to);
+      if (from === root && contained.has(to)) continue;
+      if (from === root) contained.add(to);
       const whole = { spdxElementId: from, relationshipType, relatedSpdxElement: to };
       yield (isFirst ? '' : ',\n') + JSON.stringify(whole);
       isFirst = false;

@@ -1,4 +1,4 @@
-/** Images that verbs build: what they are built on, and where they go. */
+/** Base images and outputs of verbs that build images. */
 import type { KeyObject } from 'node:crypto';
 import path from 'node:path';
 import { addContext } from '../../core/diagnostics-error.js';
@@ -15,10 +15,11 @@ import type { WritableRepository } from '../../oci/registry/repository.js';
 import { type Artifact, attachArtifact } from '../../oci/signatures/attach-artifact.js';
 import { signImage } from '../../oci/signatures/sign-image.js';
 import type { Session } from '../../source/session.js';
+import { withOpen } from '../with-open.js';
 import { defaultBinaryImage } from '../../sqlite/read/index-image.js';
 import { parseSigningKey } from '../../trust/signing-key.js';
 
-/** What is built on, a platform each; none for `scratch`. */
+/** Base images, one per platform; empty for `scratch`. */
 interface OpenedBase {
   images: Image[];
   close(): Promise<void>;
@@ -72,11 +73,11 @@ async function pushIndexImages(
   }
 }
 
-/** Where an image goes. */
+/** Destination of an image. */
 export interface ImageOutput {
   /** Of a registry or layout, with a tag; of an archive, `latest` by default. */
   to: Reference;
-  /** What an archive of docker save calls the image, and what a signature of a saved one states. */
+  /** Name of the image in an archive of `docker save`, and in a signature of a saved image. */
   name?: string | undefined;
   /** Signs the image. */
   signingKey?: KeyObject | undefined;
@@ -93,11 +94,11 @@ export interface StoredImage {
   platforms: Platform[];
   /** Bytes of the layers on top of the base, over all platforms, a layer that several have once. */
   layerBytes: number;
-  /** Whether the tag was this image before, so that nothing of it was sent. */
+  /** True if the tag was this image already. */
   isUnchanged: boolean;
 }
 
-/** Throws UsageError where an output cannot hold what a flag attaches to the image. */
+/** Throws UsageError if an output cannot have referrers, which a flag attaches to the image. */
 export function requireReferrers(flag: string, outputs: readonly ImageOutput[], attached: string): void {
   if (!outputs.some(({ to }) => to.transport === 'docker-archive')) return;
   const hint = 'save the image to oci:DIR or oci-archive:FILE, or push it';
@@ -116,7 +117,7 @@ export async function readSigningKey(
   return parseSigningKey(pem, file, environment['COSIGN_PASSWORD']);
 }
 
-/** Attaches to an image that was pushed or saved what the output has for it: an SBOM, a signature. */
+/** Attaches the SBOM and the signature of the output to a stored image. */
 export async function attachToStored(
   session: Session,
   repository: WritableRepository,
@@ -205,19 +206,15 @@ async function writeImages(
     await packLayout(layout, to.path, { signal });
     return { name: getSubject(`oci-archive:${to.path}`, image.digest) };
   }
-  const target = await openTarget(to, session);
-  try {
-    const { repository, reference } = target;
+  return withOpen(openTarget(to, session), async ({ repository, reference }) => {
     const before = await findDigest(repository, reference, session);
     const image = await pushIndexImages(repository, reference, images, session);
     await attachToStored(session, repository, image, output);
     return { name: getSubject(repository.name, image.digest), isUnchanged: image.digest === before };
-  } finally {
-    await target.close();
-  }
+  });
 }
 
-/** Returns the digest of a tag; undefined where it cannot be read, which says nothing about pushing. */
+/** Returns the digest of a tag; undefined if it cannot be read: the push may still succeed. */
 async function findDigest(
   repository: WritableRepository,
   reference: string,

@@ -1,9 +1,10 @@
 import { compareBytes } from '../../core/order.js';
 import { parseReference } from '../../core/reference.js';
 import { openImage } from '../../oci/image/image.js';
-import { type OpenedReference, openReference } from '../../oci/image/open.js';
+import { openReference } from '../../oci/image/open.js';
 import type { Descriptor, Platform } from '../../oci/image/types.js';
 import type { Session } from '../../source/session.js';
+import { withOpen } from '../with-open.js';
 
 /** An image, without the content of its layers. */
 export interface InspectedImage {
@@ -14,7 +15,7 @@ export interface InspectedImage {
   manifest: string;
   mediaType: string;
   platform: Platform;
-  /** As the image has it; undefined if it does not say. */
+  /** Creation time, as the image has it. */
   created?: string;
   /** By name. */
   labels: Record<string, string>;
@@ -23,19 +24,22 @@ export interface InspectedImage {
 
 /** Reads manifest and configuration of an image; its layers are not read. Throws OpmateError. */
 export async function inspectImage(reference: string, session: Session): Promise<InspectedImage> {
-  return withReference(parseReference(reference), session, async ({ repository, reference: name }) => {
-    const { root, descriptor, manifest, config, ...image } = await openImage(repository, name, session);
-    return {
-      name: image.name,
-      digest: root.digest,
-      manifest: descriptor.digest,
-      mediaType: descriptor.mediaType,
-      platform: { ...image.platform },
-      ...(config.created !== undefined && { created: config.created }),
-      labels: Object.fromEntries(Object.entries(image.labels).sort(([a], [b]) => compareBytes(a, b))),
-      layers: manifest.layers.map(({ mediaType, digest, size }) => ({ mediaType, digest, size })),
-    };
-  });
+  return withOpen(
+    openReference(parseReference(reference), session),
+    async ({ repository, reference: name }) => {
+      const { root, descriptor, manifest, config, ...image } = await openImage(repository, name, session);
+      return {
+        name: image.name,
+        digest: root.digest,
+        manifest: descriptor.digest,
+        mediaType: descriptor.mediaType,
+        platform: { ...image.platform },
+        ...(config.created !== undefined && { created: config.created }),
+        labels: Object.fromEntries(Object.entries(image.labels).sort(([a], [b]) => compareBytes(a, b))),
+        layers: manifest.layers.map(({ mediaType, digest, size }) => ({ mediaType, digest, size })),
+      };
+    },
+  );
 }
 
 /** Lists the tags of a repository; the reference needs no tag. Throws OpmateError. */
@@ -46,7 +50,7 @@ export async function listTags(
   const parsed = parseReference(reference);
   const needsTag = parsed.tag === undefined && parsed.digest === undefined;
   const named = needsTag ? { ...parsed, tag: 'latest' } : parsed;
-  return withReference(named, session, async ({ repository }) => ({
+  return withOpen(openReference(named, session), async ({ repository }) => ({
     name: repository.name,
     tags: await repository.listTags(session),
   }));
@@ -54,22 +58,8 @@ export async function listTags(
 
 /** Reads the manifest or image index that a reference names, byte for byte. Throws OpmateError. */
 export async function readManifest(reference: string, session: Session): Promise<Buffer> {
-  return withReference(
-    parseReference(reference),
-    session,
+  return withOpen(
+    openReference(parseReference(reference), session),
     async ({ repository, reference: name }) => (await repository.getManifest(name, session)).bytes,
   );
-}
-
-async function withReference<T>(
-  reference: Parameters<typeof openReference>[0],
-  session: Session,
-  work: (opened: OpenedReference) => Promise<T>,
-): Promise<T> {
-  const opened = await openReference(reference, session);
-  try {
-    return await work(opened);
-  } finally {
-    await opened.close();
-  }
 }

@@ -12,6 +12,7 @@ import { NotDockerArchiveError } from '../../oci/archive-set/archive-source.js';
 import { openReference } from '../../oci/image/open.js';
 import { openImageSource } from '../../source/drivers/image.js';
 import type { Session } from '../../source/session.js';
+import { withOpen } from '../with-open.js';
 import type { CatalogSource, Source } from '../../source/source-types.js';
 import { openSource } from '../../source/source.js';
 import { requireCatalog } from '../open-catalog.js';
@@ -103,18 +104,14 @@ async function findArchive(from: string): Promise<Reference | undefined> {
   return reference?.transport === 'docker' ? undefined : reference;
 }
 
-/** The name with a registry that an archive has for its image, such as the `RepoTags` of `docker save`. */
+/** Returns the name of an archived image if it has a registry, as `RepoTags` of `docker save` may have. */
 async function findNameInArchive(archive: Reference, session: Session): Promise<string | undefined> {
-  const opened = await openReference(archive, session);
-  try {
-    const name = opened.reference;
-    return checkPullSpec(name) === undefined && findRegistry(name) !== undefined ? name : undefined;
-  } finally {
-    await opened.close();
-  }
+  return withOpen(openReference(archive, session), ({ reference: name }) =>
+    checkPullSpec(name) === undefined && findRegistry(name) !== undefined ? name : undefined,
+  );
 }
 
-/** The reference by which a cluster pulls a catalog; undefined for what is in no registry. */
+/** Returns the reference by which a cluster pulls a catalog; undefined if it is in no registry. */
 async function findPullable(from: string | { archive: string }): Promise<string | undefined> {
   if (typeof from !== 'string' || (await statIfPresent(from)) !== undefined) return undefined;
   return findReference(from)?.transport === 'docker' ? from.replace(/^docker:\/\//, '') : undefined;

@@ -3,8 +3,9 @@ import { parseReference } from '../../core/reference.js';
 import { type Image, openImage, readImage } from '../../oci/image/image.js';
 import { openReference } from '../../oci/image/open.js';
 import type { Session } from '../../source/session.js';
+import { withOpen } from '../with-open.js';
 
-/** The content of an image, or the part of it that was asked for. */
+/** Content of an image, or of directories of it. */
 export interface PulledImage {
   image: Image;
   /** Files by path, as a container would see them; links are followed, inside the image only. */
@@ -12,8 +13,8 @@ export interface PulledImage {
 }
 
 /**
- * Pulls an image from a registry, layout or archive and applies its layers in memory, keeping what is below
- * `roots` (everything unless told), at most 256 MiB of it. Throws OpmateError.
+ * Pulls an image from a registry, layout or archive and applies its layers in memory. Keeps files below `roots` (default
+ * all), at most 256 MiB. Throws OpmateError.
  */
 export async function pullImage(
   reference: string,
@@ -21,12 +22,9 @@ export async function pullImage(
   options: { roots?: readonly string[] } = {},
 ): Promise<PulledImage> {
   const { limits, logger, signal } = session;
-  const opened = await openReference(parseReference(reference), session);
-  try {
+  return withOpen(openReference(parseReference(reference), session), async (opened) => {
     const image = await openImage(opened.repository, opened.reference, session);
     const files = await readImage(image, { roots: options.roots ?? [''], limits, logger, signal });
     return { image, files };
-  } finally {
-    await opened.close();
-  }
+  });
 }

@@ -10,10 +10,11 @@ import { readContents } from '../../oci/image/contents.js';
 import { openReference } from '../../oci/image/open.js';
 import { type Verdict, verifyImage } from '../../oci/signatures/verify-image.js';
 import type { Session } from '../../source/session.js';
+import { withOpen } from '../with-open.js';
 
-/** What images are verified against. */
+/** Signature policy for images. */
 export interface VerifyImagesOptions extends PolicyRequest {
-  /** Directory with `*.yaml` files that say where OpenPGP signatures are kept; default none. */
+  /** `registries.d` directory with the stores of OpenPGP signatures; default none. */
   registriesDirectory?: string | undefined;
 }
 
@@ -46,17 +47,14 @@ export async function verifyImages(
     references.map((text) => parseReference(text)),
     concurrency,
     async (reference) => {
-      const opened = await openReference(reference, session);
-      try {
+      return withOpen(openReference(reference, session), async (opened) => {
         const contents = await readContents(opened.repository, opened.reference, session);
         const verdict = await verifyImage(opened.repository, contents, {
           ...{ policy, reference, now: session.now(), signal: session.signal },
           readOpenPgp: (digest) => readLookasideSignatures(lookasides, reference, digest, session),
         });
         return { image: reference.text, digest: contents.root.digest, ...verdict };
-      } finally {
-        await opened.close();
-      }
+      });
     },
     session,
   );

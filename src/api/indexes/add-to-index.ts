@@ -12,7 +12,7 @@ import type { StagedBundle } from '../../sqlite/add/stage.js';
 import { openDatabase } from '../../sqlite/schema/database.js';
 import { type EditOptions, editDatabase } from '../../sqlite/schema/edit.js';
 
-/** How bundles are read and added to an index. */
+/** Options of `addToIndex`. */
 export interface AddToIndexOptions
   extends Omit<StageOptions, 'onFailure'>, Omit<AddOptions, 'mode' | 'logger' | 'signal'> {
   /** Default `replaces`. */
@@ -26,7 +26,7 @@ export interface AddToDatabaseOptions extends AddToIndexOptions, Pick<EditOption
 export interface AddedBundles {
   /** Names of bundles by package. */
   added: Map<string, string[]>;
-  /** Why bundles were left out, each error with the reference of its bundle. */
+  /** Errors of omitted bundles, each with the reference of its bundle. */
   failures: OpmateError[];
 }
 

@@ -19,7 +19,7 @@ import {
 import { type AddToIndexOptions, addToIndex } from './add-to-index.js';
 import { type ManifestSource, loadManifests } from './load-manifests.js';
 
-/** Where the operators of a new index come from. */
+/** Source of the operators of a new index. */
 export type OperatorSource =
   | ManifestSource
   /** Bundle images, directories, layouts or archives. */
@@ -31,7 +31,7 @@ export interface BuildIndexOptions {
   output: readonly ImageOutput[] | { databaseDirectory: string };
   /** Base image, in a registry or layout, or `scratch`; default `quay.io/operator-framework/opm:v1.73.0`. */
   baseImage?: string | undefined;
-  /** Leave out what is invalid and report it. */
+  /** Omit and report invalid operators; default false. */
   permissive?: boolean | undefined;
   /** Called when the database is complete, before an image is built. */
   onLoaded?: ((report: LoadReport) => void) | undefined;
@@ -131,7 +131,7 @@ function getLabel(source: OperatorSource): string {
   }
 }
 
-/** Returns the images that an output holds: an archive of docker has one, of this machine's platform, or amd64, or the first. */
+/** Returns the images for an output; a docker archive has one: of the host's architecture, amd64, or the first. */
 function fit(
   images: readonly BuiltImage[],
   { to }: ImageOutput,

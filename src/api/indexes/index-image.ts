@@ -25,7 +25,7 @@ import {
 } from '../images/image-output.js';
 import { type AddToIndexOptions, type AddedBundles, addToIndex } from './add-to-index.js';
 
-/** How an index image is built, and where it goes. */
+/** Base image and output of an index image. */
 export interface IndexImageOptions {
   /** Registry, layout or archive that the image is written to, or the Dockerfile to write in place of an image. */
   output: ImageOutput | IndexDockerfile;
@@ -63,7 +63,7 @@ export interface EditedIndexImage<R> extends MadeIndexImage {
 interface IndexFile {
   /** A private copy. */
   file: string;
-  /** How messages name it. */
+  /** Name in messages. */
   name: string;
 }
 
@@ -169,7 +169,7 @@ export async function pullDatabase(reference: string, directory: string, session
   return withImage(parseReference(reference), session, (image) => extractDatabase(image, directory, session));
 }
 
-/** Where the database is, relative to the build context of a Dockerfile. */
+/** Path of the database in the build context of a Dockerfile. */
 const generatedDatabase = 'database/index.db';
 
 async function writeOutput(
@@ -182,7 +182,7 @@ async function writeOutput(
   if ('dockerfile' in output) {
     const { dockerfile } = output;
     const text = indexDockerfile(binaryImage || defaultBinaryImage, generatedDatabase);
-    // Whoever runs the container must be able to read the database.
+    // The user of the container must be able to read the database.
     const database = { target: generatedDatabase, copyOf: file, mode: 0o644 };
     await replaceFiles([database, { target: dockerfile, text }], { signal });
     return { image: undefined, files: [generatedDatabase, dockerfile] };

@@ -7,7 +7,7 @@ import { loadPackageManifests } from '../../sqlite/legacy/package-manifests.js';
 import type { Database } from '../../sqlite/schema/database.js';
 import { editDatabase } from '../../sqlite/schema/edit.js';
 
-/** Where bundles without images come from, in the formats before bundle images. */
+/** Source of bundles in the formats that preceded bundle images. */
 export type ManifestSource =
   /** Directory of package manifests. */
   | { kind: 'manifests'; directory: string }
@@ -22,7 +22,7 @@ export type ManifestSource =
 export interface LoadManifestsOptions {
   /** Load what is valid and report the rest. */
   permissive?: boolean | undefined;
-  /** How messages name the database; default its path. */
+  /** Name of the database in messages; default its path. */
   name?: string | undefined;
 }
 

@@ -6,14 +6,14 @@ import type { ImageSetRun, MirrorResult } from './image-set-run.js';
 import { type Templates, getTransferOptions } from './run-configuration.js';
 import { writeResources, renderResources } from './write-results.js';
 
-/** What a lock pins, as it is mirrored: images for the cluster's manifests, and templates of these. */
+/** A lock with its images and templates for cluster resources. */
 interface LockedSet {
   lock: ImageSetLock;
   set: MirroredSet<NamedImage>;
   templates: Templates;
 }
 
-/** Surveys the target, copies what it lacks of a lock, and writes the manifests of the cluster. */
+/** Surveys the target, copies missing images of a lock, and writes cluster resources. */
 export async function copyLocked(
   run: ImageSetRun,
   { lock, set, templates }: LockedSet,
@@ -22,7 +22,7 @@ export async function copyLocked(
   const mirror = new LockMirror(lock, {
     ...{ target: run.destination.target, transfer: getTransferOptions(run), ...content },
   });
-  // A name that no manifest can have is an error before anything is copied.
+  // Invalid resource names are errors before anything is copied.
   renderResources(run, set, templates);
   const bytes = await mirror.survey();
   run.options.onSurveyed?.(bytes);

@@ -8,10 +8,10 @@ import {
 } from '../../mirror/image-set/image-set-names.js';
 import type { Session } from '../../source/session.js';
 
-/** Where an image set goes. */
+/** Destination of an image set. */
 export type MirrorDestination =
   | { kind: 'registry'; target: MirrorTarget }
-  /** Absolute. */
+  /** `directory` is absolute. */
   | { kind: 'disk'; directory: string; target: MirrorTarget };
 
 /** Reads `docker://REGISTRY[/PATH]` or `file://DIRECTORY`. Throws UsageError. */
@@ -28,7 +28,7 @@ export function parseDestination(
   throw new UsageError(`${quoteGo(text)}: not a directory`, { hint: 'use file://DIRECTORY' });
 }
 
-/** Returns a destination that is no directory. Throws UsageError for one that is. */
+/** Returns a destination unless it is a directory, for which it throws UsageError. */
 export function requireRegistry(text: string): string {
   if (!text.startsWith('file://')) return text;
   throw new UsageError(`${text}: not a registry`, { hint: 'use docker://REGISTRY[/PATH]' });

@@ -23,8 +23,8 @@ export interface FindLockOptions {
 }
 
 /**
- * Finds the lock that was mirrored to a destination: the lock file, else that of an unfinished archive, which is what was
- * wanted last, that of the workspace, or that of a finished archive. Throws OpmateError NOT_FOUND.
+ * Finds the lock that was mirrored to a destination, in order of precedence: the lock file, the lock of an unfinished
+ * archive, of the workspace, of a finished archive. Throws OpmateError NOT_FOUND.
  */
 export async function findMirrorLock(
   destination: string,
@@ -36,19 +36,19 @@ export async function findMirrorLock(
     return { lock: await readNamedLock(options.lock, session), name: options.lock };
   }
   const place = parseDestination(destination, session);
-  const otherwise = place.kind === 'disk' ? place.directory : '.';
-  const workspace = path.resolve(workingDirectory, options.workspace ?? otherwise);
+  const defaultWorkspace = place.kind === 'disk' ? place.directory : '.';
+  const workspace = path.resolve(workingDirectory, options.workspace ?? defaultWorkspace);
   const file = path.join(workspace, 'working-dir', lockName);
   const shown = path.relative(workingDirectory, file);
-  const ofArchive = (unfinished: boolean) =>
+  const readArchived = (unfinished: boolean) =>
     place.kind === 'disk' ? readLockOfArchive(place.directory, { unfinished, signal }) : undefined;
-  const unfinished = await ofArchive(true);
+  const unfinished = await readArchived(true);
   if (unfinished !== undefined) return { lock: unfinished, name: 'embedded in the unfinished archive' };
   try {
     return { lock: await readLock(file, shown), name: shown };
   } catch (error) {
     if (!(error instanceof OpmateError) || error.code !== 'NOT_FOUND') throw error;
-    const finished = await ofArchive(false);
+    const finished = await readArchived(false);
     if (finished !== undefined) return { lock: finished, name: 'embedded in the archive' };
     throw new OpmateError('NOT_FOUND', `${shown}: lock not found`, {
       file: shown,

@@ -6,6 +6,7 @@ import { releaseArchitectures } from '../../mirror/release/release-config.js';
 import { liveReleases } from '../../mirror/release/live-releases.js';
 import { openReference } from '../../oci/image/open.js';
 import type { Session } from '../../source/session.js';
+import { withOpen } from '../with-open.js';
 
 /** Releases of a channel for one architecture. */
 export interface ChannelReleases {
@@ -24,22 +25,19 @@ const architecturesAtOnce = 3;
  * `quay.io/openshift-release-dev/ocp-release`. Throws OpmateError. (Source: oc-mirror v2.)
  */
 export async function listReleaseVersions(session: Session): Promise<string[]> {
-  const opened = await openReference(parseReference(`${releaseRepository}:latest`), session);
-  try {
+  return withOpen(openReference(parseReference(`${releaseRepository}:latest`), session), async (opened) => {
     const minors = new Map<string, [number, number]>();
     for (const tag of await opened.repository.listTags(session)) {
       const [text, major, minor] = /^(\d{1,6})\.(\d{1,6})(?=\.)/.exec(tag) ?? [];
       if (text !== undefined && !tag.endsWith('.sig')) minors.set(text, [Number(major), Number(minor)]);
     }
     return [...minors].sort(([, a], [, b]) => a[0] - b[0] || a[1] - b[1]).map(([text]) => text);
-  } finally {
-    await opened.close();
-  }
+  });
 }
 
 /**
  * Lists the releases of a channel, per architecture. Throws OpmateError NOT_FOUND for a channel without releases, and
- * what asking the update service throws.
+ * errors of the update service.
  */
 export async function listChannelReleases(
   channel: string,

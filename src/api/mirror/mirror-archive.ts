@@ -39,8 +39,8 @@ export async function mapFromArchives(
 }
 
 /**
- * Copies archives to a registry, the first with what it needs of the others: all that it holds, or what the
- * configuration asks for.
+ * Copies archives to a registry, the first with what it needs of the others: all of its content, or what the
+ * configuration selects.
  */
 export async function mirrorFromArchives(
   run: ImageSetRun,
@@ -87,17 +87,15 @@ async function withArchive<T>(
   }
 }
 
-/** What of an archive is to be mirrored. */
+/** Content of an archive to mirror. */
 interface ArchivedSet {
-  /** For the objects of a cluster. */
   set: MirroredSet<NamedImage>;
   templates: Templates;
-  /** As the archive holds it. */
   locked: ImageSetLock;
   narrowed?: NarrowedCatalogs | undefined;
 }
 
-/** Works with what of an archive is to be mirrored. Throws OpmateError for one that holds more than it lists. */
+/** Runs `work` with the content of an archive to mirror. Throws OpmateError for an archive with unlisted images. */
 async function withArchived<T>(
   run: ImageSetRun,
   content: ArchiveContent,
@@ -113,7 +111,7 @@ async function withArchived<T>(
   return work({ set, templates, locked: wanted });
 }
 
-/** Works with what the configuration allows of an archive, which is computed here. */
+/** Runs `work` with the content of an archive that the configuration selects. */
 async function withLimited<T>(
   run: ImageSetRun,
   { archive, base }: ArchiveContent,
@@ -160,7 +158,7 @@ function limitArchive(
     if (left > 0)
       run.session.logger?.log(
         'info',
-        `${left === 1 ? '1 release' : `${left} releases`} of the archive not in the configuration, left out`,
+        `${left === 1 ? '1 release' : `${left} releases`} of the archive omitted: not in the configuration`,
       );
     return { set: requireAllowedImages(locked, plan), locked };
   } catch (error) {

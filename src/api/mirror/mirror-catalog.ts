@@ -59,7 +59,7 @@ export interface MirrorCatalogOptions extends Partial<OutputOptions>, FileRoots 
 /** Result of mirroring a catalog. */
 export interface MirroredCatalog {
   plan: CatalogMirrorPlan;
-  /** Undefined where only manifests were written. */
+  /** Undefined if only manifests were written. */
   report: TransferReport | undefined;
   /** Absolute path of the directory with mapping and manifests. */
   directory: string;
@@ -174,7 +174,7 @@ async function parseSource(source: string): Promise<TypedImageReference> {
   });
 }
 
-/** What a source is whose name is told apart: an image in files, or the path of a catalog. */
+/** Returns the local image, or the path of the local catalog, that has a separate source name. */
 async function findLocal(source: string): Promise<string | Reference> {
   if (/^(oci|oci-archive|docker-archive):/.test(source)) return parseReference(source);
   const stats = await statIfPresent(source);

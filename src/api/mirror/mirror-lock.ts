@@ -26,7 +26,7 @@ export async function mapLock(run: ImageSetRun): Promise<MirrorMapping> {
   return writeMapping(run, mirroredOfLock(lock, run.destination.target), templates);
 }
 
-/** Copies to a registry what a lock names: nothing is looked up. */
+/** Copies the images of a lock to a registry, without resolving tags. */
 export async function mirrorLock(run: ImageSetRun): Promise<MirrorResult> {
   const { shard, shardWaitMs = defaultShardWait } = run.options;
   return withLock(run, async ({ lock, templates, open }) => {
@@ -35,7 +35,7 @@ export async function mirrorLock(run: ImageSetRun): Promise<MirrorResult> {
   });
 }
 
-/** Writes an archive of what a lock names. */
+/** Writes an archive of the images of a lock. */
 export async function archiveLock(run: ImageSetRun): Promise<MirrorArchive> {
   return withLock(run, async ({ lock, config, open }) => {
     const transfers = transfersOfLock(lock, { target: archiveTarget, open });
@@ -65,7 +65,7 @@ async function withLock<T>(
   }
 }
 
-/** Reads the lock, and what it was made of. Throws OpmateError for a lock of something else. */
+/** Reads the lock and its configuration. Throws OpmateError for a lock of another configuration. */
 async function readSameLock(
   run: ImageSetRun,
 ): Promise<{ lock: ImageSetLock; config: ImageSetConfiguration; templates: Templates }> {
@@ -78,7 +78,7 @@ async function readSameLock(
   return { lock, config, templates };
 }
 
-/** Throws UsageError where a lock is not of the plan that the machines share. */
+/** Throws UsageError for a lock of another plan. */
 function requirePlan(run: ImageSetRun, lock: ImageSetLock): void {
   const { plan } = run.options;
   const own = planOf(lock);
@@ -89,7 +89,7 @@ function requirePlan(run: ImageSetRun, lock: ImageSetLock): void {
   });
 }
 
-/** Throws UsageError unless a lock was made of the configuration and the options of this run. */
+/** Throws UsageError unless a lock was made with the configuration and the options of this run. */
 async function requireSame(run: ImageSetRun, lock: ImageSetLock): Promise<ImageSetConfiguration> {
   const { config, digest } = await readConfiguration(run);
   if (digest !== lock.configuration) {

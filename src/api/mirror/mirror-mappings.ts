@@ -7,6 +7,7 @@ import { transferImages } from '../../mirror/transfer/transfer.js';
 import type { TransferOptions, TransferReport } from '../../mirror/transfer/transfer-types.js';
 import { openReference } from '../../oci/image/open.js';
 import type { Session } from '../../source/session.js';
+import { withOpen } from '../with-open.js';
 import { type FileRoots, resolveRoots } from './file-roots.js';
 import { resolveMaxPerRegistry } from './max-per-registry.js';
 
@@ -66,11 +67,8 @@ export async function mirrorMappings(
 }
 
 async function listTags(name: string, session: Session): Promise<string[]> {
-  // Opening asks for some tag; which one is the same to a list.
-  const opened = await openReference(parseReference(`${name}:latest`), session);
-  try {
-    return await opened.repository.listTags(session);
-  } finally {
-    await opened.close();
-  }
+  // Opening needs a tag, which does not change the list.
+  return withOpen(openReference(parseReference(`${name}:latest`), session), ({ repository }) =>
+    repository.listTags(session),
+  );
 }

@@ -37,13 +37,13 @@ export async function mapSources(run: ImageSetRun): Promise<MirrorMapping> {
   return withPlan(run, config, async (plan) => writeMapping(run, plan, await readTemplates(run, config)));
 }
 
-/** Copies to a registry what the sources have now, and writes the lock of it. */
+/** Copies the current content of the sources to a registry, and writes its lock. */
 export async function mirrorSources(run: ImageSetRun): Promise<MirrorResult> {
   const { config, digest } = await readConfiguration(run);
   const templates = await readTemplates(run, config);
   await requireTargetAccess(config, run.destination.target, run.session);
   return withMirror(run, config, async (mirror, plan) => {
-    // A name that no manifest can have is an error before anything is copied.
+    // Invalid resource names are errors before anything is copied.
     renderResources(run, plan, templates);
     await mirror.prepare();
     await verifySources(run, mirror);
@@ -60,7 +60,7 @@ export async function mirrorSources(run: ImageSetRun): Promise<MirrorResult> {
 /** Writes an archive to the directory of the destination. */
 export async function archiveSources(run: ImageSetRun): Promise<MirrorArchive> {
   const { config, digest } = await readConfiguration(run);
-  // A base that cannot be used is an error before anything is read.
+  // An unusable base is an error before anything is read.
   await readBase(run);
   return withMirror(run, config, async (mirror, plan) => {
     const templates = await readTemplates(run, config);

@@ -5,7 +5,7 @@ import type { Session } from '../../source/session.js';
 import { parseDestination } from './destination.js';
 import { resolveMaxPerRegistry } from './max-per-registry.js';
 
-/** Options of reading what of a lock is mirrored. */
+/** Options of reading the status of a mirror. */
 export interface MirrorStatusOptions extends Pick<
   TransferOptions,
   'imagesAtOnce' | 'imageTimeoutMs' | 'layersAtOnce'
@@ -16,13 +16,13 @@ export interface MirrorStatusOptions extends Pick<
   maxNestedPaths?: number | undefined;
   /** Maximum parallel requests per registry; default 6, or `imagesAtOnce` if that is more. */
   maxPerRegistry?: number | undefined;
-  /** Of a registry: number of shards that share the lock; `shards` of the result has what is left of each. */
+  /** For a registry: number of shards of the lock; `shards` of the result has the rest of each. */
   shards?: number | undefined;
 }
 
 /**
- * Reads which images of a lock `docker://REGISTRY[/PATH]`, or the archive in `file://DIRECTORY`, has, and what is left to
- * copy; an unfinished archive has what is written of it. Throws OpmateError for a registry that is unavailable.
+ * Reads which images of a lock `docker://REGISTRY[/PATH]`, or the archive in `file://DIRECTORY`, has, and which are left to
+ * copy; an unfinished archive has its written part. Throws OpmateError for an unavailable registry.
  */
 export async function readMirrorStatus(
   lock: ImageSetLock,

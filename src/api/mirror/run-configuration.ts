@@ -52,13 +52,13 @@ export function getLockOptions(run: ImageSetRun): Record<string, string> {
   };
 }
 
-/** Returns how the run copies: sessions, limits, handling of errors. */
+/** Returns the limits and error handling of copying. */
 export function getTransferOptions(run: ImageSetRun): TransferOptions {
   const { maxPerRegistry = defaultMaxPerRegistry, copyLimits, onError = 'stop' } = run.options;
   return { session: run.session, maxPerRegistry, ...copyLimits, continueOnError: onError !== 'stop' };
 }
 
-/** Returns how the run reads releases and their signatures. */
+/** Returns the access to releases and their signatures. */
 export function getReleaseSettings(run: ImageSetRun) {
   const { workingDirectory: directory } = run.session;
   const { ignoreReleaseSignature = false } = run.options;

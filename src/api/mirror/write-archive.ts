@@ -8,7 +8,7 @@ import { signArchive } from '../../oci/archive-set/archive-index.js';
 import type { ImageSetRun, MirrorArchive } from './image-set-run.js';
 import { resolveMaxPerRegistry } from './max-per-registry.js';
 
-/** Writes the archive of a run without what its base holds, and signs it where the run has a key. */
+/** Writes the archive of a run without the content of its base, and signs it if the run has a key. */
 export async function writeArchive(
   run: ImageSetRun,
   set: ArchivableSet,
@@ -32,7 +32,7 @@ function requireArchiveDirectory(run: ImageSetRun): string {
   throw new UsageError('an archive is written to a directory', { hint: 'use file://DIRECTORY' });
 }
 
-/** Plans in bytes what is to be archived: all but what the base holds. */
+/** Computes the bytes to archive: all but the content of the base. */
 export async function surveyArchive(run: ImageSetRun, mirror: ImageSetMirror): Promise<BytePlan> {
   await mirror.addSignatures();
   const base = await readBase(run);

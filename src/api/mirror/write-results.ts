@@ -10,7 +10,7 @@ import { readArchiveIndex } from '../../oci/archive-set/archive-index.js';
 import type { ImageSetRun, MirrorMapping } from './image-set-run.js';
 import type { Templates } from './run-configuration.js';
 
-/** Writes the manifests of the cluster to the workspace, if there is one, and returns them by file name. */
+/** Writes cluster resources to the workspace, if there is one, and returns them by file name. */
 export async function writeResources(
   run: ImageSetRun,
   set: MirroredSet,
@@ -22,7 +22,7 @@ export async function writeResources(
   return resources;
 }
 
-/** Writes the mapping, what of it is in no archive, and the manifests to the workspace, if there is one. */
+/** Writes the mapping, its unarchived part, and cluster resources to the workspace, if there is one. */
 export async function writeMapping(
   run: ImageSetRun,
   set: MirroredSet<NamedImage>,
@@ -40,7 +40,7 @@ export async function writeMapping(
   return { mapping, missing, resources };
 }
 
-/** Lines of the mapping whose images are in no archive yet. */
+/** Returns the lines of the mapping whose images are in no archive yet. */
 async function listMissing(run: ImageSetRun, { images }: MirroredSet<NamedImage>): Promise<string[]> {
   const { destination, base } = run;
   if (destination.kind === 'registry') return [];
@@ -58,7 +58,7 @@ async function listMissing(run: ImageSetRun, { images }: MirroredSet<NamedImage>
   );
 }
 
-/** Returns the manifests of the cluster by file name. Throws OpmateError for names that no manifest can have. */
+/** Returns cluster resources by file name. Throws OpmateError for invalid resource names. */
 export function renderResources(
   run: ImageSetRun,
   set: MirroredSet,

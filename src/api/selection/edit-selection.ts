@@ -18,19 +18,19 @@ const maxListed = 500;
 /** Files that are larger were not written here, and are not overwritten. */
 const maxFileBytes = 64 * 1024 * 1024;
 
-/** Where the page of `view --edit` writes. */
+/** Output file of the page of `view --edit`. */
 interface EditTarget {
   /** Secret in the URL of the page. */
   token: string;
   /** As the user named it. */
   file: string;
-  /** Where it is. */
+  /** Absolute path. */
   path: string;
   /** Image of the catalog; empty for a catalog that is not an image in a registry. */
   catalog: string;
 }
 
-/** Plans what the page selects with the engines of `mirror` and `catalog filter`, and writes it when it is told to. */
+/** Plans the selection of the page with the engines of `mirror` and `catalog filter`, and writes it on request. */
 export class SelectionEditor implements EditActions {
   readonly token: string;
   readonly file: string;
@@ -88,7 +88,7 @@ export class SelectionEditor implements EditActions {
     };
   }
 
-  /** Writes the selection, unless the file differs from the one that the page was told of. */
+  /** Writes the selection, unless the file has changed since the page read it. */
   async write(view: CatalogView, request: unknown): Promise<WrittenFile> {
     const selection = requireSelectionRequest(request);
     if (selection.kind === 'imageset' && selection.catalog === '') {
@@ -117,7 +117,7 @@ export class SelectionEditor implements EditActions {
   }
 }
 
-/** The image that a reference to a catalog names, without credentials; empty where it is something else. */
+/** Returns the image of a catalog reference, without credentials; empty for other references. */
 export async function imageOfCatalog(reference: string): Promise<string> {
   const place = await parsePlace(reference, { purpose: 'catalog' });
   const parsed = place.kind === 'image' ? findReference(place.ref) : undefined;

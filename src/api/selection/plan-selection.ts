@@ -35,7 +35,7 @@ export interface SelectableCatalog {
   imagesOf(packageName: string, bundle: string): string[];
 }
 
-/** What a selection keeps. */
+/** Content that a selection keeps. */
 export interface SelectionPlan {
   /** The document, as YAML. */
   text: string;
@@ -69,9 +69,9 @@ interface PlannedChannel {
   stranded: string[];
 }
 
-/** How messages name the document of a selection. */
+/** Name of the document of a selection in messages. */
 const documentName = 'selection';
-/** Stands for the image of a catalog that has none, or none yet. */
+/** Placeholder for the image of a catalog without one. */
 const placeholder = 'localhost/catalog:selection';
 /** Characters of a text of a request, and items of its lists. */
 const maxText = 1_000;
@@ -107,7 +107,7 @@ export async function planSelection(
   return { text, ...describeSelection(facts, selection, imagesOf), ...needs };
 }
 
-/** Makes the document for a selection. Throws OpmateError UNSUPPORTED for what its kind cannot express. */
+/** Makes the document for a selection. Throws OpmateError UNSUPPORTED for a selection that its kind cannot express. */
 function getDocument({ kind, catalog, picks, defaultChannels = [], isExact }: SelectionRequest): string {
   const packages = [...groupBy(picks, (pick) => pick.package)].map(([name, list]) => {
     const channels = list.flatMap((pick) =>
@@ -199,7 +199,7 @@ function describeSelection(
 /** Comparisons of versions with ranges that one channel may take; real ones take thousands. */
 const maxComparisons = 50_000_000;
 
-/** From which bundles of a whole channel the head of what is kept of it is reached. */
+/** Returns the bundles of a channel from which the head of its kept part is reachable. */
 function describeUpgrades(
   kept: ChannelFacts,
   whole: ChannelFacts,
@@ -268,7 +268,7 @@ export class ImageSizes {
   }
 }
 
-/** Requires picks of a request from elsewhere to be what they should be. Throws OpmateError USAGE. */
+/** Checks the picks of an untrusted request. Throws OpmateError USAGE. */
 export function requireSelectionRequest(value: unknown): SelectionRequest {
   const fail = (): never => {
     throw new OpmateError('USAGE', 'the request is not a selection');

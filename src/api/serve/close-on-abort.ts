@@ -7,7 +7,7 @@ export function closeOnAbort(
 ): () => Promise<void> {
   let closed: Promise<void> | undefined;
   const closeOnce = (): Promise<void> => (closed ??= close());
-  // Whoever calls it later gets the failure.
+  // A later call returns the failure.
   const stopWaiting = onAbort(signal, () => void closeOnce().catch(() => undefined));
   return async () => {
     stopWaiting();

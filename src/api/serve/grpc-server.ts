@@ -9,7 +9,7 @@ import {
 } from '../../serve/server/certificate-files.js';
 import type { ListenAddress } from '../../serve/server/listening.js';
 
-/** How the gRPC registry API is served. */
+/** Options of the gRPC registry API. */
 export interface GrpcServerOptions extends ListenAddress {
   /** Certificate and key, read again when they change; default plain text. */
   tls?: CertificateFiles | undefined;

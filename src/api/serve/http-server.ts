@@ -22,7 +22,7 @@ export interface HttpAddress {
   port: number;
 }
 
-/** How the HTTP catalog API is served. */
+/** Options of the HTTP catalog API. */
 export interface HttpServerOptions extends HttpAddress {
   /** Certificate and key, read again when they change, or a temporary self-signed certificate; default plain HTTP. */
   tls?: CertificateFiles | 'self-signed' | undefined;
@@ -40,7 +40,7 @@ export interface HttpServerOptions extends HttpAddress {
 interface PreparedServer {
   /** Listens; returns the URL that it is reached at. Throws OpmateError IO. */
   listen(): Promise<string>;
-  /** Finishes requests that are under way. Does nothing where it has not listened. */
+  /** Finishes requests in progress. */
   close(): Promise<void>;
 }
 

@@ -98,7 +98,7 @@ export async function buildServeCache(
     const directory = path.resolve(session.workingDirectory, cacheDirectory);
     const answers = await openAnswers(catalog, reference, session, { cacheDirectory: directory });
     try {
-      // Being interrupted here leaves no cache.
+      // An interrupted build leaves no cache.
       const stopWaiting = onAbort(session.signal, () => void answers.close());
       const { isCached, reason } = (await answers.encoded) ?? { isCached: false, reason: 'it needs none' };
       stopWaiting();
@@ -113,7 +113,7 @@ export async function buildServeCache(
   });
 }
 
-/** Runs `start`; what it adds to `closers` is called in reverse order once the result is closed, or where it fails. */
+/** Runs `start`, and its `closers` in reverse order once the result is closed or `start` fails. */
 async function collectingClosers<T>(
   { signal }: Session,
   start: (closers: Closers) => Promise<T>,
@@ -131,7 +131,7 @@ async function collectingClosers<T>(
   }
 }
 
-/** Opens what the gRPC registry API answers with: a file-based catalog or a sqlite index. */
+/** Opens a file-based catalog or sqlite index for the gRPC registry API. */
 async function openAnswers(
   catalog: Catalog,
   reference: string,

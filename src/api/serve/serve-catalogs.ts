@@ -95,7 +95,7 @@ export async function serveCatalogs(
       logger,
       followLinks: session.followLinks,
     });
-    // Clients of a server that restarts never find it without the catalogs that it has.
+    // A restarted server listens only once it has its catalogs.
     await Promise.race([keeper.restored(), wait(maxRestoreMs, stop.signal)]);
     if (options.grpc !== undefined) {
       registry = await startRegistry(held, manifests, options.grpc, session);
@@ -142,7 +142,7 @@ async function startRegistry(
   };
 }
 
-/** Makes the storage directory; undefined, with a warning, where nothing can be kept and that is optional. */
+/** Makes the storage directory; returns undefined, with a warning, if it is optional and cannot be made. */
 async function prepareStorage(
   { storage, isStorageOptional = false }: ServeCatalogsOptions,
   { workingDirectory, logger }: Session,
@@ -180,7 +180,7 @@ async function lockStorage(storage: string, logger: Logger): Promise<{ release()
 
 const longestTimer = 2 ** 31 - 1;
 
-/** Waits that long, any number of days, or until the signal fires. */
+/** Waits, longer than one timer can, or until the signal fires. */
 async function wait(ms: number, signal: AbortSignal): Promise<void> {
   for (let left = ms; left > 0 && !signal.aborted; left -= longestTimer) {
     await sleep(Math.min(left, longestTimer), undefined, { signal }).catch(() => undefined);

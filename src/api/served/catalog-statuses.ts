@@ -52,7 +52,7 @@ export function serverNotFound(directory: string): OpmateError {
   });
 }
 
-/** Reads what a server says of its catalogs, or at least of those that it lists. */
+/** Reads the statuses of a server's catalogs, or of those that it lists. */
 async function statusesOfServer(url: string, session: Session): Promise<JsonObject[]> {
   const root = url.replace(/\/+$/, '').replace(/\/catalogs$/, '');
   const statuses = await findStatuses(root, session);
@@ -85,7 +85,7 @@ function statusOfListed(value: JsonObject, root: string): JsonObject {
   };
 }
 
-/** The URLs that a server lists; a published directory lists none, as it does not know where it is served. */
+/** Returns the URLs that a server lists; a published directory lists none. */
 function getUrls(value: JsonObject, root: string): { base: string; all: string } {
   const urls = isJsonObject(value['urls'] ?? null) ? (value['urls'] as JsonObject) : undefined;
   const base = `${root}/catalogs/${getText(value, 'name')}`;
@@ -94,7 +94,7 @@ function getUrls(value: JsonObject, root: string): { base: string; all: string }
     : { base: getText(urls, 'base'), all: getText(urls, 'all') };
 }
 
-/** The statuses that `serve --catalogs` has; undefined where the server serves without them. */
+/** Returns the statuses of `serve --catalogs`; undefined for another server. */
 async function findStatuses(root: string, session: Session): Promise<JsonObject[] | undefined> {
   const url = `${root}/api/v1/catalogs`;
   const text = await readUrl(url, session, true);

@@ -17,11 +17,11 @@ import { requireCatalog } from '../open-catalog.js';
 
 /** Options of `convertToTemplate`. */
 export interface ConvertToTemplateOptions extends Pick<CatalogOutput, 'format'> {
-  /** `basic` names bundles by image; `substitutes` holds the whole catalog. Default `basic`. */
+  /** `basic` names bundles by image; `substitutes` contains the whole catalog. Default `basic`. */
   type?: ConvertedType | undefined;
 }
 
-/** Template that stands for a catalog. `close` it at the end. */
+/** Template of a catalog. `close` it at the end. */
 export interface ConvertedTemplate {
   /** Returns the template piece by piece, in the bytes of `opm alpha convert-template`. */
   write: TemplateConversion['write'];
@@ -100,7 +100,7 @@ function blobsOfFile(file: OpenFile, close: () => Promise<void>): OpenedBlobs {
   };
 }
 
-/** Whether a reference is a file of documents. What does not exist and is not named like an image is refused. */
+/** Reports whether a reference is a file of documents. Throws OpmateError for a missing path. */
 async function isStream(reference: string): Promise<boolean> {
   const stats = await statIfPresent(reference);
   if (stats === undefined && !/[:@]/.test(reference)) {

@@ -6,12 +6,12 @@ import { type NamedCatalog, openCatalogView } from '../../view/catalog-view.js';
 import { CurrentView, type OpenedView } from '../../view/current-view.js';
 import { type EditActions, createViewServer } from '../../view/view-server.js';
 
-/** Nobody waits for what a page asked when its server ends. */
+/** Time to finish requests of the page when its server closes. */
 const graceMs = 1_000;
 
 /** A page that is served. `close` ends it. */
 export interface ServedPage {
-  /** With the token of the page where it may write. */
+  /** Includes the token of a page that may write. */
   url: string;
   close(): Promise<void>;
 }
@@ -54,7 +54,7 @@ export async function servePage(
     open: (stop) => openView(shown, undefined, withSignal(session, stop)),
     now: session.now,
   });
-  // What is served otherwise is not kept waiting: requests of the page wait, and get the error.
+  // The other servers start at once; requests of the page wait for the view, and get its error.
   void current.use(true, () => undefined).catch(() => undefined);
   try {
     return await startPage(current, address, '--ui', session);

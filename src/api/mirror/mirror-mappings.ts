@@ -62,7 +62,7 @@ export async function mirrorMappings(
       sourceName: formatTypedReference(source),
       targetName: nameOfTarget(target),
     })),
-    { ...settings, session, maxPerRegistry, continueOnError, skipMissing },
+    { ...settings, session, maxPerRegistry: resolveMaxPerRegistry(settings), continueOnError, skipMissing },
   );
 }
 

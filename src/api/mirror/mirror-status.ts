@@ -32,7 +32,7 @@ export async function readMirrorStatus(
 ): Promise<LockStatus> {
   const place = parseDestination(destination, session, maxNestedPaths);
   if (place.kind === 'disk') return readArchiveStatus(lock, place.directory, session);
-  const transfer = { ...limits, session, maxPerRegistry };
+  const transfer = { ...limits, session, maxPerRegistry: resolveMaxPerRegistry(limits) };
   return readRegistryStatus(helmCharts ? lock : withoutCharts(lock), {
     target: place.target,
     transfer,

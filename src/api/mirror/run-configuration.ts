@@ -54,8 +54,15 @@ export function getLockOptions(run: ImageSetRun): Record<string, string> {
 
 /** Returns the limits and error handling of copying. */
 export function getTransferOptions(run: ImageSetRun): TransferOptions {
-  const { maxPerRegistry = defaultMaxPerRegistry, copyLimits, onError = 'stop' } = run.options;
-  return { session: run.session, maxPerRegistry, ...copyLimits, continueOnError: onError !== 'stop' };
+  const { imagesAtOnce, layersAtOnce, imageTimeoutMs, onError = 'stop' } = run.options;
+  return {
+    session: run.session,
+    maxPerRegistry: resolveMaxPerRegistry(run.options),
+    imagesAtOnce,
+    layersAtOnce,
+    imageTimeoutMs,
+    continueOnError: onError !== 'stop',
+  };
 }
 
 /** Returns the access to releases and their signatures. */
